@@ -6,11 +6,12 @@ GO      ?= go
 BIN     := bin/duet-rpc
 VERSION ?=
 LDFLAGS := $(if $(VERSION),-X main.version=$(VERSION))
+PREFIX  ?= $(HOME)/.local
 TOOL    := $(GO) tool -modfile=.ci/tools/go.mod
 FUZZTIME ?= 30s
 CHAOSTIME ?= 5m
 
-.PHONY: run build test test-go test-clients lint fmt fuzz cross bench load chaos docs clean help
+.PHONY: run build install test test-go test-clients lint fmt fuzz cross bench load chaos docs clean help
 
 run: build ## build, and have a session with the demo agent (the default)
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
@@ -20,6 +21,11 @@ run: build ## build, and have a session with the demo agent (the default)
 
 build: ## build bin/duet-rpc
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/duet-rpc
+
+install: build ## put it into PREFIX/bin, ~/.local/bin
+	install -d "$(DESTDIR)$(PREFIX)/bin"
+	install -m 755 $(BIN) "$(DESTDIR)$(PREFIX)/bin/duet-rpc"
+	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) echo 'for your shell'"'"'s profile: export PATH="$(PREFIX)/bin:$$PATH"' ;; esac
 
 test: ## all tests: Go with the race detector, Emacs, vscode-jsonrpc
 	.ci/install

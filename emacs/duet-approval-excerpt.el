@@ -18,7 +18,7 @@
 (require 'duet-render)
 (require 'duet-visible)
 
-(defconst duet-approval--lines 8
+(defconst duet-approval-lines 8
   "How many lines of what a tool gets stand at a question.")
 
 (defconst duet-approval--width 300
@@ -36,7 +36,7 @@ its summary has all of it.  What a diff shows is left out."
          (text (cond ((duet-approval-question-p approval)
                       (duet-approval-title approval))
                      ((duet-approval-plan approval))
-                     (command (if (equal (duet-visible command) (duet-approval--line command))
+                     (command (if (equal (duet-visible command) (duet-approval-line command))
                                   "" command))
                      ((null input) "")
                      ((and (consp input) (keywordp (car input)))
@@ -63,8 +63,8 @@ Those after the first are indented, so that none looks like another member."
 
 (defun duet-approval--cut (lines)
   "Return the first and the last of LINES, and between them what is hidden."
-  (let* ((left (- (length lines) duet-approval--lines))
-         (tail (/ duet-approval--lines 3)))
+  (let* ((left (- (length lines) duet-approval-lines))
+         (tail (/ duet-approval-lines 3)))
     (mapcar
      (lambda (line)
        (let ((more (- (length line) duet-approval--width)))
@@ -78,7 +78,7 @@ Those after the first are indented, so that none looks like another member."
                (list (format "… %d more lines, %d characters hidden: [v] view shows all" left
                              (apply #'+ left (mapcar #'length
                                                      (seq-subseq lines
-                                                                 (- duet-approval--lines tail)
+                                                                 (- duet-approval-lines tail)
                                                                  (- tail))))))
                (last lines tail))))))
 

@@ -15,6 +15,7 @@
 (require 'cl-lib)
 (require 'subr-x)
 (require 'duet-approval)
+(require 'duet-approval-always)
 (require 'duet-approval-excerpt)
 (require 'duet-approval-view)
 (require 'duet-section)
@@ -67,7 +68,7 @@ If OPTION, a number, is non-nil it is for that answer of the agent's."
            (mapconcat (lambda (line) (concat "\n  │ " (propertize line 'face 'duet-code)))
                       excerpt "")
            (if-let ((why (duet-get-string (duet-approval-data approval) :reopened)))
-               (concat "\n  " (propertize (duet-approval--line why) 'face 'duet-failed)) "")
+               (concat "\n  " (propertize (duet-approval-line why) 'face 'duet-failed)) "")
            "\n  "
            (cond
             ((duet-approval-sending-p approval)
@@ -76,7 +77,7 @@ If OPTION, a number, is non-nil it is for that answer of the agent's."
              (string-join
               (append
                (list (duet-approvals--button "[r] answer" #'duet-approval-respond))
-               (and (duet-approval-elicits-p approval)
+               (and (duet-approval-declinable-p approval)
                     (list (duet-approvals--button "[d] decline" #'duet-approval-deny)))
                (duet-approvals--choices (mapcar #'car (duet-approval-options approval))))
               "  "))
@@ -97,12 +98,13 @@ If OPTION, a number, is non-nil it is for that answer of the agent's."
            (if (or (duet-approval-question-p approval) (duet-approval-sending-p approval))
                ""
              (concat
-              (if-let ((covers (duet-approval-covers approval)))
+              (if-let ((covers (duet-approval-always-covers approval)))
                   (concat "\n  " (propertize (concat "always is for " covers) 'face 'duet-dim))
                 "")
               ;; Few lines: the question has to be seen above them in a small window.
               (if choices (concat "\n  " (string-join (cons tell choices) "  ")) ""))))))
     (propertize text 'duet-approval approval
+                'wrap-prefix "  "
                 'keymap (unless (duet-approval-sending-p approval)
                           duet-approvals-inline-map))))
 

@@ -16,6 +16,7 @@
 (require 'diff-mode)
 (require 'duet-actions)
 (require 'duet-approval)
+(require 'duet-approval-always)
 (require 'duet-approval-excerpt)
 (require 'duet-header)
 
@@ -46,7 +47,7 @@
   (cl-flet ((key (command words) (duet-header-key command words 'duet-approval-map)))
     (if (duet-approval-question-p approval)
         (concat (key #'duet-approval-respond "answer")
-                (if (duet-approval-elicits-p approval)
+                (if (duet-approval-declinable-p approval)
                     (concat ", " (key #'duet-approval-deny "decline"))
                   ""))
       (concat (string-join `(,(key #'duet-approval-approve "approve")
@@ -99,6 +100,8 @@
 
 (defun duet-approval-view--load ()
   "Ask the server for all of the buffer's question; events have no diff."
+  (unless (duet-approval-connection duet-approval)
+    (user-error "This is decided"))
   (let ((buffer (current-buffer)))
     (duet-connection-request
      duet-connection 'getApproval
@@ -107,7 +110,9 @@
      (lambda (result)
        (when (buffer-live-p buffer)
          (with-current-buffer buffer
-           (duet-approval-view--print (duet-get result :approval))))))))
+           ;; It may be decided meanwhile.
+           (when (duet-approval-connection duet-approval)
+             (duet-approval-view--print (duet-get result :approval)))))))))
 
 (defun duet-approval-view--print (data)
   "Show the question that DATA, from the server, tell of."
@@ -137,7 +142,7 @@
                ("Options" ,(and (duet-approval-question-p approval)
                                 (string-join (mapcar #'car (duet-approval-options approval))
                                              ", ")))
-               ("Always" ,(let ((covers (duet-approval-covers approval)))
+               ("Always" ,(let ((covers (duet-approval-always-covers approval)))
                             (and covers (concat "is for " covers))))
                ("Files" ,(mapconcat #'abbreviate-file-name
                                     (duet-get-strings data :paths) ", ")))
@@ -222,7 +227,7 @@ What was changed before is gone on with."
     (user-error "A question has no input to edit"))
   (unless (duet-approval-editable-p approval)
     (user-error "This agent runs the tool with its own input; deny, and tell it what to run"))
-  (duet-approval--check approval)
+  (duet-approval-check approval)
   (let ((buffer (duet-approval-view--buffer approval 'duet-approval-edit-mode))
         (connection (duet-approval-connection approval)))
     (cond
@@ -367,14 +372,28 @@ If it does not, point goes where that is seen and it is an error."
   (quit-window)
   (message "Nothing is decided"))
 
-(defun duet-approval-view-resolved (approval)
-  "Put away what shows APPROVAL, which is decided, where nobody looks at it."
+(defun duet-approval-view-resolved (approval data)
+  "Put away what shows APPROVAL, which is decided as DATA tell.
+DATA are nil if it was decided here.  Whoever looks at one that somebody
+else has decided is told that there: a key that is on its way must not
+meet what is behind it."
   (dolist (mode '(duet-approval-view-mode duet-approval-edit-mode))
     (when-let ((buffer (duet-approval-view--buffer approval mode)))
-      (if (get-buffer-window buffer t)
-          (with-current-buffer buffer (force-mode-line-update))
+      (cond
+       ((not (and data (eq buffer (window-buffer))))
         (with-current-buffer buffer (set-buffer-modified-p nil))
-        (kill-buffer buffer)))))
+        (dolist (window (get-buffer-window-list buffer nil t))
+          (quit-restore-window window 'kill))
+        (when (buffer-live-p buffer) (kill-buffer buffer)))
+       ((eq mode 'duet-approval-view-mode)
+        (with-current-buffer buffer
+          (let ((inhibit-read-only t))
+            (erase-buffer)
+            (insert (duet-approval-name approval) " " (duet-approval-outcome data) ".\n")
+            (goto-char (point-min))
+            (restore-buffer-modified-p nil))
+          (force-mode-line-update)))
+       (t (with-current-buffer buffer (force-mode-line-update)))))))
 
 (provide 'duet-approval-view)
 ;;; duet-approval-view.el ends here

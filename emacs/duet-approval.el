@@ -5,23 +5,23 @@
 
 ;;; Commentary:
 
-;; An agent asks for leave to run a tool, or asks a question.  Here is what such
-;; a question looks like in one line, and the commands that answer it.  They act
-;; on the question at point, whatever the buffer: the list of all that wait
-;; (duet-approvals.el), a transcript, or a question's own buffer
-;; (duet-approval-view.el).
+;; An agent asks for leave to run a tool, or asks a question.  Here are the commands
+;; that answer it.  They act on the question at point, whatever the buffer: the list
+;; of all that wait (duet-approvals.el), a transcript, or a question's own buffer
+;; (duet-approval-view.el).  What it asks, in words, is in duet-approval-words.el.
 ;;
 ;; Nothing waits for the server.  What was typed outlives a C-g, and a question
 ;; that somebody else has answered meanwhile says so.
 
 ;;; Code:
 
-(require 'cl-lib)
 (require 'subr-x)
 (require 'duet-connection)
 (require 'duet-form)
-(require 'duet-render)
+(require 'duet-approval-words)
 
+(declare-function duet-approval-always "duet-approval-always" (approval))
+(declare-function duet-approval-always-in-project "duet-approval-always" (approval))
 (declare-function duet-approval-edit "duet-approval-view" (approval))
 (declare-function duet-approval-view "duet-approval-view" (approval))
 
@@ -76,158 +76,9 @@
   (gethash (duet-approval-id approval) duet-approval--sending))
 
 
-;;; In words
-
-(defun duet-approval-question-p (approval)
-  "Return non-nil if APPROVAL is a question, not a tool that wants to run."
-  (equal (duet-approval-type approval) "human_contact"))
-
-(defun duet-approval-elicits-p (approval)
-  "Return non-nil if APPROVAL is a form, or an address to be opened."
-  (let ((data (duet-approval-data approval)))
-    (or (duet-form-p data) (duet-form-link-p data))))
-
-(defun duet-approval-editable-p (approval)
-  "Return non-nil if the tool of APPROVAL would run with another input.
-A server that says nothing of it takes one."
-  (not (or (duet-approval-question-p approval)
-           (eq (plist-get (duet-approval-data approval) :input_editable) :json-false))))
-
-(defun duet-approval-tool (approval)
-  "Return the name of the tool that APPROVAL is about."
-  (if (duet-approval-question-p approval)
-      "question"
-    (duet-approval--line (or (duet-get-string (duet-approval-data approval) :tool_name)
-                             "tool"))))
-
-(defun duet-approval-name (approval)
-  "Return what APPROVAL asks in a few words."
-  (let* ((title (duet-approval--line (or (duet-approval-title approval) "a question")))
-         (name (if (and (not (duet-approval-question-p approval))
-                        (equal title (duet-approval-tool approval))
-                        (duet-approval-input approval))
-                   ;; It says too little.
-                   (concat title " " (substring-no-properties
-                                      (duet-approval-summary approval)))
-                 title)))
-    (truncate-string-to-width name 70 nil nil "…")))
-
-(defconst duet-approval--longest 400
-  "How many characters of a text stand on a line.")
-
-(defun duet-approval--line (text)
-  "Return TEXT as one line; what is too long for that is cut, and says so."
-  (concat (duet-visible-line (substring text 0 (min duet-approval--longest (length text))))
-          (if (> (length text) duet-approval--longest) "…" "")))
-
-(defun duet-approval-input (approval)
-  "Return the input of the tool that APPROVAL is about, or nil."
-  (duet-get (duet-approval-data approval) :tool_input))
-
-(defun duet-approval--counts (data)
-  "Return how many lines DATA of a question add and remove, as text, or nil.
-An event has old and new texts, a reply a unified diff."
-  (let ((diffs (duet-get-objects data :diffs))
-        (diff (duet-get-string data :diff))
-        (added 0)
-        (removed 0))
-    (cond
-     (diffs (duet-render--counts diffs))
-     (diff
-      (dolist (line (split-string diff "\n"))
-        (cond ((string-match-p "\\`\\(?:---\\|\\+\\+\\+\\) " line))
-              ((string-prefix-p "+" line) (cl-incf added))
-              ((string-prefix-p "-" line) (cl-incf removed))))
-      (duet-render-counts added removed)))))
-
-(defun duet-approval-summary (approval &optional root)
-  "Return in one line what APPROVAL is about: a command, a file, a question.
-Files are shown relative to ROOT."
-  (let* ((data (duet-approval-data approval))
-         (input (duet-approval-input approval))
-         (command (duet-get input :command))
-         (paths (duet-get-strings data :paths))
-         (counts (duet-approval--counts data)))
-    (cond
-     ((duet-approval-question-p approval) (duet-approval-name approval))
-     ((stringp command) (propertize (duet-approval--line command) 'face 'duet-code))
-     ((and (vectorp command) (cl-every #'stringp command))
-      (propertize (duet-approval--line (string-join command " ")) 'face 'duet-code))
-     (paths
-      (concat (mapconcat (lambda (path)
-                           (duet-approval--line
-                            (if (and root (file-in-directory-p path root))
-                                (file-relative-name path root)
-                              (abbreviate-file-name path))))
-                         (seq-take paths 3) ", ")
-              (if (nthcdr 3 paths) (format " and %d more" (- (length paths) 3)) "")
-              (if counts (concat " " counts) "")))
-     ((and (consp input) (keywordp (car input)))
-      (duet-approval--line
-       (mapconcat (lambda (key)
-                    (let ((value (plist-get input key)))
-                      (format "%s: %s" (duet-member-name key)
-                              (if (stringp value) value (duet-log-brief value)))))
-                  (cl-loop for key in input by #'cddr collect key) ", ")))
-     (t (duet-approval--line (or (duet-approval-title approval) ""))))))
-
-(defun duet-approval-options (approval)
-  "Return the answers that APPROVAL offers: a list of (NAME . ID)."
-  (delq nil
-        (mapcar (lambda (option)
-                  (let ((id (duet-get-string option :option_id))
-                        (name (duet-get-string option :name)))
-                    (and (or id name)
-                         (cons (duet-approval--line (or name id)) (or id name)))))
-                (duet-get-objects (duet-approval-data approval) :options))))
-
-(defun duet-approval-plan (approval)
-  "Return the plan that the agent of APPROVAL wants to carry out, or nil."
-  (duet-get-string (duet-approval-data approval) :plan))
-
-(defun duet-approval-option-rejects-p (option)
-  "Return non-nil if an agent that is given OPTION does not do what it asks for."
-  (string-prefix-p "reject_" (or (duet-get-string option :kind) "")))
-
-(defun duet-approval-answers (approval)
-  "Return the answers of its own that the agent of APPROVAL offers, in words."
-  (mapcar (lambda (option)
-            (concat (duet-approval--line (or (duet-get-string option :name)
-                                             (duet-get-string option :option_id) ""))
-                    (pcase (duet-get-string option :kind)
-                      ("allow_once" " (allows)")
-                      ("allow_always" " (allows; the agent remembers it)")
-                      ("reject_once" " (denies)")
-                      ("reject_always" " (denies; the agent remembers it)")
-                      (_ ""))))
-          (duet-get-objects (duet-approval-data approval) :options)))
-
-(defun duet-approval-rule (approval scope)
-  "Return what a rule of SCOPE, a keyword, of APPROVAL would hold for, or nil."
-  (duet-get (duet-approval-data approval) :rule_preview scope))
-
-(defun duet-approval-covers (approval)
-  "Return in words what a rule of APPROVAL would hold for, or nil."
-  (when-let ((text (duet-get-string (duet-approval-rule approval :session) :text)))
-    (duet-approval--line (string-remove-suffix ", in this session" text))))
-
-(defun duet-approval-outcome (data)
-  "Return in words how a question ended: DATA of the event that tells it."
-  (let ((decision (or (duet-get-string data :decision) "answered"))
-        (comment (duet-get-string data :response_text)))
-    ;; A rule or a mode is named behind an equal sign.
-    (pcase (car (split-string (or (duet-get-string data :decided_by) "") "="))
-      ("end" "was withdrawn: the run has ended")
-      ("timeout" "has expired")
-      ((and by (or "rule" "mode")) (format "was %s by a %s" decision by))
-      (_ (format "was %s elsewhere%s"
-                 (if (equal decision "responded") "answered" decision)
-                 (if comment (format ": %s" (duet-approval--line comment)) ""))))))
-
-
 ;;; The answer
 
-(defun duet-approval--check (approval)
+(defun duet-approval-check (approval)
   "Signal a `user-error' if APPROVAL cannot be answered."
   (unless (duet-approval-connection approval)
     (user-error "%s: this is decided already" (duet-approval-name approval)))
@@ -238,7 +89,7 @@ Files are shown relative to ROOT."
   "Answer APPROVAL with DECISION, a string, and PARAMS of sendDecision.
 WORDS say that it is done.  This does not wait; if it fails the question
 goes on waiting."
-  (duet-approval--check approval)
+  (duet-approval-check approval)
   (let* ((id (duet-approval-id approval))
          (name (duet-approval-name approval))
          (connection (duet-approval-connection approval))
@@ -292,7 +143,7 @@ There is none that tells what was decided before we subscribed."
 (defun duet-approval--read (approval read)
   "Return the text that READ returns, a function of what was typed before.
 What is typed about APPROVAL is kept until it is answered."
-  (duet-approval--check approval)
+  (duet-approval-check approval)
   (let* ((id (duet-approval-id approval))
          (text (minibuffer-with-setup-hook
                    (lambda ()
@@ -317,18 +168,34 @@ What is typed about APPROVAL is kept until it is answered."
       (duet-approval-respond approval)
     (duet-approval-send approval "approve" "Approved" :type "function_call")))
 
-(defun duet-approval-deny (approval)
-  "Do not let the tool of APPROVAL run, for a reason or none.
-Few agents are told the reason; `duet-approval-deny-and-tell' tells it.
-A form, or an address to be opened, is declined."
-  (interactive (list (duet-approval-here))
+(defun duet-approval-deny (approval &optional reason)
+  "Do not let the tool of APPROVAL run.
+With a prefix argument a REASON is read, which is kept in the conversation.
+Few agents are told it; `duet-approval-deny-and-tell' tells it.
+A form, an address to be opened or a choice is declined."
+  (interactive (let ((approval (duet-approval-here)))
+                 (list approval
+                       (and current-prefix-arg
+                            (not (duet-approval-question-p approval))
+                            (duet-approval--reason approval "Why not %s? "))))
                duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
   (cond
-   ((duet-approval-elicits-p approval) (duet-approval--elicited approval 'decline))
+   ((duet-approval-declinable-p approval)
+    (duet-approval--elicited approval 'decline))
    ((duet-approval-question-p approval)
     (user-error "A question is answered, with %s"
                 (substitute-command-keys "\\<duet-approval-map>\\[duet-approval-respond]")))
-   (t (duet-approval--deny approval))))
+   (t (duet-approval-send approval "deny" "Denied" :type "function_call"
+                          :comment (if (or (null reason) (string-empty-p reason)) "denied"
+                                     reason)))))
+
+(defun duet-approval--reason (approval prompt)
+  "Read why the tool of APPROVAL is not to run, after PROMPT with its name."
+  (string-trim (duet-approval--read
+                approval
+                (lambda (draft)
+                  (read-string (format prompt (duet-approval-name approval))
+                               draft 'duet-approval-deny-history)))))
 
 (defun duet-approval--elicited (approval answer)
   "Answer APPROVAL, a form or an address, with ANSWER.
@@ -341,7 +208,7 @@ That is a table of values, t, or one of the symbols `decline' and `cancel'."
 
 (defun duet-approval--elicit (approval)
   "Have APPROVAL, a form or an address, answered by the user."
-  (duet-approval--check approval)
+  (duet-approval-check approval)
   (let* ((data (duet-approval-data approval))
          (answer (if (duet-form-p data)
                      (duet-form-fill (duet-approval-id approval) data)
@@ -349,17 +216,6 @@ That is a table of values, t, or one of the symbols `decline' and `cancel'."
     (unless (duet-approval-connection approval)
       (user-error "%s: this was decided meanwhile" (duet-approval-name approval)))
     (duet-approval--elicited approval answer)))
-
-(defun duet-approval--deny (approval)
-  "Do not let the tool of APPROVAL run, for a reason that is read."
-  (let ((reason (string-trim
-                 (duet-approval--read
-                  approval
-                  (lambda (draft)
-                    (read-string (format "Why not %s? " (duet-approval-name approval))
-                                 draft 'duet-approval-deny-history))))))
-    (duet-approval-send approval "deny" "Denied" :type "function_call"
-                        :comment (if (string-empty-p reason) "denied" reason))))
 
 (defun duet-approval-deny-and-tell (approval)
   "Do not let the tool of APPROVAL run, and tell the agent what to do instead.
@@ -369,71 +225,11 @@ An agent that is told nothing with a decision is told that with its next prompt.
   (when (duet-approval-question-p approval)
     (user-error "A question is answered, with %s"
                 (substitute-command-keys "\\<duet-approval-map>\\[duet-approval-respond]")))
-  (let ((words (string-trim
-                (duet-approval--read
-                 approval
-                 (lambda (draft)
-                   (read-string (format "Deny %s, and tell the agent: "
-                                        (duet-approval-name approval))
-                                draft 'duet-approval-deny-history))))))
+  (let ((words (duet-approval--reason approval "Deny %s, and tell the agent: ")))
     (when (string-empty-p words)
       (user-error "Not denied: there is nothing to tell"))
     (duet-approval-send approval "deny" "Denied, and told" :type "function_call"
                         :comment words :tell t)))
-
-(defun duet-approval--what (approval)
-  "Return what a rule made of APPROVAL would allow."
-  (let ((tool (duet-approval-tool approval)))
-    (if (equal (duet-get-string (duet-approval-data approval) :tool_kind) "execute")
-        (format "%s %s" tool (substring-no-properties
-                              (duet-approval-summary approval)))
-      tool)))
-
-(defun duet-approval-always (approval)
-  "Let the tool of APPROVAL run, now and whenever this session wants to.
-Of a tool that runs commands that is this command only, of one that changes
-files those of the same directory, unless you give another pattern."
-  (interactive (list (duet-approval-here))
-               duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
-  (duet-approval--scoped approval "session"))
-
-(defun duet-approval-always-in-project (approval)
-  "Let the tool of APPROVAL run, now and whenever the project wants to.
-It is for the same as with `duet-approval-always'."
-  (interactive (list (duet-approval-here))
-               duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
-  (duet-approval--scoped approval "project"))
-
-(defun duet-approval--scoped (approval scope)
-  "Approve APPROVAL with SCOPE, a string, once the user has said so twice."
-  (when (duet-approval-question-p approval)
-    (user-error "A question has no standing answer"))
-  (when (duet-approval-plan approval)
-    (user-error "A plan is agreed to for itself: there is no rule of it"))
-  (duet-approval--check approval)
-  (let* ((rule (duet-approval-rule approval (intern (concat ":" scope))))
-         (text (duet-get-string rule :text))
-         (pattern (duet-get-string rule :pattern))
-         (given (and pattern
-                     (string-trim
-                      (read-string (format "Unasked in this %s from now on, %s: " scope
-                                           (if (equal (duet-get-string rule :covers) "files")
-                                               (format "%s of files" (duet-approval-tool approval))
-                                             "the command"))
-                                   pattern)))))
-    (unless (duet-approval-connection approval)
-      (user-error "%s: this was decided meanwhile" (duet-approval-name approval)))
-    (when (equal given "")
-      (user-error "Nothing is decided: a rule is for something"))
-    (if (or given
-            (y-or-n-p (if text (format "Unasked from now on: %s? " (duet-approval--line text))
-                        (format "Let %s run in this %s from now on, unasked? "
-                                (duet-approval--what approval) scope))))
-        (apply #'duet-approval-send approval "approve"
-               (format "Allowed in this %s from now on" scope)
-               :type "function_call" :scope scope
-               (and given (not (equal given pattern)) (list :pattern given)))
-      (message "Nothing is decided"))))
 
 (defun duet-approval-respond (approval)
   "Answer the question APPROVAL, with one of its options or in other words.
@@ -451,19 +247,21 @@ A form is filled in; an address is opened, or not."
                 (substitute-command-keys
                  "\\<duet-approval-map>\\[duet-approval-approve] approves, \\[duet-approval-deny] denies")))
   (let* ((options (duet-approval-options approval))
-         (prompt (concat (duet-approval-name approval) " "))
+         (only (duet-approval-options-only-p approval))
+         (prompt (concat (duet-approval-name approval)
+                         (if only (format " (%s) " (string-join (mapcar #'car options) ", "))
+                           " ")))
          (answer (string-trim
                   (duet-approval--read
                    approval
                    (lambda (draft)
                      (if options
-                         (completing-read prompt (mapcar #'car options) nil nil draft
-                                          'duet-approval-answer-history)
+                         (let ((completion-ignore-case t))
+                           (completing-read prompt (mapcar #'car options) nil only draft
+                                            'duet-approval-answer-history))
                        (read-string prompt draft 'duet-approval-answer-history)))))))
     (when (string-empty-p answer)
       (user-error "Not answered"))
-    ;; Whether other words than the options can be told to who asks is known to
-    ;; the server.
     (duet-approval--answer approval answer (cdr (assoc-string answer options t)))))
 
 (defun duet-approval--answer (approval answer &optional option)

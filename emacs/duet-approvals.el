@@ -19,6 +19,7 @@
 (require 'subr-x)
 (require 'tabulated-list)
 (require 'duet-approval)
+(require 'duet-approval-always)
 (require 'duet-approval-excerpt)
 (require 'duet-header)
 (require 'duet-approval-footer)
@@ -56,7 +57,8 @@
   (pcase kind
     ('approval-resolved
      (duet-approvals--say object extra)
-     (duet-approval-view-resolved object)
+     (duet-approval-view-resolved object
+                                  (and (not (duet-approval-sending-p object)) extra))
      (duet-approvals--soon))
     ((and 'approval (guard (duet-get (duet-approval-data object) :truncated))
           (guard (not (duet-approval-sending-p object))))
@@ -214,7 +216,6 @@ them; then they come one after the other, those of a session together."
     (define-key map "n" #'next-line)
     (define-key map "p" #'previous-line)
     (define-key map "j" #'duet-approval-next)
-    (define-key map "o" #'duet-approval-next)
     (define-key map "g" #'duet-approvals-refresh)
     (define-key map "?" #'duet-menu-or-help)
     map)

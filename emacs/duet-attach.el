@@ -6,7 +6,8 @@
 ;;; Commentary:
 
 ;; Images and other files go with a prompt where the user attaches them, and
-;; files of the project where the prompt mentions them as @file.
+;; files of the project where the prompt mentions them as @file.  What is attached
+;; is told below the prompt, and can be taken away again.
 
 ;;; Code:
 
@@ -14,7 +15,9 @@
 (require 'mailcap)
 (require 'subr-x)
 (require 'url-util)
+(require 'duet-attachment)
 (require 'duet-compose)
+(require 'duet-header)
 
 (defvar duet-attach--most (* 7 1024 1024)
   "How many bytes can go with a prompt.")
@@ -23,8 +26,12 @@
   "How many bytes a file has at most that goes along because it is mentioned.
 Of a longer one the agent is told where it is.")
 
-(defvar-local duet-attach--files nil
-  "The files that the user has attached to the prompt.")
+(defvar-local duet-attach--items nil
+  "What the user has attached to the prompt, the last first.
+Names of files, and content blocks that are in none.")
+
+(defvar-local duet-attach--overlay nil
+  "What tells below the prompt what is attached.")
 
 (defun duet-attach-file (file)
   "Have FILE go with the prompt that is written here."
@@ -34,27 +41,74 @@ Of a longer one the agent is told where it is.")
   (setq file (expand-file-name file))
   (unless (file-regular-p file)
     (user-error "%s is no file" file))
-  (cl-pushnew file duet-attach--files :test #'equal)
-  (when (> (duet-attach--size duet-attach--files) duet-attach--most)
-    (setq duet-attach--files (delete file duet-attach--files))
-    (user-error "%s is too long to go with a prompt" file))
-  (message "Attached: %s" (mapconcat #'file-name-nondirectory
-                                     (reverse duet-attach--files) ", ")))
+  (duet-attach-add file))
 
-(defun duet-attach--size (files)
-  "Return how many bytes FILES have."
-  (apply #'+ (mapcar (lambda (file) (or (file-attribute-size (file-attributes file)) 0))
-                     files)))
+(defun duet-attach-add (item)
+  "Have ITEM, the name of a file or a content block, go with the prompt."
+  (let ((items (cons item (delete item duet-attach--items))))
+    (when (> (duet-attach--size items) duet-attach--most)
+      (user-error "%s is too long to go with a prompt" (duet-attach--words item)))
+    (setq duet-attach--items items)
+    (duet-attach--show)
+    (message "Attached: %s" (duet-attach--words item))))
+
+(defun duet-attach-remove (item)
+  "Have ITEM not go with the prompt that is written here.
+It is the only thing that is attached, or you are asked which."
+  (interactive
+   (progn
+     (duet-only-in 'duet-compose-mode)
+     (let ((known (mapcar (lambda (item) (cons (duet-attach--words item) item))
+                          duet-attach--items)))
+       (unless known (user-error "Nothing is attached"))
+       (list (cdr (if (cdr known)
+                      (assoc (completing-read "Do not attach: " known nil t) known)
+                    (car known))))))
+   duet-compose-mode)
+  (unless item (user-error "Nothing is taken away"))
+  (setq duet-attach--items (remq item duet-attach--items))
+  (duet-attach--show)
+  (message "Not attached any more: %s" (duet-attach--words item)))
+
+(defun duet-attach--size (items)
+  "Return how many bytes ITEMS have."
+  (apply #'+ (mapcar (lambda (item)
+                       (if (stringp item)
+                           (or (file-attribute-size (file-attributes item)) 0)
+                         (length (base64-decode-string (plist-get item :data)))))
+                     items)))
+
+(defun duet-attach--words (item)
+  "Return what ITEM, which is attached, is called."
+  (format "%s, %s"
+          (if (stringp item) (duet-visible-line (file-name-nondirectory item))
+            (format "%s from the clipboard" (plist-get item :mimeType)))
+          (duet-attachment-size (duet-attach--size (list item)))))
+
+(defun duet-attach--show ()
+  "Tell below the prompt what is attached."
+  (unless (overlayp duet-attach--overlay)
+    (setq duet-attach--overlay (make-overlay (point-max) (point-max) nil t t)))
+  (move-overlay duet-attach--overlay (point-max) (point-max))
+  (overlay-put
+   duet-attach--overlay 'after-string
+   (and duet-attach--items
+        (concat "\n"
+                (mapconcat (lambda (item)
+                             (propertize (format "[%s]" (duet-attach--words item))
+                                         'face 'duet-dim))
+                           (reverse duet-attach--items) "\n")
+                "  " (duet-header-key #'duet-attach-remove "takes it away"
+                                      'duet-compose-mode-map)
+                "\n"))))
 
 (defun duet-attach-content (text)
   "Return what goes with the prompt TEXT, a list of content blocks."
-  (let ((mentioned (cl-set-difference (duet-attach--mentioned text) duet-attach--files
+  (let ((mentioned (cl-set-difference (duet-attach--mentioned text) duet-attach--items
                                       :test #'equal))
-        (left duet-attach--most)
-        (blocks '()))
-    (dolist (file (reverse duet-attach--files))
-      (push (duet-attach--block file) blocks)
-      (setq left (- left (duet-attach--size (list file)))))
+        (left (- duet-attach--most (duet-attach--size duet-attach--items)))
+        (blocks (mapcar (lambda (item) (if (stringp item) (duet-attach--block item) item))
+                        duet-attach--items)))
     (dolist (file mentioned)
       (let ((size (duet-attach--size (list file))))
         (push (if (> size (min left duet-attach--most-mentioned))
@@ -121,6 +175,7 @@ What is elsewhere stays there: a text is not the user's word for it."
 
 (add-hook 'duet-compose-content-functions #'duet-attach-content)
 (define-key duet-compose-mode-map (kbd "C-c C-a") #'duet-attach-file)
+(define-key duet-compose-mode-map (kbd "C-c C-d") #'duet-attach-remove)
 
 (provide 'duet-attach)
 ;;; duet-attach.el ends here

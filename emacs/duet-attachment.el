@@ -15,6 +15,7 @@
 (require 'cl-lib)
 (require 'image)
 (require 'subr-x)
+(require 'url-util)
 (require 'duet-connection)
 (require 'duet-model)
 (require 'duet-render)
@@ -38,7 +39,7 @@ Others, such as SVG, may ask for files of their own.")
   "Bytes of images by their ids; t while they are on their way.")
 
 ;; `file-size-human-readable' rounds otherwise in each Emacs.
-(defun duet-attachment--size (bytes)
+(defun duet-attachment-size (bytes)
   "Return BYTES, a number, in words."
   (cond ((< bytes 1000) (format "%d B" bytes))
         ((< bytes 1000000) (format "%d kB" (/ bytes 1000)))
@@ -47,15 +48,19 @@ Others, such as SVG, may ask for files of their own.")
 (defun duet-attachment-label (attachment)
   "Return what ATTACHMENT is, on a line."
   (let ((size (duet-get-number attachment :size))
-        (id (duet-get-string attachment :attachment_id)))
+        (id (duet-get-string attachment :attachment_id))
+        (uri (duet-get-string attachment :uri)))
     (concat "["
             (string-join
              (delq nil
                    (list (string-replace "_" " " (or (duet-get-string attachment :type) "content"))
-                         (duet-get-string attachment :name)
+                         ;; An image has no name but that of its file.
+                         (or (duet-get-string attachment :name)
+                             (and id uri (string-prefix-p "file:" uri)
+                                  (file-name-nondirectory (url-unhex-string uri))))
                          (duet-get-string attachment :mime_type)
-                         (and size (> size 0) (duet-attachment--size size))
-                         (and (null id) (duet-get-string attachment :uri))))
+                         (and size (> size 0) (duet-attachment-size size))
+                         (and (null id) uri)))
              " ")
             "]")))
 

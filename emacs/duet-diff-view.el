@@ -25,6 +25,8 @@
 
 (defvar-local duet-diff--run nil
   "The id of the run whose changes the buffer shows.")
+(defvar-local duet-diff--whole nil
+  "Whether it shows what all turns up to that run have changed.")
 (defvar-local duet-diff--files nil
   "The files that the buffer shows.")
 (defvar-local duet-diff--state nil
@@ -87,6 +89,10 @@
     (setf (duet-diff-file-state file) state))
   (puthash (duet-diff--key file (and (duet-hunk-p item) item)) state duet-diff--states))
 
+(defun duet-diff-refuse (file why)
+  "Say that FILE was left alone, and WHY."
+  (user-error "%s: %s" (duet-diff--name file) why))
+
 (defun duet-diff--name (file)
   "Return what to call FILE: its path in the session's directory."
   (let ((path (duet-diff-file-path file)))
@@ -126,7 +132,8 @@
 (defun duet-diff--nothing ()
   "Return what stands there where no file does.
 Some agents do not tell what they change."
-  (concat "\n The agent has told of no changed file"
+  (concat "\n " (if duet-diff--whole "No turn has left a file changed"
+                  "The agent has told of no changed file")
           (if (memq duet-diff--state duet-active-states) " so far.\n" ".\n")
           (substitute-command-keys
            (concat

@@ -8,8 +8,7 @@
 ;; `duet-diff' shows the files that a turn of a session has changed, as a diff.
 ;; Each change is accepted, which only marks it as seen, or reverted in its file;
 ;; either can be undone.  A file that somebody has changed since is left alone
-;; where that is in the way.  Nothing but `duet-diff-ediff' touches the windows,
-;; and that puts them back.
+;; where that is in the way.  `duet-diff-all' shows what all turns have changed.
 
 ;;; Code:
 
@@ -18,40 +17,40 @@
 (require 'diff-mode)
 (require 'duet-connection)
 (require 'duet-actions)
+(require 'duet-diff-turns)
 (require 'duet-diff-view)
 (require 'duet-header)
 
 (declare-function duet "duet" (&optional directory))
 (declare-function duet-approval-next "duet-approvals" ())
 (declare-function duet-transcript-message-at-point "duet-visit" ())
-(declare-function ediff-buffers "ediff" (buffer-a buffer-b &optional startup-hooks job-name))
-(declare-function ediff-setup-windows-plain "ediff-wind"
-                  (buffer-a buffer-b buffer-c control-buffer))
-(defvar ediff-window-setup-function)
-(defvar ediff-quit-hook)
+(declare-function duet-diff-ediff "duet-diff-ediff" ())
 (defvar duet-session)
 
 (defvar-local duet-diff--loading nil
   "Whether the server was asked.")
 (defvar-local duet-diff--observer nil
   "The function that watches the model for the buffer.")
+(defvar-local duet-diff--decided nil
+  "What was decided about, changes and files, the last first.")
+
 (defvar duet-diff-mode-map
   (let ((map (make-sparse-keymap)))
     (set-keymap-parent map special-mode-map)
     (define-key map "a" #'duet-diff-accept)
     (define-key map "A" #'duet-diff-accept-file)
     (define-key map "k" #'duet-diff-revert)
-    (define-key map "r" #'duet-diff-revert)
-    (define-key map "R" #'duet-diff-revert-file)
+    (define-key map "K" #'duet-diff-revert-file)
     (define-key map "u" #'duet-diff-undo)
-    (define-key map "e" #'duet-diff-ediff)
+    (define-key map "E" #'duet-diff-ediff)
     (define-key map (kbd "RET") #'duet-diff-visit)
     (define-key map [mouse-2] #'duet-diff-visit)
     (define-key map (kbd "TAB") #'duet-diff-toggle)
     (define-key map "n" #'duet-diff-next)
     (define-key map "p" #'duet-diff-previous)
-    (define-key map "N" #'duet-diff-next-file)
-    (define-key map "P" #'duet-diff-previous-file)
+    (define-key map (kbd "M-n") #'duet-diff-next-file)
+    (define-key map (kbd "M-p") #'duet-diff-previous-file)
+    (define-key map "=" #'duet-diff-all)
     (define-key map "[" #'duet-diff-earlier-turn)
     (define-key map "]" #'duet-diff-later-turn)
     (define-key map "g" #'duet-diff-refresh)
@@ -70,7 +69,8 @@
         header-line-format '(:eval (duet-diff--header)))
   ;; The keys of `diff-mode' for buffers that cannot be changed go before ours.
   (setq-local minor-mode-overriding-map-alist nil)
-  (setq-local revert-buffer-function (lambda (&rest _) (duet-diff-refresh)))
+  (setq-local revert-buffer-function (lambda (&rest _) (duet-diff-refresh))
+              next-error-function #'duet-diff--next-error)
   (add-to-invisibility-spec '(duet-diff . t))
   (add-hook 'kill-buffer-hook #'duet-diff--forget nil t))
 
@@ -84,11 +84,12 @@
            ((null items) "")
            ((zerop left) (propertize "all reviewed" 'face 'duet-done))
            (t (format "%d of %d reviewed" (- (length items) left) (length items))))
-     (if (and duet-session duet-diff--run
-              (not (eq (duet-session-run duet-session duet-diff--run)
-                       (duet-session-leaf duet-session))))
-         (propertize " · an earlier turn" 'face 'duet-dim)
-       "")
+     (cond (duet-diff--whole (propertize " · all turns" 'face 'duet-dim))
+           ((and duet-session duet-diff--run
+                 (not (eq (duet-session-run duet-session duet-diff--run)
+                          (duet-session-leaf duet-session))))
+            (propertize " · an earlier turn" 'face 'duet-dim))
+           (t ""))
      (if items
          (cl-flet ((key (command words) (duet-header-key command words 'duet-diff-mode-map)))
            (concat " · " (key #'duet-diff-accept "accept")
@@ -104,9 +105,10 @@
 
 ;;; What is shown
 
-(defun duet-diff (session &optional run)
+(defun duet-diff (session &optional run whole)
   "Show what a turn of SESSION has changed.
-That is RUN, an id; or the turn at point in a transcript, else the last."
+That is RUN, an id; or the turn at point in a transcript, else the last.
+If WHOLE is non-nil show what all turns up to that have changed."
   (interactive (list (duet-session-here))
                duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (let* ((connection (duet-connection-here))
@@ -127,12 +129,21 @@ That is RUN, an id; or the turn at point in a transcript, else the last."
       (setq duet-connection connection
             duet-session session
             duet-diff--run run
+            duet-diff--whole whole
             default-directory (file-name-as-directory
                                (or (duet-session-cwd session)
                                    (duet-connection-root connection))))
       (unless duet-diff--observer (duet-diff--watch))
       (duet-diff-refresh))
     (pop-to-buffer buffer)))
+
+(defun duet-diff-all (session)
+  "Show what all turns of SESSION together have changed.
+Where that is shown, show the last turn's changes again."
+  (interactive (list (duet-session-here))
+               duet-sessions-mode duet-transcript-mode duet-diff-mode)
+  (duet-diff session (duet-session-leaf-id session)
+             (not (and (derived-mode-p 'duet-diff-mode) duet-diff--whole))))
 
 (defun duet-diff--watch ()
   "Look at the changes again when the run of the buffer ends."
@@ -163,27 +174,25 @@ That is RUN, an id; or the turn at point in a transcript, else the last."
   (interactive (duet-only-in 'duet-diff-mode) duet-diff-mode)
   (let* ((buffer (current-buffer))
          (run duet-diff--run)
-         (known (duet-session-run duet-session run)))
+         (whole duet-diff--whole)
+         (known (duet-session-run duet-session run))
+         ;; Another turn may have been chosen meanwhile.
+         (here (lambda (function)
+                 (when (buffer-live-p buffer)
+                   (with-current-buffer buffer
+                     (when (and (equal run duet-diff--run) (eq whole duet-diff--whole))
+                       (setq duet-diff--loading nil)
+                       (funcall function)))))))
     (setq duet-diff--loading t
           duet-diff--state (and known (duet-run-state known)))
-    (duet-connection-request
-     duet-connection 'getSessionSnapshots (list :session_id run)
-     :success-fn
-     (lambda (result)
-       (when (buffer-live-p buffer)
-         (with-current-buffer buffer
-           ;; Another turn may have been chosen meanwhile.
-           (when (equal run duet-diff--run)
-             (setq duet-diff--loading nil
-                   duet-diff--files (mapcar #'duet-diff--file
-                                            (duet-get-objects result :snapshots)))
-             (duet-diff--print)))))
-     :error-fn
+    (duet-diff-turns-load
+     duet-connection duet-session run whole
+     (lambda (snapshots)
+       (funcall here (lambda ()
+                       (setq duet-diff--files (mapcar #'duet-diff--file snapshots))
+                       (duet-diff--print))))
      (lambda (err)
-       (when (buffer-live-p buffer)
-         (with-current-buffer buffer
-           (setq duet-diff--loading nil)
-           (force-mode-line-update)))
+       (funcall here #'force-mode-line-update)
        (message "Duet: %s" (duet-connection-error-text err))))))
 
 (defun duet-diff-earlier-turn (&optional later)
@@ -195,7 +204,8 @@ That is RUN, an id; or the turn at point in a transcript, else the last."
          (run (and next (>= next 0) (nth next runs))))
     (unless run
       (user-error (if later "This is the last turn" "No earlier turn is known")))
-    (setq duet-diff--run (duet-run-id run))
+    (setq duet-diff--run (duet-run-id run)
+          duet-diff--whole nil)
     (duet-diff-refresh)))
 
 (defun duet-diff-later-turn ()
@@ -210,7 +220,9 @@ That is RUN, an id; or the turn at point in a transcript, else the last."
   "Make STATE what is decided about ITEMS of FILE, and go on to what is left."
   (dolist (item items)
     (duet-diff--set file item state)
-    (duet-diff--update item))
+    (duet-diff--update item)
+    (setq duet-diff--decided (remq item duet-diff--decided))
+    (when state (push item duet-diff--decided)))
   (when state
     (let* ((all (duet-diff--items))
            (rest (memq (car (last items)) all))
@@ -244,10 +256,6 @@ That is RUN, an id; or the turn at point in a transcript, else the last."
 
 ;;; Taking back
 
-(defun duet-diff--refuse (file why)
-  "Say that FILE was left alone, and WHY."
-  (user-error "%s: %s" (duet-diff--name file) why))
-
 (defun duet-diff--line (file hunk)
   "Return the line where HUNK of FILE is now, after what was reverted before it."
   (let ((line (duet-hunk-line hunk)))
@@ -266,15 +274,15 @@ That is RUN, an id; or the turn at point in a transcript, else the last."
   "Make FILE, which is new or deleted, as it was before the turn.
 If FORWARD is non-nil make it as the turn left it."
   (when (duet-diff-file-binary file)
-    (duet-diff--refuse file "the server keeps no copy of a binary file"))
+    (duet-diff-refuse file "the server keeps no copy of a binary file"))
   (when (duet-diff-file-cut file)
-    (duet-diff--refuse file "it is too long, the server has not told all of it"))
+    (duet-diff-refuse file "it is too long, the server has not told all of it"))
   (let ((path (duet-diff-file-path file))
         (from (if forward (duet-diff-file-before file) (duet-diff-file-after file)))
         (to (if forward (duet-diff-file-after file) (duet-diff-file-before file))))
     (duet-hunk-check-file path)
     (unless (equal from (duet-hunk-file-text path))
-      (duet-diff--refuse file (cond ((null from) "it is there again")
+      (duet-diff-refuse file (cond ((null from) "it is there again")
                                     ((not (file-exists-p path)) "it is gone")
                                     (t "it has changed since"))))
     (duet-hunk-write-file path to)))
@@ -285,7 +293,7 @@ If FORWARD is non-nil make it as the turn left it."
       (duet-diff--swap-whole file forward)
     (let* ((path (duet-diff-file-path file))
            (text (or (progn (duet-hunk-check-file path) (duet-hunk-file-text path))
-                     (duet-diff--refuse file "it is gone"))))
+                     (duet-diff-refuse file "it is gone"))))
       (duet-hunk-write-file
        path
        (with-temp-buffer
@@ -293,9 +301,9 @@ If FORWARD is non-nil make it as the turn left it."
          ;; From the end, so that none moves another.
          (dolist (hunk (reverse hunks))
            (unless (duet-hunk-whole hunk)
-             (duet-diff--refuse file "this is too long, the server has not told all of it"))
+             (duet-diff-refuse file "this is too long, the server has not told all of it"))
            (unless (duet-hunk-swap hunk (duet-diff--line file hunk) forward)
-             (duet-diff--refuse file "it has changed here since, and is left as it is")))
+             (duet-diff-refuse file "it has changed here since, and is left as it is")))
          (buffer-string))))))
 
 (defun duet-diff-revert ()
@@ -306,11 +314,14 @@ If FORWARD is non-nil make it as the turn left it."
     (when (eq (duet-diff--state item) 'reverted)
       (user-error "This is reverted already; %s"
                   (substitute-command-keys "\\<duet-diff-mode-map>\\[duet-diff-undo] undoes that")))
-    (if (duet-diff--whole-p file)
-        (duet-diff-revert-file)
+    (cond
+     ((duet-diff--whole-p file) (duet-diff-revert-file))
+     ((progn (duet-hunk-check-file (duet-diff-file-path file))
+             (y-or-n-p (format "Take this change back, in %s on the disk? " (duet-diff--name file))))
       (duet-diff--swap file (list item) nil)
       (duet-diff--decide file (list item) 'reverted)
-      (message "Reverted in %s" (duet-diff--name file)))))
+      (message "Reverted in %s" (duet-diff--name file)))
+     (t (message "Nothing is reverted")))))
 
 (defun duet-diff-revert-file ()
   "Make the file at point as it was before the turn.
@@ -331,18 +342,25 @@ A file that the turn has made is deleted, one that it has deleted is made."
       (message "Nothing is reverted"))))
 
 (defun duet-diff-undo ()
-  "Undo what was decided about the change at point.
+  "Undo what was decided about the change at point, else what was decided last.
 What was reverted is put into its file again."
   (interactive nil duet-diff-mode)
-  (pcase-let* ((`(,file . ,item) (duet-diff--here)))
-    (pcase (duet-diff--state item)
-      ('nil (user-error "Nothing is decided about this change"))
-      ('accepted (duet-diff--decide file (list item) nil))
-      ('reverted
-       ;; Its place follows from what else is reverted, not from itself.
-       (duet-diff--swap file (list item) t)
-       (duet-diff--decide file (list item) nil)
-       (message "Put into %s again" (duet-diff--name file))))))
+  (let* ((here (cdr (duet-diff--here)))
+         (item (if (duet-diff--state here) here
+                 (or (cl-find-if #'duet-diff--state
+                                 (delq nil (mapcar #'duet-diff--place duet-diff--decided)))
+                     (user-error "Nothing is decided about this change, nor was lately"))))
+         (file (cl-find-if (lambda (file) (memq item (duet-diff--changes file)))
+                           duet-diff--files)))
+    (goto-char (duet-diff--position item))
+    (cond
+     ((eq (duet-diff--state item) 'accepted) (duet-diff--decide file (list item) nil))
+     ((y-or-n-p (format "Put this change into %s again, on the disk? " (duet-diff--name file)))
+      ;; Its place follows from what else is reverted, not from itself.
+      (duet-diff--swap file (list item) t)
+      (duet-diff--decide file (list item) nil)
+      (message "Put into %s again" (duet-diff--name file)))
+     (t (message "It stays reverted")))))
 
 
 ;;; Another look
@@ -357,11 +375,24 @@ What was reverted is put into its file again."
                (line (and (duet-hunk-p item)
                           (duet-diff--line-at-point file item))))
     (unless (file-exists-p path)
-      (duet-diff--refuse file "there is no such file any more"))
+      (duet-diff-refuse file "there is no such file any more"))
     (find-file-other-window path)
     (when line
       (goto-char (point-min))
       (forward-line (1- line)))))
+
+(defun duet-diff--next-error (count &optional reset)
+  "Visit the change that is COUNT further, in its file; from the first if RESET.
+This is what `next-error' does."
+  (when reset (goto-char (point-min)))
+  (let ((here (point)))
+    (unless (zerop count)
+      (duet-diff-next count)
+      (when (= here (point))
+        (user-error (if (> count 0) "This is the last change" "This is the first change")))))
+  (when-let ((window (get-buffer-window)))
+    (set-window-point window (point)))
+  (duet-diff-visit))
 
 (defun duet-diff--line-at-point (file hunk)
   "Return the line of FILE that point is on in HUNK."
@@ -375,50 +406,6 @@ What was reverted is put into its file again."
           (cl-incf line))
         (forward-line 1)))
     line))
-
-(defun duet-diff-ediff ()
-  "Compare the file at point as it was before the turn and after it, with Ediff.
-The windows are as they were when that ends."
-  (interactive nil duet-diff-mode)
-  (require 'ediff)
-  (let* ((file (duet-diff--file-here))
-         (name (duet-diff--name file))
-         (windows (current-window-configuration))
-         buffers)
-    (when (or (duet-diff-file-binary file) (duet-diff-file-cut file))
-      (duet-diff--refuse file "the server has not told what is in it"))
-    (setq buffers
-          (mapcar (lambda (side)
-                    (with-current-buffer (generate-new-buffer
-                                          (format "%s (%s)" name (car side)))
-                      (insert (or (cdr side) ""))
-                      (let ((buffer-file-name (duet-diff-file-path file))
-                            (enable-local-variables nil))
-                        (delay-mode-hooks (ignore-errors (set-auto-mode))))
-                      (setq buffer-read-only t)
-                      (set-buffer-modified-p nil)
-                      (current-buffer)))
-                  (list (cons "before" (duet-diff-file-before file))
-                        (cons "after" (duet-diff-file-after file)))))
-    (condition-case err
-        ;; In the frame that we are in.
-        (let ((ediff-window-setup-function #'ediff-setup-windows-plain))
-          (ediff-buffers
-           (car buffers) (cadr buffers)
-           (list (lambda ()
-                   (setq-local ediff-window-setup-function #'ediff-setup-windows-plain)
-                   (add-hook 'ediff-quit-hook
-                             (lambda () (duet-diff--ediff-ended buffers windows))
-                             t t)))))
-      ((error quit)
-       (duet-diff--ediff-ended buffers windows)
-       (signal (car err) (cdr err))))))
-
-(defun duet-diff--ediff-ended (buffers windows)
-  "Kill BUFFERS and restore the configuration WINDOWS."
-  (dolist (buffer buffers)
-    (when (buffer-live-p buffer) (kill-buffer buffer)))
-  (set-window-configuration windows))
 
 (provide 'duet-diff)
 ;;; duet-diff.el ends here

@@ -268,6 +268,7 @@ SEQ and TIME are the event's."
          ((null message)
           (duet-events--add session (make-duet-message
                                      :key key :kind kind :session session :run run
+                                     :parent (duet-get-string data :parent_tool_use_id)
                                      :open t :seq seq :created time
                                      :chunks (list delta)
                                      :size (length delta))))
@@ -310,6 +311,7 @@ SEQ and TIME are the event's."
         (duet-events--add session (make-duet-message
                                    :key key :session session :run run :seq seq
                                    :kind (duet-events--said-kind type data)
+                                   :parent (duet-get-string data :parent_tool_use_id)
                                    :attachments (duet-events--attachments data)
                                    :created time :chunks (list text)
                                    :size (length text))))

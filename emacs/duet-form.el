@@ -63,26 +63,41 @@ Each is a list (NAME SCHEMA REQUIRED)."
     ((and type (or "integer" "number" "boolean")) (intern type))
     (_ 'other)))
 
-(defun duet-form--limits (schema least most)
-  "Return in words what SCHEMA says under LEAST and MOST, or nothing."
+(defun duet-form--limits (schema least most unit)
+  "Return in words what SCHEMA says under LEAST and MOST, in UNIT, or nothing."
   (let ((least (duet-get-number schema least))
         (most (duet-get-number schema most)))
-    (cond ((and least most) (format " %s to %s" least most))
-          (least (format " at least %s" least))
-          (most (format " at most %s" most))
+    (cond ((and least most)
+           (format " %s %s to %s%s" (if (string-empty-p unit) "from" "of") least most unit))
+          (least (format " of at least %s%s" least unit))
+          (most (format " of at most %s%s" most unit))
           (t ""))))
+
+(defconst duet-form--most-choices 60
+  "How many characters choices take at most that are told; TAB lists all.")
+
+(defun duet-form--among (words schema)
+  "Return WORDS and the choices of SCHEMA, or how many there are."
+  (let* ((names (mapcar (lambda (choice) (duet-visible-line (car choice)))
+                        (duet-form--choices schema)))
+         (all (string-join names ", ")))
+    (concat words " " (if (<= (length all) duet-form--most-choices) all
+                        (format "%d choices" (length names))))))
 
 (defun duet-form--expects (schema)
   "Return in words what SCHEMA takes."
   (pcase (duet-form--kind schema)
-    ('text (concat (or (duet-get-string schema :format) "text")
-                   (let ((limits (duet-form--limits schema :minLength :maxLength)))
-                     (if (string-empty-p limits) "" (concat limits " characters")))))
-    ('integer (concat "whole number" (duet-form--limits schema :minimum :maximum)))
-    ('number (concat "number" (duet-form--limits schema :minimum :maximum)))
+    ('text (concat (if-let ((format (duet-get-string schema :format)))
+                       (duet-visible-line format)
+                     "text")
+                   (duet-form--limits schema :minLength :maxLength " characters")))
+    ('integer (concat "whole number" (duet-form--limits schema :minimum :maximum "")))
+    ('number (concat "number" (duet-form--limits schema :minimum :maximum "")))
     ('boolean "yes or no")
-    ('choice "one of these")
-    ('choices (concat "some of these" (duet-form--limits schema :minItems :maxItems)))
+    ('choice (duet-form--among "one of" schema))
+    ('choices (concat (duet-form--among "some of" (duet-get schema :items))
+                      (let ((limits (duet-form--limits schema :minItems :maxItems "")))
+                        (if (string-empty-p limits) "" (concat "," limits)))))
     (_ "JSON")))
 
 (defun duet-form--label (field)
@@ -135,52 +150,69 @@ Each is a list (NAME SCHEMA REQUIRED)."
       (throw 'duet-form--back 'duet-form--back)
     (no-catch (user-error "No form is filled in here"))))
 
+(defun duet-form--within-p (number schema least most)
+  "Return non-nil if NUMBER is in the limits of SCHEMA under LEAST and MOST."
+  (let ((least (duet-get-number schema least))
+        (most (duet-get-number schema most)))
+    (and (or (null least) (>= number least)) (or (null most) (<= number most)))))
+
 (defun duet-form--parse (field text)
-  "Return the value of FIELD that TEXT spells; it is an error if there is none."
+  "Return the value of FIELD that TEXT spells.
+If there is none, it is a `user-error' that says in a sentence why."
   (let ((schema (nth 1 field)))
     (pcase (duet-form--kind schema)
-      ('text text)
+      ('text (if (duet-form--within-p (length text) schema :minLength :maxLength) text
+               (user-error "%s is not a %s" text (duet-form--expects schema))))
       ((and kind (or 'integer 'number))
        (let ((number (and (string-match-p "\\`[-+]?[0-9]+\\(?:\\.[0-9]+\\)?\\(?:[eE][-+]?[0-9]+\\)?\\'" text)
-                          (string-to-number text)))
-             (least (duet-get-number schema :minimum))
-             (most (duet-get-number schema :maximum)))
+                          (string-to-number text))))
          (if (and number (or (eq kind 'number) (integerp number))
-                  (or (null least) (>= number least)) (or (null most) (<= number most)))
+                  (duet-form--within-p number schema :minimum :maximum))
              number
-           (user-error "Not a %s: %s" (duet-form--expects schema) text))))
+           (user-error "%s is not a %s" text (duet-form--expects schema)))))
       ('boolean (if (equal text "yes") t :json-false))
       ('choice (cdr (assoc text (duet-form--choices schema))))
       ('choices (let ((choices (duet-form--choices (duet-get schema :items))))
                   (vconcat (mapcar (lambda (title)
                                      (or (cdr (assoc title choices))
-                                         (user-error "Not one of these: %s" title)))
+                                         (user-error "%s is not %s" title
+                                                     (duet-form--among "one of" (duet-get schema :items)))))
                                    (split-string text "," t "[ \t]+")))))
       (_ (condition-case nil
              (json-parse-string text :object-type 'hash-table :null-object nil
                                 :false-object :json-false)
-           (json-error (user-error "This is no JSON: %s" text)))))))
+           (json-error (user-error "%s is not JSON" text)))))))
 
-(defun duet-form--read (field value problem)
+(defun duet-form--prompt (field default problem)
+  "Return what is asked about FIELD, whose value is DEFAULT if nothing is typed.
+PROBLEM, a sentence or nil, says why it is asked again, on a line above."
+  (concat (if problem (concat (propertize problem 'face 'error) "\n") "")
+          (duet-form--label field) " ("
+          (duet-form--expects (nth 1 field))
+          (cond (default (concat ", default " default))
+                ((nth 2 field) "")
+                (t ", or nothing"))
+          (substitute-command-keys
+           "; \\<duet-form--map>\\[duet-form--back] goes back): ")))
+
+(defun duet-form--read (field value wrong)
   "Read FIELD, whose value is VALUE or nil, in the minibuffer.
-Return the text, or the symbol `duet-form--back'.  PROBLEM says what was
-wrong with the text before, or is nil."
+Return the text, or the symbol `duet-form--back'.  WRONG is what was typed
+before and why it is not taken, (TEXT . SENTENCE), or nil."
   (let* ((schema (nth 1 field))
-         (initial (and value (duet-form--words field value)))
-         (prompt (concat (if problem (concat "[" problem "] ") "")
-                         (duet-form--label field) " ("
-                         (duet-form--expects schema)
-                         (if (nth 2 field) "" ", may be empty")
-                         (substitute-command-keys "; \\`C-c C-b' goes back): "))))
+         (known (and value (duet-form--words field value)))
+         (chosen (memq (duet-form--kind schema) '(boolean choice)))
+         (initial (or (car wrong) known))
+         (prompt (duet-form--prompt field (and chosen known) (cdr wrong))))
     (catch 'duet-form--back
       (minibuffer-with-setup-hook
           (lambda ()
             (use-local-map (make-composed-keymap duet-form--map (current-local-map))))
         (pcase (duet-form--kind schema)
           ('boolean (completing-read prompt '("yes" "no") nil t nil nil
-                                     (or initial (if (nth 2 field) "yes" ""))))
+                                     (or known (if (nth 2 field) "yes" ""))))
           ('choice (completing-read prompt (mapcar #'car (duet-form--choices schema)) nil t
-                                    nil nil (or initial "")))
+                                    nil nil (or known "")))
           ('choices (string-join
                      (completing-read-multiple
                       prompt (mapcar #'car (duet-form--choices (duet-get schema :items)))
@@ -203,7 +235,7 @@ With \\`C-g' the question stays open, and what was filled in is kept."
                      (user-error "This form is too long to be filled in here")))
          (values (or (gethash id duet-form--values)
                      (puthash id (duet-form--defaults fields) duet-form--values)))
-         (at 0) problem answer)
+         (at 0) wrong answer)
     (while (null answer)
       (if (= at (length fields))
           (pcase (duet-form--look-over fields values)
@@ -213,19 +245,19 @@ With \\`C-g' the question stays open, and what was filled in is kept."
             (?c (setq answer 'cancel))
             (_ (signal 'quit nil)))
         (let* ((field (nth at fields))
-               (text (duet-form--read field (gethash (car field) values) problem)))
-          (setq problem nil)
+               (text (duet-form--read field (gethash (car field) values) wrong)))
+          (setq wrong nil)
           (cond
            ((eq text 'duet-form--back) (setq at (max 0 (1- at))))
            ((and (string-empty-p text) (not (nth 2 field)))
             (remhash (car field) values)
             (setq at (1+ at)))
-           ((string-empty-p text) (setq problem "this is needed"))
+           ((string-empty-p text) (setq wrong (cons nil "This has to be filled in")))
            (t (condition-case err
                   (progn
                     (puthash (car field) (duet-form--parse field text) values)
                     (setq at (1+ at)))
-                (user-error (setq problem (cadr err)))))))))
+                (user-error (setq wrong (cons text (cadr err))))))))))
     answer))
 
 (defun duet-form--look-over (fields values)

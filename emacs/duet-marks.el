@@ -107,7 +107,7 @@ BUFFER has the marks of those that this goes well with removed."
 (define-key duet-sessions-mode-map "m" #'duet-mark)
 (define-key duet-sessions-mode-map "u" #'duet-unmark)
 (define-key duet-sessions-mode-map "U" #'duet-unmark-all)
-(define-key duet-sessions-mode-map "A" #'duet-archive-marked)
+(define-key duet-sessions-mode-map "z" #'duet-archive-marked)
 
 (provide 'duet-marks)
 ;;; duet-marks.el ends here

@@ -5,98 +5,157 @@
 
 ;;; Commentary:
 
-;; The faces of markup are given to a line when it gets into sight, by jit-lock:
-;; a conversation of megabytes costs no more than the page that is read.  What
-;; is being written gets them before it is drawn: a quit that happens while Emacs
-;; draws is dropped if a Lisp function is called there, so that of many a
-;; \\`C-g' none would come of one in ten.
+;; What an agent says is shown as the Markdown that it is: marks are hidden, and
+;; text has faces.  The text itself stays as it was written, so that what is
+;; copied is that.
 ;;
-;; Whether a line is code depends on all lines before it.  So each whole line is
-;; looked at once, when it comes, for whether it is a fence; `duet-fenced' marks
-;; the lines of a block.
+;; All of it is given to lines that get into sight, by jit-lock: a conversation of
+;; megabytes costs no more than the page that is read.  What is being written gets
+;; it before it is drawn: a quit that happens while Emacs draws is dropped if a
+;; Lisp function is called there, so that of many a \\`C-g' none would come of one
+;; in ten.  Blocks of code and tables are found before that (duet-block.el).
 
 ;;; Code:
 
 (require 'subr-x)
 (require 'jit-lock)
+(require 'duet-connection)
 (require 'duet-model)
 (require 'duet-section)
 (require 'duet-render)
+(require 'duet-block)
+(require 'duet-code)
+(require 'duet-inline)
+(require 'duet-link)
+(require 'duet-table)
 
-(defconst duet-markup--slice 200000
-  "How many characters are looked at for fences at once.")
+(defcustom duet-markup t
+  "Whether transcripts show Markdown as what it stands for.
+Else they show it as it was written.  \\<duet-transcript-mode-map>\\[duet-markup-toggle] \
+changes that in one transcript."
+  :type 'boolean
+  :group 'duet)
+
+(defvar-local duet-markup--raw nil
+  "Whether the buffer shows Markdown as it was written.")
+
+(defconst duet-markup--lines 30
+  "How many lines a paragraph has at most for markup to go on from one to the next.")
+
+(defconst duet-markup--characters 8000
+  "How many characters it has at most.")
+
+(defconst duet-markup--properties
+  '(face mouse-face help-echo invisible display wrap-prefix duet-link)
+  "Text properties that are taken away before lines get theirs.")
+
+(defvar duet-markup--hide nil
+  "Whether the marks of what is being shown are hidden.")
 
 (defun duet-markup-setup ()
-  "Give the markup of the current buffer its faces as it gets into sight."
+  "Show the Markdown in the current buffer as it gets into sight."
+  (setq duet-markup--raw (not duet-markup))
+  (add-to-invisibility-spec 'duet-markup)
+  (setq-local filter-buffer-substring-function #'duet-markup--copied)
   (jit-lock-register #'duet-markup--fontify))
 
-
-;;; Blocks of code
-
-(defun duet-markup-scan (section)
-  "Look for blocks of code in some of SECTION that was not looked at yet.
-Return non-nil if there is more to look at."
-  (let* ((start (or (duet-section-rendered section)
-                    (setf (duet-section-rendered section)
-                          (copy-marker (duet-section-beg section)))))
-         (last (marker-position (duet-section-end section)))
-         ;; The last line may not be whole.
-         (known (if (duet-message-open (duet-section-object section))
-                    (save-excursion (goto-char last) (line-beginning-position))
-                  last))
-         (end (if (<= (- known start) duet-markup--slice)
-                  known
-                (save-excursion
-                  (goto-char (+ start duet-markup--slice))
-                  (line-beginning-position)))))
-    (when (> end start)
-      (with-silent-modifications
-        (setf (duet-section-fence section)
-              (duet-markup--fences (marker-position start) end
-                                   (duet-section-fence section))))
-      (set-marker start end)
-      (< end known))))
-
-(defun duet-markup--fences (beg end fence)
-  "Mark the blocks of code between BEG and END.
-FENCE is what opened the block that BEG is in, or nil.  Return that of
-the one that END is in."
-  (save-excursion
-    (goto-char beg)
-    (let ((from (and fence beg))
-          (changed fence))
-      (while (re-search-forward "^[ \t]*\\(```+\\|~~~+\\)\\(.*\\)$" end t)
-        (let ((sign (match-string-no-properties 1))
-              (line (match-beginning 0)))
-          (setq changed t)
-          (cond
-           ((null fence)
-            ;; Backquotes behind it make it code within a line.
-            (unless (and (eq (aref sign 0) ?`) (string-search "`" (match-string 2)))
-              (put-text-property line (point) 'duet-fenced 'fence)
-              (setq fence sign
-                    from (min end (1+ (point))))))
-           ((and (eq (aref sign 0) (aref fence 0))
-                 (>= (length sign) (length fence))
-                 (string-blank-p (match-string 2)))
-            (put-text-property from line 'duet-fenced 'code)
-            (put-text-property line (point) 'duet-fenced 'fence)
-            (setq fence nil)))))
-      (when fence
-        (put-text-property from end 'duet-fenced 'code))
-      (when changed
-        ;; It may be in sight, as what it is not.
-        (put-text-property beg end 'fontified nil))
-      fence)))
+(defun duet-markup-toggle ()
+  "Show what agents say as it was written, or as what its Markdown stands for."
+  (interactive (duet-only-in 'duet-transcript-mode) duet-transcript-mode)
+  (setq duet-markup--raw (not duet-markup--raw))
+  (jit-lock-refontify)
+  (duet-markup-in-sight)
+  (message (if duet-markup--raw "Markdown is shown as it was written"
+             "Markdown is shown as what it stands for")))
 
 
-;;; Faces
+;;; Copying
+
+(defun duet-markup--copied (beg end &optional delete)
+  "Return the text between BEG and END as it was written; DELETE it if non-nil.
+What was added to show it is left out."
+  (let ((text (buffer-substring--filter beg end delete)))
+    (if (not (text-property-not-all 0 (length text) 'duet-show nil text))
+        (substring-no-properties text)
+      (let ((place 0)
+            (parts '()))
+        (while (< place (length text))
+          (let ((next (next-single-property-change place 'duet-show text (length text))))
+            (unless (get-text-property place 'duet-show text)
+              (push (substring-no-properties text place next) parts))
+            (setq place next)))
+        (apply #'concat (nreverse parts))))))
+
+(defun duet-markup--code-block ()
+  "Return the block of code at point, or the last one before it, or nil."
+  (let ((place (if (duet-block-at) (point)
+                 (previous-single-property-change (point) 'duet-block)))
+        (block nil))
+    (while (and place (not block))
+      (let ((there (or (duet-block-at place)
+                       (and (> place (point-min)) (duet-block-at (1- place))))))
+        (if (and there (eq (duet-block-kind there) 'code))
+            (setq block there)
+          (setq place (and (> place (point-min))
+                           (previous-single-property-change place 'duet-block))))))
+    block))
+
+(defun duet-markup-copy-code ()
+  "Copy the block of code at point, or the last one before point."
+  (interactive nil duet-transcript-mode)
+  (let ((block (duet-markup--code-block)))
+    (unless block
+      (user-error "There is no block of code here, nor before"))
+    (let* ((text (filter-buffer-substring
+                  (duet-block-place block (duet-block-body block))
+                  (max (duet-block-place block (duet-block-body block))
+                       (duet-block-limit block))))
+           ;; A block in a list is indented as a whole.
+           (text (if (zerop (duet-block-indent block)) text
+                   (replace-regexp-in-string
+                    (format "^[ \t]\\{1,%d\\}" (duet-block-indent block)) "" text t t))))
+      (kill-new text)
+      (message "Copied %d line%s%s" (length (split-string text "\n" t))
+               (if (string-match-p "\n." text) "s" "")
+               (if (duet-block-language block)
+                   (concat " of " (duet-visible-line (duet-block-language block)))
+                 "")))))
+
+
+;;; Headings
+
+(defun duet-markup-headings ()
+  "Return the headings of what agents say in the buffer: (WORDS . PLACE), in order."
+  (let ((found '()))
+    (save-excursion
+      (goto-char (point-min))
+      (while (re-search-forward "^#\\{1,6\\} +\\(.*?\\)[ #]*$" nil t)
+        (let ((bol (match-beginning 0)))
+          (when (and (not (string-empty-p (match-string 1)))
+                     (duet-markup--prose-p bol)
+                     (not (duet-block-at bol)))
+            (push (cons (duet-markup--plain (match-beginning 1) (match-end 1)) bol)
+                  found)))))
+    (nreverse found)))
+
+(defun duet-markup--plain (beg end)
+  "Return the text from BEG to END without its marks."
+  (let ((text (buffer-substring-no-properties beg end))
+        (hidden (sort (cl-remove 'hide (duet-inline-parse beg end)
+                                 :key #'caddr :test-not #'eq)
+                      (lambda (a b) (> (car a) (car b))))))
+    (pcase-dolist (`(,from ,to) hidden)
+      (setq text (concat (substring text 0 (- from beg)) (substring text (- to beg)))))
+    (string-trim text)))
+
+
+;;; What is in sight
 
 (defconst duet-markup--page 20000
   "How many characters a window shows at most.")
 
 (defun duet-markup-in-sight ()
-  "Give faces to what windows show of the buffer, or will when they follow its end.
+  "Show the markup of what windows show of the buffer, or will at its end.
 To be called where nothing quits, such as in a timer."
   (dolist (window (get-buffer-window-list nil nil 'visible))
     (let ((start (window-start window))
@@ -105,57 +164,360 @@ To be called where nothing quits, such as in a timer."
       (when (> (window-point window) last)
         (jit-lock-fontify-now last (point-max))))))
 
-(defconst duet-markup--inline
-  '(("`\\([^`\n]+\\)`" . duet-code)
-    ("\\*\\*\\([^*\n]+\\)\\*\\*" . bold)
-    ("\\_<__\\([^_\n]+\\)__\\_>" . bold)
-    ("\\(?:^\\|[^*[:alnum:]]\\)\\(\\*[^* \n][^*\n]*\\*\\)" . italic)
-    ("\\b\\(https?://[^][()<>\"'` \t\n]*[^][()<>\"'` \t\n.,:;!?*_]\\)" . link)
-    ("\\[[^]\n]+\\](\\([^) \n]+\\))" . link))
-  "Patterns inside a line and the faces of their first groups.")
+(defun duet-markup--prose-p (place)
+  "Return the section at PLACE if an agent says it, else nil."
+  (let* ((section (get-text-property place 'duet-section))
+         (message (and section (duet-section-object section))))
+    (and (duet-message-p message) (eq (duet-message-kind message) 'text)
+         (< place (duet-section-end section))
+         section)))
 
 (defun duet-markup--fontify (beg end)
-  "Give faces to the lines between BEG and END, as jit-lock asks for it."
+  "Show the markup of the lines between BEG and END, as jit-lock asks for it."
   (save-excursion
     (goto-char beg)
     (setq beg (line-beginning-position))
     (goto-char beg)
-    (while (< (point) end)
-      (let* ((section (get-text-property (point) 'duet-section))
-             (message (and section (duet-section-object section)))
-             (eol (line-end-position)))
-        (when (and (duet-message-p message) (eq (duet-message-kind message) 'text))
-          (duet-markup--line (point) eol section))
-        (goto-char eol)
-        (forward-line 1)))
+    (when (duet-markup--prose-p beg)
+      (duet-markup--back)
+      (setq beg (point)))
+    (let ((case-fold-search nil)
+          (duet-markup--hide (not duet-markup--raw)))
+      (while (< (point) end)
+        (let ((section (duet-markup--prose-p (point))))
+          (if section
+              (setq beg (min beg (duet-markup--show section)))
+            (let ((next (next-single-property-change (point) 'duet-section nil (point-max))))
+              ;; Blank lines behind a section belong to it.
+              (goto-char (max (1+ (point)) next)))))))
     `(jit-lock-bounds ,beg . ,(max end (point)))))
 
-(defun duet-markup--line (bol eol section)
-  "Give faces to the line from BOL to EOL, of SECTION."
-  (remove-list-of-text-properties bol eol '(face mouse-face help-echo))
-  (pcase (if (< bol (or (duet-section-rendered section) (duet-section-beg section)))
-             (get-text-property bol 'duet-fenced)
-           ;; What is not whole is what is before it.
-           (and (duet-section-fence section) 'code))
-    ('fence (put-text-property bol eol 'face 'duet-dim))
-    ('code (put-text-property bol eol 'face 'duet-code))
-    ((guard (looking-at "#\\{1,6\\} "))
-     (put-text-property bol eol 'face 'duet-markup-heading))
-    (_
-     (when (looking-at "[ \t]*\\([-*+]\\|[0-9]+[.)]\\) ")
-       (add-face-text-property (match-beginning 1) (match-end 1) 'duet-heading))
-     (when (looking-at "[ \t]*> ?")
-       (add-face-text-property bol eol 'duet-dim))
+(defun duet-markup--show (section)
+  "Show the markup of the lines at point, of SECTION; go behind them.
+Return where the first line that was looked at begins."
+  (let* ((bol (point))
+         (block (duet-block-at bol)))
+    (pcase (and block (duet-block-kind block))
+      ('code (duet-markup--code block bol)
+             bol)
+      ('table (duet-markup--table block bol))
+      ;; What is not whole is what is before it.
+      ((guard (and (duet-section-block section)
+                   (>= bol (or (duet-section-rendered section) (point-max)))
+                   (eq (duet-block-kind (duet-section-block section)) 'code)))
+       (duet-markup--code (duet-section-block section) bol)
+       bol)
+      (_ (duet-markup--unit section bol)
+         bol))))
+
+(defun duet-markup--clear (beg end)
+  "Take away what the text from BEG to END was given earlier."
+  (remove-list-of-text-properties beg end duet-markup--properties))
+
+(defun duet-markup--unseen (beg end)
+  "Give unseen characters, as they are written out from BEG to END, their face."
+  (let ((place (text-property-any beg end 'duet-unseen t)))
+    (while place
+      (let ((next (next-single-property-change place 'duet-unseen nil end)))
+        (add-face-text-property place next 'duet-unseen)
+        (setq place (text-property-any next end 'duet-unseen t))))))
+
+(defun duet-markup--hide (beg end)
+  "Hide the marks from BEG to END, if marks are hidden."
+  (when (and duet-markup--hide (< beg end))
+    (put-text-property beg end 'invisible 'duet-markup)))
+
+(defun duet-markup--display (beg end text)
+  "Display what is from BEG to END as TEXT, if marks are hidden."
+  (when (and duet-markup--hide (< beg end))
+    (put-text-property beg end 'display text)))
+
+
+;;; Lines
+
+(defconst duet-markup--item "[ \t]*\\([-*+]\\|[0-9]\\{1,9\\}[.)]\\)\\(?:[ \t]+\\|$\\)"
+  "Regexp for the beginning of an item of a list.")
+
+(defun duet-markup--kind (bol section)
+  "Return what the line at BOL of SECTION is, a symbol.
+`text' may go on with the line before."
+  (goto-char bol)
+  (let ((whole (or (not (duet-message-open (duet-section-object section)))
+                   (< (line-end-position) (duet-section-end section)))))
+    (cond
+     ((get-text-property bol 'duet-block) 'block)
      ;; No one writes markup into a line as long as that.
-     (when (< (- eol bol) duet-render-line-length)
-       (pcase-dolist (`(,pattern . ,face) duet-markup--inline)
-         (goto-char bol)
-         (while (re-search-forward pattern eol t)
-           (add-face-text-property (match-beginning 1) (match-end 1) face)
-           (when (eq face 'link)
-             (add-text-properties (match-beginning 1) (match-end 1)
-                                  '(mouse-face highlight
-                                    help-echo "mouse-1, RET: follow this link")))))))))
+     ((or (duet-block-broken-p bol)
+          (get-text-property (min (line-end-position) (1- (point-max))) 'duet-show))
+      'long)
+     ((looking-at "[ \t]*$") 'blank)
+     ((and (looking-at "\\(?:    \\| \\{0,3\\}\t\\)") (duet-markup--indented-p bol section))
+      'indented)
+     ((looking-at " \\{0,3\\}#\\{1,6\\}\\(?:[ \t]\\|$\\)") 'heading)
+     ((looking-at "[ \t]*>") 'quote)
+     ((and whole (looking-at " \\{0,3\\}\\(?:=+\\|--+\\)[ \t]*$")
+           (duet-markup--underline-p bol section))
+      'underline)
+     ((and whole (looking-at " \\{0,3\\}\\([-*_]\\)\\(?:[ \t]*\\1\\)\\{2,\\}[ \t]*$")) 'rule)
+     ((looking-at duet-markup--item) 'item)
+     (t 'text))))
+
+(defun duet-markup--underline-p (bol section)
+  "Return non-nil if the line before BOL, in SECTION, is one of text, and alone."
+  (save-excursion
+    (goto-char bol)
+    (and (> bol (duet-section-beg section))
+         (zerop (forward-line -1))
+         (not (get-text-property (point) 'duet-block))
+         (not (looking-at "[ \t]*\\(?:$\\|[-*+>#|]\\|[0-9]+[.)]\\|    \\)"))
+         (or (<= (point) (duet-section-beg section))
+             (progn (forward-line -1)
+                    (or (looking-at "[ \t]*$")
+                        (get-text-property (point) 'duet-block)))))))
+
+(defun duet-markup--indented-p (bol section)
+  "Return non-nil if the line at BOL of SECTION, which is indented, is code.
+It is where it follows a blank line, and no list."
+  (save-excursion
+    (save-match-data
+      (goto-char bol)
+      (let ((from (duet-section-beg section))
+            (left 50)
+            (blank nil)
+            (code nil)
+            (searching t))
+        (while searching
+          (cond
+           ((<= (point) from) (setq searching nil code t))
+           ((zerop left) (setq searching nil code blank))
+           (t
+            (forward-line -1)
+            (setq left (1- left))
+            (cond
+             ((looking-at "[ \t]*$") (setq blank t))
+             ((looking-at "    \\| \\{0,3\\}\t") (setq blank nil))
+             (t (setq searching nil
+                      code (and blank
+                                (not (looking-at duet-markup--item))
+                                (not (memq (char-after) '(?\s ?\t))))))))))
+        code))))
+
+(defun duet-markup--back ()
+  "Go to the beginning of the paragraph that the line at point goes on with.
+Or went on with, when less of it was known.  Go back no further than a
+paragraph may be long."
+  (let* ((section (duet-markup--prose-p (point)))
+         (from (duet-section-beg section))
+         (left (1+ duet-markup--lines))
+         (bol (point))
+         (kind 'text))
+    (while (and (eq kind 'text) (> left 0) (> bol from))
+      (setq left (1- left))
+      (goto-char bol)
+      (forward-line -1)
+      (let ((before (point)))
+        (setq kind (duet-markup--kind before section))
+        (when (memq kind '(text item))
+          (setq bol before))))
+    (goto-char bol)))
+
+(defun duet-markup--unit (section bol)
+  "Show the markup of the paragraph of SECTION at BOL, and go behind it.
+Or that of another line."
+  (let* ((kind (duet-markup--kind bol section))
+         (end (duet-section-end section))
+         (eol (progn (goto-char bol) (min end (line-end-position))))
+         (count 1)
+         (under nil))
+    (when (memq kind '(text item))
+      (goto-char eol)
+      (while (and (< (point) end) (<= count duet-markup--lines)
+                  (progn (forward-line 1) (< (point) end))
+                  (pcase (duet-markup--kind (point) section)
+                    ('text t)
+                    ('underline (setq under (line-beginning-position)) nil)))
+        (setq count (1+ count)
+              eol (min end (line-end-position)))
+        (goto-char eol)))
+    (cond
+     ((and (> count 1)
+           (or (> count duet-markup--lines)
+               (> (- eol bol) duet-markup--characters)
+               (duet-markup--goes-on-p bol section)))
+      ;; Each line for itself.
+      (goto-char bol)
+      (while (< (point) eol)
+        (let ((line (point))
+              (last (min end (line-end-position))))
+          (duet-markup--line section (duet-markup--kind line section) line last)
+          (goto-char last)
+          (forward-line 1))))
+     (t
+      (duet-markup--line section
+                         (if under 'heading-text kind)
+                         bol eol)
+      (goto-char eol)
+      (forward-line 1)))))
+
+(defun duet-markup--goes-on-p (bol section)
+  "Return non-nil if the line at BOL of SECTION goes on with a paragraph."
+  (save-excursion
+    (and (> bol (duet-section-beg section))
+         (eq (duet-markup--kind bol section) 'text)
+         (progn (goto-char bol)
+                (forward-line -1)
+                (memq (duet-markup--kind (point) section) '(text item))))))
+
+(defun duet-markup--line (section kind bol eol)
+  "Show the markup from BOL to EOL of SECTION: a line or a paragraph of KIND."
+  ;; The line's end is what is between two lines of a paragraph, or no more.
+  (duet-markup--clear bol (min (1+ eol) (duet-section-end section)))
+  (goto-char bol)
+  (pcase kind
+    ('heading
+     (looking-at " \\{0,3\\}\\(#\\{1,6\\}\\)[ \t]*")
+     (let ((level (- (match-end 1) (match-beginning 1)))
+           (beg (min eol (match-end 0)))
+           (end eol))
+       (duet-markup--hide bol beg)
+       (goto-char eol)
+       ;; Some close it, too.
+       (when (looking-back "[ \t]#+[ \t]*" beg t)
+         (setq end (max beg (match-beginning 0)))
+         (duet-markup--hide end eol))
+       (duet-markup--inline beg end)
+       (add-face-text-property bol eol (pcase level
+                                         (1 'duet-markup-title)
+                                         (2 'duet-markup-heading)
+                                         (_ 'bold))
+                               t)))
+    ('heading-text
+     (duet-markup--inline bol eol)
+     (add-face-text-property bol eol 'duet-markup-heading t))
+    ('underline (put-text-property bol eol 'face 'duet-dim))
+    ('rule
+     (put-text-property bol eol 'face 'duet-dim)
+     (duet-markup--display bol eol (make-string 40 (aref (duet-render-sign "─") 0))))
+    ('quote (duet-markup--quote bol eol))
+    ('indented (put-text-property bol eol 'face 'duet-code))
+    ('item
+     (looking-at duet-markup--item)
+     (let ((beg (match-beginning 1))
+           (end (match-end 1))
+           (content (min eol (match-end 0))))
+       (if (memq (char-after beg) '(?- ?* ?+))
+           (duet-markup--display beg end (duet-render-sign "•")))
+       (duet-markup--inline content eol)
+       (add-face-text-property beg end 'duet-heading)
+       (put-text-property bol eol 'wrap-prefix
+                          (make-string (min 40 (string-width
+                                                (buffer-substring-no-properties bol content)))
+                                       ?\s))))
+    ('text
+     (let ((indent (- (progn (skip-chars-forward " \t" eol) (point)) bol)))
+       (duet-markup--inline bol eol)
+       (when (< 0 indent 40)
+         (put-text-property bol eol 'wrap-prefix
+                            (buffer-substring-no-properties bol (+ bol indent))))))
+    (_))
+  (duet-markup--unseen bol eol))
+
+(defun duet-markup--quote (bol eol)
+  "Show the line of a quotation from BOL to EOL."
+  (goto-char bol)
+  (let ((bar (propertize (duet-render-sign "│") 'face 'duet-dim)))
+    (while (and (looking-at "[ \t]*>") (< (point) eol))
+      (goto-char (match-end 0))
+      (duet-markup--display (1- (point)) (point) (copy-sequence bar)))
+    (duet-markup--inline (point) eol)
+    (add-face-text-property bol eol 'duet-quote t)
+    (when duet-markup--hide
+      (put-text-property bol eol 'wrap-prefix (concat bar " ")))))
+
+(defun duet-markup--inline (beg end)
+  "Show the markup of the text from BEG to END."
+  (when (< beg end)
+    (duet-markup--apply (duet-inline-parse beg end))
+    (duet-markup--references beg end)))
+
+(defun duet-markup--apply (found)
+  "Show FOUND, what `duet-inline-parse' has returned."
+  (pcase-dolist (`(,beg ,end ,kind ,value) found)
+    (pcase kind
+      ('hide (duet-markup--hide beg end))
+      ('face (add-face-text-property beg end value))
+      ('code (add-face-text-property beg end 'duet-code))
+      ('link (duet-markup--link beg end value)))))
+
+(defun duet-markup--link (beg end target)
+  "Make the text from BEG to END a link to TARGET."
+  (add-face-text-property beg end 'link)
+  (add-text-properties beg end (list 'duet-link target
+                                     'mouse-face 'highlight
+                                     'help-echo #'duet-link-help)))
+
+(defun duet-markup--references (beg end)
+  "Make links of the files that the text from BEG to END names."
+  (pcase-dolist (`(,from ,to ,target) (duet-link-references beg end))
+    (unless (or (text-property-not-all from to 'duet-link nil)
+                (text-property-not-all from to 'invisible nil))
+      (duet-markup--link from to target))))
+
+
+;;; Blocks
+
+(defun duet-markup--code (block bol)
+  "Show the line of BLOCK of code at BOL, and go behind it."
+  (let ((eol (line-end-position)))
+    (cond
+     ((get-text-property bol 'duet-colored)
+      ;; The colours stay; those of a part may not be those of the whole.
+      (when (duet-code-wants-p block) (duet-code-queue block)))
+     (t
+      (duet-markup--clear bol (min (1+ eol) (duet-section-end (duet-block-section block))))
+      (pcase (get-text-property bol 'duet-part)
+        ((and part (or 'open 'close))
+         (skip-chars-forward " \t" eol)
+         (let ((beg (point)))
+           (skip-chars-forward "`~" eol)
+           (put-text-property bol eol 'face 'duet-dim)
+           (duet-markup--display
+            beg (point)
+            (concat (make-string 2 (aref (duet-render-sign "─") 0))
+                    (if (and (eq part 'open) (< (point) eol)
+                             (not (memq (char-after) '(?\s ?\t))))
+                        " " "")))))
+        (_
+         (put-text-property bol eol 'face (if (duet-code-mode-of (duet-block-language block))
+                                              'duet-code-block
+                                            'duet-code))
+         (when (and (duet-code-wants-p block) (eq (duet-block-at bol) block))
+           (duet-code-queue block))))
+      (duet-markup--unseen bol eol)))
+    (goto-char eol)
+    (forward-line 1)))
+
+(defun duet-markup--table (block bol)
+  "Show the line of BLOCK, a table, at BOL, and go behind it.
+If a column has become wider show all before it anew.  Return where the
+first line that was looked at begins."
+  (let* ((grown (and duet-markup--hide (duet-table-measure block)))
+         (first (if grown (duet-block-place block (duet-block-beg block)) bol))
+         (last (progn (goto-char bol) (forward-line 1) (point))))
+    (goto-char first)
+    (while (< (point) last)
+      (let ((line (point))
+            (eol (line-end-position)))
+        (duet-markup--clear line (min (1+ eol)
+                                      (duet-section-end (duet-block-section block))))
+        (if duet-markup--hide
+            (duet-table-line block (get-text-property line 'duet-part) line eol
+                             #'duet-markup--apply #'duet-markup--hide)
+          (add-face-text-property line eol 'duet-table))
+        (duet-markup--unseen line eol)
+        (goto-char line)
+        (forward-line 1)))
+    first))
 
 (provide 'duet-markup)
 ;;; duet-markup.el ends here

@@ -16,6 +16,7 @@
 (require 'duet-actions)
 (require 'duet-approval-view)
 (require 'duet-approvals)
+(require 'duet-attach-window)
 (require 'duet-compose)
 (require 'duet-diff)
 (require 'duet-marks)
@@ -28,6 +29,7 @@
 (declare-function duet-set-mode "duet-settings" (session mode))
 (declare-function duet-set-model "duet-settings" (session model))
 (declare-function duet-set-option "duet-settings" (session option value))
+(declare-function duet-adopt-session "duet-adopt" (&optional everywhere))
 (declare-function duet-search "duet-search" (query))
 (declare-function duet-stop "duet" ())
 (declare-function duet-terminal "duet-terminal" (&optional command))
@@ -51,6 +53,8 @@
      :help "Interrupt the turn; it can be continued"]
     ["Changes" duet-diff :enable (duet-menu-bar--session-p)
      :help "Show what the turn has changed, to accept or revert"]
+    ["All Changes" duet-diff-all :enable (duet-menu-bar--session-p)
+     :help "Show what all turns together have changed"]
     ["Rename…" duet-rename :enable (duet-menu-bar--session-p)]
     ["Permissions…" duet-set-mode :enable (duet-menu-bar--session-p)
      :help "Say what the agent may do without asking"]
@@ -67,6 +71,8 @@
     "---"
     ["Agents" duet-agents]
     ["Agent of New Sessions…" duet-choose-agent]
+    ["Take Over an Agent's Session…" duet-adopt-session
+     :help "Go on with a session that was begun in an agent's own program"]
     ["New Terminal" duet-terminal]
     ["Terminals" duet-terminals]
     "---"
@@ -166,6 +172,9 @@
   '("Duet"
     ["Send" duet-compose-send]
     ["Do Not Send" duet-compose-cancel :help "The next prompt can have the text"]
+    ["Attach a File…" duet-attach-file :help "Have a file go with the prompt"]
+    ["Attach the Clipboard's Image" duet-attach-clipboard :enable (display-graphic-p)]
+    ["Do Not Attach…" duet-attach-remove :enable duet-attach--items]
     ["Complete" completion-at-point :help "Behind an @, the name of a file"]
     ["Earlier Prompt" duet-compose-previous]
     ["Later Prompt" duet-compose-next :enable duet-compose--place]

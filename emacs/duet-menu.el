@@ -92,7 +92,7 @@
 
 (defun duet-menu--compose-words ()
   "Return what `duet-menu-compose' does, in words."
-  (if (derived-mode-p 'duet-transcript-mode) "Continue" "Ask something new"))
+  (if (derived-mode-p 'duet-transcript-mode) "Continue" "New session"))
 
 (defun duet-menu-compose ()
   "Continue the session in its transcript; elsewhere ask for something new.
@@ -130,40 +130,42 @@ So its key does what it does in the buffers."
    duet-menu--heading
    ["Session"
     ("c" duet-menu-compose :description duet-menu--compose-words)
-    ("C" "Ask something new" duet-new :if-derived duet-transcript-mode)
+    ("C" "New session" duet-new :if-derived duet-transcript-mode)
     ("r" "Continue" duet-continue :inapt-if-not duet-menu--session
      :if-not-derived duet-transcript-mode)
     ("f" "Fork" duet-fork :inapt-if-not duet-menu--session)
     ("T" "Rename" duet-rename :inapt-if-not duet-menu--session)
-    ("A" "Archive" duet-menu-archive :inapt-if-not duet-menu--sessions)]
+    ("z" "Archive" duet-menu-archive :inapt-if-not duet-menu--sessions)]
    ["Run"
     ("i" "Interrupt" duet-interrupt :inapt-if-not duet-menu--running)
     ("o" "Permissions" duet-set-mode :inapt-if-not duet-menu--session)
     ("M" "Model" duet-set-model :inapt-if-not duet-menu--session)
-    ("K" "Agent's option" duet-set-option :inapt-if-not duet-menu--session)
-    ("N" "Agent of new ones" duet-choose-agent)]
+    ("S" "Agent's option" duet-set-option :inapt-if-not duet-menu--session)
+    ("N" "Default agent" duet-choose-agent)]
    ["Review"
     ("j" "Next question" duet-approval-next)
-    ("w" "Waiting questions" duet-approvals)
-    ("R" "Decided for good" duet-rules)
+    ("w" "All questions" duet-approvals)
     ("D" "Changes" duet-diff :inapt-if-not duet-menu--session)
-    ("s" "Search all" duet-search)]]
-  [["Terminal"
-    ("t" "New terminal" duet-terminal)
-    ("V" "All terminals" duet-terminals)]
-   ["From this buffer"
-    ("." "Region or line" duet-send-region)
-    ("!" "Mistake at point" duet-ask-about-error)]
-   ["Project"
+    ("=" "All changes" duet-diff-all :inapt-if-not duet-menu--session)
+    ("/" "Search all" duet-search)]]
+  [["Lists"
     ("l" "Sessions" duet)
+    ("L" "Agents" duet-agents)
+    ("H" "Agent's own" duet-adopt-session)
+    ("V" "Terminals" duet-terminals)
+    ("R" "Rules" duet-rules)]
+   ["From here"
+    ("&" "Terminal" duet-terminal)
+    ("." "Region" duet-send-region)
+    ("!" "Mistake" duet-ask-about-error)]
+   ["Project"
+    ("g" "Refresh" duet-menu-restart)
     ("y" "Trust" duet-trust)
-    ("L" "All agents" duet-agents)
-    ("g" "Refresh or start" duet-menu-restart)]
-   [""
-    ("E" "Log" duet-log-show)
-    ("O" "Options" duet-menu-customize)
-    ("X" "Stop server" duet-stop)
-    ("q" "Close this" transient-quit-one)]]
+    ("X" "Stop server" duet-stop)]
+   ["Duet"
+    ("$" "Log" duet-log-show)
+    (":" "Options" duet-menu-customize)
+    ("q" "Close" transient-quit-one)]]
   (interactive)
   (setq duet-menu--heading (duet-menu--describe))
   (transient-setup 'duet-dispatch))

@@ -104,11 +104,12 @@
   (chunks nil :documentation "Its text in pieces, the last first.")
   (size 0 :documentation "How many characters its text has.")
   (data nil :documentation "Of a plan: its entries; of a diff: the event's data.")
-  (attachments nil :documentation "What it has beside text, a list of objects."))
+  (attachments nil :documentation "What it has beside text, a list of objects.")
+  (parent nil :documentation "The id of the tool call of the sub-agent that it is from."))
 
 (cl-defstruct (duet-tool (:include duet-message) (:copier nil))
   "A tool call."
-  id name title tool-kind status input result paths diffs terminal approval parent
+  id name title tool-kind status input result paths diffs terminal approval
   (refused-by nil :documentation "Who did not let it run, as the protocol has it.")
   (refusal nil :documentation "Why, in words."))
 

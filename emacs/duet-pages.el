@@ -121,6 +121,7 @@ Return nil if it is there already; it is brought up to date then."
                   (make-duet-tool :key key :kind 'tool :session session :run run
                                   :id (substring key (1+ (length run))))
                 (make-duet-message :key key :session session :run run
+                                   :parent (duet-get-string object :parent_tool_use_id)
                                    :attachments (duet-events--attachments object)
                                    :kind (duet-events--said-kind type object))))))
     (when (>= seq (duet-message-seq message))

@@ -6,7 +6,8 @@
 ;;; Commentary:
 
 ;; In a transcript `M-n' and `M-p' go to the next and the previous prompt, and
-;; Imenu lists all that are loaded.
+;; Imenu lists all that are loaded, and the headings
+;; of what agents say.
 
 ;;; Code:
 
@@ -15,6 +16,7 @@
 (require 'imenu)
 (require 'duet-actions)
 (require 'duet-connection)
+(require 'duet-markup)
 (require 'duet-section)
 (require 'duet-transcript)
 
@@ -60,17 +62,26 @@
   (duet-prompt-next (- (or count 1))))
 
 (defun duet-prompts--index ()
-  "Return the prompts of the transcript for Imenu.
+  "Return the prompts of the transcript, and what agents call parts, for Imenu."
+  (append (duet-prompts--entries
+           (mapcar (lambda (prompt)
+                     (cons (car (split-string (string-trim (duet-message-text (car prompt)))
+                                              "\n"))
+                           (cdr prompt)))
+                   (duet-prompts)))
+          (when-let ((headings (duet-markup-headings)))
+            (list (cons "Headings" (duet-prompts--entries headings))))))
+
+(defun duet-prompts--entries (places)
+  "Return PLACES, (WORDS . POSITION) each, as entries for Imenu.
 Those that are alike are numbered."
   (let ((counts (make-hash-table :test #'equal)))
-    (mapcar (lambda (prompt)
-              (let* ((line (car (split-string (string-trim (duet-message-text (car prompt)))
-                                              "\n")))
-                     (name (truncate-string-to-width line 70 nil nil "…"))
+    (mapcar (lambda (place)
+              (let* ((name (truncate-string-to-width (car place) 70 nil nil "…"))
                      (count (puthash name (1+ (gethash name counts 0)) counts)))
                 (cons (if (= count 1) name (format "%s <%d>" name count))
-                      (copy-marker (cdr prompt)))))
-            (duet-prompts))))
+                      (copy-marker (cdr place)))))
+            places)))
 
 (defun duet-prompts--setup ()
   "Have Imenu list the prompts of the transcript in the current buffer."

@@ -19,6 +19,8 @@
 (require 'duet-lines)
 (require 'duet-visible)
 
+(declare-function duet-whole-show "duet-whole" ())
+
 (defgroup duet-faces nil
   "Faces of Duet."
   :group 'duet
@@ -36,8 +38,18 @@
   '((((background dark)) :inherit fixed-pitch :foreground "PaleGreen2")
     (t :inherit fixed-pitch :foreground "SeaGreen4"))
   "Code.")
+(defface duet-code-block '((t :inherit fixed-pitch))
+  "Code in a language whose colours are known.")
+(defface duet-table '((t :inherit fixed-pitch))
+  "A table in what an agent says.")
 (defface duet-markup-heading '((t :inherit font-lock-function-name-face :weight bold))
   "A heading in what an agent says.")
+(defface duet-markup-title '((t :inherit duet-markup-heading :underline t))
+  "A heading of the first level in what an agent says.")
+(defface duet-quote '((t :inherit (shadow italic)))
+  "What an agent quotes.")
+(defface duet-struck '((t :inherit shadow :strike-through t))
+  "What an agent has struck out.")
 (defface duet-running '((t :inherit warning))
   "What is going on.")
 (defface duet-waiting '((t :inherit (warning bold)))
@@ -82,7 +94,7 @@ text and thoughts, is left alone.")
 (defconst duet-render--plain
   '(("○" . "o") ("◐" . "~") ("●" . "*") ("✗" . "x") ("■" . "#") ("·" . "-")
     ("❯" . ">") ("✻" . "*") ("✓" . "x") ("▸" . ">") ("±" . "+") ("−" . "-")
-    ("⊘" . "!"))
+    ("⊘" . "!") ("•" . "*") ("│" . "|") ("─" . "-") ("┼" . "+") ("├" . "+") ("┤" . "+"))
   "What stands for signs that a terminal may not be able to show.")
 
 (defun duet-render-sign (sign)
@@ -144,7 +156,14 @@ text and thoughts, is left alone.")
       (when-let ((more (duet-log-guard "duet-render-functions"
                          (funcall function message))))
         (setq text (if (string-empty-p text) more (concat text "\n" more)))))
-    text))
+    (duet-render-below message text)))
+
+(defun duet-render-below (message text)
+  "Return TEXT of MESSAGE below the call of the sub-agent that says it."
+  (let ((nesting (if (duet-tool-p message) "" (duet-render--nesting message))))
+    (if (string-empty-p nesting)
+        text
+      (propertize text 'line-prefix nesting 'wrap-prefix nesting))))
 
 (defun duet-render-prose (text &optional column)
   "Return TEXT, what somebody says, which begins in COLUMN, to be inserted."
@@ -152,7 +171,9 @@ text and thoughts, is left alone.")
 
 (defconst duet-render-line-length 5000
   "How many characters a line has at most.
-Emacs before version 29 can hardly show a line that is much longer.")
+Emacs before version 29 can hardly show a line that is much longer.  The
+ends of lines that are added have the text property `duet-show': they are
+not copied.")
 
 (defun duet-render-wrap (text &optional column)
   "Return TEXT, which begins in COLUMN, with lines that are too long broken.
@@ -172,7 +193,7 @@ It makes no difference whether a text is broken whole or piece by piece."
           (if (> (- end start) room)
               (progn
                 (push (substring text start (+ start room)) parts)
-                (push "\n" parts)
+                (push (propertize "\n" 'duet-show t) parts)
                 (setq start (+ start room)
                       column 0))
             (push (substring text start (min length (1+ end))) parts)
@@ -228,7 +249,11 @@ It makes no difference whether a text is broken whole or piece by piece."
 (defun duet-render--answer (message)
   "Return the text of MESSAGE, the answer to a question."
   (let* ((data (duet-message-data message))
-         (said (duet-get-string data :response_text))
+         (denied (equal (duet-get-string data :decision) "denied"))
+         (text (duet-get-string data :response_text))
+         ;; That stands for no reason.
+         (said (or (and (not (and denied (equal text "denied"))) text)
+                   (duet-get-string data :explanation)))
          (by (duet-get-string data :decided_by)))
     (concat (duet-render--signed "❯" 'duet-prompt)
             (propertize
@@ -314,14 +339,14 @@ It is shown relative to ROOT where it is inside."
              ;; That stands for no reason.
              (if (and why (not (equal why "denied"))) (concat ": " why) "")))))
 
-(defun duet-render--nesting (tool)
-  "Return what stands before TOOL: the more, the more calls it is part of."
+(defun duet-render--nesting (message)
+  "Return what stands before MESSAGE: the more, the more calls it is part of."
   (let ((depth 0)
-        (session (duet-message-session tool)))
-    (while (and tool (duet-tool-parent tool) (< depth 8))
+        (session (duet-message-session message)))
+    (while (and message (duet-message-parent message) (< depth 8))
       (setq depth (1+ depth)
-            tool (duet-session-message session (concat (duet-message-run tool) "/"
-                                                       (duet-tool-parent tool)))))
+            message (duet-session-message session (concat (duet-message-run message) "/"
+                                                          (duet-message-parent message)))))
     (make-string (* 2 depth) ?\s)))
 
 (defun duet-render--colored (text)
@@ -395,7 +420,9 @@ That is INPUT itself if there are none."
      (if (or cut left)
          (concat "\n" indent
                  (propertize (format "… %d characters in all" (length text))
-                             'face 'duet-dim))
+                             'face 'link 'mouse-face 'highlight
+                             'duet-action #'duet-whole-show 'duet-whole text
+                             'help-echo "RET, mouse-1: show all of it"))
        ""))))
 
 

@@ -23,8 +23,8 @@
   (end nil :documentation "A marker behind its last character.")
   (fold nil :documentation "The overlay that hides its body, or nil.")
   (shown 0 :documentation "How many characters of its object's text are shown.")
-  (rendered nil :documentation "A marker up to which fences are known, or nil.")
-  (fence nil :documentation "What opened the block of code which that is in, or nil."))
+  (rendered nil :documentation "A marker up to which blocks are known, or nil.")
+  (block nil :documentation "The `duet-block' which that is in, or nil."))
 
 (defvar-local duet-sections nil
   "The sections of the buffer by their keys, a hash table.")

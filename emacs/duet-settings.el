@@ -84,8 +84,7 @@ Names that are there twice have their ids behind them."
    (lambda (result)
      (duet-settings--take session (duet-get result :session))
      (message "%s%s" done
-              (if (or (duet-get result :live) (null (duet-session-active-run session)))
-                  "" ", from its next turn on")))))
+              (if (duet-get result :live) "" ", from its next turn on")))))
 
 
 ;;; Modes
@@ -128,7 +127,8 @@ Names that are there twice have their ids behind them."
   (duet-settings--set session (list :mode mode)
                       (if-let ((words (car (rassoc mode duet-settings--modes))))
                           (concat "The agent " words)
-                        (format "The agent is in the mode %s" (duet-visible-line mode)))))
+                        (format "The agent is in the mode %s"
+                                (duet-session-choice-name session :mode mode)))))
 
 
 ;;; Models
@@ -150,7 +150,8 @@ Names that are there twice have their ids behind them."
    duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (when (string-empty-p model) (user-error "No model is named"))
   (duet-settings--set session (list :model model)
-                      (format "The agent uses %s" (duet-visible-line model))))
+                      (format "The agent uses %s"
+                              (duet-session-choice-name session :model model))))
 
 
 ;;; Options
@@ -180,11 +181,18 @@ Names that are there twice have their ids behind them."
                   (duet-get-string option :current))))
      (list session id (or value (user-error "No value is chosen"))))
    duet-sessions-mode duet-transcript-mode duet-diff-mode)
-  ;; The name of a member is what an agent has made up.
-  (duet-settings--set session
-                      (list :options (list (intern (concat ":" option)) value))
-                      (format "%s is %s" (duet-visible-line option)
-                              (duet-visible-line value))))
+  (let ((told (cl-find option (duet-settings--options session) :test #'equal
+                       :key (lambda (object) (duet-get-string object :id)))))
+    (duet-settings--set session
+                        ;; The name of a member is what an agent has made up.
+                        (list :options (list (intern (concat ":" option)) value))
+                        (format "%s is %s"
+                                (duet-visible-line (or (duet-get-string told :name) option))
+                                (or (car (cl-find value
+                                                  (duet-settings--choices
+                                                   (duet-get-objects told :values))
+                                                  :key #'cadr :test #'equal))
+                                    (duet-visible-line value))))))
 
 
 ;;; Slash commands

@@ -272,7 +272,6 @@ buffer: `duet-terminals' lists it."
     (set-keymap-parent map tabulated-list-mode-map)
     (define-key map (kbd "RET") #'duet-terminals-attach)
     (define-key map "c" #'duet-terminal)
-    (define-key map "t" #'duet-terminal)
     (define-key map "k" #'duet-terminals-close)
     (define-key map "g" #'duet-terminals-refresh)
     (define-key map "j" #'duet-approval-next)

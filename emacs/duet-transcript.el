@@ -20,6 +20,8 @@
 (require 'duet-section)
 (require 'duet-settings)
 (require 'duet-render)
+(require 'duet-block)
+(require 'duet-code)
 (require 'duet-markup)
 (require 'duet-visit)
 (require 'duet-header)
@@ -35,6 +37,7 @@
 (declare-function duet-approvals "duet-approvals" ())
 (declare-function duet-approvals-catch "duet-approval-footer" ())
 (declare-function duet-diff "duet-diff" (session))
+(declare-function duet-diff-all "duet-diff" (session))
 
 (defcustom duet-transcript-delay 0.05
   "How many seconds may pass until a transcript shows what was said."
@@ -78,11 +81,11 @@
     (define-key map "I" #'duet-login)
     (define-key map "k" #'duet-take-back)
     (define-key map "f" #'duet-fork)
-    (define-key map "e" #'duet-transcript-earlier)
+    (define-key map "+" #'duet-transcript-earlier)
     (define-key map "g" #'duet-transcript-refresh)
     (define-key map "T" #'duet-rename)
     (define-key map "l" #'duet)
-    (define-key map "s" #'duet-search-or-say)
+    (define-key map "/" #'duet-search-or-say)
     (define-key map "j" #'duet-approval-next)
     (define-key map "w" #'duet-approvals)
     ;; A question answers these where it stands; the only one, anywhere.
@@ -90,6 +93,9 @@
     (define-key map "d" #'duet-approval-deny)
     (define-key map "v" #'duet-approval-view)
     (define-key map "D" #'duet-diff)
+    (define-key map "=" #'duet-diff-all)
+    (define-key map "Y" #'duet-markup-copy-code)
+    (define-key map "`" #'duet-markup-toggle)
     (define-key map "?" #'duet-menu-or-help)
     map)
   "Keymap of `duet-transcript-mode'.")
@@ -344,10 +350,10 @@ Return non-nil if something is left to do; a timer goes on with it."
         (duet-transcript--update message how)))
     (setq duet-transcript--dirty (nconc duet-transcript--dirty (nreverse work)))
     (while (and duet-transcript--markup (< (float-time) end))
-      (unless (duet-markup-scan (car duet-transcript--markup))
+      (unless (duet-block-scan (car duet-transcript--markup))
         (pop duet-transcript--markup)))
     (duet-markup-in-sight)
-    (when (or duet-transcript--dirty duet-transcript--markup)
+    (when (or (duet-code-work end) duet-transcript--dirty duet-transcript--markup)
       (duet-transcript--soon)
       t)))
 
@@ -369,8 +375,9 @@ Return non-nil if something is left to do; a timer goes on with it."
       (setq tail (duet-render-prose tail (save-excursion
                                            (goto-char (duet-section-end section))
                                            (- (point) (line-beginning-position)))))
-      (duet-section-append section (if thinking (propertize tail 'face 'duet-thinking)
-                                     tail))
+      (when thinking
+        (setq tail (propertize tail 'face 'duet-thinking)))
+      (duet-section-append section (duet-render-below message tail))
       (setf (duet-section-shown section) (duet-message-size message)))
     (when (and (eq how 'redraw)
                (or thinking
@@ -380,7 +387,7 @@ Return non-nil if something is left to do; a timer goes on with it."
       (duet-section-redraw section (duet-render message))
       (setf (duet-section-shown section) (duet-message-size message)
             (duet-section-rendered section) nil
-            (duet-section-fence section) nil))
+            (duet-section-block section) nil))
     (unless thinking (duet-transcript--mark-up section))))
 
 (defun duet-transcript--insert (message &optional before)
@@ -439,7 +446,7 @@ Without BEFORE it goes where the model has it.  Return it."
      ((and some (not button))
       (duet-section-insert
        'earlier nil
-       (propertize "[e] earlier messages…" 'face 'link 'mouse-face 'highlight
+       (propertize "[+] earlier messages…" 'face 'link 'mouse-face 'highlight
                    'duet-action #'duet-transcript-earlier
                    'help-echo "mouse-1, RET: load earlier messages")
        (duet-transcript--first))))))

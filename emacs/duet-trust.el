@@ -17,6 +17,8 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'json)
+(require 'seq)
 (require 'subr-x)
 (require 'duet-command)
 (require 'duet-connection)
@@ -187,19 +189,28 @@ You can change your mind later: M-x duet-trust\n"
 
 (defun duet-trust--text (value)
   "Return VALUE, which a stranger wrote, as text that can be shown."
-  (let ((text (cond ((stringp value) value)
-                    ((vectorp value)
-                     (mapconcat (lambda (element)
-                                  (if (and (stringp element)
-                                           (not (string-match-p "\\`[[:alnum:]_./:=@%+-]+\\'"
-                                                                element)))
-                                      (format "%S" element)
-                                    (duet-trust--text element)))
-                                value " "))
-                    ((eq value t) "true")
-                    ((memq value '(nil :json-false)) "false")
-                    (t (format "%s" value)))))
-    (duet-visible (replace-regexp-in-string "[\t\n]" (lambda (sign) (if (equal sign "\n") "\\n" "\\t")) text t t))))
+  (let ((text (if (stringp value) value (duet-trust--value value))))
+    (duet-visible (replace-regexp-in-string
+                   "[\t\n]" (lambda (sign) (if (equal sign "\n") "\\n" "\\t")) text t t))))
+
+(defun duet-trust--value (value)
+  "Return VALUE, part of a configuration, as its author could have written it."
+  (cond ((and (stringp value)
+              (string-match-p "\\`[[:alnum:]_./:=@%+-]+\\'" value))
+         value)
+        ((stringp value) (json-encode-string value))
+        ((vectorp value) (mapconcat #'duet-trust--value value " "))
+        ((and (consp value) (keywordp (car value)))
+         (concat "{ "
+                 (mapconcat (pcase-lambda (`(,key ,element))
+                              (format "%s = %s" (duet-member-name key)
+                                      (duet-trust--value element)))
+                            (seq-partition value 2) ", ")
+                 " }"))
+        ((eq value t) "true")
+        ((eq value :json-false) "false")
+        ((null value) "nothing")
+        (t (format "%s" value))))
 
 (defun duet-trust-yes ()
   "Trust the file that the buffer shows, as it is."

@@ -96,6 +96,7 @@ Joiners and selectors stay where emoji and languages need them."
          (written (apply #'propertize (format format (aref text last))
                          (text-properties-at last text))))
     (add-face-text-property 0 (length written) 'duet-unseen nil written)
+    (put-text-property 0 (length written) 'duet-unseen t written)
     (concat (substring text 0 last) written)))
 
 (defun duet-visible-line (text)

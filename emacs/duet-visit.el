@@ -6,12 +6,15 @@
 ;;; Commentary:
 
 ;; RET goes to what point is on: a file that a tool has named, a place or an
-;; address that an agent has written into its prose, a button; else it folds.
+;; address that an agent has written into its prose, a button; on a heading it
+;; folds.
 
 ;;; Code:
 
 (require 'subr-x)
 (require 'thingatpt)
+(require 'duet-link)
+(require 'duet-model)
 (require 'duet-section)
 
 (defun duet-transcript-message-at-point ()
@@ -20,15 +23,18 @@
     (duet-section-object section)))
 
 (defun duet-transcript-visit ()
-  "Visit the file or address at point, do what the button there says, or fold."
+  "Visit the file or address at point, or do what the button there says.
+On the heading of what is folded, or can be, fold it or unfold it."
   (interactive nil duet-transcript-mode)
   (let ((action (get-text-property (point) 'duet-action))
         (file (get-text-property (point) 'duet-file))
+        (link (duet-link-at-point))
         (url (thing-at-point-url-at-point))
         (place (duet-visit--place)))
     (cond
      (action (call-interactively action))
      (file (duet-visit--file file (get-text-property (point) 'duet-line)))
+     (link (duet-link-follow link))
      (url (browse-url url))
      (place (duet-visit--file (car place) (cdr place)))
      (t
@@ -37,7 +43,24 @@
                                                nil (line-end-position))))
         (if (and next (get-text-property next 'duet-file))
             (progn (goto-char next) (duet-transcript-visit))
-          (duet-section-toggle)))))))
+          (duet-visit--fold)))))))
+
+(defun duet-visit--fold ()
+  "Fold or unfold the section at point, from its heading; else say what there is.
+What people and agents have said is prose, and has no heading."
+  (let* ((section (duet-section-at))
+         (message (and section (duet-section-object section))))
+    (if (and section
+             (or (duet-section-folded-p section)
+                 (and message
+                      (not (memq (duet-message-kind message) '(text prompt answer)))
+                      (= (line-beginning-position)
+                         (save-excursion (goto-char (duet-section-beg section))
+                                         (line-beginning-position))))))
+        (duet-section-toggle)
+      (user-error "Nothing is here to go to; %s"
+                  (substitute-command-keys
+                   "\\<duet-transcript-mode-map>\\[duet-section-toggle] folds")))))
 
 (defun duet-visit--file (file line)
   "Visit FILE in another window, at LINE if that is non-nil."

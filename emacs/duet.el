@@ -29,21 +29,30 @@
 ;;   duet-sessions.el    the list of sessions
 ;;   duet-transcript.el  a session (sections: duet-section.el, above it:
 ;;                       duet-header.el, agents that say nothing:
-;;                       duet-silence.el, looks: duet-render.el, duet-markup.el,
+;;                       duet-silence.el, looks: duet-render.el, duet-whole.el,
 ;;                       duet-lines.el, duet-visible.el, what RET visits:
 ;;                       duet-visit.el, what the mouse wheel does: duet-scroll.el)
+;;   duet-markup.el      what agents say as the Markdown that it is (blocks:
+;;                       duet-block.el, marks in a line: duet-inline.el, tables:
+;;                       duet-table.el, colours of code: duet-code.el, links:
+;;                       duet-link.el)
 ;;   duet-compose.el     where prompts are written (earlier ones:
 ;;                       duet-compose-history.el)
 ;;   duet-actions.el     what can be done with a session
-;;   duet-approvals.el   questions that wait (one: duet-approval.el, in full:
+;;   duet-approvals.el   questions that wait (one: duet-approval.el, in words:
+;;                       duet-approval-words.el, from now on:
+;;                       duet-approval-always.el and duet-rules.el, in full:
 ;;                       duet-approval-view.el, at the end of a transcript:
 ;;                       duet-approval-footer.el with duet-approval-excerpt.el,
-;;                       for good: duet-rules.el, forms: duet-form.el)
-;;   duet-attach.el      files that go with a prompt
+;;                       forms: duet-form.el)
+;;   duet-attach.el      files that go with a prompt (from the clipboard, and dropped
+;;                       ones: duet-attach-window.el)
 ;;   duet-attachment.el  images and files in a conversation
 ;;   duet-notify.el      notifications of the desktop
 ;;   duet-diff.el        what a turn has changed, to accept or revert (its
-;;                       buffer: duet-diff-view.el, files: duet-hunk.el)
+;;                       buffer: duet-diff-view.el, from the server:
+;;                       duet-diff-turns.el, files: duet-hunk.el, with Ediff:
+;;                       duet-diff-ediff.el)
 ;;   duet-revert.el      buffers that visit what agents write
 ;;   duet-menu.el        all of this in one menu (in the menu bar: duet-menu-bar.el)
 ;;   duet-marks.el       marks in the list of sessions
@@ -52,11 +61,14 @@
 ;;   duet-terminal.el    the server's terminals
 ;;   duet-agents.el      which agents there are
 ;;   duet-login.el       signing in to agents
+;;   duet-adopt.el       sessions that were begun in an agent's own program
 ;;   duet-settings.el    what a session's agent is set to, and can be
 ;;   duet-ask.el         prompts about what a buffer has
 ;;   duet-secrets.el     keys for agents, from auth-source
 ;;   duet-trust.el       whether a project's .duet.toml may run programs
 ;;   duet-quit.el        what ends with Emacs or with a server
+;;   duet-bookmark.el    bookmarks of lists and transcripts
+;;   duet-evil.el        keys where Evil is there
 ;;   duet-command.el     what the program says on its command line
 
 ;;; Code:
@@ -66,10 +78,14 @@
 (require 'duet-transcript)
 (require 'duet-compose)
 (require 'duet-attach)
+(require 'duet-attach-window)
 (require 'duet-attachment)
+(require 'duet-bookmark)
+(require 'duet-evil)
 (require 'duet-approvals)
 (require 'duet-notify)
 (require 'duet-diff)
+(require 'duet-diff-ediff)
 (require 'duet-revert)
 (require 'duet-scroll)
 (require 'duet-marks)
@@ -78,6 +94,7 @@
 (require 'duet-secrets)
 (require 'duet-silence)
 (require 'duet-trust)
+(require 'duet-whole)
 (require 'duet-menu-bar)
 
 ;; These take other packages of Emacs with them, so they come when they are
@@ -90,6 +107,7 @@
 (autoload 'duet-rules "duet-rules" "List what was decided for good." t)
 (autoload 'duet-agents "duet-agents" "List the agents." t)
 (autoload 'duet-choose-agent "duet-agents" "Choose the agent of new sessions." t)
+(autoload 'duet-adopt-session "duet-adopt" "Take over an agent's session." t)
 (autoload 'duet-login "duet-login" "Sign in to an agent." t)
 (autoload 'duet-logout "duet-login" "Sign out of an agent." t)
 (autoload 'duet-send-region "duet-ask" "Begin a prompt with the region." t)

@@ -72,24 +72,29 @@ func (m *Message) scanMembers(i int) int {
 	if i < len(b) && b[i] == '}' {
 		return i + 1
 	}
+	i = m.usualStart(i)
 	for {
 		if i >= len(b) || b[i] != '"' {
 			return -1
 		}
-		name := i
-		if i = skipString(b, i+1); i < 0 {
-			return -1
+		value, span := m.usualName(i)
+		if span == nil {
+			nameEnd := skipString(b, i+1)
+			if nameEnd < 0 {
+				return -1
+			}
+			span = m.member(b[i:nameEnd])
+			value = skipSpace(b, nameEnd)
+			if value >= len(b) || b[value] != ':' {
+				return -1
+			}
+			value++
 		}
-		nameEnd := i
-		i = skipSpace(b, i)
-		if i >= len(b) || b[i] != ':' {
-			return -1
-		}
-		value := skipSpace(b, i+1)
+		value = skipSpace(b, value)
 		if i = skipValue(b, value, 1); i < 0 {
 			return -1
 		}
-		if span := m.member(b[name:nameEnd]); span != nil {
+		if span != nil {
 			*span = b[value:i:i]
 		}
 		i = skipSpace(b, i)
@@ -105,6 +110,35 @@ func (m *Message) scanMembers(i int) int {
 			return -1
 		}
 	}
+}
+
+// usualStart goes past the member that nearly every message begins with, spelt as
+// nearly everybody spells it; i is the index of a first member, and so is the result.
+func (m *Message) usualStart(i int) int {
+	const usual, value = `"jsonrpc":"2.0",`, len(`"jsonrpc":`)
+	b := m.Body[i:]
+	if len(b) < len(usual) || string(b[:len(usual)]) != usual {
+		return i
+	}
+	m.JSONRPC = b[value : len(usual)-1 : len(usual)-1]
+	return skipSpace(m.Body, i+len(usual))
+}
+
+// usualName is what scanning the name at i comes to, and the index behind its
+// colon, for the names of a request that are spelt without space; else span is nil.
+func (m *Message) usualName(i int) (value int, span *[]byte) {
+	const id, method, params = `"id":`, `"method":`, `"params":`
+	b := m.Body[i:]
+	switch {
+	case len(b) < len(method): // no name of a request fits, with a value
+	case string(b[:len(id)]) == id:
+		return i + len(id), &m.ID
+	case string(b[:len(method)]) == method:
+		return i + len(method), &m.Method
+	case string(b[:len(params)]) == params:
+		return i + len(params), &m.Params
+	}
+	return i, nil
 }
 
 // member is the field for the member with that quoted name, or nil.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -65,19 +66,19 @@ func (m signIn) list(ctx context.Context, _ none) (agentList, error) {
 }
 
 // launch is how an agent is started for who asks.
-func (m signIn) launch(ctx context.Context, name string) (signin.Launch, []string, error) {
+func (m signIn) launch(ctx context.Context, name string) (agentlink.Launch, []string, error) {
 	c, err := m.configuration(ctx)
 	if err != nil {
-		return signin.Launch{}, nil, err
+		return agentlink.Launch{}, nil, err
 	}
 	agent, err := hub.AgentIn(c, name)
 	if err != nil {
-		return signin.Launch{}, nil, err
+		return agentlink.Launch{}, nil, err
 	}
-	if err := signin.Askable(agent); err != nil {
-		return signin.Launch{}, nil, &domain.Error{Kind: domain.KindExecutor, Message: err.Error(), Err: err}
+	if err := agentlink.Askable(agent); err != nil {
+		return agentlink.Launch{}, nil, &domain.Error{Kind: domain.KindExecutor, Message: err.Error(), Err: err}
 	}
-	l, missing := signin.LaunchOf(ctx, c, agent, os.Getenv)
+	l, missing := agentlink.LaunchOf(ctx, c, agent, os.Getenv)
 	return l, missing, nil
 }
 

@@ -39,7 +39,7 @@ type spawnParams struct {
 	Args            []string          `json:"args,omitempty" doc:"Arguments of the program."`
 	Env             map[string]string `json:"env,omitempty" doc:"Its environment, beyond what every terminal gets."`
 	UseTmux         bool              `json:"use_tmux,omitempty" doc:"Run tmux, so that the terminal outlives us."`
-	TmuxSessionName string            `json:"tmux_session_name,omitempty" doc:"The tmux session: joined if it is there. tmux has no : and no . in a name; they become _."`
+	TmuxSessionName string            `json:"tmux_session_name,omitempty" doc:"The tmux session: joined if it is there, with shell and args in a window of their own if there are any. tmux has no : and no . in a name; they become _."`
 	TmuxWindowName  string            `json:"tmux_window_name,omitempty" doc:"The tmux window."`
 	Cols            *uint             `json:"cols,omitempty" doc:"Columns; 80 unless above 0."`
 	Rows            *uint             `json:"rows,omitempty" doc:"Rows; 24 unless above 0."`

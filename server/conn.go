@@ -37,6 +37,8 @@ type Conn struct {
 	cancel    context.CancelCauseFunc
 	after     afterwards // of inline handlers; for readLoop alone
 
+	lastMethod *Method // that a message named; for readLoop alone
+
 	// connected is the context of the goroutines of Go. It outlives baseCtx: what
 	// they send still goes out beside the last replies.
 	connected  context.Context

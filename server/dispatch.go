@@ -87,7 +87,7 @@ func (c *Conn) serveOne(m *frame.Message, to replies) {
 		notify(c, string(name), m.Params)
 		return
 	}
-	method := c.srv.reg.lookup(name)
+	method := c.method(name)
 	if method == nil {
 		c.serveUnknown(m, string(name), to)
 		return
@@ -110,6 +110,15 @@ func (c *Conn) serveOne(m *frame.Message, to replies) {
 	began := c.clock()
 	result, err := c.invoke(c.inlineCtx, method, m.Params)
 	c.finish(method, m.ID, result, err, began, c.inlineCtx, to)
+}
+
+// method is the method of that name, or nil. Most messages of a burst name the same
+// one, which is not looked up again: what is registered stays.
+func (c *Conn) method(name []byte) *Method {
+	if c.lastMethod == nil || string(name) != c.lastMethod.Name {
+		c.lastMethod = c.srv.reg.lookup(name)
+	}
+	return c.lastMethod
 }
 
 // checkEnvelope returns the method's name, or why m is not a request.

@@ -83,19 +83,25 @@ func TestReleasedWhenACrowdHasGone(t *testing.T) {
 	assert.EqualValues(t, 2, released.Load())
 }
 
-// Who waits for the last connection to end is told of each, when it is counted no
-// more.
+// Who waits for the last connection to end is told of each, when it begins to end
+// and when it is counted no more.
 func TestTheEndOfAConnectionIsTold(t *testing.T) {
 	var srv *server.Server
 	left := make(chan int, 2)
-	srv = server.New(server.NewRegistry(), server.Options{ConnEnded: func() { left <- srv.ConnCount() }})
+	leaving := make(chan int, 2)
+	srv = server.New(server.NewRegistry(), server.Options{
+		ConnEnding: func() { leaving <- srv.ConnCount() },
+		ConnEnded:  func() { left <- srv.ConnCount() },
+	})
 	first, one := server.Pipe()
 	other, two := server.Pipe()
 	for _, t := range []server.Transport{first, other} {
 		srv.Connect(context.Background(), t, frame.LSP)
 	}
 	one.Close()
+	assert.Equal(t, 2, <-leaving)
 	assert.Equal(t, 1, <-left)
 	two.Close()
+	assert.Equal(t, 1, <-leaving)
 	assert.Equal(t, 0, <-left)
 }

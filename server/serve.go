@@ -92,6 +92,9 @@ func (c *Conn) serve(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	c.End()
+	if ending := c.srv.opts.ConnEnding; ending != nil {
+		ending()
+	}
 	idle := c.drain()
 	c.t.Close()
 	// A handler that ignores the end, or a call of the transport that outlives

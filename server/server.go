@@ -45,6 +45,9 @@ type Options struct {
 	// CallTimeout is how long Conn.Call waits if its context has no deadline.
 	// Default 30 s.
 	CallTimeout time.Duration
+	// ConnEnding, if set, is called when a connection begins to end: its handlers
+	// have Grace from now on. It must not block.
+	ConnEnding func()
 	// ConnEnded, if set, is called when a connection has ended, and is counted no
 	// more.
 	ConnEnded func()

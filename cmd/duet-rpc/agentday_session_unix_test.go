@@ -9,6 +9,7 @@ import (
 	"image/png"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -100,6 +101,29 @@ func playUnknownModel(t *testing.T, a dayAgent) string {
 	return "yes: refused, with a list of what it has"
 }
 
+// awaitCommand waits until the agent of a session has told of a slash command, which
+// it may do when its turn is over. What was told is kept.
+func (c *client) awaitCommand(l launched, name string) {
+	c.t.Helper()
+	type session struct {
+		Commands []struct{ Name string } `json:"commands"`
+	}
+	has := func(s session) bool {
+		return slices.ContainsFunc(s.Commands, func(c struct{ Name string }) bool { return c.Name == name })
+	}
+	c.await("the command "+name, func(e event) bool {
+		var told session
+		return e.Type == "agent_session" && e.Data.SessionID == l.SessionID && json.Unmarshal(e.Raw, &told) == nil && has(told)
+	})
+	var state struct {
+		Session struct {
+			Agent session `json:"agent_session"`
+		} `json:"session"`
+	}
+	c.call("getSessionState", object{"session_id": l.SessionID}, &state)
+	assert.True(c.t, has(state.Session.Agent), "%v", state.Session.Agent.Commands)
+}
+
 func playSlashCommand(t *testing.T, a dayAgent) string {
 	s := a.site(t)
 	for _, dir := range []string{".claude/commands", ".opencode/command"} {
@@ -110,19 +134,7 @@ func playSlashCommand(t *testing.T, a dayAgent) string {
 	l := c.launch(a.prompt, s.agent)
 	c.completes(l)
 	assert.Contains(t, c.conversation(l.SessionID), a.says)
-	var state struct {
-		Session struct {
-			Agent struct {
-				Commands []struct{ Name string } `json:"commands"`
-			} `json:"agent_session"`
-		} `json:"session"`
-	}
-	c.call("getSessionState", object{"session_id": l.SessionID}, &state)
-	var commands []string
-	for _, command := range state.Session.Agent.Commands {
-		commands = append(commands, command.Name)
-	}
-	assert.Contains(t, commands, a.command)
+	c.awaitCommand(l, a.command)
 	s.close(c)
 	if a.commandless != "" {
 		return "yes: its own commands; " + a.commandless

@@ -45,6 +45,9 @@ type dayAgent struct {
 	keyless  bool   // it begins without a key
 	unsigned string // what it says when there is none
 
+	start []string // how it is started without Duet; nil: it does not list its sessions
+	forks bool     // its own sessions
+
 	sub      string // why a sub-agent's command is not asked about; empty: it is
 	subHangs bool   // until it is interrupted
 	subSays  string // what it says of it otherwise
@@ -55,6 +58,7 @@ func dayAgents() []dayAgent {
 	claude := dayAgent{
 		name: "Claude Code", packaged: "@agentclientprotocol/claude-agent-acp", telling: true, model: "sonnet",
 		command: "greet", prompt: "/greet you", says: "hello you", unsigned: "Authentication required",
+		start: []string{"claude-agent-acp"}, forks: true,
 	}
 	old, current := claude, claude
 	old.folder = "claude-agent-acp"
@@ -72,6 +76,7 @@ func dayAgents() []dayAgent {
 			planless: "it has no plan mode", modes: "read-only", model: "gpt-5.4-mini", denialEnds: true, givesUp: true, unsigned: "Authentication required",
 			command: "review", commandless: "the user's own are not told", prompt: "/review say: looks good", says: "looks good",
 			sub: "it does not pass the question on, and does not wait", subSays: "agent_id",
+			start: []string{"codex-acp"},
 		},
 		{
 			name: "Gemini CLI", folder: "gemini-cli", packaged: "@google/gemini-cli", site: newGeminiSite,
@@ -84,6 +89,7 @@ func dayAgents() []dayAgent {
 			planless: "no tool of it leaves plan mode", model: "ours/model", denialEnds: true, keyless: true, unsigned: "invalid x-api-key",
 			command: "greet", prompt: "/greet you", says: "hello you",
 			sub: "it does not pass the question on, and waits until it is interrupted; its silence is told", subHangs: true,
+			start: []string{"opencode", "acp"}, forks: true,
 		},
 	}
 }
@@ -122,6 +128,8 @@ var dayScenarios = []dayScenario{
 	{"The API fails again and again (500)", playOutage},
 	{"Nobody has signed in", playSignIn},
 	{"A sub-agent wants to run a command", playSubAgent},
+	{"A session that was begun without Duet is adopted", playAdopted},
+	{"A conversation is forked at its end", playFork},
 }
 
 // A day with each of the agents that people have, and a model that does what

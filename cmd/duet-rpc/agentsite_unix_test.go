@@ -47,6 +47,7 @@ func newAgentSite(t testing.TB, agent, service, dir string) *agentSite {
 	t.Helper()
 	s := &agentSite{site: newSite(t), model: model.Serve(t), agent: agent, service: service, variables: make(map[string]string)}
 	s.args = []string{"--log-level", "debug"}
+	s.watchdog = 5 * watchdog
 	s.env = []string{
 		"PATH=" + dir + string(os.PathListSeparator) + os.Getenv("PATH"), "KEY_OF_THE_MODEL=" + s.model.Key,
 		"HTTP_PROXY=", "HTTPS_PROXY=", "http_proxy=", "https_proxy=", // to the loopback address there is none
@@ -60,7 +61,7 @@ func newAgentSite(t testing.TB, agent, service, dir string) *agentSite {
 func (s *agentSite) configure() {
 	s.t.Helper()
 	var b strings.Builder
-	fmt.Fprintf(&b, "[agents.%s]\n%s\n[agents.%s.env]\n", s.agent, s.more, s.agent)
+	fmt.Fprintf(&b, "[agents.%s]\n%s\nstart_timeout = \"10m\"\n[agents.%s.env]\n", s.agent, s.more, s.agent) // they are large, and the machine may be slow
 	for _, name := range slices.Sorted(maps.Keys(s.variables)) {
 		fmt.Fprintf(&b, "%s = %q\n", name, s.variables[name])
 	}

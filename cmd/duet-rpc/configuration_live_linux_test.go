@@ -56,9 +56,9 @@ func TestARevocationIsFollowed(t *testing.T) {
 
 			_, err = s.command("trust", "--revoke")
 			require.NoError(t, err)
-			began := time.Now()
+			watch := startStopwatch(t)
 			end := c.awaitEnd(works.SessionID)
-			assert.Less(t, time.Since(began), followedWithin)
+			watch.assertWithin(t, followedWithin)
 			assert.Equal(t, []string{"interrupted", "TRUST_REVOKED"}, []string{end.Data.State, end.Data.ErrorCode})
 			assert.Contains(t, end.Data.Error, "duet-rpc trust")
 			s.requireNone(agent)
@@ -113,11 +113,11 @@ func TestRulesAndKeysAreThoseOfNow(t *testing.T) {
 	question := c.awaitQuestion(open.SessionID)
 
 	s.agents(shows + key("two") + "[[rules]]\neffect = \"deny\"\ntool = \"*\"\n")
-	began := time.Now()
+	watch := startStopwatch(t)
 	resolved := c.await("the answer", func(e event) bool {
 		return e.Type == "approval_resolved" && e.Data.ApprovalID == question.Data.ApprovalID
 	})
-	assert.Less(t, time.Since(began), followedWithin)
+	watch.assertWithin(t, followedWithin)
 	assert.Equal(t, "denied", resolved.Data.Decision)
 	assert.Contains(t, string(resolved.Raw), "rule=user")
 	c.awaitEnd(open.SessionID)

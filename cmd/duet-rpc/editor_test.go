@@ -128,7 +128,7 @@ func (c *client) session(id string) shownSession {
 	var r struct {
 		Session shownSession `json:"session"`
 	}
-	c.call("getSessionState", object{"session_id": id}, &r)
+	require.NoError(c.t, c.tryAgain("getSessionState", object{"session_id": id}, &r))
 	return r.Session
 }
 
@@ -193,9 +193,9 @@ func (c *client) crash() {
 // program does too.
 func (c *client) leave() {
 	c.t.Helper()
-	began := time.Now()
+	watch := startStopwatch(c.t)
 	c.closeStdin()
-	c.requireGoneWithin(goneAfter+raceSlack, began)
+	c.requireGoneWithin(goneAfter+raceSlack, watch)
 	c.requireGoodEnd()
 }
 

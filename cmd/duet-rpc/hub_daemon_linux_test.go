@@ -7,7 +7,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gofrs/flock"
 	"github.com/stretchr/testify/assert"
@@ -125,7 +124,7 @@ func TestHubIsADaemon(t *testing.T) {
 	_, err = s.command("daemon", "stop", "--force")
 	require.NoError(t, err)
 	_ = third.try("shutdown", object{}, nil) // it may not have seen yet that the hub has gone
-	third.requireGoneWithin(goneAfter+raceSlack, time.Now())
+	third.requireGoneWithin(goneAfter+raceSlack, startStopwatch(t))
 	fourth.leave()
 	fifth.leave()
 	s.requireNobody("when the last editor has ended: no daemon is started to be told of that")

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -24,9 +23,14 @@ type prompting struct {
 
 // prompt begins a prompt in the site, as a person would.
 func (s *site) prompt(t *testing.T, args ...string) *prompting {
+	return s.shell(t, append([]string{"prompt"}, args...)...)
+}
+
+// shell begins a command on a terminal.
+func (s *site) shell(t *testing.T, args ...string) *prompting {
 	tty := openTerminal(t)
 	l := s.launch()
-	l.args = append(append([]string{"prompt"}, args...), l.args...)
+	l.args = append(args, l.args...)
 	l.stdin, l.stderr = tty.theirs, tty.theirs
 	return &prompting{process: l.start(t), tty: tty}
 }
@@ -160,18 +164,77 @@ func TestPromptAnsweredElsewhere(t *testing.T) {
 	editor.leave()
 }
 
-// A hub that dies takes the prompt with it.
+// A prompt goes on when its hub dies: in its own process where no other takes the
+// hub's place, and in the next hub where one does.
 func TestPromptWhoseHubDies(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	editor := s.start()
 	require.NotZero(t, hubOf(t, editor))
+	first := s.prompt(t, "quiet permit:1")
+	first.sees("Allow? ")
+	second := s.prompt(t, "quiet permit:1")
+	second.sees("Allow? ")
+	editor.crash()
+	for _, p := range []*prompting{first, second} {
+		p.sees("the hub has gone; going on with another one, or in this process")
+		p.sees("· agent scripted · ")
+		p.sees("Allow? ")
+	}
+	holder := s.lockHolder()
+	require.Contains(t, []int{first.cmd.Process.Pid, second.cmd.Process.Pid}, holder)
+	for _, p := range []*prompting{first, second} {
+		p.types("y") // it may have been meant for the question before
+		p.sees("not taken")
+		p.sees("Allow? ")
+		p.types("y")
+		p.sees("completed")
+	}
+	for _, p := range []*prompting{first, second} {
+		_, status := p.ends()
+		assert.Zero(t, status)
+	}
+}
+
+// C-c in one shell ends the hub that its process is, not what runs in another shell.
+func TestPromptWhoseHubIsInterrupted(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	first := s.prompt(t, "quiet permit:1")
+	first.sees("Allow? ")
+	second := s.prompt(t, "quiet permit:1")
+	second.sees("Allow? ")
+	require.NoError(t, first.cmd.Process.Signal(os.Interrupt))
+	first.sees("others have joined and have agents at work")
+	require.NoError(t, first.cmd.Process.Signal(os.Interrupt))
+	_, status := first.ends()
+	assert.Equal(t, 130, status)
+	second.sees("the hub has gone")
+	second.sees("Allow? ")
+	assert.Equal(t, second.cmd.Process.Pid, s.lockHolder())
+	second.types("y")
+	second.sees("not taken")
+	second.sees("Allow? ")
+	second.types("y")
+	second.sees("completed")
+	_, status = second.ends()
+	assert.Zero(t, status)
+}
+
+// Whoever stops a hub stops what runs there.
+func TestPromptWhoseHubIsStopped(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.daemon()
 	p := s.prompt(t, "quiet hang")
 	p.sees("task-0001")
-	editor.crash()
-	p.sees("duet-rpc: the hub has gone; what it ran can be continued")
+	_, err := s.command("daemon", "stop", "--force")
+	require.NoError(t, err)
 	_, status := p.ends()
 	assert.Equal(t, 1, status)
+	assert.Zero(t, s.lockHolder(), "no other hub was begun")
+	assert.Regexp(t, "the hub has gone; what it ran can be continued|interrupted", p.tty.printed.String())
+	assert.NotContains(t, p.tty.printed.String(), "going on")
 }
 
 // A prompt that is the hub has room for others, and lets them finish.
@@ -212,11 +275,11 @@ func TestPromptsTogether(t *testing.T) {
 	editor.awaitQuestion(told.SessionID)
 	first.types("y")
 	first.sees("others have joined")
-	began := time.Now()
+	watch := startStopwatch(t)
 	require.NoError(t, first.cmd.Process.Signal(syscall.SIGTERM))
 	_, status = first.ends()
 	assert.Zero(t, status)
-	first.requireGoneWithin(goneAfter+raceSlack, began)
+	first.requireGoneWithin(goneAfter+raceSlack, watch)
 	assert.Equal(t, "interrupted", editor.awaitEnd(told.SessionID).Data.State)
 	editor.leave()
 }

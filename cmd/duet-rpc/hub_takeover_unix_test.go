@@ -75,7 +75,7 @@ func takeOver(t *testing.T, binary string, times int, within time.Duration) {
 		// that they are lost.
 		var group sync.WaitGroup
 		var mu sync.Mutex
-		var killed time.Time
+		var killed *stopwatch // since then
 		type outcome struct {
 			lost  []error
 			after time.Duration
@@ -105,17 +105,18 @@ func takeOver(t *testing.T, binary string, times int, within time.Duration) {
 				err := errors.Join(c.try("task.stats", object{}, nil), c.try("daemon.status", object{}, &status))
 				mu.Lock()
 				defer mu.Unlock()
-				outcomes[i] = outcome{lost, time.Since(killed), status.PID, err}
+				outcomes[i] = outcome{lost, killed.had(), status.PID, err}
 			})
 		}
 		// The hub has what they ask.
 		require.Eventually(t, func() bool { return len(editors[0].pending()) >= 1+len(editors) }, watchdog/3, pollEvery, "the prompts do not come to ask")
 
 		mu.Lock()
-		killed = time.Now()
+		killed = startStopwatch(t)
 		mu.Unlock()
 		dying.crash()
 		group.Wait()
+		killed.ends()
 		successor := s.lockHolder()
 		var took []time.Duration
 		for i, o := range outcomes {

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -163,21 +162,15 @@ func (s *site) lockHolder() int {
 	return pid
 }
 
-// hubOf is the process that answers a client. What was asked of a hub that has
-// just died is asked again, as the error says that it may be.
+// hubOf is the process that answers a client.
 func hubOf(t testing.TB, c interface {
-	try(method string, params, result any) error
+	tryAgain(method string, params, result any) error
 },
 ) int {
 	t.Helper()
 	var status struct {
 		PID int `json:"pid"`
 	}
-	err := c.try("daemon.status", object{}, &status)
-	var lost *wireError
-	if errors.As(err, &lost) && lost.kind() == "hub_lost" {
-		err = c.try("daemon.status", object{}, &status)
-	}
-	require.NoError(t, err)
+	require.NoError(t, c.tryAgain("daemon.status", object{}, &status))
 	return status.PID
 }

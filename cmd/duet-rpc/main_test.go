@@ -30,6 +30,10 @@ func TestMain(m *testing.M) {
 		playAgent(play)
 		return
 	}
+	if dir := os.Getenv(keepingVariable); dir != "" {
+		keepSessions(dir, os.Getenv(keepingAbilities))
+		return
+	}
 	flag.Parse()
 	waitInParallel()
 	os.Exit(runTests(m))

@@ -198,6 +198,17 @@ func (p *peer) try(method string, params, result any) error {
 	return json.Unmarshal(r.Result, result)
 }
 
+// tryAgain is try; what was asked of a hub that has just gone is asked again, as the
+// error says that it may be.
+func (p *peer) tryAgain(method string, params, result any) error {
+	err := p.try(method, params, result)
+	var lost *wireError
+	if errors.As(err, &lost) && lost.kind() == "hub_lost" {
+		return p.try(method, params, result)
+	}
+	return err
+}
+
 // reply is the reply to a request that was sent with an id, as it is written.
 func (p *peer) reply(id string) (reply, error) {
 	late, stop := p.deadline()

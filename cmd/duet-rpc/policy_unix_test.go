@@ -166,7 +166,8 @@ func TestAnAgentThatAsksTheSameAgainIsAnswered(t *testing.T) {
 }
 
 // carelessExecutor is an executor that somebody else wrote: it says something,
-// then the line in a file, with its own task and token put in, and ends.
+// then the line in a file, with its own task and token put in, and ends. Where that
+// asks something the answer comes first: requests are served beside one another.
 const carelessExecutor = `
 [agents.careless]
 driver = "executor"
@@ -179,6 +180,11 @@ while read -r line <&3; do
 	say() { printf '{"jsonrpc":"2.0","method":"report_message","params":{"session_token":"%s","task_id":"%s","sequence":0,"event_type":"content_block_delta","event_data":{"delta":{"text":"%s"}}}}\n' "$token" "$task" "$1" >&3; }
 	say before
 	sed "s/TOKEN/$token/; s/TASK/$task/" "$ODD" >&3
+	if grep -q '"id":7' "$ODD"; then
+		while read -r line <&3; do
+			case $line in *'"id":7'*) break ;; esac
+		done
+	fi
 	say after
 	printf '{"jsonrpc":"2.0","id":%s,"result":{"status":"completed","message_count":1}}\n' "$id" >&3
 done

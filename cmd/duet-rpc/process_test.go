@@ -28,6 +28,7 @@ const pollEvery = 5 * time.Millisecond
 // binary as an editor does, with a pipe on each standard descriptor.
 type launch struct {
 	binary string
+	first  []string // arguments that others win over
 	args   []string
 	env    []string // beside the test's own environment, in which nothing is meant for the program
 
@@ -60,7 +61,7 @@ func (l launch) start(t testing.TB) *process {
 		l.watchdog = watchdog
 	}
 	ctx, kill := context.WithTimeout(context.Background(), l.watchdog)
-	p := &process{t: t, cmd: exec.CommandContext(ctx, l.binary, l.args...), log: &witness.Text{}, ended: make(chan struct{})}
+	p := &process{t: t, cmd: exec.CommandContext(ctx, l.binary, append(slices.Clip(l.first), l.args...)...), log: &witness.Text{}, ended: make(chan struct{})}
 	p.cmd.Env = append(append(cleanEnvironment(), homeless(t)...), l.env...)
 
 	p.cmd.SysProcAttr = l.attributes
@@ -107,7 +108,7 @@ func (l launch) start(t testing.TB) *process {
 // cleanEnvironment is the test's environment without what the program heeds.
 func cleanEnvironment() []string {
 	return append(slices.DeleteFunc(os.Environ(), func(entry string) bool {
-		return strings.HasPrefix(entry, "DUET_") || strings.HasPrefix(entry, "NO_COLOR=")
+		return strings.HasPrefix(entry, "DUET_") || strings.HasPrefix(entry, "NO_COLOR=") || strings.HasPrefix(entry, "EDITOR=") || strings.HasPrefix(entry, "VISUAL=") || strings.HasPrefix(entry, "TERM=")
 	}), "GORACE="+noRaceDelay)
 }
 
@@ -184,15 +185,26 @@ func (p *process) requireSuccess() {
 }
 
 // requireGoneWithin requires that the process ends by itself, with status 0,
-// within d of a moment.
-func (p *process) requireGoneWithin(d time.Duration, since time.Time) {
+// within a time since its end began.
+func (p *process) requireGoneWithin(promise time.Duration, watch *stopwatch) {
 	p.t.Helper()
-	select {
-	case <-p.ended:
-	case <-time.After(time.Until(since.Add(d))):
-		require.Fail(p.t, "still there", "%v after it should have ended\nstderr: %s", time.Since(since), p.log)
+	defer watch.ends()
+	for left := promise; ; left = watch.left(promise) {
+		select {
+		case <-p.ended:
+			p.requireSuccess()
+			return
+		default:
+		}
+		if left <= 0 {
+			break
+		}
+		select {
+		case <-p.ended:
+		case <-time.After(left):
+		}
 	}
-	p.requireSuccess()
+	require.Fail(p.t, "still there", "%v after it should have begun to end, of which it had %v\nstderr: %s", time.Since(watch.began), watch.had(), p.log)
 }
 
 // requireLog waits until standard error has text.

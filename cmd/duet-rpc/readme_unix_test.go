@@ -42,12 +42,14 @@ func TestReadmeInAShell(t *testing.T) {
 	for block := range strings.SplitSeq(string(readme), "```sh\n") {
 		block, _, _ = strings.Cut(block, "```")
 		switch {
+		case strings.Contains(block, "make install"): // TestReadmeInAFreshClone
+			continue
 		case strings.Contains(block, "duet-rpc prompt"):
-			out := run(block)
+			out := run(`export PATH="$PWD/bin:$PATH"` + "\n" + block)
 			assert.Equal(t, 4, strings.Count(out, "— completed; go on with: "), out)
 			assert.Contains(t, out, "agent claude")
 			assert.Contains(t, out, "You asked: Why does the build fail?")
-			assert.Contains(t, out, "You asked: Review this:")
+			assert.Contains(t, out, "You asked: Review this")
 			assert.Contains(t, out, "allowed by --yes")
 			assert.Contains(t, out, "You asked: And now fix it")
 		case strings.Contains(block, "duet-rpc daemon start"):
@@ -59,4 +61,83 @@ func TestReadmeInAShell(t *testing.T) {
 		tried++
 	}
 	assert.Equal(t, 2, tried)
+}
+
+// What the README tells to type first does what it says in a clone that was just
+// made, for somebody whose home is empty.
+func TestReadmeInAFreshClone(t *testing.T) {
+	t.Parallel()
+	for _, tool := range []string{"git", "make", "go", "install"} {
+		if _, err := exec.LookPath(tool); err != nil && os.Getenv("CI") == "" {
+			t.Skip("there is no " + tool)
+		}
+	}
+	home := t.TempDir()
+	clone := filepath.Join(home, "duet-rpc")
+	copyTracked(t, "../..", clone)
+	var caches []string // those of Go, which would be in the empty home
+	for _, name := range []string{"GOCACHE", "GOMODCACHE"} {
+		dir, err := exec.Command("go", "env", name).Output()
+		require.NoError(t, err)
+		caches = append(caches, name+"="+strings.TrimSpace(string(dir)))
+	}
+	run := func(script string) string {
+		cmd := exec.CommandContext(t.Context(), "sh", "-e", "-c", script)
+		cmd.Dir = clone
+		for _, entry := range cleanEnvironment() {
+			if !strings.HasPrefix(entry, "HOME=") && !strings.HasPrefix(entry, "XDG_") && !strings.HasPrefix(entry, "MAKE") {
+				cmd.Env = append(cmd.Env, entry)
+			}
+		}
+		cmd.Env = append(append(cmd.Env, caches...), "HOME="+home)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal to ask on
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s\n%s", script, out)
+		return string(out)
+	}
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	tried := 0
+	for block := range strings.SplitSeq(string(readme), "```sh\n") {
+		block, _, _ = strings.Cut(block, "```")
+		switch {
+		case strings.TrimSpace(block) == "make":
+			out := run(block)
+			assert.Contains(t, out, `duet-rpc prompt --yes --agent demo "Greet the README's reader"`)
+			assert.Contains(t, out, "— completed; go on with: ")
+		case strings.Contains(block, "make install"):
+			out := run(block + "command -v duet-rpc\nduet-rpc prompt --yes 'Say hello'\n")
+			assert.Contains(t, out, `for your shell's profile: export PATH="`+home+`/.local/bin:$PATH"`)
+			assert.Contains(t, out, home+"/.local/bin/duet-rpc\n")
+			assert.Contains(t, out, "You asked: Say hello")
+		default:
+			continue
+		}
+		tried++
+	}
+	assert.Equal(t, 2, tried)
+	for i, block := range strings.Split(string(readme), "```toml\n")[1:] {
+		block, _, _ = strings.Cut(block, "```")
+		require.NoError(t, os.MkdirAll(filepath.Join(home, ".config", "duet"), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(home, ".config", "duet", "config.toml"), []byte(block), 0o600))
+		run(home + "/.local/bin/duet-rpc config --check")
+		assert.Less(t, i, 2)
+	}
+}
+
+// copyTracked copies the files of a repository, as they are now.
+func copyTracked(t *testing.T, from, to string) {
+	t.Helper()
+	list, err := exec.Command("git", "-C", from, "ls-files", "-z").Output()
+	require.NoError(t, err)
+	for name := range strings.SplitSeq(strings.TrimRight(string(list), "\x00"), "\x00") {
+		info, err := os.Lstat(filepath.Join(from, name))
+		if err != nil || !info.Mode().IsRegular() {
+			continue // removed, or a link
+		}
+		text, err := os.ReadFile(filepath.Join(from, name))
+		require.NoError(t, err)
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(to, name), text, info.Mode().Perm()))
+	}
 }

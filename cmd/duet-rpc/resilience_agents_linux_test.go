@@ -198,10 +198,13 @@ func TestASilentAgentIsGivenUp(t *testing.T) {
 [agents.mute]
 driver = "acp"
 command = ["/bin/sh", "-c", "echo waiting for a login >&2; exec sleep 600"]
+start_timeout = "2s"
 `)
 	c := s.start()
 	c.subscribe()
+	watch := startStopwatch(t)
 	end := c.awaitEnd(c.launch("hello", "mute").SessionID)
+	watch.assertWithin(t, 20*time.Second, "it has 2 s, and not the 30 s that it would have")
 	assert.Equal(t, "failed", end.Data.State)
 	assert.Equal(t, "AGENT_TIMEOUT", end.Data.ErrorCode)
 	assert.Contains(t, end.Data.Error, "waiting for a login")
@@ -248,7 +251,7 @@ func TestRunsLeaveNothingOpen(t *testing.T) {
 		c.awaitEnd(told.SessionID)
 		last = told
 	}
-	assert.LessOrEqual(t, open(), before+4, "descriptors")
+	assert.Eventually(t, func() bool { return open() <= before+4 }, watchdog/3, pollEvery, "descriptors")
 	assert.LessOrEqual(t, threads(), threadsBefore+16, "threads")
 	require.Eventually(t, func() bool { return len(s.running()) == 3 }, time.Minute, pollEvery, "the program, an executor and its agent: %v", s.processes())
 	c.leave()

@@ -23,7 +23,13 @@ type site struct {
 	env  []string
 
 	binary string // the program, if it is not the one with the race detector
+
+	watchdog time.Duration // of its processes; 0: that of all
 }
+
+// patiently has the program wait for its hub as long as a slow machine may take,
+// unless a test says otherwise: then it goes on to say so.
+const patiently = "--answer-within=1m"
 
 // newSite makes a project whose default agent is the demo agent, without its
 // pauses.
@@ -61,17 +67,25 @@ func (s *site) database() string { return filepath.Join(s.state(), "duet.db") }
 func (s *site) launch() launch {
 	return launch{
 		binary: s.binary,
+		first:  []string{patiently},
 		args:   append([]string{"--root", s.root}, s.args...),
 		env: append([]string{
 			"HOME=" + s.home, "DUET_DEMO_DELAY=0",
 			"XDG_CONFIG_HOME=" + filepath.Join(s.home, "config"), "XDG_STATE_HOME=" + filepath.Join(s.home, "state"),
 			"XDG_DATA_HOME=" + filepath.Join(s.home, "data"), "XDG_CACHE_HOME=" + filepath.Join(s.home, "cache"),
 		}, s.env...),
+		watchdog: s.watchdog,
 	}
 }
 
 // start starts the program with a client.
-func (s *site) start() *client { return newClient(s.launch().start(s.t)) }
+func (s *site) start() *client {
+	c := newClient(s.launch().start(s.t))
+	c.peer.mu.Lock()
+	defer c.peer.mu.Unlock()
+	c.patient = s.watchdog * 2 / 3
+	return c
+}
 
 // requireNobody requires that nothing of what was started there lives.
 func (s *site) requireNobody(when string) {

@@ -143,10 +143,10 @@ func TestStandardErrorThatNobodyReadsDoesNotStopIt(t *testing.T) {
 	for i := range n {
 		require.Equal(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":null}`, i), p.next())
 	}
-	began := time.Now()
+	watch := startStopwatch(t)
 	p.closeStdin()
 	assert.Empty(t, p.rest())
-	p.requireGoneWithin(goneAfter, began)
+	p.requireGoneWithin(goneAfter, watch)
 }
 
 // fillPipes sends a request again and again, without reading a reply, until
@@ -196,9 +196,9 @@ func TestAClientThatNeverReadsCostsLittle(t *testing.T) {
 			p.requireServing()
 			p.fillPipes(framed(echoRequest(params)))
 			assert.Less(t, p.memory(t, "VmHWM"), 150<<20)
-			began := time.Now()
+			watch := startStopwatch(t)
 			signalled(syscall.SIGTERM)(p)
-			p.requireGoneWithin(goneAfter, began)
+			p.requireGoneWithin(goneAfter, watch)
 		})
 	}
 }

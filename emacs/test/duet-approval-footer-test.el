@@ -123,5 +123,108 @@
     (should (equal (json-parse-string (duet-approval--json input) :object-type 'plist)
                    input))))
 
+(ert-deftest duet-approval-footer-test-transcript ()
+  "A question stands at the end of the transcript, and its keys answer it."
+  (duet-test-with-questions connection
+    (let* ((session (duet-test-launch connection "permit:2"))
+           (buffer (duet-transcript-open connection session))
+           (approval (duet-test-question session)))
+      (duet-test-wait-for-text buffer "^❯ permit:2")
+      (duet-approvals-flush)
+      (with-current-buffer buffer
+        (should (string-match-p "1 waiting: j" (duet-header duet-session duet-connection)))
+        (should (string-match-p "\n? .*\n  \\[a\\] approve  \\[d\\] deny  .*\n\\(  .*\n\\)*  \\[t\\] tell .*\n\n\\'"
+                                (duet-test-text buffer)))
+        ;; The tool call may become known later, and stands before it.
+        (goto-char (point-max))
+        (search-backward "[d] deny")
+        (should (eq (key-binding "a") #'duet-approval-approve))
+        (should (eq (key-binding (kbd "TAB")) #'duet-section-toggle))
+        (should (eq (duet-approval-here) approval))
+        (goto-char (point-min))
+        (should (eq (key-binding "e") #'undefined)))
+      (should-not (eq (current-buffer) buffer))
+      (call-interactively #'duet-approval-next)
+      (should (eq (current-buffer) buffer))
+      (should (eq (get-text-property (point) 'duet-approval) approval))
+      ;; Who reads on at the end need not go there.
+      (goto-char (point-max))
+      (call-interactively (key-binding "a"))
+      ;; The next key is not taken for an answer any more.
+      (search-backward "the answer is on its way")
+      (should (eq (key-binding "e") #'undefined))
+      (duet-test-wait-for (let ((next (car (duet-session-approvals session))))
+                            (and next (not (eq next approval)))))
+      (duet-approvals-flush)
+      (goto-char (point-min))
+      (search-forward "[a] approve")
+      (backward-char)
+      (duet-test-press "RET" #'duet-approvals-act)
+      (duet-test-wait-for-state session 'completed)
+      (duet-approvals-flush)
+      (should-not (string-match-p "\\[a\\] approve" (duet-test-text buffer)))
+      (duet-test-should-say "Nothing waits for you"
+        (duet-test-press "j" #'duet-approval-next))
+      (dolist (key '("a" "d" "v"))
+        (duet-test-should-say "No question is here" (call-interactively (key-binding key)))))))
+
+(ert-deftest duet-approval-footer-test-buttons ()
+  "What stands below a question in a transcript is done by RET or by a click."
+  (duet-test-with-questions connection
+    (let* ((session (duet-test-launch connection "hello"))
+           (buffer (duet-transcript-open connection session))
+           (approval (duet-test-question session)))
+      (duet-approvals-flush)
+      (switch-to-buffer buffer)
+      (goto-char (point-max))
+      (search-backward "[v] view")
+      (duet-test-click #'duet-approvals-act-mouse)
+      (should (derived-mode-p 'duet-approval-view-mode))
+      (should (eq duet-approval approval))
+      (switch-to-buffer buffer)
+      (goto-char (point-max))
+      ;; Beside the buttons it is shown in full, too.
+      (search-backward "? Write")
+      (duet-test-press "RET" #'duet-approvals-act)
+      (should (derived-mode-p 'duet-approval-view-mode))
+      (duet-test-press "a" #'duet-approval-approve)
+      (duet-test-wait-for-state session 'completed))
+    (dolist (press (list (lambda () (duet-test-press "RET" #'duet-approvals-act))
+                         (lambda () (duet-test-click #'duet-approvals-act-mouse))
+                         (lambda () (call-interactively #'duet-approvals--take))))
+      (let* ((session (duet-test-launch connection "quiet ask"))
+             (buffer (duet-transcript-open connection session)))
+        (duet-test-question session)
+        (duet-approvals-flush)
+        (switch-to-buffer buffer)
+        (goto-char (point-max))
+        (search-backward "[2] green")
+        (funcall press)
+        (duet-test-wait-for-text buffer "answered: green")))
+    (with-temp-buffer
+      (duet-test-should-say "No question is here" (call-interactively #'duet-approvals-act))
+      (duet-test-should-say "No question is here"
+        (call-interactively #'duet-approvals--take)))))
+
+(ert-deftest duet-approval-footer-test-plan ()
+  "A plan is shown as the text that it is, and there is no rule of it."
+  (let* ((duet-connections (make-hash-table))
+         (approval (make-duet-approval
+                    :id "p" :type "function_call" :title "Ready to code?"
+                    :data '(:tool_name "ExitPlanMode" :plan "1. write it\n2. test it"
+                            :tool_input (:plan "1. write it\n2. test it")
+                            :options [(:option_id "auto" :name "Yes, and auto-accept edits"
+                                       :kind "allow_always")
+                                      (:option_id "plan" :name "No, keep planning"
+                                       :kind "reject_once")])))
+         (text (duet-approvals--inline approval "/")))
+    (should (string-match-p (concat "│ 1. write it\n.*│ 2. test it\n"
+                                    "\\(.*\n\\)*"
+                                    "  \\[t\\] tell why not  \\[1\\] Yes, and auto-accept edits (allows; the agent remembers it)"
+                                    "  \\[2\\] No, keep planning (denies)")
+                            text))
+    (should-not (string-match-p "always:" text))
+    (should-error (duet-approval-always--scoped approval "session") :type 'user-error)))
+
 (provide 'duet-approval-footer-test)
 ;;; duet-approval-footer-test.el ends here

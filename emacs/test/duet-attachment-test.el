@@ -6,7 +6,6 @@
 ;;; Code:
 
 (require 'duet-test-lib)
-(require 'duet-attach)
 (require 'duet-attachment)
 
 (defconst duet-attachment-test-image
@@ -37,6 +36,9 @@
 (ert-deftest duet-attachment-test-label ()
   (should (equal (duet-attachment-label duet-attachment-test-image)
                  "[image image/png 12 kB]"))
+  (should (equal (duet-attachment-label (append '(:uri "file:///a%20b/c%20d.png")
+                                                duet-attachment-test-image))
+                 "[image c d.png image/png 12 kB]"))
   (should (equal (duet-attachment-label '(:type "resource_link" :name "a" :uri "file:///a"))
                  "[resource link a file:///a]")))
 
@@ -81,6 +83,21 @@
                                    :parent_tool_use_id "d"))))
            (list "" "  " "    " (make-string 16 ?\s)))))
 
+(ert-deftest duet-attachment-test-nested-words ()
+  "What a sub-agent says stands below its call."
+  (let* ((session (duet-attachment-test-session
+                   '(:event_type "tool_call" :tool_id "a" :tool_name "Task")
+                   '(:event_type "message" :message_id "m" :role "assistant"
+                                 :content "One\ntwo" :parent_tool_use_id "a")
+                   '(:event_type "message" :message_id "n" :role "assistant"
+                                 :content "Mine" :parent_tool_use_id "")))
+         (texts (mapcar #'duet-render (duet-session-message-list session))))
+    (should (equal (substring-no-properties (nth 1 texts)) "One\ntwo"))
+    (dolist (property '(line-prefix wrap-prefix))
+      (should (equal (get-text-property 0 property (nth 1 texts)) "  "))
+      (should (equal (get-text-property 5 property (nth 1 texts)) "  "))
+      (should-not (get-text-property 0 property (nth 2 texts))))))
+
 (ert-deftest duet-attachment-test-colors ()
   "What a tool printed in colours has faces, and no escapes."
   (let* ((session (duet-attachment-test-session
@@ -107,54 +124,6 @@
       (duet-attachment-fetch nil "abc" (lambda (bytes type) (setq got (list bytes type)))))
     (should (equal (reverse asked) '((getAttachment 0) (getAttachment 2))))
     (should (equal got (list (unibyte-string 0 1 2) "image/png")))))
-
-;;; What goes with a prompt
-
-(defmacro duet-attachment-test-in-project (&rest body)
-  "Run BODY in a project's directory with some files; `outside' is one elsewhere."
-  `(let* ((top (file-truename (make-temp-file "duet" t)))
-          (outside (expand-file-name "outside.txt" top))
-          (default-directory (file-name-as-directory (expand-file-name "p" top))))
-     (unwind-protect
-         (progn
-           (make-directory default-directory)
-           (write-region "not yours" nil outside nil 'silent)
-           (write-region "buy milk" nil "notes.txt" nil 'silent)
-           (let ((coding-system-for-write 'no-conversion))
-             (write-region (unibyte-string 137 80 78 71 0 255) nil "a.png" nil 'silent))
-           (make-symbolic-link outside "link.txt")
-           ,@body)
-       (delete-directory top t))))
-
-(ert-deftest duet-attachment-test-mentions ()
-  "Files of the project that a prompt mentions go along, others do not."
-  (duet-attachment-test-in-project
-   (let ((content (duet-attach-content
-                   "see @notes.txt, (@a.png) @notes.txt me@a.png @nothing @../outside.txt @link.txt")))
-     (should (equal (mapcar (lambda (block) (plist-get block :type)) content)
-                    '("resource" "image")))
-     (should (equal (duet-get-string (plist-get (car content) :resource) :text) "buy milk"))
-     (should (equal (plist-get (cadr content) :data)
-                    (base64-encode-string (unibyte-string 137 80 78 71 0 255)))))
-   (let ((duet-attach--most-mentioned 3))
-     (should (equal (plist-get (car (duet-attach-content "@notes.txt")) :type)
-                    "resource_link")))))
-
-(ert-deftest duet-attachment-test-attach ()
-  "What the user attaches goes along, from anywhere, unless it is too long."
-  (duet-attachment-test-in-project
-   (with-temp-buffer
-     (setq default-directory (file-name-directory (expand-file-name "notes.txt")))
-     (let ((inhibit-message t))
-       (should-error (call-interactively #'duet-attach-file) :type 'user-error)
-       (let ((major-mode 'duet-compose-mode))
-         (duet-test-typing (format "C-a C-k %s RET" outside)
-           (call-interactively #'duet-attach-file)))
-       (should (equal (plist-get (plist-get (car (duet-attach-content "")) :resource) :text)
-                      "not yours"))
-       (let ((duet-attach--most 9))
-         (should-error (duet-attach-file "notes.txt") :type 'user-error))
-       (should (equal duet-attach--files (list outside)))))))
 
 (provide 'duet-attachment-test)
 ;;; duet-attachment-test.el ends here

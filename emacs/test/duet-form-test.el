@@ -32,12 +32,44 @@
   "Fields are read one by one; one can go back, decline, or send nothing."
   (should (equal (duet-form-test--fill "RET 3 RET RET RET y RET")
                  '(("colour" "green") ("count" 3) ("gift" :json-false))))
-  (should (equal (duet-form-test--fill "red RET 12 RET 4 RET yes RET Ann RET y RET")
+  (should (equal (duet-form-test--fill "red RET 12 RET DEL DEL 4 RET yes RET Ann RET y RET")
                  '(("colour" "red") ("count" 4) ("gift" t) ("name" "Ann"))))
   (should (equal (duet-form-test--fill "red RET C-c C-b green RET RET 2 RET RET RET b Bob RET y RET")
                  '(("colour" "green") ("count" 2) ("gift" :json-false) ("name" "Bob"))))
   (should (eq (duet-form-test--fill "RET 3 RET RET RET d RET") 'decline))
   (should (eq (duet-form-test--fill "RET 3 RET RET RET c RET") 'cancel)))
+
+(ert-deftest duet-form-test-refused ()
+  "What does not fit is refused in a sentence, and is there to be mended."
+  (let ((fields (duet-form-fields
+                 '(:schema (:properties (:count (:type "integer" :title "How many"
+                                                 :minimum 1 :maximum 9)
+                                         :name (:type "string" :minLength 2)
+                                         :free (:type "string"))))))
+        (said '()))
+    (pcase-dolist (`(,name ,text ,words)
+                   '(("count" "12" "12 is not a whole number from 1 to 9")
+                     ("count" "x" "x is not a whole number from 1 to 9")
+                     ("name" "A" "A is not a text of at least 2 characters")))
+      (duet-test-should-say (concat "\\`" words "\\'")
+        (duet-form--parse (assoc name fields) text)))
+    (should (equal (duet-form--parse (assoc "free" fields) "x") "x"))
+    (minibuffer-with-setup-hook
+        (lambda () (push (list (minibuffer-prompt) (minibuffer-contents)) said))
+      (duet-test-typing "RET"
+        (duet-form--read (car fields) nil '("12" . "12 is too much"))))
+    (should (equal (substring-no-properties (caar said))
+                   "12 is too much\nHow many (whole number from 1 to 9, or nothing; C-c C-b goes back): "))
+    (should (equal (cadar said) "12"))))
+
+(ert-deftest duet-form-test-choices ()
+  "What is chosen from is told, unless it is much; so is what RET alone takes."
+  (let ((schema '(:type "string" :title "Colour" :enum ["red" "green"])))
+    (should (equal (duet-form--expects schema) "one of red, green"))
+    (should (string-search "default red; " (duet-form--prompt (list "c" schema nil) "red" nil)))
+    (should (equal (duet-form--expects
+                    `(:type "string" :enum ,(make-vector 30 "colour")))
+                   "one of 30 choices"))))
 
 (ert-deftest duet-form-test-back ()
   "There is nothing to go back to where no form is filled in."
@@ -70,7 +102,7 @@
     (let* ((session (duet-test-launch connection "quiet form"))
            (buffer (duet-transcript-open connection session)))
       (duet-test-wait-for (car (duet-session-approvals session)))
-      (duet-test-wait-for-text buffer "How many: whole number 1 to 9")
+      (duet-test-wait-for-text buffer "How many: whole number from 1 to 9")
       (duet-approvals)
       (duet-test-typing "RET 3 RET yes RET Ann RET y RET"
         (duet-test-press "r" #'duet-approval-respond))

@@ -23,7 +23,7 @@
       (duet-test-wait-for (length= (funcall listed) 3))
       (with-current-buffer buffer
         (duet-sessions--print)
-        (should (eq (key-binding "A") #'duet-archive-marked))
+        (should (eq (key-binding "z") #'duet-archive-marked))
         (goto-char (point-min))
         (call-interactively #'duet-mark)
         (call-interactively #'duet-mark)

@@ -104,7 +104,7 @@
           (should-not (assoc "C" keys))
           (should (equal (alist-get "q" keys nil nil #'equal) 'transient-quit-one)))
         (should (eq (key-binding "c") 'duet-sessions-compose))
-        (should-not (funcall compose "Ask something new"))
+        (should-not (funcall compose "New session"))
         (switch-to-buffer (duet-transcript-open connection session))
         (let ((keys (funcall keys)))
           (should (equal (alist-get "C" keys nil nil #'equal) (key-binding "C")))

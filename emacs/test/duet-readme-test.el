@@ -29,15 +29,23 @@
                       (buffer-substring-no-properties beg end)))))
 
 (ert-deftest duet-readme-test-setup ()
-  "What the README tells to put into one's init file makes the keys."
-  (skip-unless (locate-library "use-package"))
-  (let ((block (duet-readme-test--block "(use-package duet")))
-    (require 'use-package)
-    (eval (read block) t)
-    (should (eq (key-binding (kbd "C-c d")) 'duet))
-    (should (commandp 'duet))
-    (should (eq (key-binding (kbd "C-c D")) 'duet-approval-next))
-    (should (commandp 'duet-approval-next))))
+  "What the README tells to put into one's init file makes the keys, in a new Emacs."
+  (let* ((duet-rpc-command (duet-test-server))
+         (block (duet-readme-test--block "(require 'duet)\n"))
+         (wanted '(duet t duet-approval-next t))
+         (program (car duet-rpc-command)))
+    (with-temp-buffer
+      (should (equal (list (call-process
+                            (expand-file-name invocation-name invocation-directory) nil t nil
+                            "-Q" "--batch" "-L" (file-name-directory (locate-library "duet"))
+                            "--eval" (concat "(progn " block ")")
+                            "--eval" (format "%S" '(let ((d (key-binding (kbd "C-c d")))
+                                                         (n (key-binding (kbd "C-c D"))))
+                                                     (prin1 (list d (commandp d)
+                                                                  n (commandp n)
+                                                                  duet-rpc-command)))))
+                           (buffer-string))
+                     (list 0 (format "%S" (append wanted `((,program))))))))))
 
 (ert-deftest duet-readme-test-request ()
   "What the README tells to do from Lisp begins a session."

@@ -16,7 +16,7 @@
                                              (concat "C-q " (key-description (string char))))
                                            query " ")
                                 " RET")
-        (duet-test-press "s" #'duet-search-or-say))))
+        (duet-test-press "/" #'duet-search-or-say))))
   (let ((buffer (cl-find-if (lambda (buffer)
                               (eq (buffer-local-value 'major-mode buffer)
                                   'duet-search-mode))
@@ -95,10 +95,10 @@
           (duet-test-wait-for (> (funcall count) 2))
           (while duet-search--next
             (let ((before duet-search--next))
-              (duet-test-press "m" #'duet-search-more)
+              (duet-test-press "+" #'duet-search-more)
               (duet-test-wait-for (not (eql before duet-search--next)))))
           (duet-test-should-say "There are no more"
-            (duet-test-press "m" #'duet-search-more))
+            (duet-test-press "+" #'duet-search-more))
           (goto-char (point-min))
           (let ((hits (list (get-text-property (point) 'duet-hit))))
             (while (duet-search--move 1)

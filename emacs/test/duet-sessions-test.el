@@ -32,7 +32,7 @@
     (pcase-dolist (`(,key . ,command)
                    '(("RET" . duet-sessions-open) ("i" . duet-interrupt)
                      ("r" . duet-continue) ("f" . duet-fork) ("T" . duet-rename)
-                     ("A" . duet-archive-marked) ("m" . duet-mark) ("D" . duet-diff)))
+                     ("z" . duet-archive-marked) ("m" . duet-mark) ("D" . duet-diff)))
       (duet-test-should-say "There is no session here"
         (duet-test-press key command)))))
 
@@ -86,9 +86,9 @@
     ;; The archive.
     (switch-to-buffer buffer)
     (duet-sessions-test-go-to buffer "quiet elsewhere")
-    (duet-test-press "A" #'duet-archive-marked)
+    (duet-test-press "z" #'duet-archive-marked)
     (duet-test-wait-for (not (string-match-p "elsewhere" (duet-test-text buffer))))
-    (duet-test-press "a" #'duet-sessions-toggle-archived)
+    (duet-test-press "Z" #'duet-sessions-toggle-archived)
     (duet-test-wait-for-text buffer "elsewhere")))
 
 (ert-deftest duet-sessions-test-listed-after-restart ()
@@ -133,10 +133,8 @@
     (let ((session (duet-test-launch connection "quiet one")))
       (duet-test-wait-for-text buffer "● +completed +quiet one")
       (duet-sessions-test-go-to buffer "quiet one")
-      (should (eq 'quit (condition-case nil
-                            (duet-test-typing "C-a x C-g"
-                              (duet-test-press "T" #'duet-rename))
-                          (quit 'quit))))
+      (duet-test-should-quit "C-a x C-g"
+        (duet-test-press "T" #'duet-rename))
       (duet-test-listening
         (duet-test-typing "C-a C-k SPC RET"
           (duet-test-should-say "needs a name"
@@ -187,22 +185,22 @@
       (goto-char (point-min))
       (forward-line 1)
       (duet-test-listening
-        (duet-test-press "A" #'duet-archive-marked)
-        (duet-test-wait-for (duet-test-heard "^Archived; a shows the archive$")))
+        (duet-test-press "z" #'duet-archive-marked)
+        (duet-test-wait-for (duet-test-heard "^Archived; Z shows the archive$")))
       (duet-test-wait-for (length= (duet-sessions--shown) 2))
       (should (equal (duet-session-name (tabulated-list-get-id)) (nth 2 names)))
       (should (= (line-number-at-pos) 2))
       ;; The last one: what is before it.
-      (duet-test-press "A" #'duet-archive-marked)
+      (duet-test-press "z" #'duet-archive-marked)
       (duet-test-wait-for (length= (duet-sessions--shown) 1))
       (should (equal (duet-session-name (tabulated-list-get-id)) (nth 0 names)))
       (should-not (string-match-p "archive" (funcall title)))
       (tabulated-list-sort 2)
-      (duet-test-press "a" #'duet-sessions-toggle-archived)
+      (duet-test-press "Z" #'duet-sessions-toggle-archived)
       (should (string-match-p "Session (archive)" (funcall title)))
       (should (= (point) (point-min)))
       (should (length= (duet-sessions--shown) 2))
-      (duet-test-press "a" #'duet-sessions-toggle-archived)
+      (duet-test-press "Z" #'duet-sessions-toggle-archived)
       (should-not (string-match-p "archive" (funcall title))))))
 
 (ert-deftest duet-sessions-test-archive ()
@@ -213,7 +211,7 @@
       (duet-test-listening
         (with-current-buffer (duet-transcript-open connection session)
           (call-interactively #'duet-archive)
-          (duet-test-wait-for (duet-test-heard "^Archived; a in the list of sessions shows the archive$"))
+          (duet-test-wait-for (duet-test-heard "^Archived; Z in the list of sessions shows the archive$"))
           (duet-test-wait-for-text buffer "All sessions are in the archive")
           (call-interactively #'duet-archive)
           (duet-test-wait-for (duet-test-heard "^Taken back from the archive$"))

@@ -117,6 +117,22 @@ That is what the server is asked, the last first: (METHOD . PARAMETERS)."
        ;; The one that it is in is the default.
        (should (equal (plist-get (cdar asked) :mode) "ask"))))))
 
+(ert-deftest duet-settings-test-said ()
+  "What is set is said as the agent calls it, and when it holds."
+  (let (now)
+    (duet-settings-test-with
+     (cl-letf (((symbol-function 'duet-connection-request)
+                (lambda (_ _ _ &rest rest)
+                  (funcall (plist-get rest :success-fn) (list :live now)))))
+       (duet-test-listening
+         (duet-set-model session "m-small")
+         (should (duet-test-heard "^The agent uses Small, from its next turn on$"))
+         (setq now t)
+         (duet-set-mode session "code")
+         (should (duet-test-heard "^The agent is in the mode Code$"))
+         (duet-set-option session "thought" "high")
+         (should (duet-test-heard "^Thinking is High$")))))))
+
 (ert-deftest duet-settings-test-told ()
   "What an agent tells is shown as it calls it, and what changes with it."
   (duet-settings-test-with

@@ -166,10 +166,10 @@ Without a server, or without its program, that is said."
           (with-current-buffer list
             (let ((duet-rpc-command '("no-such-program-anywhere")))
               (duet-test-should-say "Cannot find the program no-such-program-anywhere"
-                (duet-test-press "t" #'duet-terminal)))
+                (duet-test-press "c" #'duet-terminal)))
             (call-interactively #'duet-stop)
             (duet-test-should-say "The server is not running"
-              (duet-test-press "t" #'duet-terminal)))
+              (duet-test-press "c" #'duet-terminal)))
           (should-not (cl-set-difference (buffer-list) buffers)))))))
 
 (ert-deftest duet-terminal-test-no-list ()

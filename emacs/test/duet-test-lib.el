@@ -186,6 +186,11 @@ that are missing are \\`C-g'."
                                         (make-list 3 ?\C-g))))
      ,@body))
 
+(defmacro duet-test-should-quit (keys &rest body)
+  "Check that BODY is quit while KEYS are typed, as `duet-test-typing' has them."
+  (declare (indent 1) (debug (form body)))
+  `(should (eq 'quit (condition-case nil (duet-test-typing ,keys ,@body) (quit 'quit)))))
+
 (defmacro duet-test-should-say (regexp &rest body)
   "Check that BODY ends in a `user-error' whose text REGEXP matches."
   (declare (indent 1) (debug (form body)))
@@ -230,6 +235,50 @@ Questions are shown, and what is said is kept."
            (when duet-approvals--timer
              (cancel-timer duet-approvals--timer)
              (setq duet-approvals--timer nil)))))))
+
+
+;;; Questions
+
+(defun duet-test-question (session)
+  "Wait until a question waits in SESSION, and return it."
+  (duet-test-wait-for (car (duet-session-approvals session))))
+
+(defmacro duet-test-with-question (names query &rest body)
+  "Run BODY in a project of its own in which the agent asks for leave.
+NAMES are what the connection, the session of the prompt QUERY and its
+question are bound to."
+  (declare (indent 2) (debug (sexp form body)))
+  (pcase-let ((`(,connection ,session ,approval) names))
+    `(duet-test-with-questions ,connection
+       (let* ((,session (duet-test-launch ,connection ,query))
+              (,approval (duet-test-question ,session)))
+         (ignore ,session ,approval)
+         ,@body))))
+
+(defun duet-test-approval (connection approval)
+  "Return what the server of CONNECTION tells of APPROVAL, a question."
+  (duet-get (duet-test-request connection 'getApproval
+                               (list :approval_id (duet-approval-id approval)))
+            :approval))
+
+(defun duet-test-questions-text ()
+  "Return the text of the list of questions, as it is now."
+  (duet-approvals-flush)
+  (with-current-buffer "*duet questions*"
+    (buffer-substring-no-properties (point-min) (point-max))))
+
+(defun duet-test-go-to-question (approval)
+  "Go to APPROVAL in the list of questions."
+  (duet-approvals)
+  (goto-char (point-min))
+  (while (not (eq (tabulated-list-get-id) approval))
+    (should (zerop (forward-line 1)))))
+
+(defun duet-test-demo-file (connection)
+  "Return what is in the file that the demo agent of CONNECTION edits, or nil."
+  (let ((file (expand-file-name "demo.txt" (duet-connection-root connection))))
+    (and (file-exists-p file)
+         (with-temp-buffer (insert-file-contents file) (buffer-string)))))
 
 (provide 'duet-test-lib)
 ;;; duet-test-lib.el ends here

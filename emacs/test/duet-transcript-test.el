@@ -81,10 +81,14 @@
                (browse-url-browser-function (lambda (url &rest _) (setq visited url))))
           (call-interactively #'duet-transcript-visit)
           (should (equal visited "https://example.org/a?b=1")))
-        ;; What is not there is a word like any other.
+        ;; What is not there is a word like any other; prose does not fold under it.
         (search-backward "nowhere")
-        (call-interactively #'duet-transcript-visit)
-        (should (duet-section-folded-p (duet-section-at)))))))
+        (duet-test-should-say "Nothing is here to go to; TAB folds"
+          (call-interactively #'duet-transcript-visit))
+        (should-not (duet-section-folded-p (duet-section-at)))
+        (duet-test-press "TAB" #'duet-section-toggle)
+        (duet-test-press "RET" #'duet-transcript-visit)
+        (should-not (duet-section-folded-p (duet-section-at)))))))
 
 (ert-deftest duet-transcript-test-fold-and-move ()
   "Sections fold and unfold, and n and p go from one to the next."
@@ -285,7 +289,7 @@
            buffer)
       (duet-test-wait-for-state session 'completed)
       (setq buffer (duet-transcript-open connection session))
-      (duet-test-wait-for-text buffer "^\\[e\\] earlier messages…$")
+      (duet-test-wait-for-text buffer "^\\[\\+\\] earlier messages…$")
       (duet-test-wait-for-text buffer "That is all")
       (should-not (string-match-p "❯ quiet" (duet-test-text buffer)))
       (with-current-buffer buffer
@@ -294,7 +298,7 @@
             (let ((offset (duet-session-offset session)))
               ;; With the key, and with the button.
               (if (cl-oddp count)
-                  (duet-test-press "e" #'duet-transcript-earlier)
+                  (duet-test-press "+" #'duet-transcript-earlier)
                 (goto-char (point-min))
                 (duet-test-press "RET" #'duet-transcript-visit))
               (duet-test-wait-for (< (duet-session-offset session) offset))
@@ -302,7 +306,7 @@
         (duet-test-wait-for-text buffer "❯ quiet tools:60")
         (should-not (string-match-p "earlier messages" (duet-test-text buffer)))
         (duet-test-should-say "the beginning of the conversation"
-          (duet-test-press "e" #'duet-transcript-earlier))
+          (duet-test-press "+" #'duet-transcript-earlier))
         ;; All of them, in order.
         (goto-char (point-min))
         (let (numbers)
@@ -336,10 +340,13 @@
         (search-backward "± demo")
         (duet-test-should-say "no file .*demo.txt any more"
           (duet-test-press "RET" #'duet-transcript-visit))
-        ;; Where no file is named it folds.
+        ;; A heading folds where no file is named; what is below it does not.
         (goto-char (point-min))
         (search-forward "Read the request")
         (let ((place (point)))
+          (duet-test-should-say "Nothing is here"
+            (duet-test-press "RET" #'duet-transcript-visit))
+          (search-backward "Plan")
           (duet-test-press "RET" #'duet-transcript-visit)
           (should (invisible-p place))
           (should (looking-at "Plan")))))))
@@ -434,9 +441,9 @@
 
 (ert-deftest duet-transcript-test-markup ()
   "Headings, code and lists have faces, however the text is cut into pieces."
-  (let ((text (concat "# Title\n\nSome **bold** and `code`.\n\n- item\n\n```sh\n# no title\n```\n"
+  (let ((text (concat "# Title\n\nSome **bold** and `code`.\n\n- item\n\n```text\n# no title\n```\n"
                       "````md\n```\nnested\n```\ninner\n````\n"
-                      "~~~\nwave\n```\nstill\n~~~\n```one`\nend `x`")))
+                      "~~~\nwave\n```\nstill\n~~~\n```one`\n\nend `x`")))
     (dolist (size '(1 3 1000))
       (let* ((model (duet-model-create :root "/nowhere/"))
              (session (make-duet-session :id "t" :model model :loaded t))
@@ -459,12 +466,12 @@
           (cancel-timer (or duet-transcript--timer (timer-create)))
           (setq duet-session nil)
           (jit-lock-fontify-now)
-          (cl-loop for (string . face) in '(("Title" . duet-markup-heading)
+          (cl-loop for (string . face) in '(("Title" . duet-markup-title)
                                             ("bold" . bold) ("code" . duet-code)
                                             ("no title" . duet-code) ("x" . duet-code)
                                             ("nested" . duet-code) ("inner" . duet-code)
                                             ("wave" . duet-code) ("still" . duet-code)
-                                            ("sh" . duet-dim) ("md" . duet-dim)
+                                            ("text" . duet-dim) ("md" . duet-dim)
                                             ("Some" . nil) ("end" . nil))
                    do (goto-char (point-min))
                    (let ((case-fold-search nil))

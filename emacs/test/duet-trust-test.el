@@ -148,6 +148,16 @@ command = [\"echo\", \"from the project\"]
     (with-current-buffer (duet-sessions-buffer connection)
       (should-error (call-interactively #'duet-trust) :type 'user-error))))
 
+(ert-deftest duet-trust-test-words ()
+  "What a file asks for is written as its author did, without a word of Lisp."
+  (pcase-dolist (`(,value . ,text)
+                 '((["/bin/echo" "Parrot says {prompt}"] . "/bin/echo \"Parrot says {prompt}\"")
+                   ((:A "1" :B "x \"y\"\nz") . "{ A = 1, B = \"x \\\"y\\\"\\nz\" }")
+                   ((:servers [(:name "a") (:on t :off :json-false)])
+                    . "{ servers = { name = a } { on = true, off = false } }")
+                   ([] . "") (nil . "nothing") (3 . "3") ("plain" . "plain")))
+    (should (equal (duet-trust--text value) text))))
+
 (ert-deftest duet-trust-test-visit ()
   "RET shows the file that is asked about, and g looks at it again."
   (duet-trust-test-with duet-trust-test-config

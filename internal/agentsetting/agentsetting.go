@@ -1,5 +1,5 @@
 // Package agentsetting is what may be asked of an agent: its own modes, models and
-// options, as far as it has told them, and Duet's modes. It asks nobody and keeps
+// options, as far as it has told them, and Duet's modes. It asks no agent and keeps
 // nothing.
 package agentsetting
 
@@ -60,6 +60,21 @@ func Check(agent config.Agent, told domain.AgentSession, mode, model string, opt
 		return err
 	}
 	return checkOptions(agent.Name, told, options)
+}
+
+// CheckContent refuses what an agent is known not to take in prompts. What it does not
+// take of resources has links in its place. An agent that has told nothing is asked when
+// it is started. Errors are of domain.KindInvalid, and say what it takes.
+func CheckContent(agent string, told domain.AgentSession, list []domain.Content) error {
+	if told.Takes == nil {
+		return nil
+	}
+	for _, c := range list {
+		if c.Type == domain.BlockImage && !told.Takes.Image || c.Type == domain.BlockAudio && !told.Takes.Audio {
+			return domain.Invalid("content", fmt.Sprintf("what the agent %s takes in prompts: %s", agent, told.Takes), "content of the type "+c.Type)
+		}
+	}
+	return nil
 }
 
 // checkMode refuses a mode that neither the agent nor Duet has. A plain command

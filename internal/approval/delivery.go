@@ -145,7 +145,7 @@ func (in *Inbox) reopen(t store.Tx, a domain.Approval, why string) error {
 	if err := t.InsertApproval(&again); err != nil {
 		return err
 	}
-	if err := in.linkTool(t, again, run); err != nil {
+	if err := in.linkTool(t, &again, run); err != nil {
 		return err
 	}
 	return in.announceQuestion(t, run, again)

@@ -22,7 +22,7 @@ func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 	}
 	done := policy.Identity(input, p.ToolUseID)
 	a := domain.Approval{
-		ID: uuid.NewString(), Type: domain.FunctionCall, CallID: p.ToolUseID, Tool: p.ToolName, Input: input, Title: p.Title,
+		ID: uuid.NewString(), Type: domain.FunctionCall, CallID: p.ToolUseID, ParentID: p.ParentID, Tool: p.ToolName, Input: input, Title: p.Title,
 		ToolKind: p.ToolKind, Paths: p.Paths, Status: domain.ApprovalPending, Question: policy.Hash(p.ToolName, done), InputFixed: p.InputFixed, NameByKind: p.NameByKind, Plan: p.Plan,
 	}
 	switch {

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -80,7 +81,7 @@ func (in *Inbox) ask(t store.Tx, a *domain.Approval, run *domain.Run) error {
 	if err := t.InsertApproval(a); err != nil {
 		return err
 	}
-	if err := in.linkTool(t, *a, *run); err != nil {
+	if err := in.linkTool(t, a, *run); err != nil {
 		return err
 	}
 	if err := in.announceQuestion(t, *run, *a); err != nil {
@@ -93,12 +94,14 @@ func (in *Inbox) ask(t store.Tx, a *domain.Approval, run *domain.Run) error {
 }
 
 // linkTool shows a question at its tool call, which begins with it if the
-// agent asks before it tells of the call.
-func (in *Inbox) linkTool(t store.Tx, a domain.Approval, run domain.Run) error {
+// agent asks before it tells of the call. Each of the two may know the sub-agent.
+func (in *Inbox) linkTool(t store.Tx, a *domain.Approval, run domain.Run) error {
 	item, err := t.ToolItem(in.ctx, run.ID, a.ToolUseID())
 	switch {
 	case err == nil:
 		item.Approval = a.ID
+		item.ParentID = cmp.Or(item.ParentID, a.ParentID)
+		a.ParentID = item.ParentID
 		if details, ok := item.Data.(domain.ToolDetails); ok { // refused before, perhaps
 			details.RefusedBy, details.Refusal = "", ""
 			item.Data = details
@@ -109,5 +112,5 @@ func (in *Inbox) linkTool(t store.Tx, a domain.Approval, run domain.Run) error {
 	case a.Type != domain.FunctionCall || a.CallID == a.ID: // no call of the agent's
 		return nil
 	}
-	return in.transcript.BeginTool(t, run, a)
+	return in.transcript.BeginTool(t, run, *a)
 }

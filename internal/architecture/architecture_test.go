@@ -21,7 +21,9 @@ const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli
 frame:
-handlers: server server/passfd internal/agentsetting internal/approval internal/catalog internal/config internal/content internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/jsonwalk internal/logging internal/openrpc internal/query internal/restricted internal/signin internal/terminal
+handlers: server server/passfd internal/adoption internal/agentlink internal/agentsetting internal/approval internal/catalog internal/config internal/content internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/jsonwalk internal/logging internal/nativesession internal/openrpc internal/query internal/redact internal/restricted internal/signin internal/terminal
+internal/adoption: internal/catalog internal/conversation internal/domain internal/history internal/intake internal/query internal/redact internal/restricted internal/store
+internal/agentlink: frame internal/config internal/executor/acp/linefilter internal/executor/process
 internal/agentsetting: internal/catalog internal/config internal/domain  # it asks nobody and keeps nothing
 internal/approval: internal/catalog internal/config internal/domain internal/form internal/policy internal/restricted internal/store internal/store/health internal/toolinput  # how runs go on is an interface to it
 internal/architecture:
@@ -29,33 +31,40 @@ internal/background:
 internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
-internal/cli: client frame internal/cli/agents internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/output internal/cli/pager internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/filewatch internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
-internal/cli/agents: internal/cli/output internal/cli/tty internal/config internal/project internal/registry internal/registry/added internal/signin
-internal/cli/attach: client internal/cli/output internal/cli/tty internal/cli/wire
+internal/cli: client frame internal/cli/agents internal/cli/answer internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
+internal/cli/agents: internal/agentlink internal/cli/output internal/cli/tty internal/config internal/project internal/registry internal/registry/added internal/signin
+internal/cli/answer: internal/cli/wire
+internal/cli/attach: client internal/cli/output internal/cli/tty internal/cli/wire internal/lazyregexp
 internal/cli/attachment: client internal/cli/output internal/cli/tty internal/cli/wire internal/project
 internal/cli/candidate: client internal/cli/attach internal/cli/output internal/cli/wire
-internal/cli/daemon: client internal/cli/wire internal/config internal/host internal/project internal/socket
+internal/cli/daemon: client internal/cli/interrupt internal/cli/output internal/cli/wire internal/config internal/filewatch internal/host internal/project internal/socket
 internal/cli/doctor: frame internal/catalog internal/cli/mcp internal/cli/output internal/cli/wire internal/config internal/database internal/executor/process internal/host internal/logging internal/origin internal/project internal/socket
+internal/cli/editor:
 internal/cli/eventline: client internal/cli/inbox internal/cli/output internal/cli/wire
 internal/cli/flagvalue: internal/logging
 internal/cli/foreign: client internal/cli/output internal/cli/wire internal/database internal/history internal/host internal/logging internal/origin internal/project
 internal/cli/inbox: client internal/cli/output internal/cli/wire internal/diff internal/form internal/question
 internal/cli/interrupt:  # C-c
+internal/cli/live:
+internal/cli/markdown: internal/lazyregexp internal/visible
 internal/cli/mcp: client frame internal/catalog internal/executor/process
-internal/cli/output: internal/visible
+internal/cli/nativesession: client internal/cli/output internal/cli/wire
+internal/cli/output: internal/cli/markdown internal/cli/tty internal/visible
 internal/cli/pager: internal/cli/output internal/cli/tty
+internal/cli/prompttext: internal/cli/tty
 internal/cli/sessionview: internal/cli/output internal/cli/wire
 internal/cli/tty:
-internal/cli/turn: client internal/cli/inbox internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/form internal/question internal/visible
+internal/cli/turn: client internal/cli/editor internal/cli/inbox internal/cli/interrupt internal/cli/live internal/cli/markdown internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/form internal/question internal/visible
+internal/cli/usage: internal/lazyregexp
 internal/cli/wire: client internal/cli/output
 internal/config: internal/catalog internal/config/bounded internal/filewatch internal/ownership internal/project internal/trust
 internal/config/bounded:  # files that came with a project
 internal/configwatch: internal/background
-internal/content: internal/catalog internal/domain
+internal/content: internal/catalog internal/domain internal/lazyregexp
 internal/conversation: internal/catalog internal/content internal/domain internal/store
 internal/credential: internal/catalog internal/config internal/domain internal/redact
 internal/database: internal/history internal/origin internal/project internal/store internal/store/health internal/store/sqlite internal/store/sqlite/schema
-internal/demoagent:
+internal/demoagent: internal/lazyregexp
 internal/dialect: frame server internal/domain internal/form internal/openjson  # how events are spelled
 internal/diff:
 internal/domain:  # values: everybody else speaks them
@@ -65,27 +74,29 @@ internal/executor/acp: frame internal/catalog internal/executor/acp/linefilter i
 internal/executor/acp/linefilter: frame
 internal/executor/acp/setting: frame internal/catalog
 internal/executor/authmethod: internal/catalog
-internal/executor/blocks: internal/catalog internal/executor/task
+internal/executor/blocks: internal/catalog internal/domain internal/executor/task
 internal/executor/command: internal/catalog internal/executor/process internal/executor/task internal/executor/transcript
 internal/executor/executortest: internal/catalog internal/witness  # for tests
 internal/executor/plan: internal/toolinput
-internal/executor/process: internal/catalog
+internal/executor/process: internal/catalog internal/lazyregexp
 internal/executor/silence: internal/catalog
 internal/executor/task: internal/catalog internal/executor/process internal/executor/workspace
 internal/executor/terminal: server internal/catalog internal/executor/process
 internal/executor/transcript: internal/catalog
-internal/executor/wireerror:
+internal/executor/wireerror: internal/lazyregexp
 internal/executor/workspace: internal/catalog
 internal/filewatch:
 internal/form:
 internal/golden:
-internal/history: internal/domain internal/store
-internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store/sqlite internal/supervisor internal/trust internal/visible
-internal/hub: internal/agentsetting internal/approval internal/background internal/catalog internal/config internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/history internal/intake internal/policy internal/query internal/redact internal/restricted internal/store internal/store/health internal/terminal  # no transport: it knows nothing of connections
+internal/history: internal/domain internal/lazyregexp internal/store
+internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trust internal/visible
+internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/catalog internal/config internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/intake internal/policy internal/query internal/redact internal/restricted internal/store internal/store/health internal/terminal  # no transport: it knows nothing of connections
 internal/intake: internal/catalog internal/content internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/jsontest:  # for tests
 internal/jsonwalk:
+internal/lazyregexp:  # compiled when they are needed
 internal/logging:
+internal/nativesession: frame internal/agentlink internal/catalog internal/executor/acp internal/executor/authmethod
 internal/openjson:
 internal/openrpc: server server/schema
 internal/origin: internal/ownership internal/project  # a database is known before anything of it is read
@@ -96,12 +107,12 @@ internal/project: internal/ownership
 internal/query: internal/conversation internal/domain internal/store internal/store/health
 internal/question: internal/form internal/shellcommand internal/visible
 internal/redact:
-internal/registry:  # what somebody else says of agents
+internal/registry: internal/lazyregexp  # what somebody else says of agents
 internal/registry/added: internal/registry  # where what was added came from
 internal/relay: frame server internal/pending
 internal/restricted: internal/domain
-internal/shellcommand:
-internal/signin: internal/config internal/executor/authmethod internal/executor/process
+internal/shellcommand: internal/lazyregexp
+internal/signin: internal/agentlink internal/executor/authmethod internal/executor/process
 internal/socket:
 internal/store: internal/domain  # what is asked of a store; no SQL
 internal/store/health: internal/background internal/domain internal/store
@@ -113,10 +124,10 @@ internal/store/sqlite/schema:
 internal/store/sqlite/statement: internal/store internal/store/sqlite/dbfile internal/store/sqlite/schema
 internal/store/storetest: internal/domain internal/store
 internal/supervisor: frame server internal/background internal/catalog internal/catalogrpc internal/domain internal/socket  # the hub is an interface to it
-internal/terminal: internal/background internal/catalog internal/domain internal/redact internal/store
+internal/terminal: internal/background internal/catalog internal/domain internal/lazyregexp internal/redact internal/store
 internal/toolinput: internal/jsonwalk
 internal/trust: internal/project
-internal/visible:
+internal/visible: internal/lazyregexp
 internal/witness:  # for tests
 server: frame server/schema internal/background internal/pending
 server/passfd: server

@@ -7,7 +7,8 @@ import (
 
 // A Daemon is what an executor may ask of the hub. All methods may be called
 // from any goroutine. Each is authenticated by the session token in its
-// parameters.
+// parameters; one that has none is taken of the executor alone that was given what
+// it names.
 type Daemon interface {
 	// GetAPIKey returns a key. It may wait for a human to type it.
 	GetAPIKey(context.Context, GetAPIKeyParams) (GetAPIKeyResult, error)
@@ -22,6 +23,7 @@ type Daemon interface {
 	ReportProgress(context.Context, ReportProgressParams) error
 	ReportError(context.Context, ReportErrorParams) error
 	ReportCompletion(context.Context, ReportCompletionParams) error
+	ReportSession(context.Context, ReportSessionParams) error
 	TerminalStarted(context.Context, TerminalStartedParams) error
 	TerminalOutput(context.Context, TerminalOutputParams) error
 	TerminalExit(context.Context, TerminalExitParams) error
@@ -50,6 +52,7 @@ type RequestPermissionParams struct {
 	// Ours.
 	TaskID     string             `json:"task_id,omitempty"`
 	ToolUseID  string             `json:"tool_use_id,omitempty" doc:"The agent's own id of the tool call."`
+	ParentID   string             `json:"parent_id,omitempty" doc:"The tool call of the sub-agent that asks."`
 	Title      string             `json:"title,omitempty" doc:"What the tool is about to do, in words."`
 	ToolKind   string             `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
 	Paths      []string           `json:"paths,omitempty" doc:"The files that it touches."`
@@ -118,6 +121,7 @@ type GetExecutionContextResult struct {
 
 	// Ours.
 	NativeSessionID       string            `json:"native_session_id,omitempty" doc:"The agent's own session, to be resumed."`
+	ForkNativeSessionID   string            `json:"fork_native_session_id,omitempty" doc:"The agent's own session of which the conversation is a fork, just as far as that session goes: an agent that can fork it need not be told what was said."`
 	SystemPrompt          string            `json:"system_prompt,omitempty"`
 	AdditionalDirectories []string          `json:"additional_directories,omitempty"`
 	AgentMode             string            `json:"agent_mode,omitempty" doc:"The mode that the agent was in last. It goes on in it, whatever permission_mode says; one that it does not have any more is ignored."`
@@ -216,6 +220,14 @@ type ReportCompletionParams struct {
 	Status       string          `json:"status" doc:"completed, failed or cancelled."`
 	TokenUsage   *TokenUsage     `json:"token_usage,omitempty"`
 	Error        *ExecutionError `json:"error,omitempty"`
+}
+
+// ReportSessionParams report what the agent of a conversation tells of its session
+// while no prompt runs. Ours.
+type ReportSessionParams struct {
+	SessionID string  `json:"session_id" doc:"The conversation, as execute_prompt has named it."`
+	TaskID    string  `json:"task_id" doc:"The task that the agent worked on last."`
+	Session   Session `json:"session" doc:"The parts that changed."`
 }
 
 // TerminalStartedParams report that an agent has started a program in a

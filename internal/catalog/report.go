@@ -39,6 +39,7 @@ const (
 type ContentDelta struct {
 	MessageID string `json:"message_id,omitempty" doc:"The agent's own id of the message. Pieces without one belong to the message that is open."`
 	Delta     Delta  `json:"delta"`
+	ParentID  string `json:"parent_id,omitempty" doc:"The tool call of the sub-agent that says it. Ours."`
 }
 
 // Delta is the text of a [ContentDelta].
@@ -115,6 +116,14 @@ type Session struct {
 	Options  []Option     `json:"options,omitzero" doc:"All of its options, in its order; those that choose its mode and its model are among them."`
 	Commands []Command    `json:"commands,omitzero" doc:"All of its slash commands."`
 	Info     *SessionInfo `json:"info,omitempty"`
+	Takes    *PromptTakes `json:"takes,omitempty" doc:"What prompts may have beside text and links."`
+}
+
+// PromptTakes is what an agent takes in prompts beside text and links.
+type PromptTakes struct {
+	Image    bool `json:"image,omitempty"`
+	Audio    bool `json:"audio,omitempty"`
+	Resource bool `json:"resource,omitempty" doc:"With its bytes. Of others there is a link."`
 }
 
 // AgentInfo is which program an agent is, in its own words.
@@ -169,6 +178,7 @@ type FileChange struct {
 type NativeSession struct {
 	SessionID string `json:"session_id"`
 	Resumed   bool   `json:"resumed,omitempty" doc:"The session was there before."`
+	Forked    bool   `json:"forked,omitempty" doc:"It is a fork of another one, which knows all that was said there."`
 	Primed    bool   `json:"primed,omitempty" doc:"The agent had lost its session: a new one was given the transcript."`
 }
 
@@ -199,4 +209,15 @@ type Silence struct {
 type Process struct {
 	PID  int    `json:"pid"`
 	Mark string `json:"mark" doc:"The value of DUET_AGENT_MARK in its environment, or of DUET_AGENT as in earlier versions, by which it is known again."`
+}
+
+// Retold is a part of a conversation that an agent had before, as it tells it
+// again: a report of an event, or, if Role is user, what the human said.
+type Retold struct {
+	EventType string
+	EventData json.RawMessage
+
+	Role    string
+	Text    string
+	Content []ContentBlock // what went with it
 }

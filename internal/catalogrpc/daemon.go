@@ -18,6 +18,7 @@ func RegisterDaemon(reg *server.Registry, d catalog.Daemon) {
 	server.Handle(reg, "report_progress", notification(d.ReportProgress), server.Doc("Reports how far a task is."))
 	server.Handle(reg, "report_error", notification(d.ReportError), server.Doc("Reports an error that does not end the task."))
 	server.Handle(reg, "report_completion", acknowledged(d.ReportCompletion), server.Doc("Reports the end of a task; {acknowledged:true} where it is a request."))
+	server.Handle(reg, "report_session", notification(d.ReportSession), server.Doc("Reports what an agent tells of its session while no prompt runs."))
 	server.Handle(reg, "terminal_started", notification(d.TerminalStarted), server.Doc("Reports that an agent runs a program in a terminal."))
 	server.Handle(reg, "terminal_output", notification(d.TerminalOutput), server.Doc("Reports what a terminal printed."))
 	server.Handle(reg, "terminal_exit", notification(d.TerminalExit), server.Doc("Reports that a terminal's program has ended."))
@@ -72,6 +73,10 @@ func (d daemon) ReportError(ctx context.Context, p catalog.ReportErrorParams) er
 
 func (d daemon) ReportCompletion(ctx context.Context, p catalog.ReportCompletionParams) error {
 	return d.conn.Notify(ctx, "report_completion", p)
+}
+
+func (d daemon) ReportSession(ctx context.Context, p catalog.ReportSessionParams) error {
+	return d.conn.Notify(ctx, "report_session", p)
 }
 
 func (d daemon) TerminalStarted(ctx context.Context, p catalog.TerminalStartedParams) error {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"os"
 	"strconv"
 	"strings"
 
@@ -10,26 +11,40 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
+	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/pager"
+	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/host"
 )
 
-const approvalsHelp = `List the questions that agents ask: whether a tool may run, or anything else. A
+const approvalsHelp = `Answer the questions that agents ask: whether a tool may run, or anything else. A
 question stays open until somebody answers it; the first answer counts.
+
+On a terminal this goes through the open questions, the oldest first, each with its
+command or diff and answered by one key, and waits for the next; s leaves one open,
+q or C-c ends. Elsewhere, and with --list, they are listed.
 
 An id may be shortened, as long as no other open question begins the same.
 `
 
 func newApprovalsCommand(s *settings) *cobra.Command {
-	var wait bool
+	var wait, list, once bool
 	var session string
 	cmd := &cobra.Command{
-		Use:   "approvals",
-		Short: "List and answer the questions of agents",
-		Long:  approvalsHelp + hubStatusHelp,
-		Args:  noArguments,
+		Annotations: readingHistory(),
+		Use:         "approvals",
+		Short:       "List and answer the questions of agents",
+		Long:        approvalsHelp + hubStatusHelp,
+		Args:        noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if tty.Is(os.Stdin) && tty.Is(cmd.OutOrStdout()) && !s.json && !wait && !list {
+				if err := goThrough(cmd, s, turn.InboxOptions{Session: session, Once: once}); !host.IsNone(err) {
+					return wire.Refusal(err)
+				} // else what was kept is listed
+			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				if wait {
 					if err := inbox.AwaitQuestion(ctx, c, session); err != nil {
@@ -51,17 +66,30 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait until there is a question")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until there is a question, and list it")
+	cmd.Flags().BoolVar(&list, "list", false, "list them on a terminal, too")
+	cmd.Flags().BoolVar(&once, "once", false, "on a terminal: go through the questions that are open, and end")
 	cmd.Flags().StringVar(&session, "session", "", "only questions of this session, by any of its ids")
 	_ = cmd.RegisterFlagCompletionFunc("session", completeAll(s, candidate.Tasks))
 	cmd.AddCommand(newApprovalsShowCommand(s), newApproveCommand(s), newDenyCommand(s), newRespondCommand(s), newRulesCommand(s), newForgetCommand(s))
 	return cmd
 }
 
+// goThrough puts the open questions to whoever sits at the terminal.
+func goThrough(cmd *cobra.Command, s *settings, o turn.InboxOptions) error {
+	signals, stop := interrupt.Signals()
+	defer stop()
+	o.Signals = signals
+	return reached(cmd.Context(), cmd, s, false, func(ctx context.Context, c *client.Client) error {
+		return turn.Inbox(ctx, c, turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false), o)
+	})
+}
+
 func newApprovalsShowCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show ID",
-		Short: "Show a whole question: the tool's input, the diff, the options",
+		Annotations: readingHistory(),
+		Use:         "show ID",
+		Short:       "Show a whole question: the tool's input, the diff, the options",
 		Long: "Show a whole question: the tool's input, what it would change, and the options; on\n" +
 			"a terminal with $PAGER or less.\n" + hubStatusHelp,
 		Args:              exactly("ID"),

@@ -12,13 +12,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/host"
 )
 
 // answerApproval answers the question that an id names, as decide says.
 func answerApproval(cmd *cobra.Command, s *settings, id string, decide func(wire.Approval) (wire.Decision, error)) error {
-	return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+	err := connected(cmd, s, func(ctx context.Context, c *client.Client) error {
 		a, _, err := inbox.Find(ctx, c, id)
 		if err != nil {
 			return err
@@ -30,27 +30,10 @@ func answerApproval(cmd *cobra.Command, s *settings, id string, decide func(wire
 		d.ID = a.ID
 		return sendDecision(ctx, cmd, s, c, d)
 	})
-}
-
-func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, d wire.Decision) error {
-	r, raw, err := wire.Call[wire.Decided](ctx, c, "sendDecision", d)
-	if err != nil {
-		return err
+	if host.IsNone(err) {
+		err = answerHere(cmd, s, id, decide)
 	}
-	if s.json {
-		if err := output.Raw(cmd.OutOrStdout(), raw); err != nil || r.Success {
-			return err
-		}
-		return exitStatus(1)
-	}
-	if !r.Success {
-		return errors.New(output.Line(cmp.Or(r.Error, "the question could not be answered")))
-	}
-	progress(cmd, s, "%s: %s", inbox.ShortID(d.ID), r.Status)
-	if r.Told != "" {
-		progress(cmd, s, "the agent is told with its next prompt: %s", r.Told)
-	}
-	return nil
+	return wire.Refusal(err)
 }
 
 // answerFlags are those of answers to questions about tools.

@@ -1,16 +1,11 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 )
 
 // noArguments refuses arguments, and knows that a word after the program's
@@ -52,29 +47,6 @@ func atLeast(names ...string) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-// promptText is the prompt: the arguments, or what comes in.
-func promptText(in io.Reader, args []string) (string, error) {
-	text := strings.Join(args, " ")
-	if text == "" || text == "-" {
-		if tty.Is(os.Stdin) {
-			return "", errors.New(`say what the agent is to do, such as: duet-rpc prompt "Say hello"`)
-		}
-		const most = 8 << 20
-		all, err := io.ReadAll(io.LimitReader(in, most+1))
-		if err != nil {
-			return "", fmt.Errorf("reading the prompt from standard input: %w", err)
-		}
-		if len(all) > most {
-			return "", fmt.Errorf("the prompt on standard input is longer than %d bytes", most)
-		}
-		text = string(all)
-	}
-	if strings.TrimSpace(text) == "" {
-		return "", errors.New("the prompt is empty")
-	}
-	return text, nil
 }
 
 // fullPath is a directory as the hub understands it, which works in another

@@ -47,12 +47,23 @@ func askHub[R any](cmd *cobra.Command, s *settings, method string, params any, p
 
 // connected is withHub that leaves errors as they are.
 func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error, opts ...client.Option) error {
+	ctx, stop := interrupt.Until(cmd.Context())
+	defer stop()
+	err := reached(ctx, cmd, s, cmd.Annotations[readsHistory] != "", do, opts...)
+	var status exitStatus
+	if err != nil && ctx.Err() != nil && !errors.As(err, &status) {
+		return interrupt.Err
+	}
+	return err
+}
+
+// reached is connected that leaves signals to do, and says whether what was kept does
+// where no hub runs.
+func reached(ctx context.Context, cmd *cobra.Command, s *settings, history bool, do func(context.Context, *client.Client) error, opts ...client.Option) error {
 	p, err := s.Project()
 	if err != nil {
 		return err
 	}
-	ctx, stop := interrupt.Until(cmd.Context())
-	defer stop()
 	if logging.LogsMessages(os.Getenv) {
 		log := s.OpenLog()
 		defer log.Close(logGrace)
@@ -65,13 +76,24 @@ func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client
 			c, err = host.Dial(ctx, &s.Settings, p, opts...)
 		}
 	}
+	kept := false
+	if err != nil && history && host.IsNone(err) {
+		past, end, known, pastErr := host.History(ctx, &s.Settings, p)
+		switch {
+		case pastErr != nil:
+			err = pastErr
+		case known:
+			defer end()
+			c, err, kept = past, nil, true
+		default: // and perhaps somebody is the hub by now
+			c, err = host.Dial(ctx, &s.Settings, p, opts...)
+		}
+	}
 	if err == nil {
 		defer c.Close()
-		err = do(ctx, c)
-	}
-	var status exitStatus
-	if err != nil && ctx.Err() != nil && !errors.As(err, &status) {
-		return interrupt.Err
+		if err = do(ctx, c); err == nil && kept {
+			progress(cmd, s, "no hub runs here; this is what was kept")
+		}
 	}
 	return err
 }
@@ -83,6 +105,13 @@ const startsDaemon = "starts-daemon"
 
 // startingDaemon is the mark.
 func startingDaemon() map[string]string { return map[string]string{startsDaemon: "yes"} }
+
+// readsHistory marks a command that asks of what is kept alone, and is answered where
+// no hub runs, too.
+const readsHistory = "reads-history"
+
+// readingHistory is the mark.
+func readingHistory() map[string]string { return map[string]string{readsHistory: "yes"} }
 
 // progress says something beside the result.
 func progress(cmd *cobra.Command, s *settings, format string, args ...any) {

@@ -56,6 +56,9 @@ func newEventsCommand(s *settings) *cobra.Command {
 			if o.noFollow || cmd.Flags().Changed("since") {
 				since = &o.since
 			}
+			if o.noFollow || !o.follow {
+				cmd.Annotations = readingHistory()
+			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				if o.noFollow || !o.follow {
 					return printLog(ctx, cmd, s, c, o)

@@ -1,19 +1,24 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"log/slog"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/answer"
 	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/flagvalue"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
@@ -28,13 +33,13 @@ else in this process. Everybody connected to the hub can see it and answer its
 questions.
 
 What the agent says goes to standard output as it comes; what it does, what it
-asks and how it changes files goes to standard error. Questions are asked on the
-terminal: y allows, n denies and asks you why, a allows the same for the rest of
-the session, e lets you edit the tool's input first (if the agent supports that),
-and v shows a question that is too long for the screen, with $PAGER or less. What
-you typed before a question was shown is discarded. --yes allows everything,
---deny denies everything. Without a terminal and without either flag, every
-question is denied.
+asks and how it changes files goes to standard error. Questions are answered by one
+key: y allows, n denies and asks you why, a allows the same for the rest of the
+session, e lets you edit the tool's input first, in $VISUAL or $EDITOR (if the
+agent supports that), and v shows a question that is too long for the screen, with
+$PAGER or less. What you typed before a question was shown is discarded. --yes
+allows everything, --deny denies everything. Without a terminal and without either
+flag, every question is denied.
 
 Characters that would control the terminal, change the direction of text or be
 invisible are written out, such as <U+202E>. If standard output is a pipe or a
@@ -43,8 +48,14 @@ file, it gets the agent's words unchanged.
 Without a configured agent the demo agent answers; ` + "`duet-rpc agents`" + ` lists
 others, ` + "`duet-rpc demo-agent --help`" + ` the words that it knows.
 
-The prompt is the arguments, or standard input if there are none. The session
-is kept: continue it with --continue and any of its ids, or "last".
+The prompt is the arguments, and what comes in through a pipe is their context; or
+it is all that comes in, if there are no arguments, or - alone. The session is kept:
+continue it with --continue and any of its ids, or with -c, the last one.
+
+With --json each event is a line of JSON on standard output, and so is an error, as
+{"type":"error","message":…}. --output-schema FILE asks for an answer that is JSON
+of that schema, checks it, and asks once more if it does not fit; -o FILE writes the
+last message, or that JSON, to a file.
 
 ` + attachment.Help + `
 Exit status: 0 if the agent completed; 1 if it failed or somebody else ended
@@ -55,7 +66,10 @@ type promptOptions struct {
 	agent, cwd, from string
 	set              agentSettings
 	with             attachment.Flags
-	yes, deny        bool
+	title            string
+	dirs             []string
+	yes, deny, last  bool
+	answer           answer.Flags
 	timeout          time.Duration
 }
 
@@ -65,16 +79,9 @@ func newPromptCommand(s *settings) *cobra.Command {
 		Use:     "prompt [TEXT...]",
 		Short:   "Run one prompt with an agent, and answer its questions here",
 		Long:    promptHelp,
-		Example: "  duet-rpc prompt \"Say hello\"\n  duet-rpc prompt --agent claude \"Why does the build fail?\"\n  (echo \"Review this:\"; git diff) | duet-rpc prompt --yes",
+		Example: "  duet-rpc prompt \"Say hello\"\n  duet-rpc prompt --agent claude \"Why does the build fail?\"\n  git diff | duet-rpc prompt --mode plan \"Review this\"",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := promptText(cmd.InOrStdin(), args)
-			if err != nil {
-				return err
-			}
-			if err := o.with.Read(cmd, s, args); err != nil {
-				return err
-			}
-			return runPrompt(cmd, s, o, text)
+			return inJSON(cmd, s, preparePrompt(cmd, s, o, args))
 		},
 	}
 	f := cmd.Flags()
@@ -84,8 +91,12 @@ func newPromptCommand(s *settings) *cobra.Command {
 	f.Var((*flagvalue.Duration)(&o.timeout), "timeout", "how long the agent may take, such as 10m (default: limits.run_timeout)")
 	f.BoolVarP(&o.yes, "yes", "y", false, "allow everything that the agent asks")
 	f.BoolVar(&o.deny, "deny", false, "deny everything that the agent asks")
-	o.with.Add(cmd)
-	directories(cmd, "cwd")
+	f.BoolVarP(&o.last, "last", "c", false, "continue the session that was started last, as --continue last")
+	f.StringVar(&o.title, "title", "", "a title for the conversation")
+	f.StringArrayVar(&o.dirs, "add-dir", nil, "another directory that the agent may use; may be given several times")
+	o.answer.Add(cmd)
+	o.with.AddShort(cmd)
+	directories(cmd, "cwd", "add-dir")
 	o.set.addFlags(cmd, s, func(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (wire.Known, error) {
 		if o.from == "" {
 			return knownByFlag(ctx, c, cmd, args)
@@ -100,14 +111,39 @@ func newPromptCommand(s *settings) *cobra.Command {
 		return append([]string{"last\tthe session that was started last"}, candidate.Tasks(ctx, c)...)
 	}))
 	cmd.MarkFlagsMutuallyExclusive("yes", "deny")
-	cmd.MarkFlagsMutuallyExclusive("continue", "agent")
-	cmd.MarkFlagsMutuallyExclusive("continue", "cwd")
+	cmd.MarkFlagsMutuallyExclusive("continue", "last")
+	for _, name := range []string{"agent", "cwd", "title", "add-dir"} { // those of a new conversation
+		cmd.MarkFlagsMutuallyExclusive("continue", name)
+		cmd.MarkFlagsMutuallyExclusive("last", name)
+	}
 	return cmd
 }
 
-// quietLevel is how much is logged beside a conversation unless told
-// otherwise: what went wrong.
-const quietLevel = slog.LevelError
+// preparePrompt reads what a prompt is made of, and runs it.
+func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []string) error {
+	if o.last {
+		o.from = "last"
+	}
+	if o.yes && len(args) == 0 {
+		return errors.New(`--yes allows whatever the prompt asks for, and there is none but standard input: say what to do with that, such as: git diff | duet-rpc prompt --yes "Review this" (or - if it is the whole prompt)`)
+	}
+	text, err := prompttext.WithInput(cmd.InOrStdin(), args, func(note string) { progress(cmd, s, "%s", note) })
+	if err != nil {
+		return err
+	}
+	if err := o.with.Read(cmd, s, args); err != nil {
+		return err
+	}
+	if text, err = o.answer.Asking(text); err != nil {
+		return err
+	}
+	for i, dir := range o.dirs {
+		if o.dirs[i], err = fullPath(dir); err != nil {
+			return err
+		}
+	}
+	return runPrompt(cmd, s, o, text)
+}
 
 // runPrompt runs one prompt to its end and returns the exit status as an
 // error.
@@ -135,52 +171,114 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 	}); err != nil {
 		return err
 	}
-	defer h.Close(interrupts, view.Note)
-	session, interrupted, err := attendPrompt(ctx, s, h.Client, view, o, text, interrupts)
+	defer func() { h.Close(interrupts, view.Note) }()
+	p := &prompting{settings: s, view: view, options: o, text: text, interrupts: interrupts}
+	toItsEnd := func() (interrupted bool, err error) {
+		interrupted, err = p.attend(ctx, h.Client)
+		for err == nil && p.hubGone {
+			view.Note("the hub has gone; going on with another one, or in this process")
+			h.Close(interrupts, view.Note)
+			if err = interrupt.Or(interrupts, cancel, func() error {
+				next, err := host.Connect(ctx, &s.Settings, log)
+				if err == nil {
+					h = next
+				}
+				return err
+			}); err == nil {
+				interrupted, err = p.attend(ctx, h.Client)
+			}
+		}
+		return interrupted, err
+	}
+	interrupted, err := toItsEnd()
+	var unfit error // why the answer does not fit
+	if err == nil && p.session.Status == wire.Completed {
+		if unfit = o.answer.Take(p.session); unfit != nil {
+			view.Note("the answer: " + unfit.Error() + "; asking once more")
+			p.options, p.text, p.session = promptOptions{from: p.session.ID, yes: o.yes, deny: o.deny}, o.answer.Again(unfit), wire.Session{}
+			if interrupted, err = toItsEnd(); err == nil {
+				unfit = o.answer.Take(p.session)
+			}
+		}
+	}
 	if err != nil {
 		return wire.Refusal(err)
 	}
-	switch {
-	case session.Status == wire.Completed:
-		return nil
-	case session.Status == wire.Interrupted && interrupted:
-		return interrupt.Err
+	session := p.session
+	view.End(session)
+	if err := statusOf(session, interrupted); err != nil || unfit != nil {
+		return cmp.Or(err, unfit)
 	}
-	return exitStatus(1)
+	return o.answer.Write()
 }
 
-// attendPrompt starts a session and shows it to its end.
-func attendPrompt(ctx context.Context, s *settings, c *client.Client, view *turn.View, o promptOptions, text string, interrupts <-chan os.Signal) (session wire.Session, interrupted bool, err error) {
+// A prompting is a prompt from its start to its end, in one hub after the other.
+type prompting struct {
+	settings   *settings
+	view       *turn.View
+	options    promptOptions
+	text       string
+	interrupts <-chan os.Signal
+
+	session wire.Session // the zero value until there is one
+	hubGone bool         // the hub ended before the session did, and not because somebody stopped it
+}
+
+// attend starts a session, or goes on with that of a hub that has gone, and shows it
+// to its end.
+func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted bool, err error) {
 	ctx, cancel := wire.WhileConnected(ctx, c)
 	defer cancel()
 	defer func() {
 		if err != nil {
 			err = wire.OrGone(ctx, err)
 		}
-	}()
-	if o.from != "" {
-		if o.from, err = wire.Named(ctx, c, o.from); err != nil {
-			return session, false, err
+		if p.session.ID == "" || interrupted || !errors.Is(err, wire.ErrHubGone) && (err != nil || !turn.IsOrphan(p.session)) {
+			return
 		}
-		turn.ShowLeftOpen(ctx, c, o.from, view)
+		if place, findErr := p.settings.Project(); findErr == nil && !place.Stopped() {
+			p.hubGone, err = true, nil
+		}
+	}()
+	again := p.hubGone
+	p.hubGone = false
+	if again {
+		if p.session, _, err = wire.SessionState(ctx, c, p.session.ID); err != nil {
+			return false, err
+		}
 	}
-	started, err := startPrompt(ctx, c, o, text)
-	if err != nil {
-		return session, false, err
-	}
-	if session, _, err = wire.SessionState(ctx, c, started.SessionID); err != nil {
-		return session, false, err
+	if !again || turn.IsOrphan(p.session) {
+		o, text := p.options, p.text
+		if again {
+			o, text, again = promptOptions{from: p.session.ID}, turn.GoOnPrompt(p.text), false
+		}
+		if o.from != "" {
+			if o.from, err = wire.Named(ctx, c, o.from); err != nil {
+				return false, err
+			}
+			if o.from != p.session.ID { // else its agent is gone, and asks again
+				turn.ShowLeftOpen(ctx, c, o.from, p.view)
+			}
+		}
+		started, err := startPrompt(ctx, c, o, text)
+		if err != nil {
+			return false, err
+		}
+		if p.session, _, err = wire.SessionState(ctx, c, started.SessionID); err != nil {
+			return false, err
+		}
 	}
 	options := turn.Options{
-		Yes: o.yes, Deny: o.deny, Signals: interrupts, EndNow: func() { os.Exit(interrupt.Status) },
-		SilentAfter: s.AnswerWithin, WhySilent: func() string { return whySilent(ctx, s) },
+		Yes: p.options.yes, Deny: p.options.deny, Signals: p.interrupts, EndNow: func() { os.Exit(interrupt.Status) },
+		SilentAfter: p.settings.AnswerWithin, WhySilent: func() string { return whySilent(ctx, p.settings) },
+		Again: again,
 	}
-	if !s.json && tty.Is(os.Stdin) && tty.Is(os.Stderr) {
+	if !p.settings.json && tty.Is(os.Stdin) && tty.Is(os.Stderr) {
 		options.SignIn = func(ctx context.Context, agent, method string) error {
-			return s.agentsOptions().Login(ctx, os.Stderr, agent, method)
+			return p.settings.agentsOptions().Login(ctx, os.Stderr, agent, method)
 		}
-		options.Again = func(ctx context.Context, after wire.Session) (wire.Session, error) {
-			started, err := startPrompt(ctx, c, promptOptions{from: after.ID, with: o.with}, text)
+		options.Repeat = func(ctx context.Context, after wire.Session) (wire.Session, error) {
+			started, err := startPrompt(ctx, c, promptOptions{from: after.ID, with: p.options.with}, p.text)
 			if err != nil {
 				return wire.Session{}, err
 			}
@@ -188,16 +286,8 @@ func attendPrompt(ctx context.Context, s *settings, c *client.Client, view *turn
 			return session, err
 		}
 	}
-	return turn.Attend(ctx, c, view, session, options)
-}
-
-// whySilent says of a hub that has been reached before why it does not answer.
-func whySilent(ctx context.Context, s *settings) string {
-	silent := &host.SilentError{Held: true}
-	if p, err := s.Project(); err == nil {
-		silent.PID, _ = p.Holder(ctx)
-	}
-	return silent.Error()
+	p.session, interrupted, err = turn.Attend(ctx, c, p.view, p.session, options)
+	return interrupted, err
 }
 
 // startPrompt launches or continues a session.
@@ -211,7 +301,10 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 		}
 		params := map[string]any{"query": text, "timeout_ms": o.timeout.Milliseconds()}
 		o.with.Into(params)
-		members := map[string]string{"agent": o.agent, "working_dir": o.cwd, "permission_mode": o.set.mode, "model": o.set.model}
+		if len(o.dirs) > 0 {
+			params["additional_directories"] = o.dirs
+		}
+		members := map[string]string{"title": o.title, "agent": o.agent, "working_dir": o.cwd, "permission_mode": o.set.mode, "model": o.set.model}
 		if err := wire.Wanted(params, members, o.set.options); err != nil {
 			return started, err
 		}
@@ -231,4 +324,14 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 	o.with.Into(params)
 	started, _, err = wire.Call[wire.Started](ctx, c, "continueSession", params)
 	return started, err
+}
+
+// inJSON prints an error as a line of JSON, too, where JSON is wanted.
+func inJSON(cmd *cobra.Command, s *settings, err error) error {
+	var status exitStatus
+	if s.json && err != nil && !errors.As(err, &status) && !errors.Is(err, interrupt.Err) {
+		line, _ := json.Marshal(map[string]string{"type": "error", "message": err.Error()}) // texts
+		fmt.Fprintf(cmd.OutOrStdout(), "%s\n", line)
+	}
+	return err
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 
@@ -11,38 +10,18 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
-// ruleSubject is what a rule is about, in words.
-func ruleSubject(r wire.Rule) string {
-	switch {
-	case r.Command != "":
-		return r.Tool + ": " + r.Command
-	case r.Path != "":
-		return r.Tool + ": " + r.Path
-	case r.SameInput:
-		return r.Tool + ", with the same input"
-	}
-	return r.Tool
-}
-
-// ruleScope is where a rule holds, in words.
-func ruleScope(r wire.Rule) string {
-	if r.Scope == "session" {
-		return "session " + cmp.Or(r.Title, r.ThreadID)
-	}
-	return r.Scope
-}
-
 func newRulesCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "rules",
-		Short: "List the rules that were made by answers with --scope",
-		Long:  "List the rules that were made by answers with --scope: what they match is not asked\nany more.\n" + hubStatusHelp,
-		Args:  noArguments,
+		Annotations: readingHistory(),
+		Use:         "rules",
+		Short:       "List the rules that were made by answers with --scope",
+		Long:        "List the rules that were made by answers with --scope: what they match is not asked\nany more.\n" + hubStatusHelp,
+		Args:        noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return askHub(cmd, s, "getRules", struct{}{}, func(r struct{ Rules []wire.Rule }) error {
 				t := output.NewTable(cmd.OutOrStdout(), "ID", "RULE", "FOR", "WHERE", "AGE")
 				for _, rule := range r.Rules {
-					t.Row(strconv.FormatInt(rule.ID, 10), rule.Effect, output.Short(ruleSubject(rule)), output.Short(ruleScope(rule)), output.Age(rule.CreatedAt))
+					t.Row(strconv.FormatInt(rule.ID, 10), rule.Effect, output.Short(rule.Subject()), output.Short(rule.Where()), output.Age(rule.CreatedAt))
 				}
 				return t.Flush()
 			})

@@ -9,6 +9,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
+	"github.com/duet-rpc/duet-rpc/internal/cli/nativesession"
+	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
@@ -22,7 +24,7 @@ func newSessionCommand(s *settings) *cobra.Command {
 	return group("session", "Start, list, continue and interrupt sessions in the project's hub", sessionHelp+hubStatusHelp,
 		newSessionListCommand(s), newSessionShowCommand(s), newSessionLaunchCommand(s), newSessionContinueCommand(s),
 		newSessionForkCommand(s), newSessionInterruptCommand(s), newSessionSetCommand(s), newSessionCommandsCommand(s),
-		newSessionAttachmentCommand(s))
+		newSessionAttachmentCommand(s), nativesession.NewAdopt(nativeSessions(s)), nativesession.NewDelete(nativeSessions(s)))
 }
 
 func newSessionListCommand(s *settings) *cobra.Command {
@@ -33,10 +35,11 @@ func newSessionListCommand(s *settings) *cobra.Command {
 		Archived bool   `json:"archived,omitempty"`
 	}
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List sessions, the newest first",
-		Long:  "List sessions, the newest first.\n" + hubStatusHelp,
-		Args:  noArguments,
+		Annotations: readingHistory(),
+		Use:         "list",
+		Short:       "List sessions, the newest first",
+		Long:        "List sessions, the newest first.\n" + hubStatusHelp,
+		Args:        noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return askHub(cmd, s, "listSessions", p, func(r struct{ Sessions []wire.Session }) error {
 				return sessionview.List(cmd.OutOrStdout(), r.Sessions)
@@ -48,11 +51,13 @@ func newSessionListCommand(s *settings) *cobra.Command {
 	agentFlag(cmd, s, &p.Agent, "only sessions of this agent")
 	cmd.Flags().IntVar(&p.Limit, "limit", 20, "how many at most, up to 1000")
 	cmd.Flags().BoolVar(&p.Archived, "archived", false, "only archived sessions")
+	nativesession.AddList(cmd, nativeSessions(s), &p.Agent, &p.Limit)
 	return cmd
 }
 
 func newSessionShowCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
+		Annotations:       readingHistory(),
 		Use:               "show ID",
 		Short:             "Show a session and the agent's last message",
 		Long:              "Show a session and the agent's last message.\n" + hubStatusHelp,
@@ -60,7 +65,7 @@ func newSessionShowCommand(s *settings) *cobra.Command {
 		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return askHub(cmd, s, "getSessionState", map[string]string{"session_id": args[0]}, func(r struct{ Session wire.Session }) error {
-				return sessionview.Print(cmd.OutOrStdout(), r.Session)
+				return sessionview.Print(cmd.OutOrStdout(), r.Session, !s.NoColor)
 			})
 		},
 	}
@@ -80,7 +85,7 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 			"arguments, or standard input if there are none.\n\n" + attachment.Help + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			params := map[string]any{}
-			if params["query"], err = promptText(cmd.InOrStdin(), args); err != nil {
+			if params["query"], err = prompttext.Read(cmd.InOrStdin(), args); err != nil {
 				return err
 			}
 			if err = with.Read(cmd, s, args); err != nil {
@@ -134,7 +139,7 @@ func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobr
 		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			params := map[string]any{"session_id": args[0], "fork": fork}
-			if params["query"], err = promptText(cmd.InOrStdin(), args[1:]); err != nil {
+			if params["query"], err = prompttext.Read(cmd.InOrStdin(), args[1:]); err != nil {
 				return err
 			}
 			if err = with.Read(cmd, s, args[1:]); err != nil {
@@ -174,7 +179,8 @@ func newSessionInterruptCommand(s *settings) *cobra.Command {
 
 func newSessionAttachmentCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Use: "attachment ID", Args: exactly("ID"),
+		Annotations: readingHistory(),
+		Use:         "attachment ID", Args: exactly("ID"),
 		Short: "Write an image, a sound or a file of a conversation to standard output",
 		Long:  "Write an image, a sound or a file of a conversation to a file: > FILE.\n" + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -53,6 +53,7 @@ func newSessionSetCommand(s *settings) *cobra.Command {
 
 func newSessionCommandsCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
+		Annotations:       readingHistory(),
 		Use:               "commands ID",
 		Short:             "List the slash commands of a session's agent",
 		Long:              "List the slash commands that the agent of a session has told of. A prompt may\nbegin with one.\n" + hubStatusHelp,

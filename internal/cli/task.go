@@ -8,6 +8,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
@@ -37,7 +38,7 @@ func newTaskSubmitCommand(s *settings) *cobra.Command {
 			"the arguments, or standard input if there are none.\n" + hubStatusHelp,
 		Example: "  duet-rpc task submit \"Say hello\"\n  duet-rpc task submit --agent claude --wait \"Why does the build fail?\"",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if p.Prompt, err = promptText(cmd.InOrStdin(), args); err != nil {
+			if p.Prompt, err = prompttext.Read(cmd.InOrStdin(), args); err != nil {
 				return err
 			}
 			if p.CWD, err = fullPath(p.CWD); err != nil {
@@ -62,10 +63,11 @@ func newTaskListCommand(s *settings) *cobra.Command {
 		Limit int    `json:"limit,omitempty"`
 	}
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List tasks, the newest first",
-		Long:  "List tasks, the newest first.\n" + hubStatusHelp,
-		Args:  noArguments,
+		Annotations: readingHistory(),
+		Use:         "list",
+		Short:       "List tasks, the newest first",
+		Long:        "List tasks, the newest first.\n" + hubStatusHelp,
+		Args:        noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return askHub(cmd, s, "task.list", p, func(tasks []wire.Task) error {
 				t := output.NewTable(cmd.OutOrStdout(), "TASK", "STATE", "AGENT", "AGE", "PROMPT")
@@ -84,6 +86,7 @@ func newTaskListCommand(s *settings) *cobra.Command {
 
 func newTaskGetCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
+		Annotations:       readingHistory(),
 		Use:               "get ID",
 		Short:             "Show a task and what its agent has said so far",
 		Long:              "Show a task and what its agent has said so far.\n" + hubStatusHelp,
@@ -95,7 +98,7 @@ func newTaskGetCommand(s *settings) *cobra.Command {
 				err := output.Fields(out, output.Field{"task", t.ID}, output.Field{"state", t.State}, output.Field{"agent", t.Agent}, output.Field{"prompt", t.Prompt},
 					output.Field{"title", t.Title}, output.Field{"directory", t.CWD}, output.Field{"created", t.CreatedAt}, output.Field{"started", t.StartedAt},
 					output.Field{"ended", t.CompletedAt}, output.Field{"error", t.Error}, output.Field{"error code", t.ErrorCode}, output.Field{"session", t.SessionID})
-				output.Body(out, t.Output)
+				output.Body(out, t.Output, !s.NoColor)
 				return err
 			})
 		},
@@ -130,10 +133,11 @@ func newTaskCancelCommand(s *settings) *cobra.Command {
 
 func newTaskStatsCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "stats",
-		Short: "Count tasks by state",
-		Long:  "Count tasks by state.\n" + hubStatusHelp,
-		Args:  noArguments,
+		Annotations: readingHistory(),
+		Use:         "stats",
+		Short:       "Count tasks by state",
+		Long:        "Count tasks by state.\n" + hubStatusHelp,
+		Args:        noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return askHub(cmd, s, "task.stats", nil, func(r struct{ Total, Running, Queued, Completed, Failed, Cancelled int }) error {
 				return output.Fields(cmd.OutOrStdout(), output.Field{"running", strconv.Itoa(r.Running)}, output.Field{"queued", strconv.Itoa(r.Queued)},

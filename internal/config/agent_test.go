@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -81,6 +82,7 @@ command = ["mine", "{prompt}"]
 prompt = "stdin"
 history = "none"
 files = "none"
+start_timeout = "90s"
 title = "Mine"
 env = { A = "b" }
 env_from = ["C"]
@@ -88,7 +90,7 @@ keys = { D = "service" }
 mcp_servers = [{ name = "m", command = "~/m", args = ["x"] }, { name = "n", url = "http://n" }]
 `)
 	assert.Equal(t, config.Agent{
-		Name: "mine", Driver: "command", Command: []string{"mine", "{prompt}"}, Prompt: "stdin", History: "none", Files: catalog.FilesNone,
+		Name: "mine", Driver: "command", Command: []string{"mine", "{prompt}"}, Prompt: "stdin", History: "none", Files: catalog.FilesNone, StartTimeout: 90 * time.Second,
 		Env: map[string]string{"A": "b"}, EnvFrom: []string{"C"}, Keys: map[string]string{"D": "service"},
 		MCPServers: []catalog.MCPServer{
 			{Name: "m", Command: filepath.Join(w.env["HOME"], "m"), Args: []string{"x"}},

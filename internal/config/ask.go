@@ -74,6 +74,9 @@ func (a agentTable) fields(withValues bool) []field {
 	text("prompt", a.prompt)
 	text("history", a.history)
 	text("files", a.files)
+	if a.startTimeout != nil {
+		out = append(out, field{"start_timeout", shortDuration(*a.startTimeout)})
+	}
 	if a.env != nil && withValues {
 		out = append(out, field{"env", a.env})
 	} else if a.env != nil {

@@ -148,6 +148,7 @@ func (b *builder) applyAgent(name string, t agentTable, source string, trusted b
 	set(b, &a.Prompt, t.prompt, key("prompt"), source)
 	set(b, &a.History, t.history, key("history"), source)
 	set(b, &a.Files, t.files, key("files"), source)
+	set(b, &a.StartTimeout, t.startTimeout, key("start_timeout"), source)
 	if t.command != nil {
 		a.Command = t.command
 	}

@@ -17,6 +17,7 @@ const (
 	leastIdle, mostIdle       = 0, 1000
 	leastQueue, mostQueue     = 1, 100_000
 	leastTimeout, mostTimeout = time.Second, 168 * time.Hour
+	mostStartTimeout          = time.Hour
 )
 
 const (

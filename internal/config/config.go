@@ -82,19 +82,22 @@ func (l Limits) MostIdle() int {
 
 // Agent is a program that can be given a prompt.
 type Agent struct {
-	Name       string
-	Driver     string   // acp, command or executor
-	Command    []string // the program and its arguments; "{prompt}" stands for the prompt (driver command)
-	Prompt     string   // driver command: arg or stdin
-	History    string   // driver command: transcript or none
-	Files      string   // driver acp: read-write, write or none
-	Env        map[string]string
-	EnvFrom    []string          // names taken from Duet's own environment
-	Keys       map[string]string // environment variable → service whose key it gets
-	MCPServers []catalog.MCPServer
-	Source     string // built-in, user or project: the last that said anything of it
-	Title      string // for people
-	Trusted    bool   // false: from a project's file that the user does not trust; never to be run
+	Name    string
+	Driver  string   // acp, command or executor
+	Command []string // the program and its arguments; "{prompt}" stands for the prompt (driver command)
+	Prompt  string   // driver command: arg or stdin
+	History string   // driver command: transcript or none
+	Files   string   // driver acp: read-write, write or none
+	// StartTimeout is how long one of driver acp may take to say that it is there;
+	// 0: nothing was said of it.
+	StartTimeout time.Duration
+	Env          map[string]string
+	EnvFrom      []string          // names taken from Duet's own environment
+	Keys         map[string]string // environment variable → service whose key it gets
+	MCPServers   []catalog.MCPServer
+	Source       string // built-in, user or project: the last that said anything of it
+	Title        string // for people
+	Trusted      bool   // false: from a project's file that the user does not trust; never to be run
 	// FromProject tells that the project's file defines it, or changes it.
 	FromProject bool
 	Available   bool   // the program was found; never found where Trusted is false

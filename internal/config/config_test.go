@@ -92,6 +92,7 @@ func TestLimitsOnBothSides(t *testing.T) {
 
 func TestProblems(t *testing.T) {
 	for _, test := range []struct{ name, file, want string }{
+		{"too long to start", "[agents.a]\ncommand = ['a']\nstart_timeout = '61m'", `:3:17: start_timeout in [agents.a]: expected`},
 		{"unknown at the top", `max_runs = 3`, `:1:1: unknown key "max_runs"`},
 		{"unknown and near", "[limits]\n  max_run = 3", `:2:3: unknown key "max_run" in [limits] (did you mean max_runs?)`},
 		{"unknown in an agent", "[agents.a]\ncommand = ['a']\nenviron = {}", `:3:1: unknown key "environ" in [agents.a]`},

@@ -33,6 +33,7 @@ type agentTable struct {
 	at                             place
 	driver, prompt, history, title *string
 	files                          *string
+	startTimeout                   *time.Duration
 	command                        []string
 	env, keys                      map[string]string
 	envFrom                        []string
@@ -43,7 +44,7 @@ type agentTable struct {
 var (
 	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories"}
 	limitKeys  = []string{"max_runs", "queue_cap", "run_timeout", "idle_agents"}
-	agentKeys  = []string{"title", "driver", "command", "prompt", "history", "files", "env", "env_from", "keys", "mcp_servers"}
+	agentKeys  = []string{"title", "driver", "command", "prompt", "history", "files", "start_timeout", "env", "env_from", "keys", "mcp_servers"}
 	serverKeys = []string{"name", "type", "command", "args", "env", "url", "headers"}
 	keyKeys    = []string{"env", "command", "file"}
 	ruleKeys   = []string{"effect", "tool", "path", "command", "agent"}
@@ -125,16 +126,17 @@ func (l *layer) decodeLimits(t table) {
 func decodeAgent(t table, files fileNames) agentTable {
 	t.only(agentKeys)
 	a := agentTable{
-		at:      t.doc.keyAt(t.path),
-		title:   t.text("title"),
-		driver:  t.checked("driver", oneOf(DriverACP, DriverCommand, DriverExecutor)),
-		prompt:  t.checked("prompt", oneOf("arg", "stdin")),
-		history: t.checked("history", oneOf("transcript", "none")),
-		files:   t.checked("files", oneOf(catalog.FilesReadWrite, catalog.FilesWrite, catalog.FilesNone)),
-		command: files.program(t.command("command")),
-		env:     t.textMap("env", checkVariable, anything),
-		envFrom: t.texts("env_from", checkVariable),
-		keys:    t.textMap("keys", checkVariable, checkName),
+		at:           t.doc.keyAt(t.path),
+		title:        t.text("title"),
+		driver:       t.checked("driver", oneOf(DriverACP, DriverCommand, DriverExecutor)),
+		prompt:       t.checked("prompt", oneOf("arg", "stdin")),
+		history:      t.checked("history", oneOf("transcript", "none")),
+		files:        t.checked("files", oneOf(catalog.FilesReadWrite, catalog.FilesWrite, catalog.FilesNone)),
+		startTimeout: t.duration("start_timeout", leastTimeout, mostStartTimeout),
+		command:      files.program(t.command("command")),
+		env:          t.textMap("env", checkVariable, anything),
+		envFrom:      t.texts("env_from", checkVariable),
+		keys:         t.textMap("keys", checkVariable, checkName),
 	}
 	known := map[string]bool{}
 	for _, server := range t.list("mcp_servers", strings.Join(t.path, ".")+".mcp_servers", mostServers) {

@@ -55,6 +55,9 @@ func (a Agent) fields() []field {
 	}
 	if a.Driver == DriverACP {
 		out = append(out, field{"files", a.Files})
+		if a.StartTimeout > 0 {
+			out = append(out, field{"start_timeout", shortDuration(a.StartTimeout)})
+		}
 	}
 	if len(a.Env) > 0 {
 		out = append(out, field{"env", hidden(a.Env)})

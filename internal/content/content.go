@@ -10,13 +10,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
 // The most that is taken.
@@ -99,10 +99,10 @@ func Seal(c *domain.Content) {
 }
 
 // mimeType is a type and a subtype, with parameters.
-var mimeType = regexp.MustCompile(`^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+( *;[ -~]*)?$`)
+var mimeType = lazyregexp.New(`^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+( *;[ -~]*)?$`)
 
 func check(b domain.Block) error {
-	if b.MIMEType != "" && (len(b.MIMEType) > 200 || !mimeType.MatchString(b.MIMEType)) {
+	if b.MIMEType != "" && (len(b.MIMEType) > 200 || !mimeType().MatchString(b.MIMEType)) {
 		return &Error{"mimeType", "a type such as image/png", shown(b.MIMEType)}
 	}
 	for _, m := range []struct {

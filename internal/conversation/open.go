@@ -21,6 +21,7 @@ type openMessage struct {
 	thought bool
 	key     string // our id of the message
 	agentID string // the agent's id of it
+	parent  string // the tool call of the sub-agent that writes it
 	text    strings.Builder
 }
 
@@ -35,7 +36,7 @@ func (m *openMessage) kind() string {
 // goesOn reports whether a piece belongs to the message.
 func (m *openMessage) goesOn(d catalog.ContentDelta, thought bool) bool {
 	other := d.MessageID != "" && m.agentID != "" && d.MessageID != m.agentID
-	return m.thought == thought && m.text.Len() < maxMessage && !other
+	return m.thought == thought && m.parent == d.ParentID && m.text.Len() < maxMessage && !other
 }
 
 // openMessages are the open messages of runs. They are used by the change that is
@@ -76,7 +77,7 @@ func Open(ctx context.Context, r store.EventReader, run int64) (*domain.Item, er
 	m := messageOf(pieces)
 	last := pieces[len(pieces)-1]
 	return &domain.Item{
-		Thread: last.Thread, Run: run, Kind: m.kind(), Key: m.key, Role: "assistant", Content: m.text.String(),
+		Thread: last.Thread, Run: run, Kind: m.kind(), Key: m.key, ParentID: m.parent, Role: "assistant", Content: m.text.String(),
 		Seq: last.Seq, Created: pieces[0].Time, Updated: last.Time,
 	}, nil
 }
@@ -92,7 +93,7 @@ func messageOf(pieces []domain.Event) *openMessage {
 		if d.Key != m.key { // cannot be: the one before was closed
 			m.text.Reset()
 		}
-		m.isOpen, m.thought, m.key = true, d.Thought, d.Key
+		m.isOpen, m.thought, m.key, m.parent = true, d.Thought, d.Key, d.ParentID
 		m.text.WriteString(d.Text)
 	}
 	return m

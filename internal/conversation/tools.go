@@ -49,7 +49,7 @@ func (w *Writer) Tool(t store.Tx, run *domain.Run, call catalog.ToolCall, list [
 // not told yet.
 func (w *Writer) BeginTool(t store.Tx, run domain.Run, a domain.Approval) error {
 	item := newTool(t, run, a.ToolUseID())
-	item.Tool, item.Title, item.ToolKind, item.Input, item.Approval = a.Tool, a.Title, a.ToolKind, a.Input, a.ID
+	item.Tool, item.Title, item.ToolKind, item.Input, item.ParentID, item.Approval = a.Tool, a.Title, a.ToolKind, a.Input, a.ParentID, a.ID
 	item.Data = domain.ToolDetails{Paths: a.Paths, Diffs: a.Diffs}
 	var err error
 	if item.Seq, err = w.announceTool(t, run, item, item, false); err != nil {

@@ -57,7 +57,7 @@ func (w *Writer) Delta(t store.Tx, run int64, d catalog.ContentDelta, thought bo
 		}
 	}
 	if !m.isOpen {
-		m.isOpen, m.thought, m.key = true, thought, messageKey(t)
+		m.isOpen, m.thought, m.key, m.parent = true, thought, messageKey(t), d.ParentID
 	}
 	if d.MessageID != "" {
 		m.agentID = d.MessageID
@@ -66,7 +66,7 @@ func (w *Writer) Delta(t store.Tx, run int64, d catalog.ContentDelta, thought bo
 	if err != nil {
 		return err
 	}
-	if _, err = t.Append(domain.Event{Thread: thread, Run: run, Payload: domain.MessageDelta{Key: m.key, Text: text, Thought: thought}}); err != nil {
+	if _, err = t.Append(domain.Event{Thread: thread, Run: run, Payload: domain.MessageDelta{Key: m.key, ParentID: m.parent, Text: text, Thought: thought}}); err != nil {
 		return err
 	}
 	m.text.WriteString(text)
@@ -80,22 +80,24 @@ func (w *Writer) CloseMessage(t store.Tx, run *domain.Run) error {
 	if err != nil || !m.isOpen {
 		return err
 	}
-	kind, key, text := m.kind(), m.key, m.text.String()
+	kind, key, parent, text := m.kind(), m.key, m.parent, m.text.String()
 	w.open.drop(t, run.ID) // what fails below leaves it open in the log
-	seq, err := w.announceMessage(t, *run, domain.MessageAdded{Type: kind, Key: key, Role: "assistant", Text: text})
+	seq, err := w.announceMessage(t, *run, domain.MessageAdded{Type: kind, Key: key, ParentID: parent, Role: "assistant", Text: text})
 	if err != nil {
 		return err
 	}
 	if kind == domain.ItemMessage {
 		run.Messages++
-		run.Result = text
+		if parent == "" { // what a sub-agent says is not the answer
+			run.Result = text
+		}
 		if err := t.UpdateRun(*run); err != nil {
 			return err
 		}
 	}
 	*m = openMessage{}
 	w.open.byRun[run.ID] = m
-	item := newItem(t, *run, domain.Item{Seq: seq, Kind: kind, Key: key, Role: "assistant", Content: text})
+	item := newItem(t, *run, domain.Item{Seq: seq, Kind: kind, Key: key, ParentID: parent, Role: "assistant", Content: text})
 	return t.InsertItem(&item)
 }
 
@@ -110,6 +112,20 @@ func (w *Writer) Prompt(t store.Tx, run domain.Run, thread domain.Thread) error 
 		NativeSession: thread.NativeSession, Type: domain.ItemMessage, Role: "user", Text: run.Prompt, Blocks: run.Content,
 	})
 	return err
+}
+
+// Said adds what the user said in the middle of a run. No message is to be open.
+func (w *Writer) Said(t store.Tx, run domain.Run, text string, list []domain.Content) error {
+	if err := Attach(t, list); err != nil {
+		return err
+	}
+	_, err := w.add(t, run, domain.MessageAdded{Type: domain.ItemMessage, Role: "user", Text: text, Blocks: domain.BlocksOf(list)})
+	return err
+}
+
+// Adopted notes what is missing of a conversation that was begun elsewhere.
+func (w *Writer) Adopted(t store.Tx, run domain.Run, note string) error {
+	return w.say(t, run, "adopted", note)
 }
 
 // Content adds what a run's agent says that is no text, as a message of its own
@@ -146,6 +162,12 @@ func (w *Writer) Message(t store.Tx, run *domain.Run, role, text, kind string) (
 // SessionReplaced notes that a run's agent had lost its own session.
 func (w *Writer) SessionReplaced(t store.Tx, run domain.Run) error {
 	return w.say(t, run, "session_replaced", "The agent had lost its session; a new one was given the conversation so far.")
+}
+
+// ForkedLater notes that a run's agent made a fork of its own session when that had
+// gone on already.
+func (w *Writer) ForkedLater(t store.Tx, run domain.Run) error {
+	return w.say(t, run, "forked_later", "The conversation that this is a fork of went on meanwhile: the agent may know more of it than stands here.")
 }
 
 // DenialEndedTurn notes, behind the message that is open, that a run's agent ended

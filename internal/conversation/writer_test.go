@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -141,6 +142,44 @@ func TestPiecesBecomeMessages(t *testing.T) {
 			assert.Equal(t, strings.Count(strings.Join(c.want, "\n"), "message: "), run.Messages)
 		})
 	}
+}
+
+// What a sub-agent says are messages of their own below its call, and not the answer.
+func TestASubAgentsWordsStandBelowItsCall(t *testing.T) {
+	b := newBook(t)
+	for i, parent := range []string{"", "call", "call", ""} {
+		if i == 2 {
+			b.reopen()
+		}
+		b.write(t, func(tx store.Tx) error {
+			return b.Delta(tx, b.run.ID, catalog.ContentDelta{MessageID: "m", ParentID: parent, Delta: catalog.Delta{Text: strconv.Itoa(i)}}, false)
+		})
+	}
+	b.write(t, func(tx store.Tx) error {
+		return b.Delta(tx, b.run.ID, catalog.ContentDelta{ParentID: "call", Delta: catalog.Delta{Text: "hm"}}, true)
+	})
+	open, err := conversation.Open(t.Context(), b.store, b.run.ID)
+	require.NoError(t, err)
+	assert.Equal(t, "call", open.ParentID)
+	run := b.end(t)
+	assert.Equal(t, "3", run.Result)
+	items, err := b.store.ItemsOfRun(t.Context(), b.run.ID)
+	require.NoError(t, err)
+	var list []string
+	for _, i := range items {
+		list = append(list, i.Kind+" "+i.Content+" "+i.ParentID)
+	}
+	assert.Equal(t, []string{"message 0 ", "message 12 call", "message 3 ", "thinking hm call"}, list)
+	var told []string
+	for _, p := range b.payloads(t) {
+		switch p := p.(type) {
+		case domain.MessageDelta:
+			told = append(told, p.Text+" "+p.ParentID)
+		case domain.MessageAdded:
+			told = append(told, "= "+p.Text+" "+p.ParentID)
+		}
+	}
+	assert.Equal(t, []string{"0 ", "= 0 ", "1 call", "2 call", "= 12 call", "3 ", "= 3 ", "hm call", "= hm call"}, told)
 }
 
 // A change that would have ended a message, and failed for another reason, leaves

@@ -48,8 +48,13 @@ func (t *turn) subagent(ctx context.Context, _ argument) error {
 	if err := t.update(ctx, acp.SessionUpdate{ToolCall: &inner}); err != nil {
 		return err
 	}
+	said := acp.UpdateAgentMessageText("There is demo.txt.")
+	said.AgentMessageChunk.Meta = inner.Meta
 	inner.RawOutput = "demo.txt"
 	if err := t.end(ctx, inner, acp.ToolCallStatusCompleted); err != nil {
+		return err
+	}
+	if err := t.update(ctx, said); err != nil {
 		return err
 	}
 	outer.RawOutput = "There is one file."

@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 
 	"github.com/coder/acp-go-sdk"
 )
@@ -198,7 +199,7 @@ type store struct {
 
 var (
 	errNoSession = errors.New("there is no such session")
-	validID      = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`) // it becomes a file's name
+	validID      = lazyregexp.New(`^[A-Za-z0-9-]{1,64}$`) // it becomes a file's name
 )
 
 func (st *store) path(id string) string { return filepath.Join(st.dir, id+".json") }
@@ -242,7 +243,7 @@ func (st *store) write(rec *record) error {
 // load reads a session's file; errNoSession if there is none.
 func (st *store) load(id string) (record, error) {
 	var rec record
-	if st.dir == "" || !validID.MatchString(id) {
+	if st.dir == "" || !validID().MatchString(id) {
 		return rec, errNoSession
 	}
 	data, err := os.ReadFile(st.path(id))
@@ -269,7 +270,7 @@ func (st *store) ids() []string {
 	}
 	var ids []string
 	for _, e := range entries {
-		if id, ok := strings.CutSuffix(e.Name(), ".json"); ok && validID.MatchString(id) {
+		if id, ok := strings.CutSuffix(e.Name(), ".json"); ok && validID().MatchString(id) {
 			ids = append(ids, id)
 		}
 	}

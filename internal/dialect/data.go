@@ -28,6 +28,7 @@ type deltaData struct {
 	MessageID string `json:"message_id"`
 	Role      string `json:"role"`
 	Delta     string `json:"delta"`
+	ParentID  string `json:"parent_tool_use_id,omitempty"`
 }
 
 type conversationData struct {
@@ -60,6 +61,7 @@ type requestedData struct {
 	ApprovalID   string          `json:"approval_id"`
 	CallID       string          `json:"call_id"`
 	ToolUseID    string          `json:"tool_use_id"`
+	ParentID     string          `json:"parent_tool_use_id,omitempty"`
 	Type         string          `json:"type"`
 	ToolName     string          `json:"tool_name"`
 	ToolInput    json.RawMessage `json:"tool_input,omitempty"`
@@ -116,6 +118,7 @@ type settingsData struct {
 	AgentMode          string   `json:"agent_mode,omitempty"`
 	AgentModes         []string `json:"agent_modes,omitempty"`
 	SessionWasReplaced bool     `json:"session_was_replaced,omitempty"`
+	Forked             bool     `json:"forked,omitempty"`
 
 	AgentModeChoices []choice          `json:"agent_mode_choices,omitempty"`
 	Options          map[string]string `json:"options,omitempty"`

@@ -24,14 +24,14 @@ func data(e domain.Event) any {
 			AuthMethods: AuthMethods(p.SignIn),
 		}
 	case domain.MessageDelta:
-		return deltaData{ids, p.Key, "assistant", p.Text}
+		return deltaData{ids, p.Key, "assistant", p.Text, p.ParentID}
 	case domain.MessageAdded:
 		return messageData(ids, p)
 	case domain.ToolCallChanged:
 		return toolCallData(ids, p)
 	case domain.ApprovalRequested:
 		return requestedData{
-			ids: ids, ApprovalID: p.ApprovalID, CallID: p.CallID, ToolUseID: p.ToolUseID, Type: p.Type, ToolName: p.Tool, ToolInput: p.Input,
+			ids: ids, ApprovalID: p.ApprovalID, CallID: p.CallID, ToolUseID: p.ToolUseID, ParentID: p.ParentID, Type: p.Type, ToolName: p.Tool, ToolInput: p.Input,
 			ToolKind: p.ToolKind, Editable: p.InputEditable, Ambiguity: p.Ambiguity, Title: p.Title, Subject: p.Subject, Options: Options(p.Options), Paths: p.Paths,
 			Diffs: fileDiffs(p.Diffs), Plan: p.Plan, Rules: RulePreviewsOf(p.Rule), TakesComment: p.TakesComment, Count: 1, Stale: p.Stale, Reopens: p.Reopens, Reopened: p.Reopened, Replayed: p.Replayed, Truncated: p.Truncated,
 			Elicitation: ElicitationOf(p.Elicitation),
@@ -49,7 +49,7 @@ func data(e domain.Event) any {
 			Options: p.Options,
 		}
 	case domain.NativeSessionChanged:
-		return settingsData{ids: ids, EventType: "native_session", NativeSession: p.NativeSession, SessionWasReplaced: p.Replaced}
+		return settingsData{ids: ids, EventType: "native_session", NativeSession: p.NativeSession, SessionWasReplaced: p.Replaced, Forked: p.Forked}
 	case domain.AgentModeChanged:
 		return settingsData{ids: ids, EventType: "mode", AgentMode: p.Mode, AgentModes: p.Modes, AgentModeChoices: choicesOf(p.Choices)}
 	case domain.AgentSessionChanged:
@@ -108,7 +108,7 @@ func messageData(ids ids, p domain.MessageAdded) conversationData {
 		contentType = "text"
 	}
 	return conversationData{
-		ids: ids, NativeID: p.NativeSession, EventType: p.Type, MessageID: p.Key, Role: p.Role, Content: p.Text, ContentType: contentType,
+		ids: ids, NativeID: p.NativeSession, EventType: p.Type, MessageID: p.Key, ParentID: p.ParentID, Role: p.Role, Content: p.Text, ContentType: contentType,
 		Subtype: p.Subtype, Truncated: p.Truncated, Attachments: attachments(p.Blocks),
 	}
 }

@@ -16,6 +16,28 @@ type AgentSession struct {
 	Options  []AgentOption  // the agent's order; those that choose its mode and its model are among them
 	Commands []AgentCommand // slash commands
 	Info     *AgentSessionInfo
+	Takes    *PromptTakes
+}
+
+// PromptTakes is what an agent takes in prompts beside text and links.
+type PromptTakes struct {
+	Image    bool
+	Audio    bool
+	Resource bool // with its bytes: of others there is a link
+}
+
+// String says it in words.
+func (p PromptTakes) String() string {
+	can := "text"
+	for _, one := range []struct {
+		takes bool
+		name  string
+	}{{p.Image, "images"}, {p.Audio, "audio"}, {p.Resource, "resources"}} {
+		if one.takes {
+			can += ", " + one.name
+		}
+	}
+	return can + " and links to resources"
 }
 
 // AgentInfo is which program an agent is, in its own words.
@@ -97,6 +119,9 @@ func (s *AgentSession) Update(now AgentSession) (parts AgentSession, changed boo
 	}
 	if now.Info != nil && took(!reflect.DeepEqual(s.Info, now.Info)) {
 		s.Info, parts.Info = now.Info, now.Info
+	}
+	if now.Takes != nil && took(!reflect.DeepEqual(s.Takes, now.Takes)) {
+		s.Takes, parts.Takes = now.Takes, now.Takes
 	}
 	return parts, changed
 }

@@ -14,6 +14,7 @@ type Approval struct {
 	Run          int64
 	Type         string // function_call or human_contact
 	CallID       string // no other approval's: see ToolUseID and InsertApproval
+	ParentID     string // the tool call of the sub-agent that asks, as the call of the question has it, or ""
 	Tool         string
 	Input        json.RawMessage // what the tool gets: the agent's own JSON, in its spelling
 	Title        string

@@ -21,9 +21,10 @@ type RunStateChanged struct {
 
 // MessageDelta is a piece of a message, or of a thought, that is being written.
 type MessageDelta struct {
-	Key     string // of the message
-	Text    string
-	Thought bool
+	Key      string // of the message
+	ParentID string // as of MessageAdded
+	Text     string
+	Thought  bool
 }
 
 // MessageAdded is a message, a thought or a note of the system that is whole.
@@ -31,6 +32,7 @@ type MessageAdded struct {
 	NativeSession string
 	Type          string // message, thinking or system: the kind of its item
 	Key           string
+	ParentID      string // the tool call of the sub-agent that says it, or ""
 	Role          string
 	Text          string
 	Subtype       string
@@ -59,6 +61,7 @@ type ApprovalRequested struct {
 	ApprovalID    string
 	CallID        string
 	ToolUseID     string
+	ParentID      string // as of Approval
 	Type          string // FunctionCall or HumanContact
 	Tool          string
 	Input         json.RawMessage // as of Approval
@@ -116,6 +119,7 @@ type SettingsChanged struct {
 type NativeSessionChanged struct {
 	NativeSession string
 	Replaced      bool // the agent had lost the one before
+	Forked        bool // the agent made it of that of the conversation that this one is a fork of
 }
 
 // AgentModeChanged says in which of its modes an agent is.

@@ -108,4 +108,5 @@ const (
 	SourceSession  = "session"  // launchSession, continueSession
 	SourceExecute  = "execute"  // execute_prompt
 	SourceDecision = "decision" // a stale approval was approved
+	SourceAdopted  = "adopted"  // agent.adopt: it was begun without Duet
 )

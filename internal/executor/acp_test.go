@@ -390,7 +390,11 @@ func TestStopping(t *testing.T) {
 		t.Run(word, func(t *testing.T) {
 			t.Parallel()
 			h := newHub()
-			x := newExecutor(t, h, executor.Options{})
+			grace := quick
+			if word == "hang" {
+				grace = patient
+			}
+			x := newExecutor(t, h, executor.Options{Grace: grace})
 			go func() {
 				h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
 				stopped, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})

@@ -4,6 +4,9 @@ package executor_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -20,6 +23,7 @@ type choosyAgent struct {
 	kind                 string
 	mode, model, thought string
 	fast                 bool
+	told                 int // titles
 }
 
 func newChoosyAgent(kind string) *choosyAgent {
@@ -120,6 +124,20 @@ func (c *choosyAgent) serve(a *acpAgent, m wire) bool {
 			a.update(object{"sessionUpdate": "config_option_update", "configOptions": c.options()})
 			a.update(object{"sessionUpdate": "session_info_update", "title": "A title", "updatedAt": "2026-11-22T10:00:00Z"})
 			a.update(object{"sessionUpdate": "session_info_update", "updatedAt": nil, "future": 1})
+		case "later": // it says more than its answer, one title after the other
+			a.reply(m.ID, object{"stopReason": "end_turn"})
+			most, _ := strconv.Atoi(words[1])
+			if len(words) > 2 { // when somebody has opened that pipe
+				gate, _ := os.Open(filepath.Join(a.cwd, words[2]))
+				defer gate.Close()
+			}
+			a.update(object{"sessionUpdate": "available_commands_update", "availableCommands": []any{object{"name": "late"}}})
+			for range most {
+				c.told++
+				a.update(object{"sessionUpdate": "session_info_update", "title": fmt.Sprintf("%06d", c.told)})
+			}
+			a.update(object{"sessionUpdate": "current_mode_update", "currentModeId": "code"})
+			return true
 		case "listen": // until it is cancelled it takes settings
 			a.text("listening")
 			for {

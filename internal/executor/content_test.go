@@ -3,6 +3,7 @@
 package executor_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -43,6 +44,7 @@ func TestAnAgentGetsTheContentThatItTakes(t *testing.T) {
 		result := execute(t, newExecutor(t, h, executor.Options{}), p)
 		if c.refused != "" {
 			assert.Equal(t, &catalog.ExecutionError{Code: task.CodeContent, Message: c.refused}, result.Error)
+			assert.Equal(t, &catalog.PromptTakes{Image: c.kind == "sighted", Audio: c.kind == "sighted", Resource: c.kind == "sighted"}, told(t, h)[0].Takes, "it is known now")
 			continue
 		}
 		assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
@@ -64,6 +66,8 @@ func TestWhatAnAgentSendsThatIsNoTextIsReported(t *testing.T) {
 		telling(`{"sessionUpdate":"tool_call","toolCallId":"1","kind":"read","title":"Read"}`),
 		telling(`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"completed","rawOutput":{"base64":"AAEC"},"content":[{"type":"content","content":{"type":"image","mimeType":"image/png","data":"AAEC"}},{"type":"content","content":{"type":"hologram"}}]}`),
 		telling(`{"sessionUpdate":"tool_call","toolCallId":"2","kind":"execute","title":"make","_meta":{"claudeCode":{"parentToolUseId":"1"}}}`),
+		telling(`{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm"},"_meta":{"claudeCode":{"parentToolUseId":"1"}}}`),
+		telling(`{"sessionUpdate":"agent_message_chunk","messageId":"s","content":{"type":"text","text":"ok"},"_meta":{"claudeCode":{"parentToolUseId":"1"}}}`),
 		telling(`{"sessionUpdate":"tool_call_update","toolCallId":"2","status":"completed","content":[{"type":"content","content":{"type":"text","text":"\u001b[32mPASS\u001b[0m"}}]}`),
 	)
 	assert.Equal(t, []string{
@@ -76,6 +80,8 @@ func TestWhatAnAgentSendsThatIsNoTextIsReported(t *testing.T) {
 	require.Len(t, results, 2)
 	assert.JSONEq(t, `{"tool_id":"1","tool":"Read","status":"completed","content":[{"type":"image","mimeType":"image/png","data":"AAEC"}]}`, results[0])
 	assert.Contains(t, h.data("tool_call")[1], `"parent_id":"1"`)
+	assert.Contains(t, strings.Join(h.data(catalog.EventContentDelta), "\n"), `{"message_id":"s","delta":{"text":"ok"},"parent_id":"1"}`)
+	assert.Equal(t, []string{`{"delta":{"text":"hm"},"parent_id":"1"}`}, h.data(catalog.EventThinkingChunk))
 	assert.Contains(t, results[1], `\u001b[32mPASS`, "what steers a terminal is kept: views decide")
 }
 

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
@@ -54,10 +56,12 @@ func TestAnAgentHasAnAddressOpened(t *testing.T) {
 // is done: nobody is asked any more.
 func TestAnAddressThatIsDoneNeedsNoAnswer(t *testing.T) {
 	p := prompt(t, "plain", "linkdone")
+	asked := filepath.Join(p.CWD, "asked")
+	require.NoError(t, unix.Mkfifo(asked, 0o600))
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	h.decide = func(ctx context.Context, _ catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
-		assert.NoError(t, os.WriteFile(filepath.Join(p.CWD, "asked"), nil, 0o600))
+		assert.NoError(t, os.WriteFile(asked, nil, 0o600), "which the agent reads to its end")
 		<-ctx.Done()
 		return catalog.RequestPermissionResult{}, ctx.Err()
 	}

@@ -35,6 +35,8 @@ type hub struct {
 	asked   []catalog.RequestPermissionParams
 	started []catalog.TerminalStartedParams
 	ends    []catalog.ReportCompletionParams
+	between []catalog.ReportSessionParams
+	titles  []string       // of the agent's session, as they were told
 	begun   map[string]int // how often what a prompt stands on was asked, by token
 }
 
@@ -65,7 +67,13 @@ func (h *hub) CreateMessage(context.Context, catalog.CreateMessageParams) (catal
 }
 
 func (h *hub) ReportMessage(_ context.Context, p catalog.ReportMessageParams) error {
-	h.Note(func() { h.reports = append(h.reports, p) })
+	h.Note(func() {
+		h.reports = append(h.reports, p)
+		var s catalog.Session
+		if p.EventType == catalog.EventSession && json.Unmarshal(p.EventData, &s) == nil {
+			h.note(s)
+		}
+	})
 	if h.onReport != nil {
 		h.onReport(p)
 	}
@@ -85,6 +93,21 @@ func (h *hub) ReportError(_ context.Context, p catalog.ReportErrorParams) error 
 func (h *hub) ReportCompletion(_ context.Context, p catalog.ReportCompletionParams) error {
 	h.Note(func() { h.ends = append(h.ends, p) })
 	return nil
+}
+
+func (h *hub) ReportSession(_ context.Context, p catalog.ReportSessionParams) error {
+	h.Note(func() {
+		h.between = append(h.between, p)
+		h.note(p.Session)
+	})
+	return nil
+}
+
+// note notes what an agent tells of its session; the lock is held.
+func (h *hub) note(s catalog.Session) {
+	if s.Info != nil {
+		h.titles = append(h.titles, s.Info.Title)
+	}
 }
 
 func (h *hub) TerminalStarted(_ context.Context, p catalog.TerminalStartedParams) error {
@@ -159,13 +182,18 @@ func (h *hub) codes() (codes []string) {
 	return codes
 }
 
-var quick = executor.Grace{Cancel: 300 * time.Millisecond, Interrupt: 200 * time.Millisecond, Terminate: 200 * time.Millisecond}
+// quick is for agents that heed nothing; patient for those that do, on a machine
+// that may be slow.
+var (
+	quick   = executor.Grace{Cancel: 300 * time.Millisecond, Interrupt: 200 * time.Millisecond, Terminate: 200 * time.Millisecond}
+	patient = executor.Grace{Cancel: time.Minute, Interrupt: quick.Interrupt, Terminate: quick.Terminate}
+)
 
 // newExecutor makes an executor that is closed, and has left no process
 // behind, when the test ends.
 func newExecutor(t *testing.T, h *hub, opts executor.Options) *executor.Executor {
 	if opts.Grace == (executor.Grace{}) {
-		opts.Grace = quick
+		opts.Grace = patient
 	}
 	opts.SilentAfter = cmp.Or(opts.SilentAfter, time.Hour) // a busy machine is no trouble of the agent's
 	x := executor.New(h, opts)

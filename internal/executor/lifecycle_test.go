@@ -49,7 +49,7 @@ func TestShutdown(t *testing.T) {
 // ended without the time that a cancel would get.
 func TestAnAgentWithoutThePromptIsEndedAtOnce(t *testing.T) {
 	h := newHub()
-	x := newExecutor(t, h, executor.Options{StartTimeout: time.Minute, Grace: executor.Grace{Cancel: time.Minute, Interrupt: 200 * time.Millisecond, Terminate: 200 * time.Millisecond}})
+	x := newExecutor(t, h, executor.Options{StartTimeout: time.Minute, Grace: patient})
 	done := make(chan catalog.ExecutePromptResult, 1)
 	go func() { done <- execute(t, x, prompt(t, "silent", "turn")) }()
 	h.Await(t, func() bool { return len(h.data(catalog.EventProcess)) > 0 }, "that the agent was started")

@@ -36,11 +36,10 @@ func TestASilentAgentIsTold(t *testing.T) {
 			x := newExecutor(t, h, executor.Options{SilentAfter: 300 * time.Millisecond, SilentToolAfter: 300 * time.Millisecond})
 			began := time.Now()
 			go func() {
-				for s := (catalog.Silence{}); s.Note != want.Note; time.Sleep(10 * time.Millisecond) { // it may be slow to start, too
-					if all := h.silences(t); len(all) > 0 {
-						s = all[len(all)-1]
-					}
-				}
+				h.Await(t, func() bool { // it may be slow to start, too
+					all := h.silences(t)
+					return len(all) > 0 && all[len(all)-1].Note == want.Note
+				}, "that it is silent")
 				x.StopTask(t.Context(), catalog.StopTaskParams{TaskID: "task-1"})
 			}()
 			result := execute(t, x, prompt(t, "plain", words))

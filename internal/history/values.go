@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 
 	"github.com/google/uuid"
 )
@@ -69,14 +70,14 @@ func (v values) moment(was time.Time) time.Time {
 }
 
 var (
-	plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._ -]{0,63}$`)
-	plainCode = regexp.MustCompile(`^[A-Z][A-Z0-9_]{0,63}$`)
+	plainName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._ -]{0,63}$`)
+	plainCode = lazyregexp.New(`^[A-Z][A-Z0-9_]{0,63}$`)
 )
 
 // name is a name as configuration and protocols have them, or nothing.
-func (v values) name(was string) string { return v.like(plainName, was) }
+func (v values) name(was string) string { return v.like(plainName(), was) }
 
-func (v values) code(was string) string { return v.like(plainCode, was) }
+func (v values) code(was string) string { return v.like(plainCode(), was) }
 
 func (v values) like(form *regexp.Regexp, was string) string {
 	if was == "" || form.MatchString(was) {

@@ -49,6 +49,7 @@ func attachEditor(ctx context.Context, e *editorProcess, p project.Project, daem
 	opts := relay.Options{
 		Connect: a.connect, Early: server.answer, Limits: e.settings.Limits, Logger: e.log.Logger,
 		Silence: e.settings.AnswerWithin, Silent: a.silent, Problem: a.nobody, Long: server.isLong,
+		Ending: e.ending,
 	}
 	if messages := e.log.Messages(); messages != nil {
 		opts.Trace = func(sent bool, message []byte) { messages("editor", sent, message) }
@@ -76,6 +77,7 @@ func (a *attachment) connect(ctx context.Context) (server.Transport, error) {
 	if a.host != nil { // it has ended: by daemon.stop
 		a.host.close()
 		a.host = nil
+		a.process.hub.Store(nil)
 	}
 	fresh := !a.begun
 	a.begun = true
@@ -181,6 +183,7 @@ func (a *attachment) become(c *claim, problem string) server.Transport {
 	}
 	a.host = newHost(a.process.settings, a.log, c, config.HubEmbedded)
 	a.host.problem = problem
+	a.host.ending = a.process.ending
 	a.process.hub.Store(a.host)
 	a.host.begin(a.ctx, true) // somebody waits for it
 	near, _ := a.host.pipe()

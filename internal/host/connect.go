@@ -84,6 +84,9 @@ func hostHere(ctx context.Context, s *Settings, log *logging.Log, c *claim, prob
 	return &Connection{connection, h, served}, nil
 }
 
+// Here reports whether the hub is in this process.
+func (c *Connection) Here() bool { return c.host != nil }
+
 // Close ends the connection, and the hub if it is here. What others who joined
 // it have under way may end before, unless somebody interrupts that; note is
 // told that it is waited for.

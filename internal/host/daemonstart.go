@@ -115,6 +115,9 @@ func MayComeYet(err error) bool {
 	return errors.As(err, &nobody) || errors.As(err, &silent)
 }
 
+// IsNone reports whether an error of Dial says that there is no hub.
+func IsNone(err error) bool { return errors.As(err, new(*socket.NobodyError)) }
+
 // startOne starts a daemon and waits until it answers.
 func startOne(ctx context.Context, s *Settings, p project.Project) error {
 	starting, err := p.LockStart(ctx)

@@ -40,6 +40,13 @@ func (l *linger) others() int {
 	return max(n, 0)
 }
 
+// deserted reports whether nobody is there any more whom the process serves.
+func (l *linger) deserted() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.over
+}
+
 // look looks whether somebody is there; l.mu is held.
 func (l *linger) look() {
 	if l.gone && !l.over && l.count() == 0 {

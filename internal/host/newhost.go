@@ -17,10 +17,15 @@ func newHost(s *Settings, log *logging.Log, c *claim, kind string) *host {
 	h.life = newLife(projectParts{h}, log.Logger)
 	h.linger = linger{count: h.connections, alone: h.life.alone}
 	h.srv = server.New(newRegistry(h), server.Options{
-		Limits:    s.Limits,
-		Logger:    log.Logger,
-		Grace:     handlerGrace,
-		Released:  debug.FreeOSMemory,
+		Limits:   s.Limits,
+		Logger:   log.Logger,
+		Grace:    handlerGrace,
+		Released: debug.FreeOSMemory,
+		ConnEnding: func() {
+			if h.ending != nil {
+				h.ending()
+			}
+		},
 		ConnEnded: h.linger.connectionEnded,
 		Trace:     traceOf(log),
 	})

@@ -17,14 +17,15 @@ import (
 	"github.com/duet-rpc/duet-rpc/server/stdio"
 )
 
-// However it ends, the process is gone within 2 s: running handlers have the
-// grace, then the log the rest.
+// However it ends, the process is gone within 2 s. What is waited for meanwhile has
+// a grace each; together they may be longer, so EndWithin bounds them all.
 const (
 	handlerGrace = 1400 * time.Millisecond
 	hubGrace     = 900 * time.Millisecond // for executors to be gone
 	logGrace     = 400 * time.Millisecond
 
-	// EndWithin is how long a process takes at most to end after a signal.
+	// EndWithin is how long a process takes at most to end after a signal, and an
+	// editor's process after the last whom it serves has begun to leave.
 	EndWithin = 1900 * time.Millisecond
 )
 
@@ -50,6 +51,7 @@ func Serve(ctx context.Context, s *Settings) error {
 	defer log.Close(logGrace)
 	log.Info("started", "version", s.Version, "pid", os.Getpid(), "level", s.LogLevel.String(), "sink", log.Sink)
 	e := newEditorProcess(s, log)
+	e.exit = os.Exit
 	ctx, stop := untilSignal(ctx, log, e.hungUp)
 	defer stop()
 	err = e.run(ctx, transport)
@@ -75,6 +77,8 @@ type editorProcess struct {
 	editor     context.Context
 	editorGone context.CancelFunc
 	hub        atomic.Pointer[host] // nil while another process is it
+
+	exit func(status int) // ends the process at once; nil: it takes as long as it takes
 }
 
 func newEditorProcess(s *Settings, log *logging.Log) *editorProcess {
@@ -104,6 +108,7 @@ func (e *editorProcess) run(ctx context.Context, t server.Transport) error {
 		return nil
 	}
 	h := newHost(e.settings, e.log, c, config.HubEmbedded)
+	h.ending = e.ending
 	e.hub.Store(h)
 	h.begin(ctx, false)
 	h.serveEditor(e.editor, t)

@@ -50,7 +50,7 @@ func (h *host) takeHistory(ctx context.Context, directory string) (taken history
 		if err != nil {
 			return taken, "", err
 		}
-		taken, err = into.TakeHistory(ctx, from, "")
+		taken, err = into.Adoption().TakeHistory(ctx, from, "")
 		from.Close()
 		if err != nil {
 			return taken, "", err

@@ -8,6 +8,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/agentsetting"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -15,19 +16,6 @@ import (
 // agentAnswers is how long an agent may take to say whether it takes a setting: a
 // little longer than its executor gives it.
 const agentAnswers = 40 * time.Second
-
-// toldBy is what the agent of a thread has told of its session, or else, told last
-// in another thread. thread may be 0.
-func (h *Hub) toldBy(ctx context.Context, from store.ThreadReader, thread int64, agent string) (domain.AgentSession, error) {
-	if thread != 0 {
-		seen, err := from.AgentSession(ctx, thread)
-		if err != nil || seen.Agent == agent && seen.Agent != "" {
-			return seen.AgentSession, err
-		}
-	}
-	seen, err := from.LastAgentSession(ctx, agent)
-	return seen.AgentSession, err
-}
 
 // AgentSession is what can be asked of the agent of a run's thread, by what it has
 // told of the thread's session.
@@ -46,7 +34,7 @@ func (h *Hub) KnownAgent(ctx context.Context, name string) (agentsetting.Known, 
 	if err != nil {
 		return agentsetting.Known{}, err
 	}
-	told, err := h.toldBy(ctx, h.store, 0, agent.Name)
+	told, err := agentsetting.ToldBy(ctx, h.store, 0, agent.Name)
 	return agentsetting.Of(agent, told), err
 }
 
@@ -67,11 +55,23 @@ func (h *Hub) checkSettings(ctx context.Context, from store.ThreadReader, thread
 	if mode == "" && model == "" && len(options) == 0 {
 		return nil
 	}
-	told, err := h.toldBy(ctx, from, thread, agent)
+	told, err := agentsetting.ToldBy(ctx, from, thread, agent)
 	if err != nil {
 		return err
 	}
 	return agentsetting.Check(h.known(agent), told, mode, model, options)
+}
+
+// attach keeps what goes with a prompt, unless its agent is known not to take it.
+func (h *Hub) attach(t store.Tx, thread domain.Thread, list []domain.Content) error {
+	told, err := agentsetting.ToldBy(h.ctx, t, thread.ID, thread.Agent)
+	if err == nil {
+		err = agentsetting.CheckContent(thread.Agent, told, list)
+	}
+	if err != nil {
+		return err
+	}
+	return conversation.Attach(t, list)
 }
 
 // setLive sets the agent that works for a thread, if one does, and reports

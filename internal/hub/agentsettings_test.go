@@ -10,6 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // in tells that an agent is in one of its modes.
@@ -262,4 +263,55 @@ func TestAnAgentThatWorksIsSetAtOnce(t *testing.T) {
 	assert.False(t, live, "it gets it with the next prompt")
 	assert.Nil(t, set.Thread.Settings.Options, "which is not asked for any more")
 	assert.Len(t, calls, 3)
+}
+
+// What an agent is known not to take in prompts is refused before anything is kept.
+func TestContentThatAnAgentIsKnownNotToTakeIsRefused(t *testing.T) {
+	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		x.report(catalog.EventSession, catalog.Session{Takes: &catalog.PromptTakes{Audio: true}})
+		return completed
+	})
+	with := func(kind string) []domain.Content {
+		data := []byte(kind)
+		return []domain.Content{{Block: domain.Block{Type: kind, MIMEType: "x/y", Attachment: domain.AttachmentID(data)}, Data: data}}
+	}
+	image := LaunchSpec{Prompt: "p", Content: with(domain.BlockImage)}
+	first, err := h.Launch(t.Context(), image)
+	require.NoError(t, err, "nobody knows it before it was started")
+	await(t, h, first)
+	draft, err := h.Launch(t.Context(), LaunchSpec{Prompt: "p", Draft: true})
+	require.NoError(t, err)
+
+	image.Content = with(domain.BlockImage)
+	image.Content[0].Data, image.Content[0].Attachment = []byte("another"), domain.AttachmentID([]byte("another"))
+	last := h.events.Last()
+	for name, try := range map[string]func() error{
+		"launch": func() error { _, err := h.Launch(t.Context(), image); return err },
+		"continue": func() error {
+			_, err := h.Continue(t.Context(), ContinueSpec{From: first.UUID, Prompt: "p", Content: image.Content})
+			return err
+		},
+		"fork": func() error {
+			_, err := h.Continue(t.Context(), ContinueSpec{From: first.UUID, Prompt: "p", Content: image.Content, Fork: true})
+			return err
+		},
+		"draft": func() error {
+			_, err := h.Continue(t.Context(), ContinueSpec{From: draft.UUID, Content: image.Content})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var refused *domain.Error
+			require.ErrorAs(t, try(), &refused)
+			assert.Equal(t, []string{domain.KindInvalid, "content", "what the agent fake takes in prompts: text, audio and links to resources", "content of the type image"},
+				[]string{refused.Kind, refused.Param, refused.Expected, refused.Received})
+		})
+	}
+	assert.Equal(t, last, h.events.Last())
+	_, err = h.store.Attachment(t.Context(), image.Content[0].Attachment)
+	assert.ErrorIs(t, err, store.ErrNotFound, "nothing is kept")
+	for _, kind := range []string{domain.BlockAudio, domain.BlockResource} {
+		_, err := h.Continue(t.Context(), ContinueSpec{From: first.UUID, Prompt: "p", Content: with(kind)})
+		assert.NoError(t, err)
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -69,7 +68,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 		}
 		run = following(thread, from, spec.Prompt, agent.Name)
 		run.Content = domain.BlocksOf(spec.Content)
-		if err := conversation.Attach(t, spec.Content); err != nil {
+		if err := h.attach(t, thread, spec.Content); err != nil {
 			return err
 		}
 		run.Source, run.Priority, run.Metadata, run.Timeout = spec.Source, spec.Priority, spec.Metadata, cmp.Or(spec.Timeout, run.Timeout)
@@ -119,7 +118,7 @@ func (h *Hub) launchDraft(ctx context.Context, t store.Tx, run *domain.Run, spec
 	}
 	if spec.Content != nil {
 		run.Content = domain.BlocksOf(spec.Content)
-		if err := conversation.Attach(t, spec.Content); err != nil {
+		if err := h.attach(t, thread, spec.Content); err != nil {
 			return err
 		}
 	}

@@ -36,8 +36,29 @@ func (h *Hub) GetExecutionContext(ctx context.Context, p catalog.GetExecutionCon
 	for _, own := range s.Thread.Settings.MCPServers {
 		result.MCPServers = append(result.MCPServers, catalog.MCPServer(own))
 	}
+	if result.ForkNativeSessionID, err = h.forkedSession(ctx, s); err != nil {
+		return result, err
+	}
 	result.Messages, err = h.transcript(ctx, s)
 	return result, err
+}
+
+// forkedSession is the agent's own session of which a run begins a fork, or "" where
+// that session has other things in it than what the fork shares: then the agent is told
+// the transcript.
+func (h *Hub) forkedSession(ctx context.Context, s domain.Session) (string, error) {
+	if s.Thread.Parent == 0 || s.Thread.NativeSession != "" || s.Run.Parent != s.Thread.ForkRun {
+		return "", nil
+	}
+	from, err := h.store.Thread(ctx, s.Thread.Parent)
+	if err != nil {
+		return "", stored(err)
+	}
+	last, err := h.store.LastRun(ctx, from.ID)
+	if err != nil || last.ID != s.Thread.ForkRun || !last.State.Ended() || from.Agent != s.Thread.Agent {
+		return "", stored(err)
+	}
+	return from.NativeSession, nil
 }
 
 func joinPrompts(s domain.Settings) string {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/adoption"
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/background"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -68,7 +69,8 @@ type Options struct {
 	KillAgents func([]domain.Process)
 	// Valid, if set, tells whether this process is still the project's hub. It
 	// is asked often, and must be cheap.
-	Valid func() error
+	Valid   func() error
+	History bool // what is kept is only read: nothing is recovered or started, and the store refuses changes
 	// Removed, if set, has one in it when the database, or what Valid looks at, may
 	// have been removed or replaced. Else that is looked for every second.
 	Removed <-chan struct{}
@@ -93,7 +95,7 @@ type Hub struct {
 	keys         *credential.Keys
 	executors    Executors
 	toExecute    *startQueue
-	histories    historyIntake
+	adoption     *adoption.Adoption
 	query        *query.Queries
 	log          *slog.Logger
 	started      time.Time
@@ -124,7 +126,7 @@ func Open(ctx context.Context, opts Options) (*Hub, error) {
 	if full { // what was set aside is room enough to look at what there is
 		h, err = openOnce(ctx, opts)
 	}
-	if err == nil {
+	if err == nil && !opts.History {
 		h.health.Watch(full)
 	}
 	return h, err
@@ -154,8 +156,9 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.keys = h.newKeys()
 	h.approvals = h.newInbox()
 	h.intake = intake.New(h.ctx, intake.Options{
-		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Health: h.health, Root: opts.Root, Logger: h.log,
+		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Health: h.health, Keys: h.keys.Of, Root: opts.Root, Logger: h.log,
 	})
+	h.adoption = h.newAdoption()
 	h.terminals = h.newTerminals(h.ctx)
 	h.executors = opts.Executors(daemon{h, h.intake, h.keys, h.terminals})
 	h.configs = h.watchConfig()
@@ -183,7 +186,7 @@ func (h *Hub) Close() error {
 		h.calm.Stop()
 	}
 	h.mu.Unlock()
-	h.histories.close()
+	h.adoption.Close()
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -57,7 +56,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 		if err := h.checkSettings(h.ctx, t, thread.ID, thread.Agent, spec.Mode, spec.Model, spec.Settings.Options); err != nil {
 			return err
 		}
-		if err := conversation.Attach(t, spec.Content); err != nil {
+		if err := h.attach(t, thread, spec.Content); err != nil {
 			return err
 		}
 		return h.add(t, &run, thread, spec.Draft)

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -12,7 +13,7 @@ import (
 // announces what of it is not as it was.
 func (w *recorder) recordAgentSession(t store.Tx, run domain.Run, s catalog.Session) error {
 	changed, err := w.updateAgentSession(t, &run, sessionOf(s))
-	if err != nil || changed == nil {
+	if err != nil || changed == nil || reflect.DeepEqual(*changed, domain.AgentSession{Takes: changed.Takes}) { // that is for us alone
 		return err
 	}
 	event := domain.AgentSessionChanged{AgentSession: *changed}
@@ -99,7 +100,7 @@ func (w *recorder) confirm(t store.Tx, run *domain.Run, now domain.AgentSession)
 }
 
 func sessionOf(s catalog.Session) domain.AgentSession {
-	now := domain.AgentSession{Agent: (*domain.AgentInfo)(s.Agent), Modes: selection(s.Mode), Models: selection(s.Model)}
+	now := domain.AgentSession{Agent: (*domain.AgentInfo)(s.Agent), Modes: selection(s.Mode), Models: selection(s.Model), Takes: (*domain.PromptTakes)(s.Takes)}
 	if s.Options != nil {
 		now.Options = []domain.AgentOption{}
 	}

@@ -55,7 +55,8 @@ type Options struct {
 	Runs         Runs
 	Answers      Answers
 	Health       Health
-	Root         string // of the project: diffs name files relative to it
+	Keys         func(thread int64) *redact.Secrets // those that the agents of a thread were given
+	Root         string                             // of the project: diffs name files relative to it
 	Logger       *slog.Logger
 }
 

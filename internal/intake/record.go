@@ -27,6 +27,9 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 	case catalog.EventThinkingChunk:
 		return w.opts.Conversation.Delta(t, r.run, r.delta, true)
 	}
+	if r.between != nil {
+		return decoded(r, func(s catalog.Session) error { return w.recordBetween(t, *r.between, s) })
+	}
 	run, err := t.Run(w.ctx, r.run)
 	if err != nil {
 		return err
@@ -139,7 +142,16 @@ func (w *recorder) recordSession(t store.Tx, run domain.Run, n catalog.NativeSes
 			return err
 		}
 	}
-	return announce(t, run, domain.NativeSessionChanged{NativeSession: n.SessionID, Replaced: replaced})
+	if n.Forked {
+		last, err := t.LastRun(w.ctx, thread.Parent)
+		if err == nil && last.ID != thread.ForkRun {
+			err = w.opts.Conversation.ForkedLater(t, run)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return announce(t, run, domain.NativeSessionChanged{NativeSession: n.SessionID, Replaced: replaced, Forked: n.Forked})
 }
 
 // decoded records a report whose data is a T.

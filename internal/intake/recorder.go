@@ -26,7 +26,7 @@ func newRecorder(ctx context.Context, opts Options, runs *runs) *recorder {
 // run will not have completed; it takes no other with it.
 func (w *recorder) recordAll(t store.Tx, reports []report) error {
 	for _, r := range reports {
-		if !w.opts.Runs.GoesOn(r.run) {
+		if r.between == nil && !w.opts.Runs.GoesOn(r.run) {
 			continue
 		}
 		if err := w.write(t, r); err != nil {

@@ -11,18 +11,22 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// kindProgress is the kind of a report of how far a task is. The other kinds are
-// those of the catalog.
-const kindProgress = "progress"
+// Kinds of reports that are no events of the catalog.
+const (
+	kindProgress       = "progress"        // how far a task is
+	kindSessionBetween = "session between" // catalog.Session, told while no prompt runs
+)
 
 // A report is something that an executor said about a run.
 type report struct {
 	run    int64
-	kind   string // catalog.Event…, or kindProgress
+	kind   string // catalog.Event…, or kind…
 	data   json.RawMessage
 	delta  catalog.ContentDelta     // of a delta, which has no data
 	change *conversation.FileChange // of a changed file
 	blocks []domain.Content         // of content, and of a tool call; not in data
+
+	between *between // of what is told between two turns, which has no run
 }
 
 // size is about how much memory it takes, in bytes.
@@ -43,7 +47,7 @@ func (r *report) isDelta() bool {
 // one.
 func (r *report) continuedBy(next report) bool {
 	a, b := r.delta.MessageID, next.delta.MessageID
-	return r.kind == next.kind && (a == b || a == "" || b == "")
+	return r.kind == next.kind && r.delta.ParentID == next.delta.ParentID && (a == b || a == "" || b == "")
 }
 
 var errNoPath = errors.New("a file change without a path")

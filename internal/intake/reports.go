@@ -53,6 +53,13 @@ func (in *Intake) ReportCompletion(ctx context.Context, p catalog.ReportCompleti
 	return nil
 }
 
+// ReportSession takes what an agent tells of its session while no prompt runs. The
+// caller knows that this executor has the conversation.
+func (in *Intake) ReportSession(_ context.Context, p catalog.ReportSessionParams) error {
+	in.queue.add(report{kind: kindSessionBetween, data: encode(p.Session), between: &between{p.SessionID, p.TaskID}})
+	return nil
+}
+
 // ReportRefused notes that something which an executor had to say of one of its
 // runs was lost on the way: task is the run's UUID. The caller
 // knows that this executor has the run; of a run that has ended nothing is noted.

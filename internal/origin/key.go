@@ -124,6 +124,10 @@ func checkPrivate(path string) error {
 func makeKey(path string) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
+		var failed *fs.PathError
+		if errors.As(err, &failed) {
+			err = fmt.Errorf("the directory %s cannot be made: %w", failed.Path, failed.Err)
+		}
 		return err
 	}
 	if err := checkPrivate(dir); err != nil {

@@ -285,6 +285,17 @@ func TestOneKeyOfMany(t *testing.T) {
 	}
 }
 
+// What keeps the key from being made is said of its directory, by its name.
+func TestAKeyThatCannotBeMade(t *testing.T) {
+	link := filepath.Join(t.TempDir(), "link") // to nothing
+	if err := os.Symlink("nowhere", link); err != nil {
+		t.Skip(err)
+	}
+	_, err := LoadKey(env("XDG_STATE_HOME", link))
+	require.ErrorContains(t, err, "cannot be had: the directory "+link+" cannot be made: ")
+	assert.NotContains(t, err.Error(), "mkdir")
+}
+
 // No two marks have the same sum, wherever their parts end.
 func TestPartsOfAMarkDoNotRunTogether(t *testing.T) {
 	key := Key{secret: []byte("secret")}

@@ -11,7 +11,7 @@ import (
 func (p Project) ShortenPaths(text string) string {
 	text = replacePath(text, p.Root, "", "the project's directory")
 	home, _ := os.UserHomeDir() // without a home nothing is below it
-	return replacePath(text, home, "~/", "~")
+	return replacePath(text, home, "~/", "~ (your home directory)")
 }
 
 // replacePath replaces a directory in a text: before what is below it, and

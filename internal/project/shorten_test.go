@@ -17,7 +17,7 @@ func TestPathsBeginAtTheProjectOrHome(t *testing.T) {
 		"(/home/u/p): is full":                "(the project's directory): is full",
 		"/home/u/p2/x and /home/u/p-":         "~/p2/x and ~/p-",
 		"/srv/home/u/p/x, /home/u2":           "/srv/home/u/p/x, /home/u2",
-		"/home/u":                             "~",
+		"mkdir /home/u: no":                   "mkdir ~ (your home directory): no",
 		".duet.toml:1:3: what is this":        ".duet.toml:1:3: what is this",
 	} {
 		assert.Equal(t, want, p.ShortenPaths(text))

@@ -28,7 +28,6 @@ func (s Source) Install(ctx context.Context, p Plan) error {
 	if err := os.MkdirAll(above, 0o700); err != nil {
 		return err
 	}
-	defer os.Remove(above) // unless a version is there
 	work, err := os.MkdirTemp(above, ".new-")
 	if err != nil {
 		return err

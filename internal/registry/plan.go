@@ -86,7 +86,7 @@ func (e Entry) planPackage(via string, p *Package, options ...string) Plan {
 		Entry: e, Via: via, Env: p.Env, Command: slices.Concat([]string{via}, options, []string{p.Package}, p.Args),
 		Notes: []string{fmt.Sprintf("%s downloads the package %s when the agent is started, and runs it.", via, p.Package)},
 	}
-	if !pinnedForm.MatchString(p.Package) {
+	if !pinnedForm().MatchString(p.Package) {
 		plan.Notes = append(plan.Notes, "No exact version is named: what runs may be another program from day to day.")
 	}
 	return plan

@@ -13,12 +13,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
 // Bounds of what is read.
@@ -134,7 +135,7 @@ func Parse(text []byte, id string) (Entry, error) {
 func similar(id string, ids []string) []string {
 	var found []string
 	for _, other := range ids {
-		if idForm.MatchString(other) && len(found) < 10 && (strings.Contains(other, id) || strings.Contains(id, other)) {
+		if idForm().MatchString(other) && len(found) < 10 && (strings.Contains(other, id) || strings.Contains(id, other)) {
 			found = append(found, other)
 		}
 	}
@@ -143,31 +144,31 @@ func similar(id string, ids []string) []string {
 }
 
 var (
-	idForm      = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
-	versionForm = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]{0,40}$`)
-	npmForm     = regexp.MustCompile(`^(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~][a-z0-9._~-]*(@[0-9A-Za-z^~][0-9A-Za-z.+~-]*)?$`)
-	pythonForm  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?((==|@)[0-9A-Za-z][0-9A-Za-z.+!-]*)?$`)
-	nameForm    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) // of a variable
-	pinnedForm  = regexp.MustCompile(`(@|==)[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*$`)
-	digestForm  = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
+	idForm      = lazyregexp.New(`^[a-z][a-z0-9-]{0,63}$`)
+	versionForm = lazyregexp.New(`^[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]{0,40}$`)
+	npmForm     = lazyregexp.New(`^(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~][a-z0-9._~-]*(@[0-9A-Za-z^~][0-9A-Za-z.+~-]*)?$`)
+	pythonForm  = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?((==|@)[0-9A-Za-z][0-9A-Za-z.+!-]*)?$`)
+	nameForm    = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`) // of a variable
+	pinnedForm  = lazyregexp.New(`(@|==)[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*$`)
+	digestForm  = lazyregexp.New(`^[0-9a-fA-F]{64}$`)
 )
 
 // IsDigest reports whether a text is a SHA-256 in hexadecimal digits.
-func IsDigest(s string) bool { return digestForm.MatchString(s) }
+func IsDigest(s string) bool { return digestForm().MatchString(s) }
 
 func (e Entry) check() error {
 	switch d := e.Distribution; {
-	case !idForm.MatchString(e.ID):
+	case !idForm().MatchString(e.ID):
 		return errors.New("its id is not made of lower-case letters, digits and dashes")
-	case !versionForm.MatchString(e.Version):
+	case !versionForm().MatchString(e.Version):
 		return fmt.Errorf("its version %q is not one such as 1.2.3", short(e.Version))
 	case e.Name == "" || !isText(e.Name) || !isText(e.Description):
 		return errors.New("its name or description is missing, or too long, or has control characters")
 	case len(d.Binary) == 0 && d.NPX == nil && d.UVX == nil:
 		return errors.New("it says no way to get it that is known: binary, npx or uvx")
-	case d.NPX != nil && !npmForm.MatchString(d.NPX.Package):
+	case d.NPX != nil && !npmForm().MatchString(d.NPX.Package):
 		return fmt.Errorf("npx: %q is not the name of a package of the npm registry", short(d.NPX.Package))
-	case d.UVX != nil && !pythonForm.MatchString(d.UVX.Package):
+	case d.UVX != nil && !pythonForm().MatchString(d.UVX.Package):
 		return fmt.Errorf("uvx: %q is not the name of a package of PyPI", short(d.UVX.Package))
 	}
 	for platform, b := range e.Distribution.Binary {
@@ -207,7 +208,7 @@ func checkCommand(args []string, env map[string]string) error {
 		}
 	}
 	for name, value := range env {
-		if !nameForm.MatchString(name) || !isText(value) {
+		if !nameForm().MatchString(name) || !isText(value) {
 			return errors.New("a variable has no proper name or value")
 		}
 	}

@@ -70,6 +70,10 @@ type Options struct {
 	// request is answered with hub_lost and anything else is dropped. Default
 	// 5 s.
 	Patience time.Duration
+	// Ending, if set, is called when the editor has closed its side, has ended the
+	// connection or cannot be written to, or the context of Run has ended. It must
+	// not block.
+	Ending func()
 	// Grace is how long requests that are under way may take when the editor
 	// has closed its side or the context of Run has ended. Default 1.8 s: the
 	// process is to be gone within 2 s.

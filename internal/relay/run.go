@@ -49,6 +49,9 @@ func (r *Relay) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	case <-r.ctx.Done(): // the hub has ended the connection, or the editor takes nothing more
 	}
+	if r.opts.Ending != nil {
+		r.opts.Ending()
+	}
 	if err == nil && r.ctx.Err() == nil {
 		r.finish(ctx, eof)
 	}

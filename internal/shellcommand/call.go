@@ -2,9 +2,10 @@ package shellcommand
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -146,7 +147,7 @@ func isName(text string) bool {
 	return text != "" && !strings.HasPrefix(text, "=") && !strings.HasPrefix(text, "%") && !strings.HasPrefix(text, "-") && !strings.Contains(text, "=")
 }
 
-var duration = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?[smhd]?$`)
+var duration = lazyregexp.New(`^[0-9]+(\.[0-9]+)?[smhd]?$`)
 
 // runsRest are the words that a command runs as they stand there, if it does
 // nothing else.
@@ -155,7 +156,7 @@ func runsRest(words []word) ([]word, bool) {
 	switch words[0].text() {
 	case "command", "exec", "nohup", "time", "env", "nice":
 	case "timeout":
-		if len(words) < 2 || !words[1].isLiteral || !duration.MatchString(words[1].text()) {
+		if len(words) < 2 || !words[1].isLiteral || !duration().MatchString(words[1].text()) {
 			return nil, false
 		}
 		skip = 2

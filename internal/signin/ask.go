@@ -3,28 +3,71 @@ package signin
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 )
 
+// A link is an agent that was started to be asked who it works for.
+type link struct {
+	*agentlink.Link
+	launch agentlink.Launch
+	info   initializeResult
+	status atomic.Pointer[authStatus]
+	told   chan struct{} // has one in it when there is a status
+}
+
+// open starts the agent. When ctx ends it is killed.
+func open(ctx context.Context, l agentlink.Launch, log *slog.Logger) (*link, error) {
+	k := &link{launch: l, told: make(chan struct{}, 1)}
+	var err error
+	if k.Link, err = agentlink.Open(ctx, l, agentlink.Options{Notice: k.notice, Logger: log}); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(k.Info, &k.info); err != nil {
+		k.Close()
+		return nil, fmt.Errorf("%s: what it says of itself cannot be read: %w", l.Name, err)
+	}
+	return k, nil
+}
+
+// notice takes what the agent says of who is signed in.
+func (k *link) notice(method string, params []byte) {
+	if method != "_auth/status_update" {
+		return
+	}
+	var update struct {
+		AuthStatus *authStatus `json:"authStatus"`
+	}
+	if json.Unmarshal(params, &update) == nil && update.AuthStatus != nil {
+		k.status.Store(update.AuthStatus)
+		select {
+		case k.told <- struct{}{}:
+		default:
+		}
+	}
+}
+
 // Check starts the agent and finds out its version, the ways to sign in, and
 // whether somebody is. For that a session is opened, and deleted where the agent
 // can do that; it gets no prompt.
-func Check(ctx context.Context, l Launch, log *slog.Logger) (Report, error) {
+func Check(ctx context.Context, l agentlink.Launch, log *slog.Logger) (Report, error) {
 	k, err := open(ctx, l, log)
 	if err != nil {
 		return Report{}, err
 	}
-	defer k.close()
+	defer k.Close()
 	r := k.report()
 	r.SignedIn, r.Account, err = k.signedIn(ctx)
 	return r, err
@@ -34,22 +77,22 @@ func Check(ctx context.Context, l Launch, log *slog.Logger) (Report, error) {
 func (k *link) report() Report {
 	i := k.info.AgentInfo
 	return Report{
-		Agent: text(cmp.Or(i.Title, i.Name)), Version: text(i.Version), Methods: methods(k.info.AuthMethods, k.launch, k.env),
-		Logout: present(k.info.AgentCapabilities.Auth.Logout),
+		Agent: agentlink.Text(cmp.Or(i.Title, i.Name)), Version: agentlink.Text(i.Version), Methods: methods(k.info.AuthMethods, k.launch, k.Env),
+		Logout: agentlink.Present(k.info.AgentCapabilities.Auth.Logout),
 	}
 }
 
 // signedIn finds out whether somebody is signed in, and what the agent says of that.
 func (k *link) signedIn(ctx context.Context) (state, account string, err error) {
-	session, err := ask[sessionResult](ctx, k, startTime, acp.AgentMethodSessionNew, map[string]any{"cwd": k.dir, "mcpServers": []any{}})
-	var refused *refusal
+	session, err := agentlink.Ask[sessionResult](ctx, k.Link, agentlink.StartTime, acp.AgentMethodSessionNew, map[string]any{"cwd": k.Dir, "mcpServers": []any{}})
+	var refused *agentlink.Refusal
 	switch {
-	case errors.As(err, &refused) && authmethod.IsRequired(refused.wire):
-		return SignedOut, refused.text, nil
+	case errors.As(err, &refused) && authmethod.IsRequired(refused.Wire):
+		return SignedOut, refused.Text, nil
 	case err != nil:
 		return "", "", err
 	}
-	if present(k.info.AgentCapabilities.Meta.AuthStatus) && k.status.Load() == nil {
+	if agentlink.Present(k.info.AgentCapabilities.Meta.AuthStatus) && k.status.Load() == nil {
 		patience := time.NewTimer(statusTime)
 		defer patience.Stop()
 		select {
@@ -59,14 +102,14 @@ func (k *link) signedIn(ctx context.Context) (state, account string, err error) 
 			return "", "", ctx.Err()
 		}
 	}
-	if present(k.info.AgentCapabilities.SessionCapabilities.Delete) {
-		_, _ = ask[struct{}](ctx, k, startTime, "session/delete", map[string]any{"sessionId": session.SessionID}) // it is empty: nothing is lost if it stays
+	if agentlink.Present(k.info.AgentCapabilities.SessionCapabilities.Delete) {
+		_, _ = agentlink.Ask[struct{}](ctx, k.Link, agentlink.StartTime, "session/delete", map[string]any{"sessionId": session.SessionID}) // it is empty: nothing is lost if it stays
 	}
 	switch status := k.status.Load(); {
 	case status != nil && status.Kind == "none":
-		return SignedOut, text(status.Label), nil
+		return SignedOut, agentlink.Text(status.Label), nil
 	case status != nil:
-		return SignedIn, text(strings.TrimSpace(status.Label + " " + status.Detail)), nil
+		return SignedIn, agentlink.Text(strings.TrimSpace(status.Label + " " + status.Detail)), nil
 	case len(k.info.AuthMethods) == 0:
 		return NotNeeded, "", nil
 	}
@@ -98,12 +141,12 @@ func (e *MissingError) Error() string {
 // empty id means the only one. It takes as long as the person at the browser
 // does, but no longer than [LoginTime]. Errors are a [*TerminalError] or a
 // [*MissingError], or what the agent says.
-func Authenticate(ctx context.Context, l Launch, id string, log *slog.Logger) error {
+func Authenticate(ctx context.Context, l agentlink.Launch, id string, log *slog.Logger) error {
 	k, err := open(ctx, l, log)
 	if err != nil {
 		return err
 	}
-	defer k.close()
+	defer k.Close()
 	m, err := k.report().Find(id)
 	switch {
 	case err != nil:
@@ -113,27 +156,27 @@ func Authenticate(ctx context.Context, l Launch, id string, log *slog.Logger) er
 	case len(m.Missing) > 0:
 		return &MissingError{l.Name, m.Missing}
 	}
-	_, err = ask[struct{}](ctx, k, LoginTime, acp.AgentMethodAuthenticate, map[string]any{"methodId": m.ID})
+	_, err = agentlink.Ask[struct{}](ctx, k.Link, LoginTime, acp.AgentMethodAuthenticate, map[string]any{"methodId": m.ID})
 	return err
 }
 
 // Logout signs out.
-func Logout(ctx context.Context, l Launch, log *slog.Logger) error {
+func Logout(ctx context.Context, l agentlink.Launch, log *slog.Logger) error {
 	k, err := open(ctx, l, log)
 	if err != nil {
 		return err
 	}
-	defer k.close()
+	defer k.Close()
 	if !k.report().Logout {
 		return fmt.Errorf("%s cannot be told to sign out: use its own command line", l.Name)
 	}
-	_, err = ask[struct{}](ctx, k, startTime, "logout", map[string]any{})
+	_, err = agentlink.Ask[struct{}](ctx, k.Link, agentlink.StartTime, "logout", map[string]any{})
 	return err
 }
 
 // Terminal is the program of a method of type terminal, with its arguments and
 // its environment, to be run in a terminal. Its status tells whether that worked.
-func Terminal(l Launch, m Method) (path string, argv, env []string, err error) {
+func Terminal(l agentlink.Launch, m Method) (path string, argv, env []string, err error) {
 	e := process.NewEnvironment(l.Environment, m.Environment)
 	dir, err := os.Getwd()
 	if err != nil {

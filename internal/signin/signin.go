@@ -14,16 +14,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 )
-
-// A Launch is how an agent is started.
-type Launch struct {
-	Name        string // for people
-	Command     []string
-	Environment map[string]string // beyond what each child gets; keys among them
-}
 
 // Values of [Method.Type].
 const (
@@ -103,40 +97,27 @@ func (e *UnknownMethodError) Received() string {
 	if e.ID == "" {
 		return "none"
 	}
-	return strconv.Quote(text(e.ID))
+	return strconv.Quote(agentlink.Text(e.ID))
 }
 
 // How long an agent may take.
 const (
-	startTime  = 30 * time.Second // for initialize, and for a session: some load much
-	statusTime = 5 * time.Second  // to say who is signed in, where it said that it would
-	exitGrace  = 700 * time.Millisecond
+	statusTime = 5 * time.Second // to say who is signed in, where it said that it would
 	// LoginTime is what a person has for signing in, in a browser mostly.
 	LoginTime = 10 * time.Minute
 )
 
-const (
-	maxOutput  = 16 << 20 // bytes that are read of an agent
-	maxText    = 500      // bytes of one text of it
-	maxMethods = 20
-)
-
-// text is what an agent said, cut.
-func text(s string) string {
-	if len(s) > maxText {
-		s = s[:maxText] + "…"
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
-}
+// maxMethods is how many ways to sign in are taken of an agent.
+const maxMethods = 20
 
 // methods are those of an agent that was started by l, as they are used.
-func methods(offered []authmethod.Method, l Launch, env process.Environment) []Method {
+func methods(offered []authmethod.Method, l agentlink.Launch, env process.Environment) []Method {
 	list := []Method{}
 	for _, o := range offered[:min(len(offered), maxMethods)] {
-		if o.ID == "" || len(o.ID) > maxText {
+		if o.ID == "" || agentlink.Text(o.ID) != o.ID {
 			continue
 		}
-		m := Method{ID: o.ID, Name: text(cmp.Or(o.Name, o.ID)), Description: text(o.Description), Type: o.Kind()}
+		m := Method{ID: o.ID, Name: agentlink.Text(cmp.Or(o.Name, o.ID)), Description: agentlink.Text(o.Description), Type: o.Kind()}
 		switch {
 		case o.Type == TypeTerminal:
 			m.Command, m.Environment = append(slices.Clone(l.Command), o.Args...), o.Env

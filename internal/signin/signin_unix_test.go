@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/signin"
 )
 
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // agent is an agent that answers as SCRIPT says, a case of a shell for each
 // method, in which "answer JSON" and "tell METHOD JSON" speak.
-func agent(t *testing.T, cases string) signin.Launch {
+func agent(t *testing.T, cases string) agentlink.Launch {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "agent")
 	script := `#!/bin/sh
@@ -37,7 +38,7 @@ while read -r line; do
 done
 `
 	require.NoError(t, os.WriteFile(program, []byte(script), 0o700))
-	return signin.Launch{Name: "theirs", Command: []string{program}, Environment: map[string]string{"AGENT_STATE": t.TempDir()}}
+	return agentlink.Launch{Name: "theirs", Command: []string{program}, Environment: map[string]string{"AGENT_STATE": t.TempDir()}}
 }
 
 const greeting = `*'"initialize"'*) answer '"result":{"protocolVersion":1,"agentInfo":{"name":"x","title":"Theirs","version":"1.2.3"},
@@ -54,7 +55,7 @@ const (
 	refuses = `*'"session/new"'*) answer '"error":{"code":-32000,"message":"Authentication required"}' ;;` + "\n"
 )
 
-func check(t *testing.T, l signin.Launch) signin.Report {
+func check(t *testing.T, l agentlink.Launch) signin.Report {
 	t.Helper()
 	report, err := signin.Check(t.Context(), l, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
@@ -126,11 +127,11 @@ func TestSigningInAndOut(t *testing.T) {
 
 func TestWhatCannotBeAskedSaysWhy(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
-	ask := func(l signin.Launch) error {
+	ask := func(l agentlink.Launch) error {
 		_, err := signin.Check(t.Context(), l, quiet)
 		return err
 	}
-	require.ErrorContains(t, ask(signin.Launch{Name: "theirs", Command: []string{"no-such-program"}}), "was not found")
+	require.ErrorContains(t, ask(agentlink.Launch{Name: "theirs", Command: []string{"no-such-program"}}), "was not found")
 	require.ErrorContains(t, ask(agent(t, `*) echo "no config" >&2; exit 3 ;;`+"\n")), "no config")
 	require.ErrorContains(t, ask(agent(t, greets(`{}`, `[]`)+`*'"session/new"'*) answer '"error":{"code":-32603,"message":"Internal error","data":{"details":"the disk is full"}}' ;;`+"\n")), "the disk is full")
 	require.ErrorContains(t, signin.Logout(t.Context(), agent(t, greets(`{}`, `[]`)), quiet), "cannot be told to sign out")

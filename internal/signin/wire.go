@@ -38,5 +38,3 @@ type (
 		SessionID string `json:"sessionId"`
 	}
 )
-
-func present(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }

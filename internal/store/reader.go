@@ -14,6 +14,8 @@ type ThreadReader interface {
 	FindThread(ctx context.Context, alias string) (int64, error)
 	// FindNative is the thread that has an agent's own session.
 	FindNative(ctx context.Context, native string) (int64, error)
+	// FindNativeOf is the thread that has a session of this agent's own.
+	FindNativeOf(ctx context.Context, agent, native string) (int64, error)
 	// NamesThread reports whether an id names a conversation, rather than one of
 	// its runs.
 	NamesThread(ctx context.Context, alias string) (bool, error)

@@ -58,6 +58,20 @@ func (d daemon) ReportError(ctx context.Context, p catalog.ReportErrorParams) er
 	return d.refuse(p.TaskID, "report_error", d.Daemon.ReportError(ctx, p))
 }
 
+var errOthersConversation = &domain.Error{Kind: domain.KindInvalidToken, Message: "the conversation is not one of this executor's"}
+
+// ReportSession is taken of a conversation whose agent the executor has.
+func (d daemon) ReportSession(ctx context.Context, p catalog.ReportSessionParams) error {
+	err := error(errOthersConversation)
+	if p.TaskID != "" && d.process.inventory.has(p.TaskID) && d.process.holds(p.SessionID) {
+		err = d.Daemon.ReportSession(ctx, p)
+	}
+	if err != nil {
+		return refusedByHub{d.wire(err)}
+	}
+	return nil
+}
+
 // What is told of terminals has no token: it is taken of tasks that the
 // executor was given.
 var errOthersTask = &domain.Error{Kind: domain.KindInvalidToken, Message: "the terminal's task is not one of this executor's"}

@@ -48,6 +48,13 @@ func (p *process) has(of purpose) bool {
 	return there
 }
 
+// holds reports whether the process has the agent of a conversation.
+func (p *process) holds(thread string) bool {
+	p.supervisor.mu.Lock()
+	defer p.supervisor.mu.Unlock()
+	return thread != "" && p.has(purpose{p.kind, thread})
+}
+
 // use counts a use. The supervisor's mu is held.
 func (p *process) use() {
 	p.uses++

@@ -135,6 +135,14 @@ func (x tiny) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) 
 		}
 		_, err := x.daemon().GetAPIKey(ctx, catalog.GetAPIKeyParams{}) // when it is answered they have been read
 		return answer(err)
+	case "session": // of its own conversation, and of others
+		for _, of := range []string{p.SessionID, "b", ""} {
+			for _, task := range []string{p.TaskID, "another's", ""} {
+				_ = x.daemon().ReportSession(ctx, catalog.ReportSessionParams{SessionID: of, TaskID: task})
+			}
+		}
+		_, err := x.daemon().GetAPIKey(ctx, catalog.GetAPIKeyParams{})
+		return answer(err)
 	case "agent", "agent and crash":
 		self, _ := os.Executable()
 		agent := exec.Command(self)
@@ -178,6 +186,12 @@ func (a *asked) told(what string) error {
 	a.reported = append(a.reported, what)
 	return nil
 }
+
+func (a *asked) ReportSession(_ context.Context, p catalog.ReportSessionParams) error {
+	return a.told("session " + p.SessionID + " after " + p.TaskID)
+}
+
+func (a *asked) ReportRefused(task string, why error) { _ = a.told("refused: " + task) }
 
 func (a *asked) TerminalStarted(_ context.Context, p catalog.TerminalStartedParams) error {
 	return a.told("started " + p.TaskID)
@@ -323,6 +337,24 @@ func TestTerminalsOfOthersTasksAreNoneOfItsBusiness(t *testing.T) {
 	daemon.mu.Lock()
 	defer daemon.mu.Unlock()
 	assert.Equal(t, []string{"started own", "output own", "exit own", "started ", "output ", "exit "}, daemon.reported)
+}
+
+// An executor tells of the sessions of its own conversations, between two of its own
+// tasks; that it tells of others is held against none of its runs.
+func TestSessionsOfOthersAreNoneOfItsBusiness(t *testing.T) {
+	daemon := &asked{}
+	s := newSupervisor(t, func(o *Options) { o.Daemon = daemon })
+	l := acquire(t, s, acp("a"))
+	defer l.Release()
+	other := acquire(t, s, acp("b"))
+	defer other.Release()
+	_, err := other.ExecutePrompt(context.Background(), catalog.ExecutePromptParams{Prompt: "pid", TaskID: "another's"})
+	require.NoError(t, err)
+	_, err = l.ExecutePrompt(context.Background(), catalog.ExecutePromptParams{Prompt: "session", SessionID: "a", TaskID: "own"})
+	require.NoError(t, err)
+	daemon.mu.Lock()
+	defer daemon.mu.Unlock()
+	assert.Equal(t, []string{"session a after own"}, daemon.reported)
 }
 
 // Agents of this version and of those before it are found by their marks, and

@@ -1,9 +1,10 @@
 package terminal
 
 import (
-	"regexp"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
 const (
@@ -49,9 +50,9 @@ func end(b []byte) []byte {
 // queries are what programs ask a terminal: its kind, its state and where
 // the cursor is (DA, DSR, DECRQM, XTVERSION, the kitty keyboard), colours
 // (OSC) and settings (DECRQSS, XTGETTCAP).
-var queries = regexp.MustCompile(`\x1b\[[0-9;?>=]*[cn]|\x1b\[\?[0-9;]*\$p|\x1b\[>[0-9]*q|\x1b\[\?u|` +
+var queries = lazyregexp.New(`\x1b\[[0-9;?>=]*[cn]|\x1b\[\?[0-9;]*\$p|\x1b\[>[0-9]*q|\x1b\[\?u|` +
 	`\x1b\][0-9;]*;\?(?:\x07|\x1b\\)|\x1bP[+$]q[^\x1b]*\x1b\\`)
 
 // withoutQueries is old output without its queries: they were answered when they
 // were asked, and a second answer would be typed into the program.
-func withoutQueries(b []byte) []byte { return queries.ReplaceAll(b, nil) }
+func withoutQueries(b []byte) []byte { return queries().ReplaceAll(b, nil) }

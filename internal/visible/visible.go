@@ -9,10 +9,11 @@ package visible
 import (
 	"fmt"
 	"os"
-	"regexp"
 	"runtime"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
 // Marks are what stands around a character that is written out.
@@ -72,7 +73,7 @@ func (m Marks) Line(text string) string {
 
 // colors are the sequences that choose colours and weights of what a terminal shows
 // (SGR of ECMA-48), and nothing else.
-var colors = regexp.MustCompile("\x1b\\[[0-9;:]*m")
+var colors = lazyregexp.New("\x1b\\[[0-9;:]*m")
 
 // WithoutColors is what a program printed without its colours, which say nothing
 // that its text does not.
@@ -80,7 +81,7 @@ func WithoutColors(text string) string {
 	if !strings.Contains(text, "\x1b[") {
 		return text
 	}
-	return colors.ReplaceAllString(text, "")
+	return colors().ReplaceAllString(text, "")
 }
 
 // Prose is Exact for text that is read and not decided on. What natural

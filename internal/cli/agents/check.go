@@ -10,6 +10,7 @@ import (
 	"sync"
 	"text/tabwriter"
 
+	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/signin"
@@ -48,7 +49,7 @@ func toCheck(c *config.Config, names []string) ([]config.Agent, error) {
 func toAsk(c *config.Config, name string) (config.Agent, error) {
 	a, err := c.Resolve(name)
 	if err == nil {
-		err = signin.Askable(a)
+		err = agentlink.Askable(a)
 	}
 	return a, err
 }
@@ -63,7 +64,7 @@ func checkAll(ctx context.Context, c *config.Config, agents []config.Agent) []ch
 		work.Go(func() {
 			room <- struct{}{}
 			defer func() { <-room }()
-			launch, missing := signin.LaunchOf(ctx, c, a, os.Getenv)
+			launch, missing := agentlink.LaunchOf(ctx, c, a, os.Getenv)
 			checked[i] = checkedAgent{Name: a.Name, Missing: missing}
 			report, err := signin.Check(ctx, launch, slog.New(slog.DiscardHandler))
 			if err != nil {

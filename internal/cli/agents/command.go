@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/signin"
@@ -120,16 +121,16 @@ func (o Options) complete(*cobra.Command, []string, string) ([]string, cobra.She
 }
 
 // launch is how the agent of a name is started to be asked.
-func (o Options) launch(ctx context.Context, name string) (signin.Launch, error) {
+func (o Options) launch(ctx context.Context, name string) (agentlink.Launch, error) {
 	c, err := o.config()
 	if err != nil {
-		return signin.Launch{}, err
+		return agentlink.Launch{}, err
 	}
 	a, err := toAsk(c, name)
 	if err != nil {
-		return signin.Launch{}, err
+		return agentlink.Launch{}, err
 	}
-	launch, _ := signin.LaunchOf(ctx, c, a, os.Getenv) // keys that are missing are told by who needs them
+	launch, _ := agentlink.LaunchOf(ctx, c, a, os.Getenv) // keys that are missing are told by who needs them
 	return launch, nil
 }
 

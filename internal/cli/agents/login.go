@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/signin"
@@ -17,7 +18,7 @@ import (
 
 // login signs in with the method of an id, or lists those that there are. What
 // comes of it goes to out, what is done meanwhile to side.
-func login(ctx context.Context, out, side io.Writer, launch signin.Launch, id string) error {
+func login(ctx context.Context, out, side io.Writer, launch agentlink.Launch, id string) error {
 	quiet := slog.New(slog.DiscardHandler)
 	report, err := signin.Check(ctx, launch, quiet)
 	if err != nil {
@@ -58,7 +59,7 @@ func login(ctx context.Context, out, side io.Writer, launch signin.Launch, id st
 }
 
 // runLogin runs the program of a way to sign in, in this terminal.
-func runLogin(ctx context.Context, out, side io.Writer, launch signin.Launch, method signin.Method) error {
+func runLogin(ctx context.Context, out, side io.Writer, launch agentlink.Launch, method signin.Method) error {
 	if !tty.Is(os.Stdin) {
 		return &signin.TerminalError{Agent: launch.Name, Method: method.ID}
 	}

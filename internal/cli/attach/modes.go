@@ -2,9 +2,10 @@ package attach
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
 // modes are those that programs put a terminal into and that this one is to be
@@ -23,15 +24,15 @@ var resets = map[string]string{
 }
 
 var (
-	modeChange = regexp.MustCompile(`\x1b\[\?([0-9;]+)([hl])`)
-	modeBegun  = regexp.MustCompile(`\x1b(\[(\?[0-9;]{0,100})?)?$`)
+	modeChange = lazyregexp.New(`\x1b\[\?([0-9;]+)([hl])`)
+	modeBegun  = lazyregexp.New(`\x1b(\[(\?[0-9;]{0,100})?)?$`)
 )
 
 // note looks for changes of modes in what is shown.
 func (m *modes) note(output []byte) {
 	output = append(m.begun, output...)
-	m.begun = bytes.Clone(modeBegun.Find(output))
-	for _, change := range modeChange.FindAllSubmatch(output, -1) {
+	m.begun = bytes.Clone(modeBegun().Find(output))
+	for _, change := range modeChange().FindAllSubmatch(output, -1) {
 		for mode := range strings.SplitSeq(string(change[1]), ";") {
 			undone, known := resets[mode]
 			if !known {

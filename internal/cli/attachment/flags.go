@@ -3,6 +3,7 @@ package attachment
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,13 +20,20 @@ the agent takes them. A file of the project that the prompt's arguments mention 
 
 // Flags are what goes with a prompt, as the user has said it.
 type Flags struct {
-	files  []string
-	blocks []Block
+	attach, files, images []string
+	blocks                []Block
 }
 
 // Add adds --attach to a command.
 func (f *Flags) Add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.files, "attach", nil, "a file that goes with the prompt, such as an image; may be given several times")
+	cmd.Flags().StringArrayVar(&f.attach, "attach", nil, "a file that goes with the prompt, such as an image; may be given several times")
+}
+
+// AddShort adds --file and --image, too, as other programs call them.
+func (f *Flags) AddShort(cmd *cobra.Command) {
+	f.Add(cmd)
+	cmd.Flags().StringArrayVar(&f.files, "file", nil, "the same as --attach")
+	cmd.Flags().StringArrayVar(&f.images, "image", nil, "an image that goes with the prompt; may be given several times")
 }
 
 // Read reads the files. args are the prompt's arguments: what comes from standard
@@ -34,8 +42,13 @@ func (f *Flags) Read(cmd *cobra.Command, s interface {
 	Project() (project.Project, error)
 }, args []string,
 ) (err error) {
-	if f.blocks, err = Files(f.files); err != nil {
+	if f.blocks, err = Files(slices.Concat(f.attach, f.files, f.images)); err != nil {
 		return err
+	}
+	for i, path := range f.images {
+		if b := f.blocks[len(f.attach)+len(f.files)+i]; b.Type != "image" {
+			return fmt.Errorf("--image %s is no image that is known; --file sends any file", path)
+		}
 	}
 	text := strings.Join(args, " ")
 	if !strings.Contains(text, "@") {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/project"
@@ -21,16 +22,16 @@ import (
 // nobody is notified.
 const stopPause = 20 * time.Millisecond
 
-// Stop asks the project's hub to end, and waits until it has. With force one
-// that does not answer is killed.
-func Stop(ctx context.Context, s *host.Settings, p project.Project, force bool) (status wire.HubStatus, killed bool, err error) {
+// Stop asks the project's hub to end, and waits until it has; note is told what is
+// waited for, if anything is. With force a hub that does not answer is killed.
+func Stop(ctx context.Context, s *host.Settings, p project.Project, force bool, note func(string)) (status wire.HubStatus, killed bool, err error) {
 	within := host.DrainWithin + s.AnswerWithin
 	if force {
 		within = host.EndWithin + s.AnswerWithin
 	}
 	asking, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	status, err = askToStop(asking, s, p, force)
+	status, err = askToStop(asking, s, p, force, note)
 	var silent *host.SilentError
 	switch {
 	case err == nil || ctx.Err() != nil:
@@ -46,10 +47,13 @@ func Stop(ctx context.Context, s *host.Settings, p project.Project, force bool) 
 }
 
 // askToStop asks the hub to end, and waits until it has, or ctx ends.
-func askToStop(ctx context.Context, s *host.Settings, p project.Project, force bool) (wire.HubStatus, error) {
+func askToStop(ctx context.Context, s *host.Settings, p project.Project, force bool, note func(string)) (wire.HubStatus, error) {
 	status, err := Status(ctx, s, p)
 	if err != nil {
 		return status, err
+	}
+	if running := status.Subsystems.Supervisor.Running; running > 0 && !force {
+		note(fmt.Sprintf("waiting for %s at work, at most %v; --force would not wait", output.Count(running, "agent"), host.DrainWithin))
 	}
 	c, err := host.Dial(ctx, s, p, client.WithReconnect(false))
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -40,6 +41,7 @@ func examineSessions(s *host.Settings) []Finding {
 		return list
 	}
 	list = append(list, checkTrust(c), checkAgents(c))
+	list = append(list, checkKeys(c)...)
 	list = append(list, checkServers(c, p.Root)...)
 	return append(list, checkSession(s))
 }
@@ -101,8 +103,31 @@ func checkAgents(c *config.Config) Finding {
 		f.State, f.Todo = Note, "only the demo agent answers; `duet-rpc agents` says how to get others"
 	default:
 		f.Found += "; " + a.Name + " is the default"
+		f.Todo = "`duet-rpc agents check` starts them, and says who is signed in"
 	}
 	return f
+}
+
+// keyTime is how long commands that print keys may take.
+const keyTime = 10 * time.Second
+
+// checkKeys looks whether the agents that can be used get the API keys that are
+// configured for them.
+func checkKeys(c *config.Config) (findings []Finding) {
+	ctx, cancel := context.WithTimeout(context.Background(), keyTime)
+	defer cancel()
+	for _, a := range c.List() {
+		if !a.Available {
+			continue
+		}
+		if _, missing := c.FetchKeys(ctx, a, os.Getenv); len(missing) > 0 {
+			findings = append(findings, Finding{
+				Check: "keys of " + a.Name, State: Wrong, Found: strings.Join(missing, "; "),
+				Todo: "set the variable, or correct [keys] or the agent's keys in the configuration",
+			})
+		}
+	}
+	return findings
 }
 
 // checkSession runs a prompt with the demo agent in a directory of its own,

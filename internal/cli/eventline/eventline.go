@@ -49,14 +49,11 @@ func gist(e client.Event, d wire.EventData) string {
 		return output.Short(text)
 	case wire.EventConversation:
 		if d.EventType == "tool_call" || d.EventType == "tool_result" {
-			if d.ParentTool != "" { // of a sub-agent
-				return "  " + output.Short(d.EventType+": "+cmp.Or(d.ToolTitle, d.ToolName)+" "+d.ToolStatus)
-			}
-			return output.Short(d.EventType + ": " + cmp.Or(d.ToolTitle, d.ToolName) + " " + d.ToolStatus)
+			return below(d) + output.Short(d.EventType+": "+cmp.Or(d.ToolTitle, d.ToolName)+" "+d.ToolStatus)
 		}
-		return output.Short(cmp.Or(d.Role, d.EventType) + ": " + d.Content)
+		return below(d) + output.Short(cmp.Or(d.Role, d.EventType)+": "+d.Content)
 	case wire.EventDelta, wire.EventThinking:
-		return output.Short(d.Delta)
+		return below(d) + output.Short(d.Delta)
 	case wire.EventApproval:
 		return output.Short(inbox.ShortID(d.ApprovalID) + " " + cmp.Or(d.Title, d.ToolName))
 	case wire.EventResolved:
@@ -124,4 +121,12 @@ func toldOf(s wire.AgentSession) string {
 		parts = append(parts, s.Info.Title)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// below is what stands before the words of a sub-agent.
+func below(d wire.EventData) string {
+	if d.ParentTool == "" {
+		return ""
+	}
+	return "  "
 }

@@ -5,6 +5,9 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/markdown"
+	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 )
 
 // A Table is printed in columns when all rows are there.
@@ -42,9 +45,17 @@ func Fields(out io.Writer, fields ...Field) error {
 	return w.Flush()
 }
 
-// Body prints what an agent said below what is known of it.
-func Body(out io.Writer, text string) {
-	if text = strings.TrimRight(text, "\n"); text != "" {
+// Body prints what an agent said below what is known of it: its Markdown rendered
+// where colour is wanted and out is a terminal, else as it was written.
+func Body(out io.Writer, text string, color bool) {
+	text = strings.TrimRight(text, "\n")
+	columns, _, _ := tty.Size(out)
+	switch {
+	case text == "":
+	case color && tty.Draws(out):
+		r := markdown.Renderer{Columns: columns, Marks: Marks}
+		fmt.Fprintf(out, "\n%s", r.Text(text))
+	default:
 		fmt.Fprintf(out, "\n%s\n", Marks.Prose(text))
 	}
 }

@@ -28,11 +28,45 @@ const cellWidth = 60
 
 // Short is the beginning of text, on one line.
 func Short(text string) string {
-	text = Line(text)
-	if utf8.RuneCountInString(text) <= cellWidth {
+	return Cut(Line(text), cellWidth)
+}
+
+// Cut is text with at most so many characters.
+func Cut(text string, most int) string {
+	if utf8.RuneCountInString(text) <= most {
 		return text
 	}
-	return string([]rune(text)[:cellWidth-1]) + "…"
+	return string([]rune(text)[:max(0, most-1)]) + "…"
+}
+
+// Spinner are the steps of what turns on a terminal while something goes on.
+func Spinner() []string {
+	if Marks == visible.ASCII {
+		return []string{"|", "/", "-", `\`}
+	}
+	return []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
+}
+
+// Duration is a time in words: 0.4 s, 12 s, 3 min 5 s, 2 h 10 min.
+func Duration(d time.Duration) string {
+	switch {
+	case d > 0 && d < 10*time.Second && d%time.Second != 0:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// Number is a number with its thousands apart.
+func Number(n int) string {
+	digits := strconv.Itoa(n)
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
 }
 
 // Age is how long ago a time was, as it is written in JSON, or - if it is none.

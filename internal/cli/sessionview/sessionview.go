@@ -39,8 +39,9 @@ func Commands(out io.Writer, x wire.Session) error {
 	return t.Flush()
 }
 
-// Print prints a session and the agent's last message.
-func Print(out io.Writer, x wire.Session) error {
+// Print prints a session and the agent's last message, whose Markdown is rendered
+// where colour is wanted and out is a terminal.
+func Print(out io.Writer, x wire.Session, color bool) error {
 	tokens, cost, silence := "", "", ""
 	if !x.SilentSince.IsZero() {
 		silence = output.Silence(x.Agent, x.SilentSince, x.SilentTool, x.SilentNote)
@@ -61,7 +62,7 @@ func Print(out io.Writer, x wire.Session) error {
 		output.Field{"agent's session", x.AgentSession}, output.Field{"tokens", tokens}, output.Field{"cost", cost})
 	err := output.Fields(out, fields...)
 	if x.Result != nil {
-		output.Body(out, x.Result.Result)
+		output.Body(out, x.Result.Result, color)
 	}
 	return err
 }

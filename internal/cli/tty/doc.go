@@ -4,6 +4,7 @@ package tty
 import (
 	"io"
 	"os"
+	"runtime"
 
 	"golang.org/x/term"
 )
@@ -23,4 +24,18 @@ func Size(out io.Writer) (columns, rows int, ok bool) {
 	}
 	columns, rows, err := term.GetSize(int(f.Fd()))
 	return columns, rows, err == nil && columns > 0 && rows > 0
+}
+
+// IsDumb reports whether the terminal can neither move its cursor nor show colours,
+// as those of some editors.
+func IsDumb() bool { return os.Getenv("TERM") == "dumb" }
+
+// Draws reports whether out is a terminal that can move its cursor, and knows how
+// large it is.
+func Draws(out io.Writer) bool {
+	if term := os.Getenv("TERM"); term == "dumb" || term == "" && runtime.GOOS != "windows" || !Is(out) {
+		return false
+	}
+	_, _, ok := Size(out)
+	return ok
 }

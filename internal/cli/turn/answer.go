@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf16"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/editor"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
@@ -19,7 +20,13 @@ import (
 func (a *asker) answered(ctx context.Context, line typed) {
 	meant := a.lineIsFor
 	a.lineIsFor = ""
-	if line.err == nil {
+	switch {
+	case line.isKey && line.err == nil: // which the terminal has not shown
+		if a.view.asking {
+			fmt.Fprintln(a.view.side, output.Line(line.text))
+		}
+		a.view.asking = false
+	case line.err == nil:
 		a.view.asking = false // the terminal has ended the line
 	}
 	if len(a.waiting) == 0 {
@@ -31,6 +38,9 @@ func (a *asker) answered(ctx context.Context, line typed) {
 			a.view.Note("not taken: that question was answered elsewhere; this one is still open")
 		}
 		a.prompt()
+		return
+	}
+	if a.isInbox && a.left(q, line) {
 		return
 	}
 	d, again := a.decisionOf(q, line)
@@ -46,7 +56,25 @@ func (a *asker) answered(ctx context.Context, line typed) {
 		return
 	}
 	a.waiting = a.waiting[1:]
-	a.askFirst()
+	a.next()
+}
+
+// left takes what leaves a question without an answer: for later, or for good.
+func (a *asker) left(q asked, line typed) bool {
+	word := strings.ToLower(line.text)
+	switch {
+	case line.err != nil, word == ":quit", word == "q" && a.takesKey(q):
+		a.view.endLine()
+		a.leave()
+	case word == ":skip", word == "s" && a.takesKey(q), word == "" && a.expected == anAnswer && q.Type == wire.HumanContact && q.Mode == "":
+		a.waiting, a.expected = a.waiting[1:], anAnswer
+		a.skipped++
+		a.view.Note("left open")
+		a.next()
+	default:
+		return false
+	}
+	return true
 }
 
 // decisionOf makes a decision of a line, or asks for another one.
@@ -78,6 +106,9 @@ func (a *asker) decisionOf(q asked, line typed) (d wire.Decision, again bool) {
 		return wire.Decision{Decision: "approve", Input: json.RawMessage(line.text)}, false
 	case q.Type == wire.HumanContact:
 		return a.responseOf(q, line.text)
+	}
+	if input := a.edited(q); input != nil {
+		return a.withEdited(q, input, line.text)
 	}
 	if n, err := strconv.Atoi(line.text); err == nil && n >= 1 && n <= len(q.Options) {
 		return a.optionOf(q, q.Options[n-1])
@@ -183,6 +214,8 @@ func (a *asker) edit(q asked) {
 	switch {
 	case !q.Editable:
 		a.view.Note("this agent runs the tool with its own input or not at all; type n, and then what to run instead")
+	case editor.Named() != "":
+		a.editWith(q)
 	case len(q.Input) > longestLine:
 		a.view.Note("the input is too long for a line; edit it with: duet-rpc approvals approve " + inbox.ShortID(q.ID) + " --edit-input JSON")
 	default:

@@ -15,7 +15,7 @@ import (
 // asking is an asker that asks a question, and what it says of its own.
 func asking(a wire.Approval) (*asker, asked, *bytes.Buffer) {
 	var side bytes.Buffer
-	return &asker{view: NewView(&side, &side, true, false)}, asked{a, inbox.Sheet(a, "/")}, &side
+	return &asker{keyboard: newKeyboard(), view: NewView(&side, &side, true, false)}, asked{a, "/", inbox.Sheet(a, "/")}, &side
 }
 
 // decides types lines, of which the last must make a decision.
@@ -32,6 +32,8 @@ func decides(t *testing.T, a *asker, q asked, lines ...string) wire.Decision {
 }
 
 func TestKeysAnswerAQuestionAboutATool(t *testing.T) {
+	t.Setenv("EDITOR", "")
+	t.Setenv("VISUAL", "")
 	tool := wire.Approval{ID: "12345678-9", Type: wire.FunctionCall, Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`), Editable: true}
 	for _, c := range []struct {
 		lines []string

@@ -1,14 +1,13 @@
 package turn
 
 import (
-	"bufio"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
@@ -22,13 +21,8 @@ import (
 // An asked is a question of the agent, and what is shown of it.
 type asked struct {
 	wire.Approval
+	dir   string // in which its session works
 	sheet question.Sheet
-}
-
-// A typed is a line that was typed, or the end of the input.
-type typed struct {
-	text string
-	err  error
 }
 
 // What the next line is taken for.
@@ -46,21 +40,23 @@ const (
 // goroutine uses it: the one of Attend.
 type asker struct {
 	Options
-	view     *View
-	hub      *client.Client
-	terminal *os.File // nil: there is none
+	*keyboard
+	view *View
+	hub  *client.Client
 
-	typed      chan typed
-	wantLine   chan struct{} // asks for a line
-	begin      sync.Once     // to read lines
-	lineIsFor  string        // the question for which a line was asked for; or empty
 	seen       map[string]bool
 	decided    map[string]bool // by us
 	told       []string        // the tasks with which we have the agent told something, which follow
 	waiting    []asked         // the first is being asked
 	expected   expected
-	filling    *filling         // the form that is being asked
-	scope      string           // of the rule, where a pattern is expected
+	filling    *filling // the form that is being asked
+	scope      string   // of the rule, where a pattern is expected
+	draft      draft    // of a tool's input
+	isInbox    bool     // questions of all sessions are gone through
+	leave      func()   // them
+	coming     int      // questions that are known and not asked for yet
+	introduced int
+	skipped    int
 	continued  <-chan os.Signal // after we were stopped
 	silence    <-chan string    // what is to be said of a hub that does not answer
 	interrupt  func(os.Signal)  // does what a signal asks for
@@ -69,18 +65,13 @@ type asker struct {
 }
 
 func newAsker(o Options, view *View, c *client.Client) *asker {
-	a := &asker{
-		Options: o, view: view, hub: c, typed: make(chan typed), wantLine: make(chan struct{}, 1),
+	if view.keyboard == nil {
+		view.keyboard = newKeyboard()
+	}
+	return &asker{
+		Options: o, keyboard: view.keyboard, view: view, hub: c,
 		seen: make(map[string]bool), decided: make(map[string]bool),
 	}
-	if tty.Is(os.Stdin) {
-		a.terminal = os.Stdin
-	} else if tty.Is(os.Stderr) { // the prompt came on standard input
-		if terminal, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
-			a.terminal = terminal
-		}
-	}
-	return a
 }
 
 // ask answers a question by the options, or begins to ask it.
@@ -90,8 +81,11 @@ func (a *asker) ask(ctx context.Context, approval wire.Approval) {
 	}
 	a.seen[approval.ID] = true
 	approval = inbox.Whole(ctx, a.hub, approval)
-	q := asked{approval, inbox.Sheet(approval, a.view.session.WorkingDir)}
-	a.show(q)
+	dir := a.dirOf(ctx, approval)
+	q := asked{approval, dir, inbox.Sheet(approval, dir)}
+	if !a.isInbox || len(a.waiting) == 0 {
+		a.show(q)
+	}
 	switch {
 	case approval.Mode != "" && (a.Deny || a.Yes || a.terminal == nil):
 		note, d := a.elicitedAlone(approval)
@@ -141,8 +135,17 @@ func (a *asker) resolved(d wire.EventData) {
 	a.waiting = slices.Delete(a.waiting, i, i+1)
 	if i == 0 {
 		a.expected = anAnswer
-		a.askFirst()
+		a.next()
 	}
+}
+
+// dirOf is where the session works that asks.
+func (a *asker) dirOf(ctx context.Context, approval wire.Approval) string {
+	if !a.isInbox {
+		return a.view.session.WorkingDir
+	}
+	session, _, _ := wire.SessionState(ctx, a.hub, approval.SessionID) // else names stay as they are
+	return session.WorkingDir
 }
 
 // decidedBy says who made a decision.
@@ -156,18 +159,23 @@ func decidedBy(who string) string {
 	return "by " + who
 }
 
-// askFirst asks the first question that waits, if there is one, also where it was
+// next asks the first question that waits, if there is one, also where it was
 // asked before: whoever comes back to us sees a shell's screen.
-func (a *asker) askFirst() {
+func (a *asker) next() {
 	if len(a.waiting) > 0 {
 		a.show(a.waiting[0])
 		a.prompt()
+	} else {
+		a.lines()
 	}
 }
 
 // show shows what is asked, as far as it fits on a screen.
 func (a *asker) show(q asked) {
-	for _, diff := range inbox.FileDiffs(q.Approval, a.view.session.WorkingDir) { // it is not shown again when it was made
+	if a.isInbox {
+		a.introduce(q)
+	}
+	for _, diff := range inbox.FileDiffs(q.Approval, q.dir) { // it is not shown again when it was made
 		a.view.diffs[diff] = true
 	}
 	more := ": v shows all"
@@ -200,20 +208,27 @@ func (a *asker) page(q asked) {
 	}
 }
 
-// prompt asks for a line. What was typed before is thrown away: whoever typed it
-// has not seen the question.
-func (a *asker) prompt() { a.askLine(a.promptFor(a.waiting[0]), a.waiting[0].ID) }
-
-// askLine asks for a line, with a text before the cursor, and says what it is for.
-func (a *asker) askLine(text, isFor string) {
-	a.begin.Do(func() { go a.read() })
-	tty.DiscardTyped(a.terminal)
-	fmt.Fprint(a.view.side, text)
+// prompt asks for a key or a line. What was typed before is thrown away: whoever
+// typed it has not seen the question.
+func (a *asker) prompt() {
+	q := a.waiting[0]
+	text := a.promptFor(q) // which may print what it is about
+	a.listen(q.ID, a.takesKey(q))
+	columns, _, _ := tty.Size(a.view.side)
+	fmt.Fprint(a.view.side, fitting(text, columns))
 	a.view.asking = true
-	if a.lineIsFor == "" {
-		a.lineIsFor = isFor
-		a.wantLine <- struct{}{}
+}
+
+// takesKey tells whether a single key is an answer to what is asked now.
+func (a *asker) takesKey(q asked) bool {
+	switch {
+	case a.expected != anAnswer:
+		return false
+	case q.Mode == wire.ModeForm:
+		f := a.fillingOf(q)
+		return f.at == len(f.form.Fields)
 	}
+	return q.Mode == wire.ModeURL || q.Type != wire.HumanContact && len(q.Options) < 10
 }
 
 // promptFor is what stands before the cursor.
@@ -230,6 +245,9 @@ func (a *asker) promptFor(q asked) string {
 		return "Return agrees, another pattern takes its place, . goes back: "
 	case anInput:
 		return "New input (one line of JSON): "
+	}
+	if a.edited(q) != nil {
+		return "Allow it with this input? [y]es, [n]o, [e]dit again: "
 	}
 	_, hidden := q.sheet.Excerpt("")
 	switch {
@@ -259,6 +277,9 @@ func (a *asker) promptFor(q asked) string {
 	if hidden {
 		keys += ", [v]iew all"
 	}
+	if a.isInbox {
+		keys += ", [s]kip, [q]uit"
+	}
 	return "Allow? " + keys + ": "
 }
 
@@ -266,15 +287,37 @@ func (a *asker) promptFor(q asked) string {
 // but by a prompt.
 func tells(q asked) bool { return !q.TakesComment && len(q.Rules)+len(q.Plan)+len(q.Options) > 0 }
 
-// read reads a line of the terminal whenever one is asked for. What came with
-// it is thrown away: it was typed before the next question was asked. It ends
-// with the process: nothing else ends a read of a terminal.
-func (a *asker) read() {
-	for range a.wantLine {
-		text, err := bufio.NewReader(a.terminal).ReadString('\n')
-		if text != "" {
-			err = nil
-		}
-		a.typed <- typed{strings.TrimSpace(text), err}
+// introduce says of which session a question is, and how many others wait.
+func (a *asker) introduce(q asked) {
+	parts := []string{q.TaskID}
+	if q.Agent != "" {
+		parts = append(parts, "agent "+q.Agent)
 	}
+	parts = append(parts, output.Age(q.CreatedAt)+" ago")
+	if n := max(0, len(a.waiting)-1) + a.coming; n > 0 {
+		parts = append(parts, output.Count(n, "other waits", "others wait"))
+	}
+	if a.introduced > 0 {
+		a.view.aside("", "")
+	}
+	a.introduced++
+	a.view.Note(output.Line(strings.Join(parts, " · ")))
+	if q.Stale {
+		a.view.Note("the agent that asked is gone; what you decide continues its session")
+	}
+}
+
+// A draft is an input of a tool that is being edited, as it was left.
+type draft struct {
+	question string          // its id
+	text     string          // what the editor has left
+	input    json.RawMessage // what it means; nil: it cannot be used
+}
+
+// edited is the input that takes the place of a question's, or nil.
+func (a *asker) edited(q asked) json.RawMessage {
+	if a.draft.question != q.ID {
+		return nil
+	}
+	return a.draft.input
 }

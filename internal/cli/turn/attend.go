@@ -26,9 +26,11 @@ type Options struct {
 
 	// SignIn signs in to an agent, in this terminal. Nil: that is not offered.
 	SignIn func(ctx context.Context, agent, method string) error
-	// Again begins a session that goes on after one that has ended, with the same
+	// Repeat begins a session that goes on after one that has ended, with the same
 	// prompt.
-	Again func(ctx context.Context, after wire.Session) (wire.Session, error)
+	Repeat func(ctx context.Context, after wire.Session) (wire.Session, error)
+
+	Again bool // it was attended with the same view before: what was shown is not shown again
 }
 
 // endWithin is how long a process that was told to end waits for the end of its
@@ -41,14 +43,18 @@ const endWithin = 15 * time.Second
 // in. It returns the last session as it has ended, and whether it was interrupted
 // from here. c must not reconnect to another hub.
 func Attend(ctx context.Context, c *client.Client, view *View, session wire.Session, o Options) (ended wire.Session, interrupted bool, err error) {
-	view.silence.columns = terminalColumns(view.side)
-	defer view.silence.stop()
+	since := view.seq
+	if !o.Again {
+		since = 0
+		view.Begin(session)
+	}
 	var running sync.WaitGroup
 	defer running.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
 	a := newAsker(o, view, c)
+	defer a.lines()
 	var stopContinued func()
 	a.continued, stopContinued = tty.Continued()
 	defer stopContinued()
@@ -56,25 +62,29 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 	a.silence = silence
 	running.Go(func() { watchSilence(ctx, ping(c), o.SilentAfter, o.WhySilent, silence) })
 	for {
-		view.Begin(session)
-		if session, err = a.attend(ctx, session, &running); err != nil {
+		if session, err = a.attend(ctx, session, since, &running); err != nil {
 			return session, a.interrupts, err
 		}
 		next, err := a.follow(ctx, session)
 		if next == nil || err != nil {
 			return session, a.interrupts, err
 		}
-		session = *next
+		session, since = *next, 0
+		view.Begin(session)
 	}
 }
 
-// attend shows a session to its end.
-func (a *asker) attend(ctx context.Context, session wire.Session, running *sync.WaitGroup) (wire.Session, error) {
+// attend shows what has happened in a session since an event, to its end.
+func (a *asker) attend(ctx context.Context, session wire.Session, since int64, running *sync.WaitGroup) (wire.Session, error) {
 	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ticks, stopped := a.view.work()
+	defer stopped()
 	refused := make(chan error, 1)
 	var overdue <-chan time.Time
 	a.interrupt = func(sig os.Signal) {
 		if a.interrupts {
+			a.lines()
 			a.EndNow()
 		}
 		a.interrupts, a.isToEnd = true, sig != os.Interrupt
@@ -94,14 +104,13 @@ func (a *asker) attend(ctx context.Context, session wire.Session, running *sync.
 	}
 
 	events := make(chan client.Event)
-	sub, err := a.hub.Subscribe(ctx, client.SubscribeOptions{Session: session.ID, Since: new(int64)}, func(e client.Event) {
+	sub, err := a.hub.Subscribe(ctx, client.SubscribeOptions{Session: session.ID, Since: &since}, func(e client.Event) {
 		select {
 		case events <- e:
 		case <-ctx.Done():
 		}
 	})
 	if err != nil {
-		cancel()
 		return session, err
 	}
 	defer func() { cancel(); sub.Close() }()
@@ -121,9 +130,9 @@ func (a *asker) attend(ctx context.Context, session wire.Session, running *sync.
 		case line := <-a.typed:
 			a.answered(ctx, line)
 		case <-a.continued:
-			a.askFirst()
-		case <-a.view.silence.ticks():
-			a.view.countSilence()
+			a.next()
+		case <-ticks:
+			a.view.ticked()
 		case text := <-a.silence:
 			a.view.Note(text)
 		case sig := <-a.Signals:

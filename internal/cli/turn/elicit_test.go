@@ -78,7 +78,7 @@ func TestWhatIsSentWhereNobodyIsAsked(t *testing.T) {
 		{Options{Deny: true}, aForm, wire.Decision{Decision: "deny", Comment: "declined by --deny"}},
 		{Options{}, aForm, dismiss},
 	} {
-		note, d := (&asker{Options: c.o}).elicitedAlone(c.q)
+		note, d := (&asker{keyboard: newKeyboard(), Options: c.o}).elicitedAlone(c.q)
 		assert.Equal(t, c.want, d)
 		assert.NotEmpty(t, note)
 	}

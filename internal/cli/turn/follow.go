@@ -23,12 +23,12 @@ func (a *asker) follow(ctx context.Context, ended wire.Session) (*wire.Session, 
 		a.told = a.told[1:]
 		return &next, err
 	}
-	a.view.End(ended)
 	if len(ended.AuthMethods) == 0 || a.interrupts {
 		return nil, nil
 	}
+	a.view.End(ended)
 	a.view.showSignIn(ended)
-	if a.SignIn == nil || a.Again == nil || a.Yes || a.Deny || a.terminal == nil {
+	if a.SignIn == nil || a.Repeat == nil || a.Yes || a.Deny || a.terminal == nil {
 		return nil, nil
 	}
 	return a.signIn(ctx, ended)
@@ -56,7 +56,7 @@ func (a *asker) signIn(ctx context.Context, ended wire.Session) (*wire.Session, 
 		if len(methods) == 1 {
 			question = "Sign in now, and go on? [y]es, or Return for no: "
 		}
-		answer, err := a.line(ctx, question)
+		answer, err := a.line(ctx, question, len(methods) < 10)
 		if answer == "" || err != nil {
 			return nil, err
 		}
@@ -78,7 +78,7 @@ func (a *asker) signIn(ctx context.Context, ended wire.Session) (*wire.Session, 
 			continue
 		}
 		a.view.Note("the same prompt again")
-		next, err := a.Again(ctx, ended)
+		next, err := a.Repeat(ctx, ended)
 		return &next, err
 	}
 }
@@ -105,18 +105,30 @@ func (a *asker) signInWith(ctx context.Context, agent, method string) error {
 	}
 }
 
-// line asks for a line that answers no question of the agent. It is empty where
-// the terminal is closed, or a signal comes.
-func (a *asker) line(ctx context.Context, question string) (string, error) {
+// line asks for a key, or a line, that answers no question of the agent. It is
+// empty where the terminal is closed, or a signal comes.
+func (a *asker) line(ctx context.Context, question string, key bool) (string, error) {
+	const isFor = "no question of the agent"
+	defer a.lines()
 	for {
-		a.askLine(question, ended)
+		a.listen(isFor, key)
+		fmt.Fprint(a.view.side, question)
+		a.view.asking = true
 		select {
 		case line := <-a.typed:
 			meant := a.lineIsFor
 			a.lineIsFor = ""
-			a.view.asking = line.err != nil
-			a.view.endLine()
-			if line.err != nil || meant == ended {
+			switch {
+			case line.err != nil:
+				a.view.endLine()
+			case line.isKey: // which the terminal has not shown
+				fmt.Fprintln(a.view.side, output.Line(line.text))
+			}
+			a.view.asking = false
+			if line.err != nil {
+				return "", nil
+			}
+			if meant == isFor {
 				return line.text, nil
 			}
 		case <-a.Signals:
@@ -131,6 +143,3 @@ func (a *asker) line(ctx context.Context, question string) (string, error) {
 		}
 	}
 }
-
-// ended is what a line is for that answers no question of the agent.
-const ended = "ended"

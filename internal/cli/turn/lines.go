@@ -49,9 +49,14 @@ func (v *View) paint(text, color string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-// endLine ends the line on out, or that of a question on side, if one is begun.
+// endLine ends the line on out, or that of a question on side, if one is begun, and
+// takes away what is drawn over: whatever comes next stays.
 func (v *View) endLine() {
-	v.hideSilence()
+	if v.rendered != nil {
+		v.rendered.Columns = v.region.Columns()
+		v.region.Print(v.rendered.End())
+	}
+	v.hide()
 	if v.asking {
 		fmt.Fprintln(v.side)
 		v.asking = false
@@ -65,10 +70,9 @@ func (v *View) endLine() {
 	}
 }
 
-// hideSilence takes the line that counts away.
-func (v *View) hideSilence() {
-	if v.silence.shown {
-		fmt.Fprint(v.side, "\r\x1b[K")
-		v.silence.shown = false
+// hide takes what is drawn over away.
+func (v *View) hide() {
+	if v.region != nil {
+		v.region.Clear()
 	}
 }

@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/live"
+	"github.com/duet-rpc/duet-rpc/internal/cli/markdown"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
@@ -19,14 +22,21 @@ import (
 
 // A View shows a turn on a terminal or in a pipe: the agent's words on out,
 // everything else on side. What is printed can all be seen, but for the agent's
-// words in a pipe or a file: they go there as they are. One goroutine uses it at
-// a time.
+// words in a pipe or a file: they go there as they are. On a terminal that can
+// draw, and in colour, their Markdown is rendered, block by block; what is not
+// complete stands below, as it was written, until it is. One goroutine uses it at a
+// time.
 type View struct {
 	out, side io.Writer
-	words     *visible.Stream // of the message that is being written; nil: as they are
+	words     *visible.Stream  // of the message that is being written; nil: as they are
+	rendered  *markdown.Stream // instead of words; nil: they are not rendered
+	region    *live.Region     // the last lines of the terminal; nil: it cannot draw, or is none
 	color     bool
 	json      bool // events go to out, and nothing else does
 	session   wire.Session
+	ended     string    // the session whose end was told
+	seq       int64     // of the last event that was shown
+	keyboard  *keyboard // nil until somebody is to be asked
 
 	midLine  bool   // the last thing on out was no line end
 	asking   bool   // the last thing on side is what somebody is asked, and they have not typed yet
@@ -36,26 +46,46 @@ type View struct {
 	depths   map[string]int  // of tool calls that are part of others
 	lastTool string
 	plan     map[string]string // the line that was shown for each step
-	silence  agentSilence
+	status   status
 }
 
 // NewView makes a view. Colours are used on a terminal; with json each event is
 // printed as a line of JSON instead of the agent's words.
 func NewView(out, side io.Writer, noColor, json bool) *View {
 	v := &View{
-		out: out, side: side, json: json, color: !noColor && tty.Is(side),
+		out: out, side: side, json: json, color: !noColor && tty.Is(side) && !tty.IsDumb(),
 		diffs: make(map[string]bool), tools: make(map[string]bool), plan: make(map[string]string),
 		depths: make(map[string]int),
 	}
 	if tty.Is(out) {
 		v.words = output.Marks.Stream()
 	}
+	switch {
+	case json:
+	case v.words != nil && tty.Draws(out):
+		v.drawOn(out, func() (columns, rows int) { columns, rows, _ = tty.Size(out); return columns, rows })
+		if !noColor {
+			v.render()
+		}
+	case tty.Draws(side):
+		v.drawOn(side, func() (columns, rows int) { columns, rows, _ = tty.Size(side); return columns, rows })
+	}
 	return v
+}
+
+// drawOn lets the view draw the last lines of a terminal.
+func (v *View) drawOn(terminal io.Writer, size func() (columns, rows int)) {
+	v.region = live.New(terminal, size)
+}
+
+// render begins a message whose Markdown is rendered.
+func (v *View) render() {
+	v.rendered = &markdown.Stream{Renderer: markdown.Renderer{Marks: output.Marks}}
 }
 
 // Begin says which session is shown from now on.
 func (v *View) Begin(s wire.Session) {
-	v.session = s
+	v.session, v.status.began = s, time.Time{}
 	v.Note(fmt.Sprintf("%s · agent %s · %s", s.TaskID, s.Agent, s.WorkingDir))
 	if s.State == wire.Queued {
 		v.Note("waiting for a free slot")
@@ -64,8 +94,30 @@ func (v *View) Begin(s wire.Session) {
 
 // End says how the session ended, and how to go on.
 func (v *View) End(s wire.Session) {
+	if v.ended != "" && v.ended == s.ID {
+		return // it was said
+	}
+	v.ended = s.ID
 	v.endLine()
+	if spent := spentOn(s); spent != "" {
+		v.Note(spent)
+	}
 	v.Note(fmt.Sprintf("%s; go on with: duet-rpc prompt --continue %s \"…\"", s.Outcome(), s.TaskID))
+}
+
+// spentOn says what a session took: time, tokens and money, as far as they are known.
+func spentOn(s wire.Session) string {
+	var parts []string
+	if s.Milliseconds >= 100 {
+		parts = append(parts, output.Duration(time.Duration(s.Milliseconds)*time.Millisecond))
+	}
+	if s.TotalTokens > 0 {
+		parts = append(parts, output.Number(s.TotalTokens)+" tokens")
+	}
+	if s.Cost > 0 {
+		parts = append(parts, fmt.Sprintf("$%.4f", s.Cost))
+	}
+	return strings.Join(parts, " · ")
 }
 
 // A meaning is what an event asks of whoever follows a turn, once it is shown.
@@ -80,6 +132,7 @@ const (
 
 // show shows an event of the turn.
 func (v *View) show(e client.Event) meaning {
+	v.seq = max(v.seq, e.Seq)
 	d := wire.DataOf(e)
 	if d.SessionID != v.session.ID && e.Type != wire.EventTerminal {
 		return nothingToDo
@@ -88,10 +141,7 @@ func (v *View) show(e client.Event) meaning {
 		line, _ := json.Marshal(map[string]any{"seq": e.Seq, "type": e.Type, "timestamp": e.Timestamp, "data": e.Data}) // it came as JSON
 		fmt.Fprintf(v.out, "%s\n", line)
 	}
-	v.hideSilence()
-	if e.Type == wire.EventStatus && d.State != "running" {
-		v.silence.stop()
-	}
+	v.status.follow(e.Type, d)
 	switch {
 	case e.Type == wire.EventApproval:
 		return questionAsked
@@ -108,8 +158,11 @@ func (v *View) show(e client.Event) meaning {
 func (v *View) showText(kind string, d wire.EventData) {
 	switch kind {
 	case wire.EventDelta:
+		if d.ParentTool != "" { // of a sub-agent: it is shown when it is whole
+			return
+		}
 		if v.message != d.MessageID {
-			v.endLine()
+			v.endMessage()
 			v.message = d.MessageID
 		}
 		v.say(d.Delta)
@@ -132,6 +185,7 @@ func (v *View) showText(kind string, d wire.EventData) {
 		}
 	case wire.EventTerminal:
 		if d.Encoding != "base64" {
+			v.status.printed = true
 			printed := strings.TrimRight(strings.ReplaceAll(visible.WithoutColors(d.Data), "\r\n", "\n"), "\n")
 			v.aside("  "+output.Indented(printed), dim)
 		}
@@ -148,11 +202,18 @@ func (v *View) showItem(d wire.EventData) {
 			v.message = ""
 			return
 		}
+		if d.ParentTool != "" {
+			indent := v.below(d.ParentTool)
+			for line := range strings.SplitSeq(strings.TrimRight(d.Content, "\n"), "\n") {
+				v.aside(indent+line, dim)
+			}
+			return
+		}
 		if d.Role == "assistant" && v.message != d.MessageID { // it came whole
-			v.endLine()
+			v.endMessage()
 			v.say(d.Content)
 		}
-		v.endLine()
+		v.endMessage()
 		v.message = ""
 	case "tool_call":
 		if d.ToolStatus == "pending" || v.lastTool != d.ToolID {
@@ -172,6 +233,9 @@ func (v *View) showItem(d wire.EventData) {
 			return
 		}
 		v.aside(v.nested(d)+mark+tool, dim)
+		if !v.status.printed { // what it has printed was shown as it came
+			v.showResult(d)
+		}
 		v.showAttachments("tool", d.ToolData.Attachments)
 	case "system":
 		v.Note(d.Content)
@@ -185,12 +249,17 @@ func (v *View) nested(d wire.EventData) string {
 	if !known || d.ParentTool != "" {
 		depth = 0
 		if d.ParentTool != "" {
-			depth = min(v.depths[d.ParentTool]+1, mostNested)
+			depth = v.depthBelow(d.ParentTool)
 		}
 		v.depths[d.ToolID] = depth
 	}
 	return strings.Repeat("  ", depth)
 }
+
+// below is what stands before something that is part of a tool call.
+func (v *View) below(call string) string { return strings.Repeat("  ", v.depthBelow(call)) }
+
+func (v *View) depthBelow(call string) int { return min(v.depths[call]+1, mostNested) }
 
 // mostNested is how many levels of sub-agents are told apart.
 const mostNested = 8
@@ -263,11 +332,52 @@ func (v *View) say(text string) {
 	if v.asking {
 		v.endLine()
 	}
-	if v.words == nil {
-		v.midLine = !strings.HasSuffix(text, "\n")
-	} else {
+	v.status.spoken = time.Now()
+	switch {
+	case v.rendered != nil:
+		v.rendered.Columns = v.region.Columns()
+		v.region.Print(v.rendered.Next(text), v.rows()...)
+		return
+	case v.words != nil:
+		v.hide()
 		text = v.words.Next(text)
 		v.midLine = v.midLine && text == "" || !strings.HasSuffix(text, "\n")
+	default:
+		v.midLine = !strings.HasSuffix(text, "\n")
 	}
 	fmt.Fprint(v.out, text)
 }
+
+// endMessage ends what the agent says: what comes next is another text.
+func (v *View) endMessage() {
+	v.endLine()
+	if v.rendered != nil {
+		v.render()
+	}
+}
+
+// mostResult is how many lines of what a tool gives back are shown, and how many of
+// them are its last.
+const (
+	mostResult = 6
+	lastResult = 2
+)
+
+// showResult shows the first and the last lines of what a tool gives back.
+func (v *View) showResult(d wire.EventData) {
+	text := strings.Trim(strings.ReplaceAll(visible.WithoutColors(d.Result), "\r\n", "\n"), "\n")
+	if strings.TrimSpace(text) == "" {
+		return
+	}
+	lines := strings.Split(text, "\n")
+	if hidden := len(lines) - mostResult; hidden > 1 {
+		lines = append(append(lines[:mostResult-lastResult:mostResult-lastResult], "… "+output.Count(hidden, "more line")), lines[len(lines)-lastResult:]...)
+	}
+	for _, line := range lines {
+		line = line[strings.LastIndexByte(line, '\r')+1:] // a progress bar is what it came to
+		v.aside(v.nested(d)+"  "+output.Cut(output.Exact(line), widestResult), dim)
+	}
+}
+
+// widestResult is how much of a line of it is shown, in characters.
+const widestResult = 200

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
@@ -93,31 +94,100 @@ func TestWhereThereIsNoTerminalTheAgentsSilenceIsToldOnce(t *testing.T) {
 	assert.Empty(t, out.String())
 }
 
-func TestOnATerminalTheAgentsSilenceIsCounted(t *testing.T) {
+// drawing is a view on a terminal of 45 columns.
+func drawing() (*View, *bytes.Buffer) {
+	var screen bytes.Buffer
+	v := NewView(&screen, &screen, false, false)
+	v.session = wire.Session{ID: "s", Agent: "claude"}
+	v.drawOn(&screen, func() (columns, rows int) { return 45, 24 })
+	return v, &screen
+}
+
+// printed is what was printed since it was last asked.
+func printed(screen *bytes.Buffer) string {
+	defer screen.Reset()
+	return normal(strings.ReplaceAll(screen.String(), "\x1b", "^"))
+}
+
+func TestOnATerminalTheTimeIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out, side bytes.Buffer
-		v := NewView(&out, &side, false, false)
-		v.session = wire.Session{ID: "s", Agent: "claude"}
-		v.silence.columns = func() int { return 45 }
-		assert.Nil(t, v.silence.ticks(), "nothing wakes while there is nothing to tell")
-		v.show(happened(t, wire.EventDelta, members{"message_id": "1", "delta": "Hel"}))
-		v.show(happened(t, wire.EventSilent, members{"since": time.Now().Add(-5 * time.Second), "note": "x\ny"}))
-		for range 2 {
-			<-v.silence.ticks()
-			v.countSilence()
+		v, screen := drawing()
+		v.ticked()
+		assert.Empty(t, printed(screen), "nobody works yet")
+		ticks, stop := v.work()
+		turn := output.Spinner()
+		for range 4 {
+			<-ticks
+			v.ticked()
 		}
+		assert.True(t, strings.HasSuffix(printed(screen), normal("\r^[J"+turn[4%len(turn)]+" 1 s")))
+		v.show(happened(t, wire.EventConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_title": "make test"}))
+		assert.Equal(t, "\r^[J● make test\n", printed(screen))
+		<-ticks
+		v.ticked()
+		assert.Contains(t, printed(screen), " 1 s · make test")
+		v.show(happened(t, wire.EventConversation, members{"event_type": "tool_result", "tool_id": "a", "tool_title": "make test"}))
+		v.show(happened(t, wire.EventSilent, members{"since": time.Now().Add(-5 * time.Second), "note": "x\ny"}))
+		assert.Equal(t, "\r^[J✓ make test\n— claude has said nothing for 5 s: x y", printed(screen))
+		for range 4 {
+			<-ticks
+			v.ticked()
+		}
+		assert.Equal(t, "\r^[J— claude has said nothing for 6 s: x y", printed(screen), "what has not changed is not drawn again")
 		v.show(happened(t, wire.EventSilent, members{"since": time.Now().Add(-7 * time.Second), "note": "much too long for a line"}))
+		assert.Equal(t, "\r^[J— claude has said nothing for 7 s: much too…", printed(screen))
 		v.show(happened(t, wire.EventSilent, members{"since": time.Now(), "ended": true}))
-		assert.Nil(t, v.silence.ticks())
-		v.show(happened(t, wire.EventDelta, members{"message_id": "1", "delta": "lo"}))
-		assert.Equal(t, "Hel\nlo", out.String())
-		const again = "\r\x1b[K"
-		assert.Equal(t, again+"— claude has said nothing for 5 s: x y"+again+"— claude has said nothing for 6 s: x y"+again+"— claude has said nothing for 7 s: x y"+
-			again+again+"— claude has said nothing for 7 s: much too…"+again, side.String())
-		v.show(happened(t, wire.EventSilent, members{"since": time.Now()}))
+		v.show(happened(t, wire.EventDelta, members{"message_id": "1", "delta": "Hello"}))
+		assert.Equal(t, "\r^[J"+turn[9%len(turn)]+" 2 s\r^[JHello", normal(printed(screen)))
 		v.show(happened(t, wire.EventStatus, members{"state": "interrupting"}))
-		assert.Nil(t, v.silence.ticks(), "it is over with the turn")
+		stop()
+		assert.Equal(t, "\n", printed(screen))
+		v.ticked()
+		assert.Empty(t, printed(screen))
 	})
+}
+
+// What is complete is rendered, what is not stands below it as it was written.
+func TestOnATerminalMarkdownIsRendered(t *testing.T) {
+	v, screen := drawing()
+	v.render()
+	say := func(text string) string {
+		v.show(happened(t, wire.EventDelta, members{"message_id": "1", "delta": text}))
+		return printed(screen)
+	}
+	assert.Equal(t, "Some **bo", say("Some **bo"))
+	assert.Equal(t, "ld**", say("ld**"), "only what is new is written")
+	assert.Equal(t, "\r^[JSome ^[1mbold^[0m\n", say("\n\n"))
+	assert.Equal(t, "\n- on", say("- on"))
+	assert.Equal(t, "e\n\x60x", strings.ReplaceAll(say("e\n`x"), "`", "\x60"))
+	v.Note("a note")
+	assert.Equal(t, "\r^[2A^[J\n• one\n  `x\n— a note\n", strings.ReplaceAll(printed(screen), "^[J\n•", "^[J\n•"), "what comes between shows what there is")
+	assert.Equal(t, "y` z", say("y` z"))
+	v.show(happened(t, wire.EventConversation, members{"event_type": "message", "role": "assistant", "message_id": "1", "content": "…"}))
+	assert.Equal(t, "\r^[Jy` z\n", printed(screen))
+	v.show(happened(t, wire.EventConversation, members{"event_type": "message", "role": "assistant", "message_id": "2", "content": "# \x1b[2JWhole"}))
+	assert.Equal(t, "# <U+001B>[2JWhole\r^[J^[1;4m<U+001B>[2JWhole^[0m\n", printed(screen))
+}
+
+func TestTheFirstAndLastLinesOfAResultAreShown(t *testing.T) {
+	var side bytes.Buffer
+	v := NewView(&side, &side, true, false)
+	v.session = wire.Session{ID: "s"}
+	for _, result := range []string{"", "one\n", "1\n2\n3\n4\n5\n6\n7", "1\n2\n3\n4\n5\n6\n7\n\x1b[1m8\x1b[0m\x1b[2J\n", "10%\r100%\n" + strings.Repeat("x", 500)} {
+		v.show(happened(t, wire.EventConversation, members{"event_type": "tool_result", "tool_title": "T", "tool_result_content": result}))
+	}
+	assert.Equal(t, "✓ T\n✓ T\n  one\n✓ T\n  1\n  2\n  3\n  4\n  5\n  6\n  7\n✓ T\n  1\n  2\n  3\n  4\n  … 2 more lines\n  7\n  8<U+001B>[2J\n✓ T\n  100%\n  "+strings.Repeat("x", 199)+"…\n", normal(side.String()))
+}
+
+func TestTheEndSaysWhatWasSpent(t *testing.T) {
+	var side bytes.Buffer
+	v := NewView(&side, &side, true, false)
+	v.End(wire.Session{TaskID: "task-1", Status: "completed", Milliseconds: 125_300, TotalTokens: 12345, Cost: 0.0213})
+	v.End(wire.Session{TaskID: "task-2", Status: "completed"})
+	assert.Equal(t, `— 2 min 5 s · 12,345 tokens · $0.0213
+— completed; go on with: duet-rpc prompt --continue task-1 "…"
+— completed; go on with: duet-rpc prompt --continue task-2 "…"
+`, side.String())
 }
 
 func TestEventsSayWhatIsToBeDone(t *testing.T) {

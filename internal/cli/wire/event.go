@@ -55,6 +55,7 @@ type EventData struct {
 	ToolName   string     `json:"tool_name"`
 	ToolTitle  string     `json:"tool_title"`
 	ToolStatus string     `json:"tool_status"`
+	Result     string     `json:"tool_result_content"`
 	RefusedBy  string     `json:"refused_by"`
 	Refusal    string     `json:"refusal"`
 	Entries    []PlanStep `json:"entries"`

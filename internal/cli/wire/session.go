@@ -52,6 +52,7 @@ type Session struct {
 	StopReason   string       `json:"stop_reason"`
 	AgentSession string       `json:"claude_session_id"`
 	TotalTokens  int          `json:"total_tokens"`
+	Milliseconds int64        `json:"duration_ms"`
 	Cost         float64      `json:"cost_usd"`
 	AgentMode    string       `json:"agent_mode"`
 	WantedMode   string       `json:"requested_mode"`

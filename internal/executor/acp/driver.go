@@ -29,6 +29,7 @@ import (
 // A Hub is what agents need of the hub, beyond what a task does.
 type Hub interface {
 	RequestPermission(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error)
+	ReportSession(context.Context, catalog.ReportSessionParams) error
 	TerminalStarted(context.Context, catalog.TerminalStartedParams) error
 	TerminalOutput(context.Context, catalog.TerminalOutputParams) error
 	TerminalExit(context.Context, catalog.TerminalExitParams) error

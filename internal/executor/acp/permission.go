@@ -123,7 +123,7 @@ func (t *turn) question(p *permissionRequest) (q catalog.RequestPermissionParams
 	known := t.tools.note(u, call)
 	t.Files.Mention(known.kind, "pending", known.paths, known.diffs)
 	q = catalog.RequestPermissionParams{
-		SessionToken: t.Params.SessionToken, TaskID: t.ID, ToolUseID: u.ToolCallID,
+		SessionToken: t.Params.SessionToken, TaskID: t.ID, ToolUseID: u.ToolCallID, ParentID: call.ParentID,
 		ToolName: known.name(), NameByKind: known.named == "", ToolInput: known.input, Title: known.title, ToolKind: known.kind, Paths: known.paths, Diffs: known.diffs,
 	}
 	for _, d := range known.diffs { // known from before, perhaps, and shown

@@ -23,6 +23,7 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 	}
 	with, failed := a.info.AgentCapabilities.PromptCapabilities.ForPrompt(a.name, t.Params.Content)
 	if failed != nil {
+		a.reportSettings(t) // what it takes is known now
 		return "", failed
 	}
 	if failed := a.choose(t); failed != nil {
@@ -54,7 +55,7 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 // returns what has to precede the prompt.
 func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 	if a.session == "" {
-		if failed := a.initialize(t.Launch.Files); failed != nil {
+		if failed := a.initialize(t.Launch); failed != nil {
 			return nil, failed
 		}
 	}
@@ -62,10 +63,10 @@ func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 	switch {
 	case a.session != "" && (wanted == "" || wanted == a.session), wanted != "" && a.resume(t, wanted):
 		t.Event(catalog.EventNativeSession, catalog.NativeSession{SessionID: string(a.session), Resumed: true})
-		if text := transcript.Unanswered(t.Conversation.Messages, t.Params.Prompt); text != "" {
-			return []acp.ContentBlock{acp.TextBlock(text)}, nil
-		}
-		return nil, nil
+		return unanswered(t), nil
+	case wanted == "" && a.session == "" && a.fork(t):
+		t.Event(catalog.EventNativeSession, catalog.NativeSession{SessionID: string(a.session), Forked: true})
+		return unanswered(t), nil
 	case a.gone(): // the attempt was its end
 		return nil, a.exited()
 	}
@@ -101,10 +102,19 @@ func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 	return opening, nil
 }
 
+// unanswered is what a session that was there before may not know.
+func unanswered(t *turn) []acp.ContentBlock {
+	text := transcript.Unanswered(t.Conversation.Messages, t.Params.Prompt)
+	if text == "" {
+		return nil
+	}
+	return []acp.ContentBlock{acp.TextBlock(text)}
+}
+
 // newSession opens a session. An agent that was given its key and does not use it
 // before it is told to (codex) is told so.
 func (a *agent) newSession(request acp.NewSessionRequest) (sessionResult, error) {
-	patience := 4 * a.driver.opts.StartTimeout
+	patience := 4 * a.startTimeout
 	result, err := callWithin[sessionResult](a, patience, acp.AgentMethodSessionNew, request)
 	if method := authmethod.WithKey(a.info.AuthMethods, a.has); method != "" && authmethod.IsRequired(err) {
 		_, refused := callWithin[json.RawMessage](a, patience, acp.AgentMethodAuthenticate, acp.AuthenticateRequest{MethodId: method})
@@ -115,12 +125,12 @@ func (a *agent) newSession(request acp.NewSessionRequest) (sessionResult, error)
 	return result, err
 }
 
-func (a *agent) initialize(files string) *task.Failure {
-	info, err := callWithin[initializeResult](a, a.driver.opts.StartTimeout, acp.AgentMethodInitialize, initializeRequest{
+func (a *agent) initialize(launch *catalog.AgentLaunch) *task.Failure {
+	info, err := callWithin[initializeResult](a, a.startTimeout, acp.AgentMethodInitialize, initializeRequest{
 		ProtocolVersion: acp.ProtocolVersionNumber,
 		ClientInfo:      acp.Implementation{Name: "duet", Version: "1"},
 		ClientCapabilities: clientCapabilities{
-			Fs: acp.FileSystemCapabilities{ReadTextFile: files == catalog.FilesReadWrite || files == "", WriteTextFile: files != catalog.FilesNone}, Terminal: true,
+			Fs: acp.FileSystemCapabilities{ReadTextFile: launch.Files == catalog.FilesReadWrite || launch.Files == "", WriteTextFile: launch.Files != catalog.FilesNone}, Terminal: true,
 			Session: booleanOptions, Elicitation: bothElicitations,
 		},
 	})
@@ -128,9 +138,7 @@ func (a *agent) initialize(files string) *task.Failure {
 		return a.failure(err)
 	}
 	a.info = info
-	if info.AgentInfo != nil {
-		a.settings.Introduced(info.AgentInfo)
-	}
+	a.settings.Introduced(info.AgentInfo, info.AgentCapabilities.PromptCapabilities.Takes())
 	return nil
 }
 
@@ -142,15 +150,18 @@ func (a *agent) resume(t *turn, id acp.SessionId) bool {
 	var err error
 	switch c := a.info.AgentCapabilities; {
 	case present(c.SessionCapabilities.Resume) != nil:
-		result, err = callWithin[sessionResult](a, 4*a.driver.opts.StartTimeout, acp.AgentMethodSessionResume, acp.ResumeSessionRequest{
+		result, err = callWithin[sessionResult](a, 4*a.startTimeout, acp.AgentMethodSessionResume, acp.ResumeSessionRequest{
 			SessionId: id, Cwd: t.Params.CWD, McpServers: servers, AdditionalDirectories: directories,
 		})
 	case c.LoadSession:
 		a.loading.Store(true)
 		defer a.loading.Store(false)
-		result, err = callWithin[sessionResult](a, 4*a.driver.opts.StartTimeout, acp.AgentMethodSessionLoad, acp.LoadSessionRequest{
+		result, err = callWithin[sessionResult](a, 4*a.startTimeout, acp.AgentMethodSessionLoad, acp.LoadSessionRequest{
 			SessionId: id, Cwd: t.Params.CWD, McpServers: servers, AdditionalDirectories: directories,
 		})
+		if err == nil {
+			a.replayed()
+		}
 	default:
 		return false
 	}

@@ -22,7 +22,7 @@ func (a *agent) setter(call func(method string, params any) (json.RawMessage, er
 // it would be another one.
 func (a *agent) choose(t *turn) *task.Failure {
 	s := a.setter(func(method string, params any) (json.RawMessage, error) {
-		return callWithin[json.RawMessage](a, a.driver.opts.StartTimeout, method, params)
+		return callWithin[json.RawMessage](a, a.startTimeout, method, params)
 	})
 	defer a.reportSettings(t)
 	err := s.ChooseMode(t.Conversation.AgentMode, t.Params.PermissionMode, func(message string) { t.Problem(task.CodeSetting, message) })
@@ -48,7 +48,7 @@ func (a *agent) set(ctx context.Context, t *turn, p catalog.SetSessionParams) er
 		defer a.responses.Took()
 		return acp.SendRequest[json.RawMessage](a.conn, ctx, method, params)
 	})
-	defer a.reportChanged(t)
+	defer a.reportChanged()
 	return s.Set(p.Mode, p.Model, p.Options)
 }
 

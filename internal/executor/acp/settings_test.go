@@ -46,7 +46,7 @@ func TestSettingsThatNobodyWasTold(t *testing.T) {
 	require.NoError(t, json.Unmarshal(hub.events[0].EventData, &told))
 	assert.Equal(t, catalog.Session{Mode: &catalog.Selection{Current: "code"}, Commands: []catalog.Command{{Name: "review"}}}, told)
 	assert.Equal(t, catalog.EventMode, hub.events[1].EventType)
-	a.reportChanged(turn)
+	a.reportChanged()
 	assert.Len(t, hub.events, 2, "it is told once")
 }
 
@@ -55,7 +55,7 @@ func TestAModeThatIsSaidIsNoMessage(t *testing.T) {
 	hub := &reports{}
 	turn := newTurn(task.New(t.Context(), t.Context(), hub, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", Launch: &catalog.AgentLaunch{}}), Options{})
 	a := &agent{}
-	a.settings.Introduced(&catalog.AgentInfo{Name: "gemini-cli"})
+	a.settings.Introduced(&catalog.AgentInfo{Name: "gemini-cli"}, catalog.PromptTakes{})
 	a.settings.Opened(setting.ReadOffer([]byte(`{"modes":{"currentModeId":"plan","availableModes":[{"id":"plan"},{"id":"default"}]}}`)), true)
 	a.current.Store(turn)
 	a.update([]byte(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"[MODE_UPDATE] default"}}`), false)

@@ -88,7 +88,7 @@ func (u *toolUpdate) UnmarshalJSON(raw []byte) error {
 func (u *toolUpdate) call() catalog.ToolCall {
 	c := catalog.ToolCall{
 		ToolID: u.ToolCallID, Title: u.Title, Kind: u.Kind, Status: u.Status,
-		Input: present(u.RawInput), ParentID: metaString(u.Meta, "claudeCode", "parentToolUseId"),
+		Input: present(u.RawInput), ParentID: parentOf(u.Meta),
 	}
 	for _, l := range u.Locations {
 		c.Paths = appendNew(c.Paths, l)
@@ -134,6 +134,10 @@ func (u *toolUpdate) text() string {
 	}
 	return strings.Join(texts, "\n")
 }
+
+// parentOf is the tool call of the sub-agent that an update comes from, as claude
+// says it, or empty.
+func parentOf(meta json.RawMessage) string { return metaString(meta, "claudeCode", "parentToolUseId") }
 
 // metaString is the string at meta.family.name, or empty.
 func metaString(meta json.RawMessage, family, name string) string {

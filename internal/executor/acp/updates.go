@@ -14,7 +14,8 @@ import (
 
 // chunk is the update of the kinds that end in _chunk.
 type chunk struct {
-	MessageID *string `json:"messageId"`
+	Meta      json.RawMessage `json:"_meta"`
+	MessageID *string         `json:"messageId"`
 	Content   struct {
 		Type string  `json:"type"`
 		Text *string `json:"text"`
@@ -61,7 +62,7 @@ func (t *turn) update(kind string, raw []byte, repaired bool) {
 	}
 }
 
-func (t *turn) chunk(raw []byte, take func(id, text string)) bool {
+func (t *turn) chunk(raw []byte, take func(id, parent, text string)) bool {
 	var c chunk
 	if json.Unmarshal(raw, &c) != nil || c.Content.Type != "text" || c.Content.Text == nil {
 		return false
@@ -70,7 +71,7 @@ func (t *turn) chunk(raw []byte, take func(id, text string)) bool {
 	if c.MessageID != nil {
 		id = *c.MessageID
 	}
-	take(id, *c.Content.Text)
+	take(id, parentOf(c.Meta), *c.Content.Text)
 	return true
 }
 
@@ -83,9 +84,9 @@ func (t *turn) content(raw []byte) bool {
 	return ok
 }
 
-func (t *turn) thought(id, text string) {
+func (t *turn) thought(id, parent, text string) {
 	if text != "" {
-		t.Event(catalog.EventThinkingChunk, catalog.ContentDelta{MessageID: id, Delta: catalog.Delta{Text: text}})
+		t.Event(catalog.EventThinkingChunk, catalog.ContentDelta{MessageID: id, ParentID: parent, Delta: catalog.Delta{Text: text}})
 	}
 }
 

@@ -45,6 +45,8 @@ type (
 			PromptCapabilities  blocks.Capabilities `json:"promptCapabilities"`
 			SessionCapabilities struct {
 				Resume                json.RawMessage `json:"resume"`
+				Fork                  json.RawMessage `json:"fork"`
+				Close                 json.RawMessage `json:"close"`
 				AdditionalDirectories json.RawMessage `json:"additionalDirectories"`
 			} `json:"sessionCapabilities"`
 			Meta            json.RawMessage `json:"_meta"`

@@ -52,9 +52,9 @@ func (m *Method) UnmarshalJSON(raw []byte) error {
 	type plain Method
 	var known plain
 	if json.Unmarshal(raw, &known) != nil {
-		var name struct{ ID, Name string }
-		_ = json.Unmarshal(raw, &name)
-		known = plain{ID: name.ID, Name: name.Name}
+		var texts struct{ ID, Name, Description, Type string }
+		_ = json.Unmarshal(raw, &texts)
+		known = plain{ID: texts.ID, Name: texts.Name, Description: texts.Description, Type: texts.Type}
 	}
 	*m = Method(known)
 	return nil

@@ -9,6 +9,7 @@ import (
 	"path"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
@@ -89,19 +90,13 @@ func linkTo(b catalog.ContentBlock) catalog.ContentBlock {
 	return catalog.ContentBlock{Type: link, URI: b.Resource.URI, MIMEType: b.Resource.MIMEType, Name: name}
 }
 
-// String says in words what an agent takes in prompts.
-func (c Capabilities) String() string {
-	can := "text"
-	for _, one := range []struct {
-		takes bool
-		name  string
-	}{{c.Image, "images"}, {c.Audio, "audio"}, {c.EmbeddedContext, "resources"}} {
-		if one.takes {
-			can += ", " + one.name
-		}
-	}
-	return can + " and links to resources"
+// Takes is the same in the hub's terms.
+func (c Capabilities) Takes() catalog.PromptTakes {
+	return catalog.PromptTakes{Image: c.Image, Audio: c.Audio, Resource: c.EmbeddedContext}
 }
+
+// String says in words what an agent takes in prompts.
+func (c Capabilities) String() string { return domain.PromptTakes(c.Takes()).String() }
 
 // Todos is the plan in the input of opencode's tool todowrite, by which alone it
 // tells of its plan; nil if there is none.

@@ -65,8 +65,8 @@ func (d *Driver) Run(t *task.Task) (stopReason string, failed *task.Failure) {
 	})
 	id := process.RandomID("")
 	var text process.TextDecoder
-	proc.ReadOutput(t.Context(), func(p []byte) { t.Text(id, text.Decode(p)) })
-	t.Text(id, text.Flush())
+	proc.ReadOutput(t.Context(), func(p []byte) { t.Text(id, "", text.Decode(p)) })
+	t.Text(id, "", text.Flush())
 	<-proc.Done()
 	if proc.Succeeded() {
 		return "", nil

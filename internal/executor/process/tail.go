@@ -1,9 +1,10 @@
 package process
 
 import (
-	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
 // A tailBuffer keeps the last bytes that were written to it.
@@ -40,7 +41,7 @@ func (t *tailBuffer) linesSince(since int64, n int) string {
 	t.mu.Lock()
 	text := string(t.kept[len(t.kept)-int(min(t.written-since, int64(len(t.kept)))):])
 	t.mu.Unlock()
-	return lastLines(controlSequence.ReplaceAllString(text, ""), n, tells)
+	return lastLines(controlSequence().ReplaceAllString(text, ""), n, tells)
 }
 
 // total is how many bytes were written.
@@ -61,7 +62,7 @@ func lastLines(text string, n int, wanted func(line string) bool) string {
 }
 
 // controlSequence is one of ECMA-48: colours, mostly.
-var controlSequence = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]`)
+var controlSequence = lazyregexp.New(`\x1b\[[0-?]*[ -/]*[@-~]`)
 
 // tells reports whether a line of a complaint is more than the frame of a stack
 // (as JavaScript prints it) or the brackets around others.

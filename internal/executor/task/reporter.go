@@ -37,6 +37,7 @@ type Reporter struct {
 	sequence int64
 	messages int
 	lastID   string // of the message that is open
+	parent   string // of that message
 	open     bool
 	garbage  int
 	usage    *catalog.TokenUsage
@@ -47,11 +48,13 @@ func newReporter(life context.Context, hub Hub, log *slog.Logger, token, task st
 	return &Reporter{life: life, hub: hub, log: log, token: token, task: task}
 }
 
-// Event reports one event, whose payload is what the catalog says of its type.
-func (r *Reporter) Event(kind string, payload any) {
+// Event reports one event, whose payload is what the catalog says of its type. It
+// returns false if the result is out, after which nothing is reported.
+func (r *Reporter) Event(kind string, payload any) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.event(kind, payload)
+	return !r.closed
 }
 
 func (r *Reporter) event(kind string, payload any) {
@@ -116,18 +119,19 @@ func (r *Reporter) problem(code, message string) {
 	}
 }
 
-// Text reports a piece of a message. An empty one is nothing.
-func (r *Reporter) Text(id, text string) {
+// Text reports a piece of a message: that of a sub-agent has the tool call of that as
+// its parent. An empty piece is nothing.
+func (r *Reporter) Text(id, parent, text string) {
 	if text == "" {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.open || id != r.lastID {
+	if !r.open || id != r.lastID || parent != r.parent {
 		r.messages++
-		r.open, r.lastID = true, id
+		r.open, r.lastID, r.parent = true, id, parent
 	}
-	r.event(catalog.EventContentDelta, catalog.ContentDelta{MessageID: id, Delta: catalog.Delta{Text: text}})
+	r.event(catalog.EventContentDelta, catalog.ContentDelta{MessageID: id, ParentID: parent, Delta: catalog.Delta{Text: text}})
 }
 
 // Content reports a part of what the agent says that is no text.

@@ -46,11 +46,11 @@ func newTask(t *testing.T, w *witness) *task.Task {
 func TestReportsAreNumberedAndTheTasksOwn(t *testing.T) {
 	w := &witness{}
 	of := newTask(t, w)
-	of.Text("m1", "one")
-	of.Text("m1", "")
-	of.Text("m1", " <more>")
+	of.Text("m1", "", "one")
+	of.Text("m1", "", "")
+	of.Text("m1", "", " <more>")
 	of.EndMessage()
-	of.Text("m1", "two")
+	of.Text("m1", "", "two")
 	of.Usage(catalog.TokenUsage{InputTokens: 7})
 	require.Len(t, w.reports, 4)
 	for i, r := range w.reports {
@@ -64,7 +64,7 @@ func TestReportsAreNumberedAndTheTasksOwn(t *testing.T) {
 		Status: catalog.StatusCompleted, MessageCount: 2, TokenUsage: &catalog.TokenUsage{InputTokens: 7}, StopReason: "end_turn", Agent: "agent",
 	}, result)
 	of.Close()
-	of.Text("m1", "late")
+	of.Text("m1", "", "late")
 	of.Problem(task.CodeAgent, "late")
 	assert.Len(t, w.reports, 4, "nothing is said after the result")
 	assert.Empty(t, w.errors)
@@ -89,7 +89,7 @@ func TestWhyATaskHasNotCompleted(t *testing.T) {
 			before: func(of *task.Task, _ *witness) { of.Fail("A", "first") }, reason: "cancelled", status: catalog.StatusFailed, message: "first",
 		},
 		"the hub did not take a report": {
-			before: func(of *task.Task, w *witness) { w.refuses = errors.New("full"); of.Text("", "x") }, reason: "end_turn", status: catalog.StatusFailed,
+			before: func(of *task.Task, w *witness) { w.refuses = errors.New("full"); of.Text("", "", "x") }, reason: "end_turn", status: catalog.StatusFailed,
 			message: "output is missing: the hub did not take what the agent said: full",
 		},
 		"what could not be encoded": {

@@ -5,19 +5,20 @@ package wireerror
 import (
 	"cmp"
 	"encoding/json"
-	"regexp"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 
 	"github.com/coder/acp-go-sdk"
 )
 
 // missingVariable is how codex-acp says that its configuration names a variable
 // that it was not given.
-var missingVariable = regexp.MustCompile("Missing environment variable: `?([A-Za-z_][A-Za-z0-9_]*)")
+var missingVariable = lazyregexp.New("Missing environment variable: `?([A-Za-z_][A-Za-z0-9_]*)")
 
 // MissingVariable is the environment variable that an error says is missing, or "".
 func MissingVariable(text string) string {
-	if found := missingVariable.FindStringSubmatch(text); found != nil {
+	if found := missingVariable().FindStringSubmatch(text); found != nil {
 		return found[1]
 	}
 	return ""

@@ -21,7 +21,8 @@ const (
 )
 
 // Changes follows the files that a prompt touches: what each was before, and
-// what was last reported of it. Its methods may be called from any goroutine.
+// what was last reported of it. Its methods may be called from any goroutine. A nil
+// *Changes follows nothing.
 type Changes struct {
 	workspace *Workspace
 	report    func(catalog.FileChange)
@@ -61,6 +62,9 @@ func NewChanges(w *Workspace, log *slog.Logger, report func(catalog.FileChange))
 
 // Mention notes that a tool call of that kind and status touches files.
 func (c *Changes) Mention(kind, status string, paths []string, diffs []catalog.FileDiff) {
+	if c == nil {
+		return
+	}
 	writes := kind == "edit" || kind == "delete" || kind == "move"
 	for _, path := range paths {
 		var own []catalog.FileDiff
@@ -124,6 +128,9 @@ func undo(after content, d catalog.FileDiff, done bool) content {
 // Settle reports which of these files, or of all if none is named, are not
 // what was last reported of them.
 func (c *Changes) Settle(paths ...string) {
+	if c == nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(paths) == 0 {

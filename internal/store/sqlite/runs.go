@@ -109,6 +109,11 @@ func (q threadQueries) FindNative(ctx context.Context, native string) (int64, er
 	return statement.One(ctx, q.s, statement.Value[int64], "SELECT id FROM threads WHERE native_session = ? AND native_session != '' ORDER BY id DESC LIMIT 1", native)
 }
 
+// FindNativeOf is the thread that has a session of this agent's own.
+func (q threadQueries) FindNativeOf(ctx context.Context, agent, native string) (int64, error) {
+	return statement.One(ctx, q.s, statement.Value[int64], "SELECT id FROM threads WHERE native_session = ? AND native_session != '' AND agent = ? ORDER BY id DESC LIMIT 1", native, agent)
+}
+
 // Sessions lists runs, the newest first.
 func (q runQueries) Sessions(ctx context.Context, f domain.RunFilter) ([]domain.Session, error) {
 	if f.Limit <= 0 {

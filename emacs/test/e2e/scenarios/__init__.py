@@ -1,4 +1,4 @@
 """What users do, and what they then see."""
 
-from scenarios import (changes, lists, notifications, questions, quitting, search, secrets,  # noqa: F401
+from scenarios import (agents, changes, forms, lists, notifications, questions, quitting, search, secrets,  # noqa: F401
                        sessions, terminals, trust)

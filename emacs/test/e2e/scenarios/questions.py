@@ -31,24 +31,30 @@ def approves(home, emacs):
 
 @scenario
 def denies(home, emacs):
-    """C-g in the prompt for a reason loses nothing; then the agent is told the reason."""
+    """One key denies. C-g in the prompt for a reason loses nothing, and the reason is kept."""
     terminal = start(home, emacs)
     ask(terminal, "hello")
     terminal.see(r"^\? Write +demo\.txt")
     terminal.press("j", "d")
+    terminal.see(r"^Denied: Write demo\.txt$")
+    terminal.see(r"^ ● completed")
+    ask(terminal, "hello again", key="c")
+    terminal.see(r"^\? Write +demo\.txt")
+    terminal.press("C-u", "d")
     terminal.see(r"^Why not Write demo\.txt\?$")
     terminal.type("it is not my")
     terminal.see(r"^Why not Write demo\.txt\? it is not my$")
     terminal.quit()
     terminal.see(r"^\? Write +demo\.txt")
-    terminal.press("d")
+    terminal.press("C-u", "d")
     terminal.see(r"^Why not Write demo\.txt\? it is not my$")
     terminal.type(" file")
     terminal.press("Enter")
     terminal.see(r"^ ● completed")
     terminal.see(r"^Nothing was changed\. That is all\.")
-    terminal.press("C-x", "1", "M-<")
+    terminal.press("C-x", "1", "M->")
     terminal.see(r"^⊘ Write demo\.txt")
+    terminal.see(r"^  not run: denied: it is not my file$")
     terminal.see_no(r"Duet\[")
     expect(home.read("demo.txt") is None, "the file was written", terminal)
 
@@ -69,7 +75,7 @@ def edits_and_answers(home, emacs):
              screen=terminal.screen)
     terminal.see_no(r"^\? Write")  # whose r is another one
     ask(terminal, "ask", key="r")
-    terminal.see(r"^\? .*\n +\[r\] answer +\[1\]")
+    terminal.see(r"^\? .*\n +\[r\] answer +\[d\] decline +\[1\]")
     terminal.press("j", "1")
     terminal.see(r"^ ● completed")
     terminal.see_no(r"Duet\[")
@@ -77,30 +83,30 @@ def edits_and_answers(home, emacs):
 
 @scenario
 def answers_in_words(home, emacs):
-    """A question is answered by words: some that nobody can be told, none, and one that is offered."""
+    """What can be told is said before it is typed, and nothing else is taken; none of it can be declined."""
     terminal = start(home, emacs, columns=110)
     ask(terminal, "ask")
-    terminal.see(r"^\? Which colour do you like\?\n +\[r\] answer +\[1\] red")
+    terminal.see(r"^\? Which colour do you like\?\n +\[r\] answer +\[d\] decline +\[1\] red")
     terminal.press("j", "r")
-    terminal.see(r"^Which colour do you like\?$")
+    terminal.see(r"^Which colour do you like\? \(red, green, blue\)$")
     terminal.type("none of")
-    terminal.see(r"^Which colour do you like\? none of$")
+    terminal.see(r"^Which colour do you like\? \(red, green, blue\) none of$")
     terminal.quit()
     terminal.see(r"Duet\[1!\]")
     terminal.press("r")
-    terminal.see(r"^Which colour do you like\? none of$")
-    terminal.type(" these")
-    terminal.see(r"^Which colour do you like\? none of these$")
+    terminal.see(r"^Which colour do you like\? \(red, green, blue\) none of$")
     terminal.press("Enter")
-    terminal.see(r"^Duet: not answered, it goes on waiting: .*expected one of red, green, blue")
-    terminal.see(r"^ +\[r\] answer")  # which was not there while the answer was on its way
-    terminal.press("r")
-    terminal.see(r"^Which colour do you like\? none of these$")
+    terminal.see(r"none of \[No match\]$")
     terminal.press("C-a", "C-k", "g", "Tab")
-    terminal.see(r"^Which colour do you like\? green$")
+    terminal.see(r"\) green$")
     terminal.press("Enter")
     terminal.see(r"You answered: green\.")
     terminal.see(r"^ ● completed")
+    terminal.see_no(r"Duet\[")
+    ask(terminal, "ask", key="c")
+    terminal.see(r"^ +\[r\] answer +\[d\] decline")
+    terminal.press("d")
+    terminal.see(r"^Declined: Which colour do you like\?$")
     terminal.see_no(r"Duet\[")
 
 

@@ -179,7 +179,7 @@ def menu(home, emacs):
     """The menu is there in each buffer, and begins things."""
     terminal = start(home, emacs)
     terminal.press("?")
-    terminal.see(r"c +Ask something new")
+    terminal.see(r"c +New session")
     terminal.press("c")
     terminal.see(r"New session.*C-c C-c send")
     terminal.type("quiet from the menu")
@@ -192,14 +192,30 @@ def menu(home, emacs):
     terminal.press("C-g")
     terminal.see_no(r"i +Interrupt")
     terminal.press("?")
-    terminal.see(r"q +Close this")
+    terminal.see(r"q +Close")
     terminal.press("q")
     terminal.see_no(r"i +Interrupt")
     terminal.see(r"^ ● completed")
     terminal.press("?")
-    terminal.see(r"X +Stop server$")
+    terminal.see(r"X +Stop server")
     terminal.press("X")
     terminal.see(r"\(Duet-Sessions \[stopped\]\)")
+
+
+@scenario
+def menu_of_a_small_terminal(home, emacs):
+    """All of the menu is seen in 60 columns and 24 lines, beside two windows."""
+    terminal = start(home, emacs, columns=60)
+    ask(terminal, "quiet hello")
+    terminal.see(r"^ ● completed")
+    terminal.press("?")
+    terminal.see(r"i +Interrupt")
+    terminal.see(r"q +Close")
+    terminal.see(r"R +Rules")
+    terminal.see(r"= +All changes")
+    expect(not terminal.shows(r"\\$"), "a line of the menu is too long", terminal)
+    terminal.press("q")
+    terminal.see_no(r"i +Interrupt")
 
 
 @scenario

@@ -36,6 +36,7 @@ type Filter struct {
 	Update   func(update []byte, repaired bool) // params.update of a session/update, valid until it returns
 	Request  func() bool                        // a request goes to the SDK; false: there are too many
 	Response func()                             // a response goes to the SDK
+	Notice   func(method string, params []byte) // any other notification, valid until it returns; nil: they are left out
 	Elicited func(params []byte)                // params of an elicitation/complete, valid until it returns
 	Refuse   func(id []byte, reason error)      // answer a request
 	Garbage  func(line []byte)                  // a line that is no message, valid until it returns
@@ -125,8 +126,12 @@ func (f *Filter) call(line []byte, hasID bool) {
 			f.Update(update, f.repaired)
 		}
 	}
-	if string(method) == "elicitation/complete" && !hasID {
+	switch {
+	case hasID || string(method) == "session/update":
+	case string(method) == "elicitation/complete":
 		f.Elicited(m.Params)
+	case f.Notice != nil:
+		f.Notice(string(method), m.Params)
 	}
 	switch {
 	case hasID && len(line) > maxSDKLine:

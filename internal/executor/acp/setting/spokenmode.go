@@ -17,7 +17,7 @@ const modeSpoken = "[MODE_UPDATE] "
 // nil if it stands for itself. A model may say the same: it gains nothing by that,
 // since no mode that an agent enters unasked lets more pass than "default".
 func (s *State) SpokenMode(kind string, raw []byte) []byte {
-	if kind != "agent_message_chunk" {
+	if kind != "agent_message_chunk" || !s.speaksOfModes() {
 		return nil
 	}
 	var c struct {
@@ -31,10 +31,18 @@ func (s *State) SpokenMode(kind string, raw []byte) []byte {
 	mode, found := strings.CutPrefix(*c.Content.Text, modeSpoken)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !found || s.now.Agent == nil || s.now.Agent.Name != "gemini-cli" || s.now.Mode == nil ||
+	if !found || s.now.Mode == nil ||
 		!slices.ContainsFunc(s.now.Mode.Choices, func(c catalog.Choice) bool { return c.ID == mode }) {
 		return nil
 	}
 	update, _ := json.Marshal(map[string]string{"sessionUpdate": "current_mode_update", "currentModeId": mode})
 	return update
+}
+
+// speaksOfModes reports whether the agent is Gemini CLI: the text of others, of which
+// there is much, is not looked at.
+func (s *State) speaksOfModes() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now.Agent != nil && s.now.Agent.Name == "gemini-cli"
 }

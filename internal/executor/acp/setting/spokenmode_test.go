@@ -20,7 +20,7 @@ func TestAModeThatIsSaid(t *testing.T) {
 	} {
 		t.Run(c.agent+" "+c.mode, func(t *testing.T) {
 			var s State
-			s.Introduced(&catalog.AgentInfo{Name: c.agent})
+			s.Introduced(&catalog.AgentInfo{Name: c.agent}, catalog.PromptTakes{})
 			s.Opened(ReadOffer([]byte(`{"modes":{"currentModeId":"plan","availableModes":[{"id":"plan"},{"id":"default"}]}}`)), true)
 			update := s.SpokenMode("agent_message_chunk", fmt.Appendf(nil, said, c.mode))
 			assert.Equal(t, c.becomes != "plan", update != nil)

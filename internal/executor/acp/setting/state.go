@@ -65,11 +65,15 @@ func (s *State) Opened(o Offer, isNew bool) {
 	}
 }
 
-// Introduced takes over which program the agent is.
-func (s *State) Introduced(info *catalog.AgentInfo) {
+// Introduced takes over which program the agent is, if it says so, and what it takes in
+// prompts.
+func (s *State) Introduced(info *catalog.AgentInfo, takes catalog.PromptTakes) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.now.Agent, s.changed.Agent = info, info
+	if info != nil {
+		s.now.Agent, s.changed.Agent = info, info
+	}
+	s.now.Takes, s.changed.Takes = &takes, &takes
 }
 
 // Update takes over a session/update of that kind, and reports whether it is one that
@@ -240,7 +244,7 @@ func (s *State) takeChanged() (c catalog.Session, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, s.changed = s.changed, catalog.Session{}
-	return c, c.Agent != nil || c.Mode != nil || c.Model != nil || c.Options != nil || c.Commands != nil || c.Info != nil
+	return c, c.Agent != nil || c.Mode != nil || c.Model != nil || c.Options != nil || c.Commands != nil || c.Info != nil || c.Takes != nil
 }
 
 // option is the one that chooses the mode, or the model: the first of its

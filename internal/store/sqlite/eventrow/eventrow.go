@@ -137,10 +137,16 @@ func (r runStateRow) payload() domain.RunStateChanged {
 	}
 }
 
+// deltaRow is what a delta has beside its key and its text.
+type deltaRow struct {
+	ParentID string `json:"parent,omitempty"`
+}
+
 type messageRow struct {
 	NativeSession string          `json:"native,omitempty"`
 	Type          string          `json:"type"`
 	Key           string          `json:"key"`
+	ParentID      string          `json:"parent,omitempty"`
 	Role          string          `json:"role,omitempty"`
 	Text          string          `json:"text,omitempty"`
 	Subtype       string          `json:"subtype,omitempty"`
@@ -149,12 +155,12 @@ type messageRow struct {
 }
 
 func messageRowOf(p domain.MessageAdded) messageRow {
-	return messageRow{p.NativeSession, p.Type, p.Key, p.Role, p.Text, p.Subtype, p.Truncated, rowjson.BlocksOf(p.Blocks)}
+	return messageRow{p.NativeSession, p.Type, p.Key, p.ParentID, p.Role, p.Text, p.Subtype, p.Truncated, rowjson.BlocksOf(p.Blocks)}
 }
 
 func (r messageRow) payload() domain.MessageAdded {
 	return domain.MessageAdded{
-		NativeSession: r.NativeSession, Type: r.Type, Key: r.Key, Role: r.Role, Text: r.Text, Subtype: r.Subtype, Truncated: r.Truncated,
+		NativeSession: r.NativeSession, Type: r.Type, Key: r.Key, ParentID: r.ParentID, Role: r.Role, Text: r.Text, Subtype: r.Subtype, Truncated: r.Truncated,
 		Blocks: rowjson.Blocks(r.Blocks),
 	}
 }
@@ -205,6 +211,7 @@ type requestedRow struct {
 	ApprovalID    string               `json:"id"`
 	CallID        string               `json:"call"`
 	ToolUseID     string               `json:"tool_use,omitempty"`
+	ParentID      string               `json:"parent,omitempty"`
 	Type          string               `json:"type"`
 	Tool          string               `json:"tool,omitempty"`
 	Input         json.RawMessage      `json:"input,omitempty"`
@@ -230,7 +237,7 @@ type requestedRow struct {
 
 func requestedRowOf(p domain.ApprovalRequested) requestedRow {
 	return requestedRow{
-		ApprovalID: p.ApprovalID, CallID: p.CallID, ToolUseID: p.ToolUseID, Type: p.Type, Tool: p.Tool, Input: p.Input, ToolKind: p.ToolKind,
+		ApprovalID: p.ApprovalID, CallID: p.CallID, ToolUseID: p.ToolUseID, ParentID: p.ParentID, Type: p.Type, Tool: p.Tool, Input: p.Input, ToolKind: p.ToolKind,
 		InputEditable: p.InputEditable, Ambiguity: p.Ambiguity, Title: p.Title, Subject: p.Subject, Options: p.Options, Paths: p.Paths,
 		Diffs: rowjson.DiffsOf(p.Diffs), Plan: p.Plan, TakesComment: p.TakesComment, Rule: (*rowjson.RulePreview)(p.Rule), Stale: p.Stale, Reopens: p.Reopens, Reopened: p.Reopened, Replayed: p.Replayed, Truncated: p.Truncated,
 		Elicitation: rowjson.ElicitationOf(p.Elicitation),
@@ -239,7 +246,7 @@ func requestedRowOf(p domain.ApprovalRequested) requestedRow {
 
 func (r requestedRow) payload() domain.ApprovalRequested {
 	return domain.ApprovalRequested{
-		ApprovalID: r.ApprovalID, CallID: r.CallID, ToolUseID: r.ToolUseID, Type: r.Type, Tool: r.Tool, Input: r.Input, ToolKind: r.ToolKind,
+		ApprovalID: r.ApprovalID, CallID: r.CallID, ToolUseID: r.ToolUseID, ParentID: r.ParentID, Type: r.Type, Tool: r.Tool, Input: r.Input, ToolKind: r.ToolKind,
 		InputEditable: r.InputEditable, Ambiguity: r.Ambiguity, Title: r.Title, Subject: r.Subject, Options: r.Options, Paths: r.Paths,
 		Diffs: rowjson.Diffs(r.Diffs), Plan: r.Plan, TakesComment: r.TakesComment, Rule: (*domain.RulePreview)(r.Rule), Stale: r.Stale, Reopens: r.Reopens, Reopened: r.Reopened, Replayed: r.Replayed, Truncated: r.Truncated,
 		Elicitation: r.Elicitation.Value(),
@@ -278,6 +285,7 @@ type settingsRow struct {
 type nativeSessionRow struct {
 	NativeSession string `json:"native"`
 	Replaced      bool   `json:"replaced,omitempty"`
+	Forked        bool   `json:"forked,omitempty"`
 }
 
 type agentModeRow struct {
@@ -351,6 +359,11 @@ func Encode(e domain.Event) (Columns, error) {
 		if d.Text != "" {
 			row.Text = &d.Text
 		}
+		if d.ParentID != "" { // hardly ever
+			raw, _ := json.Marshal(deltaRow{d.ParentID}) // a text: it cannot fail
+			data := string(raw)
+			row.Data = &data
+		}
 		return row, nil
 	}
 	codec, ok := payloadCodecs[e.Payload.Kind()]
@@ -370,9 +383,9 @@ func Encode(e domain.Event) (Columns, error) {
 func Decode(row Columns) (domain.RunRef, domain.Payload, error) {
 	switch row.Type {
 	case string(domain.EventDelta), oldDelta:
-		return domain.RunRef{}, domain.MessageDelta{Key: deref(row.Key), Text: deref(row.Text)}, nil
+		return domain.RunRef{}, domain.MessageDelta{Key: deref(row.Key), ParentID: parentOf(row.Data), Text: deref(row.Text)}, nil
 	case string(domain.EventThoughtDelta), oldThoughtDelta:
-		return domain.RunRef{}, domain.MessageDelta{Key: deref(row.Key), Text: deref(row.Text), Thought: true}, nil
+		return domain.RunRef{}, domain.MessageDelta{Key: deref(row.Key), ParentID: parentOf(row.Data), Text: deref(row.Text), Thought: true}, nil
 	}
 	if codec, ok := payloadCodecs[domain.EventKind(row.Type)]; ok {
 		return codec.decode(deref(row.Data))
@@ -381,6 +394,15 @@ func Decode(row Columns) (domain.RunRef, domain.Payload, error) {
 		return decode([]byte(deref(row.Data)))
 	}
 	return domain.RunRef{}, nil, errUnknownType
+}
+
+// parentOf is the parent of a delta: damaged data has none.
+func parentOf(data *string) string {
+	var row deltaRow
+	if data != nil {
+		_ = json.Unmarshal([]byte(*data), &row)
+	}
+	return row.ParentID
 }
 
 // deref is what p points to, or the empty text.

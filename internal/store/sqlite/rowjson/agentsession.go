@@ -15,6 +15,13 @@ type AgentSession struct {
 	Options  []agentOption  `json:"options,omitzero"`
 	Commands []agentCommand `json:"commands,omitzero"`
 	Info     *agentTitle    `json:"info,omitempty"`
+	Takes    *promptTakes   `json:"takes,omitempty"`
+}
+
+type promptTakes struct {
+	Image    bool `json:"image,omitempty"`
+	Audio    bool `json:"audio,omitempty"`
+	Resource bool `json:"resource,omitempty"`
 }
 
 type agentInfo struct {
@@ -63,7 +70,7 @@ type agentTitle struct {
 // AgentSessionOf is a value as rows have it.
 func AgentSessionOf(s domain.AgentSession) AgentSession {
 	return AgentSession{
-		Agent: (*agentInfo)(s.Agent), Modes: selectionOf(s.Modes), Models: selectionOf(s.Models), Info: (*agentTitle)(s.Info),
+		Agent: (*agentInfo)(s.Agent), Modes: selectionOf(s.Modes), Models: selectionOf(s.Models), Info: (*agentTitle)(s.Info), Takes: (*promptTakes)(s.Takes),
 		Options: mapped(s.Options, func(o domain.AgentOption) agentOption {
 			return agentOption{o.ID, o.Name, o.Description, o.Category, o.Type, o.Current, ChoicesOf(o.Choices), o.Extra}
 		}),
@@ -74,7 +81,7 @@ func AgentSessionOf(s domain.AgentSession) AgentSession {
 // Value is the value of a row.
 func (r AgentSession) Value() domain.AgentSession {
 	return domain.AgentSession{
-		Agent: (*domain.AgentInfo)(r.Agent), Modes: r.Modes.selection(), Models: r.Models.selection(), Info: (*domain.AgentSessionInfo)(r.Info),
+		Agent: (*domain.AgentInfo)(r.Agent), Modes: r.Modes.selection(), Models: r.Models.selection(), Info: (*domain.AgentSessionInfo)(r.Info), Takes: (*domain.PromptTakes)(r.Takes),
 		Options: mapped(r.Options, func(o agentOption) domain.AgentOption {
 			return domain.AgentOption{
 				ID: o.ID, Name: o.Name, Description: o.Description, Category: o.Category, Type: o.Type, Current: o.Current, Choices: Choices(o.Choices), Extra: o.Extra,

@@ -1,9 +1,8 @@
-package cli
+package daemon
 
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/daemon"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 )
 
@@ -15,22 +14,22 @@ until daemon stop or a signal.
 Exit status: 0 if a daemon answers, has sessions, and listens on each --listen; 1
 if not. With --foreground 0 once it has been stopped.`
 
-func newDaemonStartCommand(s *settings) *cobra.Command {
+func newStart(o Options) *cobra.Command {
 	var foreground bool
 	cmd := &cobra.Command{
 		Use:   "start",
 		Short: "Start a hub for this project, and return when it answers",
 		Long:  daemonStartHelp,
-		Args:  noArguments,
+		Args:  o.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if foreground {
-				return host.Daemon(cmd.Context(), &s.Settings)
+				return host.Daemon(cmd.Context(), o.Settings)
 			}
-			p, err := s.Project()
+			p, err := o.Settings.Project()
 			if err != nil {
 				return err
 			}
-			status, started, err := daemon.Start(cmd.Context(), &s.Settings, p)
+			status, started, err := Start(cmd.Context(), o.Settings, p)
 			if err != nil {
 				return err
 			}
@@ -38,7 +37,7 @@ func newDaemonStartCommand(s *settings) *cobra.Command {
 			if started {
 				what = "started"
 			}
-			return sayHub(cmd.OutOrStdout(), s, status, what)
+			return sayHub(cmd.OutOrStdout(), o, status, what)
 		},
 	}
 	cmd.Flags().BoolVar(&foreground, "foreground", false, "be the hub in this process, instead of in the background")

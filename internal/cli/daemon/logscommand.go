@@ -1,4 +1,4 @@
-package cli
+package daemon
 
 import (
 	"errors"
@@ -18,15 +18,15 @@ log is longer than 8 MiB when a daemon starts, it is first renamed to daemon.log
 
 Exit status: 0 if it was printed, 1 if there is none.`
 
-func newDaemonLogsCommand(s *settings) *cobra.Command {
+func newLogs(o Options) *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
 		Use:   "logs",
 		Short: "Print the daemon's log",
 		Long:  daemonLogsHelp,
-		Args:  noArguments,
+		Args:  o.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := s.Project()
+			p, err := o.Settings.Project()
 			if err != nil {
 				return err
 			}
@@ -43,7 +43,7 @@ func newDaemonLogsCommand(s *settings) *cobra.Command {
 				defer watch.Close()
 				written = watch.C
 			}
-			lines := &output.LogLines{Out: cmd.OutOrStdout(), JSON: s.json}
+			lines := &output.LogLines{Out: cmd.OutOrStdout(), JSON: o.JSON()}
 			defer lines.Close()
 			for {
 				if _, err := io.Copy(lines, file); err != nil || !follow {

@@ -1,4 +1,4 @@
-package cli
+package daemon
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/daemon"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
@@ -16,22 +15,22 @@ const daemonStatusHelp = `Say whether a hub runs here, and what it does.
 
 Exit status: 0 if a hub runs here, 1 if not.`
 
-func newDaemonStatusCommand(s *settings) *cobra.Command {
+func newStatus(o Options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Say whether a hub runs here, and what it does",
 		Long:  daemonStatusHelp,
-		Args:  noArguments,
+		Args:  o.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := s.Project()
+			p, err := o.Settings.Project()
 			if err != nil {
 				return err
 			}
-			status, err := daemon.Status(cmd.Context(), &s.Settings, p)
+			status, err := Status(cmd.Context(), o.Settings, p)
 			if err != nil {
 				return err
 			}
-			if s.json {
+			if o.JSON() {
 				return output.Raw(cmd.OutOrStdout(), status.Raw)
 			}
 			return printStatus(cmd.OutOrStdout(), status)
@@ -54,8 +53,8 @@ func printStatus(out io.Writer, hub wire.HubStatus) error {
 }
 
 // sayHub says what was done about a hub, or prints its status as JSON.
-func sayHub(out io.Writer, s *settings, hub wire.HubStatus, what string) error {
-	if s.json {
+func sayHub(out io.Writer, o Options, hub wire.HubStatus, what string) error {
+	if o.JSON() {
 		return output.Raw(out, hub.Raw)
 	}
 	_, err := fmt.Fprintf(out, "%s (process %d)\n", what, hub.PID)

@@ -1,9 +1,8 @@
-package cli
+package daemon
 
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/daemon"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
@@ -16,21 +15,21 @@ that does not answer is killed.
 
 Exit status: 0 if the hub has ended; 1 if it has not, or no hub runs here.`
 
-func newDaemonStopCommand(s *settings) *cobra.Command {
+func newStop(o Options) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "stop",
 		Short: "Stop the project's hub, when what runs has ended (at most 15 s)",
 		Long:  daemonStopHelp,
-		Args:  noArguments,
+		Args:  o.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := s.Project()
+			p, err := o.Settings.Project()
 			if err != nil {
 				return err
 			}
 			ctx, stop := interrupt.Until(cmd.Context())
 			defer stop()
-			status, killed, err := daemon.Stop(ctx, &s.Settings, p, force)
+			status, killed, err := Stop(ctx, o.Settings, p, force, func(what string) { o.Progress(cmd, what) })
 			if ctx.Err() != nil && err != nil {
 				return interrupt.Err
 			}
@@ -41,7 +40,7 @@ func newDaemonStopCommand(s *settings) *cobra.Command {
 			if killed {
 				what = "killed, since it did not answer"
 			}
-			return sayHub(cmd.OutOrStdout(), s, status, what)
+			return sayHub(cmd.OutOrStdout(), o, status, what)
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "do not wait for agents, and kill a hub that does not answer")

@@ -1,12 +1,21 @@
-package signin
+package agentlink
 
 import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
 )
+
+// A Launch is how an agent is started.
+type Launch struct {
+	Name        string // for people
+	Command     []string
+	Environment map[string]string // beyond what each child gets; keys among them
+	Keys        []string          // the values of those that are keys
+}
 
 // Askable is an error for an agent that cannot be asked about itself: it is not
 // installed, or speaks another protocol.
@@ -28,5 +37,5 @@ func LaunchOf(ctx context.Context, c *config.Config, a config.Agent, getenv func
 	env := a.Variables(getenv)
 	keys, missing := c.FetchKeys(ctx, a, getenv)
 	maps.Copy(env, keys)
-	return Launch{Name: a.Name, Command: a.StartCommand(), Environment: env}, missing
+	return Launch{Name: a.Name, Command: a.StartCommand(), Environment: env, Keys: slices.Collect(maps.Values(keys))}, missing
 }

@@ -1,4 +1,4 @@
-package hub
+package adoption
 
 import (
 	"context"
@@ -46,15 +46,15 @@ func (i *historyIntake) close() {
 	}
 }
 
-// TakeHistory takes the history of another database into the hub's own, beside
+// TakeHistory takes the history of another database into the store, beside
 // all that goes on: a conversation at a time, and no events tell of it. What was
 // taken when it fails, or ctx ends, stays, and is passed over by the next try.
-func (h *Hub) TakeHistory(ctx context.Context, from history.Source, was string) (history.Result, error) {
-	ctx, release, err := h.histories.begin(ctx)
+func (a *Adoption) TakeHistory(ctx context.Context, from history.Source, was string) (history.Result, error) {
+	ctx, release, err := a.histories.begin(ctx)
 	if err != nil {
 		return history.Result{}, err
 	}
 	defer release()
-	result, err := history.TakeOver(ctx, from, h.store, history.Options{Root: h.opts.Root, Was: was})
-	return result, h.noteWrite(err)
+	result, err := history.TakeOver(ctx, from, a.opts.Store, history.Options{Root: a.opts.Root, Was: was})
+	return result, a.opts.Note(err)
 }

@@ -1,0 +1,126 @@
+//go:build unix
+
+package main_test
+
+import (
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// readings are commands that are answered without a hub.
+var readings = [][]string{
+	{"session", "list"},
+	{"session", "show", "task-0001"},
+	{"task", "list"},
+	{"task", "stats"},
+	{"approvals"},
+	{"approvals", "rules"},
+	{"events", "--no-follow"},
+}
+
+// What a hub that was killed has left is read as it is: nothing is recovered before
+// there is a hub, and whoever wants to be it finds nobody in the way.
+func TestHistoryOfAHubThatWasKilled(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	pid := s.daemon()
+	_, err := s.command("task", "submit", "quiet permit:1")
+	require.NoError(t, err)
+	_, err = s.command("task", "submit", "quiet hang")
+	require.NoError(t, err)
+	_, err = s.command("approvals", "--wait")
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	require.Eventually(t, func() bool {
+		_, err := s.command("daemon", "status")
+		return err != nil
+	}, watchdog/3, pollEvery, "process %d is the hub still", pid)
+	files := s.contents()
+	require.Contains(t, files, "duet.db-wal", "it was killed")
+	for _, args := range readings {
+		_, err := s.command(args...)
+		require.NoError(t, err, "%v", args)
+	}
+	out, err := s.command("task", "list")
+	require.NoError(t, err)
+	assert.Regexp(t, `task-0001 +running`, out, "as it was kept")
+	assert.Equal(t, files, s.contents())
+
+	editor := s.start()
+	require.Equal(t, editor.cmd.Process.Pid, hubOf(t, editor))
+	out, err = s.command("session", "list")
+	require.NoError(t, err)
+	assert.Regexp(t, `task-0001 +interrupted`, out, "now there is a hub")
+	editor.leave()
+}
+
+// An answer where no hub runs goes on with the session in the process that answers.
+func TestAnAnswerWithoutAHub(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.daemon()
+	for range 2 {
+		_, err := s.command("task", "submit", "quiet permit:1")
+		require.NoError(t, err)
+	}
+	var ids []string
+	c := s.lines()
+	for len(ids) < 2 {
+		var r struct {
+			Approvals []struct {
+				ID string `json:"approval_id"`
+			}
+		}
+		_, err := s.command("approvals", "--wait")
+		require.NoError(t, err)
+		c.call("fetchApprovals", object{}, &r)
+		ids = nil
+		for _, a := range r.Approvals {
+			ids = append(ids, a.ID)
+		}
+	}
+	_, err := s.command("daemon", "stop")
+	require.NoError(t, err)
+
+	p := s.shell(t, "approvals", "approve", ids[0])
+	p.sees("no hub ran here, and the agent that asked is gone: its session goes on after task-000")
+	p.sees("approved")
+	p.sees("task-0003 · agent scripted")
+	p.sees("completed")
+	_, status := p.ends()
+	assert.Zero(t, status)
+
+	p = s.shell(t, "approvals", "deny", ids[1], "not now")
+	p.sees("the answer is kept, and nothing goes on before task-000")
+	p.sees("denied")
+	_, status = p.ends()
+	assert.Zero(t, status)
+	out, err := s.command("approvals")
+	require.NoError(t, err)
+	assert.NotContains(t, out, "task-")
+	out, err = s.command("task", "stats")
+	require.NoError(t, err)
+	assert.Regexp(t, `total +3`, out)
+}
+
+// contents are the files in the project's state directory that matter, by name.
+func (s *site) contents() map[string]string {
+	s.t.Helper()
+	files := make(map[string]string)
+	entries, err := os.ReadDir(s.state())
+	require.NoError(s.t, err)
+	for _, e := range entries {
+		if !e.Type().IsRegular() {
+			files[e.Name()] = e.Type().String()
+			continue
+		}
+		text, err := os.ReadFile(s.state() + "/" + e.Name())
+		require.NoError(s.t, err)
+		files[e.Name()] = string(text)
+	}
+	return files
+}

@@ -1,0 +1,96 @@
+//go:build unix
+
+package main_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/term"
+)
+
+// presses types keys, without Return.
+func (p *prompting) presses(keys string) {
+	p.t.Helper()
+	_, err := p.tty.ours.WriteString(keys)
+	require.NoError(p.t, err)
+}
+
+// A question is answered by one key, which is shown, and the terminal is afterwards
+// as it was.
+func TestAKeyAnswersAQuestion(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := s.prompt(t, "slow", "permit:4")
+	was, err := term.GetState(int(p.tty.theirs.Fd()))
+	require.NoError(t, err)
+	p.sees("task-0001")
+	p.presses("y") // before anything is asked
+	p.sees("Allow? ")
+	p.presses("x")
+	p.sees("please type y, n")
+	p.sees("Allow? ")
+	p.presses("1")
+	p.sees(": 1\n")
+	p.sees("Allow? ")
+	p.presses("n")
+	p.sees("Why not? ")
+	p.types("because")
+	p.sees("Allow? ")
+	p.presses("\x1b[A")
+	p.sees("please type y, n")
+	p.sees("Allow? ")
+	p.presses("y")
+	p.sees("Allow? ")
+	p.presses("\x04") // the end of the input
+	_, status := p.ends()
+	assert.Equal(t, 0, status, p.tty.printed)
+	now, err := term.GetState(int(p.tty.theirs.Fd()))
+	require.NoError(t, err)
+	assert.Equal(t, was, now)
+	assert.Equal(t, 6, strings.Count(p.tty.printed.String(), "Allow? "), p.tty.printed)
+}
+
+// The input of a tool is changed in the user's editor, shown, and asked again.
+func TestAnEditorChangesTheInput(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.env = append(s.env, `EDITOR=sh -c 'grep -q Gone "$0" && echo "{" >"$0" || sed s/Turn/Gone/ "$0" >"$0.new" && test -s "$0.new" && mv "$0.new" "$0"; true'`)
+	p := s.prompt(t, "hello")
+	p.sees("[e]dit: ")
+	p.presses("e")
+	p.sees("| Gone 1: hello\n")
+	p.sees("Allow it with this input? [y]es, [n]o, [e]dit again: ")
+	p.presses("e")
+	p.sees("that is no JSON object")
+	p.sees("[e]dit: ")
+	p.presses("n")
+	p.sees("Why not? ")
+	p.types("")
+	_, status := p.ends()
+	assert.Equal(t, 0, status, p.tty.printed)
+
+	s.env = append(s.env, "EDITOR=sed -i.old s/Turn/Gone/")
+	p = s.prompt(t, "hello")
+	p.sees("[e]dit: ")
+	p.presses("e")
+	p.sees("[e]dit again: ")
+	p.presses("y")
+	p.sees("+Gone 1: hello")
+	_, status = p.ends()
+	assert.Equal(t, 0, status, p.tty.printed)
+
+	for editor, says := range map[string]string{"true": "the input stays as it is", "false": "the editor: false: exit status 1"} {
+		s.env = append(s.env, "EDITOR="+editor)
+		p = s.prompt(t, "hello")
+		p.sees("[e]dit: ")
+		p.presses("e")
+		p.sees(says)
+		p.sees("[e]dit: ")
+		p.presses("y")
+		_, status = p.ends()
+		assert.Equal(t, 0, status, p.tty.printed)
+	}
+}

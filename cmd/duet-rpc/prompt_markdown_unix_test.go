@@ -1,0 +1,49 @@
+//go:build unix
+
+package main_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// Markdown is rendered on a terminal that can show it, and stays as the agent wrote
+// it anywhere else.
+func TestPromptRendersMarkdown(t *testing.T) {
+	t.Parallel()
+	const text = "# Head\n\nSome **bold** [x](http://a.b/c)\n"
+	for _, c := range []struct {
+		name     string
+		env      []string
+		rendered bool
+	}{
+		{"a terminal", []string{"TERM=xterm-256color"}, true},
+		{"without colour", []string{"TERM=xterm-256color", "NO_COLOR=1"}, false},
+		{"without a cursor", []string{"TERM=dumb"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.env = append(s.env, c.env...)
+			s.played(playedStep{Say: "# Head\n\nSome **bo"}, playedStep{Say: "ld** [x](http://a.b/c)\n"})
+			want := text
+			if c.rendered {
+				want = "\x1b[1mbold\x1b[0m \x1b[4mx\x1b[0m\x1b[2m (http://a.b/c)\x1b[0m\n"
+			}
+			p := s.onTerminal(t, 60, "prompt", "--agent", "played", "go")
+			if c.rendered {
+				p.sees("\x1b[1;4mHead\x1b[0m\n")
+			}
+			p.sees(want)
+			p.sees("completed; go on with")
+			assert.Equal(t, 0, p.status())
+
+			editor := s.start()
+			p = s.onTerminal(t, 60, "session", "show", "task-0001")
+			p.sees(want)
+			assert.Equal(t, 0, p.status())
+			editor.leave()
+		})
+	}
+}

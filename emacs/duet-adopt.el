@@ -1,0 +1,114 @@
+;;; duet-adopt.el --- Sessions that were begun in an agent's own program  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; `duet-adopt-session' lists the sessions that an agent keeps itself, however
+;; they were begun, and takes one over with all that was said and done in it.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'duet-agents)
+(require 'duet-connection)
+(require 'duet-search)
+(require 'duet-sessions)
+(require 'duet-settings)
+(require 'duet-transcript)
+(require 'duet-visible)
+
+(defcustom duet-adopt-limit 200
+  "How many of an agent's sessions are offered; the server gives 1000 at most."
+  :type 'natnum
+  :group 'duet)
+
+;;;###autoload
+(defun duet-adopt-session (&optional everywhere)
+  "Take over a session that was begun in an agent's own program.
+Those in the project's directory are offered; with a prefix argument, which
+is EVERYWHERE, those in all directories.  The agent is the one that new
+sessions ask; `duet-choose-agent' chooses another one."
+  (interactive "P")
+  (let* ((connection (duet-connection-here))
+         (agent (duet-agents-chosen connection)))
+    (message "%s is asked for its sessions..." (or agent "The agent"))
+    (duet-connection-request
+     connection 'agent.sessions
+     (append (list :limit duet-adopt-limit)
+             (when agent (list :agent agent))
+             (unless everywhere
+               (list :working_dir
+                     (directory-file-name
+                      (expand-file-name (duet-connection-root connection))))))
+     :success-fn
+     (lambda (result)
+       ;; Outside of the filter, which a minibuffer would hold up.
+       (run-at-time 0 nil #'duet-adopt--choose connection result everywhere)))))
+
+(defun duet-adopt--choose (connection result everywhere)
+  "Have the user choose a session in RESULT, and adopt it in CONNECTION.
+If EVERYWHERE is non-nil they are those of all directories."
+  (let ((agent (duet-get-string result :agent))
+        (sessions (duet-get-objects result :sessions)))
+    (if (null sessions)
+        (message (if everywhere "%s has no sessions"
+                   (substitute-command-keys
+                    "%s has no sessions here; \\`C-u' before the command lists those of all directories"))
+                 agent)
+      (when (duet-get-string result :next_cursor)
+        (message "These are the first %d" (length sessions)))
+      (when-let ((id (condition-case nil
+                         (duet-settings--read (format "Take over from %s" agent)
+                                              (duet-adopt--choices sessions) nil)
+                       ;; In a timer Emacs does not say so itself.
+                       (quit (message "Quit") nil))))
+        (duet-adopt--adopt connection agent id)))))
+
+(defun duet-adopt--choices (sessions)
+  "Return SESSIONS for `duet-settings--read'."
+  (let ((names (mapcar (lambda (session)
+                         (duet-visible-line
+                          (or (duet-get-string session :title) "untitled")))
+                       sessions)))
+    (cl-mapcar
+     (lambda (session name)
+       (let ((id (duet-get-string session :native_session_id)))
+         (list (if (> (cl-count name names :test #'equal) 1)
+                   (format "%s (%s)" name (duet-visible-line id))
+                 name)
+               id
+               (string-join
+                (delq nil (list (duet-adopt--age session)
+                                (when-let ((dir (duet-get-string session :working_dir)))
+                                  (abbreviate-file-name dir))
+                                (when-let ((task (duet-get-string session :task_id)))
+                                  (concat "here already: " task))))
+                " · "))))
+     sessions names)))
+
+(defun duet-adopt--age (session)
+  "Return how long ago something happened in SESSION, or nil."
+  (when-let ((time (duet-get-string session :updated_at)))
+    (duet-sessions--age time)))
+
+(defun duet-adopt--adopt (connection agent id)
+  "Adopt the session ID of AGENT in CONNECTION, and show its transcript."
+  (message "%s tells what was said in it..." agent)
+  (duet-connection-request
+   connection 'agent.adopt (list :agent agent :native_session_id id)
+   :success-fn
+   (lambda (result)
+     (duet-search--with-session
+      connection (duet-get-string result :thread_id) (duet-get-string result :session_id)
+      (lambda (session)
+        (duet-transcript-show connection session t)
+        (message "%s" (if-let ((note (duet-get-string result :note)))
+                          (duet-visible-line note)
+                        (substitute-command-keys
+                         "It is a session of Duet's now; \\<duet-transcript-mode-map>\\[duet-continue] goes on with it"))))))))
+
+(provide 'duet-adopt)
+;;; duet-adopt.el ends here

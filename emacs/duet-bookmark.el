@@ -1,0 +1,73 @@
+;;; duet-bookmark.el --- Bookmarks of sessions  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; A bookmark leads to the list of a project's sessions, to a session's transcript,
+;; or to what it has changed, also in another Emacs: its server is started, and the
+;; session is shown as soon as that has told of it.
+
+;;; Code:
+
+(require 'duet-connection)
+(require 'duet-diff)
+(require 'duet-model)
+(require 'duet-sessions)
+(require 'duet-transcript)
+
+(declare-function bookmark-prop-get "bookmark" (bookmark-name-or-record prop))
+
+(defun duet-bookmark--make ()
+  "Return a bookmark of the current buffer."
+  (let ((session (and (not (derived-mode-p 'duet-sessions-mode)) duet-session)))
+    `(,(if session (duet-session-name session)
+         (format "Duet: %s" (abbreviate-file-name (duet-connection-root duet-connection))))
+      (project . ,(duet-connection-root duet-connection))
+      ,@(and session `((session . ,(duet-session-id session))))
+      ,@(and (derived-mode-p 'duet-diff-mode) '((changes . t)))
+      (handler . duet-bookmark-jump))))
+
+;;;###autoload
+(defun duet-bookmark-jump (bookmark)
+  "Show what BOOKMARK, one that Duet has made, leads to."
+  (let ((connection (duet-connection-ensure (bookmark-prop-get bookmark 'project)))
+        (id (bookmark-prop-get bookmark 'session))
+        (changes (bookmark-prop-get bookmark 'changes)))
+    (if (and id (duet-connection-session connection id))
+        (duet-bookmark--show connection id changes)
+      (duet-sessions-show connection)
+      (when id (duet-bookmark--await connection id changes)))))
+
+(defun duet-bookmark--show (connection id changes)
+  "Show the session ID of CONNECTION; if CHANGES is non-nil, what it has changed."
+  (let ((session (duet-connection-session connection id)))
+    (duet-transcript-show connection session)
+    (when changes (duet-diff session))))
+
+(defun duet-bookmark--await (connection id changes)
+  "Show the session ID, or its CHANGES, once CONNECTION's server has told of it."
+  (let ((model (duet-connection-model connection))
+        observer)
+    (setq observer
+          (lambda (_model kind &rest _)
+            (when (eq kind 'sessions)
+              (duet-model-remove-observer observer model)
+              ;; Outside of the filter, which a window's hooks would hold up.
+              (run-at-time 0 nil
+                           (lambda ()
+                             (if (duet-connection-session connection id)
+                                 (duet-bookmark--show connection id changes)
+                               (message "Duet: the session of this bookmark is not there")))))))
+    (duet-model-add-observer observer model)))
+
+(defun duet-bookmark--set-up ()
+  "Have the current buffer bookmarked as what it shows."
+  (setq-local bookmark-make-record-function #'duet-bookmark--make))
+
+(dolist (hook '(duet-sessions-mode-hook duet-transcript-mode-hook duet-diff-mode-hook))
+  (add-hook hook #'duet-bookmark--set-up))
+
+(provide 'duet-bookmark)
+;;; duet-bookmark.el ends here

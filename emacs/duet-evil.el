@@ -1,0 +1,81 @@
+;;; duet-evil.el --- Keys of Duet beside those of Evil  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; Where Evil is there, the buffers of Duet that are read are in its motion state,
+;; with Duet's keys, and those in which one writes begin in its insert state.  What
+;; moves in Evil moves here too: h, j, k, l, gg, G and / are Evil's, and what Duet
+;; has on these keys is on others.
+
+;;; Code:
+
+(require 'subr-x)
+
+(declare-function evil-define-key* "evil-core" (state keymap key def &rest bindings))
+(declare-function evil-make-overriding-map "evil-core" (keymap &optional state copy))
+(declare-function evil-set-initial-state "evil-core" (mode state))
+
+(defconst duet-evil--read
+  '(duet-sessions-mode duet-transcript-mode duet-approvals-mode duet-approval-view-mode
+    duet-diff-mode duet-search-mode duet-terminals-mode duet-terminal-ended-mode
+    duet-agents-mode duet-rules-mode duet-trust-mode duet-whole-mode)
+  "Modes of buffers that are read.")
+
+(defconst duet-evil--written '(duet-compose-mode duet-approval-edit-mode)
+  "Modes of buffers in which one writes.")
+
+(defconst duet-evil--moved '(("j" . "gj") ("k" . "x") ("K" . "X") ("l" . "gl") ("g" . "gr")
+                             ("/" . "g/"))
+  "Keys of Duet that are Evil's, and where Duet has them instead.")
+
+(defconst duet-evil--own '(("h" . evil-backward-char) ("j" . evil-next-line)
+                           ("k" . evil-previous-line) ("l" . evil-forward-char)
+                           ("gg" . evil-goto-first-line) ("G" . evil-goto-line)
+                           ("/" . evil-search-forward))
+  "Keys that are Evil's, and what they do.")
+
+(defun duet-evil--map (mode)
+  "Return the keymap of MODE, or nil if that is not loaded."
+  (let ((name (intern (format "%s-map" mode))))
+    (and (boundp name) (symbol-value name))))
+
+(defun duet-evil--set-up-map (map)
+  "Have the keys of MAP, and beside them those that move, in the motion state."
+  (evil-make-overriding-map map 'motion)
+  (pcase-dolist (`(,key . ,other) duet-evil--moved)
+    (let ((command (lookup-key map (kbd key))))
+      (when (and command (symbolp command))
+        (evil-define-key* 'motion map (kbd (if (= (length other) 2)
+                                               (format "%c %c" (aref other 0) (aref other 1))
+                                             other))
+                          command))))
+  (pcase-dolist (`(,key . ,command) duet-evil--own)
+    (evil-define-key* 'motion map (string-to-vector key) command)))
+
+(defvar duet-evil--done nil
+  "Keymaps that fit in with Evil.")
+
+(defun duet-evil--enter ()
+  "Have the keymap of the current mode fit in with Evil, once.
+Some files of Duet are loaded when they are needed."
+  (when-let ((map (duet-evil--map major-mode)))
+    (unless (memq map duet-evil--done)
+      (push map duet-evil--done)
+      (duet-evil--set-up-map map))))
+
+(defun duet-evil-set-up ()
+  "Have the buffers of Duet fit in with Evil, which is loaded."
+  (dolist (mode duet-evil--read)
+    (evil-set-initial-state mode 'motion)
+    (add-hook (intern (format "%s-hook" mode)) #'duet-evil--enter))
+  (dolist (mode duet-evil--written)
+    (evil-set-initial-state mode 'insert)))
+
+(if (featurep 'evil) (duet-evil-set-up)
+  (add-hook 'evil-after-load-hook #'duet-evil-set-up))
+
+(provide 'duet-evil)
+;;; duet-evil.el ends here

@@ -1,0 +1,301 @@
+;;; duet-inline.el --- Markup inside a paragraph  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; Code spans, emphasis, links and escapes of CommonMark, found in a stretch of a
+;; buffer.  `duet-inline-parse' changes nothing: it returns what there is, and
+;; which characters are nothing but marks.
+;;
+;; Where it is in doubt, a mark stays what it is, a character that is seen: file
+;; names such as *.el, src/**/x and a_b_c keep theirs, and a link keeps its target
+;; in sight if its text claims another one.  A letter next to Chinese, Japanese or
+;; Korean text counts as one next to a space, since there are none.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'duet-link)
+
+(defconst duet-inline--most 200
+  "How many runs of one mark are kept in a paragraph, to be closed later.")
+
+(defconst duet-inline--marks "*_~"
+  "Characters that emphasize.")
+
+(defun duet-inline-parse (beg end)
+  "Return the markup between BEG and END, a list of (BEG END KIND VALUE).
+KIND is `hide' for a mark, `face' for text that has the face VALUE, `code'
+for what is inside a code span, or `link' for text that leads to VALUE."
+  (save-excursion
+    (let ((case-fold-search nil)
+          (stops (concat "^`\\\\[<" duet-inline--marks))
+          (missing '())                 ; lengths of backquotes that nothing closes
+          (found '())
+          (openers '()))
+      ;; Few texts have an address, and many have an h.
+      (goto-char beg)
+      (when (search-forward "://" end t)
+        (setq stops (concat stops "h")))
+      (goto-char beg)
+      (while (progn (skip-chars-forward stops end) (< (point) end))
+        (let ((start (point))
+              (char (char-after)))
+          (pcase char
+            (?`
+             (skip-chars-forward "`" end)
+             (let* ((length (- (point) start))
+                    (close (and (not (memq length missing))
+                                (duet-inline--backquotes length end))))
+               (if close
+                   (setq found (nconc (duet-inline--code start length close) found))
+                 (push length missing)
+                 (goto-char (+ start length)))))
+            (?\\
+             (forward-char)
+             (when (< (point) end)
+               ;; A path of Windows keeps its own.
+               (when (memq (char-after) '(?* ?_ ?` ?\[ ?\] ?# ?| ?~ ?< ?>))
+                 (push (list start (point) 'hide nil) found))
+               (forward-char)))
+            (?\[
+             (let ((link (duet-inline--link start end)))
+               (if link
+                   (setq found (nconc link found))
+                 (forward-char))))
+            (?<
+             (setq found (nconc (duet-inline--angle start end) found)))
+            (?h
+             (if (and (looking-at "https?://")
+                      (or (duet-inline--dense-p (char-before))
+                          (not (memq (char-syntax (or (char-before) ?\s)) '(?w ?_)))))
+                 (let ((last (duet-link-url-end start end)))
+                   (push (list start last 'link
+                               (buffer-substring-no-properties start last))
+                         found)
+                   (goto-char last))
+               (forward-char)))
+            (_
+             (skip-chars-forward (string char) end)
+             (let* ((run (duet-inline--run char start (point) beg end))
+                    (closed (duet-inline--close run openers)))
+               (setq found (nconc (cdr closed) found)
+                     openers (car closed)))))))
+      found)))
+
+
+;;; Code, links, tags
+
+(defun duet-inline--backquotes (length end)
+  "Return where the next run of LENGTH backquotes before END begins, or nil.
+Point is left behind it."
+  (let ((place nil))
+    (while (and (not place) (search-forward "`" end t))
+      (let ((start (1- (point))))
+        (skip-chars-forward "`" end)
+        (when (= (- (point) start) length)
+          (setq place start))))
+    place))
+
+(defun duet-inline--code (start length close)
+  "Return what there is of a code span from START on, whose marks have LENGTH.
+It is closed at CLOSE."
+  (let ((beg (+ start length))
+        (end close))
+    ;; One space on each side makes room for a backquote.
+    (when (and (> (- end beg) 2)
+               (eq (char-after beg) ?\s) (eq (char-before end) ?\s)
+               (progn (goto-char beg)
+                      (skip-chars-forward " " end)
+                      (< (point) end)))
+      (setq beg (1+ beg)
+            end (1- end)))
+    (goto-char (+ close length))
+    (list (list start beg 'hide nil)
+          (list beg end 'code nil)
+          (list end (+ close length) 'hide nil))))
+
+(defun duet-inline--link (start end)
+  "Return what there is of a link that begins with the bracket at START.
+Point is left behind it; it is before END.  Return nil if there is none."
+  (let* ((image (eq (char-before start) ?!))
+         (close (duet-inline--bracket start end))
+         (target (and close
+                      (progn (goto-char (1+ close))
+                             (looking-at "(<?\\([^][()<> \t\n`]+\\(?:([^][()<> \t\n`]*)[^][()<> \t\n`]*\\)?\\)>?)"))
+                      (<= (match-end 0) end)
+                      (match-string-no-properties 1)))
+         (last (and target (match-end 0)))
+         (place (and target (cons (match-beginning 1) (match-end 1)))))
+    (goto-char start)
+    (when (and target (> close (1+ start)) (duet-link-target-p target))
+      (prog1
+          (if (or image
+                  (not (duet-link-honest-p
+                        (buffer-substring-no-properties (1+ start) close) target)))
+              (list (list (car place) (cdr place) 'link target))
+            (nconc (list (list start (1+ start) 'hide nil)
+                         (list (1+ start) close 'link target)
+                         (list close last 'hide nil))
+                   ;; No link is inside another.
+                   (cl-remove 'link (duet-inline-parse (1+ start) close) :key #'caddr)))
+        (goto-char last)))))
+
+(defun duet-inline--bracket (start end)
+  "Return where the bracket closes that opens at START, on its line before END."
+  (save-excursion
+    (goto-char (1+ start))
+    (let ((depth 1)
+          (end (min end (line-end-position)))
+          (place nil))
+      (while (and (> depth 0) (< depth 4) (not place))
+        (skip-chars-forward "^][\\\\" end)
+        (cond
+         ((>= (point) end) (setq depth 0))
+         ((eq (char-after) ?\\) (goto-char (min end (+ 2 (point)))))
+         ((eq (char-after) ?\[) (setq depth (1+ depth)) (forward-char))
+         ((= depth 1) (setq place (point)))
+         (t (setq depth (1- depth)) (forward-char))))
+      place)))
+
+(defun duet-inline--angle (start end)
+  "Return what there is of an address or a tag in angle brackets at START.
+Point is left behind it, or behind the bracket; it is before END."
+  (cond
+   ((and (looking-at "<\\(https?://[^<> \t\n]+\\)>") (<= (match-end 0) end))
+    (goto-char (match-end 0))
+    (list (list start (match-beginning 1) 'hide nil)
+          (list (match-beginning 1) (match-end 1) 'link (match-string-no-properties 1))
+          (list (match-end 1) (match-end 0) 'hide nil)))
+   ((and (looking-at "<\\(?:/?[A-Za-z][^<>\n]*\\|!--[^<>\n]*--\\)>") (<= (match-end 0) end)
+         ;; No tag is in Vec<u8>.
+         (or (eq (char-after (1+ start)) ?/)
+             (not (memq (char-syntax (or (char-before start) ?\s)) '(?w ?_)))))
+    (goto-char (match-end 0))
+    (list (list start (point) 'face 'duet-dim)))
+   (t (forward-char)
+      nil)))
+
+
+;;; Emphasis
+
+(cl-defstruct (duet-inline--run (:copier nil) (:constructor duet-inline--make-run))
+  "A run of one mark that emphasizes."
+  char beg end length opens closes)
+
+(defun duet-inline--space-p (char)
+  "Return non-nil if CHAR, which may be nil, separates words."
+  (or (null char)
+      (memq char '(?\s ?\t ?\n #xa0 #x3000))))
+
+(defun duet-inline--punctuation-p (char)
+  "Return non-nil if CHAR is neither a space nor part of a word."
+  (and char
+       (memq (get-char-code-property char 'general-category)
+             '(Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So))))
+
+(defun duet-inline--dense-p (char)
+  "Return non-nil if CHAR is of a script that has no spaces."
+  (and char (or (<= #x2e80 char #xd7ff) (<= #xf900 char #xfaff)
+                (<= #xff00 char #xffef) (<= #x20000 char #x3fffd))))
+
+(defun duet-inline--run (char start last beg end)
+  "Return the run of CHAR from START to LAST, in a text from BEG to END."
+  (let* ((before (and (> start beg) (char-before start)))
+         (after (and (< last end) (char-after last)))
+         (length (- last start))
+         (space-before (duet-inline--space-p before))
+         (space-after (duet-inline--space-p after))
+         (mark-before (duet-inline--punctuation-p before))
+         (mark-after (duet-inline--punctuation-p after))
+         (left (and (not space-after)
+                    (or (not mark-after) space-before mark-before
+                        (duet-inline--dense-p before))))
+         (right (and (not space-before)
+                     (or (not mark-before) space-after mark-after
+                         (duet-inline--dense-p after))))
+         (word-before (not (or space-before mark-before (duet-inline--dense-p before))))
+         (word-after (not (or space-after mark-after (duet-inline--dense-p after)))))
+    (duet-inline--make-run
+     :char char :beg start :end last :length length
+     :opens
+     (and left
+          (pcase char
+            (?_ (or (not right) mark-before))
+            (?~ (= length 2))
+            ;; The beginning of a path, or a pattern in it.
+            (_ (not (or (memq after '(?. ?/ ?\\ ?\)))
+                        (memq before '(?/ ?\\ ?.))
+                        (and (= length 1) word-before word-after)))))
+          t)
+     :closes
+     (and right
+          (pcase char
+            (?_ (or (not left) mark-after))
+            (?~ (= length 2))
+            (_ (not (or (memq before '(?/ ?\\ ?\())
+                        (eq after ?/)
+                        (and (eq after ?.)
+                             (< (1+ last) end)
+                             (memq (char-syntax (char-after (1+ last))) '(?w ?_ ?.)))
+                        (and (= length 1) word-before word-after)))))
+          t))))
+
+(defun duet-inline--close (run openers)
+  "Match RUN with OPENERS, the last first.
+Return (OPENERS . FOUND), those that are left, and what was found."
+  (let ((found '())
+        (char (duet-inline--run-char run))
+        (searching (duet-inline--run-closes run)))
+    (while (and searching (> (duet-inline--run-length run) 0))
+      (let ((rest (cl-member-if (lambda (opener) (duet-inline--fits-p opener run)) openers)))
+        (if (null rest)
+            (setq searching nil)
+          (let* ((opener (car rest))
+                 (size (if (or (eq char ?~)
+                               (and (> (duet-inline--run-length run) 1)
+                                    (> (duet-inline--run-length opener) 1)))
+                           2 1))
+                 (from (duet-inline--run-end opener))
+                 (to (duet-inline--run-beg run)))
+            (push (list (- from size) from 'hide nil) found)
+            (push (list to (+ to size) 'hide nil) found)
+            (push (list from to 'face (cond ((eq char ?~) 'duet-struck)
+                                            ((= size 2) 'bold)
+                                            (t 'italic)))
+                  found)
+            (cl-decf (duet-inline--run-end opener) size)
+            (cl-decf (duet-inline--run-length opener) size)
+            (cl-incf (duet-inline--run-beg run) size)
+            (cl-decf (duet-inline--run-length run) size)
+            ;; What was opened in between stays open for ever.
+            (setq openers (if (zerop (duet-inline--run-length opener)) (cdr rest) rest))))))
+    (when (and (duet-inline--run-opens run) (> (duet-inline--run-length run) 0)
+               (length< openers duet-inline--most))
+      (push run openers))
+    (cons openers found)))
+
+(defun duet-inline--name-p (opener closer)
+  "Return non-nil if what is from OPENER to CLOSER may be called so: __init__."
+  (and (eq (duet-inline--run-char opener) ?_)
+       (> (duet-inline--run-length opener) 1)
+       (save-excursion
+         (goto-char (duet-inline--run-end opener))
+         (skip-chars-forward "A-Za-z0-9_" (duet-inline--run-beg closer))
+         (= (point) (duet-inline--run-beg closer)))))
+
+(defun duet-inline--fits-p (opener closer)
+  "Return non-nil if CLOSER closes OPENER, a run before it."
+  (and (not (duet-inline--name-p opener closer))
+       (eq (duet-inline--run-char opener) (duet-inline--run-char closer))
+       ;; CommonMark's rule of three: "**a*b**" is no emphasis of "a*b*".
+       (or (not (or (duet-inline--run-closes opener) (duet-inline--run-opens closer)))
+           (/= 0 (% (+ (duet-inline--run-length opener) (duet-inline--run-length closer)) 3))
+           (and (zerop (% (duet-inline--run-length opener) 3))
+                (zerop (% (duet-inline--run-length closer) 3))))))
+
+(provide 'duet-inline)
+;;; duet-inline.el ends here

@@ -1,0 +1,44 @@
+;;; duet-approval-always-test.el --- Tests of answers that hold from now on  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+(require 'duet-approvals)
+
+(ert-deftest duet-approval-always-test-scopes ()
+  "A tool that is allowed in the session or the project asks no more."
+  (duet-test-with-questions connection
+    (let* ((session (duet-test-launch connection "permit:2"))
+           (approval (duet-test-question session)))
+      (duet-approvals)
+      (duet-test-typing "C-a C-k RET"
+        (duet-test-should-say "Nothing is decided"
+          (duet-test-press "s" #'duet-approval-always)))
+      (duet-test-should-quit "C-g"
+        (duet-test-press "s" #'duet-approval-always))
+      (should-not (duet-approval-sending-p approval))
+      (duet-test-typing "RET" (duet-test-press "s" #'duet-approval-always))
+      (duet-test-wait-for (duet-test-heard "^Allowed in this session")))
+    (let* ((session (duet-test-launch connection "hello"))
+           (approval (duet-test-question session)))
+      ;; The first session asks for another command meanwhile.
+      (duet-test-go-to-question approval)
+      (should (string-match-p "of files .*/\\*\\'" (duet-approval-always-covers approval)))
+      (duet-test-typing "* RET" (duet-test-press "P" #'duet-approval-always-in-project))
+      (duet-test-wait-for-state session 'completed)
+      (should (string-suffix-p
+               "/**" (duet-get-string (aref (duet-get (duet-test-request
+                                                       connection 'getRules nil)
+                                                      :rules)
+                                            1)
+                                      :path)))
+      (setq session (duet-test-launch connection "hello again"))
+      (duet-test-wait-for-state session 'completed)
+      (should (equal (duet-test-demo-file connection)
+                     "Turn 1: hello\nTurn 1: hello again\n")))))
+
+(provide 'duet-approval-always-test)
+;;; duet-approval-always-test.el ends here

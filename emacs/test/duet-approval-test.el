@@ -1,0 +1,199 @@
+;;; duet-approval-test.el --- Tests of answers to questions  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+(require 'duet-approvals)
+
+(ert-deftest duet-approval-test-approve ()
+  "A question is listed, counted in the mode line, and gone once it is answered."
+  (duet-test-with-questions connection
+    (save-window-excursion (duet-approvals))
+    (should (string-match-p "Nothing waits" (duet-test-questions-text)))
+    (let ((session (duet-test-launch connection "hello")))
+      (duet-test-question session)
+      (duet-test-wait-for (string-match-p "Write +demo\\.txt \\+1 −0 +hello +project +now"
+                                          (duet-test-questions-text)))
+      (should (equal (substring-no-properties duet-lighter--text) " Duet[1!]"))
+      (should (memq 'duet-lighter--text global-mode-string))
+      (duet-approvals)
+      (should (tabulated-list-get-id))
+      (call-interactively #'duet-approval-approve)
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for (duet-test-heard "^Approved: Write demo.txt$"))
+      (should (string-match-p "Nothing waits" (duet-test-questions-text)))
+      (should-not duet-lighter--text)
+      (should-error (call-interactively #'duet-approval-approve) :type 'user-error)
+      (should-not (duet-test-heard "elsewhere"))
+      (should (equal (duet-test-demo-file connection) "Turn 1: hello\n"))
+      (should (equal (duet-test-log) "")))))
+
+(ert-deftest duet-approval-test-deny ()
+  "Who denies with a prefix argument may say why; with \\`C-g' nothing is decided."
+  (duet-test-with-question (connection session approval) "hello"
+    (duet-approvals)
+    (duet-test-should-quit "C-g"
+      (duet-test-press "d" #'duet-approval-deny '(4)))
+    (should (eq (duet-test-question session) approval))
+    (duet-test-typing "not SPC today RET"
+      (duet-test-press "d" #'duet-approval-deny '(4)))
+    (duet-test-wait-for-state session 'completed)
+    (duet-test-wait-for (duet-test-heard "^Denied: Write demo.txt$"))
+    (should-not (duet-test-demo-file connection))
+    (let ((result (duet-test-approval connection approval)))
+      (should (equal (duet-get-string result :comment) "not today")))))
+
+(ert-deftest duet-approval-test-quit-keeps-draft ()
+  "What was typed before a \\`C-g' is there when the question is looked at again."
+  (duet-test-with-question (connection session approval) "hello"
+    (duet-approvals)
+    (dolist (word '("because " "it " "is "))
+      (duet-test-should-quit (concat (key-description word) " C-g")
+        (duet-test-press "d" #'duet-approval-deny '(4))))
+    (duet-test-typing "late RET"
+      (duet-test-press "d" #'duet-approval-deny '(4)))
+    (duet-test-wait-for-state session 'completed)
+    (let ((result (duet-test-approval connection approval)))
+      (should (equal (duet-get-string result :comment)
+                     "because it is late")))))
+
+(ert-deftest duet-approval-test-deny-without-a-reason ()
+  "One key denies, and asks nothing; only what the agent is to be told has to be said."
+  (duet-test-with-question (connection session approval) "hello"
+    (duet-approvals)
+    (duet-test-typing "SPC RET"
+      (duet-test-should-say "nothing to tell"
+        (duet-test-press "t" #'duet-approval-deny-and-tell)))
+    (duet-test-press "d" #'duet-approval-deny)
+    (duet-test-wait-for-state session 'completed)
+    (let ((result (duet-test-approval connection approval)))
+      (should (equal (duet-get-string result :comment) "denied")))))
+
+(ert-deftest duet-approval-test-agents-own-answers ()
+  "Each answer that an agent offers can be chosen, by its number."
+  (duet-test-with-questions connection
+    (let* ((session (duet-test-launch connection "hello"))
+           (approval (duet-test-question session))
+           (answers (duet-approval-answers approval))
+           (number (1+ (cl-position-if (lambda (answer)
+                                         (string-match-p "(denies)" answer))
+                                       answers))))
+      (duet-test-go-to-question approval)
+      (duet-test-press (number-to-string number) #'duet-approval-choose)
+      (duet-test-wait-for-state session 'completed)
+      (should-not (duet-test-demo-file connection))
+      (let* ((approval (duet-test-approval connection approval))
+             (option (nth (1- number) (duet-get-objects approval :options))))
+        (should (equal (duet-get-string approval :option)
+                       (duet-get-string option :option_id)))))))
+
+(ert-deftest duet-approval-test-respond ()
+  "A question is answered with an option, by its number or in other words."
+  (duet-test-with-questions connection
+    (pcase-dolist (`(,answer . ,said) '(("BLUE" . "answered: blue") (?2 . "answered: green")))
+      (let* ((session (duet-test-launch connection "quiet ask"))
+             (buffer (duet-transcript-open connection session))
+             (approval (duet-test-question session)))
+        (duet-approvals)
+        (pcase-dolist (`(,key ,command ,words)
+                       '(("e" duet-approval-edit "no input")
+                         ("s" duet-approval-always "no standing answer")
+                         ("P" duet-approval-always-in-project "no standing answer")))
+          (duet-test-should-say words (duet-test-press key command)))
+        (if (numberp answer)
+            (with-current-buffer buffer
+              (duet-approvals-flush)
+              (goto-char (point-min))
+              (search-forward "[2] green")
+              (duet-test-should-say "no option 7"
+                (duet-test-press "7" #'duet-approval-choose))
+              (duet-test-press (string answer) #'duet-approval-choose))
+          (duet-test-typing "RET"
+            (duet-test-should-say "Not answered"
+              (duet-test-press "r" #'duet-approval-respond)))
+          ;; Other words cannot be told to the agent.
+          (duet-test-should-quit "dark SPC red RET C-g"
+            (duet-test-press "r" #'duet-approval-respond))
+          (should-not (duet-approval-sending-p approval))
+          (duet-test-typing (concat "C-a C-k " answer " RET")
+            ;; To approve a question is to answer it.
+            (duet-test-press "a" #'duet-approval-approve)))
+        (duet-test-wait-for-state session 'completed)
+        (duet-test-wait-for-text buffer said)))))
+
+(ert-deftest duet-approval-test-choice ()
+  "What can be told is told before it is typed; who wants none of it declines."
+  (duet-test-with-question (connection session approval) "quiet ask"
+    (duet-approvals)
+    (let (prompt)
+      (minibuffer-with-setup-hook (lambda () (setq prompt (minibuffer-prompt)))
+        (duet-test-should-quit "C-g" (duet-test-press "r" #'duet-approval-respond)))
+      (should (equal prompt "Which colour do you like? (red, green, blue) ")))
+    (should (string-match-p "\\[d\\] decline" (duet-approvals--inline approval "/")))
+    (duet-test-press "d" #'duet-approval-deny)
+    ;; An agent that is given no answer may end its turn.
+    (duet-test-wait-for-state session 'completed 'interrupted)
+    (duet-test-wait-for (duet-test-heard "^Declined: Which colour"))
+    (should (equal (duet-get-string (duet-test-approval connection approval) :status)
+                   "denied")))
+  ;; Whoever asks with one answer, or none, takes other words too.
+  (dolist (options '([] [(:option_id "a" :name "A" :kind "allow_once")]
+                     [(:name "A") (:name "B")]))
+    (let ((approval (make-duet-approval :id "a" :type "human_contact" :title "What?"
+                                        :data (list :options options))))
+      (should-not (duet-approval-options-only-p approval))
+      (duet-test-should-say "is answered, with r"
+        (duet-approval-deny approval)))))
+
+(ert-deftest duet-approval-test-not-sent ()
+  "Who is told that an answer was not taken can give another with the next key."
+  (duet-test-with-questions connection
+    (let* ((session (duet-test-launch connection "quiet ask"))
+           (buffer (duet-transcript-open connection session))
+           (bound '()))
+      (duet-test-question session)
+      (duet-approvals-flush)
+      (switch-to-buffer buffer)
+      (goto-char (point-max))
+      (search-backward "? Which")
+      (cl-letf (((symbol-function 'message)
+                 (lambda (format &rest _)
+                   (when (string-match-p "not answered" (or format ""))
+                     (with-current-buffer buffer
+                       (push (key-binding "r") bound))))))
+        ;; As where only the server knows what can be told.
+        (cl-letf (((symbol-function 'duet-approval-options-only-p) #'ignore))
+          (duet-test-typing "dark SPC red RET"
+            (duet-test-press "r" #'duet-approval-respond)))
+        ;; On its way it takes no other.
+        (should-not (eq (key-binding "r") #'duet-approval-respond))
+        (duet-test-wait-for bound))
+      (should (equal bound '(duet-approval-respond))))))
+
+(ert-deftest duet-approval-test-somebody-else ()
+  "What somebody else has decided disappears, with a word; a second answer says so."
+  (duet-test-with-questions connection
+    (save-window-excursion (duet-approvals))
+    (let* ((session (duet-test-launch connection "hello"))
+           (approval (duet-test-question session))
+           (view (save-window-excursion (duet-approval-view approval) (current-buffer))))
+      (duet-test-request connection 'sendDecision
+                         (list :approval_id (duet-approval-id approval)
+                               :decision "deny" :comment "no no"))
+      (duet-test-wait-for (duet-test-heard
+                           "^Duet: Write demo.txt was denied elsewhere: no no$"))
+      (should (string-match-p "Nothing waits" (duet-test-questions-text)))
+      (should-not (buffer-live-p view))
+      (should-error (duet-approval-approve approval) :type 'user-error)
+      ;; As if no event had told of it.
+      (puthash (duet-approval-id approval) approval
+               (duet-model-approvals (duet-connection-model connection)))
+      (duet-approval-approve approval)
+      (duet-test-wait-for (duet-test-heard "denied already"))
+      (should-not (duet-approval-connection approval)))))
+
+(provide 'duet-approval-test)
+;;; duet-approval-test.el ends here

@@ -1,0 +1,184 @@
+;;; duet-approval-view-test.el --- Tests of a question in full, and its input to edit  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+(require 'duet-approvals)
+
+(ert-deftest duet-approval-view-test-view ()
+  "A question is shown in full, with the diff of an edit."
+  (duet-test-with-question (connection session approval) "hello"
+    (duet-approval-view approval)
+    ;; What it would change stands before what the tool gets.
+    (duet-test-wait-for-text (current-buffer) "^\\+Turn 1: hello\n\\(.*\n\\)*Input\n  {$")
+    (should (derived-mode-p 'diff-mode))
+    (should (string-match-p "^Session  hello$" (buffer-string)))
+    (should (eq (key-binding "a") #'duet-approval-approve))
+    (should (eq (key-binding "n") #'diff-hunk-next))
+    (should (string-match-p "a approve, d deny, t tell why not, e edit"
+                            (duet-approval-view--header)))
+    (call-interactively (key-binding "a"))
+    (duet-test-wait-for-state session 'completed)))
+
+(ert-deftest duet-approval-view-test-edit ()
+  "The input of a tool is edited as JSON; what is none is refused, and stays."
+  (duet-test-with-question (connection session approval) "hello"
+    (duet-approvals)
+    (duet-test-press "e" #'duet-approval-edit)
+    (should (derived-mode-p 'duet-approval-edit-mode))
+    (should (string-match-p "\"content\": \"Turn 1: hello\\\\n\"" (buffer-string)))
+    ;; A member without a value.
+    (goto-char (point-min))
+    (insert "{\"content\": ")
+    (duet-test-should-say "This is no JSON"
+      (duet-test-press "C-c C-c" #'duet-approval-edit-send))
+    (should (buffer-live-p (current-buffer)))
+    (dolist (text '("" "[1]" "{} {}" "{\"a\": }" "\"text\""))
+      (erase-buffer)
+      (insert text)
+      (duet-test-should-say "no JSON\\|follows the JSON\\|must be an object"
+        (duet-test-press "C-c C-c" #'duet-approval-edit-send)))
+    (should (duet-approval-connection approval))
+    ;; Cancelled, and gone on with.
+    (erase-buffer)
+    (insert (format "{\"content\": \"Ünother\\n\", \"file_path\": %s, \"list\": [], \"no\": false}"
+                    (json-encode (expand-file-name "demo.txt"
+                                                   (duet-connection-root connection)))))
+    (let ((buffer (current-buffer)))
+      (duet-test-press "C-c C-k" #'duet-approval-edit-cancel)
+      (should (duet-test-heard "^Nothing is decided$"))
+      (duet-approvals)
+      (duet-test-press "e" #'duet-approval-edit)
+      (should (eq (current-buffer) buffer))
+      (duet-test-press "C-c C-c" #'duet-approval-edit-send))
+    (duet-test-wait-for-state session 'completed)
+    (duet-test-wait-for (duet-test-heard "^Approved with another input"))
+    (let ((result (duet-test-approval connection approval)))
+      (should (equal (duet-get-string result :updated_input :content)
+                     "Ünother\n"))
+      (should (equal (plist-get (duet-get result :updated_input) :no)
+                     :json-false))
+      (should (equal (duet-get result :updated_input :list) [])))))
+
+(ert-deftest duet-approval-view-test-closes ()
+  "A question that was decided here closes what shows it, also from another window."
+  (duet-test-with-question (connection session approval) "hello"
+    (duet-approval-view approval)
+    (duet-test-wait-for-text (current-buffer) "^\\+Turn 1: hello")
+    (let ((view (current-buffer)))
+      (delete-other-windows)
+      (duet-test-press "e" #'duet-approval-edit)
+      (goto-char (point-min))
+      (search-forward "hello")
+      (replace-match "goodbye")
+      (should (get-buffer-window view))
+      (duet-test-press "C-c C-c" #'duet-approval-edit-send)
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for (not (buffer-live-p view))))))
+
+(ert-deftest duet-approval-view-test-decided-elsewhere ()
+  "Whoever looks at a question that somebody else decides is told so there."
+  (duet-test-with-question (connection session approval) "hello"
+    (duet-approval-view approval)
+    (duet-test-wait-for-text (current-buffer) "^\\+Turn 1: hello")
+    (let ((view (current-buffer)))
+      (duet-test-request connection 'sendDecision
+                         (list :approval_id (duet-approval-id approval)
+                               :decision "deny" :comment "no no"))
+      (duet-test-wait-for-text view "\\`Write demo.txt was denied elsewhere: no no\\.\n\\'")
+      (should (eq (window-buffer) view))
+      (set-buffer view)
+      (duet-test-should-say "decided" (duet-test-press "a" #'duet-approval-approve))
+      (duet-test-should-say "decided" (revert-buffer)))))
+
+(ert-deftest duet-approval-view-test-edit-unchanged ()
+  "An input that was not changed is not sent as one that was."
+  (duet-test-with-question (connection session approval) "hello"
+    (duet-approval-view approval)
+    (duet-test-press "e" #'duet-approval-edit)
+    (duet-test-press "C-c C-c" #'duet-approval-edit-send)
+    (duet-test-wait-for-state session 'completed)
+    (let ((result (duet-test-approval connection approval)))
+      (should (equal (duet-get-string result :status) "approved"))
+      (should-not (duet-get result :updated_input)))))
+
+(ert-deftest duet-approval-view-test-not-editable ()
+  "Editing is not offered where the agent would run its own input all the same."
+  (dolist (editable '(t :json-false))
+    (let* ((duet-approval (make-duet-approval
+                           :id "a" :type "function_call"
+                           :data `(:tool_name "Bash" :tool_input (:command "ls")
+                                   :input_editable ,editable)))
+           (wanted (if (eq editable t) #'identity #'not)))
+      (should (funcall wanted (duet-approval-editable-p duet-approval)))
+      (should (funcall wanted (string-match-p "edit" (duet-approval-keys duet-approval))))
+      (should (funcall wanted (string-match-p
+                               "edit" (duet-approvals--inline duet-approval "/"))))
+      (should-error (duet-approval-edit duet-approval) :type 'user-error)
+      (when (eq editable :json-false)
+        (duet-test-should-say "its own input; deny"
+          (duet-approval-edit duet-approval)))))
+  (should (duet-approval-editable-p (make-duet-approval :id "a" :type "function_call")))
+  (should-not (duet-approval-editable-p (make-duet-approval :id "a" :type "human_contact"))))
+
+(ert-deftest duet-approval-view-test-edit-exact ()
+  "An empty object in an input stays one, though jsonrpc.el reads it as null."
+  (let ((approval (make-duet-approval :id "a" :call "c" :run "r"))
+        (input '(:path "x" :filter nil :list [(:deep nil)] :no :json-false)))
+    (should (duet-approval--ambiguous-p input))
+    (should (duet-approval--ambiguous-p nil))
+    (should-not (duet-approval--ambiguous-p '(:path "x" :list [1 (:a "")] :no :json-false)))
+    (pcase-dolist
+        (`(,call ,run ,json ,found)
+         '(("c" "r" "{\"filter\":{},\"path\":\"x\",\"no\":false,\"list\":[{\"deep\":null}]}" t)
+           ("c" "r" "{\"filter\":1,\"path\":\"x\",\"no\":false,\"list\":[{\"deep\":null}]}" nil)
+           ("d" "r" "{\"filter\":{},\"path\":\"x\",\"no\":false,\"list\":[{\"deep\":null}]}" nil)
+           ("c" "s" "{\"filter\":{},\"path\":\"x\",\"no\":false,\"list\":[{\"deep\":null}]}" nil)
+           ("c" "r" "no JSON" nil) ("c" "r" nil nil)))
+      (let ((text (duet-approval-edit--find
+                   approval input
+                   (list (list :tool_id call :session_id run :tool_input_json json)))))
+        (if (not found)
+            (should-not text)
+          (with-temp-buffer
+            (insert text)
+            (let ((parsed (duet-approval-edit--parse)))
+              (should (hash-table-p (gethash "filter" parsed)))
+              (should-not (gethash "deep" (aref (gethash "list" parsed) 0)))
+              (should (eq (gethash "no" parsed) :json-false)))))))))
+
+(ert-deftest duet-approval-view-test-edit-from-conversation ()
+  "The JSON of an input is found in the conversation, or the question's is taken."
+  (duet-test-with-questions connection
+    (let* ((session (duet-test-launch connection "hello"))
+           (approval (duet-test-question session))
+           (find (symbol-function 'duet-approval-edit--find))
+           found)
+      (cl-letf (((symbol-function 'duet-approval--ambiguous-p) #'always)
+                ((symbol-function 'duet-approval-edit--find)
+                 (lambda (&rest arguments) (setq found (apply find arguments)))))
+        (duet-approval-edit approval)
+        (set-buffer (duet-test-wait-for
+                     (duet-approval-view--buffer approval 'duet-approval-edit-mode))))
+      (should (eq (window-buffer) (current-buffer)))
+      (should (string-match-p "demo.txt" found))
+      (should (string-match-p "demo.txt" (buffer-string)))
+      (duet-approval-edit-cancel)
+      ;; One that no tool call of the conversation has asked.
+      (duet-test-request connection 'createApproval
+                         (list :session_id (duet-session-leaf-id session)
+                               :tool_name "Other"
+                               :tool_input (list :a (make-hash-table))))
+      (let ((other (duet-test-wait-for
+                    (cl-find "Other" (duet-session-approvals session)
+                             :key #'duet-approval-tool :test #'equal))))
+        (duet-approval-edit other)
+        (set-buffer (duet-test-wait-for
+                     (duet-approval-view--buffer other 'duet-approval-edit-mode)))
+        (should (equal (buffer-string) "{\n  \"a\": null\n}\n"))))))
+
+(provide 'duet-approval-view-test)
+;;; duet-approval-view-test.el ends here

@@ -1,0 +1,75 @@
+;;; duet-evil-test.el --- Tests of the keys beside those of Evil  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; In an Emacs of its own: Evil changes the keys of all buffers.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'ert)
+(require 'duet)
+
+(defun duet-evil-test-path ()
+  "Return the folders that Evil takes, or nil where it is not installed."
+  (cl-loop for (file . pattern) in '(("evil" . "evil-[0-9]*") ("goto-chg" . "goto-chg-[0-9]*"))
+           for found = (or (locate-library file)
+                           (car (file-expand-wildcards
+                                 (format "/usr/share/emacs/site-lisp/elpa-src/%s/%s.el"
+                                         pattern file))))
+           unless found return nil
+           collect (file-name-directory found)))
+
+(defconst duet-evil-test-looked
+  '(progn
+     (require 'duet)
+     (require 'evil)
+     (evil-mode 1)
+     (prin1
+      (mapcar (lambda (look)
+                (with-temp-buffer
+                  (funcall (car look))
+                  (evil-initialize-state)
+                  (evil-normalize-keymaps)
+                  (list (car look) evil-state
+                        (mapcar (lambda (key) (key-binding (kbd key))) (cdr look)))))
+              '((duet-transcript-mode "j" "k" "g g" "g j" "x" "g l" "g r" "a" "d" "c" "n" "RET" "?")
+                (duet-diff-mode "k" "x" "X" "a" "u" "g r")
+                (duet-search-mode "/" "g /" "+")
+                (duet-compose-mode "C-c C-c")))))
+  "What is looked at in an Emacs with Evil.")
+
+(ert-deftest duet-evil-test-keys ()
+  "In Evil what moves moves, and all else is Duet's; where one writes one inserts."
+  (let ((path (duet-evil-test-path)))
+    (unless path (ert-skip "Evil is not installed"))
+    (dolist (first '(nil t))
+      (with-temp-buffer
+        ;; Whichever is loaded first.
+        (should (eq 0 (apply #'call-process
+                             (expand-file-name invocation-name invocation-directory)
+                             nil '(t nil) nil "-Q" "--batch"
+                             (append
+                              (cl-mapcan (lambda (folder) (list "-L" folder))
+                                         (cons (file-name-directory (locate-library "duet")) path))
+                              (and first '("-l" "evil"))
+                              '("-l" "duet-search")
+                              (list "--eval" (prin1-to-string duet-evil-test-looked))))))
+        (goto-char (point-min))
+        (should (equal (read (current-buffer))
+                       '((duet-transcript-mode
+                          motion (evil-next-line evil-previous-line evil-goto-first-line
+                                  duet-approval-next duet-take-back duet duet-transcript-refresh
+                                  duet-approval-approve duet-approval-deny duet-continue
+                                  duet-section-next duet-transcript-visit duet-menu-or-help))
+                         (duet-diff-mode
+                          motion (evil-previous-line duet-diff-revert duet-diff-revert-file
+                                  duet-diff-accept duet-diff-undo duet-diff-refresh))
+                         (duet-search-mode motion (evil-search-forward duet-search duet-search-more))
+                         (duet-compose-mode insert (duet-compose-send)))))))))
+
+(provide 'duet-evil-test)
+;;; duet-evil-test.el ends here

@@ -1,0 +1,186 @@
+;;; duet-keys-test.el --- A key means one thing wherever it is  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; Each key has one meaning in all views and in the menu, and the commands that have
+;; that meaning are listed here: a key that gets another command has to be put down.
+;; The manual has the table of keys and views, which is made from this; with
+;; DUET_TEST_UPDATE=1 it is written anew.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'duet-manual-test)
+
+(defconst duet-keys-test-meanings
+  '(("RET" "Go to what point is on, or open it"
+     duet-transcript-visit duet-diff-visit duet-sessions-open duet-search-visit
+     duet-terminals-attach duet-trust-visit duet-approvals-act duet-approval-view
+     duet-agents-choose)
+    ("TAB" "Fold or unfold what point is on" duet-section-toggle duet-diff-toggle)
+    ("<backtab>" "Fold or unfold all" duet-section-toggle-all)
+    ("n" "Go to the next line, section, change or place"
+     duet-section-next duet-diff-next duet-search-next)
+    ("p" "Go to the one before"
+     duet-section-previous duet-diff-previous duet-search-previous)
+    ("M-n" "Go to the next prompt or file" duet-prompt-next duet-diff-next-file)
+    ("M-p" "Go to the prompt or file before" duet-prompt-previous duet-diff-previous-file)
+    ("[" "Show the turn before" duet-diff-earlier-turn)
+    ("]" "Show the next turn" duet-diff-later-turn)
+    ("+" "Show more: earlier messages, further places"
+     duet-transcript-earlier duet-search-more)
+    ("C-o" "Show it, and stay here" duet-search-display)
+    ("a" "Say yes: approve the question, accept the change"
+     duet-approval-approve duet-diff-accept)
+    ("A" "Accept all changes of the file" duet-diff-accept-file)
+    ("d" "Say no: deny, or decline" duet-approval-deny)
+    ("t" "Say no, and tell the agent why" duet-approval-deny-and-tell)
+    ("e" "Edit the input, then approve" duet-approval-edit)
+    ("s" "Say yes for the session" duet-approval-always)
+    ("P" "Say yes for the project" duet-approval-always-in-project)
+    ("1" "Take the first answer that the agent offers; 2 to 9 take the others"
+     duet-approval-choose)
+    ("r" "Reply: answer the question, continue the session"
+     duet-approval-respond duet-continue)
+    ("v" "View the question in full" duet-approval-view)
+    ("c" "Begin the next one of what is shown: a prompt, a terminal"
+     duet-continue duet-sessions-compose duet-terminal duet-menu-compose)
+    ("C" "Begin a new session" duet-new)
+    ("f" "Fork the session" duet-fork)
+    ("i" "Interrupt the turn" duet-interrupt)
+    ("H" "Take over a session of the agent's own" duet-adopt-session)
+    ("k" "Take it away: a prompt that waits, a rule, a terminal, a change on the disk (asks)"
+     duet-take-back duet-rules-take-back duet-terminals-close duet-diff-revert)
+    ("K" "Take all changes of the file away, on the disk (asks)" duet-diff-revert-file)
+    ("u" "Undo: a mark, a choice, what was decided about a change (asks for the disk)"
+     duet-unmark duet-agents-unchoose duet-diff-undo)
+    ("U" "Undo all marks" duet-unmark-all)
+    ("m" "Mark the session" duet-mark)
+    ("z" "Put the session away, or take it back" duet-archive-marked duet-menu-archive)
+    ("Z" "Show what was put away" duet-sessions-toggle-archived)
+    ("T" "Give the session another title" duet-rename)
+    ("D" "Show what the turn has changed" duet-diff)
+    ("=" "Show what all turns have changed" duet-diff-all)
+    ("E" "Compare with Ediff" duet-diff-ediff)
+    ("/" "Search all conversations" duet-search duet-search-or-say)
+    ("j" "Go to the next question that waits" duet-approval-next)
+    ("w" "List the questions that wait" duet-approvals)
+    ("l" "List the sessions" duet)
+    ("g" "Get it anew"
+     duet-transcript-refresh duet-rules-refresh duet-diff-refresh duet-sessions-refresh
+     duet-search-refresh duet-terminals-refresh duet-approvals-refresh duet-agents-refresh
+     duet-terminal-attach-again duet-trust duet-menu-restart)
+    ("I" "Sign in" duet-login)
+    ("O" "Sign out" duet-logout)
+    ("Y" "Copy the block of code at point" duet-markup-copy-code)
+    ("`" "Show what agents say as it was written, or as what it stands for"
+     duet-markup-toggle)
+    ("M-w" "Copy the command that installs the agent" duet-agents-copy-install)
+    ("C-c C-c" "Yes, trust the file" duet-trust-yes)
+    ("C-c C-k" "No, do not" duet-trust-no)
+    ("o" "Say what the agent may do unasked" duet-set-mode)
+    ("M" "Choose the model" duet-set-model)
+    ("S" "Set another option of the agent" duet-set-option)
+    ("N" "Choose the agent of new sessions" duet-choose-agent)
+    ("L" "List the agents" duet-agents)
+    ("R" "List what was decided for good" duet-rules)
+    ("V" "List the terminals" duet-terminals)
+    ("&" "Start a terminal" duet-terminal)
+    ("." "Begin a prompt with the region" duet-send-region)
+    ("!" "Begin a prompt about the mistake at point" duet-ask-about-error)
+    ("y" "Say whether the project is trusted" duet-trust)
+    ("$" "Show the log" duet-log-show)
+    (":" "Change options" duet-menu-customize)
+    ("X" "Stop the server" duet-stop)
+    ("?" "Show the menu" duet-menu-or-help))
+  "Keys, what each means, and the commands that do that.")
+
+(defconst duet-keys-test-views
+  '((duet-sessions-mode-map . "sessions") (duet-transcript-mode-map . "transcript")
+    (duet-approval-map . "question") (duet-approval-view-mode-map . "question")
+    (duet-approvals-inline-map . "question") (duet-approvals-mode-map . "questions")
+    (duet-diff-mode-map . "changes") (duet-search-mode-map . "search")
+    (duet-terminals-mode-map . "terminals") (duet-terminal-ended-mode-map . "terminals")
+    (duet-agents-mode-map . "agents") (duet-rules-mode-map . "rules")
+    (duet-trust-mode-map . "trust") (duet-whole-mode-map . "text") (menu . "menu"))
+  "Keymaps, and the views that they are of, in the order of the table.")
+
+(defconst duet-keys-test-written
+  '(duet-compose-mode-map duet-approval-edit-mode-map)
+  "Keymaps of buffers in which one writes, where each letter is a letter.")
+
+(defun duet-keys-test-bindings (name)
+  "Return what the keymap or menu NAME binds: conses of a key and a command."
+  (if (eq name 'menu)
+      (cl-remove-if-not (lambda (binding) (string-prefix-p "duet" (symbol-name (cdr binding))))
+                        (duet-manual-test-suffixes (get 'duet-dispatch 'transient--layout)))
+    (mapcar (lambda (binding) (cons (duet-manual-test-key (car binding)) (cdr binding)))
+            (duet-manual-test-bindings (symbol-value name)))))
+
+(defun duet-keys-test-table ()
+  "Return the rows of the table, as the manual has them."
+  (mapconcat
+   (pcase-lambda (`(,key ,meaning . ,commands))
+     (let ((views (cl-loop for (map . view) in duet-keys-test-views
+                           when (cl-some (lambda (binding)
+                                           (and (equal (car binding) key)
+                                                (memq (cdr binding) commands)))
+                                         (duet-keys-test-bindings map))
+                           collect view)))
+       (format "@item @kbd{%s} @tab %s @tab %s\n" key meaning
+               (string-join (delete-dups views) ", "))))
+   duet-keys-test-meanings ""))
+
+(ert-deftest duet-keys-test-one-meaning ()
+  "No key does in one view what it does not mean in another."
+  (duet-manual-test-with-manual
+    (let (wrong used)
+      (pcase-dolist (`(,map . ,_) duet-keys-test-views)
+        (pcase-dolist (`(,key . ,command) (duet-keys-test-bindings map))
+          (let ((meaning (assoc (if (string-match-p "\\`[2-9]\\'" key) "1" key)
+                                duet-keys-test-meanings)))
+            (push (cons (car meaning) command) used)
+            (unless (memq command (cddr meaning))
+              (push (list map key command) wrong)))))
+      (should-not wrong)
+      ;; Nothing is put down that is not so any more.
+      (pcase-dolist (`(,key ,_ . ,commands) duet-keys-test-meanings)
+        (dolist (command commands)
+          (should (equal (list key command (and (member (cons key command) used) t))
+                         (list key command t))))))))
+
+(ert-deftest duet-keys-test-every-view ()
+  "Each keymap of a view is looked at."
+  (duet-manual-test-with-manual
+    (let (missing)
+      (mapatoms
+       (lambda (name)
+         (when (and (string-match-p "\\`duet-\\([^-]\\|-[^-]\\)*-map\\'" (symbol-name name))
+                    (boundp name) (keymapp (symbol-value name))
+                    (duet-manual-test-bindings (symbol-value name))
+                    (not (assq name duet-keys-test-views))
+                    (not (memq name duet-keys-test-written)))
+           (push name missing))))
+      (should-not missing))))
+
+(ert-deftest duet-keys-test-manual ()
+  "The manual has the table."
+  (duet-manual-test-with-manual
+    (goto-char (point-min))
+    (search-forward "@c keys, made by duet-keys-test.el\n")
+    (let ((beg (progn (re-search-forward "^@headitem .*\n") (point)))
+          (end (progn (search-forward "@end multitable") (line-beginning-position)))
+          (table (duet-keys-test-table)))
+      (if (not (getenv "DUET_TEST_UPDATE"))
+          (should (equal (buffer-substring-no-properties beg end) table))
+        (delete-region beg end)
+        (goto-char beg)
+        (insert table)
+        (let ((coding-system-for-write 'utf-8-unix))
+          (write-region nil nil (duet-manual-test-file) nil 'silent))))))
+
+(provide 'duet-keys-test)
+;;; duet-keys-test.el ends here

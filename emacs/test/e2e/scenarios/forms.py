@@ -1,0 +1,56 @@
+"""Forms that agents have filled in."""
+
+from steps import ask, scenario, start
+
+
+@scenario
+def fills_in_a_form(home, emacs):
+    """Each field is read; a wrong value is refused in words; C-g keeps what was filled in."""
+    terminal = start(home, emacs)
+    ask(terminal, "quiet form")
+    terminal.see(r"^\? What shall I order\?")
+    terminal.see(r"Colour: one of red, green, blue \[green\]$")
+    terminal.see(r"^ +\[r\] answer  \[d\] decline")
+    terminal.press("r")
+    terminal.see(r"^Colour \(")
+    terminal.type("red")
+    terminal.press("Enter")
+    terminal.see(r"^How many \(")
+    terminal.type("12")
+    terminal.press("Enter")
+    terminal.see(r"^12 is not a whole number from 1 to 9$")
+    terminal.see(r"^How many \(.*\): 12$")
+    terminal.quit()
+    terminal.see(r"Duet\[1!\]")
+    terminal.press("r")
+    terminal.see(r"^Colour \(one of red, green, blue, default red; C-c C-b goes back\):$")
+    terminal.press("Enter")
+    terminal.see(r"^How many \(")
+    terminal.type("3")
+    terminal.press("Enter")
+    terminal.see(r"^Wrapped as a gift \(")
+    terminal.press("Enter")
+    terminal.see(r"^Name on it \(")
+    terminal.type("A")
+    terminal.press("Enter")
+    terminal.see(r"^A is not a text of 2 to 20 characters$")
+    terminal.press("C-a", "C-k")
+    terminal.type("Ann")
+    terminal.press("Enter")
+    terminal.see(r"^Colour: red$")
+    terminal.see(r"^Name on it: Ann$")
+    terminal.press("y")
+    terminal.see(r'You answered: .*"count":3.*"name":"Ann"')
+    terminal.see(r"^ ● completed")
+
+
+@scenario
+def declines_a_form(home, emacs):
+    """A form is declined by one key, and left without an answer from the minibuffer."""
+    terminal = start(home, emacs)
+    ask(terminal, "quiet form")
+    terminal.see(r"^ +\[r\] answer  \[d\] decline")
+    terminal.press("d")
+    terminal.see(r"^Declined: What shall I order\?$")
+    terminal.see(r"You declined\.")
+    terminal.see(r"^ ● completed")

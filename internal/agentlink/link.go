@@ -1,0 +1,263 @@
+// Package agentlink starts an agent outside of any conversation, asks it something,
+// and ends it. The agent gets nothing: no files, no terminals, no permission.
+package agentlink
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/executor/acp/linefilter"
+	"github.com/duet-rpc/duet-rpc/internal/executor/process"
+)
+
+// How long an agent may take.
+const (
+	// StartTime is for initialize, and for a session: some load much.
+	StartTime = 30 * time.Second
+	exitGrace = 700 * time.Millisecond
+)
+
+const (
+	defaultMost = 16 << 20 // bytes that are read of an agent
+	maxText     = 500      // bytes of one text of it
+	maxRequests = 100      // of an agent that are open at once
+)
+
+// Options say how an agent is asked. The zero value will do.
+type Options struct {
+	// Dir is the directory in which it runs; "": one that is empty.
+	Dir string
+	// Update is given the update of each session/update, in order and before the
+	// response that follows it. It is valid until Update returns; repaired tells that
+	// it came as no UTF-8.
+	Update func(update []byte, repaired bool)
+	// Notice is given every other notification, in the same way.
+	Notice func(method string, params []byte)
+	// MaxOutput is how many bytes are read of it. Default 16 MiB.
+	MaxOutput int64
+	Logger    *slog.Logger
+}
+
+// A Link is an agent that was started to be asked. It has to be closed.
+type Link struct {
+	// Info is the result of its initialize.
+	Info json.RawMessage
+	// Env is its environment.
+	Env process.Environment
+	// Dir is its working directory.
+	Dir string
+
+	name   string
+	ours   string // the directory that was made for it, or ""
+	runner *process.Runner
+	proc   *process.Process
+	conn   *acp.Connection
+	open   atomic.Int64 // requests of the agent
+	deaf   atomic.Bool  // it takes no input any more
+	read   sync.WaitGroup
+
+	closing sync.Once
+	release func() // of what waits for the end of the process or of the context
+}
+
+// Open starts an agent and greets it. When ctx ends the agent is killed.
+func Open(ctx context.Context, l Launch, opts Options) (*Link, error) {
+	if len(l.Command) == 0 {
+		return nil, fmt.Errorf("%s has no command", l.Name)
+	}
+	k := &Link{name: l.Name, Dir: opts.Dir, Env: process.NewEnvironment(l.Environment)}
+	var err error
+	if k.Dir == "" {
+		if k.ours, err = os.MkdirTemp("", "duet-agent-"); err != nil {
+			return nil, err
+		}
+		k.Dir = k.ours
+	}
+	path, err := k.Env.Find(l.Command[0], k.Dir)
+	if err != nil {
+		k.removeDir()
+		return nil, fmt.Errorf("%s: the program %q was not found: `duet-rpc agents` says how to get it", l.Name, l.Command[0])
+	}
+	k.runner = process.NewRunner(ctx, cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)), process.Grace{})
+	k.proc, err = k.runner.Start(process.Spec{Path: path, Argv: l.Command, CWD: k.Dir, Env: maps.Clone(k.Env), Stdin: true})
+	if err != nil {
+		k.runner.Close()
+		k.removeDir()
+		return nil, fmt.Errorf("%s: the program %q could not be started: %w", l.Name, l.Command[0], err)
+	}
+	out, stop := k.proc.Output()
+	filtered, toSDK := io.Pipe()
+	k.conn = acp.NewConnection(k.serve, (*input)(k), filtered)
+	k.conn.SetLogger(slog.New(slog.DiscardHandler)) // it would log payloads
+	k.read.Go(func() {
+		k.filter(opts, toSDK).Run(io.LimitReader(out, cmp.Or(opts.MaxOutput, defaultMost)))
+		toSDK.Close()
+	})
+	spare := context.AfterFunc(ctx, k.proc.Kill)
+	k.release = func() {
+		spare()
+		stop()
+	}
+	k.Info, err = Ask[json.RawMessage](ctx, k, StartTime, acp.AgentMethodInitialize, map[string]any{
+		"protocolVersion": acp.ProtocolVersionNumber,
+		"clientInfo":      map[string]any{"name": "duet", "version": "1"},
+		"clientCapabilities": map[string]any{
+			"fs":   map[string]any{"readTextFile": false, "writeTextFile": false},
+			"auth": map[string]any{"terminal": true}, "_meta": map[string]any{"terminal-auth": true},
+		},
+	})
+	if err != nil {
+		k.Close()
+		return nil, err
+	}
+	return k, nil
+}
+
+// filter is what stands between the agent's output and the SDK.
+func (k *Link) filter(opts Options, toSDK io.Writer) *linefilter.Filter {
+	f := &linefilter.Filter{
+		SDK: toSDK, Update: opts.Update, Notice: opts.Notice,
+		Request: func() bool {
+			if k.open.Add(1) > maxRequests {
+				k.open.Add(-1)
+				return false
+			}
+			return true
+		},
+		Refuse: func(id []byte, reason error) {
+			k.proc.Write(append(frame.ErrorBody(id, &jsonrpc2.Error{Code: jsonrpc2.CodeInternalError, Message: reason.Error()}), '\n'))
+		},
+		Response: func() {}, Elicited: func([]byte) {}, Garbage: func([]byte) {}, TooLong: func(int64) {},
+	}
+	if f.Update == nil {
+		f.Update = func([]byte, bool) {}
+	}
+	return f
+}
+
+func (k *Link) removeDir() {
+	if k.ours != "" {
+		os.RemoveAll(k.ours)
+	}
+}
+
+// input is the agent's input, which notices when it is closed.
+type input Link
+
+func (in *input) Write(b []byte) (int, error) {
+	n, err := in.proc.Write(b)
+	if err != nil {
+		in.deaf.Store(true)
+	}
+	return n, err
+}
+
+// Close ends the agent, and returns when the last that it said was taken. It may be
+// called more than once.
+func (k *Link) Close() { k.closing.Do(k.end) }
+
+func (k *Link) end() {
+	k.proc.CloseInput()
+	if !k.proc.Wait(exitGrace) {
+		k.proc.Terminate()
+	}
+	<-k.conn.Done()
+	k.release()
+	k.read.Wait()
+	k.runner.Close()
+	k.removeDir()
+}
+
+// serve refuses what the agent asks for.
+func (k *Link) serve(_ context.Context, method string, _ json.RawMessage) (any, *acp.RequestError) {
+	k.open.Add(-1)
+	return nil, acp.NewMethodNotFound(method)
+}
+
+// A Refusal is an error with which the agent answered.
+type Refusal struct {
+	Agent string
+	Wire  *acp.RequestError
+	Text  string // why, in its words
+}
+
+func (e *Refusal) Error() string { return e.Agent + ": " + e.Text }
+
+// Ask calls a method of the agent, which has d to answer.
+func Ask[R any](ctx context.Context, k *Link, d time.Duration, method string, params any) (R, error) {
+	within, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	result, err := acp.SendRequest[R](k.conn, within, method, params)
+	var wire *acp.RequestError
+	switch {
+	case err == nil:
+		return result, nil
+	case ctx.Err() != nil:
+		return result, ctx.Err()
+	case within.Err() != nil:
+		return result, k.complaint(fmt.Sprintf("did not answer %s within %v", method, d))
+	case k.deaf.Load(), k.proc.Ended(), isDone(k.conn.Done()):
+		if k.proc.Wait(exitGrace) {
+			return result, fmt.Errorf("%s %s", k.name, Text(k.proc.ExitText()))
+		}
+		return result, k.complaint("has closed its output; does its command speak the Agent Client Protocol?")
+	case errors.As(err, &wire):
+		return result, &Refusal{k.name, wire, Text(detail(wire))}
+	}
+	return result, fmt.Errorf("%s: %w", k.name, err)
+}
+
+func isDone(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+// complaint is an error with the last that the agent printed on stderr.
+func (k *Link) complaint(what string) error {
+	if words := k.proc.LastWords(); words != "" {
+		what += ". Its last words: " + Text(words)
+	}
+	return fmt.Errorf("%s %s", k.name, what)
+}
+
+// detail is an error's message with the detail that some put into data.
+func detail(e *acp.RequestError) string {
+	if d, ok := e.Data.(map[string]any); ok {
+		for _, name := range []string{"details", "error", "message"} {
+			if s, ok := d[name].(string); ok && s != "" && s != e.Message {
+				return cmp.Or(e.Message, "error") + ": " + s
+			}
+		}
+	}
+	return cmp.Or(e.Message, "it answered with an error")
+}
+
+// Text is what an agent said, cut.
+func Text(s string) string {
+	if len(s) > maxText {
+		s = s[:maxText] + "…"
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// Present reports whether a capability is advertised: null is none.
+func Present(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
+	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/logging"
+)
+
+// answerHere answers a question where no hub runs. The agent that asked is gone; what
+// an answer lets go on goes on in this process, which is the hub until that ends, or
+// in a daemon where the configuration wants one.
+func answerHere(cmd *cobra.Command, s *settings, id string, decide func(wire.Approval) (wire.Decision, error)) error {
+	if asked, err := isAskedHere(cmd.Context(), s, id); err != nil || !asked {
+		return err
+	}
+	if !cmd.Flags().Changed("log-level") && os.Getenv(environment["log-level"]) == "" {
+		s.LogLevel = logging.Level(quietLevel)
+	}
+	log := s.OpenLog()
+	defer log.Close(logGrace)
+	interrupts, stop := interrupt.Signals()
+	defer stop()
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	out, side := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	if s.json {
+		out, side = io.Discard, io.Discard
+	}
+	view := turn.NewView(out, side, s.NoColor, false)
+	var h *host.Connection
+	if err := interrupt.Or(interrupts, cancel, func() (err error) {
+		h, err = host.Connect(ctx, &s.Settings, log)
+		return err
+	}); err != nil {
+		return err
+	}
+	defer h.Close(interrupts, view.Note)
+	a, _, err := inbox.Find(ctx, h.Client, id)
+	if err != nil {
+		return err
+	}
+	d, err := decide(a)
+	if err != nil {
+		return err
+	}
+	d.ID = a.ID
+	view.Note(whatFollows(a, d, h.Here()))
+	if err := sendDecision(ctx, cmd, s, h.Client, d); err != nil {
+		return err
+	}
+	session, _, err := wire.SessionState(ctx, h.Client, a.ThreadID) // the last in it
+	if err != nil || wire.Ended(session.State) || !h.Here() {
+		return err
+	}
+	session, interrupted, err := turn.Attend(ctx, h.Client, view, session, turn.Options{
+		Signals: interrupts, EndNow: func() { os.Exit(interrupt.Status) },
+		SilentAfter: s.AnswerWithin, WhySilent: func() string { return whySilent(ctx, s) },
+	})
+	if err != nil {
+		return err
+	}
+	view.End(session)
+	return statusOf(session, interrupted)
+}
+
+// isAskedHere reports whether a question is open in the history of the project. Where
+// nothing is kept the error is that there is no hub.
+func isAskedHere(ctx context.Context, s *settings, id string) (asked bool, err error) {
+	p, err := s.Project()
+	if err != nil {
+		return false, err
+	}
+	c, end, known, err := host.History(ctx, &s.Settings, p)
+	if err != nil {
+		return false, err
+	}
+	if !known {
+		c, err := host.Dial(ctx, &s.Settings, p)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil, err
+	}
+	defer end()
+	_, _, err = inbox.Find(ctx, c, id)
+	return err == nil, err
+}
+
+// whatFollows says what an answer leads to whose agent is gone.
+func whatFollows(a wire.Approval, d wire.Decision, here bool) string {
+	where := "in this process, until it ends"
+	if !here {
+		where = "in the hub that was started for it"
+	}
+	if d.Decision == "approve" || d.Decision == "respond" || d.Tell {
+		return output.Line("no hub ran here, and the agent that asked is gone: its session goes on after " + a.TaskID + ", " + where)
+	}
+	return output.Line("no hub ran here, and the agent that asked is gone: the answer is kept, and nothing goes on before " + a.TaskID + " is continued")
+}
+
+// sendDecision answers a question, and says how it was taken.
+func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, d wire.Decision) error {
+	r, raw, err := wire.Call[wire.Decided](ctx, c, "sendDecision", d)
+	if err != nil {
+		return err
+	}
+	if s.json {
+		if err := output.Raw(cmd.OutOrStdout(), raw); err != nil || r.Success {
+			return err
+		}
+		return exitStatus(1)
+	}
+	if !r.Success {
+		return errors.New(output.Line(cmp.Or(r.Error, "the question could not be answered")))
+	}
+	progress(cmd, s, "%s: %s", inbox.ShortID(d.ID), r.Status)
+	if r.Told != "" {
+		progress(cmd, s, "the agent is told with its next prompt: %s", r.Told)
+	}
+	return nil
+}

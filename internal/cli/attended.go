@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/host"
+)
+
+// quietLevel is how much is logged beside a conversation unless told
+// otherwise: what went wrong.
+const quietLevel = slog.LevelError
+
+// whySilent says of a hub that has been reached before why it does not answer.
+func whySilent(ctx context.Context, s *settings) string {
+	silent := &host.SilentError{Held: true}
+	if p, err := s.Project(); err == nil {
+		silent.PID, _ = p.Holder(ctx)
+	}
+	return silent.Error()
+}
+
+// statusOf is how a session that was attended ended, as an error with the exit status.
+func statusOf(session wire.Session, interrupted bool) error {
+	switch {
+	case session.Status == wire.Completed:
+		return nil
+	case session.Status == wire.Interrupted && interrupted:
+		return interrupt.Err
+	}
+	return exitStatus(1)
+}

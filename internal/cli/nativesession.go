@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/nativesession"
+)
+
+// nativeSessions are what the commands about agents' own sessions need.
+func nativeSessions(s *settings) nativesession.Options {
+	return nativesession.Options{
+		Hub: func(cmd *cobra.Command, do func(context.Context, *client.Client) error) error {
+			return withHub(cmd, s, do)
+		},
+		JSON:     func() bool { return s.json },
+		Progress: func(cmd *cobra.Command, format string, args ...any) { progress(cmd, s, format, args...) },
+		AskYes:   func(cmd *cobra.Command, question, no, again string) error { return askYes(cmd, s, question, no, again) },
+		Agent:    func(cmd *cobra.Command, name *string, usage string) { agentFlag(cmd, s, name, usage) },
+		Complete: func(list func(context.Context, *client.Client) []string) cobra.CompletionFunc {
+			return completeFirst(s, list)
+		},
+		Root: func() (string, error) {
+			p, err := s.Project()
+			return p.Root, err
+		},
+		FullPath: fullPath, Help: hubStatusHelp, Starts: startingDaemon(),
+	}
+}

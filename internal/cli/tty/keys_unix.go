@@ -1,0 +1,25 @@
+//go:build linux || darwin
+
+package tty
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Keys has a terminal hand over each key as it is typed, and show none; C-c and C-z
+// do what they do. restore undoes that; it is nil if nothing was done.
+func Keys(terminal *os.File) (restore func()) {
+	was, err := unix.IoctlGetTermios(int(terminal.Fd()), getModes)
+	if err != nil {
+		return nil
+	}
+	now := *was
+	now.Lflag &^= unix.ICANON | unix.ECHO
+	now.Cc[unix.VMIN], now.Cc[unix.VTIME] = 1, 0
+	if err := unix.IoctlSetTermios(int(terminal.Fd()), setModes, &now); err != nil {
+		return nil
+	}
+	return func() { _ = unix.IoctlSetTermios(int(terminal.Fd()), setModes, was) }
+}

@@ -1,0 +1,111 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+)
+
+// InboxOptions say which questions are gone through.
+type InboxOptions struct {
+	Session string // by any of its ids; "": of all
+	Once    bool   // those that are open, and no others
+
+	Signals <-chan os.Signal // each ends it
+}
+
+// Inbox puts the open questions to whoever sits at the terminal, the oldest first,
+// and waits for others, until somebody leaves; a signal is the error interrupt.Err. It
+// ends with the connection to the hub.
+func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) error {
+	ctx, cancel := wire.WhileConnected(ctx, c)
+	defer cancel()
+	ctx, leave := context.WithCancelCause(ctx)
+	defer leave(nil)
+	a := newAsker(Options{Signals: o.Signals}, view, c)
+	a.isInbox = true
+	a.interrupt = func(os.Signal) { leave(interrupt.Err) }
+	a.leave = func() { leave(nil) }
+	defer a.lines()
+	var stopContinued func()
+	a.continued, stopContinued = tty.Continued()
+	defer stopContinued()
+
+	if o.Session != "" { // subscriptions go by its own id
+		session, _, err := wire.SessionState(ctx, c, o.Session)
+		if err != nil {
+			return wire.OrGone(ctx, err)
+		}
+		o.Session = session.ID
+	}
+	events := make(chan client.Event)
+	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Session: o.Session, Types: []string{wire.EventApproval, wire.EventResolved}}, func(e client.Event) {
+		select {
+		case events <- e:
+		case <-ctx.Done():
+		}
+	})
+	if err != nil {
+		return wire.OrGone(ctx, err)
+	}
+	defer func() { leave(nil); sub.Close() }()
+	open, _, err := wire.OpenApprovals(ctx, c, o.Session)
+	if err != nil {
+		return wire.OrGone(ctx, err)
+	}
+	for i, approval := range open {
+		a.coming = len(open) - i - 1
+		a.ask(ctx, approval)
+	}
+	told := false // that there is none
+	for {
+		if len(a.waiting) > 0 {
+			told = false
+		} else if o.Once {
+			return nil
+		} else if !told {
+			told = true
+			text := "no question is open; waiting for the next, C-c ends"
+			if a.skipped > 0 {
+				text = "no other question is open (" + output.Count(a.skipped, "question") + " left); waiting for the next, C-c ends"
+			}
+			view.Note(text)
+		}
+		select {
+		case e := <-events:
+			switch {
+			case e.Type == wire.EventResolved:
+				a.resolved(wire.DataOf(e))
+			case !o.Once:
+				approval := wire.Asked(e)
+				if a.seen[approval.ID] {
+					continue
+				}
+				if whole, _, err := wire.GetApproval(ctx, c, approval.ID); err == nil { // with its agent and its time
+					approval = whole
+				}
+				a.ask(ctx, approval)
+			}
+		case line := <-a.typed:
+			a.answered(ctx, line)
+		case <-a.continued:
+			a.next()
+		case sig := <-o.Signals:
+			a.interrupt(sig)
+		case <-sub.Done():
+			return errors.Join(errors.New("the hub sends no more events"), sub.Err())
+		case <-ctx.Done():
+			view.endLine()
+			if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+				return cause
+			}
+			return nil
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+)
+
+// methodSessionFork is not stable yet: other agents name no such ability.
+const methodSessionFork = "session/fork"
+
+// methodReplayed is no method of any agent's: its refusal tells that what was sent
+// before has come.
+const methodReplayed = "_duet/replayed"
+
+// replayTime bounds how long an agent is waited for that does not refuse.
+const replayTime = 2 * time.Second
+
+// replayed waits until the agent has told a history to its end: gemini answers before
+// that.
+func (a *agent) replayed() {
+	for before := int64(-1); before != a.updates.Load(); {
+		before = a.updates.Load()
+		ctx, cancel := context.WithTimeout(a.life, replayTime)
+		_, err := acp.SendRequest[json.RawMessage](a.conn, ctx, methodReplayed, struct{}{})
+		late := ctx.Err() != nil
+		cancel()
+		a.responses.Took()
+		if late && err != nil {
+			return
+		}
+	}
+}
+
+// fork makes the agent's session a fork of another one of its own, if the
+// conversation begins there and the agent can do that, and reports whether it is.
+func (a *agent) fork(t *turn) bool {
+	from := t.Conversation.ForkNativeSessionID
+	if from == "" || present(a.info.AgentCapabilities.SessionCapabilities.Fork) == nil {
+		return false
+	}
+	a.loading.Store(true) // opencode tells the history again, which the hub has
+	defer a.loading.Store(false)
+	result, err := callWithin[sessionResult](a, 4*a.driver.opts.StartTimeout, methodSessionFork, acp.ResumeSessionRequest{
+		SessionId: acp.SessionId(from), Cwd: t.Params.CWD, McpServers: a.mcpServers(t), AdditionalDirectories: a.directories(t),
+	})
+	if err != nil || result.SessionID == "" || result.SessionID == from {
+		a.driver.log.Info("the agent did not fork its session", "agent", a.name, "err", err)
+		return false
+	}
+	a.replayed()
+	a.session = acp.SessionId(result.SessionID)
+	a.settings.Opened(result.Offer, true)
+	return true
+}

@@ -1,0 +1,106 @@
+//go:build unix
+
+package executor_test
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor"
+)
+
+// toldBetween is what all reports between turns come to.
+func (h *hub) toldBetween() (now catalog.Session) {
+	h.Lock()
+	defer h.Unlock()
+	for _, p := range h.between {
+		now.Mode, now.Info = cmp.Or(p.Session.Mode, now.Mode), cmp.Or(p.Session.Info, now.Info)
+		if p.Session.Commands != nil {
+			now.Commands = p.Session.Commands
+		}
+	}
+	return now
+}
+
+// titled reports whether that was told as the title of the agent's session.
+func (h *hub) titled(title string) bool {
+	h.Lock()
+	defer h.Unlock()
+	return slices.Contains(h.titles, title)
+}
+
+// What an agent tells after its turn is reported while no prompt runs.
+func TestWhatAnAgentTellsBetweenTwoTurns(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "choosy", "later 1 gate")
+	gate := filepath.Join(p.CWD, "gate")
+	require.NoError(t, syscall.Mkfifo(gate, 0o600))
+	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+	assert.Empty(t, h.toldBetween())
+	open, err := os.OpenFile(gate, os.O_WRONLY, 0) // the turn is over, and the agent waits for this
+	require.NoError(t, err)
+	defer open.Close()
+	h.Await(t, func() bool { return h.toldBetween().Mode != nil }, "the agent's mode")
+	assert.Equal(t, catalog.Session{
+		Mode:     &catalog.Selection{Current: "code", Choices: now(t, h).Mode.Choices},
+		Commands: []catalog.Command{{Name: "late"}}, Info: &catalog.SessionInfo{Title: "000001"},
+	}, h.toldBetween())
+	for _, p := range h.between {
+		assert.Equal(t, []string{"s", "task-1"}, []string{p.SessionID, p.TaskID})
+	}
+}
+
+// Nobody comes back to a conversation without a name, so nothing of it is told.
+func TestNothingIsToldBetweenTurnsOfNoConversation(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "choosy", "later 1000")
+	p.SessionID = ""
+	execute(t, x, p)
+	x.Close(t.Context())
+	assert.Empty(t, h.between)
+}
+
+// However often an agent tells what it calls its session, it is reported now and
+// then, and the last is.
+func TestAnAgentThatTellsOftenIsReportedSeldom(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	began := time.Now()
+	execute(t, x, prompt(t, "choosy", "later 5000"))
+	h.Await(t, func() bool { return h.titled("005000") }, "the last title")
+	h.Lock()
+	defer h.Unlock()
+	const pace = 400 * time.Millisecond // a little less than it is
+	assert.LessOrEqual(t, len(h.between), 2+int(time.Since(began)/pace))
+}
+
+// What is told between two turns, and in the next one, comes in its order.
+func TestTheNextTurnComesAfterWhatWasToldBefore(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	for i := range 20 {
+		p := prompt(t, "choosy", "later 50")
+		p.CWD, p.Launch.Root = "/", "/" // the same agent
+		p.TaskID = "task-" + strings.Repeat("i", i+1)
+		require.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+	}
+	h.Await(t, func() bool { return h.titled("001000") }, "the last title")
+	h.Lock()
+	defer h.Unlock()
+	assert.True(t, slices.IsSorted(h.titles), "%v", h.titles)
+	for i := 1; i < len(h.between); i++ {
+		assert.LessOrEqual(t, h.between[i-1].TaskID, h.between[i].TaskID)
+	}
+}

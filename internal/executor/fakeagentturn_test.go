@@ -1,0 +1,324 @@
+//go:build unix
+
+package executor_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func (a *acpAgent) prompt(m wire) {
+	a.turns++
+	var all strings.Builder
+	for _, b := range m.Params.Prompt {
+		all.WriteString(b.Text)
+	}
+	var words []string
+	for _, b := range m.Params.Prompt {
+		if b.Type == "text" {
+			words = strings.Fields(b.Text)
+		}
+	}
+	done := map[string]any{"stopReason": "end_turn"}
+	switch words[0] {
+	case "echo":
+		a.text(all.String())
+	case "blocks": // what came with the prompt
+		for _, b := range m.Params.Prompt[1:] {
+			a.text(string(b.raw) + "\n")
+		}
+	case "turn":
+		a.text(fmt.Sprintf("turn %d pid %d", a.turns, os.Getpid()))
+	case "env":
+		a.text(strings.Join(os.Environ(), "\n"))
+	case "edit":
+		a.edit()
+		done["usage"] = map[string]any{"inputTokens": 7, "outputTokens": 5, "cachedReadTokens": 3, "totalTokens": 15}
+	case "ask":
+		_, result := a.ask(map[string]any{"toolCallId": "q1", "title": "Which colour?", "rawInput": map[string]any{"big": json.RawMessage("12345678901234567890")}}, []any{
+			map[string]any{"optionId": "red", "name": "Red", "kind": "choice"},
+		})
+		a.text("answer " + string(result))
+	case "form", "link", "voice": // asks a human; after a link it says that all is done
+		asked := map[string]any{"sessionId": a.session, "mode": "form", "message": "Where to?", "toolCallId": "t9", "requestedSchema": map[string]any{
+			"type": "object", "properties": map[string]any{"port": map[string]any{"type": "integer"}}, "required": []string{"port"},
+		}}
+		if words[0] != "form" {
+			asked = map[string]any{"sessionId": a.session, "mode": "url", "message": "Sign in", "elicitationId": "e1", "url": "https://example.com/in"}
+		}
+		if words[0] == "voice" {
+			asked["mode"] = "voice"
+		}
+		m := a.call("elicitation/create", asked)
+		a.text("answer " + string(m.Result) + string(m.Error))
+		a.send(map[string]any{"jsonrpc": "2.0", "method": "elicitation/complete", "params": map[string]any{"elicitationId": "nobody's"}})
+		a.send(map[string]any{"jsonrpc": "2.0", "method": "elicitation/complete", "params": map[string]any{"elicitationId": "e1"}})
+	case "linkdone": // says that all is done before anybody has answered
+		a.nextID++
+		a.send(map[string]any{"jsonrpc": "2.0", "id": a.nextID, "method": "elicitation/create", "params": map[string]any{"sessionId": a.session, "mode": "url", "message": "Sign in", "elicitationId": "e1", "url": "https://example.com/in"}})
+		a.out.Flush()
+		os.ReadFile(filepath.Join(a.cwd, "asked")) // a pipe, which is closed when somebody is asked
+		a.send(map[string]any{"jsonrpc": "2.0", "method": "elicitation/complete", "params": map[string]any{"elicitationId": "e1"}})
+		m := a.await(a.nextID)
+		a.text("answer " + string(m.Result) + string(m.Error))
+	case "deny-cancelled", "deny-end", "deny-says", "deny-tries":
+		call := func(id, update, status string) {
+			a.update(map[string]any{"sessionUpdate": update, "toolCallId": id, "title": "x", "kind": "execute", "status": status})
+		}
+		if words[0] != "deny-cancelled" {
+			call("d1", "tool_call", "pending")
+		}
+		a.ask(map[string]any{"toolCallId": "d1", "kind": "execute", "title": "x"}, []any{
+			map[string]any{"optionId": "y", "name": "Yes", "kind": "allow_once"}, map[string]any{"optionId": "n", "name": "No", "kind": "reject_once"},
+		})
+		if words[0] == "deny-cancelled" {
+			done["stopReason"] = "cancelled"
+			break
+		}
+		call("d1", "tool_call_update", "failed")
+		switch words[0] {
+		case "deny-says":
+			a.text("then not")
+		case "deny-tries":
+			call("d2", "tool_call", "pending")
+			call("d2", "tool_call_update", "completed")
+		}
+	case "tools": // each line is the request for leave for one, as it goes over the wire
+		content, _ := os.ReadFile(filepath.Join(a.cwd, "requests"))
+		for line := range bytes.Lines(content) {
+			a.nextID++
+			a.raw(strings.ReplaceAll(string(bytes.TrimSpace(line)), `"id":0`, fmt.Sprintf(`"id":%d`, a.nextID)))
+			if !bytes.Contains(line, []byte(`"session/update"`)) {
+				m := a.await(a.nextID)
+				a.text(string(m.Result) + string(m.Error) + "\n")
+			}
+		}
+	case "garbage":
+		for i := range 8 {
+			a.raw(fmt.Sprintf("garbage %d \xff", i))
+		}
+		a.raw("[1,2]")
+		a.raw("17")
+		a.raw(`{"jsonrpc":"2.0"}`)
+		a.raw(`{"jsonrpc":"2.0","method":17}`)
+		a.raw(`{"jsonrpc":"2.0","method":"future/notification","params":{}}`)
+		a.raw(`{"jsonrpc":"2.0","id":"nobody","error":"what"}`)
+		a.text("after")
+	case "long":
+		a.out.WriteString(`{"jsonrpc":"2.0","method":"session/update","params":{"text":"`)
+		for range 100 {
+			a.out.Write(bytes.Repeat([]byte("x"), 1<<20))
+		}
+		a.raw(`"}}`)
+		a.text("after")
+	case "longcall":
+		a.nextID++
+		a.send(map[string]any{"jsonrpc": "2.0", "id": a.nextID, "method": "fs/write_text_file", "params": map[string]any{"path": a.cwd + "/x", "content": strings.Repeat("x", 11<<20)}})
+		a.text("refused " + string(a.await(a.nextID).Error))
+	case "invalid":
+		a.raw(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a` + "\xff\xc3" + `b"}}}}`)
+		a.raw(`{"jsonrpc":"2.0","method":"session\/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"\ud800c"}}}}`)
+	case "unknown":
+		a.update(map[string]any{"sessionUpdate": "notice", "level": "x"})
+		a.update(map[string]any{"sessionUpdate": "tool_call", "toolCallId": 17})
+		a.update(map[string]any{"sessionUpdate": "agent_message_chunk", "content": map[string]any{"type": "image", "data": "", "mimeType": "image/png"}})
+		a.update(map[string]any{"sessionUpdate": "available_commands_update", "availableCommands": []any{}})
+		a.text("")
+		a.text("after")
+	case "plan":
+		a.update(map[string]any{"sessionUpdate": "plan", "entries": []any{map[string]any{"content": "one", "priority": "high", "status": "pending"}}})
+		a.update(map[string]any{"sessionUpdate": "agent_thought_chunk", "content": map[string]any{"type": "text", "text": "hm"}})
+		a.update(map[string]any{"sessionUpdate": "current_mode_update", "currentModeId": "plan"})
+		a.update(map[string]any{"sessionUpdate": "usage_update", "used": 10, "size": 100, "cost": map[string]any{"amount": 0.5, "currency": "USD"}})
+		a.update(map[string]any{"sessionUpdate": "user_message_chunk", "content": map[string]any{"type": "text", "text": "me"}})
+	case "flood":
+		for i := range 50_000 {
+			a.raw(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"%d,"}}}}`, i))
+		}
+	case "noise":
+		for range 5000 {
+			a.raw(`{"jsonrpc":"2.0","method":"_vendor/thing","params":{}}`)
+		}
+	case "hang":
+		a.text("hanging")
+		for a.read().Method != "session/cancel" {
+		}
+		done["stopReason"] = "cancelled"
+	case "mutter", "dangle": // for good, or until somebody answers
+		if words[0] == "dangle" {
+			a.update(map[string]any{"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Look into it", "kind": "think", "status": "in_progress"})
+		}
+		fmt.Fprintln(os.Stderr, "\x1b[31mAPI error 500\x1b[0m, trying again")
+		for a.read().Method != "session/cancel" {
+		}
+		a.text("well")
+		done["stopReason"] = "cancelled"
+	case "deaf", "stubborn":
+		if words[0] == "stubborn" {
+			signal.Ignore(os.Interrupt, syscall.SIGTERM)
+		}
+		exec.Command("sleep", "600").Start()                                                                                     // in the group
+		(&exec.Cmd{Path: "/bin/sleep", Args: []string{"sleep", "600"}, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}).Start() // not
+		a.text(unmarked())
+		time.Sleep(time.Hour)
+	case "litter":
+		a.text(unmarked())
+		os.Exit(3)
+	case "sleep":
+		a.text("asleep")
+		time.Sleep(time.Hour)
+	case "crash":
+		a.text("almost")
+		fmt.Fprintln(os.Stderr, "the sky is falling")
+		os.Exit(3)
+	case "last":
+		a.reply(m.ID, done)
+		os.Exit(0)
+	case "error":
+		a.fail(m.ID, "no credit left")
+		return
+	case "badresult":
+		a.raw(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":"text"}`, m.ID))
+		return
+	case "leave":
+		a.update(map[string]any{"sessionUpdate": "current_mode_update", "currentModeId": "default"})
+	case "fds":
+		entries, _ := os.ReadDir("/proc/self/fd")
+		for _, e := range entries {
+			if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil {
+				a.text(to + "\n")
+			}
+		}
+	case "mute":
+		answer, result := a.ask(map[string]any{"toolCallId": "t1", "title": "Look"}, []any{})
+		a.text(answer + string(result))
+	case "unasked":
+		write := func(name string) {
+			m := a.call("fs/write_text_file", map[string]any{"sessionId": a.session, "path": filepath.Join(a.cwd, name), "content": "new"})
+			a.text(name + " " + string(m.Error) + "\n")
+		}
+		write("there.txt")
+		write("sub/../new.txt")
+		a.update(map[string]any{
+			"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Patch", "kind": "edit", "status": "in_progress",
+			"locations": []any{map[string]any{"path": filepath.Join(a.cwd, "told.txt")}}, "_meta": map[string]any{"claudeCode": map[string]any{"toolName": "Patch"}},
+		})
+		write("told.txt")
+		for _, argv := range [][]string{{"sh", "-c", "touch made; true"}, {"touch", "made", "a b"}, {"touch made"}} {
+			m := a.call("terminal/create", map[string]any{"sessionId": a.session, "command": argv[0], "args": argv[1:]})
+			a.text("terminal " + string(m.Error) + "\n")
+		}
+	case "offered":
+		a.text(string(a.offered))
+	case "files":
+		a.files()
+	case "touch": // it reads and writes each of these, whether it may or not
+		for _, path := range words[1:] {
+			params := map[string]any{"sessionId": a.session, "path": path, "content": "mine"}
+			read := a.call("fs/read_text_file", params)
+			write := a.call("fs/write_text_file", params)
+			a.text(fmt.Sprintf("%s %v %v\n", path, read.Error == nil, write.Error == nil))
+		}
+	case "terminal":
+		id := a.call("terminal/create", map[string]any{"sessionId": a.session, "command": "sh", "args": []string{"-c", "printf 'h\\303\\244llo'; echo $WORD; exit 4"}, "env": []any{map[string]any{"name": "WORD", "value": "there"}}})
+		var t struct {
+			TerminalID string `json:"terminalId"`
+		}
+		json.Unmarshal(id.Result, &t)
+		exit := a.call("terminal/wait_for_exit", map[string]any{"sessionId": a.session, "terminalId": t.TerminalID})
+		output := a.call("terminal/output", map[string]any{"sessionId": a.session, "terminalId": t.TerminalID})
+		a.call("terminal/release", map[string]any{"sessionId": a.session, "terminalId": t.TerminalID})
+		after := a.call("terminal/output", map[string]any{"sessionId": a.session, "terminalId": t.TerminalID})
+		a.text(fmt.Sprintf("%s %s %v", exit.Result, output.Result, after.Error != nil))
+	case "many":
+		for i := range 1030 {
+			a.send(map[string]any{"jsonrpc": "2.0", "id": 5000 + i, "method": "session/request_permission", "params": map[string]any{
+				"sessionId": a.session, "toolCall": map[string]any{"toolCallId": fmt.Sprint(i)}, "options": []any{map[string]any{"optionId": "y", "kind": "allow_once"}},
+			}})
+		}
+		refused := 0
+		for range 6 {
+			if m := a.read(); strings.Contains(string(m.Error), "too many") {
+				refused++
+			}
+		}
+		a.text(fmt.Sprint("refused ", refused))
+		for a.read().Method != "session/cancel" {
+		}
+		done["stopReason"] = "cancelled"
+	case "leftover":
+		m := a.call("terminal/create", map[string]any{"sessionId": a.session, "command": "sleep 600 & sleep 601"})
+		var t struct {
+			TerminalID string `json:"terminalId"`
+		}
+		json.Unmarshal(m.Result, &t)
+		a.left = t.TerminalID
+	case "tidy":
+		a.call("terminal/kill", map[string]any{"sessionId": a.session, "terminalId": a.left})
+	}
+	a.reply(m.ID, done)
+}
+
+// unmarked starts a process in the group that does not carry the mark, and
+// returns its id.
+func unmarked() string {
+	cmd := exec.Command("sleep", "600")
+	cmd.Env = []string{"PATH=/bin:/usr/bin"}
+	cmd.Start()
+	return fmt.Sprint(cmd.Process.Pid)
+}
+
+// edit is a normal turn: it writes a file after it asked.
+func (a *acpAgent) edit() {
+	path := filepath.Join(a.cwd, "demo.txt")
+	a.text("I will ")
+	a.text("edit")
+	diff := []any{map[string]any{"type": "diff", "path": path, "oldText": "old\n", "newText": "new\n"}}
+	call := map[string]any{
+		"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "Edit demo.txt", "kind": "edit", "status": "pending",
+		"content": diff, "locations": []any{map[string]any{"path": path}}, "rawInput": map[string]any{"file_path": path},
+	}
+	a.update(call)
+	answer, result := a.ask(map[string]any{"toolCallId": "t1"}, []any{
+		map[string]any{"optionId": "y", "name": "Yes", "kind": "allow_once"},
+		map[string]any{"optionId": "n", "name": "No", "kind": "reject_once"},
+	})
+	if answer != "y" {
+		a.update(map[string]any{"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "failed"})
+		a.text("not done " + string(result))
+		return
+	}
+	os.WriteFile(path, []byte("new\n"), 0o600)
+	a.update(map[string]any{"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "completed", "content": []any{
+		map[string]any{"type": "content", "content": map[string]any{"type": "text", "text": "written"}},
+	}})
+	a.text("done " + string(result))
+}
+
+func (a *acpAgent) files() {
+	read := func(path string, more map[string]any) string {
+		params := map[string]any{"sessionId": a.session, "path": path}
+		for k, v := range more {
+			params[k] = v
+		}
+		m := a.call("fs/read_text_file", params)
+		return string(m.Result) + string(m.Error)
+	}
+	a.text("lines " + read(filepath.Join(a.cwd, "lines.txt"), map[string]any{"line": 2, "limit": 2}) + "\n")
+	a.text("passwd " + read("/etc/passwd", nil) + "\n")
+	a.text("link " + read(filepath.Join(a.cwd, "out", "passwd"), nil) + "\n")
+	a.text("missing " + read(filepath.Join(a.cwd, "missing.txt"), nil) + "\n")
+	a.text("fifo " + read(filepath.Join(a.cwd, "fifo"), nil) + "\n")
+	m := a.call("fs/write_text_file", map[string]any{"sessionId": a.session, "path": filepath.Join(a.cwd, "lines.txt"), "content": "changed"})
+	a.text("write " + string(m.Error) + "\n")
+	m = a.call("fs/write_text_file", map[string]any{"sessionId": a.session, "path": filepath.Join(a.cwd, "out", "new"), "content": "x"})
+	a.text("writeout " + string(m.Error) + "\n")
+}

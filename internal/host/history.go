@@ -1,0 +1,93 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/database"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// errNoHub is what a hub over a snapshot says to whoever wants to change something.
+var errNoHub = domain.Errorf(domain.KindUnavailable, "no hub runs here, so nothing can be changed; `duet-rpc daemon start` starts one")
+
+// History connects to a hub of the moment in this process, which answers what is
+// asked of the project's history while no hub runs. It reads a copy of the database:
+// it does not take the project's lock, recovers and starts nothing, and whoever
+// wants to be the hub may begin at any moment. known is false where nothing is kept,
+// or somebody has begun to be the hub meanwhile, who can be asked. end ends it.
+func History(ctx context.Context, s *Settings, p project.Project) (c *client.Client, end func(), known bool, err error) {
+	live, err := s.liveConfig(p)
+	if err != nil {
+		return nil, nil, true, err
+	}
+	current, err := live.Current(false)
+	if err != nil {
+		return nil, nil, true, err
+	}
+	// Who reads what is printed may go at any moment, and the copy is to be removed.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	quiet := slog.New(slog.DiscardHandler)
+	h, err := hub.Open(ctx, hub.Options{
+		OpenStore: func(ctx context.Context, opts store.Options) (store.Store, error) {
+			return database.Snapshot(ctx, p, opts, errNoHub)
+		},
+		Database: p.Database(), Root: p.Root, Agents: live, Limits: current.Limits, Getenv: os.Getenv, Logger: quiet, History: true,
+		Executors: func(catalog.Daemon) hub.Executors { return noExecutors{} },
+	})
+	switch {
+	case errors.Is(err, database.ErrNone), database.IsChanging(err):
+		return nil, nil, false, nil
+	case err != nil:
+		return nil, nil, true, unavailable(p, err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	reg := server.NewRegistry()
+	handlers.RegisterDomain(reg, handlers.Domain{
+		Hub: func(context.Context) (*hub.Hub, error) { return h, nil },
+		NextHub: func(ctx context.Context, _ *hub.Hub) (*hub.Hub, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+		Version: s.Version, Stop: func(bool) {}, Clients: func() int { return 1 }, Kind: config.HubEmbedded, Logger: quiet, Configuration: s.config,
+	})
+	near, far := server.Pipe()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.New(reg, server.Options{Logger: quiet}).Serve(ctx, far, frame.LSP) // its end is ours
+	}()
+	stop := func() {
+		cancel()
+		<-served
+		_ = h.Close() // of a copy
+	}
+	c, err = client.Dial(ctx, client.OverTransport(near, frame.LSP), client.WithReconnect(false), client.WithLogger(quiet))
+	if err != nil {
+		stop()
+		return nil, nil, true, err
+	}
+	return c, func() { c.Close(); stop() }, true, nil
+}
+
+// noExecutors are those of a hub that starts nothing.
+type noExecutors struct{}
+
+func (noExecutors) Acquire(context.Context, catalog.LeaseRequest) (catalog.Lease, error) {
+	return nil, errNoHub
+}
+func (noExecutors) HasRoom(catalog.LeaseRequest) bool { return false }
+func (noExecutors) Count() int                        { return 0 }

@@ -1,0 +1,66 @@
+package hub
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+)
+
+// What an agent tells of its session while no prompt runs is kept and told as in a turn.
+func TestWhatAnAgentTellsBetweenTwoTurns(t *testing.T) {
+	const secret = "sk-very-secret-0123456789"
+	var daemon catalog.Daemon
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		daemon = x.daemon
+		_, err := x.daemon.GetAPIKey(ctx, catalog.GetAPIKeyParams{SessionToken: x.p.SessionToken, Service: "environmental"})
+		assert.NoError(t, err)
+		return choosy(ctx, x)
+	}, func(o *Options) { o.Getenv = func(string) string { return secret } })
+	heard := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventAgentSession, domain.EventAgentMode}}, -1)
+	s := await(t, h, launch(t, h, "p"))
+	tell := func(task, conversation string, told catalog.Session) {
+		require.NoError(t, daemon.ReportSession(t.Context(), catalog.ReportSessionParams{SessionID: conversation, TaskID: task, Session: told}))
+	}
+	tell(s.UUID, s.Thread.UUID, catalog.Session{
+		Mode: &catalog.Selection{Current: "code"}, Commands: []catalog.Command{{Name: "late"}}, Info: &catalog.SessionInfo{Title: "It has " + secret},
+	})
+	heard.until(t, func() bool { return slices.Contains(heard.kinds(), domain.EventAgentMode) })
+	all := heard.all()
+	require.Len(t, all, 3)
+	told := all[1].Payload.(domain.AgentSessionChanged).AgentSession
+	assert.Equal(t, s.Run.ID, all[1].Run)
+	assert.Equal(t, []domain.AgentCommand{{Name: "late"}}, told.Commands)
+	assert.Equal(t, &domain.AgentSessionInfo{Title: "It has [secret]"}, told.Info, "the agent has its keys still")
+	assert.Equal(t, domain.AgentModeChanged{Mode: "code"}, all[2].Payload)
+	seen, err := h.store.AgentSession(t.Context(), s.Run.Thread)
+	require.NoError(t, err)
+	assert.Equal(t, "code", seen.Mode())
+	assert.Equal(t, []domain.AgentCommand{{Name: "late"}}, seen.Commands)
+	after, err := h.query.Session(t.Context(), s.UUID)
+	require.NoError(t, err)
+	assert.Equal(t, []any{domain.Completed, "code"}, []any{after.State, after.AgentMode}, "the next run goes on in it")
+
+	// Nothing counts that is told of another conversation, or of a run that is not the last.
+	other := await(t, h, launch(t, h, "p"))
+	next, err := h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "on"})
+	require.NoError(t, err)
+	await(t, h, next)
+	last := h.events.Last()
+	for _, task := range []string{s.UUID, other.UUID, next.SessionID, "unheard of", ""} {
+		tell(task, s.Thread.UUID, catalog.Session{Info: &catalog.SessionInfo{Title: "another"}})
+	}
+	tell(next.UUID, s.Thread.UUID, catalog.Session{})
+	tell(next.UUID, s.Thread.UUID, catalog.Session{Commands: []catalog.Command{}})
+	until(t, h, func() bool { return h.events.Last() > last }, "what is told last")
+	assert.Equal(t, last+1, h.events.Last())
+	seen, err = h.store.AgentSession(t.Context(), s.Run.Thread)
+	require.NoError(t, err)
+	assert.Equal(t, "It has [secret]", seen.Info.Title)
+}

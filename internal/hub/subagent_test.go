@@ -1,0 +1,43 @@
+package hub
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+)
+
+// The question of a sub-agent names its call, whether the question says it or what was
+// told of the tool before; also to who subscribes later.
+func TestAQuestionNamesItsSubAgent(t *testing.T) {
+	for name, c := range map[string]struct{ told, asked string }{
+		"told before": {"task", ""},
+		"asked":       {"", "task"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+				if c.told != "" {
+					x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: "call", Tool: "Bash", ParentID: c.told})
+				}
+				_, _ = x.request(ctx, catalog.RequestPermissionParams{
+					SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, ToolName: "Bash", ToolKind: "execute", ToolUseID: "call", ParentID: c.asked,
+				})
+				return completed
+			})
+			early := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested}}, -1)
+			s := launch(t, h, "p")
+			a := pendingOf(t, h, 1)[0]
+			late := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested}}, -1)
+			for _, heard := range []*collected{early, late} {
+				heard.until(t, func() bool { return len(heard.all()) == 1 })
+				assert.Equal(t, "task", heard.all()[0].Payload.(domain.ApprovalRequested).ParentID)
+			}
+			approve(t, h, a, "")
+			await(t, h, s)
+		})
+	}
+}
