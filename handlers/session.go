@@ -126,7 +126,7 @@ func sessionOf(s domain.Session, now time.Time) *session {
 	tokens, settings := s.Tokens, s.Thread.Settings
 	r := &session{
 		ID: s.SessionID, RunID: s.RunID, ClaudeSessionID: s.Thread.NativeSession, ParentSessionID: s.ParentSession,
-		Status: dialect.StatusOf(s.State), Query: s.Prompt, Summary: headline(s.Prompt, summaryShown), Title: titleOf(s),
+		Status: dialect.StatusOf(s.State), Query: s.Prompt, Summary: headline(domain.RequestOf(s.Prompt), summaryShown), Title: titleOf(s),
 		Model: cmp.Or(s.Model, s.Thread.Model), WorkingDir: s.Thread.CWD,
 		CreatedAt: s.Created.UTC(), StartTime: s.Created.UTC(), StartedAt: timeOrNil(s.Started), LastActivityAt: s.Active.UTC(),
 		CompletedAt: timeOrNil(s.Ended), EndTime: timeOrNil(s.Ended),

@@ -29,6 +29,8 @@ func registerSessions(reg *server.Registry, d Domain) {
 	handle(reg, d, f, "updateSessionTitle", s.retitle, server.Doc("Gives a session's conversation a title."))
 	handle(reg, d, f, "archiveSession", s.archive, server.Doc("Puts a session's conversation away, or takes it back. To continue one takes it back, too."))
 	handle(reg, d, f, "bulkArchiveSessions", s.archiveMany, server.Doc("Puts many sessions' conversations away, or takes them back."))
+	handle(reg, d, f, "session.delete", s.delete,
+		server.Doc("Deletes a session's conversation with all that only it has, for good; everybody is told by the event session_deleted. It is refused while something of it runs. What others were forked from stays, in the archive. The log keeps its numbers: those of events that are no more are left out."))
 	handle(reg, d, f, "getRecentPaths", s.recentPaths, server.Doc("Lists directories in which sessions worked, the last used first."))
 }
 
@@ -199,6 +201,17 @@ func (p titleParams) check() error { return need("session_id", p.SessionID) }
 func (sessions) retitle(ctx context.Context, h *hub.Hub, p titleParams) (success, error) {
 	_, err := h.UpdateSettings(ctx, p.SessionID, hub.SettingsChange{Title: &p.Title})
 	return success{err == nil}, err
+}
+
+type deleteResult struct {
+	ThreadID string `json:"thread_id"`
+	Deleted  int    `json:"deleted" doc:"How many sessions are no more."`
+	Kept     int    `json:"kept" doc:"How many are left, since others were forked from there."`
+}
+
+func (sessions) delete(ctx context.Context, h *hub.Hub, p sessionParams) (deleteResult, error) {
+	r, err := h.Delete(ctx, p.SessionID)
+	return deleteResult{r.Thread, r.Deleted, r.Kept}, err
 }
 
 type archiveParams struct {

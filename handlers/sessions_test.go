@@ -190,6 +190,25 @@ func TestListsOfSessions(t *testing.T) {
 	assert.Contains(t, paths[0], "usage_count")
 }
 
+func TestAConversationIsDeleted(t *testing.T) {
+	w := newWorld(t, quick)
+	c := w.connect(frame.LSP)
+	launched := object(t, c.ask("launchSession", `{"query":"one"}`))
+	id := launched["session_id"].(string)
+	w.ended(id)
+	next := jsontest.As[string](t, c.ask("continueSession", `{"session_id":"last","query":"two"}`), "session_id")
+	w.ended(next)
+	r := object(t, c.ask("session.delete", `{"session_id":"`+id+`"}`))
+	assert.Equal(t, []any{2.0, 0.0}, []any{r["deleted"], r["kept"]})
+	assert.NotEmpty(t, r["thread_id"])
+	for _, gone := range []string{id, next, "last"} {
+		e := c.fail("session.delete", `{"session_id":"`+gone+`"}`)
+		assert.Contains(t, e.Message, "no run, session or task has the id")
+	}
+	draft := jsontest.As[string](t, c.ask("launchSession", `{"query":"later","draft":true}`), "session_id")
+	assert.Equal(t, 1.0, object(t, c.ask("session.delete", `{"session_id":"`+draft+`"}`))["deleted"])
+}
+
 func TestADraftIsLaunchedByContinuingIt(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.LSP)

@@ -177,7 +177,7 @@ func (s *subscriptions) serve(ctx context.Context, h *hub.Hub, want eventlog.Sub
 	defer sub.cancel()
 	for feed != nil {
 		sub.live(ctx, feed.Done())
-		if !h.Lost() {
+		if !h.Health().Lost() {
 			sub.cancel()
 		}
 		feed.Close()

@@ -92,8 +92,8 @@ func TestUnknownEventTypesAreIgnored(t *testing.T) {
 		t.Run(f.String(), func(t *testing.T) {
 			w := newWorld(t, quick)
 			some, none := w.connect(f), w.connect(f)
-			some.ask("Subscribe", `{"event_types":["session_deleted","session_status_changed",""]}`)
-			r := object(t, none.ask("Subscribe", `{"since":0,"event_types":["session_deleted"]}`))
+			some.ask("Subscribe", `{"event_types":["session_forgotten","session_status_changed",""]}`)
+			r := object(t, none.ask("Subscribe", `{"since":0,"event_types":["session_forgotten"]}`))
 			assert.Regexp(t, `^sub_`, r["subscription_id"])
 			session := jsontest.As[string](t, none.ask("launchSession", `{"query":"x"}`), "session_id")
 			for status := ""; status != "completed"; {

@@ -121,6 +121,11 @@ func playOutage(t *testing.T, a dayAgent) string {
 	})
 	// It may give a sign of life meanwhile, as with each try, and is silent again.
 	require.Eventually(t, func() bool { return c.isSilent(l) }, watchdog/3, pollEvery)
+	if a.withholds {
+		for _, e := range c.seen() {
+			require.NotContains(t, string(e.Raw), "Retrying with backoff")
+		}
+	}
 	c.call("interruptSession", object{"session_id": l.SessionID}, nil)
 	require.Equal(t, "interrupted", c.awaitEnd(l.SessionID).Data.State)
 	assert.False(t, c.isSilent(l))
@@ -128,6 +133,9 @@ func playOutage(t *testing.T, a dayAgent) string {
 	c.completes(l)
 	assert.Contains(t, c.conversation(l.SessionID), "hello")
 	s.close(c)
+	if a.withholds {
+		return "yes: its silence is told; what it prints of that it keeps to itself until it ends"
+	}
 	if a.mutters {
 		return "yes: its silence is told, and what it prints"
 	}

@@ -37,6 +37,7 @@ type dayAgent struct {
 	forgets    bool // the prompt of an interrupted turn
 	givesUp    bool // on a 429
 	mutters    bool // of a 500, on its standard error
+	withholds  bool // what it has for its standard error, until it ends
 
 	command      string // a slash command that it tells of, and
 	commandless  string // why that is not the project's own
@@ -45,8 +46,9 @@ type dayAgent struct {
 	keyless  bool   // it begins without a key
 	unsigned string // what it says when there is none
 
-	start []string // how it is started without Duet; nil: it does not list its sessions
-	forks bool     // its own sessions
+	todoless string   // why there is no plan of what the model has noted
+	start    []string // how it is started without Duet; nil: it does not list its sessions
+	forks    bool     // its own sessions
 
 	sub      string // why a sub-agent's command is not asked about; empty: it is
 	subHangs bool   // until it is interrupted
@@ -82,6 +84,7 @@ func dayAgents() []dayAgent {
 			name: "Gemini CLI", folder: "gemini-cli", packaged: "@google/gemini-cli", site: newGeminiSite,
 			leaves: []string{"Allow", "Reject"}, model: "gemini-2.5-pro", forgets: true, untold: true, unsigned: "Gemini API key is missing",
 			command: "about", commandless: "the project's own are not told", prompt: "/about", says: "0.61.0",
+			todoless: "it offers its model no tool for that", withholds: true,
 			sub: "its own policy refuses the sub-agent that could run one", subSays: "denied by policy",
 		},
 		{
@@ -128,6 +131,8 @@ var dayScenarios = []dayScenario{
 	{"The API fails again and again (500)", playOutage},
 	{"Nobody has signed in", playSignIn},
 	{"A sub-agent wants to run a command", playSubAgent},
+	{"A list of things to do", playTodos},
+	{"The time that a run may take is over", playTimeout},
 	{"A session that was begun without Duet is adopted", playAdopted},
 	{"A conversation is forked at its end", playFork},
 }
@@ -173,6 +178,9 @@ Each of these agents, as its package registry has it, is taken through a day by 
 on a loopback address that does what its prompts say. The test makes this page (` + "`go test ./cmd/duet-rpc -run TestAgentDay -update`" + `)
 and fails when it is not true any more. "no" is what the agent itself does not do; the test requires that, too, so that a newer
 version which does is noticed.
+
+Gemini CLI keeps what it would write to its standard error until it ends (its program holds all output back while it speaks the
+protocol). So nobody sees its notices of retries while it works, and Duet tells its silence alone.
 
 | |`)
 	for _, a := range agents {

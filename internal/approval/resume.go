@@ -22,8 +22,7 @@ func (in *Inbox) resume(t store.Tx, a domain.Approval, restrict bool) error {
 const maxPromptInput = 4096
 
 // resumePrompt asks an agent to go on where it was interrupted. The agent's own
-// session may have lost the turn, so it says what that was about. The demo agent,
-// which has no model, knows the first word and the line above the request.
+// session may have lost the turn, so it says what that was about.
 func resumePrompt(a domain.Approval, request string) string {
 	asked := fmt.Sprintf("you asked the user %q, and the user has answered.", cmp.Or(a.Title, a.Tool))
 	if a.Type == domain.FunctionCall {
@@ -36,5 +35,5 @@ func resumePrompt(a domain.Approval, request string) string {
 	if a.Reopens != "" {
 		next = "You were told to go on once before, and nobody knows whether you did it. Check first: if it is done, go on from there; if it is not, ask the same question again to receive the answer."
 	}
-	return fmt.Sprintf("Continue where you left off. Before you were interrupted, %s %s\n\nThe request was:\n\n%s", asked, next, request)
+	return domain.GoOnPrompt(fmt.Sprintf("Before you were interrupted, %s %s", asked, next), domain.RequestOf(request))
 }

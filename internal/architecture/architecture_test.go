@@ -31,7 +31,7 @@ internal/background:
 internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
-internal/cli: client frame internal/cli/agents internal/cli/answer internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
+internal/cli: client frame internal/cli/agents internal/cli/answer internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/sessions internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
 internal/cli/agents: internal/agentlink internal/cli/output internal/cli/tty internal/config internal/project internal/registry internal/registry/added internal/signin
 internal/cli/answer: internal/cli/wire
 internal/cli/attach: client internal/cli/output internal/cli/tty internal/cli/wire internal/lazyregexp
@@ -51,10 +51,13 @@ internal/cli/mcp: client frame internal/catalog internal/executor/process
 internal/cli/nativesession: client internal/cli/output internal/cli/wire
 internal/cli/output: internal/cli/markdown internal/cli/tty internal/visible
 internal/cli/pager: internal/cli/output internal/cli/tty
+internal/cli/picker: internal/cli/output internal/cli/tty
 internal/cli/prompttext: internal/cli/tty
+internal/cli/sessions: client internal/cli/output internal/cli/pager internal/cli/picker internal/cli/sessionview internal/cli/transcript internal/cli/tty internal/cli/wire
 internal/cli/sessionview: internal/cli/output internal/cli/wire
+internal/cli/transcript: client internal/cli/output internal/cli/wire internal/lazyregexp
 internal/cli/tty:
-internal/cli/turn: client internal/cli/editor internal/cli/inbox internal/cli/interrupt internal/cli/live internal/cli/markdown internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/form internal/question internal/visible
+internal/cli/turn: client internal/cli/editor internal/cli/inbox internal/cli/interrupt internal/cli/live internal/cli/markdown internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/domain internal/form internal/question internal/visible
 internal/cli/usage: internal/lazyregexp
 internal/cli/wire: client internal/cli/output
 internal/config: internal/catalog internal/config/bounded internal/filewatch internal/ownership internal/project internal/trust
@@ -90,7 +93,7 @@ internal/form:
 internal/golden:
 internal/history: internal/domain internal/lazyregexp internal/store
 internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trust internal/visible
-internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/catalog internal/config internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/intake internal/policy internal/query internal/redact internal/restricted internal/store internal/store/health internal/terminal  # no transport: it knows nothing of connections
+internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/catalog internal/config internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/intake internal/policy internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal  # no transport: it knows nothing of connections
 internal/intake: internal/catalog internal/content internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/jsontest:  # for tests
 internal/jsonwalk:
@@ -110,13 +113,14 @@ internal/redact:
 internal/registry: internal/lazyregexp  # what somebody else says of agents
 internal/registry/added: internal/registry  # where what was added came from
 internal/relay: frame server internal/pending
+internal/removal: internal/domain internal/store
 internal/restricted: internal/domain
 internal/shellcommand: internal/lazyregexp
 internal/signin: internal/agentlink internal/executor/authmethod internal/executor/process
 internal/socket:
 internal/store: internal/domain  # what is asked of a store; no SQL
 internal/store/health: internal/background internal/domain internal/store
-internal/store/sqlite: internal/domain internal/store internal/store/sqlite/dbfile internal/store/sqlite/eventrow internal/store/sqlite/rowjson internal/store/sqlite/schema internal/store/sqlite/statement
+internal/store/sqlite: internal/lazyregexp internal/domain internal/store internal/store/sqlite/dbfile internal/store/sqlite/eventrow internal/store/sqlite/rowjson internal/store/sqlite/schema internal/store/sqlite/statement
 internal/store/sqlite/dbfile:  # files, not SQL
 internal/store/sqlite/eventrow: internal/domain internal/store/sqlite/rowjson  # pure functions: no database
 internal/store/sqlite/rowjson: internal/domain internal/openjson  # pure functions: no database

@@ -16,6 +16,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/sessions"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/cli/usage"
 	"github.com/duet-rpc/duet-rpc/internal/host"
@@ -81,7 +82,7 @@ func newRootCommand(version string) *cobra.Command {
 	root.SetVersionTemplate(versionLine(s.Version) + "\n")
 	usage.Install(root)
 	s.addFlags(root)
-	root.AddCommand(newServeCommand(s), newPromptCommand(s), newDaemonCommand(s), newTaskCommand(s), newSessionCommand(s),
+	root.AddCommand(newServeCommand(s), newPromptCommand(s), newDaemonCommand(s), newTaskCommand(s), newSessionCommand(s), sessions.NewSearch(findingOptions(s)),
 		newApprovalsCommand(s), newEventsCommand(s), newCallCommand(s), newAttachCommand(s), newAgentsCommand(s), newTrustCommand(s), newConfigCommand(s),
 		newVersionCommand(s), newDoctorCommand(s), newDemoAgentCommand(s), newExecutorCommand())
 	usage.RefuseUnknown(root, noArguments)

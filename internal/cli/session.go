@@ -11,20 +11,29 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/nativesession"
 	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
+	"github.com/duet-rpc/duet-rpc/internal/cli/sessions"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
 const sessionHelp = `A session is a prompt and what an agent did about it; sessions that continue one
 another are a conversation. Name a session by its own id, by that of its task, or
-by that of its conversation, which means the last session in it.
+by that of its conversation, which means the last session in it. last means the
+one that was begun last.
 `
 
 func newSessionCommand(s *settings) *cobra.Command {
-	return group("session", "Start, list, continue and interrupt sessions in the project's hub", sessionHelp+hubStatusHelp,
-		newSessionListCommand(s), newSessionShowCommand(s), newSessionLaunchCommand(s), newSessionContinueCommand(s),
+	cmd := group("session", "Find, show, start, continue and put away sessions", sessionHelp+hubStatusHelp,
+		newSessionListCommand(s), newSessionLaunchCommand(s), newSessionContinueCommand(s),
 		newSessionForkCommand(s), newSessionInterruptCommand(s), newSessionSetCommand(s), newSessionCommandsCommand(s),
-		newSessionAttachmentCommand(s), nativesession.NewAdopt(nativeSessions(s)), nativesession.NewDelete(nativeSessions(s)))
+		newSessionAttachmentCommand(s), nativesession.NewAdopt(nativeSessions(s)))
+	for _, one := range sessions.New(findingOptions(s)) {
+		if one.Name() == "delete" {
+			nativesession.AddDelete(one, nativeSessions(s))
+		}
+		cmd.AddCommand(one)
+	}
+	return cmd
 }
 
 func newSessionListCommand(s *settings) *cobra.Command {
@@ -32,7 +41,7 @@ func newSessionListCommand(s *settings) *cobra.Command {
 		Status   string `json:"status,omitempty"`
 		Agent    string `json:"agent,omitempty"`
 		Limit    int    `json:"limit,omitempty"`
-		Archived bool   `json:"archived,omitempty"`
+		Archived bool   `json:"archived"`
 	}
 	cmd := &cobra.Command{
 		Annotations: readingHistory(),
@@ -55,19 +64,16 @@ func newSessionListCommand(s *settings) *cobra.Command {
 	return cmd
 }
 
-func newSessionShowCommand(s *settings) *cobra.Command {
-	return &cobra.Command{
-		Annotations:       readingHistory(),
-		Use:               "show ID",
-		Short:             "Show a session and the agent's last message",
-		Long:              "Show a session and the agent's last message.\n" + hubStatusHelp,
-		Args:              exactly("ID"),
-		ValidArgsFunction: completeFirst(s, candidate.Tasks),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return askHub(cmd, s, "getSessionState", map[string]string{"session_id": args[0]}, func(r struct{ Session wire.Session }) error {
-				return sessionview.Print(cmd.OutOrStdout(), r.Session, !s.NoColor)
-			})
+// findingOptions are what the commands need that find and show sessions.
+func findingOptions(s *settings) sessions.Options {
+	return sessions.Options{
+		JSON: func() bool { return s.json }, NoColor: func() bool { return s.NoColor }, Exactly: exactly, AtLeast: atLeast, Completes: completeFirst(s, candidate.Tasks),
+		Hub: func(cmd *cobra.Command, do func(context.Context, *client.Client) error) error {
+			return withHub(cmd, s, do)
 		},
+		Help: hubStatusHelp, Reads: readingHistory(),
+		AskYes:   func(cmd *cobra.Command, question, no, again string) error { return askYes(cmd, s, question, no, again) },
+		Progress: func(cmd *cobra.Command, what string) { progress(cmd, s, "%s", what) },
 	}
 }
 

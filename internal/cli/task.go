@@ -72,7 +72,7 @@ func newTaskListCommand(s *settings) *cobra.Command {
 			return askHub(cmd, s, "task.list", p, func(tasks []wire.Task) error {
 				t := output.NewTable(cmd.OutOrStdout(), "TASK", "STATE", "AGENT", "AGE", "PROMPT")
 				for _, task := range tasks {
-					t.Row(task.ID, task.StateWords(), task.Agent, output.Age(task.CreatedAt), output.Short(task.Prompt))
+					t.Row(task.ID, task.StateInWords(), task.Agent, output.Age(task.CreatedAt), output.Short(task.Summary))
 				}
 				return t.Flush()
 			})
@@ -95,7 +95,7 @@ func newTaskGetCommand(s *settings) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return askHub(cmd, s, "task.get", map[string]string{"taskId": args[0]}, func(t wire.TaskState) error {
 				out := cmd.OutOrStdout()
-				err := output.Fields(out, output.Field{"task", t.ID}, output.Field{"state", t.State}, output.Field{"agent", t.Agent}, output.Field{"prompt", t.Prompt},
+				err := output.Fields(out, output.Field{"task", t.ID}, output.Field{"state", t.StateInWords()}, output.Field{"agent", t.Agent}, output.Field{"prompt", t.Prompt},
 					output.Field{"title", t.Title}, output.Field{"directory", t.CWD}, output.Field{"created", t.CreatedAt}, output.Field{"started", t.StartedAt},
 					output.Field{"ended", t.CompletedAt}, output.Field{"error", t.Error}, output.Field{"error code", t.ErrorCode}, output.Field{"session", t.SessionID})
 				output.Body(out, t.Output, !s.NoColor)

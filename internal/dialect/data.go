@@ -3,6 +3,8 @@ package dialect
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 type statusData struct {
@@ -203,4 +205,20 @@ type damagedData struct {
 	From    int64  `json:"from_seq,omitempty"`
 	To      int64  `json:"to_seq,omitempty"`
 	Message string `json:"message"`
+}
+
+// deletedData says which sessions are no more.
+type deletedData struct {
+	ThreadID   string   `json:"thread_id"`
+	SessionIDs []string `json:"session_ids"`
+	TaskIDs    []string `json:"task_ids"`
+	Kept       int      `json:"kept,omitempty"`
+}
+
+func deletedDataOf(p domain.ThreadDeleted) deletedData {
+	d := deletedData{ThreadID: p.ThreadUUID, Kept: p.Kept}
+	for _, r := range p.Runs {
+		d.SessionIDs, d.TaskIDs = append(d.SessionIDs, r.SessionID), append(d.TaskIDs, domain.TaskName(r.Task))
+	}
+	return d
 }

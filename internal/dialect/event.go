@@ -68,6 +68,8 @@ func data(e domain.Event) any {
 		return updateData{ids, p.Update}
 	case domain.AgentSilent:
 		return silentData{ids, p.Since.UTC(), p.Note, p.ToolID, p.Tool, p.Ended}
+	case domain.ThreadDeleted:
+		return deletedDataOf(p)
 	case domain.TerminalPrinted:
 		return terminalOutput(p)
 	case domain.TerminalExited:

@@ -28,6 +28,7 @@ const (
 	TypeLogDamaged   = "log_damaged"
 	TypeSecret       = "secret_requested"
 	TypeAgentSession = "agent_session"
+	TypeDeleted      = "session_deleted"
 )
 
 // EventTypes are those that a subscription can choose. There is no event of some
@@ -36,7 +37,7 @@ var EventTypes = []string{
 	TypeStatus, TypeConversation, TypeApproval, TypeResolved, TypeSettings,
 	TypeDelta, TypeThinking, TypePlan, TypeUsage, TypeDiff, TypeTerminal, TypeTerminalExit,
 	TypeProgress, TypeError, TypeUpdate, "gate_result", "build_progress", TypeLagged, TypeLogDamaged, TypeSecret, TypeAgentSession,
-	TypeSilent,
+	TypeSilent, TypeDeleted,
 }
 
 // eventTypes are what clients call the kinds of events.
@@ -63,6 +64,7 @@ var eventTypes = map[domain.EventKind]string{
 	domain.EventTerminalExit:      TypeTerminalExit,
 	domain.EventTerminalLagged:    TypeLagged,
 	domain.EventSecretRequested:   TypeSecret,
+	domain.EventThreadDeleted:     TypeDeleted,
 	domain.EventLagged:            TypeLagged,
 	domain.EventLogDamaged:        TypeLogDamaged,
 }

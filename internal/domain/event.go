@@ -39,6 +39,13 @@ func (e Event) Unreadable() bool {
 	return unreadable
 }
 
+// Erased reports whether the event was of a conversation that was deleted: nothing is
+// left of it but its number.
+func (e Event) Erased() bool {
+	_, erased := e.Payload.(Erased)
+	return erased
+}
+
 // A Payload is what an event has to tell: a value of one of the types of
 // payload.go, which is never changed.
 type Payload interface {
@@ -77,4 +84,6 @@ const (
 	EventLagged            EventKind = "log.lagged"
 	EventLogDamaged        EventKind = "log.damaged"
 	EventUnreadable        EventKind = "log.unreadable"
+	EventThreadDeleted     EventKind = "thread.deleted"
+	EventErased            EventKind = "log.erased"
 )

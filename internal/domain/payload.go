@@ -226,6 +226,24 @@ type LogDamaged struct {
 // Unreadable stands in the place of a payload that could not be read.
 type Unreadable struct{}
 
+// ThreadDeleted says that runs of a thread were deleted with all that only they had.
+// The event has the thread, and no run.
+type ThreadDeleted struct {
+	ThreadUUID string
+	Runs       []RunRef // that were deleted
+	Kept       int      // how many were not, since others were forked from there
+}
+
+// Erased stands in the place of a payload of a run that was deleted. Nobody is told of
+// it; the log keeps its number, so that it has no gaps.
+type Erased struct{}
+
+// Kind is EventThreadDeleted.
+func (ThreadDeleted) Kind() EventKind { return EventThreadDeleted }
+
+// Kind is EventErased.
+func (Erased) Kind() EventKind { return EventErased }
+
 // Kind is EventRunState.
 func (RunStateChanged) Kind() EventKind { return EventRunState }
 

@@ -89,6 +89,12 @@ func (p Lagged) Size() int { return fieldsSize }
 func (p LogDamaged) Size() int { return fieldsSize }
 
 // Size is as of Payload.
+func (p ThreadDeleted) Size() int { return fieldsSize + len(p.Runs)*entrySize }
+
+// Size is as of Payload.
+func (p Erased) Size() int { return 0 }
+
+// Size is as of Payload.
 func (p Unreadable) Size() int { return fieldsSize }
 
 // entrySize is about how long the fields of an entry of a list are together that

@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -81,6 +82,8 @@ func (s *Subscription) deltaRun(id int64) (*deltaRun, error) {
 		run.ref = session.Ref()
 	case store.IsDamaged(err):
 		run.quiet = true
+	case errors.Is(err, store.ErrNotFound): // it was deleted
+		run.quiet, err = true, nil
 	default:
 		return run, err
 	}

@@ -75,7 +75,7 @@ func (s *Subscription) Done() <-chan struct{} { return s.ended }
 
 // wants reports whether the subscriber wants an event.
 func (s *Subscription) wants(e domain.Event) bool {
-	return (s.run == 0 || e.Run == s.run) && (s.thread == 0 || e.Thread == s.thread) && (s.kinds == nil || s.kinds[e.Payload.Kind()])
+	return !e.Erased() && (s.run == 0 || e.Run == s.run) && (s.thread == 0 || e.Thread == s.thread) && (s.kinds == nil || s.kinds[e.Payload.Kind()])
 }
 
 func (s *Subscription) send(n Notice) error {

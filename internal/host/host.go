@@ -158,6 +158,6 @@ func (h *host) issues() (issues []string) {
 	case err != nil:
 		return append(issues, err.Error())
 	default:
-		return append(issues, open.hub.Issues()...)
+		return append(issues, open.hub.Health().Issues()...)
 	}
 }

@@ -125,7 +125,7 @@ func (h *openHub) interrupt(ctx context.Context) {
 
 // close interrupts what runs and ends the executors.
 func (h *openHub) close(ctx context.Context) {
-	if err := h.hub.Close(); err != nil && !h.hub.Lost() { // of a lost one it was said what is wrong
+	if err := h.hub.Close(); err != nil && !h.hub.Health().Lost() { // of a lost one it was said what is wrong
 		h.log.Warn("the database was not closed properly", "err", err)
 	}
 	h.executors.Close(ctx)

@@ -104,7 +104,7 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 	assert.ErrorContains(t, err, "the disk is full")
 	_, err = h.Launch(context.Background(), LaunchSpec{Prompt: "and again"})
 	assert.Equal(t, domain.KindUnavailable, kindOf(t, err))
-	assert.NotEmpty(t, h.Issues())
+	assert.NotEmpty(t, h.Health().Issues())
 	assert.NoFileExists(t, filepath.Join(filepath.Dir(path), "reserve"), "what was set aside is given up")
 	list, err := h.query.Sessions(context.Background(), domain.RunFilter{})
 	require.NoError(t, err, "what there is can be read")
@@ -132,7 +132,7 @@ func TestAFullDiskEndsWhatRunsAndIsGotOver(t *testing.T) {
 	assert.Equal(t, question.ID, left[0].ID)
 	assert.True(t, left[0].Stale, "it can be answered still")
 	assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "short")).State)
-	assert.Empty(t, h.Issues(), "a change that was kept says that there is room")
+	assert.Empty(t, h.Health().Issues(), "a change that was kept says that there is room")
 	events, err := h.store.Events(context.Background(), 0, 10_000)
 	require.NoError(t, err)
 	for i, e := range events {

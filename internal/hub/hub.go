@@ -222,8 +222,5 @@ func (h *Hub) shutDown(t store.Tx) error {
 	return h.abandon(t, "SHUTDOWN", "duet-rpc was ended while this ran; continue it to go on where it was")
 }
 
-// Issues lists what is wrong.
-func (h *Hub) Issues() []string { return h.health.Issues() }
-
-// Lost reports whether nothing is kept any more; see Options.Lost.
-func (h *Hub) Lost() bool { return h.health.Lost() }
+// Health knows what is wrong with the store.
+func (h *Hub) Health() *health.Monitor { return h.health }

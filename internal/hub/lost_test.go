@@ -43,7 +43,7 @@ func TestLossOfAnIdleHub(t *testing.T) {
 				removed <- struct{}{}
 				<-looks
 			}
-			require.False(t, h.Lost())
+			require.False(t, h.Health().Lost())
 			gone.Store(true)
 			if removed != nil {
 				removed <- struct{}{}
@@ -54,8 +54,8 @@ func TestLossOfAnIdleHub(t *testing.T) {
 			case <-time.After(within):
 				require.Fail(t, "it does not look")
 			}
-			assert.True(t, h.Lost())
-			assert.Contains(t, strings.Join(h.Issues(), "\n"), "was removed or replaced")
+			assert.True(t, h.Health().Lost())
+			assert.Contains(t, strings.Join(h.Health().Issues(), "\n"), "was removed or replaced")
 		})
 	}
 }

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 
+	"github.com/duet-rpc/duet-rpc/internal/removal"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -22,6 +23,12 @@ func (h *Hub) change(ctx context.Context, change func(store.Tx) error) error {
 		}
 		return h.schedule(t)
 	})
+}
+
+// Delete deletes the conversation that an id names; see package removal.
+func (h *Hub) Delete(ctx context.Context, id string) (r removal.Removed, err error) {
+	err = h.write(ctx, removal.Change(h.ctx, id, removal.Memory{Runs: h.query, Log: h.events}, &r))
+	return r, err
 }
 
 // noteWrite notes what the outcome of a write says of the store, and makes an

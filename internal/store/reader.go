@@ -28,6 +28,8 @@ type ThreadReader interface {
 	// LastAgentSession is what an agent has told of its session last, in any thread,
 	// and zero where it never has. agent is its name in the configuration.
 	LastAgentSession(ctx context.Context, agent string) (domain.AgentSessionSeen, error)
+	// ForkedUpTo is the last run of a thread with which a fork of it begins, or 0.
+	ForkedUpTo(ctx context.Context, thread int64) (int64, error)
 	// HasUnfinished reports whether a thread has a run, other than except, that has
 	// not ended and is no draft.
 	HasUnfinished(ctx context.Context, thread, except int64) (bool, error)
@@ -38,7 +40,7 @@ type RunReader interface {
 	// Run finds a run by its row.
 	Run(ctx context.Context, id int64) (domain.Run, error)
 	// Find is the run that an id of any kind names: one of the run's own, or one
-	// of its thread's, which means the thread's last run.
+	// of its thread's, which means the thread's last run, or domain.LastRun.
 	Find(ctx context.Context, alias string) (int64, error)
 	// Session finds a run by its row, with its thread.
 	Session(ctx context.Context, id int64) (domain.Session, error)

@@ -37,6 +37,11 @@ type ConversationWriter interface {
 	InsertItem(i *domain.Item) error
 	// UpdateItem writes everything of an item that can change.
 	UpdateItem(i domain.Item) error
+	// DeleteRuns deletes the runs of a thread that come after one, or all with the
+	// thread where that is 0, and everything that only they have: items, questions,
+	// rules, changes of files, attachments that no other run has, ids. What the log
+	// has of them is erased, and keeps its numbers. They must have ended.
+	DeleteRuns(thread, after int64) error
 	// PutChange keeps how a run changed a file. What the file was before is kept
 	// from the first time.
 	PutChange(c domain.Change) error

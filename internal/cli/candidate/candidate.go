@@ -17,7 +17,7 @@ func Tasks(ctx context.Context, c *client.Client) []string {
 	tasks, _, _ := wire.Call[[]wire.Task](ctx, c, "task.list", map[string]int{"limit": 50})
 	var out []string
 	for _, t := range tasks {
-		out = append(out, t.ID+"\t"+output.Short(t.State+" · "+t.Prompt))
+		out = append(out, t.ID+"\t"+output.Short(t.StateInWords()+" · "+t.Summary))
 	}
 	return out
 }

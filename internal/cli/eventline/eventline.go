@@ -81,6 +81,8 @@ func gist(e client.Event, d wire.EventData) string {
 		}
 	case wire.EventAgentSession:
 		return output.Short(toldOf(d.AgentSession))
+	case wire.EventDeleted:
+		return output.Short(strings.Join(d.TaskIDs, ", "))
 	case wire.EventTerminalExit:
 		return output.Short(fmt.Sprintf("%s ended with %d", d.TerminalID, d.ExitCode))
 	}

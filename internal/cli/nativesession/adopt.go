@@ -3,6 +3,7 @@ package nativesession
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -84,53 +85,68 @@ func (w which) idOf(ctx context.Context, c *client.Client, o Options, word strin
 	return s.ID, err
 }
 
-const deleteHelp = `Have an agent delete a session that it keeps itself, for good. A conversation of
-Duet's that has it stays, and the agent is told it anew when that goes on.
-`
-
-// NewDelete makes the command that has an agent delete a session.
-func NewDelete(o Options) *cobra.Command {
+// AddDelete lets `session delete` have an agent delete a session that it keeps itself,
+// with --native. The command has the flag yes.
+func AddDelete(cmd *cobra.Command, o Options) {
 	var w which
-	var native, yes bool
-	cmd := &cobra.Command{
-		Use: "delete --native ID", Short: "Have an agent delete a session that it keeps itself", Args: exactlyID,
-		Long:    deleteHelp + o.Help,
-		Example: "  duet-rpc session delete --native 5c6a836b --agent claude",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if !native {
-				return fmt.Errorf("only sessions that an agent keeps itself are deleted: add --native; Duet's own are put away with archiveSession")
-			}
-			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
-				if args[0] == "last" {
-					return fmt.Errorf("say which: the id of the session that is to be deleted, or the beginning of one")
-				}
-				look := w
-				look.everywhere = w.dir == ""
-				s, err := look.find(ctx, c, o, args[0])
-				if err != nil {
-					return err
-				}
-				if !yes {
-					question := fmt.Sprintf("Delete %q (%s, in %s) for good?", output.Short(s.Title), s.ID, output.Line(s.Dir))
-					if err := o.AskYes(cmd, question, "not deleted", "duet-rpc session delete --native "+s.ID); err != nil {
-						return err
-					}
-				}
-				_, raw, err := wire.Call[struct{}](ctx, c, "agent.deleteSession", map[string]any{"agent": w.agent, "native_session_id": s.ID})
-				if err != nil {
-					return err
-				}
-				if done, err := o.raw(cmd, raw); done {
-					return err
-				}
-				o.Progress(cmd, "%s is deleted", s.ID)
-				return nil
-			})
-		},
-	}
+	var native bool
 	w.addFlags(cmd, o)
-	cmd.Flags().BoolVar(&native, "native", false, "it is a session of the agent's own")
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	cmd.ValidArgsFunction = w.words(o)
-	return cmd
+	cmd.Flags().BoolVar(&native, "native", false, "a session that the agent keeps itself; a conversation of Duet's that has it\nstays, and the agent is told it anew when that goes on")
+	cmd.Example += "\n  duet-rpc session delete --native 5c6a836b --agent claude"
+	own, words := cmd.RunE, cmd.ValidArgsFunction
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if native {
+			return o.delete(cmd, w, args[0])
+		}
+		for _, name := range []string{"agent", "dir", "everywhere"} {
+			if cmd.Flags().Changed(name) {
+				return fmt.Errorf("--%s is about the agent's own sessions: add --native", name)
+			}
+		}
+		return own(cmd, args)
+	}
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if native {
+			return w.words(o)(cmd, args, word)
+		}
+		return words(cmd, args, word)
+	}
+}
+
+// delete has an agent delete the session that a word names.
+func (o Options) delete(cmd *cobra.Command, w which, word string) error {
+	return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
+		if word == "last" {
+			return fmt.Errorf("say which: the id of the session that is to be deleted, or the beginning of one")
+		}
+		look := w
+		look.everywhere = w.dir == ""
+		s, err := look.find(ctx, c, o, word)
+		if err != nil {
+			return err
+		}
+		if yes, _ := cmd.Flags().GetBool("yes"); !yes {
+			question := fmt.Sprintf("Delete %q (%s, in %s) for good?", output.Short(s.Title), s.ID, output.Line(s.Dir))
+			if err := o.AskYes(cmd, question, "not deleted", strings.TrimSpace("duet-rpc session delete --native "+s.ID+w.again())); err != nil {
+				return err
+			}
+		}
+		_, raw, err := wire.Call[struct{}](ctx, c, "agent.deleteSession", map[string]any{"agent": w.agent, "native_session_id": s.ID})
+		if err != nil {
+			return err
+		}
+		if done, err := o.raw(cmd, raw); done {
+			return err
+		}
+		o.Progress(cmd, "%s is deleted", s.ID)
+		return nil
+	})
+}
+
+// again are the flags that name the agent.
+func (w which) again() string {
+	if w.agent == "" {
+		return ""
+	}
+	return " --agent " + w.agent
 }

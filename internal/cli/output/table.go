@@ -3,40 +3,118 @@ package output
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/clipperhouse/displaywidth"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/markdown"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 )
 
-// A Table is printed in columns when all rows are there.
-type Table struct{ w *tabwriter.Writer }
+const (
+	columnGap   = 2  // between columns
+	leastColumn = 12 // to which a column is cut where the terminal is narrow
+)
+
+// A Table is printed in columns when all rows are there. On a terminal it fits the
+// width: columns that may be spared are left out, and the widest are cut.
+type Table struct {
+	out   io.Writer
+	rows  [][]string // the first is the heading
+	spare []string   // columns that may be left out, the first at first
+	room  int        // columns of the terminal; 0: any number
+}
 
 // NewTable begins a table with its heading.
-func NewTable(out io.Writer, columns ...string) Table {
-	t := Table{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
+func NewTable(out io.Writer, columns ...string) *Table {
+	t := &Table{out: out}
+	t.room, _, _ = tty.Size(out)
 	t.Row(columns...)
 	return t
 }
 
+// Spare names columns that may be left out where there is no room for all; the first
+// goes first.
+func (t *Table) Spare(columns ...string) { t.spare = columns }
+
 // Row adds a row of texts from anywhere.
-func (t Table) Row(cells ...string) {
+func (t *Table) Row(cells ...string) {
+	row := make([]string, len(cells))
 	for i, cell := range cells {
-		cells[i] = Line(cell)
+		row[i] = Line(cell)
 	}
-	fmt.Fprintln(t.w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+	t.rows = append(t.rows, row)
 }
 
 // Flush prints it.
-func (t Table) Flush() error { return t.w.Flush() }
+func (t *Table) Flush() error {
+	widths := t.fit()
+	var b strings.Builder
+	for _, row := range t.rows {
+		var line strings.Builder
+		for i, cell := range row {
+			if widths[i] < 0 {
+				continue
+			}
+			cell = Cut(cell, widths[i])
+			line.WriteString(cell + strings.Repeat(" ", widths[i]-displaywidth.String(cell)+columnGap))
+		}
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	_, err := io.WriteString(t.out, b.String())
+	return err
+}
+
+// fit is how wide each column is to be; -1: it is left out.
+func (t *Table) fit() []int {
+	widths := make([]int, len(t.rows[0]))
+	for _, row := range t.rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], displaywidth.String(cell))
+		}
+	}
+	if t.room <= 0 {
+		return widths
+	}
+	wanted := func() (total int) {
+		for _, w := range widths {
+			if w >= 0 {
+				total += w + columnGap
+			}
+		}
+		return total - columnGap
+	}
+	// What cutting alone can do: the last column, which is a text, to its least.
+	last := len(widths) - 1
+	for _, name := range t.spare {
+		if wanted()-max(0, widths[last]-2*leastColumn) <= t.room {
+			break
+		}
+		if i := slices.Index(t.rows[0], name); i >= 0 {
+			widths[i] = -1
+		}
+	}
+	for over := wanted() - t.room; over > 0; over = wanted() - t.room {
+		widest := last
+		if widths[last] <= leastColumn {
+			widest = slices.Index(widths, slices.Max(widths))
+		}
+		if widths[widest] <= leastColumn {
+			break
+		}
+		widths[widest] = max(leastColumn, widths[widest]-over)
+	}
+	return widths
+}
 
 // A Field is a line of what is known about one thing: its name and its value.
 type Field [2]string
 
 // Fields prints those that have a value.
 func Fields(out io.Writer, fields ...Field) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(out, 0, 0, columnGap, ' ', 0)
 	for _, f := range fields {
 		if name, value := f[0], f[1]; value != "" {
 			fmt.Fprintf(w, "%s\t%s\n", name, Line(value))

@@ -5,7 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/clipperhouse/displaywidth"
 
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
@@ -23,20 +24,18 @@ func Line(text string) string { return Marks.Line(text) }
 // Quoted is the name of a file in quotes.
 func Quoted(name string) string { return Exact(strconv.Quote(name)) }
 
-// cellWidth is the most that a table shows of a text, in characters.
+// cellWidth is the most that a table shows of a text, in columns of a terminal.
 const cellWidth = 60
 
 // Short is the beginning of text, on one line.
-func Short(text string) string {
-	return Cut(Line(text), cellWidth)
-}
+func Short(text string) string { return Cut(Line(text), cellWidth) }
 
-// Cut is text with at most so many characters.
-func Cut(text string, most int) string {
-	if utf8.RuneCountInString(text) <= most {
-		return text
+// Cut is the beginning of a line that is at most so many columns wide.
+func Cut(line string, columns int) string {
+	if displaywidth.String(line) <= columns {
+		return line
 	}
-	return string([]rune(text)[:max(0, most-1)]) + "…"
+	return displaywidth.TruncateString(line, columns, "…")
 }
 
 // Spinner are the steps of what turns on a terminal while something goes on.

@@ -3,7 +3,6 @@
 package sessionview
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -16,8 +15,9 @@ import (
 // List prints sessions, a line each.
 func List(out io.Writer, sessions []wire.Session) error {
 	t := output.NewTable(out, "SESSION", "TASK", "STATUS", "AGENT", "ACTIVE", "TITLE")
+	t.Spare("SESSION", "AGENT")
 	for _, x := range sessions {
-		t.Row(x.ID, x.TaskID, statusOf(x), x.Agent, output.Age(x.LastActivity), output.Short(cmp.Or(x.Title, x.Query)))
+		t.Row(x.ID, x.TaskID, statusOf(x), x.Agent, output.Age(x.LastActivity), output.Short(x.Called()))
 	}
 	return t.Flush()
 }

@@ -1,15 +1,16 @@
 package turn
 
-import "github.com/duet-rpc/duet-rpc/internal/cli/wire"
+import (
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
 
 // IsOrphan reports whether a session was interrupted because its hub ended.
 func IsOrphan(s wire.Session) bool {
 	return s.Status == wire.Interrupted && (s.ErrorCode == "SHUTDOWN" || s.ErrorCode == "ORPHANED")
 }
 
-// GoOnPrompt asks an agent to go on with a request where it was interrupted. Its own
-// session may have lost the turn, so it says what that was about. The demo agent,
-// which has no model, knows the first word and the line above the request.
+// GoOnPrompt asks an agent to go on with a request that the end of its hub interrupted.
 func GoOnPrompt(request string) string {
-	return "Continue where you left off. You were interrupted, because the program that ran you ended.\n\nThe request was:\n\n" + request
+	return domain.GoOnPrompt("You were interrupted, because the program that ran you ended.", request)
 }

@@ -23,20 +23,22 @@ const (
 	EventError        = "task_error"
 	EventSilent       = "agent_silent"
 	EventAgentSession = "agent_session"
+	EventDeleted      = "session_deleted"
 )
 
 // EventTypes are all types that can be subscribed to.
 var EventTypes = []string{
 	EventStatus, EventConversation, EventApproval, EventResolved, EventSettings, EventDelta, EventThinking, EventPlan, "usage", EventDiff,
 	EventTerminal, EventTerminalExit, "task_progress", EventError, "agent_update", "gate_result", "build_progress", client.TypeLagged,
-	client.TypeLogDamaged, "secret_requested", EventAgentSession, EventSilent,
+	client.TypeLogDamaged, "secret_requested", EventAgentSession, EventSilent, EventDeleted,
 }
 
 // EventData is what is read of an event, whatever its type; docs/protocol.md
 // says which members each type has.
 type EventData struct {
-	SessionID string `json:"session_id"`
-	TaskID    string `json:"task_id"`
+	SessionID string   `json:"session_id"`
+	TaskID    string   `json:"task_id"`
+	TaskIDs   []string `json:"task_ids"` // of what was deleted
 
 	OldState  string `json:"old_state"`
 	State     string `json:"state"`

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,6 +41,8 @@ type Session struct {
 	Agent        string       `json:"agent"`
 	Query        string       `json:"query"`
 	Title        string       `json:"title"`
+	Summary      string       `json:"summary"` // of what a human asked for
+	Archived     bool         `json:"archived"`
 	Model        string       `json:"model"`
 	Mode         string       `json:"permission_mode"`
 	WorkingDir   string       `json:"working_dir"`
@@ -78,6 +81,9 @@ type Silence struct {
 	SilentNote  string    `json:"silent_note"`  // what it has complained of since
 	SilentTool  string    `json:"silent_tool"`  // the tool call that it is in the middle of
 }
+
+// Called is what people know it by: its title, or what was asked for.
+func (s Session) Called() string { return cmp.Or(s.Title, s.Summary, s.Query) }
 
 // Outcome is how it ended, in words.
 func (s Session) Outcome() string { return outcome(s.Status, s.Error, s.ErrorCode) }
@@ -118,11 +124,17 @@ type Task struct {
 	State     string `json:"state"`
 	CreatedAt string `json:"createdAt"`
 	ErrorCode string `json:"error_code"`
+	Status    string `json:"status"`  // as sessions have it
+	Summary   string `json:"summary"` // of what a human asked for
 }
 
-// StateWords is the state, and of one that failed because of what.
-func (t Task) StateWords() string {
-	if t.ErrorCode == "" || t.State == Completed {
+// StateInWords is the state of a task, of which one that waits for a human says so,
+// and one that failed because of what.
+func (t Task) StateInWords() string {
+	switch {
+	case t.Status == "waiting_input":
+		return "waiting"
+	case t.State == Completed || t.ErrorCode == "":
 		return t.State
 	}
 	return t.State + ": " + t.ErrorCode

@@ -86,7 +86,18 @@ func (q runQueries) Find(ctx context.Context, alias string) (int64, error) {
 	if err == nil && id == 0 { // a thread without runs
 		err = store.ErrNotFound
 	}
+	if errors.Is(err, store.ErrNotFound) && alias == domain.LastRun {
+		id, _, err = lastRun(ctx, q.s)
+	}
 	return id, err
+}
+
+// lastRun is the run that was begun last, and its thread.
+func lastRun(ctx context.Context, s *statement.Cache) (run, thread int64, err error) {
+	last, err := statement.One(ctx, s, func(row statement.Scanner) (ids [2]int64, err error) {
+		return ids, row.Scan(&ids[0], &ids[1])
+	}, "SELECT id, thread FROM runs WHERE state NOT IN ('draft', 'discarded') ORDER BY id DESC LIMIT 1")
+	return last[0], last[1], err
 }
 
 // NamesThread reports whether an id names a conversation, rather than one of
@@ -101,7 +112,11 @@ func (q threadQueries) NamesThread(ctx context.Context, alias string) (bool, err
 
 // FindThread is the thread that an id of any kind names.
 func (q threadQueries) FindThread(ctx context.Context, alias string) (int64, error) {
-	return statement.One(ctx, q.s, statement.Value[int64], "SELECT thread FROM aliases WHERE alias = ?", alias)
+	thread, err := statement.One(ctx, q.s, statement.Value[int64], "SELECT thread FROM aliases WHERE alias = ?", alias)
+	if errors.Is(err, store.ErrNotFound) && alias == domain.LastRun {
+		_, thread, err = lastRun(ctx, q.s)
+	}
+	return thread, err
 }
 
 // FindNative is the thread that has an agent's own session.

@@ -44,6 +44,7 @@ func Run(t *testing.T, open Opener) {
 		{"SessionsAreFilteredAndPaged", testSessionsAreFilteredAndPaged},
 		{"StartableIsByPriorityThenAgeAndOneOfAThread", testStartableIsByPriorityThenAgeAndOneOfAThread},
 		{"WhoRemembersIsToldOfWhatWasUndone", testWhoRemembersIsToldOfWhatWasUndone},
+		{"WhatIsDeletedLeavesWhatOthersShare", testWhatIsDeletedLeavesWhatOthersShare},
 		{"WriteReturnsWhenItsContextEnds", testWriteReturnsWhenItsContextEnds},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, k) })

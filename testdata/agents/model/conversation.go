@@ -39,13 +39,14 @@ type result struct {
 //	write: PATH       it writes a file of one line with the agent's tool for that
 //	plan: PATH        it leaves plan mode with a plan, and when it may, writes that file
 //	delegate: WORDS   it gives WORDS to a sub-agent
+//	todo: WORDS       it notes that with the agent's tool for lists of things to do
 //	say: WORDS        it says the words
 //	talk:             it talks until nobody listens
 //	hang:             it says nothing, until nobody listens
 //	cut:              it ends the connection
 //	fail: STATUS [N]  it answers with an HTTP status; with N as often as that, and then it says "at last"
 //	Continue …        it begins again with what it was told before
-var verbs = regexp.MustCompile(`(?m)^(run|write|plan|delegate|say|talk|hang|cut|fail): ?(.*)$`)
+var verbs = regexp.MustCompile(`(?m)^(run|write|plan|delegate|todo|say|talk|hang|cut|fail): ?(.*)$`)
 
 // planFile is what an agent in plan mode says of the file in which it wants the
 // plan, or of its directory.
@@ -108,6 +109,7 @@ var (
 	writers   = []string{"Write", "write", "write_file", "apply_patch"}
 	exits     = []string{"ExitPlanMode", "exit_plan_mode"}
 	delegates = []string{"Task", "Agent", "task", "invoke_agent"}
+	todos     = []string{"TodoWrite", "todowrite", "update_plan", "write_todos", "TaskCreate"}
 	searches  = []string{"ToolSearch", "tool_search"} // what loads tools that are not offered before
 )
 
@@ -159,6 +161,8 @@ func (c conversation) next() action {
 		return c.take(t, steps...)
 	case "delegate":
 		return c.take(t, step{"Somebody else will do it.", c.delegate(t)})
+	case "todo":
+		return c.take(t, step{"I will note it.", c.todo(t)})
 	case "talk":
 		return action{text: "and on ", endless: true}
 	case "hang":
@@ -253,6 +257,23 @@ func (c conversation) delegate(t turn) *toolCall {
 		return &toolCall{name, object{"description": "What was asked for", "prompt": t.words, "subagent_type": "general"}}
 	default:
 		return &toolCall{name, object{"description": "What was asked for", "prompt": t.words, "subagent_type": "general-purpose"}}
+	}
+}
+
+func (c conversation) todo(t turn) *toolCall {
+	switch name := c.tool(todos); name {
+	case "":
+		return c.search(t, "ToolSearch", object{"query": "select:TodoWrite", "max_results": 1}, &toolCall{"TodoWrite", object{
+			"todos": []object{{"content": t.words, "activeForm": t.words, "status": "in_progress"}},
+		}})
+	case "update_plan":
+		return &toolCall{name, object{"plan": []object{{"step": t.words, "status": "in_progress"}}}}
+	case "TaskCreate":
+		return &toolCall{name, object{"subject": t.words, "description": t.words}}
+	case "write_todos":
+		return &toolCall{name, object{"todos": []object{{"description": t.words, "status": "in_progress"}}}}
+	default:
+		return &toolCall{name, object{"todos": []object{{"content": t.words, "activeForm": t.words, "status": "in_progress", "priority": "high"}}}}
 	}
 }
 

@@ -100,6 +100,10 @@ var payloadCodecs = map[domain.EventKind]payloadCodec{
 	domain.EventAgentSilent: codecOf(
 		func(p domain.AgentSilent) agentSilentRow { return agentSilentRow(p) },
 		func(r agentSilentRow) domain.AgentSilent { return domain.AgentSilent(r) }),
+	domain.EventThreadDeleted: codecOf(threadDeletedRowOf, threadDeletedRow.payload),
+	domain.EventErased: codecOf(
+		func(domain.Erased) struct{} { return struct{}{} },
+		func(struct{}) domain.Erased { return domain.Erased{} }),
 	domain.EventTerminalExit: codecOf(
 		func(p domain.TerminalExited) terminalExitRow { return terminalExitRow(p) },
 		func(r terminalExitRow) domain.TerminalExited { return domain.TerminalExited(r) }),
@@ -339,6 +343,34 @@ type terminalExitRow struct {
 	TaskID     string `json:"task,omitempty"`
 	ExitCode   int    `json:"exit_code"`
 	Signal     string `json:"signal,omitempty"`
+}
+
+type threadDeletedRow struct {
+	Thread string          `json:"thread"`
+	Runs   []deletedRunRow `json:"runs"`
+	Kept   int             `json:"kept,omitempty"`
+}
+
+type deletedRunRow struct {
+	SessionID string `json:"session"`
+	RunID     string `json:"run"`
+	Task      int64  `json:"task"`
+}
+
+func threadDeletedRowOf(p domain.ThreadDeleted) threadDeletedRow {
+	r := threadDeletedRow{Thread: p.ThreadUUID, Kept: p.Kept}
+	for _, ref := range p.Runs {
+		r.Runs = append(r.Runs, deletedRunRow(ref))
+	}
+	return r
+}
+
+func (r threadDeletedRow) payload() domain.ThreadDeleted {
+	p := domain.ThreadDeleted{ThreadUUID: r.Thread, Kept: r.Kept}
+	for _, one := range r.Runs {
+		p.Runs = append(p.Runs, domain.RunRef(one))
+	}
+	return p
 }
 
 // Columns are what a row has of an event, apart from its numbers and its time. Nil is

@@ -104,6 +104,11 @@ func TestTheSpellingOfARowStaysAsItIs(t *testing.T) {
 			domain.AgentSilent{Since: time.Unix(7, 9).UTC(), Note: "n", ToolID: "t", Tool: "T", Ended: true},
 			`{"since":"1970-01-01T00:00:07.000000009Z","note":"n","tool_id":"t","tool":"T","ended":true}`,
 		},
+		{
+			domain.ThreadDeleted{ThreadUUID: "u", Runs: []domain.RunRef{{SessionID: "s", RunID: "r", Task: 1}}, Kept: 2},
+			`{"thread":"u","runs":[{"session":"s","run":"r","task":1}],"kept":2}`,
+		},
+		{domain.Erased{}, `{}`},
 		{domain.TerminalExited{TerminalID: "t", TaskID: "k", ExitCode: 3, Signal: "S"}, `{"terminal":"t","task":"k","exit_code":3,"signal":"S"}`},
 	} {
 		kind := c.payload.Kind()

@@ -1,0 +1,53 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/picker"
+	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+)
+
+// offered is how many sessions can be picked from.
+const offered = 500
+
+func newPick(o Options) *cobra.Command {
+	return &cobra.Command{
+		Use: "pick", Annotations: o.Reads, Args: o.Exactly(),
+		Short: "Choose a session with a few typed letters, and print its id",
+		Long: "Choose a session on the terminal, and print the id of its task. Letters that you type\n" +
+			"narrow the list, the arrows or C-n and C-p move in it, RET chooses, ESC or C-c\ndoes not.\n" + o.Help,
+		Example: "  duet-rpc prompt --continue \"$(duet-rpc session pick)\" \"And now fix it\"",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !tty.Is(os.Stdin) || !tty.Is(os.Stderr) {
+				return errors.New("there is no terminal to choose on; session list lists the sessions")
+			}
+			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
+				list, _, err := wire.Call[struct{ Sessions []wire.Session }](ctx, c, "listSessions", map[string]any{"limit": offered, "archived": false})
+				if err != nil {
+					return err
+				}
+				var lines []string
+				for _, s := range list.Sessions {
+					lines = append(lines, fmt.Sprintf("%s  %s  %s  %s", s.TaskID, output.Age(s.LastActivity), s.Status, output.Line(s.Called())))
+				}
+				chosen, err := picker.Pick(ctx, os.Stdin, os.Stderr, lines)
+				if err != nil {
+					return err
+				}
+				if chosen < 0 {
+					return errors.New("nothing was chosen")
+				}
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), output.Line(list.Sessions[chosen].TaskID))
+				return err
+			})
+		},
+	}
+}

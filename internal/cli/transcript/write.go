@@ -1,0 +1,172 @@
+package transcript
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+)
+
+// Text is the conversation for people at a terminal, in which every character can be
+// seen.
+func (r Conversation) Text() string {
+	var b strings.Builder
+	for _, e := range r.Entries {
+		switch e.EventType {
+		case "message":
+			mark := ""
+			if e.Role == "user" {
+				mark = "❯ "
+			}
+			fmt.Fprintf(&b, "%s%s\n\n", mark, strings.TrimRight(output.Marks.Prose(e.Content), "\n"))
+		case "thinking":
+			fmt.Fprintf(&b, "  (%s)\n\n", output.Indented(strings.TrimRight(output.Marks.Prose(e.Content), "\n")))
+		case "tool_call":
+			fmt.Fprintf(&b, "● %s%s\n", output.Line(cmp.Or(e.Title, e.ToolName)), output.Line(inputOf(e)))
+		case "tool_result":
+			if text := strings.TrimRight(output.Exact(cmp.Or(e.Refusal, e.Result)), "\n"); text != "" {
+				fmt.Fprintf(&b, "  %s\n", output.Indented(text))
+			}
+			b.WriteString("\n")
+		case "approval":
+			fmt.Fprintf(&b, "? %s\n\n", output.Line(decisionOf(e)))
+		}
+	}
+	if r.Diff != "" {
+		b.WriteString(output.Exact(r.Diff))
+	}
+	return b.String()
+}
+
+// inputOf is the command or the file that a tool call is about, behind a colon, as far
+// as its title does not say it.
+func inputOf(e Entry) string {
+	var input struct {
+		Command any    `json:"command"`
+		Path    string `json:"file_path"`
+	}
+	if json.Unmarshal([]byte(e.Input), &input) != nil {
+		return ""
+	}
+	about := input.Path
+	if command, ok := input.Command.(string); ok {
+		about = cmp.Or(command, about)
+	}
+	if about == "" || strings.Contains(e.Title, about) {
+		return ""
+	}
+	return ": " + about
+}
+
+// decisionOf is what was asked and decided.
+func decisionOf(e Entry) string {
+	var d struct {
+		Title     string `json:"title"`
+		Decision  string `json:"decision"`
+		DecidedBy string `json:"decided_by"`
+		Response  string `json:"response_text"`
+	}
+	_ = json.Unmarshal(e.Data, &d) // what it does not say is not shown
+	text := strings.TrimSpace(d.Title + " " + d.Decision)
+	if d.DecidedBy != "" {
+		text += " by " + d.DecidedBy
+	}
+	if d.Response != "" {
+		text += ": " + d.Response
+	}
+	return text
+}
+
+// Markdown is the conversation as CommonMark: the words of agents as they are, tool
+// calls with their inputs and results in code blocks, and the changes of files.
+func (r Conversation) Markdown() string {
+	var b strings.Builder
+	s := r.Session
+	fmt.Fprintf(&b, "# %s\n\n", heading(cmp.Or(s.Title, s.Summary, s.TaskID)))
+	for _, about := range [][2]string{
+		{"Session", s.ID},
+		{"Task", s.TaskID},
+		{"Agent", s.Agent},
+		{"Model", s.Model},
+		{"Directory", s.WorkingDir},
+		{"Begun", s.CreatedAt},
+		{"Ended", s.CompletedAt},
+		{"Status", s.Outcome()},
+	} {
+		if about[1] != "" {
+			fmt.Fprintf(&b, "- %s: %s\n", about[0], heading(about[1]))
+		}
+	}
+	for _, e := range r.Entries {
+		switch e.EventType {
+		case "message":
+			who := "Agent"
+			if e.Role == "user" {
+				who = "User"
+			}
+			fmt.Fprintf(&b, "\n## %s\n\n%s\n", who, strings.TrimRight(e.Content, "\n"))
+		case "thinking":
+			fmt.Fprintf(&b, "\n## Thoughts\n\n%s\n", strings.TrimRight(e.Content, "\n"))
+		case "tool_call":
+			fmt.Fprintf(&b, "\n### Tool: %s\n", heading(cmp.Or(e.Title, e.ToolName)))
+			if e.Input != "" && e.Input != "{}" {
+				b.WriteString("\n" + fenced("json", indented(e.Input)))
+			}
+		case "tool_result":
+			if e.Refusal != "" {
+				fmt.Fprintf(&b, "\nNot allowed: %s\n", heading(e.Refusal))
+			}
+			if e.Result != "" {
+				fmt.Fprintf(&b, "\nResult (%s):\n\n%s", cmp.Or(e.Status, "completed"), fenced("", e.Result))
+			}
+		case "approval":
+			fmt.Fprintf(&b, "\n> Question: %s\n", heading(decisionOf(e)))
+		}
+	}
+	if len(r.Files) > 0 {
+		b.WriteString("\n## Changes\n")
+	}
+	for _, f := range r.Files {
+		fmt.Fprintf(&b, "\n### %s\n", heading(f.Path))
+		if f.Diff != "" {
+			b.WriteString("\n" + fenced("diff", f.Diff))
+		}
+	}
+	return b.String()
+}
+
+// heading is a text on one line.
+func heading(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// indented is JSON as people read it, or the text as it is.
+func indented(text string) string {
+	var v any
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if d.Decode(&v) != nil {
+		return text
+	}
+	raw, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return text
+	}
+	return string(raw)
+}
+
+var backquotes = lazyregexp.New("`+")
+
+// fenced is a code block around a text, whatever that has in it
+// (https://spec.commonmark.org/0.31.2/#fenced-code-blocks).
+func fenced(language, text string) string {
+	fence := "```"
+	for _, run := range backquotes().FindAllString(text, -1) {
+		if len(run) >= len(fence) {
+			fence = run + "`"
+		}
+	}
+	return fence + language + "\n" + strings.TrimRight(text, "\n") + "\n" + fence + "\n"
+}
