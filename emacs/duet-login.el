@@ -18,18 +18,24 @@
 (require 'duet-connection)
 (require 'duet-settings)
 (require 'duet-terminal)
+(require 'duet-transcript)
 
 (defun duet-login--read-agent (prompt)
   "Have the user name an agent after PROMPT, and return the name.
-In the list of agents it is the one at point."
-  (if (derived-mode-p 'duet-agents-mode)
-      (duet-get-string (duet-agents--at-point) :name)
+In the list of agents it is the one at point, and in a conversation that
+failed because nobody has signed in, its own."
+  (cond
+   ((derived-mode-p 'duet-agents-mode)
+    (duet-get-string (duet-agents--at-point) :name))
+   ((and duet-session
+         (duet-transcript-needs-login duet-session (duet-session-leaf duet-session))))
+   (t
     (let* ((connection (duet-connection-here))
            (default (duet-agents-asked connection))
            (name (string-trim
                   (read-string (format-prompt prompt default) nil nil default))))
       (when (string-empty-p name) (user-error "No agent is named"))
-      name)))
+      name))))
 
 ;;;###autoload
 (defun duet-login (agent)

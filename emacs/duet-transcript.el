@@ -29,6 +29,7 @@
 
 (declare-function duet "duet" (&optional directory))
 (declare-function duet-new "duet" ())
+(declare-function duet-login "duet-login" (agent))
 (declare-function duet-approval-approve "duet-approval" (approval))
 (declare-function duet-approval-deny "duet-approval" (approval))
 (declare-function duet-approval-next "duet-approvals" ())
@@ -80,6 +81,7 @@
     (define-key map "C" #'duet-new)
     (define-key map "r" #'duet-continue)
     (define-key map "i" #'duet-interrupt)
+    (define-key map "I" #'duet-login)
     (define-key map "k" #'duet-take-back)
     (define-key map "f" #'duet-fork)
     (define-key map "+" #'duet-transcript-earlier)
@@ -128,6 +130,31 @@
   (add-hook 'window-buffer-change-functions #'duet-transcript-fill nil t)
   (add-hook 'kill-buffer-hook #'duet-transcript--forget nil t)
   (add-hook 'change-major-mode-hook #'duet-transcript--forget nil t))
+
+;; Who has to sign in first can do so where that is said.
+
+(defun duet-transcript-needs-login (session run)
+  "Return the agent of SESSION if RUN failed because nobody has signed in to it."
+  (and run (duet-session-agent session)
+       (equal (duet-run-error-code run) "AGENT_AUTH_REQUIRED")
+       (duet-session-agent session)))
+
+(defun duet-transcript--offer-login (message)
+  "Return the line that signs in, where MESSAGE says that somebody has to."
+  (when-let ((session (and (eq (duet-message-kind message) 'error)
+                           (duet-message-session message)))
+             (agent (duet-transcript-needs-login
+                     session (duet-session-run session (duet-message-run message)))))
+    (concat "  "
+            (make-text-button
+             (format "[Sign in to %s]" (duet-visible-line agent)) nil
+             'action (lambda (_) (duet-login agent))
+             'follow-link t
+             'help-echo "mouse-1, RET: sign in")
+            (propertize (substitute-command-keys " (\\<duet-transcript-mode-map>\\[duet-login], then \\[duet-continue] to go on)")
+                        'face 'duet-dim))))
+
+(add-hook 'duet-render-functions #'duet-transcript--offer-login)
 
 (defun duet-transcript-buffer (session)
   "Return the buffer that shows SESSION, or nil."

@@ -198,6 +198,8 @@ type continueParams struct {
 	Fork     bool            `json:"fork,omitempty" doc:"Begins another conversation there, also behind the last session of one."`
 	Priority int             `json:"priority,omitempty" doc:"Higher first."`
 	Metadata json.RawMessage `json:"metadata,omitempty" doc:"An object to keep with the session."`
+
+	TimeoutMS *uint `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; absent or 0: as the session before."`
 }
 
 func (p continueParams) check() error {
@@ -221,6 +223,9 @@ type continueResult struct {
 func (sessions) continues(ctx context.Context, h *hub.Hub, p continueParams) (continueResult, error) {
 	spec := hub.ContinueSpec{
 		From: p.SessionID, Fork: p.Fork, Source: domain.SourceSession, Settings: p.apply, Tools: p.AllowedTools, Priority: p.Priority, Metadata: p.Metadata,
+	}
+	if p.TimeoutMS != nil {
+		spec.Timeout = milliseconds(*p.TimeoutMS)
 	}
 	query := ""
 	if p.Query != nil {

@@ -69,8 +69,17 @@ func playSignIn(t *testing.T, a dayAgent) string {
 		return "no: it asks its API without a key; what that says is told"
 	}
 	assert.Equal(t, "AGENT_AUTH_REQUIRED", end.Data.ErrorCode)
+	var state struct {
+		Session struct {
+			AuthMethods []struct{ ID string } `json:"auth_methods"`
+		} `json:"session"`
+	}
+	c.call("getSessionState", object{"session_id": end.Data.SessionID}, &state)
 	s.close(c)
-	return "yes: told at once"
+	if len(state.Session.AuthMethods) == 0 {
+		return "yes: told at once; it names no way to sign in"
+	}
+	return "yes: told at once, with its ways to sign in"
 }
 
 // A silence is what is told of an agent that gives no sign of life.

@@ -154,6 +154,7 @@ func TestAgentDay(t *testing.T) {
 				for _, s := range dayScenarios {
 					t.Run(s.name, func(t *testing.T) {
 						cell := s.play(t, a)
+						t.Log(cell)
 						mu.Lock()
 						defer mu.Unlock()
 						told[s.name+a.folder] = cell

@@ -41,6 +41,30 @@ done
          (insert (format "default_agent = \"demo\"\n[agents.theirs]\ncommand = [%S]\n" program)))
        (with-current-buffer (duet-sessions-buffer connection) ,@body))))
 
+(defconst duet-login-test-locked
+  (string-replace "*'\"session/new\"'*) answer '\"result\":{\"sessionId\":\"s\"}' ;;"
+                  "*'\"session/new\"'*) answer '\"error\":{\"code\":-32000,\"message\":\"log in first\"}' ;;"
+                  duet-login-test-agent)
+  "The agent as it is while nobody has signed in.")
+
+(ert-deftest duet-login-test-offered ()
+  "A turn that failed because nobody has signed in offers to sign in, by a key."
+  (let ((duet-login-test-agent duet-login-test-locked))
+    (duet-login-test-with
+     (let* ((thread (duet-get-string
+                     (duet-test-request connection 'launchSession
+                                        '(:query "hello" :agent "theirs"))
+                     :thread_id))
+            (session (duet-test-wait-for (duet-connection-session connection thread)))
+            (buffer (duet-transcript-open connection session)))
+       (duet-test-wait-for-text buffer "\\[Sign in to theirs\\] (I, then [cr] to go on)")
+       (with-current-buffer buffer
+         (duet-test-listening
+           (duet-test-typing "Brow TAB RET"
+             (duet-test-press "I" #'duet-login)
+             (duet-test-wait-for (duet-test-heard "^You are signed in to theirs$")))))
+       (should (file-exists-p in))))))
+
 (ert-deftest duet-login-test-by-itself ()
   "An agent signs in by itself, and out; C-g leaves it."
   (duet-login-test-with

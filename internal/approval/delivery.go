@@ -40,11 +40,11 @@ func inWords(a domain.Approval) string {
 
 // SettleAnswers sees to the answers of a run that has ended: what its agent
 // was given and has not taken, what it was to be given when it asked again, and
-// questions of dead agents that its conversation has left behind. stopped says
-// that somebody wished it to end, which is later than any answer.
+// questions of dead agents that an answer has led past. stopped says that somebody
+// wished it to end, which is later than any answer.
 func (in *Inbox) SettleAnswers(t store.Tx, run domain.Run, stopped bool) error {
-	if run.State == domain.Completed {
-		if err := in.closeOvertaken(t, run); err != nil {
+	if run.State == domain.Completed && run.Source == domain.SourceDecision {
+		if err := in.closeBefore(t, run); err != nil {
 			return err
 		}
 	}
@@ -171,10 +171,21 @@ func (in *Inbox) noteDelivery(t store.Tx, a domain.Approval, run domain.Run, tex
 	return in.transcript.NoteApproval(t, run, a.ID, n.Title+" — "+text, n)
 }
 
-// closeOvertaken closes the questions of dead agents that a conversation has left
-// behind: somebody let it go on since, and that turn has ended without asking
-// them again.
-func (in *Inbox) closeOvertaken(t store.Tx, run domain.Run) error {
+// CloseOvertaken closes the questions of dead agents that a conversation leaves
+// behind as a turn begins that somebody wanted since: to approve one must not run
+// a tool whose turn is over for that person. If the agent still wants it, it asks
+// again. A turn that an answer began goes on with the one before, so that leaves
+// other questions open, until it has completed.
+func (in *Inbox) CloseOvertaken(t store.Tx, run domain.Run) error {
+	if run.Source == domain.SourceDecision {
+		return nil
+	}
+	return in.closeBefore(t, run)
+}
+
+// closeBefore closes the questions of dead agents that were there when a run was
+// wanted.
+func (in *Inbox) closeBefore(t store.Tx, run domain.Run) error {
 	stale, err := t.StaleApprovals(in.ctx, run.Thread)
 	if err != nil {
 		return err

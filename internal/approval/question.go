@@ -31,11 +31,31 @@ func (in *Inbox) supersede(t store.Tx, a domain.Approval) (reopened *domain.Appr
 	return reopened, nil
 }
 
+// overtaken is the question, closed as the turn began that asks it now, which asked
+// again what was answered, or nil.
+func (in *Inbox) overtaken(t store.Tx, a domain.Approval) (*domain.Approval, error) {
+	old, err := t.OvertakenApproval(in.ctx, a.Thread, a.Question)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	answered, err := t.Approval(in.ctx, old.Reopens)
+	if err != nil || answered.ReopenedAs != old.ID { // it was asked, and answered, since
+		return nil, err
+	}
+	return &old, nil
+}
+
 // askReplacing is ask for a question that may have been open already, of a
 // process that is dead. What that said of an earlier answer holds for this one
 // too: it may have been carried out.
 func (in *Inbox) askReplacing(t store.Tx, a *domain.Approval, run *domain.Run) error {
 	old, err := in.supersede(t, *a)
+	if err == nil && old == nil {
+		old, err = in.overtaken(t, *a)
+	}
 	if err != nil {
 		return err
 	}

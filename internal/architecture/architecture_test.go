@@ -32,7 +32,7 @@ internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
 internal/cli: client frame internal/cli/agents internal/cli/answer internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/sessions internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
-internal/cli/agents: internal/agentlink internal/cli/output internal/cli/tty internal/config internal/project internal/registry internal/signin
+internal/cli/agents: internal/agentlink internal/cli/output internal/cli/tty internal/config internal/project internal/registry internal/registry/added internal/signin
 internal/cli/answer: internal/cli/wire
 internal/cli/attach: client internal/cli/output internal/cli/tty internal/cli/wire internal/lazyregexp
 internal/cli/attachment: client internal/cli/output internal/cli/tty internal/cli/wire internal/project
@@ -111,6 +111,7 @@ internal/query: internal/conversation internal/domain internal/store internal/st
 internal/question: internal/form internal/shellcommand internal/visible
 internal/redact:
 internal/registry: internal/lazyregexp  # what somebody else says of agents
+internal/registry/added: internal/registry  # where what was added came from
 internal/relay: frame server internal/pending
 internal/removal: internal/domain internal/store
 internal/restricted: internal/domain

@@ -1,14 +1,31 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
+	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/agents"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
-func newAgentsCommand(s *settings) *cobra.Command {
-	return agents.New(agents.Options{
+// agentsOptions are what the commands about agents need.
+func (s *settings) agentsOptions() agents.Options {
+	return agents.Options{
 		Config: s.Config, JSON: func() bool { return s.json }, NoArguments: noArguments,
+		Working: func(cmd *cobra.Command, agent string) (tasks []string) {
+			_ = connected(cmd, s, func(ctx context.Context, c *client.Client) error { // without a hub none works here
+				list, _, err := wire.Call[[]wire.Task](ctx, c, "task.list", map[string]any{"agent": agent, "state": "running"})
+				for _, t := range list {
+					tasks = append(tasks, t.ID)
+				}
+				return err
+			})
+			return tasks
+		},
 		AskYes: func(cmd *cobra.Command, question, no, again string) error { return askYes(cmd, s, question, no, again) },
-	})
+	}
 }
+
+func newAgentsCommand(s *settings) *cobra.Command { return agents.New(s.agentsOptions()) }

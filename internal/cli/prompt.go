@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,9 +15,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/answer"
 	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
+	"github.com/duet-rpc/duet-rpc/internal/cli/flagvalue"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
+	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 	"github.com/duet-rpc/duet-rpc/internal/host"
@@ -67,6 +70,7 @@ type promptOptions struct {
 	dirs             []string
 	yes, deny, last  bool
 	answer           answer.Flags
+	timeout          time.Duration
 }
 
 func newPromptCommand(s *settings) *cobra.Command {
@@ -84,6 +88,7 @@ func newPromptCommand(s *settings) *cobra.Command {
 	agentFlag(cmd, s, &o.agent, "the agent to run (default: default_agent, else the first that is found, else demo)")
 	f.StringVar(&o.cwd, "cwd", "", "the directory in which the agent works (default: the project's root)")
 	f.StringVar(&o.from, "continue", "", "continue a session: any of its ids, or last")
+	f.Var((*flagvalue.Duration)(&o.timeout), "timeout", "how long the agent may take, such as 10m (default: limits.run_timeout)")
 	f.BoolVarP(&o.yes, "yes", "y", false, "allow everything that the agent asks")
 	f.BoolVar(&o.deny, "deny", false, "deny everything that the agent asks")
 	f.BoolVarP(&o.last, "last", "c", false, "continue the session that was started last, as --continue last")
@@ -247,6 +252,14 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 		if again {
 			o, text, again = promptOptions{from: p.session.ID}, turn.GoOnPrompt(p.text), false
 		}
+		if o.from != "" {
+			if o.from, err = wire.Named(ctx, c, o.from); err != nil {
+				return false, err
+			}
+			if o.from != p.session.ID { // else its agent is gone, and asks again
+				turn.ShowLeftOpen(ctx, c, o.from, p.view)
+			}
+		}
 		started, err := startPrompt(ctx, c, o, text)
 		if err != nil {
 			return false, err
@@ -255,11 +268,25 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 			return false, err
 		}
 	}
-	p.session, interrupted, err = turn.Attend(ctx, c, p.view, p.session, turn.Options{
+	options := turn.Options{
 		Yes: p.options.yes, Deny: p.options.deny, Signals: p.interrupts, EndNow: func() { os.Exit(interrupt.Status) },
 		SilentAfter: p.settings.AnswerWithin, WhySilent: func() string { return whySilent(ctx, p.settings) },
-		Continued: p.options.from != "", Again: again,
-	})
+		Again: again,
+	}
+	if !p.settings.json && tty.Is(os.Stdin) && tty.Is(os.Stderr) {
+		options.SignIn = func(ctx context.Context, agent, method string) error {
+			return p.settings.agentsOptions().Login(ctx, os.Stderr, agent, method)
+		}
+		options.Repeat = func(ctx context.Context, after wire.Session) (wire.Session, error) {
+			started, err := startPrompt(ctx, c, promptOptions{from: after.ID, with: p.options.with}, p.text)
+			if err != nil {
+				return wire.Session{}, err
+			}
+			session, _, err := wire.SessionState(ctx, c, started.SessionID)
+			return session, err
+		}
+	}
+	p.session, interrupted, err = turn.Attend(ctx, c, p.view, p.session, options)
 	return interrupted, err
 }
 
@@ -272,7 +299,7 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 		if o.cwd, err = fullPath(o.cwd); err != nil {
 			return started, err
 		}
-		params := map[string]any{"query": text}
+		params := map[string]any{"query": text, "timeout_ms": o.timeout.Milliseconds()}
 		o.with.Into(params)
 		if len(o.dirs) > 0 {
 			params["additional_directories"] = o.dirs
@@ -284,9 +311,6 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 		started, _, err = wire.Call[wire.Started](ctx, c, "launchSession", params)
 		return started, err
 	}
-	if o.from, err = wire.Named(ctx, c, o.from); err != nil {
-		return started, err
-	}
 	if !o.set.isEmpty() {
 		params := map[string]any{"session_id": o.from}
 		if err := o.set.params(params); err != nil {
@@ -296,7 +320,7 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 			return started, err
 		}
 	}
-	params := map[string]any{"session_id": o.from, "query": text}
+	params := map[string]any{"session_id": o.from, "query": text, "timeout_ms": o.timeout.Milliseconds()}
 	o.with.Into(params)
 	started, _, err = wire.Call[wire.Started](ctx, c, "continueSession", params)
 	return started, err

@@ -14,16 +14,16 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// An Addition is an agent that is to be added to the user's own file.
-type Addition struct {
+// An Edit is a change of the user's own file that is not made yet.
+type Edit struct {
 	File string // the user's file
-	Text string // what is appended to it
+	Text string // what is added to it; empty: something is taken out
 
 	place    string // the file, where links lead to
 	old, new []byte
 }
 
-// NewAgent is what an [Addition] says of an agent, which speaks the Agent Client
+// NewAgent is what an [Edit] says of an agent, which speaks the Agent Client
 // Protocol.
 type NewAgent struct {
 	Name    string            `toml:"-"`
@@ -35,45 +35,118 @@ type NewAgent struct {
 // Add says how an agent is added to the user's file, whose text, with its
 // comments, stays as it is. Nothing is written yet. A file that has a mistake, or
 // the agent already, is not added to.
-func Add(agent NewAgent, getenv func(string) string) (*Addition, error) {
+func Add(agent NewAgent, getenv func(string) string) (*Edit, error) {
 	if err := checkName(agent.Name); err != nil {
 		return nil, fmt.Errorf("%s is no name of an agent: it is %w", quoteShort(agent.Name), err)
 	}
 	if agent.Name == demoAgent {
 		return nil, fmt.Errorf("%s is the built-in demonstration agent: choose another name", demoAgent)
 	}
-	file, err := UserFile(getenv)
+	was, e, err := edit(getenv)
 	if err != nil {
 		return nil, err
-	}
-	was := readUser(file, getenv)
-	if len(was.problems) > 0 {
-		return nil, fmt.Errorf("your configuration has a mistake, which is to be corrected first: %w", (&Error{Problems: was.problems}).cut())
 	}
 	if _, there := was.agents[agent.Name]; there {
 		return nil, fmt.Errorf("%s has [agents.%s] already: take that out first, or choose another name with --as", was.name, agent.Name)
 	}
-	text, err := agent.table()
+	if e.Text, err = agent.table(); err != nil {
+		return nil, err
+	}
+	separator := ""
+	if len(e.old) > 0 {
+		separator = strings.Repeat("\n", 2-min(1, len(e.old)-len(bytes.TrimSuffix(e.old, []byte("\n")))))
+	}
+	e.new = slices.Concat(e.old, []byte(separator+e.Text))
+	return e, e.check(was, getenv, agent.Name, agent.Command)
+}
+
+// Replace is Add for an agent that stands in the file as text, which takes the
+// place of that. What its user has added below it stays.
+func Replace(text string, agent NewAgent, getenv func(string) string) (*Edit, error) {
+	was, e, err := edit(getenv)
 	if err != nil {
 		return nil, err
 	}
-	a := &Addition{File: file, Text: text, place: file, old: was.content}
+	at, err := e.find(text, agent.Name)
+	if err != nil {
+		return nil, err
+	}
+	if e.Text, err = agent.table(); err != nil {
+		return nil, err
+	}
+	e.new = slices.Concat(e.old[:at], []byte(e.Text), e.old[at+len(text):])
+	return e, e.check(was, getenv, agent.Name, agent.Command)
+}
+
+// Remove says how an agent that stands in the file as text is taken out of it. It
+// is nil where the file does not name the agent any more.
+func Remove(name, text string, getenv func(string) string) (*Edit, error) {
+	was, e, err := edit(getenv)
+	if err != nil {
+		return nil, err
+	}
+	if _, there := was.agents[name]; !there {
+		return nil, nil
+	}
+	if was.defaultAgent != nil && *was.defaultAgent == name {
+		return nil, fmt.Errorf("default_agent in %s names %s: change that first", e.File, name)
+	}
+	at, err := e.find(text, name)
+	if err != nil {
+		return nil, err
+	}
+	before, after := e.old[:at], e.old[at+len(text):]
+	if next := bytes.TrimSpace(after); len(next) > 0 && next[0] != '[' { // it would be somebody else's
+		return nil, fmt.Errorf("%s has more below [agents.%s] than was added: take the agent out there yourself, and try again", e.File, name)
+	}
+	e.new = slices.Concat(before, bytes.TrimLeft(after, "\n"))
+	if len(bytes.TrimSpace(after)) == 0 {
+		e.new = bytes.TrimSuffix(before, []byte("\n")) // the empty line that was added
+	}
+	return e, e.check(was, getenv, name, nil)
+}
+
+// edit is a change of the user's file that changes nothing, and what the file says.
+func edit(getenv func(string) string) (*layer, *Edit, error) {
+	file, err := UserFile(getenv)
+	if err != nil {
+		return nil, nil, err
+	}
+	was := readUser(file, getenv)
+	if len(was.problems) > 0 {
+		return nil, nil, fmt.Errorf("your configuration has a mistake, which is to be corrected first: %w", (&Error{Problems: was.problems}).cut())
+	}
+	e := &Edit{File: file, place: file, old: was.content}
 	if target, err := filepath.EvalSymlinks(file); err == nil {
-		a.place = target
+		e.place = target
 	}
-	separator := ""
-	if len(a.old) > 0 {
-		separator = strings.Repeat("\n", 2-min(1, len(a.old)-len(bytes.TrimSuffix(a.old, []byte("\n")))))
+	return was, e, nil
+}
+
+// find is where the text of an agent stands.
+func (e *Edit) find(text, name string) (int, error) {
+	at := bytes.Index(e.old, []byte(text))
+	if text == "" || at < 0 || at > 0 && e.old[at-1] != '\n' || bytes.Count(e.old, []byte(text)) > 1 {
+		return 0, fmt.Errorf("[agents.%s] in %s was changed since it was added: change it yourself", name, e.File)
 	}
-	a.new = slices.Concat(a.old, []byte(separator+text))
-	is := decodeLayer(file, was.name, SourceUser, a.new, getenv)
+	return at, nil
+}
+
+// check reports whether the file would have no mistake, and would say of an agent
+// that it is started with a command, or nothing where that is nil.
+func (e *Edit) check(was *layer, getenv func(string) string, name string, command []string) error {
+	is := decodeLayer(e.File, was.name, SourceUser, e.new, getenv)
 	if len(is.problems) > 0 {
-		return nil, fmt.Errorf("it cannot be appended to your configuration: %w", (&Error{Problems: is.problems}).cut())
+		verb := "appended to"
+		if command == nil {
+			verb = "taken out of"
+		}
+		return fmt.Errorf("it cannot be %s your configuration: %w", verb, (&Error{Problems: is.problems}).cut())
 	}
-	if t, added := is.agents[agent.Name]; !added || !slices.Equal(t.command, agent.Command) {
-		return nil, errors.New("your configuration would not say the same of the agent")
+	if t, there := is.agents[name]; there != (command != nil) || there && !slices.Equal(t.command, command) {
+		return errors.New("your configuration would not say the same of the agent")
 	}
-	return a, nil
+	return nil
 }
 
 // table is the agent as it stands in a file.
@@ -89,16 +162,16 @@ func (agent NewAgent) table() (string, error) {
 	return fmt.Sprintf("[agents.%s]\n%s", name, text), nil
 }
 
-// Write appends the agent to the user's file, which is there as it was or as it is
+// Write makes the change of the user's file, which is there as it was or as it is
 // to be, and nothing between. A file that was changed since is left as it is.
-func (a *Addition) Write() error {
-	now, err := os.ReadFile(a.place)
+func (e *Edit) Write() error {
+	now, err := os.ReadFile(e.place)
 	mode := fs.FileMode(0o600)
 	switch {
-	case err == nil && !bytes.Equal(now, a.old), errors.Is(err, fs.ErrNotExist) && len(a.old) > 0:
-		return fmt.Errorf("%s was changed meanwhile: try again", a.File)
+	case err == nil && !bytes.Equal(now, e.old), errors.Is(err, fs.ErrNotExist) && len(e.old) > 0:
+		return fmt.Errorf("%s was changed meanwhile: try again", e.File)
 	case err == nil:
-		info, err := os.Stat(a.place)
+		info, err := os.Stat(e.place)
 		if err != nil {
 			return err
 		}
@@ -106,18 +179,18 @@ func (a *Addition) Write() error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(a.place), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(e.place), 0o700); err != nil {
 		return err
 	}
-	temporary, err := os.CreateTemp(filepath.Dir(a.place), ".config-*")
+	temporary, err := os.CreateTemp(filepath.Dir(e.place), ".config-*")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(temporary.Name()) // in vain once it has its name
-	_, err = temporary.Write(a.new)
+	_, err = temporary.Write(e.new)
 	err = errors.Join(err, temporary.Chmod(mode), temporary.Sync(), temporary.Close())
 	if err != nil {
-		return fmt.Errorf("writing %s: %w", a.File, err)
+		return fmt.Errorf("writing %s: %w", e.File, err)
 	}
-	return os.Rename(temporary.Name(), a.place)
+	return os.Rename(temporary.Name(), e.place)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // addable is a user's file that can be added to.
-func addable(t *testing.T, text string) (file string, add func(config.NewAgent) (*config.Addition, error)) {
+func addable(t *testing.T, text string) (file string, add func(config.NewAgent) (*config.Edit, error)) {
 	t.Helper()
 	home, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
@@ -23,7 +23,7 @@ func addable(t *testing.T, text string) (file string, add func(config.NewAgent) 
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	env := map[string]string{"XDG_CONFIG_HOME": home, "HOME": home}
-	return file, func(a config.NewAgent) (*config.Addition, error) {
+	return file, func(a config.NewAgent) (*config.Edit, error) {
 		return config.Add(a, func(name string) string { return env[name] })
 	}
 }

@@ -1,6 +1,10 @@
 package hub
 
-import "time"
+import (
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
 
 // A clock ends a run that takes too long. It stands still while the run waits
 // for a human.
@@ -31,4 +35,12 @@ func (c *clock) resume() {
 		c.since = time.Now()
 		c.timer.Reset(max(c.left, time.Second))
 	}
+}
+
+// limitOf is how long a run may take.
+func (h *Hub) limitOf(run domain.Run) time.Duration {
+	if run.Timeout > 0 {
+		return run.Timeout
+	}
+	return h.opts.Limits.RunTimeout
 }

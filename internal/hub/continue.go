@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -70,7 +71,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 		if err := h.attach(t, thread, spec.Content); err != nil {
 			return err
 		}
-		run.Source, run.Priority, run.Metadata = spec.Source, spec.Priority, spec.Metadata
+		run.Source, run.Priority, run.Metadata, run.Timeout = spec.Source, spec.Priority, spec.Metadata, cmp.Or(spec.Timeout, run.Timeout)
 		if len(spec.Tools) > 0 {
 			run.Tools = spec.Tools
 		}
@@ -126,12 +127,10 @@ func (h *Hub) launchDraft(ctx context.Context, t store.Tx, run *domain.Run, spec
 			return err
 		}
 	}
-	if spec.Priority != 0 {
-		run.Priority = spec.Priority
-	}
 	if len(spec.Metadata) > 0 {
 		run.Metadata = spec.Metadata
 	}
+	run.Priority, run.Timeout = cmp.Or(spec.Priority, run.Priority), cmp.Or(spec.Timeout, run.Timeout)
 	restricted.Carry(ctx, run)
 	h.query.Changed(t, run.ID)
 	return h.enqueue(t, run, thread)

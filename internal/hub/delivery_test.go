@@ -271,26 +271,80 @@ func TestARuleAnswersWhatItWasMadeFor(t *testing.T) {
 	assert.False(t, approvalNow(t, h, first.ID).Carried)
 }
 
-// A question of a dead agent is closed by a turn that somebody wanted later and
-// that did not ask it, and by no other.
+// asksAndEnds asks to write, and its agent exits before anybody has answered, once
+// it may.
+func asksAndEnds(may <-chan struct{}) play {
+	return func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		go hears(hang)(ctx, x)
+		<-may
+		return exited
+	}
+}
+
+// A question of a dead agent stays open until somebody goes on with another turn:
+// as that begins it is closed, however the turn ends, and whichever way it was asked
+// for. To approve it then runs nothing.
 func TestAQuestionIsOvertakenByALaterTurn(t *testing.T) {
-	path := database(t)
-	play := turns(hears(hang), ends(completed), ends(exited), ends(completed))
-	h := openHub(t, path, play, func(o *Options) { o.Limits.MaxRuns = 1 })
-	launchIn(t, h, "a", "p")
-	first := pendingOf(t, h, 1)[0]
-	await(t, h, launchIn(t, h, "b", "one that has nothing to do with it"))
-	require.NoError(t, h.Close())
-	h = openHub(t, path, play)
-	pendingOf(t, h, 1)
-	assert.Equal(t, domain.Failed, await(t, h, launchIn(t, h, "a", "a turn that does not end well")).State)
-	pendingOf(t, h, 1)
-	await(t, h, launchIn(t, h, "a", "another turn"))
-	pendingOf(t, h, 0)
-	a := approvalNow(t, h, first.ID)
-	assert.Equal(t, []string{domain.ApprovalCancelled, domain.DecidedByOvertaken}, []string{a.Status, a.DecidedBy})
-	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: first.ID, Decision: "approve"})
-	assert.Equal(t, domain.KindAlreadyDecided, kindOf(t, err))
+	inThread := func(source string) func(*Hub, string) (domain.Session, error) {
+		return func(h *Hub, thread string) (domain.Session, error) {
+			return h.Launch(context.Background(), LaunchSpec{Prompt: "another turn", Source: source, ThreadAlias: thread})
+		}
+	}
+	chat := func(h *Hub, _ string) (domain.Session, error) { return h.Chat(context.Background(), "another turn", 0) }
+	ways := map[string]func(*Hub, string) (domain.Session, error){
+		"task.submit": inThread(domain.SourceTask), "execute_prompt": inThread(domain.SourceExecute), "chat.send": chat,
+		"continueSession": func(h *Hub, thread string) (domain.Session, error) {
+			return h.Continue(context.Background(), ContinueSpec{From: thread, Prompt: "another turn", Source: domain.SourceSession})
+		},
+	}
+	failed := catalog.ExecutePromptResult{Status: catalog.StatusFailed, Error: &catalog.ExecutionError{Code: "X", Message: "no"}}
+	for way, goOn := range ways {
+		for _, dies := range []string{"the hub", "the agent"} {
+			for ending, second := range map[string]catalog.ExecutePromptResult{"completes": completed, "fails": failed} {
+				t.Run(way+" after "+dies+" died, which "+ending, func(t *testing.T) {
+					path, may, goes := database(t), make(chan struct{}), make(chan struct{})
+					asks := asksAndEnds(may)
+					if dies == "the hub" {
+						asks = hears(hang)
+					}
+					play := turns(asks, func(context.Context, *turn) catalog.ExecutePromptResult {
+						<-goes
+						return second
+					})
+					h := openHub(t, path, play)
+					var first domain.Session
+					if way == "chat.send" {
+						first, _ = chat(h, "")
+					} else {
+						first = launchIn(t, h, "a", "p")
+					}
+					question := pendingOf(t, h, 1)[0]
+					if dies == "the hub" {
+						require.NoError(t, h.Close())
+						h = openHub(t, path, play)
+					} else {
+						close(may)
+						assert.Equal(t, domain.Failed, await(t, h, first).State)
+					}
+					assert.True(t, pendingOf(t, h, 1)[0].Stale, "nobody has gone on")
+					next, err := goOn(h, first.Thread.UUID)
+					require.NoError(t, err)
+					pendingOf(t, h, 0)
+					a := approvalNow(t, h, question.ID)
+					assert.Equal(t, []string{domain.ApprovalCancelled, domain.DecidedByOvertaken}, []string{a.Status, a.DecidedBy}, "while it works")
+					_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: question.ID, Decision: "approve"})
+					assert.Equal(t, domain.KindAlreadyDecided, kindOf(t, err))
+					close(goes)
+					await(t, h, next)
+					_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: question.ID, Decision: "approve"})
+					assert.Equal(t, domain.KindAlreadyDecided, kindOf(t, err))
+					now, err := h.query.Session(context.Background(), first.Thread.UUID)
+					require.NoError(t, err)
+					assert.Equal(t, next.UUID, now.UUID, "nothing was resumed")
+				})
+			}
+		}
+	}
 }
 
 // A turn that was wanted before the question was there knows nothing of it.
@@ -389,19 +443,27 @@ func TestAnAnswerIsNotPassedByATurnThatWasNotToldOfIt(t *testing.T) {
 		"that was never given":       {hears(hang), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := database(t)
-			play := turns(c.first, asks, says)
+			path, may := database(t), make(chan struct{})
+			play := turns(func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+				<-may
+				return c.first(ctx, x)
+			}, asks, says)
 			h := openHub(t, path, play)
-			var open domain.Approval
+			launchIn(t, h, "a", "p")
+			at := launchIn(t, h, "a", "something else") // before the question is there: it does not overtake it
+			close(may)
+			open := pendingOf(t, h, 1)[0]
 			if c.stale {
-				launchIn(t, h, "a", "p")
-				open = pendingOf(t, h, 1)[0]
 				require.NoError(t, h.Close())
 				h = openHub(t, path, play)
 			} else {
-				_, open = reopened(t, h, "a")
+				approve(t, h, open, "")
+				until(t, h, func() bool {
+					open = approvalNow(t, h, open.ID)
+					return open.ReopenedAs != ""
+				}, "the question that asks again")
+				open = approvalNow(t, h, open.ReopenedAs)
 			}
-			at := launchIn(t, h, "a", "something else")
 			both := pendingOf(t, h, 2)
 			approve(t, h, open, "")
 			for _, a := range both {

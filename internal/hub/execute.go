@@ -3,7 +3,6 @@ package hub
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
@@ -36,14 +35,6 @@ func (h *Hub) limit(live *liveRun) {
 	if h.live[live.run.ID] == live { // else it has ended already
 		live.clock = newClock(h.limitOf(live.run), func() { h.active.Go(func() { h.expire(live.run.ID) }) })
 	}
-}
-
-// limitOf is how long a run may take.
-func (h *Hub) limitOf(run domain.Run) time.Duration {
-	if run.Timeout > 0 {
-		return run.Timeout
-	}
-	return h.opts.Limits.RunTimeout
 }
 
 // execute takes a run from starting to its end.
@@ -123,6 +114,9 @@ func (h *Hub) attempt(run domain.Run, live *liveRun) (catalog.ExecutePromptResul
 			live.lease = lease
 			h.mu.Unlock()
 		})
+		if err := h.approvals.CloseOvertaken(t, run); err != nil {
+			return err
+		}
 		return h.transition(t, &run, domain.Running, outcome{})
 	})
 	if err != nil {

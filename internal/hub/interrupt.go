@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -44,7 +45,8 @@ func (h *Hub) expire(id int64) {
 		if err != nil || run.State.Ended() || run.State == domain.Interrupting {
 			return err
 		}
-		return h.transition(t, &run, domain.Interrupting, outcome{reason: "timeout", code: codeTimeout, message: "it took longer than it may; raise limits.run_timeout, or continue it"})
+		limit := strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(h.limitOf(run).String())
+		return h.transition(t, &run, domain.Interrupting, outcome{reason: "timeout", code: codeTimeout, message: "it took longer than it may (" + limit + "); raise limits.run_timeout, give it more with prompt --timeout, or continue it"})
 	})
 	if err != nil && !errors.Is(err, context.Canceled) {
 		h.log.Warn("a run could not be timed out", "err", err)

@@ -1,6 +1,8 @@
 package hub
 
 import (
+	"cmp"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -45,14 +47,9 @@ func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outco
 	if to == domain.Starting {
 		run.Started = t.Now()
 	}
-	if why.code != "" {
-		run.ErrorCode = why.code
-	}
+	run.ErrorCode, run.Stop = cmp.Or(why.code, run.ErrorCode), cmp.Or(why.stop, run.Stop)
 	if why.message != "" {
 		run.Error, run.SignIn = why.message, why.signIn
-	}
-	if why.stop != "" {
-		run.Stop = why.stop
 	}
 	if to.Ended() {
 		run.Ended = t.Now()

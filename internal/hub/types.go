@@ -43,6 +43,7 @@ type ContinueSpec struct {
 	Source   string
 	Settings func(*domain.Settings) // changes what the thread has; nil: nothing
 	Tools    []string               // allowed from now on; empty: as before
+	Timeout  time.Duration          // from now on; 0: as before
 	Priority int
 	Metadata json.RawMessage
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -43,10 +44,23 @@ func (s Source) Install(ctx context.Context, p Plan) error {
 	if err := makeProgram(unpacked, p.program); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(p.Directory); err != nil {
+	return replace(p.Directory, unpacked, filepath.Join(work, "former"))
+}
+
+// replace gives a directory the place of another, which is there as it was if that
+// fails, and is moved away if not.
+func replace(directory, with, away string) error {
+	err := os.Rename(directory, away)
+	if errors.Is(err, fs.ErrNotExist) {
+		return os.Rename(with, directory)
+	}
+	if err != nil {
 		return err
 	}
-	return os.Rename(unpacked, p.Directory)
+	if err := os.Rename(with, directory); err != nil {
+		return errors.Join(err, os.Rename(away, directory))
+	}
+	return nil
 }
 
 // download writes the archive to a file, if it is the one that was meant.

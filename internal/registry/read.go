@@ -31,8 +31,8 @@ func Read(ctx context.Context, from string, client *http.Client) (text []byte, s
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	source = Source{Client: client}
-	u, err := url.Parse(from)
-	if err != nil || len(u.Scheme) < 2 { // a letter is a drive of Windows
+	u, _ := url.Parse(from)
+	if IsFile(from) {
 		source.Local = true
 		if from, err = filepath.Abs(from); err != nil {
 			return nil, source, err
@@ -51,6 +51,13 @@ func Read(ctx context.Context, from string, client *http.Client) (text []byte, s
 		err = fmt.Errorf("the registry is longer than %d bytes", maxDocument)
 	}
 	return text, source, err
+}
+
+// IsFile reports whether a registry is named by the name of a file, rather than by a
+// URL.
+func IsFile(from string) bool {
+	u, err := url.Parse(from)
+	return err != nil || len(u.Scheme) < 2 // a letter is a drive of Windows
 }
 
 // open opens a file or what an https URL leads to.

@@ -121,6 +121,9 @@ type ApprovalReader interface {
 	// StaleApprovals lists what dead processes of a thread have asked and waits
 	// for a human, the oldest first.
 	StaleApprovals(ctx context.Context, thread int64) ([]domain.Approval, error)
+	// OvertakenApproval is the last question of a thread that asked again what was
+	// answered, and that the thread has left behind.
+	OvertakenApproval(ctx context.Context, thread int64, question string) (domain.Approval, error)
 	// CarriedDecision is a decision of a thread, made for a dead process, that
 	// answers the same question.
 	CarriedDecision(ctx context.Context, thread int64, question string) (domain.Approval, error)

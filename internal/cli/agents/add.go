@@ -2,23 +2,18 @@ package agents
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/registry"
+	"github.com/duet-rpc/duet-rpc/internal/registry/added"
 )
 
 const addHelp = `Add an agent to your config.toml, as a registry describes it. The registry is the
@@ -67,94 +62,70 @@ func newAdd(o Options) *cobra.Command {
 }
 
 func add(cmd *cobra.Command, o Options, a addOptions, id string) error {
-	ctx := cmd.Context()
-	text, source, err := registry.Read(ctx, a.from, nil)
+	text, source, err := registry.Read(cmd.Context(), a.from, nil)
 	if err != nil {
 		return fmt.Errorf("reading the registry: %w", err)
 	}
-	plan, err := planned(text, a, id)
+	records, err := readRecords()
 	if err != nil {
 		return err
 	}
-	agent := config.NewAgent{Name: cmp.Or(a.as, plan.Entry.ID), Title: plan.Entry.Name, Command: plan.Command, Env: plan.Env}
-	addition, err := config.Add(agent, os.Getenv)
+	plan, err := planned(text, id, registry.Choice{Via: a.via, SHA256: a.sha256})
+	if err != nil {
+		return err
+	}
+	agent := agentOf(cmp.Or(a.as, plan.Entry.ID), plan)
+	edit, err := config.Add(agent, os.Getenv)
 	if err != nil {
 		return err
 	}
 	if !o.JSON() {
-		printPlan(cmd.OutOrStdout(), a.from, plan, addition)
+		printPlan(cmd.OutOrStdout(), a.from, plan, edit)
 	}
 	if !a.yes {
 		if err := o.AskYes(cmd, "Add it?", "not added", "duet-rpc agents add"); err != nil {
 			return err
 		}
 	}
-	if err := install(ctx, source, plan, addition); err != nil {
+	was, _ := records.Find(agent.Name) // of one that its user took out of the configuration
+	if err := carryOut(cmd.Context(), change{source, plan, edit, records, was, added.Of(agent.Name, absolute(a.from), plan, edit.Text, was)}); err != nil {
 		return err
 	}
 	if o.JSON() {
-		return output.JSON(cmd.OutOrStdout(), map[string]any{"name": agent.Name, "version": plan.Entry.Version, "command": plan.Command, "file": addition.File})
+		return output.JSON(cmd.OutOrStdout(), map[string]any{"name": agent.Name, "version": plan.Entry.Version, "command": plan.Command, "file": edit.File})
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is added: `duet-rpc agents check %s` starts it, and says whether you are signed in.\n", output.Line(agent.Name), output.Line(agent.Name))
 	return err
 }
 
-// planned is what is to be done for the agent of an id.
-func planned(text []byte, a addOptions, id string) (registry.Plan, error) {
-	entry, err := registry.Parse(text, id)
-	if err != nil {
-		return registry.Plan{}, err
-	}
-	data, err := project.DataHome(os.Getenv)
-	if err != nil {
-		return registry.Plan{}, err
-	}
-	plan, err := entry.Plan(registry.Choice{
-		Via: a.via, SHA256: a.sha256, Directory: filepath.Join(data, "agents"),
-		Has: func(program string) bool {
-			_, err := exec.LookPath(program)
-			return err == nil
-		},
-	})
-	if err != nil {
-		return plan, fmt.Errorf("%s cannot be got: %w", entry.ID, err)
-	}
-	return plan, nil
-}
-
-// install gets what the agent needs, and then writes the configuration.
-func install(ctx context.Context, source registry.Source, plan registry.Plan, addition *config.Addition) error {
-	if err := source.Install(ctx, plan); err != nil {
-		return err
-	}
-	return addition.Write()
-}
-
 // printPlan shows what would be done, escaped: the registry is somebody else's.
-func printPlan(out io.Writer, from string, p registry.Plan, a *config.Addition) {
+func printPlan(out io.Writer, from string, p registry.Plan, a *config.Edit) {
 	fmt.Fprintf(out, "%s %s, as %s says: %s\n", output.Line(p.Entry.Name), output.Line(p.Entry.Version), output.Quoted(from), output.Line(p.Entry.Description))
+	printArchive(out, p)
+	fmt.Fprintf(out, "\nThis is appended to %s:\n", output.Quoted(a.File))
+	printLines(out, "  ", a.Text)
+	printCommand(out, p)
+	fmt.Fprintln(out)
+}
+
+// printArchive shows what is downloaded.
+func printArchive(out io.Writer, p registry.Plan) {
 	if p.Archive != "" {
 		fmt.Fprintf(out, "\nThis is downloaded and unpacked into %s:\n  %s\n  sha256 %s\n", output.Quoted(p.Directory), output.Line(p.Archive), p.SHA256)
 	}
-	fmt.Fprintf(out, "\nThis is appended to %s:\n", output.Quoted(a.File))
-	for line := range strings.Lines(a.Text) {
-		fmt.Fprintf(out, "  %s\n", output.Line(strings.TrimSuffix(line, "\n")))
+}
+
+// printLines prints the lines of a text behind something.
+func printLines(out io.Writer, behind, text string) {
+	for line := range strings.Lines(text) {
+		fmt.Fprintf(out, "%s%s\n", behind, output.Line(strings.TrimSuffix(line, "\n")))
 	}
+}
+
+// printCommand shows what runs.
+func printCommand(out io.Writer, p registry.Plan) {
 	fmt.Fprintf(out, "\nFrom then on this runs as you whenever the agent is asked:\n  %s\n", output.Line(strings.Join(words(p), " ")))
 	for _, note := range p.Notes {
 		fmt.Fprintf(out, "%s\n", output.Line(note))
 	}
-	fmt.Fprintln(out)
-}
-
-// words are a plan's command with its variables, as a shell has them.
-func words(p registry.Plan) []string {
-	var words []string
-	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
-		words = append(words, name+"="+shellWord(p.Env[name]))
-	}
-	for _, arg := range p.Command {
-		words = append(words, shellWord(arg))
-	}
-	return words
 }

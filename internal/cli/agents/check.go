@@ -127,18 +127,7 @@ func printMethods(out io.Writer, agent string, methods []signin.Method) {
 		case len(m.Missing) > 0:
 			note = " (needs " + strings.Join(m.Missing, ", ") + ")"
 		}
-		fmt.Fprintf(table, "  duet-rpc agents login %s --method %s\t%s\n", output.Line(agent), output.Line(shellWord(m.ID)), output.Line(m.Name+note))
+		fmt.Fprintf(table, "  duet-rpc agents login %s --method %s\t%s\n", output.Line(agent), output.Line(output.ShellWord(m.ID)), output.Line(m.Name+note))
 	}
 	table.Flush()
-}
-
-// shellWord is a text as one word of a shell, to be copied: an agent wrote it.
-func shellWord(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@", r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -1,8 +1,9 @@
 // Package agents is the command of the shell that lists agents, asks them about
-// themselves, signs in and out, and adds others.
+// themselves, signs in and out, and adds, updates and removes others.
 package agents
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -22,6 +23,8 @@ type Options struct {
 	NoArguments cobra.PositionalArgs
 	// AskYes asks on the terminal. An error says no, and what to run again.
 	AskYes func(cmd *cobra.Command, question, no, again string) error
+	// Working are the tasks of this project that an agent works on, as far as a hub tells.
+	Working func(cmd *cobra.Command, agent string) []string
 }
 
 // config is the configuration, or an error for people.
@@ -48,14 +51,14 @@ Exit status: 0 if they are listed; 1 if the configuration is wrong.`,
 			if err != nil {
 				return err
 			}
-			list := c.Describe()
+			list := describe(c)
 			if o.JSON() {
 				return output.JSON(cmd.OutOrStdout(), list)
 			}
 			return printAgents(cmd.OutOrStdout(), list)
 		},
 	}
-	cmd.AddCommand(newCheck(o), newLogin(o), newLogout(o), newAdd(o))
+	cmd.AddCommand(newCheck(o), newLogin(o), newLogout(o), newAdd(o), newUpdate(o), newRemove(o))
 	return cmd
 }
 
@@ -117,16 +120,8 @@ func (o Options) complete(*cobra.Command, []string, string) ([]string, cobra.She
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// oneAgent is the check of arguments that are the name of an agent.
-func oneAgent(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 || args[0] == "" {
-		return fmt.Errorf("%s takes the name of an agent, got %q; `duet-rpc agents` lists them", cmd.CommandPath(), args)
-	}
-	return nil
-}
-
 // launch is how the agent of a name is started to be asked.
-func (o Options) launch(cmd *cobra.Command, name string) (agentlink.Launch, error) {
+func (o Options) launch(ctx context.Context, name string) (agentlink.Launch, error) {
 	c, err := o.config()
 	if err != nil {
 		return agentlink.Launch{}, err
@@ -135,8 +130,18 @@ func (o Options) launch(cmd *cobra.Command, name string) (agentlink.Launch, erro
 	if err != nil {
 		return agentlink.Launch{}, err
 	}
-	launch, _ := agentlink.LaunchOf(cmd.Context(), c, a, os.Getenv) // keys that are missing are told by who needs them
+	launch, _ := agentlink.LaunchOf(ctx, c, a, os.Getenv) // keys that are missing are told by who needs them
 	return launch, nil
+}
+
+// Login signs in to the agent of a name with the method of an id, in this
+// terminal, as long as ctx lasts. What it says goes to out.
+func (o Options) Login(ctx context.Context, out *os.File, name, method string) error {
+	launch, err := o.launch(ctx, name)
+	if err != nil {
+		return err
+	}
+	return login(ctx, out, out, launch, method)
 }
 
 const loginHelp = `Sign in to an agent. Without --method its ways to sign in are listed, and the
@@ -156,11 +161,11 @@ func newLogin(o Options) *cobra.Command {
 		Args:              oneAgent,
 		ValidArgsFunction: o.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			launch, err := o.launch(cmd, args[0])
+			launch, err := o.launch(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			return login(cmd, launch, method)
+			return login(cmd.Context(), os.Stdout, os.Stderr, launch, method)
 		},
 	}
 	cmd.Flags().StringVar(&method, "method", "", "the id of one of the ways to sign in that the agent offers")
@@ -178,7 +183,7 @@ Exit status: 0 if it has signed you out; 1 if not.`,
 		Args:              oneAgent,
 		ValidArgsFunction: o.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			launch, err := o.launch(cmd, args[0])
+			launch, err := o.launch(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}

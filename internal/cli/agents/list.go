@@ -5,12 +5,44 @@ import (
 	"io"
 	"text/tabwriter"
 
+	"github.com/spf13/cobra"
+
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
+// A listed agent is one as `duet-rpc agents --json` shows it.
+type listed struct {
+	config.Description
+	Added *origin `json:"added,omitempty"`
+}
+
+// An origin is where an agent came from that was added.
+type origin struct {
+	From    string `json:"from"`
+	ID      string `json:"id"`
+	Version string `json:"version"`
+	Via     string `json:"via"`
+}
+
+// describe describes the agents, with where those came from that were added.
+func describe(c *config.Config) []listed {
+	records, err := readRecords()
+	list := []listed{}
+	for _, d := range c.Describe() {
+		l := listed{Description: d}
+		if err == nil && d.Source == config.SourceUser {
+			if r, found := records.Find(d.Name); found {
+				l.Added = &origin{r.From, r.ID, r.Version, r.Via}
+			}
+		}
+		list = append(list, l)
+	}
+	return list
+}
+
 // printAgents prints a table; * marks the default.
-func printAgents(out io.Writer, agents []config.Description) error {
+func printAgents(out io.Writer, agents []listed) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "\tAGENT\tSTATE\tSOURCE\tPROGRAM")
 	for _, a := range agents {
@@ -28,6 +60,17 @@ func printAgents(out io.Writer, agents []config.Description) error {
 			state, program = "not trusted", "→ look at it with `duet-rpc trust`"
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", mark, output.Line(a.Name), state, output.Line(a.Source), output.Line(program))
+		if from := a.Added; from != nil {
+			fmt.Fprintf(table, "\t\t\t\t%s %s (%s) from %s\n", output.Line(from.ID), output.Line(from.Version), output.Line(from.Via), output.Quoted(from.From))
+		}
 	}
 	return table.Flush()
+}
+
+// oneAgent is the check of arguments that are the name of an agent.
+func oneAgent(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 || args[0] == "" {
+		return fmt.Errorf("%s takes the name of an agent, got %q; `duet-rpc agents` lists them", cmd.CommandPath(), args)
+	}
+	return nil
 }

@@ -1,14 +1,14 @@
 package agents
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
-
-	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
@@ -16,9 +16,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/signin"
 )
 
-// login signs in with the method of an id, or lists those that there are.
-func login(cmd *cobra.Command, launch agentlink.Launch, id string) error {
-	ctx, out, quiet := cmd.Context(), cmd.OutOrStdout(), slog.New(slog.DiscardHandler)
+// login signs in with the method of an id, or lists those that there are. What
+// comes of it goes to out, what is done meanwhile to side.
+func login(ctx context.Context, out, side io.Writer, launch agentlink.Launch, id string) error {
+	quiet := slog.New(slog.DiscardHandler)
 	report, err := signin.Check(ctx, launch, quiet)
 	if err != nil {
 		return err
@@ -34,7 +35,7 @@ func login(cmd *cobra.Command, launch agentlink.Launch, id string) error {
 		return &signin.MissingError{Agent: launch.Name, Variables: method.Missing}
 	}
 	if method.Type == signin.TypeTerminal {
-		if err := runLogin(cmd, launch, method); err != nil {
+		if err := runLogin(ctx, out, side, launch, method); err != nil {
 			return err
 		}
 	} else {
@@ -42,7 +43,7 @@ func login(cmd *cobra.Command, launch agentlink.Launch, id string) error {
 		if method.Type == signin.TypeVariable {
 			how = "it may keep what it is given in files of its own"
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s; %s\n", output.Line(launch.Name), output.Line(method.Name), how)
+		fmt.Fprintf(side, "%s: %s; %s\n", output.Line(launch.Name), output.Line(method.Name), how)
 		if err := signin.Authenticate(ctx, launch, method.ID, quiet); err != nil {
 			return err
 		}
@@ -58,7 +59,7 @@ func login(cmd *cobra.Command, launch agentlink.Launch, id string) error {
 }
 
 // runLogin runs the program of a way to sign in, in this terminal.
-func runLogin(cmd *cobra.Command, launch agentlink.Launch, method signin.Method) error {
+func runLogin(ctx context.Context, out, side io.Writer, launch agentlink.Launch, method signin.Method) error {
 	if !tty.Is(os.Stdin) {
 		return &signin.TerminalError{Agent: launch.Name, Method: method.ID}
 	}
@@ -66,9 +67,9 @@ func runLogin(cmd *cobra.Command, launch agentlink.Launch, method signin.Method)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "Running %s\n", output.Line(strings.Join(argv, " ")))
-	program := exec.CommandContext(cmd.Context(), path, argv[1:]...)
-	program.Env, program.Stdin, program.Stdout, program.Stderr = env, os.Stdin, os.Stdout, os.Stderr
+	fmt.Fprintf(side, "Running %s\n", output.Line(strings.Join(argv, " ")))
+	program := exec.CommandContext(ctx, path, argv[1:]...)
+	program.Env, program.Stdin, program.Stdout, program.Stderr = env, os.Stdin, out, side
 	// The first C-c is the program's, which shares the terminal: it is not killed for it.
 	program.Cancel = func() error { return nil }
 	err = program.Run()

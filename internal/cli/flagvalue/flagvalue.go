@@ -34,8 +34,13 @@ func (l *Level) Set(text string) error {
 // Duration is a positive duration; a number alone means seconds.
 type Duration time.Duration
 
-// String implements pflag.Value.
-func (d *Duration) String() string { return time.Duration(*d).String() }
+// String implements pflag.Value. None is "", of which help says nothing.
+func (d *Duration) String() string {
+	if *d == 0 {
+		return ""
+	}
+	return time.Duration(*d).String()
+}
 
 // Type implements pflag.Value.
 func (d *Duration) Type() string { return "duration" }

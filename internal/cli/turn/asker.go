@@ -46,6 +46,7 @@ type asker struct {
 
 	seen       map[string]bool
 	decided    map[string]bool // by us
+	told       []string        // the tasks with which we have the agent told something, which follow
 	waiting    []asked         // the first is being asked
 	expected   expected
 	filling    *filling // the form that is being asked

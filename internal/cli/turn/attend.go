@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
@@ -24,8 +24,13 @@ type Options struct {
 	SilentAfter time.Duration // when the hub is said not to answer
 	WhySilent   func() string // what is said of it then
 
-	Continued bool // the session goes on with a conversation
-	Again     bool // it was attended with the same view before: what was shown is not shown again
+	// SignIn signs in to an agent, in this terminal. Nil: that is not offered.
+	SignIn func(ctx context.Context, agent, method string) error
+	// Repeat begins a session that goes on after one that has ended, with the same
+	// prompt.
+	Repeat func(ctx context.Context, after wire.Session) (wire.Session, error)
+
+	Again bool // it was attended with the same view before: what was shown is not shown again
 }
 
 // endWithin is how long a process that was told to end waits for the end of its
@@ -33,18 +38,15 @@ type Options struct {
 const endWithin = 15 * time.Second
 
 // Attend shows a session to its end, with the agent's questions put to whoever
-// sits at the terminal. It returns the session as it has ended, and whether it
-// was interrupted from here. c must not reconnect to another hub.
+// sits at the terminal, and after it what that person begins from here: a prompt
+// with which the agent is told something, and the same prompt again after signing
+// in. It returns the last session as it has ended, and whether it was interrupted
+// from here. c must not reconnect to another hub.
 func Attend(ctx context.Context, c *client.Client, view *View, session wire.Session, o Options) (ended wire.Session, interrupted bool, err error) {
 	since := view.seq
 	if !o.Again {
 		since = 0
 		view.Begin(session)
-	}
-	ticks, stopped := view.work()
-	defer stopped()
-	if o.Continued {
-		showLeftOpen(ctx, c, session.ThreadID, view)
 	}
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -59,45 +61,70 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 	silence := make(chan string)
 	a.silence = silence
 	running.Go(func() { watchSilence(ctx, ping(c), o.SilentAfter, o.WhySilent, silence) })
+	for {
+		if session, err = a.attend(ctx, session, since, &running); err != nil {
+			return session, a.interrupts, err
+		}
+		next, err := a.follow(ctx, session)
+		if next == nil || err != nil {
+			return session, a.interrupts, err
+		}
+		session, since = *next, 0
+		view.Begin(session)
+	}
+}
+
+// attend shows what has happened in a session since an event, to its end.
+func (a *asker) attend(ctx context.Context, session wire.Session, since int64, running *sync.WaitGroup) (wire.Session, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ticks, stopped := a.view.work()
+	defer stopped()
 	refused := make(chan error, 1)
 	var overdue <-chan time.Time
 	a.interrupt = func(sig os.Signal) {
 		if a.interrupts {
 			a.lines()
-			o.EndNow()
+			a.EndNow()
 		}
 		a.interrupts, a.isToEnd = true, sig != os.Interrupt
 		if a.isToEnd {
 			overdue = time.After(endWithin)
 		}
-		view.Note("interrupting; press C-c again to end at once")
+		a.view.Note("interrupting; press C-c again to end at once")
+		told := slices.Clone(a.told)
 		running.Go(func() { // a second signal is looked at meanwhile
-			refused <- c.Call(ctx, "interruptSession", map[string]string{"session_id": session.ID, "reason": "user_cancelled"}, nil)
+			for _, id := range append(told, session.ID) { // what waits first, else it would begin
+				if err := a.hub.Call(ctx, "interruptSession", map[string]string{"session_id": id, "reason": "user_cancelled"}, nil); err != nil || id == session.ID {
+					refused <- err
+					return
+				}
+			}
 		})
 	}
 
 	events := make(chan client.Event)
-	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Session: session.ID, Since: &since}, func(e client.Event) {
+	sub, err := a.hub.Subscribe(ctx, client.SubscribeOptions{Session: session.ID, Since: &since}, func(e client.Event) {
 		select {
 		case events <- e:
 		case <-ctx.Done():
 		}
 	})
 	if err != nil {
-		return session, a.interrupts, err
+		return session, err
 	}
 	defer func() { cancel(); sub.Close() }()
 	for {
 		select {
 		case e := <-events:
-			switch view.show(e) {
+			switch a.view.show(e) {
 			case questionAsked:
 				a.ask(ctx, wire.Asked(e))
 			case questionResolved:
 				a.resolved(wire.DataOf(e))
 			case turnEnded:
-				session, _, err = wire.SessionState(ctx, c, session.ID)
-				return session, a.interrupts, err
+				session, _, err = wire.SessionState(ctx, a.hub, session.ID)
+				return session, err
 			case nothingToDo:
 			}
 		case line := <-a.typed:
@@ -105,44 +132,48 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 		case <-a.continued:
 			a.next()
 		case <-ticks:
-			view.ticked()
-		case text := <-silence:
-			view.Note(text)
-		case sig := <-o.Signals:
+			a.view.ticked()
+		case text := <-a.silence:
+			a.view.Note(text)
+		case sig := <-a.Signals:
 			a.interrupt(sig)
 		case err := <-refused:
 			switch {
 			case err == nil:
 			case a.isToEnd && !errors.Is(err, client.Kind("session_not_running")):
-				return session, a.interrupts, err // the end of the session may never come
+				return session, err // the end of the session may never come
 			default:
-				view.Note(wire.Refusal(err).Error())
+				a.view.Note(wire.Refusal(err).Error())
 			}
 		case <-overdue:
-			return session, a.interrupts, errors.New("the session was interrupted, and its end has not come; the hub may not be able to keep it")
+			return session, errors.New("the session was interrupted, and its end has not come; the hub may not be able to keep it")
 		case <-sub.Done():
-			return session, a.interrupts, errors.Join(errors.New("the hub sends no more events of this session"), sub.Err())
+			return session, errors.Join(errors.New("the hub sends no more events of this session"), sub.Err())
 		case <-ctx.Done():
-			return session, a.interrupts, context.Cause(ctx)
+			return session, context.Cause(ctx)
 		}
 	}
 }
 
-// showLeftOpen shows what earlier turns of a conversation have asked and nobody
-// has answered: the turn that begins closes it, unless it asks it again.
-func showLeftOpen(ctx context.Context, c *client.Client, thread string, view *View) {
-	open, _, err := wire.OpenApprovals(ctx, c, "")
+// ShowLeftOpen shows what earlier turns of a conversation have asked and nobody has
+// answered. It comes before a turn is begun, which closes it.
+func ShowLeftOpen(ctx context.Context, c *client.Client, session string, view *View) {
+	of, _, err := wire.SessionState(ctx, c, session)
 	if err != nil { // what follows needs the hub as well, and says so
 		return
 	}
+	open, _, err := wire.OpenApprovals(ctx, c, "")
+	if err != nil {
+		return
+	}
 	for _, a := range open {
-		if !a.Stale || a.ThreadID != thread {
+		if !a.Stale || a.ThreadID != of.ThreadID {
 			continue
 		}
 		view.aside("? "+a.Asks(), bold)
 		if a.Reopened != "" {
 			view.Note(a.Reopened)
 		}
-		view.Note("asked before this turn; answer with: duet-rpc approvals approve " + inbox.UniqueID(a.ID, open) + ", or let this turn go on without it")
+		view.Note("asked before, and closed by this turn: the agent asks again if it still wants that")
 	}
 }

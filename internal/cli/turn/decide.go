@@ -36,6 +36,7 @@ func (a *asker) decide(ctx context.Context, q asked, d wire.Decision) bool {
 		a.decided[q.ID] = true
 		if r.Told != "" {
 			a.view.Note("the agent is told that with its next prompt: " + r.Told)
+			a.told = append(a.told, r.Told)
 		}
 	} // else the session was interrupted, or somebody else was faster: an event says so
 	return true

@@ -34,6 +34,7 @@ type View struct {
 	color     bool
 	json      bool // events go to out, and nothing else does
 	session   wire.Session
+	ended     string    // the session whose end was told
 	seq       int64     // of the last event that was shown
 	keyboard  *keyboard // nil until somebody is to be asked
 
@@ -84,7 +85,7 @@ func (v *View) render() {
 
 // Begin says which session is shown from now on.
 func (v *View) Begin(s wire.Session) {
-	v.session = s
+	v.session, v.status.began = s, time.Time{}
 	v.Note(fmt.Sprintf("%s · agent %s · %s", s.TaskID, s.Agent, s.WorkingDir))
 	if s.State == wire.Queued {
 		v.Note("waiting for a free slot")
@@ -93,6 +94,10 @@ func (v *View) Begin(s wire.Session) {
 
 // End says how the session ended, and how to go on.
 func (v *View) End(s wire.Session) {
+	if v.ended != "" && v.ended == s.ID {
+		return // it was said
+	}
+	v.ended = s.ID
 	v.endLine()
 	if spent := spentOn(s); spent != "" {
 		v.Note(spent)
@@ -174,6 +179,10 @@ func (v *View) showText(kind string, d wire.EventData) {
 		v.agentSilent(d)
 	case wire.EventError:
 		v.Note("error: " + d.Message)
+	case wire.EventStatus:
+		if d.State == "interrupting" && d.Reason == "timeout" {
+			v.Note("its time is up; the agent is told to end, and ended if it does not")
+		}
 	case wire.EventTerminal:
 		if d.Encoding != "base64" {
 			v.status.printed = true

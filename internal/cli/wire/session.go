@@ -51,6 +51,7 @@ type Session struct {
 	LastActivity string       `json:"last_activity_at"`
 	Error        string       `json:"error"`
 	ErrorCode    string       `json:"error_code"`
+	AuthMethods  []AuthMethod `json:"auth_methods"` // of one that failed because somebody has to sign in
 	StopReason   string       `json:"stop_reason"`
 	AgentSession string       `json:"claude_session_id"`
 	TotalTokens  int          `json:"total_tokens"`
@@ -65,6 +66,13 @@ type Session struct {
 	Result *struct {
 		Result string `json:"result"`
 	} `json:"result"`
+}
+
+// An AuthMethod is a way to sign in to an agent.
+type AuthMethod struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	Type string `json:"type"` // agent, terminal or env_var
 }
 
 // A Silence is that the agent of a session gives no sign of life.
@@ -115,16 +123,21 @@ type Task struct {
 	Priority  int    `json:"priority"`
 	State     string `json:"state"`
 	CreatedAt string `json:"createdAt"`
+	ErrorCode string `json:"error_code"`
 	Status    string `json:"status"`  // as sessions have it
 	Summary   string `json:"summary"` // of what a human asked for
 }
 
-// StateInWords is the state of a task, of which one that waits for a human says so.
+// StateInWords is the state of a task, of which one that waits for a human says so,
+// and one that failed because of what.
 func (t Task) StateInWords() string {
-	if t.Status == "waiting_input" {
+	switch {
+	case t.Status == "waiting_input":
 		return "waiting"
+	case t.State == Completed || t.ErrorCode == "":
+		return t.State
 	}
-	return t.State
+	return t.State + ": " + t.ErrorCode
 }
 
 // A TaskState is all of a task.
@@ -138,7 +151,6 @@ type TaskState struct {
 	CompletedAt string          `json:"completedAt"`
 	Output      string          `json:"output"`
 	Error       string          `json:"error"`
-	ErrorCode   string          `json:"error_code"`
 	Metadata    json.RawMessage `json:"metadata"`
 }
 

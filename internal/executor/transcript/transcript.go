@@ -32,12 +32,14 @@ func Unanswered(messages []catalog.Message, prompt string) string {
 	return readable("The user wrote this before. You were cut short then, and may not have seen it.", messages[first:])
 }
 
-// without is the conversation without prompt itself.
+// without is the conversation without prompt itself, which may have been given
+// several times before the agent took it: nobody was signed in, perhaps.
 func without(messages []catalog.Message, prompt string) []catalog.Message {
-	if last := len(messages) - 1; last >= 0 && messages[last].Role == "user" && messages[last].Content == prompt {
-		return messages[:last]
+	last := len(messages)
+	for last > 0 && messages[last-1].Role == "user" && messages[last-1].Content == prompt {
+		last--
 	}
-	return messages
+	return messages[:last]
 }
 
 // readable is messages as a text for an agent, behind what is said of them;

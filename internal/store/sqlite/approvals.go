@@ -93,6 +93,8 @@ func (q approvalQueries) PendingInThread(ctx context.Context, thread int64) ([]d
 }
 
 const (
+	overtakenApproval = "SELECT " + approvalColumns + " FROM approvals a WHERE a.thread = ? AND a.question = ? AND a.decided_by = 'overtaken' AND a.reopens != '' ORDER BY a.n DESC LIMIT 1"
+
 	pendingInThread = "SELECT " + approvalColumns + " FROM approvals a WHERE a.status = 'pending' AND a.thread = ? ORDER BY a.n"
 	staleApprovals  = "SELECT " + approvalColumns + " FROM approvals a WHERE a.status = 'pending' AND a.stale = 1 AND a.thread = ? ORDER BY a.n"
 )
@@ -119,6 +121,12 @@ func (q approvalQueries) UntakenAnswers(ctx context.Context, run int64) ([]domai
 // for a human, the oldest first.
 func (q approvalQueries) StaleApprovals(ctx context.Context, thread int64) ([]domain.Approval, error) {
 	return statement.All(ctx, q.s, scanApproval, staleApprovals, thread)
+}
+
+// OvertakenApproval is the last question of a thread that asked again what was
+// answered, and that the thread has left behind.
+func (q approvalQueries) OvertakenApproval(ctx context.Context, thread int64, question string) (domain.Approval, error) {
+	return statement.One(ctx, q.s, scanApproval, overtakenApproval, thread, question)
 }
 
 // HasAsked reports whether a run has asked for a tool, whoever answered.

@@ -48,6 +48,24 @@ def streams_and_is_interrupted(home, emacs):
 
 
 @scenario
+def ends_what_hangs(home, emacs):
+    """An agent that hangs is said to, and ends by i, or by its time limit, with the reason."""
+    terminal = start(home, emacs)
+    ask(terminal, "hang")
+    terminal.see(r"demo has said nothing for \d+ s")
+    terminal.press("i")
+    terminal.see(r"^ ◐ interrupting")
+    terminal.see(r"^■ Interrupted")
+    terminal.see(r"^ ■ interrupted")
+    terminal.kill()
+    home.configure('[limits]\nrun_timeout = "1s"\n')
+    terminal = start(home, emacs)
+    ask(terminal, "hang")
+    terminal.see(r"Timed Out: it took longer than it may .1s.")
+    terminal.see(r"^ ✗ timed out")
+
+
+@scenario
 def compose_loses_nothing(home, emacs):
     """C-g, C-c C-k and a killed buffer leave what was written within reach."""
     terminal = start(home, emacs)

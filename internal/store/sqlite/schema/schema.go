@@ -202,4 +202,7 @@ ALTER TABLE approvals ADD COLUMN content TEXT NOT NULL DEFAULT '';
 ALTER TABLE runs ADD COLUMN sign_in TEXT NOT NULL DEFAULT '';
 `, `
 -- What the log had of conversations that were deleted is erased in place (package eventrow), which a program up to format 16 does not know.
+`, `
+-- Questions that ask again what was answered, and that their conversations have left behind.
+CREATE INDEX approvals_overtaken ON approvals (thread, question) WHERE decided_by = 'overtaken' AND reopens != '';
 `}

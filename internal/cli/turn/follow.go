@@ -1,0 +1,145 @@
+package turn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+)
+
+// follow is the session that goes on from here after one that has ended, or nil.
+func (a *asker) follow(ctx context.Context, ended wire.Session) (*wire.Session, error) {
+	if len(a.told) > 0 {
+		if ended.Status != wire.Completed {
+			a.view.Note(ended.Outcome())
+		}
+		next, _, err := wire.SessionState(ctx, a.hub, a.told[0])
+		a.told = a.told[1:]
+		return &next, err
+	}
+	if len(ended.AuthMethods) == 0 || a.interrupts {
+		return nil, nil
+	}
+	a.view.End(ended)
+	a.view.showSignIn(ended)
+	if a.SignIn == nil || a.Repeat == nil || a.Yes || a.Deny || a.terminal == nil {
+		return nil, nil
+	}
+	return a.signIn(ctx, ended)
+}
+
+// showSignIn says which commands sign in.
+func (v *View) showSignIn(s wire.Session) {
+	v.Note("to sign in, which is done once:")
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
+	for i, m := range s.AuthMethods {
+		note := map[string]string{"terminal": " (in a terminal)", "env_var": " (with a key)"}[m.Type]
+		fmt.Fprintf(table, "  %d  %s\t%s\n", i+1, output.Line("duet-rpc agents login "+output.ShellWord(s.Agent)+" --method "+output.ShellWord(m.ID)), output.Line(m.Name+note))
+	}
+	table.Flush()
+	v.aside(strings.TrimSuffix(text.String(), "\n"), "")
+}
+
+// signIn offers to sign in, and is the session that has the same prompt again after
+// that, or nil.
+func (a *asker) signIn(ctx context.Context, ended wire.Session) (*wire.Session, error) {
+	methods := ended.AuthMethods
+	for {
+		question := "Sign in now, and go on? a number up to " + strconv.Itoa(len(methods)) + ", or Return for no: "
+		if len(methods) == 1 {
+			question = "Sign in now, and go on? [y]es, or Return for no: "
+		}
+		answer, err := a.line(ctx, question, len(methods) < 10)
+		if answer == "" || err != nil {
+			return nil, err
+		}
+		n, err := strconv.Atoi(answer)
+		if len(methods) == 1 && strings.HasPrefix("yes", strings.ToLower(answer)) {
+			n, err = 1, nil
+		}
+		switch {
+		case strings.HasPrefix("no", strings.ToLower(answer)):
+			return nil, nil
+		case err != nil || n < 1 || n > len(methods):
+			continue
+		}
+		if err := a.signInWith(ctx, ended.Agent, methods[n-1].ID); err != nil {
+			if a.interrupts {
+				return nil, nil
+			}
+			a.view.Note(err.Error())
+			continue
+		}
+		a.view.Note("the same prompt again")
+		next, err := a.Repeat(ctx, ended)
+		return &next, err
+	}
+}
+
+// signInWith signs in with a method. A signal gives that up.
+func (a *asker) signInWith(ctx context.Context, agent, method string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- a.SignIn(ctx, agent, method) }()
+	for {
+		select {
+		case err := <-done:
+			if err != nil && ctx.Err() != nil {
+				return errors.New("you have given up signing in")
+			}
+			return err
+		case sig := <-a.Signals:
+			cancel()
+			a.interrupts = a.interrupts || sig != os.Interrupt
+		case text := <-a.silence:
+			a.view.Note(text)
+		}
+	}
+}
+
+// line asks for a key, or a line, that answers no question of the agent. It is
+// empty where the terminal is closed, or a signal comes.
+func (a *asker) line(ctx context.Context, question string, key bool) (string, error) {
+	const isFor = "no question of the agent"
+	defer a.lines()
+	for {
+		a.listen(isFor, key)
+		fmt.Fprint(a.view.side, question)
+		a.view.asking = true
+		select {
+		case line := <-a.typed:
+			meant := a.lineIsFor
+			a.lineIsFor = ""
+			switch {
+			case line.err != nil:
+				a.view.endLine()
+			case line.isKey: // which the terminal has not shown
+				fmt.Fprintln(a.view.side, output.Line(line.text))
+			}
+			a.view.asking = false
+			if line.err != nil {
+				return "", nil
+			}
+			if meant == isFor {
+				return line.text, nil
+			}
+		case <-a.Signals:
+			a.interrupts = true
+			a.view.endLine()
+			return "", nil
+		case <-a.continued:
+		case text := <-a.silence:
+			a.view.Note(text)
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+}
