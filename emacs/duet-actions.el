@@ -99,11 +99,17 @@ A new prompt has it again, as an earlier one."
                     "Its turn has begun already; interrupting it"
                   "Taken back; M-p in a new prompt has it"))))))
 
+(defvar duet-continue-functions nil
+  "Functions that go to where the next prompt of a session is written.
+Each is called with the session, and returns nil if that is nowhere.  A
+buffer is made for it then.")
+
 (defun duet-continue (session)
   "Write the next prompt of SESSION."
   (interactive (list (duet-session-here))
                duet-sessions-mode duet-transcript-mode duet-diff-mode)
-  (duet-compose (duet-connection-here) session))
+  (unless (run-hook-with-args-until-success 'duet-continue-functions session)
+    (duet-compose (duet-connection-here) session)))
 
 (defun duet-fork (session)
   "Write a prompt for a new session that begins as SESSION did.

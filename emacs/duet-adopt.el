@@ -55,8 +55,7 @@ If EVERYWHERE is non-nil they are those of all directories."
         (sessions (duet-get-objects result :sessions)))
     (if (null sessions)
         (message (if everywhere "%s has no sessions"
-                   (substitute-command-keys
-                    "%s has no sessions here; \\`C-u' before the command lists those of all directories"))
+                   "%s has no sessions here; C-u before the command lists those of all directories")
                  agent)
       (when (duet-get-string result :next_cursor)
         (message "These are the first %d" (length sessions)))

@@ -149,7 +149,7 @@ If OPTION, a number, is non-nil it is for that answer of the agent's."
        ((and (null text) section) (duet-section-delete section))
        ((null text))
        ((null section)
-        (duet-section-insert 'footer nil text))
+        (duet-section-insert 'footer nil text (duet-section-get 'reply)))
        ((not (equal-including-properties text duet-approvals--shown))
         (duet-section-redraw section text)))
       (setq duet-approvals--shown text

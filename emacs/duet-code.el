@@ -194,13 +194,33 @@ It is for hidden buffers."
                                (duet-code--soon)))))
                        (current-buffer)))))
 
+(defvar-local duet-code-wanted-function nil
+  "Function that says whether what is between two places is looked at, or nil.")
+
+(defun duet-code--wanted-p (block)
+  "Return non-nil if somebody looks at BLOCK."
+  (or (null duet-code-wanted-function)
+      (null (marker-buffer (duet-section-beg (duet-block-section block))))
+      (funcall duet-code-wanted-function (duet-block-place block (duet-block-beg block))
+               (duet-block-limit block))))
+
+(defun duet-code--put-off (block)
+  "Have BLOCK, which nobody looks at, wait until somebody does; return nil."
+  (let ((beg (duet-block-place block (duet-block-body block)))
+        (limit (min (point-max) (duet-block-limit block))))
+    (when (< beg limit)
+      (with-silent-modifications
+        (put-text-property beg limit 'fontified nil)))
+    nil))
+
 (defun duet-code-work (end)
   "Give blocks that wait their colours, until the time END at most.
 Return non-nil if some wait yet."
   (while (and duet-code--queue (< (float-time) end))
     (let ((block (car duet-code--queue)))
       (unless (condition-case err
-                  (duet-code--work block)
+                  (if (duet-code--wanted-p block) (duet-code--work block)
+                    (duet-code--put-off block))
                 (error (duet-log "Colours of code: %s" (error-message-string err))
                        (setf (duet-block-colors block) 'done)
                        nil))

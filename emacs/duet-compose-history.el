@@ -19,8 +19,11 @@
 (require 'seq)
 (require 'subr-x)
 (require 'duet-log)
+(require 'duet-visible)
 
 (declare-function duet-compose--text "duet-compose" ())
+
+(defvar duet-compose-bounds-function)
 
 (defcustom duet-compose-history-size 200
   "How many prompts are kept for \\<duet-compose-mode-map>\\[duet-compose-previous]."
@@ -88,6 +91,28 @@ What is there and is no such list is put aside when the file is written."
                             (concat duet-compose-history-file "~") t)))
            nil)))
 
+(defun duet-compose-history-read ()
+  "Have the user choose an earlier prompt, by any of its words; return it."
+  (duet-compose-history-load)
+  (when (ring-empty-p duet-compose-history)
+    (user-error "No prompt was written before"))
+  (let* ((lines (mapcar (lambda (text)
+                          (cons (truncate-string-to-width (duet-visible-line text)
+                                                          200 nil nil "…")
+                                text))
+                        (delete-dups (ring-elements duet-compose-history))))
+         (completion-ignore-case t)
+         (completion-styles '(substring partial-completion flex))
+         ;; The last one comes first.
+         (table (lambda (string predicate action)
+                  (if (eq action 'metadata)
+                      '(metadata (category . duet-prompt) (display-sort-function . identity)
+                                 (cycle-sort-function . identity))
+                    (complete-with-action action lines string predicate))))
+         (chosen (completing-read "Earlier prompt: " table nil t)))
+    (or (cdr (assoc chosen lines))
+        (user-error "No prompt is chosen"))))
+
 (defun duet-compose-history-save ()
   "Write to the file what it does not have yet."
   (when duet-compose-history--timer
@@ -122,7 +147,8 @@ What is there and is no such list is put aside when the file is written."
   "Keep what is being written, since Emacs ends."
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
-      (when (derived-mode-p 'duet-compose-mode)
+      (when (or (derived-mode-p 'duet-compose-mode)
+                (bound-and-true-p duet-compose-bounds-function))
         (duet-log-guard "Prompt" (duet-compose-remember (duet-compose--text))))))
   (duet-compose-history-save))
 

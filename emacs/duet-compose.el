@@ -61,6 +61,7 @@ content blocks, as the protocol spells them.")
     (define-key map (kbd "C-c C-k") #'duet-compose-cancel)
     (define-key map (kbd "M-p") #'duet-compose-previous)
     (define-key map (kbd "M-n") #'duet-compose-next)
+    (define-key map (kbd "M-r") #'duet-compose-search)
     (define-key map (kbd "TAB") #'completion-at-point)
     map)
   "Keymap of `duet-compose-mode'.")
@@ -166,9 +167,32 @@ One that was begun before is gone on with."
     (unless (zerop lines)
       (window-resize window lines))))
 
+(defvar-local duet-compose-bounds-function nil
+  "Function that returns where a prompt is written, (BEG . END), or nil.
+Nil stands for one that returns all of the buffer, which is for prompts alone.")
+
+(defun duet-compose--bounds ()
+  "Return where the prompt is written in the current buffer, (BEG . END)."
+  (or (if duet-compose-bounds-function (funcall duet-compose-bounds-function)
+        (duet-only-in 'duet-compose-mode)
+        (cons (point-min) (point-max)))
+      (user-error "No prompt is written here")))
+
+(defun duet-compose--written ()
+  "Return what is written, as it is."
+  (let ((bounds (duet-compose--bounds)))
+    (buffer-substring-no-properties (car bounds) (cdr bounds))))
+
 (defun duet-compose--text ()
-  "Return what is written in the buffer."
-  (string-trim (buffer-substring-no-properties (point-min) (point-max))))
+  "Return what is written, without the space around it."
+  (string-trim (duet-compose--written)))
+
+(defun duet-compose--replace (text)
+  "Make TEXT what is written."
+  (let ((bounds (duet-compose--bounds)))
+    (goto-char (car bounds))
+    (delete-region (car bounds) (cdr bounds))
+    (insert text)))
 
 (defun duet-compose--keep ()
   "Keep what is written; the buffer is killed."
@@ -178,18 +202,31 @@ One that was begun before is gone on with."
   "Send the prompt.
 While an agent works in the session it waits for its turn."
   (interactive (duet-only-in 'duet-compose-mode) duet-compose-mode)
+  (let ((buffer (current-buffer))
+        (connection duet-connection)
+        (session duet-session))
+    (duet-compose-submit
+     duet-compose--run
+     (lambda (result)
+       (duet-compose--sent connection buffer result
+                           (and session (duet-session-id session)))))))
+
+(defun duet-compose-submit (run done)
+  "Send what is written to the buffer's session, or to a new one if it has none.
+RUN is the id of the run to fork from, or nil.  DONE is called with the
+result."
   (let ((text (duet-compose--text))
         (buffer (current-buffer))
         (connection duet-connection)
         (session duet-session)
-        (run duet-compose--run)
         (content nil))
     (when (string-empty-p text)
       (user-error "There is nothing to send"))
     (when duet-compose--sending
       (user-error "It is being sent"))
-    (dolist (function duet-compose-content-functions)
-      (setq content (append content (funcall function text))))
+    (let ((default-directory (duet-connection-root connection)))
+      (dolist (function duet-compose-content-functions)
+        (setq content (append content (funcall function text)))))
     (setq content (and content (list :content (vconcat content)))
           duet-compose--sending t)
     (duet-compose-remember text)
@@ -212,8 +249,7 @@ While an agent works in the session it waits for its turn."
           connection 'updateSessionTitle
           (list :session_id (duet-get-string result :session_id)
                 :title (duet-compose--title text))))
-       (duet-compose--sent connection buffer result
-                           (and session (duet-session-id session))))
+       (funcall done result))
      :error-fn
      (lambda (err)
        (when (buffer-live-p buffer)
@@ -261,8 +297,8 @@ THREAD is the session's id, or nil for a new one."
 
 (defun duet-compose-previous (&optional count)
   "Replace what is written by the prompt before, or the COUNTth before."
-  (interactive (or (duet-only-in 'duet-compose-mode)
-                   (list (prefix-numeric-value current-prefix-arg)))
+  (interactive (progn (duet-compose--bounds)
+                      (list (prefix-numeric-value current-prefix-arg)))
                duet-compose-mode)
   (duet-compose-history-load)
   (when (ring-empty-p duet-compose-history)
@@ -272,21 +308,30 @@ THREAD is the session's id, or nil for a new one."
     (when (>= place length)
       (user-error "There is no earlier prompt"))
     (unless duet-compose--place
-      (setq duet-compose--draft (buffer-string)))
+      (setq duet-compose--draft (duet-compose--written)))
     (setq duet-compose--place (and (>= place 0) place))
-    (erase-buffer)
-    (insert (if duet-compose--place
-                (ring-ref duet-compose-history place)
-              (or duet-compose--draft "")))))
+    (duet-compose--replace (if duet-compose--place
+                               (ring-ref duet-compose-history place)
+                             (or duet-compose--draft "")))))
 
 (defun duet-compose-next (&optional count)
   "Replace what is written by the prompt after, or the COUNTth after."
-  (interactive (or (duet-only-in 'duet-compose-mode)
-                   (list (prefix-numeric-value current-prefix-arg)))
+  (interactive (progn (duet-compose--bounds)
+                      (list (prefix-numeric-value current-prefix-arg)))
                duet-compose-mode)
   (unless duet-compose--place
     (user-error "There is no later prompt"))
   (duet-compose-previous (- (or count 1))))
+
+(defun duet-compose-search (prompt)
+  "Replace what is written by PROMPT, one that was written before.
+It is chosen by any of its words."
+  (interactive (progn (duet-compose--bounds)
+                      (list (duet-compose-history-read)))
+               duet-compose-mode)
+  (setq duet-compose--draft (duet-compose--written)
+        duet-compose--place (ring-member duet-compose-history prompt))
+  (duet-compose--replace prompt))
 
 
 ;;; Context

@@ -56,7 +56,8 @@ changes that in one transcript."
   "Show the Markdown in the current buffer as it gets into sight."
   (setq duet-markup--raw (not duet-markup))
   (add-to-invisibility-spec 'duet-markup)
-  (setq-local filter-buffer-substring-function #'duet-markup--copied)
+  (setq-local filter-buffer-substring-function #'duet-markup--copied
+              duet-code-wanted-function #'duet-markup--in-sight-p)
   (jit-lock-register #'duet-markup--fontify))
 
 (defun duet-markup-toggle ()
@@ -154,15 +155,35 @@ What was added to show it is left out."
 (defconst duet-markup--page 20000
   "How many characters a window shows at most.")
 
+(defun duet-markup--page (window)
+  "Return how many characters WINDOW shows at most, with some that are hidden."
+  (min duet-markup--page
+       (* 2 (window-body-height window) (1+ (window-body-width window)))))
+
 (defun duet-markup-in-sight ()
   "Show the markup of what windows show of the buffer, or will at its end.
 To be called where nothing quits, such as in a timer."
   (dolist (window (get-buffer-window-list nil nil 'visible))
-    (let ((start (window-start window))
-          (last (max (point-min) (- (point-max) duet-markup--page))))
-      (jit-lock-fontify-now start (min (point-max) (+ start duet-markup--page)))
-      (when (> (window-point window) last)
-        (jit-lock-fontify-now last (point-max))))))
+    (let* ((page (duet-markup--page window))
+           (start (window-start window))
+           (last (max (point-min) (- (point-max) page))))
+      ;; Who follows the end will see that, and not what is here now.
+      (if (> (window-point window) last)
+          (jit-lock-fontify-now last (point-max))
+        (jit-lock-fontify-now start (min (point-max) (+ start page)))))))
+
+(defun duet-markup--in-sight-p (beg end)
+  "Return non-nil if a window shows something between BEG and END, or may soon.
+Or if none shows the buffer."
+  (let ((windows (get-buffer-window-list nil nil 'visible)))
+    (or (null windows)
+        (cl-some (lambda (window)
+                   (let ((page (duet-markup--page window)))
+                     (or (and (> end (window-start window))
+                              (< beg (+ page (window-start window))))
+                         (and (> end (- (point-max) page))
+                              (> (window-point window) (- (point-max) page))))))
+                 windows))))
 
 (defun duet-markup--prose-p (place)
   "Return the section at PLACE if an agent says it, else nil."

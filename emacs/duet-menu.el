@@ -151,7 +151,6 @@ So its key does what it does in the buffers."
   [["Lists"
     ("l" "Sessions" duet)
     ("L" "Agents" duet-agents)
-    ("H" "Agent's own" duet-adopt-session)
     ("V" "Terminals" duet-terminals)
     ("R" "Rules" duet-rules)]
    ["From here"
@@ -161,6 +160,7 @@ So its key does what it does in the buffers."
    ["Project"
     ("g" "Refresh" duet-menu-restart)
     ("y" "Trust" duet-trust)
+    ("H" "Take over" duet-adopt-session)
     ("X" "Stop server" duet-stop)]
    ["Duet"
     ("$" "Log" duet-log-show)

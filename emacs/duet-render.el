@@ -216,11 +216,16 @@ It makes no difference whether a text is broken whole or piece by piece."
   (propertize text 'mouse-face 'highlight 'duet-fold t
               'help-echo "mouse-1, TAB: fold or unfold"))
 
+(defun duet-render--shown (text)
+  "Return TEXT as something that is there to be seen, and is not copied."
+  (propertize text 'duet-show t))
+
 (defun duet-render--prompt (message)
   "Return the text of MESSAGE, a prompt."
-  (concat (duet-render--signed "❯" 'duet-prompt)
+  (concat (duet-render--shown (duet-render--signed "❯" 'duet-prompt))
           (if (duet-message-queued-p message)
-              (propertize "(queued, k takes it back) " 'face 'duet-running)
+              (duet-render--shown
+               (propertize "(queued, k takes it back) " 'face 'duet-running))
             "")
           (propertize (duet-render-wrap (string-trim (duet-message-text message)))
                       'face 'duet-prompt)))
@@ -415,7 +420,7 @@ That is INPUT itself if there are none."
      (mapconcat (lambda (line)
                  (let ((line (copy-sequence line)))
                    (when face (add-face-text-property 0 (length line) face t line))
-                   (concat indent line)))
+                   (concat (duet-render--shown indent) line)))
                 lines "\n")
      (if (or cut left)
          (concat "\n" indent
@@ -477,7 +482,7 @@ That is INPUT itself if there are none."
   "Return TEXT, lines of a unified diff, with the faces of `diff-mode'."
   (mapconcat
    (lambda (line)
-     (concat "  "
+     (concat (duet-render--shown "  ")
              (propertize line 'face
                          (pcase (and (> (length line) 0) (aref line 0))
                            ((guard (string-match-p "\\`\\(---\\|\\+\\+\\+\\) " line))

@@ -52,11 +52,9 @@
   (with-current-buffer (window-buffer window)
     (when (and (derived-mode-p 'duet-transcript-mode)
                (pos-visible-in-window-p (point-max) window))
-      (let ((footer (duet-section-get 'footer)))
-        (when (< (window-point window)
-                 (if footer (duet-section-beg footer) (point-max)))
-          (set-window-point window (point-max))
-          (when (fboundp 'duet-approvals-catch) (duet-approvals-catch))))
+      (when (< (window-point window) (duet-transcript--end))
+        (set-window-point window (point-max))
+        (when (fboundp 'duet-approvals-catch) (duet-approvals-catch)))
       (duet-transcript-fill window))))
 
 ;; A search goes on while the text is scrolled.

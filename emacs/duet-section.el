@@ -51,6 +51,12 @@
         (and (> position (point-min))
              (get-text-property (1- position) 'duet-section)))))
 
+(defun duet-section--own (section beg end)
+  "Have the text from BEG to END belong to SECTION.
+It is read-only even where the buffer is not, see duet-reply.el."
+  (add-text-properties beg end (list 'duet-section section
+                                     'read-only t 'front-sticky '(read-only))))
+
 (defun duet-section-insert (key object text &optional before)
   "Insert a section for OBJECT, called KEY, with TEXT; return it.
 It comes in front of the section BEFORE, or at the end of the buffer.
@@ -61,7 +67,11 @@ Windows whose point is at the end stay there, and others where they are."
         (windows '()))
     ;; The beginning of a window would move with its end.
     (dolist (window (get-buffer-window-list nil nil t))
-      (when (and (= (window-start window) place) (= (window-point window) (point-max)))
+      (when (and (= (window-start window) place)
+                 (or (= (window-point window) (point-max))
+                     ;; What waits for the user is the end, too.
+                     (and before (memq (duet-section-key before) '(footer reply))
+                          (>= (window-point window) place))))
         (push window windows)))
     (save-excursion
       (goto-char place)
@@ -69,7 +79,7 @@ Windows whose point is at the end stay there, and others where they are."
         (insert-before-markers text)
         (let ((end (point)))
           (insert-before-markers "\n\n")
-          (put-text-property beg (point) 'duet-section section)
+          (duet-section--own section beg (point))
           (setf (duet-section-beg section) (copy-marker beg)
                 (duet-section-end section) (copy-marker end t)))))
     (dolist (window windows)
@@ -84,7 +94,7 @@ Windows whose point is at the end stay there, and others where they are."
       (goto-char (duet-section-end section))
       (let ((beg (point)))
         (insert text)
-        (put-text-property beg (point) 'duet-section section)))
+        (duet-section--own section beg (point))))
     (restore-buffer-modified-p nil)))
 
 (defun duet-section-redraw (section text)
@@ -115,7 +125,7 @@ What has its point in the section keeps the line and the column."
       (goto-char beg)
       (delete-region beg end)
       (insert text)
-      (put-text-property beg (point) 'duet-section section))
+      (duet-section--own section beg (point)))
     (restore-buffer-modified-p nil)
     (when folded (duet-section-fold-up section))
     (when own (goto-char (funcall find own)))
@@ -141,8 +151,9 @@ What has its point in the section keeps the line and the column."
   (and (duet-section-fold section) t))
 
 (defun duet-section-fold-up (section)
-  "Hide all of SECTION but its first line."
-  (unless (duet-section-fold section)
+  "Hide all of SECTION but its first line.
+What is being written is not hidden."
+  (unless (or (duet-section-fold section) (eq (duet-section-key section) 'reply))
     (let* ((end (marker-position (duet-section-end section)))
            (body (save-excursion
                    (goto-char (duet-section-beg section))
@@ -177,7 +188,8 @@ What has its point in the section keeps the line and the column."
   (interactive nil duet-transcript-mode)
   (let (sections)
     (unless duet-sections (user-error "There is nothing to fold here"))
-    (maphash (lambda (_ section) (push section sections)) duet-sections)
+    (maphash (lambda (key section) (unless (eq key 'reply) (push section sections)))
+             duet-sections)
     (if (cl-every #'duet-section-folded-p sections)
         (mapc #'duet-section--unfold sections)
       (mapc #'duet-section-fold-up sections))))

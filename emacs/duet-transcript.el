@@ -51,6 +51,9 @@
 (defvar-local duet-session nil
   "The session that the buffer shows or is about.")
 
+(defvar duet-transcript-shown-hook nil
+  "Hook that is run in a transcript before a session is shown in it.")
+
 (defvar-local duet-transcript--dirty nil
   "Messages to be brought up to date, the last first.")
 (defvar-local duet-transcript--how nil
@@ -145,6 +148,7 @@
                                  (or (duet-session-cwd session)
                                      (duet-connection-root connection))))
         (duet-transcript--watch)
+        (run-hooks 'duet-transcript-shown-hook)
         (duet-settings-learn connection session)
         (if (eq (duet-session-loaded session) t)
             (progn
@@ -162,12 +166,23 @@ The window is selected unless the minibuffer is in use."
       (pop-to-buffer buffer))
     (when end
       (with-current-buffer buffer
-        (goto-char (point-max))
+        (let ((reply (duet-section-get 'reply)))
+          (goto-char (if reply (duet-section-end reply) (point-max))))
         (dolist (window (get-buffer-window-list nil nil t))
-          (set-window-point window (point-max)))
+          (set-window-point window (point)))
         (when (fboundp 'duet-approvals-catch) (duet-approvals-catch))
         (dolist (window (get-buffer-window-list nil nil t))
           (duet-transcript-fill window))))))
+
+(defun duet-transcript--tail ()
+  "Return the section that what is said comes in front of, or nil."
+  ;; What waits for the user stays at the end.
+  (or (duet-section-get 'footer) (duet-section-get 'reply)))
+
+(defun duet-transcript--end ()
+  "Return where what is said ends."
+  (if-let ((tail (duet-transcript--tail))) (duet-section-beg tail)
+    (point-max)))
 
 (defun duet-transcript-fill (window)
   "Have the end of the transcript at the bottom of WINDOW, if it shows the end.
@@ -177,8 +192,7 @@ Emacs leaves it where it was when the window was lower."
                  'duet-transcript-mode))
     (with-current-buffer (window-buffer window)
       (when (>= (window-point window)
-                (if-let ((footer (duet-section-get 'footer))) (duet-section-beg footer)
-                  (point-max)))
+                (duet-transcript--end))
         (set-window-start
          window
          (save-excursion
@@ -204,16 +218,19 @@ Emacs leaves it where it was when the window was lower."
   "Ask the server for the conversation again."
   (interactive (duet-only-in 'duet-transcript-mode) duet-transcript-mode)
   (let ((inhibit-read-only t)
-        (session duet-session))
+        (session duet-session)
+        (reply (duet-section-get 'reply)))
     (when (eq (duet-session-loaded session) 'loading)
       (user-error "The conversation is being loaded already"))
     ;; What is there is better than nothing.
     (unless (duet-connection-rpc duet-connection)
       (user-error "%s" (or (duet-connection-status duet-connection)
                            "The server is not running")))
-    (erase-buffer)
+    ;; What is being written stays.
+    (delete-region (point-min) (if reply (duet-section-beg reply) (point-max)))
     (delete-all-overlays)
     (duet-section-setup)
+    (when reply (puthash 'reply reply duet-sections))
     (setq duet-transcript--dirty nil duet-transcript--markup nil)
     (clrhash duet-transcript--how)
     (duet-model-forget-messages session)
@@ -370,8 +387,7 @@ Without BEFORE it goes where the model has it.  Return it."
                   (duet-message-key message) message (duet-render message)
                   (or before
                       (duet-transcript--section-after message)
-                      ;; What waits for the user stays at the end.
-                      (duet-section-get 'footer)))))
+                      (duet-transcript--tail)))))
     (setf (duet-section-shown section) (duet-message-size message))
     (when (duet-render-folded-p message)
       (duet-section-fold-up section))

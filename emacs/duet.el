@@ -28,16 +28,18 @@
 ;;   duet-history.el     earlier messages of a session, page by page
 ;;   duet-sessions.el    the list of sessions
 ;;   duet-transcript.el  a session (sections: duet-section.el, above it:
-;;                       duet-header.el, agents that say nothing:
-;;                       duet-silence.el, looks: duet-render.el, duet-whole.el,
-;;                       duet-lines.el, duet-visible.el, what RET visits:
-;;                       duet-visit.el, what the mouse wheel does: duet-scroll.el)
+;;                       duet-header.el, how long a turn takes: duet-elapsed.el,
+;;                       agents that say nothing: duet-silence.el, looks:
+;;                       duet-render.el, duet-whole.el, duet-lines.el,
+;;                       duet-visible.el, what RET visits: duet-visit.el, what the
+;;                       mouse wheel does: duet-scroll.el)
 ;;   duet-markup.el      what agents say as the Markdown that it is (blocks:
 ;;                       duet-block.el, marks in a line: duet-inline.el, tables:
 ;;                       duet-table.el, colours of code: duet-code.el, links:
 ;;                       duet-link.el)
 ;;   duet-compose.el     where prompts are written (earlier ones:
-;;                       duet-compose-history.el)
+;;                       duet-compose-history.el, at the end of a transcript:
+;;                       duet-reply.el)
 ;;   duet-actions.el     what can be done with a session
 ;;   duet-approvals.el   questions that wait (one: duet-approval.el, in words:
 ;;                       duet-approval-words.el, from now on:
@@ -91,8 +93,10 @@
 (require 'duet-marks)
 (require 'duet-prompts)
 (require 'duet-quit)
+(require 'duet-reply)
 (require 'duet-secrets)
 (require 'duet-silence)
+(require 'duet-elapsed)
 (require 'duet-trust)
 (require 'duet-whole)
 (require 'duet-menu-bar)

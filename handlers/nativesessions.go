@@ -207,7 +207,7 @@ func nativeError(ctx context.Context, err error) error {
 	case errors.Is(err, nativesession.ErrCursor):
 		return domain.Invalid("cursor", "the next_cursor of another page, or none", "something else")
 	case errors.As(err, &gone):
-		return &domain.Error{Kind: domain.KindInvalid, Param: "working_dir", Expected: "a directory that exists", Received: fmt.Sprintf("%q, as the agent says", gone.Dir), Message: err.Error()}
+		return &domain.Error{Kind: domain.KindInvalid, Param: "working_dir", Expected: "the directory in which the session is to go on (in the shell --dir)", Received: fmt.Sprintf("none, and the agent says %q, which is not there any more", gone.Dir), Message: err.Error()}
 	case errors.As(err, new(*nativesession.CannotError)):
 		return &domain.Error{Kind: domain.KindNotOffered, Message: err.Error(), Err: err}
 	}

@@ -4,10 +4,9 @@ package handlers_test
 
 import (
 	"context"
-	"encoding/json"
-	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -22,71 +21,54 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// keepsSessions is an agent that has one session, can tell it, and deletes it. DIR is
-// where the session works.
-const keepsSessions = `#!/bin/sh
+// keeps is an agent that keeps a session, and does nothing else. Its variable is in what
+// it says.
+const keeps = `#!/bin/sh
 answer() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
-tell() { printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s-1","update":{"sessionUpdate":"%s","content":{"type":"text","text":"%s"}}}}\n' "$1" "$2"; }
+tell() { printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"one","update":{"sessionUpdate":"%s","content":{"type":"text","text":"%s"}}}}\n' "$1" "$2"; }
 while read -r line; do
 	id=${line#*'"id":'} id=${id%%,*}
 	case $line in
 	*'"initialize"'*) answer '"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{},"delete":{}}}}' ;;
-	*'"session/list"'*) answer '"result":{"sessions":[{"sessionId":"s-1","cwd":"'"${0%/*}"'","title":"Begun elsewhere","updatedAt":"2026-01-02T03:04:05Z"}]}' ;;
-	*'"session/load"'*) tell user_message_chunk 'What is it?'; tell agent_message_chunk 'It is this.'; answer '"result":{}' ;;
+	*'"session/list"'*) answer "\"result\":{\"sessions\":[{\"sessionId\":\"one\",\"cwd\":\"/\",\"title\":\"First\",\"updatedAt\":\"2026-01-02T03:04:05Z\"},{\"sessionId\":\"\"}]}" ;;
+	*'"session/load"'*'"locked"'*) answer '"error":{"code":-32000,"message":"Authentication required"}' ;;
+	*'"session/load"'*) tell user_message_chunk "my key is $THEIR_KEY"; tell agent_message_chunk "so it is $THEIR_KEY!"; answer '"result":null' ;;
 	*'"session/delete"'*) answer '"result":{}' ;;
+	*) answer '"error":{"code":-32601,"message":"no such method"}' ;;
 	esac
 done
 `
 
-func TestSessionsOfAnAgentItself(t *testing.T) {
-	w := newWorld(t, quick)
-	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "theirs"), []byte(keepsSessions), 0o700))
-	file := filepath.Join(w.dir, ".duet.toml")
-	require.NoError(t, os.WriteFile(file, []byte("[agents.theirs]\ncommand = [\"./theirs\"]\n"), 0o600))
-	trusted := trust.New(filepath.Join(t.TempDir(), "trusted.json"))
-	inspected, err := config.Inspect(file, os.Getenv)
-	require.NoError(t, err)
-	require.NoError(t, inspected.Trust(trusted))
+func TestSessionsOfAgents(t *testing.T) {
+	const key = "sk-1234567890-abcdef"
+	w := newWorld(t, nil)
+	program, file := filepath.Join(w.dir, "keeps"), filepath.Join(w.dir, "config.toml")
+	require.NoError(t, os.WriteFile(program, []byte(keeps), 0o700))
+	require.NoError(t, os.WriteFile(file, []byte("[agents.theirs]\ncommand = ["+`"`+program+`"`+"]\nkeys = { THEIR_KEY = \"theirs\" }\n[keys.theirs]\ncommand = [\"echo\", \""+key+"\"]\n"), 0o600))
 	reg := server.NewRegistry()
 	handlers.RegisterDomain(reg, handlers.Domain{
 		Hub: func(context.Context) (*hub.Hub, error) { return w.hub, nil },
-		Configuration: func(restricted bool) (*config.Config, error) {
-			return config.Load(config.Sources{Project: file, Getenv: os.Getenv, Trust: trusted, Restricted: restricted})
+		Configuration: func(bool) (*config.Config, error) {
+			return config.Load(config.Sources{User: file, Getenv: os.Getenv, Trust: trust.New(filepath.Join(w.dir, "trusted.json"))})
 		},
-		Logger: slog.New(slog.DiscardHandler),
 	})
 	c := connectTo(t, server.New(reg, server.Options{}), frame.LSP)
 
-	// one is the session that the agent keeps, as it is listed.
-	one := func() (list struct {
-		Sessions []struct {
-			Title     string
-			Updated   string `json:"updated_at"`
-			SessionID string `json:"session_id"`
-		}
-	}) {
-		t.Helper()
-		require.NoError(t, json.Unmarshal(c.ask("agent.sessions", `{"agent":"theirs"}`), &list))
-		require.Len(t, list.Sessions, 1)
-		return list
-	}
-	const theirs = `{"agent":"theirs","native_session_id":"s-1"}`
-	assert.Equal(t, "Begun elsewhere", one().Sessions[0].Title)
-	assert.Equal(t, "2026-01-02T03:04:05Z", one().Sessions[0].Updated)
-
-	adopted := c.ask("agent.adopt", theirs)
-	assert.True(t, jsontest.As[bool](t, adopted, "adopted"))
-	assert.True(t, jsontest.As[bool](t, adopted, "history"))
+	list := c.ask("agent.sessions", `{"agent":"theirs"}`)
+	assert.JSONEq(t, `{"agent":"theirs","sessions":[{"native_session_id":"one","title":"First","updated_at":"2026-01-02T03:04:05Z","working_dir":"/"}]}`, string(list))
+	adopted := c.ask("agent.adopt", `{"agent":"theirs","native_session_id":"one"}`)
+	assert.Equal(t, "completed", jsontest.As[string](t, adopted, "status"))
 	session := jsontest.As[string](t, adopted, "session_id")
-	said := c.ask("getConversation", `{"session_id":"`+session+`"}`)
-	assert.Contains(t, string(said), "What is it?")
-	assert.Contains(t, string(said), "It is this.")
+	told := string(c.ask("getConversation", `{"session_id":"`+session+`"}`))
+	assert.Contains(t, told, "so it is ")
+	assert.NotContains(t, told, key, "the agent's key is taken out")
+	assert.Equal(t, session, jsontest.As[string](t, c.ask("agent.adopt", `{"agent":"theirs","native_session_id":"one"}`), "session_id"))
 
-	again := c.ask("agent.adopt", theirs)
-	assert.False(t, jsontest.As[bool](t, again, "adopted"))
-	assert.Equal(t, session, jsontest.As[string](t, again, "session_id"))
-	assert.Equal(t, session, one().Sessions[0].SessionID)
-
-	c.ask("agent.deleteSession", theirs)
-	assert.Contains(t, string(c.ask("getConversation", `{"session_id":"`+session+`"}`)), "It is this.", "what is here stays")
+	locked := c.fail("agent.adopt", `{"agent":"theirs","native_session_id":"locked","working_dir":"/"}`)
+	assert.Contains(t, locked.Message, "duet-rpc agents login theirs")
+	for _, params := range []string{`{"agent":"nobody"}`, `{"agent":"theirs","cursor":"x"}`, `{"agent":"theirs","working_dir":"/nowhere"}`} {
+		assert.Equal(t, -32602, c.fail("agent.sessions", params).Code, params)
+	}
+	assert.Equal(t, -32602, c.fail("agent.adopt", `{"agent":"theirs"}`).Code)
+	assert.JSONEq(t, `{"success":true}`, strings.TrimSpace(string(c.ask("agent.deleteSession", `{"agent":"theirs","native_session_id":"one"}`))))
 }

@@ -21,9 +21,10 @@ import (
 // the session.
 func (s *agentSite) alone(command []string, prompt string) (native string) {
 	s.t.Helper()
-	env := []string{"HOME=" + s.home, "LANG=C.UTF-8", "TERM=dumb", "TMPDIR=" + s.t.TempDir()}
-	for _, entry := range s.env {
-		if strings.HasPrefix(entry, "PATH=") || strings.HasPrefix(entry, "ANTHROPIC_BASE_URL=") {
+	env := []string{"LANG=C.UTF-8", "TERM=dumb", "TMPDIR=" + s.t.TempDir()}
+	for _, entry := range s.launch().env {
+		name, _, _ := strings.Cut(entry, "=")
+		if name == "PATH" || name == "HOME" || strings.HasPrefix(name, "XDG_") || name == "ANTHROPIC_BASE_URL" {
 			env = append(env, entry)
 		}
 	}

@@ -89,6 +89,7 @@ func TestPromptOnATerminal(t *testing.T) {
 			p.sees("Allow? ")
 			p.types("maybe")
 			p.sees("please type y, n, a, p, a number up to 4 or e")
+			p.sees("Allow? ") // what is typed before is thrown away
 			p.types("y")
 			p.sees("completed; go on with: duet-rpc prompt --continue task-0001")
 			said, status := p.ends()

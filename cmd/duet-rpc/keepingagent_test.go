@@ -179,6 +179,12 @@ func keepSessions(dir, abilities string) {
 			for _, p := range m.Params.Prompt {
 				texts = append(texts, p.Text)
 			}
+			for texts[len(texts)-1] == "hold" { // until there is a file go
+				if _, err := os.Stat(filepath.Join(dir, "go")); err == nil {
+					break
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
 			heard := strings.Count(string(mustMarshal(now.Told)), "user_message_chunk")
 			said := keptText("agent_message_chunk", fmt.Sprintf("after %d: %s", heard, strings.Join(texts, "|")))
 			now.Told = append(now.Told, keptText("user_message_chunk", strings.Join(texts, "|")), said)

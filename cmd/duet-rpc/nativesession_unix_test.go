@@ -165,7 +165,8 @@ func TestASessionBegunElsewhereIsAdopted(t *testing.T) {
 
 			next := c.next(a.launched, "and now?")
 			c.completes(next)
-			assert.Contains(t, c.told(next.SessionID), "message assistant after 4: and now?", "the agent knows what was said, and tells none of it again")
+			whole := append(append([]string{}, want...), "message user and now?", "message assistant after 4: and now?")
+			assert.Equal(t, whole, c.told(next.SessionID), "the agent knows what was said, and tells none of it again")
 			assert.Len(t, keptIn(dir), 3, "it is the same session")
 			c.leave()
 		})
@@ -257,16 +258,27 @@ func TestAnAgentsSessionIsDeleted(t *testing.T) {
 	c.subscribe()
 	var a nativeAdopted
 	c.call("agent.adopt", object{"agent": "keeping", "native_session_id": "one"}, &a)
+	busy := c.next(a.launched, "hold")
+	c.awaitState(busy.SessionID, "running")
+	err := c.try("agent.deleteSession", object{"agent": "keeping", "native_session_id": "one"}, nil)
+	require.ErrorContains(t, err, "duet-rpc session interrupt "+busy.TaskID)
+	assert.Zero(t, s.requests(dir, "session/delete one"))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
+	c.completes(busy)
 	c.call("agent.deleteSession", object{"agent": "keeping", "native_session_id": "one"}, nil)
 	assert.Empty(t, keptIn(dir))
-	err := c.try("agent.deleteSession", object{"agent": "keeping", "native_session_id": "one"}, nil)
+	err = c.try("agent.deleteSession", object{"agent": "keeping", "native_session_id": "one"}, nil)
 	require.ErrorContains(t, err, "Resource not found")
+	c.leave()
+
 	// The conversation goes on with a session of its own, which is told what was said.
-	next := c.next(a.launched, "on")
+	c = s.start()
+	c.subscribe()
+	next := c.next(busy, "on")
 	c.completes(next)
-	said := strings.Join(c.told(next.SessionID), "\n")
-	assert.Contains(t, said, "after 0: ")
-	assert.Contains(t, said, "You are welcome.")
+	told := c.told(next.SessionID)
+	assert.Contains(t, told[len(told)-1], "after 0: ")
+	assert.Contains(t, told[len(told)-1], "You are welcome.")
 	c.leave()
 }
 
@@ -325,4 +337,51 @@ func TestAnAgentClosesItsSessionBeforeItIsEnded(t *testing.T) {
 	c.completes(second)
 	assert.Contains(t, c.told(second.SessionID), "message assistant after 1: second")
 	c.leave()
+}
+
+// In the shell a session is named by the beginning of its id, or as the last one.
+func TestTheShellTakesSessionsOver(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	other := s.elsewhere("abd-2", "Other \x1b[31m", "2026-01-03T03:04:05Z")
+	other.Dir = filepath.Join(s.home, "gone")
+	dir := s.keeping("list load resume delete", s.elsewhere("abc-1", "Mending", "2026-01-02T03:04:05Z"), other, s.elsewhere("older", "", "2026-01-01T03:04:05Z"))
+	s.daemon()
+	run := func(args ...string) string {
+		t.Helper()
+		out, err := s.command(args...)
+		require.NoError(t, err)
+		return out
+	}
+	refused := func(want string, args ...string) {
+		t.Helper()
+		_, err := s.command(args...)
+		require.ErrorContains(t, err, want)
+	}
+	here := run("session", "list", "--native", "--agent", "keeping")
+	assert.Regexp(t, `(?m)^ID +ADOPTED +AGE +TITLE +DIRECTORY\nabc-1 +- +\d+d +Mending +`+s.root+`\nolder +- .*\n\z`, here)
+	all := run("session", "list", "--native", "--agent", "keeping", "--everywhere")
+	assert.Contains(t, all, "abd-2")
+	assert.NotContains(t, all, "\x1b", "what an agent wrote is written out")
+	refused("add --native", "session", "list", "--everywhere")
+	refused("leave it or --native out", "session", "list", "--native", "--status", "failed")
+
+	refused("2 sessions of keeping begin with", "session", "adopt", "ab", "--agent", "keeping")
+	refused("no session whose id begins with", "session", "adopt", "x", "--agent", "keeping")
+	refused("--dir", "session", "adopt", "abd", "--agent", "keeping")
+	run("session", "adopt", "abd", "--agent", "keeping", "--dir", s.root)
+	adopted := strings.TrimSpace(run("session", "adopt", "last", "--agent", "keeping"))
+	assert.Regexp(t, "(?m)^abc-1 +task-0002 ", run("session", "list", "--native", "--agent", "keeping"))
+	assert.Contains(t, run("session", "show", adopted), "You are welcome.")
+	assert.Equal(t, adopted, strings.TrimSpace(run("session", "adopt", "abc", "--agent", "keeping")), "it is there already")
+	var raw nativeListed
+	require.NoError(t, json.Unmarshal([]byte(run("session", "list", "--native", "--agent", "keeping", "--json")), &raw))
+	assert.Len(t, raw.Sessions, 2)
+
+	refused("add --native", "session", "delete", "older", "--agent", "keeping")
+	refused("duet-rpc session delete --native older --agent keeping", "session", "delete", "--native", "older", "--agent", "keeping")
+	assert.Len(t, keptIn(dir), 3)
+	run("session", "delete", "--native", "older", "--agent", "keeping", "--yes")
+	assert.Len(t, keptIn(dir), 2)
+	run("daemon", "stop")
 }

@@ -43,7 +43,7 @@ done
   (duet-adopt-test-with
    (duet-test-listening
      (duet-test-typing "C-g"
-       (duet-adopt-session)
+       (call-interactively #'duet-adopt-session)
        (duet-test-wait-for (duet-test-heard "^Quit$")))
      (duet-test-typing "Beg TAB RET"
        (duet-adopt-session t)

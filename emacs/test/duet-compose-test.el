@@ -42,6 +42,22 @@
     (duet-test-wait-for-transcript)
     (should (equal (ring-ref duet-compose-history 0) "quiet sent"))))
 
+(ert-deftest duet-compose-test-search ()
+  "M-r finds an earlier prompt by any of its words."
+  (duet-compose-test-with connection
+    (duet-test-should-say "No prompt was written before"
+      (duet-test-press "M-r" #'duet-compose-search))
+    (dolist (text '("first words" "second\nhas two lines" "third"))
+      (duet-compose-remember text))
+    (insert "draft")
+    (duet-test-typing "two TAB RET" (duet-test-press "M-r" #'duet-compose-search))
+    (should (equal (buffer-string) "second\nhas two lines"))
+    ;; From there it goes on as with M-p.
+    (duet-test-press "M-p" #'duet-compose-previous)
+    (should (equal (buffer-string) "first words"))
+    (duet-test-press "M-n" #'duet-compose-next 3)
+    (should (equal (buffer-string) "draft"))))
+
 (ert-deftest duet-compose-test-refused ()
   "A prompt that cannot be sent stays, and can be sent later."
   (duet-compose-test-with connection

@@ -109,8 +109,8 @@
   "Keymaps, and the views that they are of, in the order of the table.")
 
 (defconst duet-keys-test-written
-  '(duet-compose-mode-map duet-approval-edit-mode-map)
-  "Keymaps of buffers in which one writes, where each letter is a letter.")
+  '(duet-compose-mode-map duet-approval-edit-mode-map duet-reply-map)
+  "Keymaps of where one writes, where each letter is a letter.")
 
 (defun duet-keys-test-bindings (name)
   "Return what the keymap or menu NAME binds: conses of a key and a command."

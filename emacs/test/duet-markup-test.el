@@ -369,6 +369,29 @@ would be lost."
                                                     (duet-section-end section))
                            text))))))))
 
+(ert-deftest duet-markup-test-copied-without-indentation ()
+  "A prompt, and what a tool gave back, are copied as they are, not as they are shown."
+  (duet-markup-test-with message
+    (ignore message)
+    (dolist (other (list (make-duet-message :key "p" :kind 'prompt :session session :run "r"
+                                            :chunks (list "do it\nat once") :size 13)
+                         (make-duet-tool :key "r/1" :kind 'tool :session session :run "r"
+                                         :name "Run" :status 'completed
+                                         :result "one\n\n  two\n"
+                                         :diffs (list (list :path "/nowhere/a" :old_text "x"
+                                                            :new_text "y")))))
+      (duet-model-add-message other)
+      (duet-transcript--note other 'append))
+    (duet-transcript-flush)
+    (let ((copied (filter-buffer-substring (point-min) (point-max)))
+          (shown (buffer-substring-no-properties (point-min) (point-max))))
+      (should (string-match-p "^❯ do it\nat once$" shown))
+      (should (string-match-p "^do it\nat once$" copied))
+      (should (string-match-p "^  one\n *\n    two$" shown))
+      (should (string-match-p "^one\n\n  two$" copied))
+      (should (string-match-p "^  -x\n  \\+y$" shown))
+      (should (string-match-p "^-x\n\\+y$" copied)))))
+
 (ert-deftest duet-markup-test-growing-table ()
   "A row that is wider moves the rows before it, as far as rows count."
   (duet-markup-test-with message

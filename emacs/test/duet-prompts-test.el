@@ -46,7 +46,7 @@
           (should (duet-test-heard "the first prompt$"))
           (setf (duet-session-offset session) 3)
           (duet-test-press "M-p" #'duet-prompt-previous)
-          (should (duet-test-heard "e loads earlier ones$")))
+          (should (duet-test-heard "[+] loads earlier ones$")))
         (should (equal (cl-remove "*Rescan*" (mapcar #'car (imenu--make-index-alist))
                                   :test #'equal)
                        '("quiet one" "quiet two" "quiet one <2>")))

@@ -67,6 +67,14 @@
       (duet-section-insert "e" nil "e")
       (should (= (window-start) start))
       (should (= (window-point) (point-max))))
+    ;; Behind it may stand what the user writes.
+    (let ((reply (duet-section-insert 'reply nil "write")))
+      (goto-char (duet-section-end reply))
+      (set-window-start nil (duet-section-beg reply))
+      (let ((start (window-start)))
+        (duet-section-insert "f" nil "f" reply)
+        (should (= (window-start) start))
+        (should (= (point) (duet-section-end reply)))))
     ;; Somebody who reads an earlier one goes on to do so.
     (let ((c (duet-section-get "c")))
       (goto-char (duet-section-beg c))

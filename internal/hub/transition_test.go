@@ -19,7 +19,7 @@ import (
 // The states that may follow each other, and what the end of an executor or of the
 // process adds to it.
 var allowed = map[domain.State]string{
-	domain.New:          "queued",
+	domain.New:          "queued completed", // one that was begun and ended elsewhere
 	domain.Draft:        "queued discarded",
 	domain.Queued:       "starting cancelled",
 	domain.Starting:     "running interrupting interrupted failed",

@@ -64,6 +64,30 @@
                (substring (apply #'concat (make-list 1000 line)) 0 50000))
              25 "It is full."))
 
+(defconst perf-page
+  (concat "## A heading\n\nSome **prose** with `code` in it, [a link](https://a.org), and\n"
+          "a second *line* of src/main.go:12.\n\n- an item\n- **another** one\n\n"
+          "```python\ndef answer(x):\n    # of course\n    return \"42\" + x\n```\n\n"
+          "| Name | Count |\n|---|--:|\n| **a** | 1 |\n| `longer` | 1000 |\n\n> quoted\n\n")
+  "A little of all of Markdown.")
+
+(defun perf-fill-markdown ()
+  "Make the transcript 5 MB longer by Markdown, in 100 parts, one each 20 ms."
+  (interactive)
+  (perf-feed 100 0.02 1
+             (substring (apply #'concat (make-list 300 perf-page)) 0 50000)
+             25 "It is full, too."))
+
+(defun perf-stream-markdown ()
+  "Add 2,000 deltas of Markdown a second for three seconds to the transcript."
+  (interactive)
+  (perf-feed 6000 0.01 20
+             (let ((place 0))
+               (lambda ()
+                 (prog1 (substring perf-page place (min (length perf-page) (+ place 11)))
+                   (setq place (if (< (+ place 11) (length perf-page)) (+ place 11) 0)))))
+             6000 "It is said, too."))
+
 (defun perf-stream ()
   "Add 2,000 deltas a second for three seconds to the transcript."
   (interactive)
@@ -71,7 +95,7 @@
 
 (defun perf-feed (count delay step text per end)
   "Add COUNT times TEXT, every DELAY seconds STEP times, PER to a message.
-END is said in the end."
+TEXT may be a function that returns it.  END is said in the end."
   (let ((session duet-session)
         (done 0)
         (name (format "perf-%s" (float-time)))
@@ -82,7 +106,8 @@ END is said in the end."
            (lambda ()
              (dotimes (_ step)
                (perf-delta session (1+ (duet-model-seq (duet-session-model session)))
-                           (format "%s-%d" name (/ done per)) text)
+                           (format "%s-%d" name (/ done per))
+                           (if (functionp text) (funcall text) text))
                (setq done (1+ done)))
              (when (>= done count)
                (cancel-timer timer)

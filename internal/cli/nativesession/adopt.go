@@ -3,6 +3,7 @@ package nativesession
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -126,7 +127,7 @@ func (o Options) delete(cmd *cobra.Command, w which, word string) error {
 		}
 		if yes, _ := cmd.Flags().GetBool("yes"); !yes {
 			question := fmt.Sprintf("Delete %q (%s, in %s) for good?", output.Short(s.Title), s.ID, output.Line(s.Dir))
-			if err := o.AskYes(cmd, question, "not deleted", "duet-rpc session delete --native "+s.ID); err != nil {
+			if err := o.AskYes(cmd, question, "not deleted", strings.TrimSpace("duet-rpc session delete --native "+s.ID+w.again())); err != nil {
 				return err
 			}
 		}
@@ -140,4 +141,12 @@ func (o Options) delete(cmd *cobra.Command, w which, word string) error {
 		o.Progress(cmd, "%s is deleted", s.ID)
 		return nil
 	})
+}
+
+// again are the flags that name the agent.
+func (w which) again() string {
+	if w.agent == "" {
+		return ""
+	}
+	return " --agent " + w.agent
 }

@@ -41,7 +41,7 @@ const patience = 2 * time.Second
 // file as their context. note says something to the user.
 func WithInput(in io.Reader, args []string, note func(string)) (string, error) {
 	text := strings.Join(args, " ")
-	if text == "" || text == "-" || !isPiped(in) {
+	if strings.TrimSpace(text) == "" || text == "-" || !isPiped(in) {
 		return Read(in, args)
 	}
 	waiting := time.AfterFunc(patience, func() {

@@ -27,6 +27,8 @@ func TestArgumentsAndInputAreOnePrompt(t *testing.T) {
 	}
 	_, err := WithInput(strings.NewReader("\n"), nil, nil)
 	assert.EqualError(t, err, "the prompt is empty")
+	_, err = WithInput(strings.NewReader("a"), []string{" "}, nil)
+	assert.EqualError(t, err, "the prompt is empty", "arguments that say nothing")
 	_, err = WithInput(strings.NewReader(strings.Repeat("x", most+1)), []string{"a"}, func(string) {})
 	assert.ErrorContains(t, err, "longer than")
 }

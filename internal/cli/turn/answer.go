@@ -21,7 +21,7 @@ func (a *asker) answered(ctx context.Context, line typed) {
 	meant := a.lineIsFor
 	a.lineIsFor = ""
 	switch {
-	case line.isKey && line.err == nil: // which the terminal has not shown
+	case line.isKey && line.err == nil:
 		if a.view.asking {
 			fmt.Fprintln(a.view.side, output.Line(line.text))
 		}

@@ -13,7 +13,7 @@ import (
 // A typed is a line or a key that was typed, or the end of the input.
 type typed struct {
 	text  string
-	isKey bool
+	isKey bool // which the terminal has not shown
 	err   error
 }
 
@@ -79,7 +79,8 @@ func (k *keyboard) read() {
 			if text == endOfInput {
 				err = io.EOF
 			}
-			k.typed <- typed{strings.TrimSpace(text), true, err}
+			byLine := tty.IsDumb() && strings.HasSuffix(text, "\n") // an editor sends lines, which it shows itself
+			k.typed <- typed{strings.TrimSpace(text), !byLine, err}
 			continue
 		}
 		text, err := bufio.NewReader(k.terminal).ReadString('\n')

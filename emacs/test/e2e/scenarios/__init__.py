@@ -1,4 +1,4 @@
 """What users do, and what they then see."""
 
-from scenarios import (agents, changes, forms, lists, notifications, questions, quitting, search, secrets,  # noqa: F401
-                       sessions, terminals, trust)
+from scenarios import (agents, changes, forms, lists, markdown, notifications, questions,  # noqa: F401
+                       quitting, replies, search, secrets, sessions, terminals, trust)

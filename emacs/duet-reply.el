@@ -1,0 +1,204 @@
+;;; duet-reply.el --- A box for prompts at the end of a transcript  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; With `duet-reply-box' a transcript ends in a box in which the next prompt is
+;; written, as in a chat: RET sends it.  It is the last section.  Its text has a
+;; keymap, in which letters are letters; all other text is read-only.
+;;
+;; A long prompt is better written in a buffer of its own (duet-compose.el), which
+;; has undo and attachments: a key takes the text there.
+
+;;; Code:
+
+(require 'subr-x)
+(require 'duet-actions)
+(require 'duet-compose)
+(require 'duet-section)
+(require 'duet-settings)
+(require 'duet-transcript)
+
+(defcustom duet-reply-box nil
+  "Whether a transcript ends in a box in which the next prompt is written.
+Else it is written in a buffer of its own."
+  :type 'boolean
+  :group 'duet)
+
+(defvar duet-reply-map
+  (let ((map (make-sparse-keymap)))
+    ;; Letters are letters here.
+    (dotimes (i 95)
+      (define-key map (vector (+ ?\s i)) #'self-insert-command))
+    (define-key map [?\S-\s] #'self-insert-command)
+    ;; Else the map of the mode has its say.
+    (define-key map [remap self-insert-command] #'duet-reply--self-insert)
+    (define-key map [remap yank] #'duet-reply--yank)
+    (define-key map (kbd "DEL") #'delete-backward-char)
+    (define-key map (kbd "RET") #'duet-reply-send)
+    (define-key map (kbd "C-c C-c") #'duet-reply-send)
+    (define-key map (kbd "C-j") #'duet-reply-newline)
+    (define-key map (kbd "S-<return>") #'duet-reply-newline)
+    (define-key map (kbd "M-RET") #'duet-reply-newline)
+    (define-key map (kbd "C-c C-k") #'duet-reply-clear)
+    (define-key map (kbd "C-c C-e") #'duet-reply-compose)
+    (define-key map (kbd "C-a") #'duet-reply-beginning)
+    (define-key map (kbd "M-p") #'duet-compose-previous)
+    (define-key map (kbd "M-n") #'duet-compose-next)
+    (define-key map (kbd "M-r") #'duet-compose-search)
+    (define-key map (kbd "TAB") #'completion-at-point)
+    map)
+  "Keymap of the box at the end of a transcript.")
+
+(defvar-local duet-reply--start nil
+  "A marker where what is written in the box begins, or nil if there is none.")
+
+(defun duet-reply--bounds ()
+  "Return where the prompt is written in the transcript, (BEG . END), or nil."
+  (when-let ((section (and duet-reply--start (duet-section-get 'reply))))
+    (cons (marker-position duet-reply--start)
+          (marker-position (duet-section-end section)))))
+
+(defun duet-reply--changed (beg end _length)
+  "Have what was inserted from BEG to END be part of the box, if it is there."
+  (when-let ((bounds (duet-reply--bounds)))
+    (when (<= (car bounds) beg end (cdr bounds))
+      (restore-buffer-modified-p nil)
+      (with-silent-modifications
+        ;; What was copied somewhere looks as if it had been typed.
+        (set-text-properties beg end (list 'keymap duet-reply-map
+                                           'duet-section (duet-section-get 'reply)))))))
+
+(defun duet-reply-setup ()
+  "Show a box for the next prompt at the end of the current transcript, or none."
+  (let ((section (duet-section-get 'reply)))
+    (cond
+     ((and section (not duet-reply-box))
+      (duet-compose-remember (duet-compose--text))
+      (duet-section-delete section)
+      (setq duet-reply--start nil
+            duet-compose-bounds-function nil
+            buffer-read-only t))
+     ((and (not section) duet-reply-box)
+      (setq section
+            (duet-section-insert
+             'reply nil
+             (propertize (concat (duet-render-sign "❯") " ")
+                         'face 'duet-prompt 'rear-nonsticky t 'fontified t
+                         'help-echo "The next prompt; RET sends it")))
+      (setq duet-reply--start (copy-marker (duet-section-end section))
+            duet-compose-bounds-function #'duet-reply--bounds)
+      (with-silent-modifications
+        ;; All is read-only but what is between them.
+        (remove-text-properties duet-reply--start (point-max) '(front-sticky nil))
+        (put-text-property duet-reply--start (point-max) 'keymap duet-reply-map))
+      (setq buffer-read-only nil)
+      (duet-compose--list-files)
+      (add-hook 'after-change-functions #'duet-reply--changed nil t)
+      (add-hook 'completion-at-point-functions #'duet-reply--complete nil t)
+      (add-hook 'kill-buffer-hook #'duet-reply--keep nil t)))))
+
+(add-hook 'duet-transcript-shown-hook #'duet-reply-setup)
+
+(defun duet-reply--keep ()
+  "Keep what is written; the buffer is killed."
+  (when (duet-reply--bounds)
+    (duet-compose-remember (duet-compose--text))))
+
+(defun duet-reply--complete ()
+  "Complete what is written in the box, a `completion-at-point' function."
+  (when-let ((bounds (duet-reply--bounds)))
+    (when (<= (car bounds) (point) (cdr bounds))
+      (save-restriction
+        (narrow-to-region (car bounds) (cdr bounds))
+        (or (duet-compose-complete) (duet-compose-complete-command))))))
+
+(defun duet-reply--here ()
+  "Signal a `user-error' unless the current buffer has a box."
+  (unless (and (derived-mode-p 'duet-transcript-mode) (duet-reply--bounds))
+    (user-error "There is no box for a prompt here")))
+
+(defun duet-reply-go (session)
+  "Go to the box for the next prompt of SESSION; return nil if none is here."
+  (when-let ((bounds (and (derived-mode-p 'duet-transcript-mode)
+                          (eq session duet-session)
+                          (duet-reply--bounds))))
+    (push-mark)
+    (goto-char (cdr bounds))
+    t))
+
+(add-hook 'duet-continue-functions #'duet-reply-go)
+
+(defun duet-reply-send ()
+  "Send what is written in the box.
+While an agent works in the session it waits for its turn."
+  (interactive (duet-reply--here) duet-transcript-mode)
+  (let ((buffer (current-buffer)))
+    (duet-compose-submit
+     nil
+     (lambda (result)
+       (when (buffer-live-p buffer)
+         (with-current-buffer buffer
+           (setq duet-compose--sending nil
+                 duet-compose--place nil)
+           (when (duet-reply--bounds)
+             (duet-compose--replace ""))))
+       (duet-model-sent (duet-connection-model (buffer-local-value 'duet-connection buffer))
+                        (duet-get-string result :session_id)
+                        (duet-get-string result :thread_id)
+                        (duet-get-string result :agent))))))
+
+(defun duet-reply--enter ()
+  "Go into the box from behind it."
+  (when-let ((bounds (duet-reply--bounds)))
+    (when (> (point) (cdr bounds))
+      (goto-char (cdr bounds)))))
+
+(defun duet-reply--self-insert (count)
+  "Insert the character that was typed COUNT times, at the end of the buffer too."
+  (interactive "p" duet-transcript-mode)
+  (duet-reply--enter)
+  (self-insert-command count))
+
+(put 'duet-reply--self-insert 'delete-selection t)
+
+(defun duet-reply--yank (&optional argument)
+  "Insert what was copied or killed last, at the end of the buffer too.
+ARGUMENT is that of `yank'."
+  (interactive "P" duet-transcript-mode)
+  (duet-reply--enter)
+  (setq this-command 'yank)
+  (yank argument))
+
+(defun duet-reply-newline ()
+  "Begin another line of the prompt."
+  (interactive (duet-reply--here) duet-transcript-mode)
+  (insert "\n"))
+
+(defun duet-reply-beginning ()
+  "Go to the beginning of the line, or of what is written in it."
+  (interactive (duet-reply--here) duet-transcript-mode)
+  (goto-char (max (line-beginning-position)
+                  (if (>= (point) duet-reply--start) (marker-position duet-reply--start)
+                    (point-min)))))
+
+(defun duet-reply-clear ()
+  "Do not send what is written; \\<duet-reply-map>\\[duet-compose-previous] has it again."
+  (interactive (duet-reply--here) duet-transcript-mode)
+  (duet-compose-remember (duet-compose--text))
+  (setq duet-compose--place nil)
+  (duet-compose--replace ""))
+
+(defun duet-reply-compose ()
+  "Go on with what is written in a buffer of its own."
+  (interactive (duet-reply--here) duet-transcript-mode)
+  (let ((text (duet-compose--written)))
+    (duet-compose--replace "")
+    (duet-compose duet-connection duet-session)
+    (goto-char (point-max))
+    (insert text)))
+
+(provide 'duet-reply)
+;;; duet-reply.el ends here

@@ -1,0 +1,179 @@
+;;; duet-reply-test.el --- Tests of the box at the end of transcripts  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+
+(defun duet-reply-test-type (text)
+  "Type TEXT where point is, key by key."
+  (seq-do (lambda (char)
+            (duet-test-press (if (eq char ?\s) "SPC" (string char))
+                             #'duet-reply--self-insert))
+          text))
+
+(defmacro duet-reply-test-with (names &rest body)
+  "Run BODY in a transcript with a box; NAMES are the connection and the session.
+The session has done its first turn."
+  (declare (indent 1) (debug ((symbolp symbolp) body)))
+  `(duet-test-with-project ,(car names)
+     (let* ((duet-compose-history (make-ring 10))
+            (kill-ring '())
+            (interprogram-cut-function nil)
+            (interprogram-paste-function nil)
+            (duet-reply-box t)
+            (,(cadr names) (duet-test-launch ,(car names) "quiet first")))
+       (duet-test-wait-for-state ,(cadr names) 'completed)
+       (save-window-excursion
+         (switch-to-buffer (duet-transcript-open ,(car names) ,(cadr names)))
+         (duet-test-wait-for-text (current-buffer) "That is all")
+         ,@body))))
+
+(ert-deftest duet-reply-test-sends ()
+  "What is typed at the end is sent by RET; what is said comes in front of the box."
+  (duet-reply-test-with (connection session)
+    (goto-char (point-min))
+    (duet-test-press "c" #'duet-continue)
+    (duet-reply-test-type "quiet 2nd n x")
+    (should (string-suffix-p "\n❯ quiet 2nd n x\n\n" (duet-test-text (current-buffer))))
+    (duet-test-press "DEL" #'delete-backward-char 1)
+    (duet-test-press "C-j" #'duet-reply-newline)
+    (duet-reply-test-type "y")
+    (duet-test-press "RET" #'duet-reply-send)
+    (duet-test-wait-for-text (current-buffer)
+                             "❯ quiet 2nd n \ny\n\nHello\\(.*\n\\)*\n❯ \n\n\\'")
+    (should (equal (ring-ref duet-compose-history 0) "quiet 2nd n \ny"))
+    (duet-test-wait-for-state session 'completed)
+    ;; Point is where the next one is typed.
+    (duet-reply-test-type "z")
+    (should (string-suffix-p "\n❯ z\n\n" (duet-test-text (current-buffer))))
+    ;; All else is read-only.
+    (dolist (place (list (point-min) (1- (point-max)) (point-max)
+                         (1- (car (duet-reply--bounds)))))
+      (goto-char place)
+      (unless (= place (cdr (duet-reply--bounds)))
+        (should-error (insert "no") :type 'text-read-only)
+        (when (< place (point-max))
+          (should-error (delete-char 1) :type 'text-read-only))))
+    ;; It cannot be made to end elsewhere.
+    (goto-char (cdr (duet-reply--bounds)))
+    (should-error (delete-region (point) (point-max)) :type 'text-read-only)
+    (should-error (delete-char 1) :type 'text-read-only)
+    (goto-char (point-max))
+    (duet-reply-test-type "nq")
+    (kill-new "yanked")
+    (duet-test-press "C-y" #'duet-reply--yank)
+    (should (string-suffix-p "\n❯ znqyanked\n\n" (duet-test-text (current-buffer))))
+    (should (equal (duet-test-log) ""))))
+
+(ert-deftest duet-reply-test-pasted ()
+  "What is pasted is part of the box, and can be edited."
+  (duet-reply-test-with (connection session)
+    (duet-reply-go session)
+    (insert (propertize "pasted text" 'face 'bold 'invisible t))
+    (should (equal (buffer-substring (car (duet-reply--bounds)) (cdr (duet-reply--bounds)))
+                   "pasted text"))
+    (goto-char (car (duet-reply--bounds)))
+    (should-not (get-text-property (point) 'invisible))
+    (duet-reply-test-type "n")
+    (delete-region (point) (+ (point) 3))
+    (should (equal (duet-compose--text) "nted text"))
+    (duet-test-press "C-a" #'duet-reply-beginning)
+    (should (= (point) (car (duet-reply--bounds))))
+    (should (eq (duet-section-at) (duet-section-get 'reply)))
+    ;; Folding all does not hide it.
+    (insert "one\ntwo ")
+    (call-interactively #'duet-section-toggle-all)
+    (should-not (invisible-p (1- (cdr (duet-reply--bounds)))))
+    ;; What is loaded anew leaves it alone.
+    (duet-transcript-refresh)
+    (duet-test-wait-for-text (current-buffer) "That is all\\(.*\n\\)*\n❯ one\ntwo nted text\n\n\\'")))
+
+(ert-deftest duet-reply-test-keys ()
+  "Earlier prompts, completion, and a way to a buffer of its own."
+  (duet-reply-test-with (connection session)
+    (duet-compose-remember "quiet earlier")
+    (duet-compose-remember "another\nof two lines")
+    (duet-reply-go session)
+    (insert "draft")
+    (duet-test-press "M-p" #'duet-compose-previous)
+    (should (equal (duet-compose--text) "another\nof two lines"))
+    (duet-test-press "M-p" #'duet-compose-previous)
+    (should (equal (duet-compose--text) "quiet earlier"))
+    (duet-test-press "M-n" #'duet-compose-next 2)
+    (should (equal (duet-compose--text) "draft"))
+    (duet-test-typing "earl TAB RET" (duet-test-press "M-r" #'duet-compose-search))
+    (should (equal (duet-compose--text) "quiet earlier"))
+    (duet-test-press "C-c C-k" #'duet-reply-clear)
+    (should (equal (duet-compose--text) ""))
+    ;; @file
+    (write-region "x" nil (expand-file-name "some-file.txt" (duet-connection-root connection))
+                  nil 'silent)
+    (duet-compose--list-files)
+    (duet-test-wait-for duet-compose--files)
+    (insert "see @some")
+    (duet-test-press "TAB" #'completion-at-point)
+    (should (equal (duet-compose--text) "see @some-file.txt"))
+    ;; A command of the agent's.
+    (duet-session-tell session '(:commands [(:name "review" :description "Look")]))
+    (duet-compose--replace "/rev")
+    (duet-test-press "TAB" #'completion-at-point)
+    (should (string-prefix-p "/review" (duet-compose--text)))
+    (let ((transcript (current-buffer)))
+      (duet-test-press "C-c C-e" #'duet-reply-compose)
+      (should (derived-mode-p 'duet-compose-mode))
+      (should (string-prefix-p "/review" (buffer-string)))
+      (with-current-buffer transcript
+        (should (equal (duet-compose--text) ""))
+        ;; What is written is not lost.
+        (insert "unsent")
+        (kill-buffer)))
+    (should (equal (ring-ref duet-compose-history 0) "unsent"))))
+
+(ert-deftest duet-reply-test-question ()
+  "A question comes in front of the box, and takes nothing that is typed."
+  (duet-reply-test-with (connection session)
+    (duet-reply-go session)
+    (duet-test-listening
+      (duet-test-request connection 'continueSession
+                         (list :session_id (duet-session-leaf-id session) :query "hello"))
+      (duet-test-wait-for (car (duet-session-approvals session)))
+      (duet-approvals--footer)
+      (duet-reply-test-type "ada")
+      (should (string-match-p "\n\\? Write\\(.*\n\\)*\n❯ ada\n\n\\'"
+                              (duet-test-text (current-buffer))))
+      (should (car (duet-session-approvals session))))))
+
+(ert-deftest duet-reply-test-refused ()
+  "What the server refuses stays where it was written."
+  (duet-reply-test-with (connection session)
+    (duet-reply-go session)
+    (insert "quiet later")
+    (let ((duet-restart-delays '(1000)))
+      (signal-process (process-id (jsonrpc--process (duet-connection-rpc connection)))
+                      'SIGKILL)
+      (duet-test-wait-for (eq (duet-connection-state connection) 'lost))
+      (duet-test-listening
+        (duet-test-press "RET" #'duet-reply-send)
+        (duet-test-wait-for (duet-test-heard "not sent"))))
+    (should (equal (duet-compose--text) "quiet later"))
+    (duet-connection-restart connection)
+    (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
+    (duet-test-press "RET" #'duet-reply-send)
+    (duet-test-wait-for-text (current-buffer) "❯ quiet later\n\nHello")))
+
+(ert-deftest duet-reply-test-none ()
+  "Without the option there is no box, and prompts have a buffer of their own."
+  (duet-test-with-project connection
+    (let ((session (duet-test-launch connection "quiet")))
+      (save-window-excursion
+        (switch-to-buffer (duet-transcript-open connection session))
+        (should-not (duet-section-get 'reply))
+        (duet-test-should-say "no box" (call-interactively #'duet-reply-send))
+        (duet-test-press "c" #'duet-continue)
+        (should (derived-mode-p 'duet-compose-mode))))))
+
+(provide 'duet-reply-test)
+;;; duet-reply-test.el ends here

@@ -1,0 +1,50 @@
+"""The box at the end of a transcript in which the next prompt is written."""
+
+from steps import ask, scenario, start
+
+
+@scenario
+def replies_in_the_transcript(home, emacs):
+    """What is typed at the end is sent by RET, and nothing that is typed is taken for a command."""
+    home.init("(setq duet-reply-box t)\n")
+    terminal = start(home, emacs, lines=40)
+    ask(terminal, "quiet first")
+    terminal.see(r"^ ● completed")
+    terminal.see(r"^❯ quiet first\n\nHello(.*\n)+❯ *$")
+    terminal.press("M-<", "c")
+    terminal.type("quiet a second one")
+    terminal.see(r"^❯ quiet first\n\nHello(.*\n)+❯ quiet a second one$")
+    terminal.press("Enter")
+    terminal.see(r"^❯ quiet a second one\n\nHello(.*\n)+\n❯ *$")
+    terminal.see(r"^ ● completed")
+    terminal.press("M-p")
+    terminal.see(r"^❯ quiet a second one\n\nHello(.*\n)+\n❯ quiet a second one$")
+    terminal.press("C-c", "C-k", "M-r")
+    terminal.see(r"^Earlier prompt:")
+    terminal.type("first")
+    terminal.press("Tab", "Enter")
+    terminal.see(r"That is all\.\s+❯ quiet first$")
+    terminal.press("C-c", "C-k")
+    # A question comes; what is typed is typed.
+    terminal.type("hello")
+    terminal.press("Enter")
+    terminal.see(r"^\? Write +demo\.txt(.*\n)+❯ *$")
+    terminal.type("add")
+    terminal.see(r"^\? Write +demo\.txt(.*\n)+❯ add$")
+    terminal.see(r"Duet\[1!\]")
+    terminal.press("M-<")
+    terminal.press("a")
+    terminal.see(r"^ ● completed")
+    terminal.press("c")
+    terminal.see(r"^❯ add$")
+
+
+@scenario
+def counts_the_seconds(home, emacs):
+    """While a turn runs the header tells for how long."""
+    terminal = start(home, emacs)
+    ask(terminal, "quiet stream:2000@20")
+    terminal.see(r"^ ◐ running · demo · (\d+m )?\d+s [-|/\\]")
+    terminal.see(r"^ ◐ running · demo · ([2-9]|\d\d|\d+m \d+)s [-|/\\]")
+    terminal.press("i")
+    terminal.see(r"^ ■ interrupted · demo( · \d+ in \d+ out)?$")
