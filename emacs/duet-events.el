@@ -55,6 +55,7 @@ Nothing is signalled, whatever PARAMS are."
      (duet-log "%s" (or (duet-get-string data :message) "The database is damaged"))
      (duet-model-announce model 'lagged nil data))
     ("approval_resolved" (duet-events--resolved model data seq time))
+    ("session_deleted" (duet-events--deleted model data))
     ("new_approval" (duet-events--approval model data time))
     (_
      (let* ((run (duet-get-string data :session_id))
@@ -136,6 +137,26 @@ Nothing is signalled, whatever PARAMS are."
         (when (eq (duet-session-loaded session) t)
           (duet-events--ended session run))
         (duet-model-announce model 'session session)))))
+
+(defun duet-events--deleted (model data)
+  "Take out of MODEL the runs that are no more, as DATA tell.
+What others were forked from is left, in the archive."
+  (when-let* ((id (duet-get-string data :thread_id))
+              (session (gethash id (duet-model-sessions model))))
+    (seq-doseq (run (duet-get data :session_ids))
+      (remhash run (duet-model-runs model))
+      (maphash (lambda (key approval)
+                 (when (equal (duet-approval-run approval) run)
+                   (remhash key (duet-model-approvals model))
+                   (duet-model-announce model 'approval-resolved session approval)))
+               (duet-model-approvals model))
+      (setf (duet-session-runs session)
+            (cl-remove run (duet-session-runs session)
+                       :key #'duet-run-id :test #'equal)))
+    (if (duet-session-runs session)
+        (setf (duet-session-archived session) t)
+      (remhash id (duet-model-sessions model)))
+    (duet-model-announce model 'sessions)))
 
 (defun duet-model-sent (model id thread agent)
   "Note in MODEL that the run ID of THREAD was asked for, from AGENT.

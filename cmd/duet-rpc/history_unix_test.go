@@ -47,7 +47,7 @@ func TestHistoryOfAHubThatWasKilled(t *testing.T) {
 	}
 	out, err := s.command("task", "list")
 	require.NoError(t, err)
-	assert.Regexp(t, `task-0001 +running`, out, "as it was kept")
+	assert.Regexp(t, `task-0001 +waiting`, out, "as it was kept")
 	assert.Equal(t, files, s.contents())
 
 	editor := s.start()

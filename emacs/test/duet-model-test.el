@@ -51,6 +51,25 @@
           '(:approval_id 9 :decision [])))
   "What a server would not send.")
 
+(ert-deftest duet-model-test-deleted ()
+  "A conversation that was deleted is no more, nor what it asked."
+  (let ((model (duet-model-test-model)))
+    (duet-model-apply model (duet-model-test-event
+                             "session_status_changed" 2 :session_id "r2" :thread_id "t1"
+                             :state "running" :agent "demo"))
+    (duet-model-apply model (duet-model-test-event
+                             "new_approval" 3 :session_id "r2" :approval_id "a"))
+    (should (= 1 (hash-table-count (duet-model-approvals model))))
+    (duet-model-apply model (duet-model-test-event
+                             "session_deleted" 4 :thread_id "t1" :session_ids ["r2"] :kept 1))
+    (should (zerop (hash-table-count (duet-model-approvals model))))
+    (should (duet-session-archived (duet-model-session model "t1")))
+    (should (= 1 (length (duet-session-runs (duet-model-session model "t1")))))
+    (duet-model-apply model (duet-model-test-event
+                             "session_deleted" 5 :thread_id "t1" :session_ids ["r1"]))
+    (should-not (duet-model-session model "t1"))
+    (should-not (duet-model-session-list model))))
+
 (ert-deftest duet-model-test-order-of-what-has-waited ()
   "An event that has waited for a page goes before what is younger in the page."
   (let* ((model (duet-model-test-model))
