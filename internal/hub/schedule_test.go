@@ -16,6 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 func TestNoMoreRunAtOnceThanMayAndTheUrgentFirst(t *testing.T) {
@@ -325,8 +326,8 @@ func TestARunWithoutAnExecutorWaitsInTheQueueAndHoldsUpNobody(t *testing.T) {
 type changesStore struct {
 	store.Store
 
-	mu      sync.Mutex // guards changes
-	changes [][]string
+	witness.Witness // its lock guards changes
+	changes         [][]string
 }
 
 // recordChanges has a hub use a store that keeps its changes.
@@ -348,17 +349,20 @@ func (c *changesStore) Write(ctx context.Context, change func(store.Tx) error) e
 		return change(tx)
 	})
 	if err == nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.changes = append(c.changes, made)
+		c.Note(func() { c.changes = append(c.changes, made) })
 	}
 	return err
 }
 
-func (c *changesStore) all() [][]string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.changes)
+// awaitMade waits until a change has made just these transitions. What it made can be
+// read, and is announced, before it is kept here.
+func (c *changesStore) awaitMade(t *testing.T, transitions ...string) {
+	t.Helper()
+	c.Await(t, func() bool {
+		c.Lock()
+		defer c.Unlock()
+		return slices.ContainsFunc(c.changes, func(made []string) bool { return slices.Equal(made, transitions) })
+	}, fmt.Sprintf("%q in one change", transitions))
 }
 
 type appendedTx struct {
@@ -403,7 +407,7 @@ func TestARunStartsInTheChangeThatLetsItStart(t *testing.T) {
 			second := launch(t, h, "hang")
 			c.free(t, h, held)
 			inState(t, h, second, domain.Running)
-			assert.Contains(t, changes.all(), c.made)
+			changes.awaitMade(t, c.made...)
 		})
 	}
 	t.Run("a process begins", func(t *testing.T) {
@@ -415,6 +419,6 @@ func TestARunStartsInTheChangeThatLetsItStart(t *testing.T) {
 		var changes changesStore
 		h = openHub(t, path, hang, recordChanges(&changes))
 		inState(t, h, s, domain.Running)
-		assert.Contains(t, changes.all(), []string{"1 starting"})
+		changes.awaitMade(t, "1 starting")
 	})
 }
