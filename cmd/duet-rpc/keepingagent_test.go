@@ -98,7 +98,9 @@ func keepSessions(dir, abilities string) {
 		fmt.Fprintln(log, strings.TrimSpace(m.Method+" "+m.Params.Session))
 		log.Close()
 		answer := func(result any) { send(map[string]any{"id": m.ID, "result": result}) }
-		fail := func(code int, text string) { send(map[string]any{"id": m.ID, "error": map[string]any{"code": code, "message": text}}) }
+		fail := func(code int, text string) {
+			send(map[string]any{"id": m.ID, "error": map[string]any{"code": code, "message": text}})
+		}
 		find := func() (keptSession, bool) {
 			for _, k := range keptIn(dir) {
 				if k.ID == m.Params.Session {
