@@ -69,9 +69,9 @@ def quits_questions(home, emacs):
     ask(terminal, "hello")
     terminal.see(r"^\? Write +demo\.txt")
     terminal.press("j")
-    for key, prompt in ("d", r"^Why not Write demo\.txt\?"), ("s", r"^Unasked in this session from now on, Write of files"), \
+    for keys, prompt in ("C-u d", r"^Why not Write demo\.txt\?"), ("s", r"^Unasked in this session from now on, Write of files"), \
             ("P", r"^Unasked in this project from now on, Write of files"):
-        terminal.press(key)
+        terminal.press(*keys.split())
         terminal.see(prompt)
         terminal.quit()
         terminal.see(r"^\? Write +demo\.txt")
