@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
@@ -41,7 +42,7 @@ type Domain struct {
 }
 
 // RegisterDomain registers the methods of tasks, sessions and executors. flush waits
-// until the event.task… notifications of all that has happened were sent, or its
+// until all subscribers, and those of event.task…, were sent what has happened, or its
 // context ends.
 func RegisterDomain(reg *server.Registry, d Domain) (flush func(context.Context)) {
 	if d.Now == nil {
@@ -62,8 +63,13 @@ func RegisterDomain(reg *server.Registry, d Domain) (flush func(context.Context)
 	registerApprovals(reg, d)
 	registerRules(reg, d)
 	w := newWatching()
-	registerSubscribe(reg, d, w)
+	s := registerSubscribe(reg, d, w)
 	registerExecutor(reg, d)
 	registerTerminals(reg, d, w)
-	return b.flushed
+	return func(ctx context.Context) {
+		var both sync.WaitGroup
+		both.Go(func() { b.flushed(ctx) })
+		both.Go(func() { s.flushed(ctx) })
+		both.Wait()
+	}
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -20,13 +22,14 @@ import (
 const heartbeatEvery = 30 * time.Second
 
 // registerSubscribe registers Subscribe and Unsubscribe (docs/protocol.md, "Events").
-func registerSubscribe(reg *server.Registry, d Domain, w *watching) {
+func registerSubscribe(reg *server.Registry, d Domain, w *watching) *subscriptions {
 	s := &subscriptions{next: d.NextHub, watching: w, open: make(map[string]*subscription), count: make(map[*server.Conn]int)}
 	handle(reg, d, dialect.Session, "Subscribe", s.subscribe,
 		server.Doc("Sends events from now on, and first those after since, if that is given. "+
 			"With LSP framing they are notifications of the method event; as NDJSON they are results without an id. "+
 			"Pending approvals come first; after 30 s without an event comes a heartbeat. The connection goes on to serve requests. It has 64 subscriptions at most."))
 	handle(reg, d, dialect.Session, "Unsubscribe", s.unsubscribe, server.Doc("Ends a subscription of this connection."))
+	return s
 }
 
 // subscriptions are those of all connections.
@@ -56,6 +59,18 @@ func (s *subscriptions) add(sub *subscription) error {
 	s.open[sub.id] = sub
 	s.count[sub.conn]++
 	return nil
+}
+
+// flushed waits until all subscribers were sent what has happened, as long as ctx lasts.
+func (s *subscriptions) flushed(ctx context.Context) {
+	s.mu.Lock()
+	open := slices.Collect(maps.Values(s.open))
+	s.mu.Unlock()
+	for _, sub := range open {
+		if feed := sub.feed.Load(); feed != nil && feed.CatchUp(ctx) != nil {
+			return
+		}
+	}
 }
 
 // forget drops a subscription, if it is there and of that connection.
@@ -152,6 +167,7 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 		cancel()
 		return subscribeResult{}, err
 	}
+	sub.feed.Store(feed)
 	server.AfterReply(ctx, func() {
 		started := conn.Go(func(connected context.Context) {
 			defer context.AfterFunc(connected, cancel)()
@@ -200,6 +216,7 @@ func (s *subscriptions) again(ctx context.Context, lost *hub.Hub, want eventlog.
 	if err != nil {
 		return nil, nil // the session is not there any more
 	}
+	sub.feed.Store(feed)
 	feed.Start()
 	return h, feed
 }

@@ -26,7 +26,8 @@ type subscription struct {
 
 	conn   *server.Conn
 	cancel context.CancelFunc
-	last   atomic.Int64 // when something was sent last, in nanoseconds since began
+	feed   atomic.Pointer[eventlog.Subscription] // where the events come from; nil: there is none yet
+	last   atomic.Int64                          // when something was sent last, in nanoseconds since began
 	began  time.Time
 }
 

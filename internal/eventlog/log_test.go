@@ -214,6 +214,31 @@ func TestAWatcherHoldsUpNobodyAndMissesNothing(t *testing.T) {
 	})
 }
 
+// A process that ends waits until its subscribers know what it did to their runs.
+func TestASubscriptionSaysWhenAllWasDelivered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t)
+		defer w.close(t)
+		var seen []int64
+		s, err := w.log.Subscribe(t.Context(), Subscribing{Since: -1}, func(_ context.Context, n Notice) error {
+			time.Sleep(time.Second) // a peer that reads slowly
+			seen = append(seen, n.Event.Seq)
+			return nil
+		})
+		require.NoError(t, err)
+		s.Start()
+		w.commit(whole(1, "a"), whole(1, "b"))
+		late, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		assert.ErrorIs(t, s.CatchUp(late), context.DeadlineExceeded)
+		require.NoError(t, s.CatchUp(t.Context()))
+		assert.Equal(t, []int64{1, 2}, seen)
+		w.commit(whole(1, "c"))
+		s.Close()
+		require.NoError(t, s.CatchUp(t.Context()), "nothing more will come")
+	})
+}
+
 func TestSubscriptionsLeaveNothingBehind(t *testing.T) {
 	w := open(t)
 	defer w.close(t)

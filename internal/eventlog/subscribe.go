@@ -105,6 +105,8 @@ func (s *Subscription) wait() error {
 		timer := time.NewTimer(left)
 		defer timer.Stop()
 		due = timer.C
+	} else {
+		s.delivered.reach(s.cursor)
 	}
 	select {
 	case <-s.ctx.Done():
@@ -119,4 +121,10 @@ func (s *Subscription) wait() error {
 	case <-due:
 		return s.flush()
 	}
+}
+
+// CatchUp waits until all that is in the log now was delivered, or the subscription has
+// ended. The error is that of ctx if it ends first.
+func (s *Subscription) CatchUp(ctx context.Context) error {
+	return s.delivered.await(ctx, s.log.Last(), s.ended)
 }

@@ -54,6 +54,8 @@ type Subscription struct {
 	ended   chan struct{}
 	started atomic.Bool
 
+	delivered progress
+
 	announced map[string]bool // approvals that a replay brought; nil afterwards
 	shown     map[string]bool // approvals that were shown as pending while their event was still to come
 }

@@ -3,7 +3,6 @@ package eventlog
 import (
 	"context"
 	"slices"
-	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -18,15 +17,7 @@ type Watch struct {
 	ended  chan struct{}
 	cursor int64 // the last event that call was called with
 
-	mu      sync.Mutex // guards the fields below
-	reached int64      // cursor, for others
-	waiting []awaited
-}
-
-// An awaited is somebody who waits until a watch has come to a seq.
-type awaited struct {
-	seq     int64
-	reached chan struct{}
+	progress progress // cursor, for others
 }
 
 // Watch calls f with every event from now on, in order, with the session that it
@@ -35,7 +26,7 @@ type awaited struct {
 // log can be read. The watch ends with the log, or by Stop.
 func (l *Log) Watch(f func(domain.Event, domain.Session)) *Watch {
 	w := &Watch{log: l, call: f, ended: make(chan struct{}), cursor: l.Last()}
-	w.reached = w.cursor
+	w.progress.reach(w.cursor)
 	w.ctx, w.cancel = context.WithCancel(l.ctx)
 	more := make(wake, 1)
 	stop := l.wakeUp(more)
@@ -84,42 +75,14 @@ func (w *Watch) next() error {
 			w.cursor = e.Seq
 		}
 		w.cursor = max(w.cursor, lostTo)
-		w.tell()
+		w.progress.reach(w.cursor)
 	}
-}
-
-// tell lets those go on who wait for where the watch is.
-func (w *Watch) tell() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.reached = w.cursor
-	w.waiting = slices.DeleteFunc(w.waiting, func(a awaited) bool {
-		if a.seq > w.reached {
-			return false
-		}
-		close(a.reached)
-		return true
-	})
 }
 
 // CatchUp waits until the function has been called with all that is in the log
 // now, or the watch has ended. The error is that of ctx if it ends first.
 func (w *Watch) CatchUp(ctx context.Context) error {
-	a := awaited{w.log.Last(), make(chan struct{})}
-	w.mu.Lock()
-	if w.reached >= a.seq {
-		w.mu.Unlock()
-		return nil
-	}
-	w.waiting = append(w.waiting, a)
-	w.mu.Unlock()
-	select {
-	case <-a.reached:
-	case <-w.ended:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	return nil
+	return w.progress.await(ctx, w.log.Last(), w.ended)
 }
 
 // Stop ends the watch, and waits until the function has returned. The function

@@ -28,7 +28,7 @@ type host struct {
 	idle    chan struct{} // has one in it when no agent is at work any more
 
 	ending   func()                // is called when a connection begins to end; may be nil
-	notified func(context.Context) // waits until subscribers of tasks know what has happened
+	notified func(context.Context) // waits until subscribers know what has happened
 	serving  sync.WaitGroup        // the life, and connections and sockets
 }
 

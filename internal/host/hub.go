@@ -28,7 +28,7 @@ type openHub struct {
 	log       *logging.Log
 	watch     *filewatch.Watch      // of its directory; nil: nothing tells of that
 	gone      chan struct{}         // closed when its files are the project's no more
-	notified  func(context.Context) // waits until subscribers of tasks know what has happened
+	notified  func(context.Context) // waits until subscribers know what has happened
 }
 
 // hubOptions are what a hub is opened with.
@@ -39,7 +39,7 @@ type hubOptions struct {
 	lock     *project.Lock
 	noticed  func([]database.Notice) // is told what was found in the database's place
 	idle     func()                  // is called a moment after the last run has ended
-	notified func(context.Context)   // waits until subscribers of tasks know what has happened
+	notified func(context.Context)   // waits until subscribers know what has happened
 }
 
 // openProject opens the project's hub, for whoever has the lock.
@@ -116,7 +116,7 @@ func (h *openHub) lost() <-chan struct{} { return h.gone }
 
 func (h *openHub) drain(ctx context.Context) { h.hub.Drain(ctx) }
 
-// interrupt interrupts what runs, and returns when subscribers of tasks know it.
+// interrupt interrupts what runs, and returns when subscribers know it.
 func (h *openHub) interrupt(ctx context.Context) {
 	if h.hub.Abandon(ctx) == nil {
 		h.notified(ctx)

@@ -71,7 +71,7 @@ type opened interface {
 	lost() <-chan struct{}
 	// drain waits until nothing is at work, and lets nothing begin.
 	drain(ctx context.Context)
-	// interrupt interrupts what runs, and returns when subscribers of tasks know.
+	// interrupt interrupts what runs, and returns when subscribers know.
 	interrupt(ctx context.Context)
 	// close closes it, as far as ctx allows.
 	close(ctx context.Context)
@@ -87,7 +87,7 @@ const (
 	// DrainWithin is how long daemon.stop lets work finish.
 	DrainWithin = 15 * time.Second
 
-	// How long the end may take until subscribers of tasks know what it does to them.
+	// How long the end may take until subscribers know what it does to runs.
 	interruptWithin     = 400 * time.Millisecond // after a signal: of EndWithin
 	interruptStopWithin = 2 * time.Second        // after daemon.stop
 )
