@@ -74,7 +74,7 @@ func (s *agentSite) alone(command []string, prompt string) (native string) {
 	}
 	call("session/new", object{"cwd": s.root, "mcpServers": []any{}}, &session)
 	call("session/prompt", object{"sessionId": session.ID, "prompt": []object{{"type": "text", "text": prompt}}}, nil)
-	s.awaitRecord(strings.TrimPrefix(prompt, "say: "))
+	s.awaitRecord(`"` + strings.TrimPrefix(prompt, "say: ") + `"`) // the answer; the prompt has more
 	require.NoError(s.t, in.Close())
 	ended := make(chan struct{})
 	go func() {

@@ -96,11 +96,13 @@ func TestSignalEndsACommandThatWaits(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	stranger := s.stranger()
+	require.NoError(t, stranger.(*net.UnixListener).SetDeadline(time.Now().Add(watchdog))) // a command that does not ask
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		for _, args := range [][]string{{"task", "list"}, {"prompt", "quiet"}, {"daemon", "stop"}} {
 			l := s.launch()
 			l.args = append(append([]string{"--answer-within=1h"}, args...), l.args...)
 			p := l.start(t)
+			p.closeStdin() // or it would be context of the prompt
 			conn, err := stranger.Accept()
 			require.NoError(t, err)
 			_, err = conn.Read(make([]byte, 1)) // it has asked
