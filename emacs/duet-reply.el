@@ -158,7 +158,8 @@ While an agent works in the session it waits for its turn."
 
 (defun duet-reply--self-insert (count)
   "Insert the character that was typed COUNT times, at the end of the buffer too."
-  (interactive "p" duet-transcript-mode)
+  (interactive (progn (duet-reply--here) (list (prefix-numeric-value current-prefix-arg)))
+               duet-transcript-mode)
   (duet-reply--enter)
   (self-insert-command count))
 
@@ -167,7 +168,7 @@ While an agent works in the session it waits for its turn."
 (defun duet-reply--yank (&optional argument)
   "Insert what was copied or killed last, at the end of the buffer too.
 ARGUMENT is that of `yank'."
-  (interactive "P" duet-transcript-mode)
+  (interactive (progn (duet-reply--here) (list current-prefix-arg)) duet-transcript-mode)
   (duet-reply--enter)
   (setq this-command 'yank)
   (yank argument))

@@ -131,9 +131,7 @@ def signs_in(home, emacs):
     terminal = start(home, emacs, columns=110)
     ask(terminal, "hello")
     terminal.see(r"^✗ Failed: choosy wants you to log in: [^✗]*M-x duet-login")
-    terminal.command("duet-login")
-    terminal.see(r"^Sign in to \(default choosy\):")
-    terminal.press("Enter")
+    terminal.command("duet-login")  # whom is told by the transcript
     terminal.see(r"^Sign in to choosy:")
     terminal.type("Br")
     terminal.press("Tab", "Enter")

@@ -67,7 +67,7 @@ def share(home, emacs, backend, ended):
     first.press("Enter")
     first.see(ended)
     second.see(ended)
-    second.see(r"No terminals\.  t starts one")
+    second.see(r"No terminals\.  c starts one")
 
 
 @scenario
@@ -107,4 +107,4 @@ def ends_a_terminal(home, emacs):
     terminal.see(r"^End cat -n\? \(yes or no\)")
     terminal.type("yes")
     terminal.press("Enter")
-    terminal.see(r"No terminals\.  t starts one")
+    terminal.see(r"No terminals\.  c starts one")
