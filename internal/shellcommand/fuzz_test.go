@@ -5,7 +5,9 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -78,6 +80,12 @@ func whatRuns(script string) (ran [][]string) {
 	if err != nil {
 		return nil
 	}
+	var mu sync.Mutex // guards ran: the commands of a pipeline run side by side
+	starts := func(commands ...[]string) {
+		mu.Lock()
+		defer mu.Unlock()
+		ran = append(ran, commands...)
+	}
 	call := func(ctx context.Context, args []string) ([]string, error) {
 		switch {
 		case args[0] == "cd" || args[0] == "true" || args[0] == "false" || args[0] == ":":
@@ -87,19 +95,19 @@ func whatRuns(script string) (ran [][]string) {
 			for len(rest) > 1 && strings.HasPrefix(rest[0], "-") {
 				rest = rest[1:]
 			}
-			ran = append(ran, whatRuns(rest[0])...)
+			starts(whatRuns(rest[0])...)
 		case args[0] == "command" || args[0] == "exec" || args[0] == "nohup":
-			ran = append(ran, args[1:])
+			starts(args[1:])
 		case args[0] == "env":
 			rest := args[1:]
 			for len(rest) > 0 && strings.Contains(rest[0], "=") {
 				rest = rest[1:]
 			}
-			ran = append(ran, rest)
+			starts(rest)
 		case args[0] == "timeout" && len(args) > 2:
-			ran = append(ran, args[2:])
+			starts(args[2:])
 		default:
-			ran = append(ran, args)
+			starts(args)
 		}
 		return []string{"true"}, nil
 	}
@@ -120,7 +128,9 @@ func whatRuns(script string) (ran [][]string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond) // loops
 	defer cancel()
 	_ = runner.Run(ctx, file)
-	return ran
+	mu.Lock()
+	defer mu.Unlock()
+	return slices.Clone(ran)
 }
 
 func isShell(args []string) bool {
