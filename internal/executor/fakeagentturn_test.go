@@ -168,13 +168,13 @@ func (a *acpAgent) prompt(m wire) {
 		exec.Command("sleep", "600").Start()                                                                                     // in the group
 		(&exec.Cmd{Path: "/bin/sleep", Args: []string{"sleep", "600"}, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}).Start() // not
 		a.text(unmarked())
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // an agent that hangs, until it is ended
 	case "litter":
 		a.text(unmarked())
 		os.Exit(3)
 	case "sleep":
 		a.text("asleep")
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // until it is ended
 	case "crash":
 		a.text("almost")
 		fmt.Fprintln(os.Stderr, "the sky is falling")

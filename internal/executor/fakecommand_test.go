@@ -23,7 +23,7 @@ func fakeCommand() {
 		fmt.Printf("%v %d %s", args, b.Len(), b.String()[:min(b.Len(), 100)])
 	case "split":
 		os.Stdout.Write([]byte("a\xc3"))
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond) // so that it most likely comes in two reads; the result is the same in one
 		os.Stdout.Write([]byte("\xa4b\xff"))
 	case "much":
 		fmt.Print(strings.Repeat("x", 60_000))
