@@ -14,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
 // A countingStore counts what changes ask of the store.
@@ -88,7 +89,7 @@ func TestAChangeOfModeCostsTheSameInALongConversation(t *testing.T) {
 	}
 	updates, lists := count("UpdateRun"), count("RunsOfThread")
 	mode := catalog.ModeAcceptEdits
-	_, err := h.UpdateSettings(t.Context(), first.UUID, SettingsChange{Mode: &mode})
+	_, err := h.Settings().Update(t.Context(), first.UUID, threadsettings.Change{Mode: &mode})
 	require.NoError(t, err)
 	assert.LessOrEqual(t, count("UpdateRun")-updates, 1, "runs that have ended are not written again")
 	assert.Equal(t, lists, count("RunsOfThread"), "nor read")

@@ -87,7 +87,7 @@ func (h *Hub) attempt(run domain.Run, live *liveRun) (catalog.ExecutePromptResul
 	if err != nil {
 		return result, err
 	}
-	agent, err := h.agentFor(restricted.Marked(run), thread.Agent)
+	agent, err := h.configured.AgentFor(restricted.Marked(run), thread.Agent)
 	if err != nil {
 		return result, err
 	}

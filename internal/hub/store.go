@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/health"
 )
@@ -25,16 +24,4 @@ func (h *Hub) OrEnding(ctx context.Context, err error) error {
 		return domain.ErrEnding
 	}
 	return err
-}
-
-// find is the run that an id of any kind names, also inside a change.
-func find(ctx context.Context, r store.RunReader, id string) (domain.Run, error) {
-	n, err := r.Find(ctx, id)
-	if errors.Is(err, store.ErrNotFound) {
-		return domain.Run{}, query.NoRun(id)
-	}
-	if err != nil {
-		return domain.Run{}, err
-	}
-	return r.Run(ctx, n)
 }
