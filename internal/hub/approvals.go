@@ -97,4 +97,4 @@ func (r runsOfHub) AgentEnded(run int64) <-chan struct{} {
 	return nil
 }
 
-func (r runsOfHub) KeepsQuestions(run int64) bool { return r.hub.isCutShort(run) }
+func (r runsOfHub) KeepsQuestions(run int64) bool { return r.hub.cutShort.Has(run) }

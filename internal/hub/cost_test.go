@@ -144,7 +144,7 @@ func TestWhatAFullDiskLeftOpenIsClosedOnce(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if err := h.failFull(tx, run); err != nil {
+				if err := h.cutShort.Fail(tx, run); err != nil {
 					return err
 				}
 			}
@@ -154,7 +154,7 @@ func TestWhatAFullDiskLeftOpenIsClosedOnce(t *testing.T) {
 	closed := func() (runs int) {
 		t.Helper()
 		before, all := count("UntakenAnswers"), count("RunsIn")
-		require.NoError(t, h.store.Write(t.Context(), h.closeLeftOpen))
+		require.NoError(t, h.store.Write(t.Context(), h.cutShort.CloseLeftOpen))
 		assert.Equal(t, all, count("RunsIn"), "not all runs that have failed are read")
 		return count("UntakenAnswers") - before
 	}
@@ -166,7 +166,7 @@ func TestWhatAFullDiskLeftOpenIsClosedOnce(t *testing.T) {
 	end(b) // which is older
 	assert.Equal(t, 2, closed(), "what was closed before is not looked at again")
 	assert.Zero(t, closed())
-	require.NoError(t, h.store.Write(t.Context(), func(tx store.Tx) error { return tx.SetMeta(metaLeftOpen, "1") }))
+	require.NoError(t, h.store.Write(t.Context(), func(tx store.Tx) error { return tx.SetMeta("unsettled", "1") }))
 	assert.Equal(t, 3, closed(), "an earlier version noted only that there are some")
 }
 

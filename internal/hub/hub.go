@@ -18,6 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/executorcall"
+	"github.com/duet-rpc/duet-rpc/internal/fulldisk"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -89,6 +90,7 @@ type Hub struct {
 	intake       *intake.Intake
 	approvals    *approval.Inbox
 	settings     *threadsettings.Settings
+	cutShort     *fulldisk.CutShort
 	calls        *executorcall.Calls
 	terminals    *terminal.Registry
 	tokens       *credential.Tokens
@@ -106,15 +108,13 @@ type Hub struct {
 
 	mayStart bool // the change under way lets a queued run start; belongs to the store's writer
 
-	mu            sync.Mutex // guards the fields below
-	live          map[int64]*liveRun
-	awaiting      map[int64][]chan struct{}
-	cutShort      map[int64]struct{} // runs that a full disk has cut short, until that is kept
-	keepsCutShort bool               // a goroutine keeps that
-	closing       bool
-	draining      bool          // nothing new is started
-	rested        chan struct{} // for Drain: closed when a run ends, or begins to wait for a human; nil while nobody drains
-	calm          *time.Timer   // calls Options.Idle
+	mu       sync.Mutex // guards the fields below
+	live     map[int64]*liveRun
+	awaiting map[int64][]chan struct{}
+	closing  bool
+	draining bool          // nothing new is started
+	rested   chan struct{} // for Drain: closed when a run ends, or begins to wait for a human; nil while nobody drains
+	calm     *time.Timer   // calls Options.Idle
 }
 
 // Open opens the database, picks up what a dead process left behind, and
@@ -138,14 +138,14 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	}
 	h := &Hub{
 		opts: opts, log: opts.Logger, started: time.Now(),
-		live: make(map[int64]*liveRun), awaiting: make(map[int64][]chan struct{}), cutShort: make(map[int64]struct{}),
+		live: make(map[int64]*liveRun), awaiting: make(map[int64][]chan struct{}),
 		tokens: credential.NewTokens(), toExecute: newStartQueue(),
 	}
 	h.configured = &configured.Configuration{Agents: opts.Agents, Keys: opts.Keys, Restricted: opts.Restricted, Logger: h.log}
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	h.conversation = conversation.New(h.ctx, func(run int64) (domain.Session, bool) { return h.query.Known(run) })
 	h.health = health.New(health.Options{
-		Database: opts.Database, Removed: opts.Removed, Full: h.diskIsFull, Room: h.diskHasRoom, Lost: opts.Lost, Logger: h.log,
+		Database: opts.Database, Removed: opts.Removed, Full: func(err error) { h.cutShort.DiskIsFull(err) }, Room: func() { h.cutShort.DiskHasRoom() }, Lost: opts.Lost, Logger: h.log,
 	})
 	h.events = h.newEvents(h.ctx)
 	var err error
@@ -156,6 +156,9 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.query = query.New(h.ctx, h.store)
 	h.keys = h.newKeys()
 	h.approvals = h.newInbox()
+	h.cutShort = fulldisk.New(h.ctx, fulldisk.Options{
+		Store: h.store, Runs: forFullDisk{h}, Questions: h.approvals, Conversation: h.conversation, AwaitRoom: h.health.AwaitRoom, Logger: h.log,
+	})
 	h.settings = threadsettings.New(h.ctx, threadsettings.Options{
 		Store: h.store, Query: h.query, Runs: forSettings{h}, Agents: h.configured, Questions: h.approvals, Logger: h.log,
 	})
@@ -175,7 +178,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		h.store.Close()
 		return nil, err
 	}
-	h.diskHasRoom()
+	h.cutShort.DiskHasRoom()
 	return h, nil
 }
 
@@ -211,6 +214,7 @@ func (h *Hub) Close() error {
 		_ = h.configs.Close(ctx)
 	}
 	_ = h.settings.Close(ctx)
+	_ = h.cutShort.Close(ctx)
 	if h.active.Close(ctx) != nil {
 		h.log.Warn("runs did not end in time")
 	}

@@ -37,10 +37,7 @@ func (f forIntake) RunOf(ctx context.Context, token, task string) (int64, error)
 // its run was ended, nor while a full disk does not let it end, since what room
 // there is is needed for that.
 func (f forIntake) GoesOn(run int64) bool {
-	f.hub.mu.Lock()
-	defer f.hub.mu.Unlock()
-	_, cut := f.hub.cutShort[run]
-	return f.hub.live[run] != nil && !cut
+	return f.hub.liveRun(run) != nil && !f.hub.cutShort.Has(run)
 }
 
 // Changed is as of [intake.Runs].
