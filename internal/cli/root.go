@@ -108,7 +108,7 @@ func commands() map[string]func(*settings) *cobra.Command {
 		"demo-agent": newDemoAgentCommand,
 		"doctor":     newDoctorCommand,
 		"events":     newEventsCommand,
-		"executor":   func(*settings) *cobra.Command { return newExecutorCommand() },
+		"executor":   newExecutorCommand,
 		"prompt":     newPromptCommand,
 		"search":     func(s *settings) *cobra.Command { return sessions.NewSearch(findingOptions(s)) },
 		"serve":      newServeCommand,
