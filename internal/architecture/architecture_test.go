@@ -21,7 +21,7 @@ const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli
 frame:
-handlers: server server/passfd internal/adoption internal/agentlink internal/agentsetting internal/approval internal/catalog internal/config internal/content internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/jsonwalk internal/logging internal/nativesession internal/openrpc internal/query internal/redact internal/restricted internal/signin internal/terminal
+handlers: server server/passfd internal/adoption internal/agentlink internal/agentsetting internal/approval internal/catalog internal/config internal/configured internal/content internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/jsonwalk internal/logging internal/nativesession internal/openrpc internal/query internal/redact internal/restricted internal/signin internal/terminal internal/threadsettings
 internal/adoption: internal/catalog internal/conversation internal/domain internal/history internal/intake internal/query internal/redact internal/restricted internal/store
 internal/agentlink: frame internal/config internal/executor/acp/linefilter internal/executor/process
 internal/agentsetting: internal/catalog internal/config internal/domain  # it asks nobody and keeps nothing
@@ -62,6 +62,7 @@ internal/cli/usage: internal/lazyregexp
 internal/cli/wire: client internal/cli/output
 internal/config: internal/catalog internal/config/bounded internal/filewatch internal/ownership internal/project internal/trust
 internal/config/bounded:  # files that came with a project
+internal/configured: internal/config internal/domain internal/restricted
 internal/configwatch: internal/background
 internal/content: internal/catalog internal/domain internal/lazyregexp
 internal/conversation: internal/catalog internal/content internal/domain internal/store
@@ -88,12 +89,14 @@ internal/executor/terminal: server internal/catalog internal/executor/process
 internal/executor/transcript: internal/catalog
 internal/executor/wireerror: internal/lazyregexp
 internal/executor/workspace: internal/catalog
+internal/executorcall: internal/approval internal/catalog internal/config internal/conversation internal/credential internal/domain internal/query internal/restricted internal/store internal/store/health
 internal/filewatch:
 internal/form:
+internal/fulldisk: internal/background internal/domain internal/store
 internal/golden:
 internal/history: internal/domain internal/lazyregexp internal/store
 internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trust internal/visible
-internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/catalog internal/config internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/intake internal/policy internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal  # no transport: it knows nothing of connections
+internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/catalog internal/config internal/configured internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/executorcall internal/fulldisk internal/intake internal/policy internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal internal/threadsettings  # no transport: it knows nothing of connections
 internal/intake: internal/catalog internal/content internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/jsontest:  # for tests
 internal/jsonwalk:
@@ -129,6 +132,7 @@ internal/store/sqlite/statement: internal/store internal/store/sqlite/dbfile int
 internal/store/storetest: internal/domain internal/store
 internal/supervisor: frame server internal/background internal/catalog internal/catalogrpc internal/domain internal/socket  # the hub is an interface to it
 internal/terminal: internal/background internal/catalog internal/domain internal/lazyregexp internal/redact internal/store
+internal/threadsettings: internal/agentsetting internal/background internal/catalog internal/config internal/domain internal/query internal/store
 internal/toolinput: internal/jsonwalk
 internal/trust: internal/project
 internal/visible: internal/lazyregexp
