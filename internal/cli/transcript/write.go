@@ -34,6 +34,8 @@ func (r Conversation) Text() string {
 			b.WriteString("\n")
 		case "approval":
 			fmt.Fprintf(&b, "? %s\n\n", output.Line(decisionOf(e)))
+		case "system":
+			fmt.Fprintf(&b, "— %s\n\n", output.Indented(output.Exact(e.Content)))
 		}
 	}
 	if r.Diff != "" {
@@ -125,6 +127,8 @@ func (r Conversation) Markdown() string {
 			}
 		case "approval":
 			fmt.Fprintf(&b, "\n> Question: %s\n", heading(decisionOf(e)))
+		case "system":
+			fmt.Fprintf(&b, "\n> Note: %s\n", heading(e.Content))
 		}
 	}
 	if len(r.Files) > 0 {
