@@ -43,10 +43,11 @@ internal/cli/editor:
 internal/cli/eventline: client internal/cli/inbox internal/cli/output internal/cli/wire
 internal/cli/flagvalue: internal/logging
 internal/cli/foreign: client internal/cli/output internal/cli/wire internal/database internal/history internal/host internal/logging internal/origin internal/project
+internal/cli/highlight:  # colours of code
 internal/cli/inbox: client internal/cli/output internal/cli/wire internal/diff internal/form internal/question
 internal/cli/interrupt:  # C-c
 internal/cli/live:
-internal/cli/markdown: internal/lazyregexp internal/visible
+internal/cli/markdown: internal/cli/highlight internal/lazyregexp internal/visible
 internal/cli/mcp: client frame internal/catalog internal/executor/process
 internal/cli/nativesession: client internal/cli/output internal/cli/wire
 internal/cli/output: internal/cli/markdown internal/cli/tty internal/visible
