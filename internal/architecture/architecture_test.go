@@ -57,7 +57,7 @@ internal/cli/prompttext: internal/cli/tty
 internal/cli/reach: client internal/cli/interrupt internal/host internal/logging
 internal/cli/sessions: client internal/cli/output internal/cli/pager internal/cli/picker internal/cli/sessionview internal/cli/transcript internal/cli/tty internal/cli/wire
 internal/cli/sessionview: internal/cli/output internal/cli/wire
-internal/cli/transcript: client internal/cli/output internal/cli/wire internal/lazyregexp
+internal/cli/transcript: client internal/cli/markdown internal/cli/output internal/cli/wire internal/lazyregexp internal/visible
 internal/cli/tty:
 internal/cli/turn: client internal/cli/editor internal/cli/inbox internal/cli/interrupt internal/cli/live internal/cli/markdown internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/domain internal/form internal/question internal/visible
 internal/cli/usage: internal/lazyregexp

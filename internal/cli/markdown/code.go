@@ -14,6 +14,17 @@ type codeBlock struct {
 	code  *highlight.Code // nil: its language is not known
 }
 
+// Code renders a text in which every character is seen as code of a language.
+func (r *Renderer) Code(language, text string) string {
+	c := codeBlock{plain: r.Dim}
+	c.begin(language)
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(c.line(strings.TrimSuffix(line, "\n")) + "\n")
+	}
+	return b.String()
+}
+
 // begin begins a block behind a fence with this info string.
 func (c *codeBlock) begin(info string) {
 	word, _, _ := strings.Cut(strings.TrimSpace(info), " ")

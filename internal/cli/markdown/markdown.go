@@ -149,14 +149,6 @@ func (r *Renderer) render(b block, columns, depth int, inFence *codeBlock) (line
 	return r.paragraph(b.lines, columns, 0)
 }
 
-// base is the style that all text has.
-func (r *Renderer) base() style {
-	if r.Dim {
-		return dimmed
-	}
-	return 0
-}
-
 func (r *Renderer) paragraph(lines []string, columns int, base style) (out []string) {
 	text := make([]string, len(lines))
 	for i, line := range lines {
