@@ -89,16 +89,13 @@ What was added to show it is left out."
 
 (defun duet-markup--code-block ()
   "Return the block of code at point, or the last one before it, or nil."
-  (let ((place (if (duet-block-at) (point)
-                 (previous-single-property-change (point) 'duet-block)))
+  (let ((place (point))
         (block nil))
     (while (and place (not block))
-      (let ((there (or (duet-block-at place)
-                       (and (> place (point-min)) (duet-block-at (1- place))))))
-        (if (and there (eq (duet-block-kind there) 'code))
-            (setq block there)
-          (setq place (and (> place (point-min))
-                           (previous-single-property-change place 'duet-block))))))
+      (let ((section (get-text-property place 'duet-section)))
+        (setq block (and section (duet-block-last section place 'code))
+              place (if section (duet-section-beg section) place)
+              place (and (> place (point-min)) (1- place)))))
     block))
 
 (defun duet-markup-copy-code ()
@@ -223,10 +220,10 @@ Return where the first line that was looked at begins."
              bol)
       ('table (duet-markup--table block bol))
       ;; What is not whole is what is before it.
-      ((guard (and (duet-section-block section)
-                   (>= bol (or (duet-section-rendered section) (point-max)))
-                   (eq (duet-block-kind (duet-section-block section)) 'code)))
-       (duet-markup--code (duet-section-block section) bol)
+      ((guard (and (setq block (duet-block-open section))
+                   (>= bol (duet-block-known section))
+                   (eq (duet-block-kind block) 'code)))
+       (duet-markup--code block bol)
        bol)
       (_ (duet-markup--unit section bol)
          bol))))
@@ -266,7 +263,7 @@ Return where the first line that was looked at begins."
   (let ((whole (or (not (duet-message-open (duet-section-object section)))
                    (< (line-end-position) (duet-section-end section)))))
     (cond
-     ((get-text-property bol 'duet-block) 'block)
+     ((duet-block-at bol) 'block)
      ;; No one writes markup into a line as long as that.
      ((or (duet-block-broken-p bol)
           (get-text-property (min (line-end-position) (1- (point-max))) 'duet-show))
@@ -289,12 +286,12 @@ Return where the first line that was looked at begins."
     (goto-char bol)
     (and (> bol (duet-section-beg section))
          (zerop (forward-line -1))
-         (not (get-text-property (point) 'duet-block))
+         (not (duet-block-at))
          (not (looking-at "[ \t]*\\(?:$\\|[-*+>#|]\\|[0-9]+[.)]\\|    \\)"))
          (or (<= (point) (duet-section-beg section))
              (progn (forward-line -1)
                     (or (looking-at "[ \t]*$")
-                        (get-text-property (point) 'duet-block)))))))
+                        (duet-block-at)))))))
 
 (defun duet-markup--indented-p (bol section)
   "Return non-nil if the line at BOL of SECTION, which is indented, is code.
@@ -496,7 +493,7 @@ Or that of another line."
       (when (duet-code-wants-p block) (duet-code-queue block)))
      (t
       (duet-markup--clear bol (min (1+ eol) (duet-section-end (duet-block-section block))))
-      (pcase (get-text-property bol 'duet-part)
+      (pcase (duet-block-part block bol)
         ((and part (or 'open 'close))
          (skip-chars-forward " \t" eol)
          (let ((beg (point)))
@@ -532,7 +529,7 @@ first line that was looked at begins."
         (duet-markup--clear line (min (1+ eol)
                                       (duet-section-end (duet-block-section block))))
         (if duet-markup--hide
-            (duet-table-line block (get-text-property line 'duet-part) line eol
+            (duet-table-line block (duet-block-part block line) line eol
                              #'duet-markup--apply #'duet-markup--hide)
           (add-face-text-property line eol 'duet-table))
         (duet-markup--unseen line eol)

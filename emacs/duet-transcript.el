@@ -403,8 +403,7 @@ Return non-nil if something is left to do; a timer goes on with it."
                                   (duet-section-beg section) (duet-section-end section))))))
       (duet-section-redraw section (duet-render message))
       (setf (duet-section-shown section) (duet-message-size message)
-            (duet-section-rendered section) nil
-            (duet-section-block section) nil))
+            (duet-section-blocks section) nil))
     (unless thinking (duet-transcript--mark-up section))))
 
 (defun duet-transcript--insert (message &optional before)
