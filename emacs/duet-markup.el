@@ -157,17 +157,29 @@ What was added to show it is left out."
   (min duet-markup--page
        (* 2 (window-body-height window) (1+ (window-body-width window)))))
 
+(defun duet-markup--sight (window)
+  "Return what WINDOW shows of the buffer, or will show: (BEG . END).
+No line takes less than one of a screen, but for those that are folded away."
+  (let ((page (duet-markup--page window))
+        (lines (1+ (window-body-height window)))
+        (start (window-start window)))
+    (save-excursion
+      ;; Who follows the end will see that, and not what is here now.
+      (if (> (window-point window) (- (point-max) page))
+          (let ((last (max (point-min) (- (point-max) page))))
+            (goto-char (point-max))
+            (forward-line (- lines))
+            (cons (max last (point)) (point-max)))
+        (goto-char start)
+        (forward-line lines)
+        (cons start (min (point) (+ start page)))))))
+
 (defun duet-markup-in-sight ()
   "Show the markup of what windows show of the buffer, or will at its end.
 To be called where nothing quits, such as in a timer."
   (dolist (window (get-buffer-window-list nil nil 'visible))
-    (let* ((page (duet-markup--page window))
-           (start (window-start window))
-           (last (max (point-min) (- (point-max) page))))
-      ;; Who follows the end will see that, and not what is here now.
-      (if (> (window-point window) last)
-          (jit-lock-fontify-now last (point-max))
-        (jit-lock-fontify-now start (min (point-max) (+ start page)))))))
+    (pcase-let ((`(,beg . ,end) (duet-markup--sight window)))
+      (jit-lock-fontify-now beg end))))
 
 (defun duet-markup--in-sight-p (beg end)
   "Return non-nil if a window shows something between BEG and END, or may soon.
@@ -200,6 +212,7 @@ Or if none shows the buffer."
       (duet-markup--back)
       (setq beg (point)))
     (let ((case-fold-search nil)
+          (inhibit-field-text-motion t)
           (duet-markup--hide (not duet-markup--raw)))
       (while (< (point) end)
         (let ((section (duet-markup--prose-p (point))))
@@ -268,17 +281,34 @@ Return where the first line that was looked at begins."
      ((or (duet-block-broken-p bol)
           (get-text-property (min (line-end-position) (1- (point-max))) 'duet-show))
       'long)
-     ((looking-at "[ \t]*$") 'blank)
-     ((and (looking-at "\\(?:    \\| \\{0,3\\}\t\\)") (duet-markup--indented-p bol section))
-      'indented)
-     ((looking-at " \\{0,3\\}#\\{1,6\\}\\(?:[ \t]\\|$\\)") 'heading)
-     ((looking-at "[ \t]*>") 'quote)
-     ((and whole (looking-at " \\{0,3\\}\\(?:=+\\|--+\\)[ \t]*$")
-           (duet-markup--underline-p bol section))
-      'underline)
-     ((and whole (looking-at " \\{0,3\\}\\([-*_]\\)\\(?:[ \t]*\\1\\)\\{2,\\}[ \t]*$")) 'rule)
-     ((looking-at duet-markup--item) 'item)
-     (t 'text))))
+     (t
+      ;; Emacs 28 remembers 20 regexps, so most lines are told by a character.
+      (skip-chars-forward " \t")
+      (let ((sign (char-after)))
+        (prog1
+            (progn
+              (goto-char bol)
+              (cond
+               ((memq sign '(nil ?\n)) 'blank)
+               ((and (memq (char-after) '(?\s ?\t))
+                     (looking-at-p "    \\| \\{0,3\\}\t")
+                     (duet-markup--indented-p bol section))
+                'indented)
+               ((not (memq sign '(?# ?> ?= ?- ?* ?_ ?+ ?0 ?1 ?2 ?3 ?4 ?5 ?6 ?7 ?8 ?9))) 'text)
+               ((and (eq sign ?#) (looking-at-p " \\{0,3\\}#\\{1,6\\}\\(?:[ \t]\\|$\\)"))
+                'heading)
+               ((eq sign ?>) 'quote)
+               ((and whole (memq sign '(?= ?-))
+                     (looking-at-p " \\{0,3\\}\\(?:=+\\|--+\\)[ \t]*$")
+                     (duet-markup--underline-p bol section))
+                'underline)
+               ((and whole (memq sign '(?- ?* ?_))
+                     (looking-at-p
+                      " \\{0,3\\}\\([-*_]\\)\\(?:[ \t]*\\1\\)\\{2,\\}[ \t]*$"))
+                'rule)
+               ((looking-at-p duet-markup--item) 'item)
+               (t 'text)))
+          (goto-char bol)))))))
 
 (defun duet-markup--underline-p (bol section)
   "Return non-nil if the line before BOL, in SECTION, is one of text, and alone."
