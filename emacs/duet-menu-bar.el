@@ -18,6 +18,7 @@
 (require 'duet-approvals)
 (require 'duet-attach-window)
 (require 'duet-compose)
+(require 'duet-delete)
 (require 'duet-diff)
 (require 'duet-marks)
 (require 'duet-prompts)
@@ -97,6 +98,8 @@
     ["Unmark All" duet-unmark-all]
     ["Archive" duet-archive-marked :enable (duet-menu-bar--session-p)
      :help "Put the marked sessions away, or that at point; in the archive, take them back"]
+    ["Delete…" duet-delete :enable (duet-menu-bar--session-p)
+     :help "Delete the marked sessions, or that at point, for good"]
     ["Show the Archive" duet-sessions-toggle-archived
      :style toggle :selected duet-sessions--archived]
     ["Refresh or Start" duet-sessions-refresh]
@@ -113,6 +116,7 @@
     ["Earlier Messages" duet-transcript-earlier
      :enable (> (duet-session-offset duet-session) 0)]
     ["Archive" duet-archive]
+    ["Delete…" duet-delete :help "Delete this session for good"]
     ["Refresh" duet-transcript-refresh]
     "---"
     ["All Sessions" duet]

@@ -19,6 +19,7 @@
 (require 'duet-agents)
 (require 'duet-ask)
 (require 'duet-connection)
+(require 'duet-delete)
 (require 'duet-marks)
 (require 'duet-search)
 (require 'duet-terminal)
@@ -135,7 +136,8 @@ So its key does what it does in the buffers."
      :if-not-derived duet-transcript-mode)
     ("f" "Fork" duet-fork :inapt-if-not duet-menu--session)
     ("T" "Rename" duet-rename :inapt-if-not duet-menu--session)
-    ("z" "Archive" duet-menu-archive :inapt-if-not duet-menu--sessions)]
+    ("z" "Archive" duet-menu-archive :inapt-if-not duet-menu--sessions)
+    ("D" "Delete" duet-delete :inapt-if-not duet-menu--sessions)]
    ["Run"
     ("i" "Interrupt" duet-interrupt :inapt-if-not duet-menu--running)
     ("o" "Permissions" duet-set-mode :inapt-if-not duet-menu--session)
@@ -145,8 +147,8 @@ So its key does what it does in the buffers."
    ["Review"
     ("j" "Next question" duet-approval-next)
     ("w" "All questions" duet-approvals)
-    ("D" "Changes" duet-diff :inapt-if-not duet-menu--session)
-    ("=" "All changes" duet-diff-all :inapt-if-not duet-menu--session)
+    ("=" "Changes" duet-diff :inapt-if-not duet-menu--session)
+    ("M-=" "All changes" duet-diff-all :inapt-if-not duet-menu--session)
     ("/" "Search all" duet-search)]]
   [["Lists"
     ("l" "Sessions" duet)

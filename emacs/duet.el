@@ -58,6 +58,7 @@
 ;;   duet-revert.el      buffers that visit what agents write
 ;;   duet-menu.el        all of this in one menu (in the menu bar: duet-menu-bar.el)
 ;;   duet-marks.el       marks in the list of sessions
+;;   duet-delete.el      sessions that are deleted for good
 ;;   duet-prompts.el     from prompt to prompt in a transcript
 ;;   duet-search.el      where in all conversations something was said
 ;;   duet-terminal.el    the server's terminals
@@ -86,6 +87,7 @@
 (require 'duet-evil)
 (require 'duet-approvals)
 (require 'duet-notify)
+(require 'duet-delete)
 (require 'duet-diff)
 (require 'duet-diff-ediff)
 (require 'duet-revert)
