@@ -20,6 +20,7 @@
 (require 'duet-compose)
 (require 'duet-delete)
 (require 'duet-diff)
+(require 'duet-export)
 (require 'duet-marks)
 (require 'duet-prompts)
 (require 'duet-sessions)
@@ -56,6 +57,8 @@
      :help "Show what the turn has changed, to accept or revert"]
     ["All Changes" duet-diff-all :enable (duet-menu-bar--session-p)
      :help "Show what all turns together have changed"]
+    ["Write to a File…" duet-export-session :enable (duet-menu-bar--session-p)
+     :help "Write the session to a file, as Markdown or JSON"]
     ["Rename…" duet-rename :enable (duet-menu-bar--session-p)]
     ["Permissions…" duet-set-mode :enable (duet-menu-bar--session-p)
      :help "Say what the agent may do without asking"]

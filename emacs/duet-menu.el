@@ -20,6 +20,7 @@
 (require 'duet-ask)
 (require 'duet-connection)
 (require 'duet-delete)
+(require 'duet-export)
 (require 'duet-marks)
 (require 'duet-search)
 (require 'duet-terminal)
@@ -137,6 +138,7 @@ So its key does what it does in the buffers."
     ("f" "Fork" duet-fork :inapt-if-not duet-menu--session)
     ("T" "Rename" duet-rename :inapt-if-not duet-menu--session)
     ("z" "Archive" duet-menu-archive :inapt-if-not duet-menu--sessions)
+    ("W" "Export" duet-export-session :inapt-if-not duet-menu--session)
     ("D" "Delete" duet-delete :inapt-if-not duet-menu--sessions)]
    ["Run"
     ("i" "Interrupt" duet-interrupt :inapt-if-not duet-menu--running)

@@ -59,6 +59,7 @@
 ;;   duet-menu.el        all of this in one menu (in the menu bar: duet-menu-bar.el)
 ;;   duet-marks.el       marks in the list of sessions
 ;;   duet-delete.el      sessions that are deleted for good
+;;   duet-export.el      sessions written to files
 ;;   duet-prompts.el     from prompt to prompt in a transcript
 ;;   duet-search.el      where in all conversations something was said
 ;;   duet-terminal.el    the server's terminals
@@ -85,6 +86,7 @@
 (require 'duet-attachment)
 (require 'duet-bookmark)
 (require 'duet-evil)
+(require 'duet-export)
 (require 'duet-approvals)
 (require 'duet-notify)
 (require 'duet-delete)

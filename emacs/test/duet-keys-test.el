@@ -62,6 +62,7 @@
     ("z" "Put the session away, or take it back" duet-archive-marked duet-menu-archive)
     ("Z" "Show what was put away" duet-sessions-toggle-archived)
     ("T" "Give the session another title" duet-rename)
+    ("W" "Write the session to a file" duet-export-session)
     ("D" "Delete the session for good (asks)" duet-delete)
     ("=" "Show what the turn has changed; there, what all turns have" duet-diff duet-diff-all)
     ("M-=" "Show what all turns have changed" duet-diff-all)

@@ -102,3 +102,28 @@ def deletes(home, emacs):
     terminal.see(r"^1 deleted$")
     terminal.see(r"^ ● +completed +quiet one ")
     terminal.see_no(r"hello")
+
+
+@scenario
+def exports(home, emacs):
+    """A session is written to a file, or shown, as the program prints it."""
+    terminal = start(home, emacs)
+    ask(terminal, "quiet Grüße")
+    terminal.see(r"^ ● completed")
+    terminal.press("l")
+    terminal.see(r"^ ● +completed +quiet Grüße ")
+    terminal.press("C-x", "1", "W")
+    terminal.see(r"^Write the session to \(\.md or \.json\): ~/project/quiet-grüße\.md$")
+    terminal.press("Enter")
+    terminal.see(r"^Wrote ~/project/quiet-grüße\.md$")
+    terminal.press("C-u", "W")
+    terminal.see(r"^Show it as")
+    terminal.press("Enter")
+    terminal.see(r"^# quiet Grüße$")
+    terminal.press("C-x", "k", "Enter")
+    terminal.press("W")
+    terminal.see(r"project/quiet-grüße\.md$")
+    terminal.press("Enter")
+    terminal.see(r"quiet-grüße\.md is there; write over it\? \(y or n\)")
+    terminal.press("n")
+    terminal.see(r"^Nothing is written$")
