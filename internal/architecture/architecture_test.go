@@ -31,8 +31,9 @@ internal/background:
 internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
-internal/cli: client frame internal/cli/agents internal/cli/answer internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/sessions internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
+internal/cli: client frame internal/cli/agents internal/cli/allprojects internal/cli/answer internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/sessions internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
 internal/cli/agents: internal/agentlink internal/cli/output internal/cli/tty internal/config internal/project internal/registry internal/registry/added internal/signin
+internal/cli/allprojects: client internal/cli/interrupt internal/cli/output internal/cli/sessionview internal/cli/wire internal/host internal/project/known
 internal/cli/answer: internal/cli/wire
 internal/cli/attach: client internal/cli/output internal/cli/tty internal/cli/wire internal/lazyregexp
 internal/cli/attachment: client internal/cli/output internal/cli/tty internal/cli/wire internal/project
@@ -92,7 +93,7 @@ internal/filewatch:
 internal/form:
 internal/golden:
 internal/history: internal/domain internal/lazyregexp internal/store
-internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trust internal/visible
+internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/project/known internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trust internal/visible
 internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/catalog internal/config internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/intake internal/policy internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal  # no transport: it knows nothing of connections
 internal/intake: internal/catalog internal/content internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/jsontest:  # for tests
@@ -107,6 +108,7 @@ internal/ownership:
 internal/pending: frame
 internal/policy: internal/catalog internal/config internal/domain internal/restricted internal/shellcommand internal/toolinput  # it asks nobody and keeps nothing
 internal/project: internal/ownership
+internal/project/known: internal/project
 internal/query: internal/conversation internal/domain internal/store internal/store/health
 internal/question: internal/form internal/shellcommand internal/visible
 internal/redact:

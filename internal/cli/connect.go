@@ -70,30 +70,25 @@ func reached(ctx context.Context, cmd *cobra.Command, s *settings, history bool,
 		messages := log.Messages()
 		opts = append(opts, client.WithTrace(func(sent bool, message []byte) { messages("hub", sent, message) }))
 	}
+	if history {
+		c, end, kept, err := host.Reach(ctx, &s.Settings, p, opts...)
+		if err == nil {
+			defer end()
+			if err = do(ctx, c); err == nil && kept {
+				progress(cmd, s, "no hub runs here; this is what was kept")
+			}
+		}
+		return err
+	}
 	c, err := host.Dial(ctx, &s.Settings, p, opts...)
 	if err != nil && cmd.Annotations[startsDaemon] != "" && host.MayComeYet(err) && host.WantsDaemon(&s.Settings) {
 		if err = host.EnsureDaemon(ctx, &s.Settings, p); err == nil {
 			c, err = host.Dial(ctx, &s.Settings, p, opts...)
 		}
 	}
-	kept := false
-	if err != nil && history && host.IsNone(err) {
-		past, end, known, pastErr := host.History(ctx, &s.Settings, p)
-		switch {
-		case pastErr != nil:
-			err = pastErr
-		case known:
-			defer end()
-			c, err, kept = past, nil, true
-		default: // and perhaps somebody is the hub by now
-			c, err = host.Dial(ctx, &s.Settings, p, opts...)
-		}
-	}
 	if err == nil {
 		defer c.Close()
-		if err = do(ctx, c); err == nil && kept {
-			progress(cmd, s, "no hub runs here; this is what was kept")
-		}
+		err = do(ctx, c)
 	}
 	return err
 }
