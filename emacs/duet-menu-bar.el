@@ -32,6 +32,7 @@
 (declare-function duet-set-model "duet-settings" (session model))
 (declare-function duet-set-option "duet-settings" (session option value))
 (declare-function duet-adopt-session "duet-adopt" (&optional everywhere))
+(declare-function duet-projects "duet-projects" ())
 (declare-function duet-search "duet-search" (query))
 (declare-function duet-stop "duet" ())
 (declare-function duet-terminal "duet-terminal" (&optional command))
@@ -106,6 +107,7 @@
     ["Show the Archive" duet-sessions-toggle-archived
      :style toggle :selected duet-sessions--archived]
     ["Refresh or Start" duet-sessions-refresh]
+    ["All Projects" duet-projects :help "Show the sessions of all projects"]
     "---"
     ,@duet-menu-bar--project))
 

@@ -26,6 +26,8 @@
 (require 'duet-terminal)
 (require 'duet-trust)
 
+(declare-function duet-projects-narrow "duet-projects" ())
+
 (defun duet-menu--connection ()
   "Return the connection of the current buffer if there is one; start none."
   (or duet-connection
@@ -104,6 +106,20 @@ So its key does what it does in the buffers."
       (duet-continue (duet-session-here))
     (duet-new)))
 
+(defun duet-menu--sessions-words ()
+  "Return what `duet-menu-sessions' does, in words."
+  (cond ((derived-mode-p 'duet-sessions-mode) "All projects")
+        ((derived-mode-p 'duet-projects-mode) "This project")
+        (t "Sessions")))
+
+(defun duet-menu-sessions ()
+  "List the sessions of the project, or where that is done, of all projects.
+So its key does what it does in the buffers."
+  (interactive)
+  (call-interactively (cond ((derived-mode-p 'duet-sessions-mode) #'duet-projects)
+                            ((derived-mode-p 'duet-projects-mode) #'duet-projects-narrow)
+                            (t #'duet))))
+
 (defun duet-menu-archive ()
   "Archive the session, or all marked ones in a list."
   (interactive nil duet-sessions-mode duet-transcript-mode)
@@ -153,7 +169,7 @@ So its key does what it does in the buffers."
     ("M-=" "All changes" duet-diff-all :inapt-if-not duet-menu--session)
     ("/" "Search all" duet-search)]]
   [["Lists"
-    ("l" "Sessions" duet)
+    ("l" duet-menu-sessions :description duet-menu--sessions-words)
     ("L" "Agents" duet-agents)
     ("V" "Terminals" duet-terminals)
     ("R" "Rules" duet-rules)]

@@ -27,6 +27,7 @@
 ;;   duet-model.el       what is known of a project's sessions
 ;;   duet-history.el     earlier messages of a session, page by page
 ;;   duet-sessions.el    the list of sessions
+;;   duet-projects.el    the sessions of all projects
 ;;   duet-transcript.el  a session (sections: duet-section.el, above it:
 ;;                       duet-header.el, how long a turn takes: duet-elapsed.el,
 ;;                       agents that say nothing: duet-silence.el, looks:
@@ -109,6 +110,7 @@
 ;; needed.
 (autoload 'duet-dispatch "duet-menu" "Show all that can be done." t)
 (autoload 'duet-menu "duet-menu" "Show all that can be done." t)
+(autoload 'duet-projects "duet-projects" "Show the sessions of all projects." t)
 (autoload 'duet-search "duet-search" "Search all conversations." t)
 (autoload 'duet-terminal "duet-terminal" "Start a terminal." t)
 (autoload 'duet-terminals "duet-terminal" "List the terminals." t)

@@ -1,5 +1,7 @@
 """What is done with sessions as a whole."""
 
+import os
+
 from steps import ask, scenario, start
 
 
@@ -127,3 +129,33 @@ def exports(home, emacs):
     terminal.see(r"quiet-grüße\.md is there; write over it\? \(y or n\)")
     terminal.press("n")
     terminal.see(r"^Nothing is written$")
+
+
+@scenario
+def projects(home, emacs):
+    """Sessions of all projects are in one list, and each is opened with the server of its own."""
+    other = os.path.join(home.path, "other")
+    os.mkdir(other)
+    os.mkdir(os.path.join(other, ".duet"), 0o700)
+    terminal = start(home, emacs)
+    ask(terminal, "quiet here")
+    terminal.see(r"^ ● completed")
+    terminal.command("duet", prefix=("C-u",))
+    terminal.see(r"^Project: ")
+    terminal.press("C-a", "C-k")
+    terminal.type("~/other/")
+    terminal.press("Enter")
+    terminal.see(r"^ No sessions yet")
+    ask(terminal, "hello")
+    terminal.see(r"\[a\] approve")
+    terminal.press("l")
+    terminal.see(r"^ \? +waits for you +hello ")
+    terminal.press("C-x", "1", "l")
+    terminal.see(r"^ \? +waits for you +other +hello +demo")
+    terminal.see(r"^ ● +completed +project +quiet here +demo")
+    terminal.press("M-<", "Enter")
+    terminal.see(r"\[a\] approve")
+    terminal.press("l", "l", "C-x", "1")
+    terminal.see(r"^ ● +completed +project +quiet here +demo")
+    terminal.press("M->", "C-p", "Enter")
+    terminal.see(r"^❯ quiet here$")
