@@ -69,6 +69,9 @@ type Options struct {
 	// is asked often, and must be cheap.
 	Valid   func() error
 	History bool // what is kept is only read: nothing is recovered or started, and the store refuses changes
+	// StartsNothing leaves queued runs in the queue: the hub is there for a change of
+	// what is kept alone.
+	StartsNothing bool
 	// Removed, if set, has one in it when the database, or what Valid looks at, may
 	// have been removed or replaced. Else that is looked for every second.
 	Removed <-chan struct{}
@@ -139,7 +142,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h := &Hub{
 		opts: opts, log: opts.Logger, started: time.Now(),
 		live: make(map[int64]*liveRun), awaiting: make(map[int64][]chan struct{}),
-		tokens: credential.NewTokens(), toExecute: newStartQueue(),
+		tokens: credential.NewTokens(), toExecute: newStartQueue(), draining: opts.StartsNothing,
 	}
 	h.configured = &configured.Configuration{Agents: opts.Agents, Keys: opts.Keys, Restricted: opts.Restricted, Logger: h.log}
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))

@@ -7,39 +7,87 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
+	"github.com/duet-rpc/duet-rpc/internal/visible"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/markdown"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 )
 
+// A Look is how a conversation looks at a terminal.
+type Look struct {
+	Columns int
+	Color   bool // Markdown is rendered, and what differs has colours
+}
+
 // Text is the conversation for people at a terminal, in which every character can be
 // seen.
-func (r Conversation) Text() string {
+func (r Conversation) Text(look Look) string {
 	var b strings.Builder
 	for _, e := range r.Entries {
 		switch e.EventType {
 		case "message":
-			mark := ""
 			if e.Role == "user" {
-				mark = "❯ "
+				fmt.Fprintf(&b, "%s\n\n", look.painted("1", "❯ "+trimmed(output.Marks.Prose(e.Content))))
+			} else {
+				fmt.Fprintf(&b, "%s\n\n", look.markdown(e.Content, false))
 			}
-			fmt.Fprintf(&b, "%s%s\n\n", mark, strings.TrimRight(output.Marks.Prose(e.Content), "\n"))
 		case "thinking":
-			fmt.Fprintf(&b, "  (%s)\n\n", output.Indented(strings.TrimRight(output.Marks.Prose(e.Content), "\n")))
+			if look.Color {
+				fmt.Fprintf(&b, "%s\n\n", look.markdown(e.Content, true))
+			} else {
+				fmt.Fprintf(&b, "  (%s)\n\n", output.Indented(trimmed(output.Marks.Prose(e.Content))))
+			}
 		case "tool_call":
-			fmt.Fprintf(&b, "● %s%s\n", output.Line(cmp.Or(e.Title, e.ToolName)), output.Line(inputOf(e)))
+			fmt.Fprintf(&b, "%s\n", look.painted("1", "● "+output.Line(cmp.Or(e.Title, e.ToolName))+output.Line(inputOf(e))))
 		case "tool_result":
-			if text := strings.TrimRight(output.Exact(cmp.Or(e.Refusal, e.Result)), "\n"); text != "" {
-				fmt.Fprintf(&b, "  %s\n", output.Indented(text))
+			if text := trimmed(output.Exact(visible.WithoutColors(cmp.Or(e.Refusal, e.Result)))); text != "" {
+				fmt.Fprintf(&b, "%s\n", look.painted("2", "  "+output.Indented(text)))
 			}
 			b.WriteString("\n")
 		case "approval":
-			fmt.Fprintf(&b, "? %s\n\n", output.Line(decisionOf(e)))
+			fmt.Fprintf(&b, "%s\n\n", look.painted("2", "? "+output.Line(decisionOf(e))))
+		case "system":
+			fmt.Fprintf(&b, "%s\n\n", look.painted("2", "— "+output.Indented(output.Exact(e.Content))))
 		}
 	}
 	if r.Diff != "" {
-		b.WriteString(output.Exact(r.Diff))
+		b.WriteString(look.diff(output.Exact(r.Diff)))
 	}
 	return b.String()
+}
+
+func trimmed(text string) string { return strings.TrimRight(text, "\n") }
+
+// painted paints the lines of a text.
+func (l Look) painted(color, text string) string {
+	if !l.Color {
+		return text
+	}
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if line != "" {
+			lines[i] = "\x1b[" + color + "m" + line + "\x1b[0m"
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// markdown renders what an agent has written.
+func (l Look) markdown(text string, dim bool) string {
+	if !l.Color {
+		return trimmed(output.Marks.Prose(text))
+	}
+	r := markdown.Renderer{Columns: l.Columns, Marks: output.Marks, Dim: dim}
+	return trimmed(r.Text(text))
+}
+
+// diff paints a unified diff.
+func (l Look) diff(text string) string {
+	if !l.Color {
+		return text
+	}
+	r := markdown.Renderer{Columns: l.Columns, Marks: output.Marks}
+	return r.Code("diff", text)
 }
 
 // inputOf is the command or the file that a tool call is about, behind a colon, as far
@@ -125,6 +173,8 @@ func (r Conversation) Markdown() string {
 			}
 		case "approval":
 			fmt.Fprintf(&b, "\n> Question: %s\n", heading(decisionOf(e)))
+		case "system":
+			fmt.Fprintf(&b, "\n> Note: %s\n", heading(e.Content))
 		}
 	}
 	if len(r.Files) > 0 {
