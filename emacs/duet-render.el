@@ -159,11 +159,15 @@ text and thoughts, is left alone.")
     (duet-render-below message text)))
 
 (defun duet-render-below (message text)
-  "Return TEXT of MESSAGE below the call of the sub-agent that says it."
-  (let ((nesting (if (duet-tool-p message) "" (duet-render--nesting message))))
-    (if (string-empty-p nesting)
+  "Return TEXT of MESSAGE below the call of the sub-agent that says it.
+The first line of a tool call is indented already."
+  (let ((nesting (duet-render--nesting message))
+        (rest (if (duet-tool-p message) (string-search "\n" text) 0)))
+    (if (or (string-empty-p nesting) (null rest))
         text
-      (propertize text 'line-prefix nesting 'wrap-prefix nesting))))
+      (concat (substring text 0 rest)
+              (propertize (substring text rest)
+                          'line-prefix nesting 'wrap-prefix nesting)))))
 
 (defun duet-render-prose (text &optional column)
   "Return TEXT, what somebody says, which begins in COLUMN, to be inserted."

@@ -9,35 +9,77 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
+// mostNested is how many levels of sub-agents are told apart.
+const mostNested = 8
+
 // Text is the conversation for people at a terminal, in which every character can be
-// seen.
+// seen. What is part of a tool call, such as what a sub-agent says and does, is
+// indented below it.
 func (r Conversation) Text() string {
 	var b strings.Builder
+	depths := make(map[string]int) // of what is part of a tool call
+	attached := make(map[string][]wire.Attachment)
 	for _, e := range r.Entries {
-		switch e.EventType {
-		case "message":
-			mark := ""
-			if e.Role == "user" {
-				mark = "❯ "
+		indent := strings.Repeat("  ", depths[e.Parent])
+		if e.EventType == "tool_call" {
+			depths[e.ToolID] = min(depths[e.Parent]+1, mostNested)
+			attached[e.ToolID] = e.attachments()
+		}
+		text := textOf(e, attached[e.ResultFor])
+		for line := range strings.Lines(text) {
+			if strings.TrimSpace(line) != "" {
+				line = indent + line
 			}
-			fmt.Fprintf(&b, "%s%s\n\n", mark, strings.TrimRight(output.Marks.Prose(e.Content), "\n"))
-		case "thinking":
-			fmt.Fprintf(&b, "  (%s)\n\n", output.Indented(strings.TrimRight(output.Marks.Prose(e.Content), "\n")))
-		case "tool_call":
-			fmt.Fprintf(&b, "● %s%s\n", output.Line(cmp.Or(e.Title, e.ToolName)), output.Line(inputOf(e)))
-		case "tool_result":
-			if text := strings.TrimRight(output.Exact(cmp.Or(e.Refusal, e.Result)), "\n"); text != "" {
-				fmt.Fprintf(&b, "  %s\n", output.Indented(text))
-			}
-			b.WriteString("\n")
-		case "approval":
-			fmt.Fprintf(&b, "? %s\n\n", output.Line(decisionOf(e)))
+			b.WriteString(line)
 		}
 	}
 	if r.Diff != "" {
 		b.WriteString(output.Exact(r.Diff))
+	}
+	return b.String()
+}
+
+// textOf is an entry for people at a terminal. attached is what a tool gave back
+// beside a result.
+func textOf(e Entry, attached []wire.Attachment) string {
+	switch e.EventType {
+	case "message":
+		if list := e.attachments(); len(list) > 0 && e.Role != "user" {
+			return labels("", list) + "\n"
+		}
+		mark := ""
+		if e.Role == "user" {
+			mark = "❯ "
+		}
+		return fmt.Sprintf("%s%s\n%s\n", mark, strings.TrimRight(output.Marks.Prose(e.Content), "\n"), labels("  ", e.attachments()))
+	case "thinking":
+		return fmt.Sprintf("  (%s)\n\n", output.Indented(strings.TrimRight(output.Marks.Prose(e.Content), "\n")))
+	case "tool_call":
+		return fmt.Sprintf("● %s%s\n", output.Line(cmp.Or(e.Title, e.ToolName)), output.Line(inputOf(e)))
+	case "tool_result":
+		text := strings.TrimRight(output.Exact(cmp.Or(e.Refusal, e.Result)), "\n")
+		if text != "" {
+			text = "  " + output.Indented(text) + "\n"
+		}
+		return text + labels("  ", attached) + "\n"
+	case "approval":
+		return fmt.Sprintf("? %s\n\n", output.Line(decisionOf(e)))
+	}
+	return ""
+}
+
+// labels say what there is that is no text, and how to get it, a line each.
+func labels(indent string, list []wire.Attachment) string {
+	var b strings.Builder
+	for _, a := range list {
+		line := a.Label()
+		if how := a.HowToSave(); how != "" {
+			line += " · " + how
+		}
+		fmt.Fprintf(&b, "%s%s\n", indent, output.Line(line))
 	}
 	return b.String()
 }
@@ -105,8 +147,11 @@ func (r Conversation) Markdown() string {
 		switch e.EventType {
 		case "message":
 			who := "Agent"
-			if e.Role == "user" {
+			switch {
+			case e.Role == "user":
 				who = "User"
+			case e.Parent != "":
+				who = "Sub-agent"
 			}
 			fmt.Fprintf(&b, "\n## %s\n\n%s\n", who, strings.TrimRight(e.Content, "\n"))
 		case "thinking":
