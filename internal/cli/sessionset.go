@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
+	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
@@ -53,7 +54,7 @@ func newSessionSetCommand(s *settings) *cobra.Command {
 
 func newSessionCommandsCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Annotations:       readingHistory(),
+		Annotations:       without(reach.Kept),
 		Use:               "commands ID",
 		Short:             "List the slash commands of a session's agent",
 		Long:              "List the slash commands that the agent of a session has told of. A prompt may\nbegin with one.\n" + hubStatusHelp,

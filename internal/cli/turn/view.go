@@ -33,6 +33,7 @@ type View struct {
 	region    *live.Region     // the last lines of the terminal; nil: it cannot draw, or is none
 	color     bool
 	json      bool // events go to out, and nothing else does
+	watched   bool // side is a terminal: somebody looks on
 	session   wire.Session
 	ended     string    // the session whose end was told
 	seq       int64     // of the last event that was shown
@@ -55,7 +56,7 @@ func NewView(out, side io.Writer, noColor, json bool) *View {
 	v := &View{
 		out: out, side: side, json: json, color: !noColor && tty.Is(side) && !tty.IsDumb(),
 		diffs: make(map[string]bool), tools: make(map[string]bool), plan: make(map[string]string),
-		depths: make(map[string]int),
+		depths: make(map[string]int), watched: tty.Is(side) && !json,
 	}
 	if tty.Is(out) {
 		v.words = output.Marks.Stream()
@@ -215,6 +216,10 @@ func (v *View) showItem(d wire.EventData) {
 		}
 		v.endMessage()
 		v.message = ""
+	case "thinking":
+		if d.ParentTool == "" {
+			v.showThought(d.Content)
+		}
 	case "tool_call":
 		if d.ToolStatus == "pending" || v.lastTool != d.ToolID {
 			v.lastTool = d.ToolID
