@@ -32,7 +32,7 @@ func (r Conversation) Text(look Look) string {
 	attached := make(map[string][]wire.Attachment)
 	for _, e := range r.Entries {
 		indent := strings.Repeat("  ", depths[e.Parent])
-		if e.EventType == "tool_call" {
+		if e.EventType == "tool_call" && e.ToolID != "" {
 			depths[e.ToolID] = min(depths[e.Parent]+1, mostNested)
 			attached[e.ToolID] = e.attachments()
 		}
