@@ -89,16 +89,13 @@ What was added to show it is left out."
 
 (defun duet-markup--code-block ()
   "Return the block of code at point, or the last one before it, or nil."
-  (let ((place (if (duet-block-at) (point)
-                 (previous-single-property-change (point) 'duet-block)))
+  (let ((place (point))
         (block nil))
     (while (and place (not block))
-      (let ((there (or (duet-block-at place)
-                       (and (> place (point-min)) (duet-block-at (1- place))))))
-        (if (and there (eq (duet-block-kind there) 'code))
-            (setq block there)
-          (setq place (and (> place (point-min))
-                           (previous-single-property-change place 'duet-block))))))
+      (let ((section (get-text-property place 'duet-section)))
+        (setq block (and section (duet-block-last section place 'code))
+              place (if section (duet-section-beg section) place)
+              place (and (> place (point-min)) (1- place)))))
     block))
 
 (defun duet-markup-copy-code ()
@@ -160,17 +157,29 @@ What was added to show it is left out."
   (min duet-markup--page
        (* 2 (window-body-height window) (1+ (window-body-width window)))))
 
+(defun duet-markup--sight (window)
+  "Return what WINDOW shows of the buffer, or will show: (BEG . END).
+No line takes less than one of a screen, but for those that are folded away."
+  (let ((page (duet-markup--page window))
+        (lines (1+ (window-body-height window)))
+        (start (window-start window)))
+    (save-excursion
+      ;; Who follows the end will see that, and not what is here now.
+      (if (> (window-point window) (- (point-max) page))
+          (let ((last (max (point-min) (- (point-max) page))))
+            (goto-char (point-max))
+            (forward-line (- lines))
+            (cons (max last (point)) (point-max)))
+        (goto-char start)
+        (forward-line lines)
+        (cons start (min (point) (+ start page)))))))
+
 (defun duet-markup-in-sight ()
   "Show the markup of what windows show of the buffer, or will at its end.
 To be called where nothing quits, such as in a timer."
   (dolist (window (get-buffer-window-list nil nil 'visible))
-    (let* ((page (duet-markup--page window))
-           (start (window-start window))
-           (last (max (point-min) (- (point-max) page))))
-      ;; Who follows the end will see that, and not what is here now.
-      (if (> (window-point window) last)
-          (jit-lock-fontify-now last (point-max))
-        (jit-lock-fontify-now start (min (point-max) (+ start page)))))))
+    (pcase-let ((`(,beg . ,end) (duet-markup--sight window)))
+      (jit-lock-fontify-now beg end))))
 
 (defun duet-markup--in-sight-p (beg end)
   "Return non-nil if a window shows something between BEG and END, or may soon.
@@ -203,6 +212,7 @@ Or if none shows the buffer."
       (duet-markup--back)
       (setq beg (point)))
     (let ((case-fold-search nil)
+          (inhibit-field-text-motion t)
           (duet-markup--hide (not duet-markup--raw)))
       (while (< (point) end)
         (let ((section (duet-markup--prose-p (point))))
@@ -223,10 +233,10 @@ Return where the first line that was looked at begins."
              bol)
       ('table (duet-markup--table block bol))
       ;; What is not whole is what is before it.
-      ((guard (and (duet-section-block section)
-                   (>= bol (or (duet-section-rendered section) (point-max)))
-                   (eq (duet-block-kind (duet-section-block section)) 'code)))
-       (duet-markup--code (duet-section-block section) bol)
+      ((guard (and (setq block (duet-block-open section))
+                   (>= bol (duet-block-known section))
+                   (eq (duet-block-kind block) 'code)))
+       (duet-markup--code block bol)
        bol)
       (_ (duet-markup--unit section bol)
          bol))))
@@ -266,22 +276,39 @@ Return where the first line that was looked at begins."
   (let ((whole (or (not (duet-message-open (duet-section-object section)))
                    (< (line-end-position) (duet-section-end section)))))
     (cond
-     ((get-text-property bol 'duet-block) 'block)
+     ((duet-block-at bol) 'block)
      ;; No one writes markup into a line as long as that.
      ((or (duet-block-broken-p bol)
           (get-text-property (min (line-end-position) (1- (point-max))) 'duet-show))
       'long)
-     ((looking-at "[ \t]*$") 'blank)
-     ((and (looking-at "\\(?:    \\| \\{0,3\\}\t\\)") (duet-markup--indented-p bol section))
-      'indented)
-     ((looking-at " \\{0,3\\}#\\{1,6\\}\\(?:[ \t]\\|$\\)") 'heading)
-     ((looking-at "[ \t]*>") 'quote)
-     ((and whole (looking-at " \\{0,3\\}\\(?:=+\\|--+\\)[ \t]*$")
-           (duet-markup--underline-p bol section))
-      'underline)
-     ((and whole (looking-at " \\{0,3\\}\\([-*_]\\)\\(?:[ \t]*\\1\\)\\{2,\\}[ \t]*$")) 'rule)
-     ((looking-at duet-markup--item) 'item)
-     (t 'text))))
+     (t
+      ;; Emacs 28 remembers 20 regexps, so most lines are told by a character.
+      (skip-chars-forward " \t")
+      (let ((sign (char-after)))
+        (prog1
+            (progn
+              (goto-char bol)
+              (cond
+               ((memq sign '(nil ?\n)) 'blank)
+               ((and (memq (char-after) '(?\s ?\t))
+                     (looking-at-p "    \\| \\{0,3\\}\t")
+                     (duet-markup--indented-p bol section))
+                'indented)
+               ((not (memq sign '(?# ?> ?= ?- ?* ?_ ?+ ?0 ?1 ?2 ?3 ?4 ?5 ?6 ?7 ?8 ?9))) 'text)
+               ((and (eq sign ?#) (looking-at-p " \\{0,3\\}#\\{1,6\\}\\(?:[ \t]\\|$\\)"))
+                'heading)
+               ((eq sign ?>) 'quote)
+               ((and whole (memq sign '(?= ?-))
+                     (looking-at-p " \\{0,3\\}\\(?:=+\\|--+\\)[ \t]*$")
+                     (duet-markup--underline-p bol section))
+                'underline)
+               ((and whole (memq sign '(?- ?* ?_))
+                     (looking-at-p
+                      " \\{0,3\\}\\([-*_]\\)\\(?:[ \t]*\\1\\)\\{2,\\}[ \t]*$"))
+                'rule)
+               ((looking-at-p duet-markup--item) 'item)
+               (t 'text)))
+          (goto-char bol)))))))
 
 (defun duet-markup--underline-p (bol section)
   "Return non-nil if the line before BOL, in SECTION, is one of text, and alone."
@@ -289,12 +316,12 @@ Return where the first line that was looked at begins."
     (goto-char bol)
     (and (> bol (duet-section-beg section))
          (zerop (forward-line -1))
-         (not (get-text-property (point) 'duet-block))
+         (not (duet-block-at))
          (not (looking-at "[ \t]*\\(?:$\\|[-*+>#|]\\|[0-9]+[.)]\\|    \\)"))
          (or (<= (point) (duet-section-beg section))
              (progn (forward-line -1)
                     (or (looking-at "[ \t]*$")
-                        (get-text-property (point) 'duet-block)))))))
+                        (duet-block-at)))))))
 
 (defun duet-markup--indented-p (bol section)
   "Return non-nil if the line at BOL of SECTION, which is indented, is code.
@@ -496,7 +523,7 @@ Or that of another line."
       (when (duet-code-wants-p block) (duet-code-queue block)))
      (t
       (duet-markup--clear bol (min (1+ eol) (duet-section-end (duet-block-section block))))
-      (pcase (get-text-property bol 'duet-part)
+      (pcase (duet-block-part block bol)
         ((and part (or 'open 'close))
          (skip-chars-forward " \t" eol)
          (let ((beg (point)))
@@ -532,7 +559,7 @@ first line that was looked at begins."
         (duet-markup--clear line (min (1+ eol)
                                       (duet-section-end (duet-block-section block))))
         (if duet-markup--hide
-            (duet-table-line block (get-text-property line 'duet-part) line eol
+            (duet-table-line block (duet-block-part block line) line eol
                              #'duet-markup--apply #'duet-markup--hide)
           (add-face-text-property line eol 'duet-table))
         (duet-markup--unseen line eol)

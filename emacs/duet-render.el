@@ -183,7 +183,7 @@ It makes no difference whether a text is broken whole or piece by piece."
         (start 0)
         (newline -1)
         (parts '()))
-    (if (<= (+ column length) duet-render-line-length)
+    (if (not (duet-render--long-p text column))
         text
       (while (< start length)
         (when (and newline (< newline start))
@@ -200,6 +200,16 @@ It makes no difference whether a text is broken whole or piece by piece."
             (setq column (if newline 0 (+ column (- end start)))
                   start (1+ end)))))
       (apply #'concat (nreverse parts)))))
+
+(defun duet-render--long-p (text column)
+  "Return non-nil if TEXT, which begins in COLUMN, has a line that is too long."
+  (let ((length (length text))
+        (start (- column)))
+    (while (and start (< (+ start duet-render-line-length) length))
+      ;; A newline in reach makes it none; the last in reach would be best.
+      (let ((next (string-search "\n" text (max 0 start))))
+        (setq start (and next (<= (- next start) duet-render-line-length) (1+ next)))))
+    (null start)))
 
 (defun duet-render-streams-p (message)
   "Return non-nil if the text of MESSAGE grows at its end as it is written."

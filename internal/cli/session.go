@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/allprojects"
 	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/nativesession"
@@ -61,7 +62,12 @@ func newSessionListCommand(s *settings) *cobra.Command {
 	agentFlag(cmd, s, &p.Agent, "only sessions of this agent")
 	cmd.Flags().IntVar(&p.Limit, "limit", 20, "how many at most, up to 1000")
 	cmd.Flags().BoolVar(&p.Archived, "archived", false, "only archived sessions")
+	allprojects.AddList(cmd, allprojects.Options{
+		Settings: &s.Settings, JSON: func() bool { return s.json },
+		Progress: func(cmd *cobra.Command, what string) { progress(cmd, s, "%s", what) },
+	}, &p, &p.Limit)
 	nativesession.AddList(cmd, nativeSessions(s), &p.Agent, &p.Limit)
+	cmd.MarkFlagsMutuallyExclusive("native", "all-projects")
 	return cmd
 }
 

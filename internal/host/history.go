@@ -91,6 +91,26 @@ func (s *Settings) serveInside(ctx context.Context, h *hub.Hub, closeHub func())
 	return c, func() { c.Close(); stop() }, nil
 }
 
+// Reach connects to the hub of a project, or where none runs to its [History], of which
+// kept tells. end ends the connection.
+func Reach(ctx context.Context, s *Settings, p project.Project, opts ...client.Option) (c *client.Client, end func(), kept bool, err error) {
+	c, err = Dial(ctx, s, p, opts...)
+	if err != nil && IsNone(err) {
+		past, end, known, pastErr := History(ctx, s, p)
+		switch {
+		case pastErr != nil:
+			return nil, nil, false, pastErr
+		case known:
+			return past, end, true, nil
+		}
+		c, err = Dial(ctx, s, p, opts...) // perhaps somebody is the hub by now
+	}
+	if err != nil {
+		return nil, nil, false, err
+	}
+	return c, func() { c.Close() }, false, nil
+}
+
 // noExecutors are those of a hub that starts nothing.
 type noExecutors struct{}
 

@@ -17,6 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/project/known"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 	"github.com/duet-rpc/duet-rpc/internal/supervisor"
 )
@@ -105,6 +106,7 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 		},
 	})
 	if err == nil {
+		remember(p, o.log)
 		return h, nil
 	}
 	if h.executors != nil {
@@ -114,6 +116,17 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 		h.watch.Close()
 	}
 	return nil, sqlite.Locked(p.Database(), err)
+}
+
+// remember adds the project to those of this user. Without it the hub is none the worse.
+func remember(p project.Project, log *logging.Log) {
+	list, err := known.Default(os.Getenv)
+	if err == nil {
+		err = list.Add(p.Root)
+	}
+	if err != nil {
+		log.Debug("the project is not in the list of all projects", "err", err)
+	}
 }
 
 func (h *openHub) lost() <-chan struct{} { return h.gone }

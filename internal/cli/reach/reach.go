@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
 // A Without is what serves a command where no hub runs.
@@ -52,43 +53,43 @@ func Do(ctx context.Context, o Options, do func(context.Context, *client.Client)
 		messages := log.Messages()
 		opts = append(opts, client.WithTrace(func(sent bool, message []byte) { messages("hub", sent, message) }))
 	}
-	if o.Without == Change {
-		log := openLog(s, o.LevelGiven)
-		defer log.Close(LogGrace)
-		c, end, err := host.ToChange(ctx, s, p, log, opts...)
-		if err != nil {
-			return err
-		}
-		defer end()
-		return do(ctx, c)
+	c, end, kept, err := o.connect(ctx, p, opts)
+	if err != nil {
+		return err
 	}
-	c, err := host.Dial(ctx, s, p, opts...)
+	defer end()
+	if err = do(ctx, c); err == nil && kept && o.OnlyKept != nil {
+		o.OnlyKept()
+	}
+	return err
+}
+
+// connect returns what serves the command, and what ends that; kept tells that it is a
+// copy of what was kept.
+func (o *Options) connect(ctx context.Context, p project.Project, opts []client.Option) (c *client.Client, end func(), kept bool, err error) {
+	s := o.Settings
+	switch o.Without {
+	case Kept:
+		return host.Reach(ctx, s, p, opts...)
+	case Change:
+		log := openLog(s, o.LevelGiven)
+		c, ended, err := host.ToChange(ctx, s, p, log, opts...)
+		if err != nil {
+			log.Close(LogGrace)
+			return nil, nil, false, err
+		}
+		return c, func() { ended(); log.Close(LogGrace) }, false, nil
+	}
+	c, err = host.Dial(ctx, s, p, opts...)
 	if err != nil && o.Without == Daemon && host.MayComeYet(err) && host.WantsDaemon(s) {
 		if err = host.EnsureDaemon(ctx, s, p); err == nil {
 			c, err = host.Dial(ctx, s, p, opts...)
 		}
 	}
-	kept := false
-	if err != nil && o.Without == Kept && host.IsNone(err) {
-		past, end, known, pastErr := host.History(ctx, s, p)
-		switch {
-		case pastErr != nil:
-			err = pastErr
-		case known:
-			defer end()
-			c, err, kept = past, nil, true
-		default: // and perhaps somebody is the hub by now
-			c, err = host.Dial(ctx, s, p, opts...)
-		}
-	}
 	if err != nil {
-		return err
+		return nil, nil, false, err
 	}
-	defer c.Close()
-	if err = do(ctx, c); err == nil && kept && o.OnlyKept != nil {
-		o.OnlyKept()
-	}
-	return err
+	return c, func() { c.Close() }, false, nil
 }
 
 // QuietLevel is how much is logged beside what a command prints unless told otherwise:
