@@ -49,7 +49,7 @@ MESSAGE, if any, is whole from now on."
       (let ((next (next-property-change place nil (point-max))))
         (let ((this (cons (buffer-substring-no-properties place next)
                           (cl-loop for property in (cons 'duet-colored
-                                                         duet-markup--properties)
+                                                         duet-prose-properties)
                                    for value = (get-text-property place property)
                                    when value collect (cons property value)))))
           (if (and found (equal (cdr this) (cdar found)))
