@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/acp"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessions"
@@ -82,7 +83,7 @@ func newRootCommand(version string) *cobra.Command {
 	root.SetVersionTemplate(versionLine(s.Version) + "\n")
 	usage.Install(root)
 	s.addFlags(root)
-	root.AddCommand(newServeCommand(s), newPromptCommand(s), newDaemonCommand(s), newTaskCommand(s), newSessionCommand(s), sessions.NewSearch(findingOptions(s)),
+	root.AddCommand(newServeCommand(s), acp.New(&s.Settings, func(cmd *cobra.Command, value *string, usage string) { agentFlag(cmd, s, value, usage) }), newPromptCommand(s), newDaemonCommand(s), newTaskCommand(s), newSessionCommand(s), sessions.NewSearch(findingOptions(s)),
 		newApprovalsCommand(s), newEventsCommand(s), newCallCommand(s), newAttachCommand(s), newAgentsCommand(s), newTrustCommand(s), newConfigCommand(s),
 		newVersionCommand(s), newDoctorCommand(s), newDemoAgentCommand(s), newExecutorCommand())
 	usage.RefuseUnknown(root, noArguments)
