@@ -8,10 +8,11 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/question"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
 )
 
-// ask asks the user of the client what an agent asks, which is in the inbox as well:
+// ask asks the user of the client, with s.order held, what an agent asks, which is in the inbox as well:
 // whoever answers first decides, and the other one is not asked any more.
 func (s *session) ask(q hubwire.Approval) {
 	s.mu.Lock()
@@ -27,19 +28,20 @@ func (s *session) ask(q hubwire.Approval) {
 		s.tell(update.Words("\n\n[%s asks: %s — this editor cannot show it. Answer with: duet-rpc approvals]\n", agentName(q), question.InWords(q)))
 		return
 	}
+	about := s.teller.Question(q)
 	if !s.conn.Go(func(connected context.Context) {
 		defer cancel()
 		defer context.AfterFunc(connected, cancel)()
-		s.await(ctx, asker, q)
+		s.await(ctx, asker, q, about)
 	}) {
 		cancel()
 	}
 }
 
 // await waits for the user's answer, and makes it the decision.
-func (s *session) await(ctx context.Context, asker question.Asker, q hubwire.Approval) {
+func (s *session) await(ctx context.Context, asker question.Asker, q hubwire.Approval, about schema.ToolCall) {
 	log := s.agent.opts.Logger
-	decision, err := asker.Ask(ctx, s.id, q)
+	decision, err := asker.Ask(ctx, s.id, q, about)
 	switch {
 	case ctx.Err() != nil, errors.Is(err, jsonrpc2.ErrClosed):
 		return // it was answered elsewhere, or waits for that

@@ -20,8 +20,33 @@ func (s *session) follow(ctx context.Context, since int64) error {
 	s.mu.Unlock()
 	if left {
 		sub.Close()
+		return nil
 	}
+	s.conn.Go(func(connected context.Context) {
+		select {
+		case <-sub.Done():
+			s.lost(sub.Err())
+		case <-s.ctx.Done():
+		case <-connected.Done():
+		}
+	})
 	return nil
+}
+
+// lost ends the turns of the client where nothing more is heard of the conversation.
+func (s *session) lost(err error) {
+	why := "the hub tells no more of this session"
+	if err != nil {
+		why += ": " + message(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left {
+		return
+	}
+	for _, t := range s.turns {
+		t.over(outcome{state: hubwire.Failed, err: why})
+	}
 }
 
 // event tells the client of an event of the conversation.

@@ -75,7 +75,11 @@ func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) 
 	if err != nil {
 		return schema.Opened{}, refused(err)
 	}
+	if old := a.open(p.SessionID); old != nil { // it is opened again
+		a.forget(old)
+	}
 	s := a.sessionOf(server.ConnFrom(ctx), p.SessionID, nil)
+	s.place = &p.Workspace
 	since, err := hubwire.LastSeq(ctx, a.hub)
 	if err != nil {
 		return schema.Opened{}, refused(err)

@@ -95,7 +95,7 @@ func (s *session) begin(ctx context.Context, t *turn, text string, content []jso
 	s.order.Lock()
 	defer s.order.Unlock()
 	s.mu.Lock()
-	start, cancelled := s.start, t.cancelled
+	start, place, cancelled := s.start, s.place, t.cancelled
 	s.mu.Unlock()
 	if cancelled {
 		return "", nil
@@ -108,6 +108,9 @@ func (s *session) begin(ctx context.Context, t *turn, text string, content []jso
 	var started hubwire.Started
 	if start == nil {
 		params["session_id"] = s.id
+		if place != nil {
+			placed(params, *place)
+		}
 		started, err = hubwire.Call[hubwire.Started](ctx, hub, "continueSession", params)
 		if err != nil {
 			return "", err
@@ -128,7 +131,7 @@ func (s *session) begin(ctx context.Context, t *turn, text string, content []jso
 		}
 	}
 	s.mu.Lock()
-	t.run = started.SessionID
+	t.run, s.place = started.SessionID, nil
 	s.ours[t.run] = true
 	cancelled = t.cancelled
 	s.mu.Unlock()
@@ -141,12 +144,7 @@ func (s *session) begin(ctx context.Context, t *turn, text string, content []jso
 // launch begins the conversation.
 func (s *session) launch(ctx context.Context, b *beginning, params map[string]any) (hubwire.Started, error) {
 	params["conversation_id"] = s.id
-	if servers := mcpConfig(b.place.MCPServers); servers != nil {
-		params["mcp_config"] = servers
-	}
-	if len(b.place.AdditionalDirectories) > 0 {
-		params["additional_directories"] = b.place.AdditionalDirectories
-	}
+	placed(params, b.place)
 	if b.from != "" {
 		params["session_id"], params["fork"] = b.from, true
 		return hubwire.Call[hubwire.Started](ctx, s.agent.hub, "continueSession", params)
@@ -160,6 +158,16 @@ func (s *session) launch(ctx context.Context, b *beginning, params map[string]an
 		params["options"] = b.options
 	}
 	return hubwire.Call[hubwire.Started](ctx, s.agent.hub, "launchSession", params)
+}
+
+// placed adds the servers and the directories of a client to what begins a turn.
+func placed(params map[string]any, w schema.Workspace) {
+	if servers := mcpConfig(w.MCPServers); servers != nil {
+		params["mcp_config"] = servers
+	}
+	if len(w.AdditionalDirectories) > 0 {
+		params["additional_directories"] = w.AdditionalDirectories
+	}
 }
 
 // response is the answer to a prompt whose turn has ended.

@@ -26,8 +26,9 @@ type session struct {
 	teller update.Teller // guarded by order
 	told   view          // what the client knows of settings; guarded by order
 
-	mu     sync.Mutex // guards the fields below
-	start  *beginning // nil: the hub has the conversation
+	mu     sync.Mutex        // guards the fields below
+	start  *beginning        // nil: the hub has the conversation
+	place  *schema.Workspace // what the client said when it opened the session, until the next prompt has it; may be nil
 	sub    *client.Subscription
 	left   bool
 	turns  []*turn                       // of the client, in the order of its prompts

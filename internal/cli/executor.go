@@ -15,7 +15,7 @@ import (
 // newExecutorCommand makes the command that the hub starts to run agents. It
 // serves the link that the hub left in a descriptor; standard input and output
 // are not used, and the log goes to standard error.
-func newExecutorCommand() *cobra.Command {
+func newExecutorCommand(*settings) *cobra.Command {
 	return &cobra.Command{
 		Use:    "executor",
 		Short:  "Run agents for the hub (started by duet-rpc itself)",

@@ -11,7 +11,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
 )
 
 // A Client is asked. A call that is given up is taken back from it.
@@ -45,20 +44,20 @@ func (a Asker) Fits(q hubwire.Approval) bool {
 	return true
 }
 
-// Ask asks, and returns the decision; nil if the user has made none. It fails with the
+// Ask asks, about a tool call, and returns the decision; nil if the user has made none. It fails with the
 // error of ctx where the question was answered elsewhere.
-func (a Asker) Ask(ctx context.Context, session string, q hubwire.Approval) (*hubwire.Decision, error) {
+func (a Asker) Ask(ctx context.Context, session string, q hubwire.Approval, about schema.ToolCall) (*hubwire.Decision, error) {
 	if q.Mode != "" || q.Type == hubwire.HumanContact && len(q.Options) == 0 {
 		return a.elicit(ctx, session, q)
 	}
-	return a.permit(ctx, session, q)
+	return a.permit(ctx, session, q, about)
 }
 
 // permit asks whether a tool may run, or which of the agent's answers it is to be.
-func (a Asker) permit(ctx context.Context, session string, q hubwire.Approval) (*hubwire.Decision, error) {
+func (a Asker) permit(ctx context.Context, session string, q hubwire.Approval, about schema.ToolCall) (*hubwire.Decision, error) {
 	options := offered(q)
 	var answer schema.PermissionResponse
-	err := a.Client.Call(ctx, schema.RequestPermission, schema.PermissionRequest{SessionID: session, ToolCall: update.Question(q), Options: options}, &answer)
+	err := a.Client.Call(ctx, schema.RequestPermission, schema.PermissionRequest{SessionID: session, ToolCall: about, Options: options}, &answer)
 	if err != nil || answer.Outcome.Outcome != schema.Selected {
 		return nil, err
 	}

@@ -21,7 +21,8 @@ type Teller struct {
 	Since int64
 
 	messages  messages
-	tools     map[string]*tool
+	ids       toolIDs
+	tools     map[string]*tool // those of the turn, by the ids that the client has
 	terminals map[string]*terminal
 	newest    map[string]int64 // of what was told again and changed behind Since: by which event
 }
@@ -42,14 +43,14 @@ func (t *Teller) Entry(e hubwire.Entry) []any {
 		if !e.IsCompleted {
 			t.messages.began(e.Key, e.Content)
 		}
-		return t.said(e.EventType, e.Role, e.Key, e.ParentTool, e.Content, attachments(e.Data))
+		return t.said(e.EventType, e.Role, e.Key, t.parentID(e.SessionID, e.ParentTool), e.Content, attachments(e.Data))
 	case hubwire.ToolCall:
 		return []any{t.toolCall(call{
-			id: e.ToolID, name: e.ToolName, title: e.Title, kind: e.ToolKind, status: e.Status, parent: e.ParentTool,
+			session: e.SessionID, id: e.ToolID, name: e.ToolName, title: e.Title, kind: e.ToolKind, status: e.Status, parent: e.ParentTool,
 			input: json.RawMessage(e.ToolInput), data: toolData(e.Data), refusal: e.Refusal,
 		})}
 	case hubwire.ToolResult:
-		return []any{t.toolCall(call{id: e.ResultFor, status: e.Status, result: e.Result, refusal: e.Refusal, ended: e.IsCompleted})}
+		return []any{t.toolCall(call{session: e.SessionID, id: e.ResultFor, status: e.Status, result: e.Result, refusal: e.Refusal, ended: e.IsCompleted})}
 	case hubwire.Plan:
 		var p struct{ Entries []hubwire.PlanEntry }
 		_ = json.Unmarshal(e.Data, &p) // what cannot be read of it is not told
@@ -78,7 +79,7 @@ func (t *Teller) Event(kind string, seq int64, at time.Time, d hubwire.Event) []
 	switch kind {
 	case hubwire.EventDelta, hubwire.EventThinking:
 		if text := t.messages.piece(d.MessageID, d.Delta); text != "" {
-			return []any{chunk(kindOf(kind == hubwire.EventThinking, "assistant"), d.MessageID, d.ParentTool, schema.Text(text))}
+			return []any{chunk(kindOf(kind == hubwire.EventThinking, "assistant"), d.MessageID, t.parentID(d.SessionID, d.ParentTool), schema.Text(text))}
 		}
 	case hubwire.EventConversation:
 		return t.conversation(seq, d)
@@ -117,15 +118,15 @@ func (t *Teller) conversation(seq int64, d hubwire.Event) []any {
 			return nil
 		}
 		if d.Role == "user" {
-			return t.said(d.EventType, d.Role, d.MessageID, d.ParentTool, d.Content, d.Attachments)
+			return t.said(d.EventType, d.Role, d.MessageID, "", d.Content, d.Attachments)
 		}
-		return t.said(d.EventType, d.Role, d.MessageID, d.ParentTool, t.messages.whole(d.MessageID, d.Content), d.Attachments)
+		return t.said(d.EventType, d.Role, d.MessageID, t.parentID(d.SessionID, d.ParentTool), t.messages.whole(d.MessageID, d.Content), d.Attachments)
 	case hubwire.ToolCall, hubwire.ToolResult:
 		if t.wasTold(d.ToolID, seq) {
 			return nil
 		}
 		return []any{t.toolCall(call{
-			id: d.ToolID, name: d.ToolName, title: d.ToolTitle, kind: d.ToolKind, status: d.ToolStatus, parent: d.ParentTool,
+			session: d.SessionID, id: d.ToolID, name: d.ToolName, title: d.ToolTitle, kind: d.ToolKind, status: d.ToolStatus, parent: d.ParentTool,
 			input: d.ToolInput, data: d.ToolData, result: d.Result, refusal: d.Refusal, ended: d.EventType == hubwire.ToolResult,
 		})}
 	}

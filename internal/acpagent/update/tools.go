@@ -8,6 +8,25 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 )
 
+// toolIDs make the ids of tool calls such that a client has each once: agents use one
+// again in another turn.
+type toolIDs map[string]string // the agent's id: the session of the hub that had it first
+
+// of is the id of a tool call of a session, as the client has it.
+func (ids *toolIDs) of(session, id string) string {
+	first, known := (*ids)[id]
+	if !known {
+		if *ids == nil {
+			*ids = make(toolIDs)
+		}
+		(*ids)[id] = session
+	}
+	if !known || first == session {
+		return id
+	}
+	return id + "~" + session
+}
+
 // A tool is a tool call that has begun.
 type tool struct {
 	diffs    []hubwire.Diff
@@ -16,17 +35,18 @@ type tool struct {
 
 // A call is what is told of a tool call, from an event or an entry.
 type call struct {
-	id, name, title, kind, status string
-	parent                        string
-	input                         json.RawMessage
-	data                          *hubwire.ToolData
-	result                        string
-	refusal                       string
-	ended                         bool
+	session, id, name, title, kind, status string
+	parent                                 string
+	input                                  json.RawMessage
+	data                                   *hubwire.ToolData
+	result                                 string
+	refusal                                string
+	ended                                  bool
 }
 
 // toolCall is the update for a tool call that begins, changes or ends.
 func (t *Teller) toolCall(c call) schema.ToolCall {
+	c.id, c.parent = t.ids.of(c.session, c.id), t.parentID(c.session, c.parent)
 	known := t.tools[c.id]
 	u := schema.ToolCall{Kind: schema.KindToolUpdate, ToolCallID: c.id, Title: c.title, ToolKind: toolKind(c.kind), Status: status(c.status), RawInput: object(c.input), Meta: parent(c.parent)}
 	if known == nil {
@@ -81,11 +101,12 @@ func (t *Teller) toolCall(c call) schema.ToolCall {
 }
 
 // Question is the tool call that a question is about, with its diffs.
-func Question(a hubwire.Approval) schema.ToolCall {
+func (t *Teller) Question(a hubwire.Approval) schema.ToolCall {
 	u := schema.ToolCall{ToolCallID: a.ToolUseID, Title: a.Title, ToolKind: toolKind(a.ToolKind), Status: schema.Pending, RawInput: object(a.Input)}
 	if u.ToolCallID == "" {
 		u.ToolCallID = a.ID
 	}
+	u.ToolCallID = t.ids.of(a.SessionID, u.ToolCallID)
 	for _, text := range []string{a.Subject, a.Tool, "a question"} {
 		if u.Title == "" {
 			u.Title = text
@@ -129,6 +150,15 @@ func object(raw json.RawMessage) json.RawMessage {
 		return nil
 	}
 	return raw
+}
+
+// parentID is the id of the tool call that something of a session is a part of; "": of
+// none.
+func (t *Teller) parentID(session, id string) string {
+	if id == "" {
+		return ""
+	}
+	return t.ids.of(session, id)
 }
 
 // parent says of which tool call something is a part: of a sub-agent's.
