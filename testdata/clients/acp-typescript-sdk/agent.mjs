@@ -127,8 +127,13 @@ class Agent {
 		this.child.stdin.write(text);
 	}
 
-	send(message) {
+	// note notes a message to the agent, by which its answer is judged.
+	note(message) {
 		if (message.id !== undefined && message.method !== undefined) this.asked.set(JSON.stringify(message.id), message.method);
+	}
+
+	send(message) {
+		this.note(message);
 		this.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\n');
 	}
 
