@@ -32,9 +32,15 @@
 ;;;###autoload
 (defun duet-bookmark-jump (bookmark)
   "Show what BOOKMARK, one that Duet has made, leads to."
-  (let ((connection (duet-connection-ensure (bookmark-prop-get bookmark 'project)))
-        (id (bookmark-prop-get bookmark 'session))
-        (changes (bookmark-prop-get bookmark 'changes)))
+  (duet-bookmark-visit (bookmark-prop-get bookmark 'project)
+                       (bookmark-prop-get bookmark 'session)
+                       (bookmark-prop-get bookmark 'changes)))
+
+(defun duet-bookmark-visit (root &optional id changes)
+  "Show the list of sessions of the project ROOT, or its session ID.
+If CHANGES is non-nil show what that has changed.  A server is started for it,
+and the session is shown once that has told of it."
+  (let ((connection (duet-connection-ensure root)))
     (if (and id (duet-connection-session connection id))
         (duet-bookmark--show connection id changes)
       (duet-sessions-show connection)
@@ -59,8 +65,19 @@
                            (lambda ()
                              (if (duet-connection-session connection id)
                                  (duet-bookmark--show connection id changes)
-                               (message "Duet: the session of this bookmark is not there")))))))
+                               (duet-bookmark--ask connection id changes)))))))
     (duet-model-add-observer observer model)))
+
+(defun duet-bookmark--ask (connection id changes)
+  "Show the session ID, or its CHANGES, which CONNECTION's server has not listed.
+It lists what is new, and what is not in the archive."
+  (duet-connection-request
+   connection 'getSessionState (list :session_id id)
+   :success-fn (lambda (result)
+                 (duet-model-load-sessions (duet-connection-model connection)
+                                           (vector (duet-get result :session)))
+                 (duet-bookmark--show connection id changes))
+   :error-fn (lambda (_) (message "Duet: this session is not there any more"))))
 
 (defun duet-bookmark--set-up ()
   "Have the current buffer bookmarked as what it shows."

@@ -6,8 +6,8 @@
 ;;; Commentary:
 
 ;; Some things are asked of the program rather than of a server that runs: which
-;; agents there are, what a project's configuration asks for.  It is run with
-;; --json beside Emacs, and calls back.
+;; agents there are, what a project's configuration asks for, a conversation as
+;; Markdown.  It is run beside Emacs, and calls back.
 
 ;;; Code:
 
@@ -27,6 +27,17 @@
 Call SUCCESS-FN with the JSON that it prints, read as what a server says
 is.  If it fails call ERROR-FN with the reason; without one it is shown.
 Return the process."
+  (duet-command-run root (append arguments '("--json")) success-fn error-fn
+                    (lambda ()
+                      (goto-char (point-min))
+                      (json-parse-buffer :object-type 'plist :null-object nil
+                                         :false-object :json-false))))
+
+(defun duet-command-run (root arguments success-fn &optional error-fn read)
+  "Run duet-rpc with ARGUMENTS for the project ROOT; do not wait for it.
+Call SUCCESS-FN with what it prints, a string, or with what READ makes of it,
+a function that is called in a buffer that has it.  If it fails call ERROR-FN
+with the reason; without one it is shown.  Return the process."
   (let* ((name (car arguments))
          (fail (or error-fn (lambda (reason)
                              (duet-log "%s: %s" (string-join arguments " ") reason)
@@ -41,7 +52,8 @@ Return the process."
     (setq finish (lambda ()
                    (unless ended
                      (setq ended t)
-                     (duet-command--ended process errors success-fn fail)))
+                     (duet-command--ended process errors (or read #'buffer-string)
+                                          success-fn fail)))
           end (lambda (&rest _)
                 (when (and process (not ended) (not (process-live-p process)))
                   (if (process-live-p (get-buffer-process errors))
@@ -51,8 +63,7 @@ Return the process."
         (let ((started (make-process
                         :name (concat "duet " name) :noquery t :connection-type 'pipe
                         :coding 'utf-8-unix :buffer output :stderr errors
-                        :command (append (apply #'duet-command root arguments)
-                                         '("--json"))
+                        :command (apply #'duet-command root arguments)
                         :sentinel end)))
           (when-let ((pipe (get-buffer-process errors)))
             (set-process-query-on-exit-flag pipe nil)
@@ -66,18 +77,17 @@ Return the process."
        (funcall fail (error-message-string err))
        nil))))
 
-(defun duet-command--ended (process errors success-fn fail)
+(defun duet-command--ended (process errors read success-fn fail)
   "Call SUCCESS-FN with what PROCESS has printed, or FAIL with why it did not.
-ERRORS is the buffer of what it wrote to standard error."
+READ makes something of it.  ERRORS is the buffer of what it wrote to standard
+error."
   (unwind-protect
       (duet-log-guard (process-name process)
         (let (result reason)
           (if (eql (process-exit-status process) 0)
               (condition-case err
                   (with-current-buffer (process-buffer process)
-                    (goto-char (point-min))
-                    (setq result (json-parse-buffer :object-type 'plist :null-object nil
-                                                    :false-object :json-false)))
+                    (setq result (funcall read)))
                 (error (setq reason (error-message-string err))))
             (setq reason (duet-command--reason process errors)))
           (if reason (funcall fail reason) (funcall success-fn result))))

@@ -19,8 +19,8 @@
 (declare-function evil-set-initial-state "evil-core" (mode state))
 
 (defconst duet-evil--read
-  '(duet-sessions-mode duet-transcript-mode duet-approvals-mode duet-approval-view-mode
-    duet-diff-mode duet-search-mode duet-terminals-mode duet-terminal-ended-mode
+  '(duet-sessions-mode duet-projects-mode duet-transcript-mode duet-approvals-mode
+    duet-approval-view-mode duet-diff-mode duet-search-mode duet-terminals-mode duet-terminal-ended-mode
     duet-agents-mode duet-rules-mode duet-trust-mode duet-whole-mode)
   "Modes of buffers that are read.")
 

@@ -18,7 +18,9 @@
 (require 'duet-approvals)
 (require 'duet-attach-window)
 (require 'duet-compose)
+(require 'duet-delete)
 (require 'duet-diff)
+(require 'duet-export)
 (require 'duet-marks)
 (require 'duet-prompts)
 (require 'duet-sessions)
@@ -30,6 +32,7 @@
 (declare-function duet-set-model "duet-settings" (session model))
 (declare-function duet-set-option "duet-settings" (session option value))
 (declare-function duet-adopt-session "duet-adopt" (&optional everywhere))
+(declare-function duet-projects "duet-projects" ())
 (declare-function duet-search "duet-search" (query))
 (declare-function duet-stop "duet" ())
 (declare-function duet-terminal "duet-terminal" (&optional command))
@@ -55,6 +58,8 @@
      :help "Show what the turn has changed, to accept or revert"]
     ["All Changes" duet-diff-all :enable (duet-menu-bar--session-p)
      :help "Show what all turns together have changed"]
+    ["Write to a File…" duet-export-session :enable (duet-menu-bar--session-p)
+     :help "Write the session to a file, as Markdown or JSON"]
     ["Rename…" duet-rename :enable (duet-menu-bar--session-p)]
     ["Permissions…" duet-set-mode :enable (duet-menu-bar--session-p)
      :help "Say what the agent may do without asking"]
@@ -97,9 +102,12 @@
     ["Unmark All" duet-unmark-all]
     ["Archive" duet-archive-marked :enable (duet-menu-bar--session-p)
      :help "Put the marked sessions away, or that at point; in the archive, take them back"]
+    ["Delete…" duet-delete :enable (duet-menu-bar--session-p)
+     :help "Delete the marked sessions, or that at point, for good"]
     ["Show the Archive" duet-sessions-toggle-archived
      :style toggle :selected duet-sessions--archived]
     ["Refresh or Start" duet-sessions-refresh]
+    ["All Projects" duet-projects :help "Show the sessions of all projects"]
     "---"
     ,@duet-menu-bar--project))
 
@@ -113,6 +121,7 @@
     ["Earlier Messages" duet-transcript-earlier
      :enable (> (duet-session-offset duet-session) 0)]
     ["Archive" duet-archive]
+    ["Delete…" duet-delete :help "Delete this session for good"]
     ["Refresh" duet-transcript-refresh]
     "---"
     ["All Sessions" duet]

@@ -19,10 +19,14 @@
 (require 'duet-agents)
 (require 'duet-ask)
 (require 'duet-connection)
+(require 'duet-delete)
+(require 'duet-export)
 (require 'duet-marks)
 (require 'duet-search)
 (require 'duet-terminal)
 (require 'duet-trust)
+
+(declare-function duet-projects-narrow "duet-projects" ())
 
 (defun duet-menu--connection ()
   "Return the connection of the current buffer if there is one; start none."
@@ -102,6 +106,20 @@ So its key does what it does in the buffers."
       (duet-continue (duet-session-here))
     (duet-new)))
 
+(defun duet-menu--sessions-words ()
+  "Return what `duet-menu-sessions' does, in words."
+  (cond ((derived-mode-p 'duet-sessions-mode) "All projects")
+        ((derived-mode-p 'duet-projects-mode) "This project")
+        (t "Sessions")))
+
+(defun duet-menu-sessions ()
+  "List the sessions of the project, or where that is done, of all projects.
+So its key does what it does in the buffers."
+  (interactive)
+  (call-interactively (cond ((derived-mode-p 'duet-sessions-mode) #'duet-projects)
+                            ((derived-mode-p 'duet-projects-mode) #'duet-projects-narrow)
+                            (t #'duet))))
+
 (defun duet-menu-archive ()
   "Archive the session, or all marked ones in a list."
   (interactive nil duet-sessions-mode duet-transcript-mode)
@@ -135,7 +153,9 @@ So its key does what it does in the buffers."
      :if-not-derived duet-transcript-mode)
     ("f" "Fork" duet-fork :inapt-if-not duet-menu--session)
     ("T" "Rename" duet-rename :inapt-if-not duet-menu--session)
-    ("z" "Archive" duet-menu-archive :inapt-if-not duet-menu--sessions)]
+    ("z" "Archive" duet-menu-archive :inapt-if-not duet-menu--sessions)
+    ("W" "Export" duet-export-session :inapt-if-not duet-menu--session)
+    ("D" "Delete" duet-delete :inapt-if-not duet-menu--sessions)]
    ["Run"
     ("i" "Interrupt" duet-interrupt :inapt-if-not duet-menu--running)
     ("o" "Permissions" duet-set-mode :inapt-if-not duet-menu--session)
@@ -145,11 +165,11 @@ So its key does what it does in the buffers."
    ["Review"
     ("j" "Next question" duet-approval-next)
     ("w" "All questions" duet-approvals)
-    ("D" "Changes" duet-diff :inapt-if-not duet-menu--session)
-    ("=" "All changes" duet-diff-all :inapt-if-not duet-menu--session)
+    ("=" "Changes" duet-diff :inapt-if-not duet-menu--session)
+    ("M-=" "All changes" duet-diff-all :inapt-if-not duet-menu--session)
     ("/" "Search all" duet-search)]]
   [["Lists"
-    ("l" "Sessions" duet)
+    ("l" duet-menu-sessions :description duet-menu--sessions-words)
     ("L" "Agents" duet-agents)
     ("V" "Terminals" duet-terminals)
     ("R" "Rules" duet-rules)]

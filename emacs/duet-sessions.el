@@ -15,7 +15,7 @@
 (require 'subr-x)
 (require 'tabulated-list)
 (require 'duet-connection)
-(require 'duet-render)
+(require 'duet-look)
 (require 'duet-actions)
 (require 'duet-transcript)
 
@@ -23,6 +23,7 @@
 (declare-function duet-approval-next "duet-approvals" ())
 (declare-function duet-approvals "duet-approvals" ())
 (declare-function duet-diff "duet-diff" (session))
+(declare-function duet-projects "duet-projects" ())
 (declare-function duet-diff-all "duet-diff" (session))
 
 (defvar-local duet-sessions--timer nil
@@ -46,11 +47,12 @@
     (define-key map "z" #'duet-archive)
     (define-key map "Z" #'duet-sessions-toggle-archived)
     (define-key map "T" #'duet-rename)
+    (define-key map "l" #'duet-projects)
     (define-key map "g" #'duet-sessions-refresh)
     (define-key map "j" #'duet-approval-next)
     (define-key map "w" #'duet-approvals)
-    (define-key map "D" #'duet-diff)
-    (define-key map "=" #'duet-diff-all)
+    (define-key map "=" #'duet-diff)
+    (define-key map (kbd "M-=") #'duet-diff-all)
     (define-key map "?" #'duet-menu-or-help)
     map)
   "Keymap of `duet-sessions-mode'.")
@@ -165,7 +167,7 @@ Where that is gone, point goes to the one that followed it."
                           (remq (selected-window)
                                 (get-buffer-window-list nil nil t)))))
     (duet-sessions-fit 2 20)
-    (setq tabulated-list-entries (mapcar #'duet-sessions--entry sessions))
+    (setq tabulated-list-entries (mapcar #'duet-sessions-entry sessions))
     (tabulated-list-print t)
     (unless sessions
       (let ((inhibit-read-only t))
@@ -235,15 +237,15 @@ Where that was the end, it is the last line; in another list, the first."
               (substitute-command-keys
                "No sessions yet.  \\<duet-sessions-mode-map>\\[duet-sessions-compose] asks an agent for something, \\[duet-menu-or-help] tells what else there is."))))))
 
-(defun duet-sessions--entry (session)
+(defun duet-sessions-entry (session)
   "Return the line of SESSION."
   (let* ((state (duet-session-state session))
          (queued (duet-session-queued session))
          (waiting (length (duet-session-approvals session)))
          (err (and (memq state '(failed timed_out)) (duet-session-error session))))
     (list session
-          (vector (duet-render-state state)
-                  (concat (duet-render-state-name state)
+          (vector (duet-look-state state)
+                  (concat (duet-look-state-name state)
                           (if (duet-session-silence session) ", silent" "")
                           (if (> waiting 1) (format " (%d)" waiting) "")
                           (if (and (> queued 0) (not (eq state 'queued)))

@@ -27,16 +27,17 @@
 ;;   duet-model.el       what is known of a project's sessions
 ;;   duet-history.el     earlier messages of a session, page by page
 ;;   duet-sessions.el    the list of sessions
+;;   duet-projects.el    the sessions of all projects
 ;;   duet-transcript.el  a session (sections: duet-section.el, above it:
 ;;                       duet-header.el, how long a turn takes: duet-elapsed.el,
 ;;                       agents that say nothing: duet-silence.el, looks:
-;;                       duet-render.el, duet-whole.el, duet-lines.el,
+;;                       duet-render.el, duet-look.el, duet-whole.el, duet-lines.el,
 ;;                       duet-visible.el, what RET visits: duet-visit.el, what the
 ;;                       mouse wheel does: duet-scroll.el)
 ;;   duet-markup.el      what agents say as the Markdown that it is (blocks:
-;;                       duet-block.el, marks in a line: duet-inline.el, tables:
-;;                       duet-table.el, colours of code: duet-code.el, links:
-;;                       duet-link.el)
+;;                       duet-block.el, paragraphs: duet-prose.el, marks in a line:
+;;                       duet-inline.el, tables: duet-table.el, colours of code:
+;;                       duet-code.el, links: duet-link.el)
 ;;   duet-compose.el     where prompts are written (earlier ones:
 ;;                       duet-compose-history.el, at the end of a transcript:
 ;;                       duet-reply.el)
@@ -58,6 +59,8 @@
 ;;   duet-revert.el      buffers that visit what agents write
 ;;   duet-menu.el        all of this in one menu (in the menu bar: duet-menu-bar.el)
 ;;   duet-marks.el       marks in the list of sessions
+;;   duet-delete.el      sessions that are deleted for good
+;;   duet-export.el      sessions written to files
 ;;   duet-prompts.el     from prompt to prompt in a transcript
 ;;   duet-search.el      where in all conversations something was said
 ;;   duet-terminal.el    the server's terminals
@@ -84,8 +87,10 @@
 (require 'duet-attachment)
 (require 'duet-bookmark)
 (require 'duet-evil)
+(require 'duet-export)
 (require 'duet-approvals)
 (require 'duet-notify)
+(require 'duet-delete)
 (require 'duet-diff)
 (require 'duet-diff-ediff)
 (require 'duet-revert)
@@ -105,6 +110,7 @@
 ;; needed.
 (autoload 'duet-dispatch "duet-menu" "Show all that can be done." t)
 (autoload 'duet-menu "duet-menu" "Show all that can be done." t)
+(autoload 'duet-projects "duet-projects" "Show the sessions of all projects." t)
 (autoload 'duet-search "duet-search" "Search all conversations." t)
 (autoload 'duet-terminal "duet-terminal" "Start a terminal." t)
 (autoload 'duet-terminals "duet-terminal" "List the terminals." t)

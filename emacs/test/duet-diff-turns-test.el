@@ -58,7 +58,7 @@
         (funcall next nil)
         (switch-to-buffer transcript)
         (duet-test-wait-for-text transcript "^❯ again")
-        (duet-test-press "=" #'duet-diff-all)
+        (duet-test-press "M-=" #'duet-diff-all)
         (duet-test-wait-for-text (current-buffer) "^\\+Turn 1: hello\n\\+Turn 2: again\n")
         (should (string-match-p "all turns" (duet-diff--header)))
         ;; As if the list of sessions had told of the last turn alone.

@@ -19,7 +19,7 @@
   '(("RET" "Go to what point is on, or open it"
      duet-transcript-visit duet-diff-visit duet-sessions-open duet-search-visit
      duet-terminals-attach duet-trust-visit duet-approvals-act duet-approval-view
-     duet-agents-choose)
+     duet-agents-choose duet-projects-open)
     ("TAB" "Fold or unfold what point is on" duet-section-toggle duet-diff-toggle)
     ("<backtab>" "Fold or unfold all" duet-section-toggle-all)
     ("n" "Go to the next line, section, change or place"
@@ -47,7 +47,7 @@
      duet-approval-respond duet-continue)
     ("v" "View the question in full" duet-approval-view)
     ("c" "Begin the next one of what is shown: a prompt, a terminal"
-     duet-continue duet-sessions-compose duet-terminal duet-menu-compose)
+     duet-continue duet-sessions-compose duet-projects-compose duet-terminal duet-menu-compose)
     ("C" "Begin a new session" duet-new)
     ("f" "Fork the session" duet-fork)
     ("i" "Interrupt the turn" duet-interrupt)
@@ -62,15 +62,18 @@
     ("z" "Put the session away, or take it back" duet-archive-marked duet-menu-archive)
     ("Z" "Show what was put away" duet-sessions-toggle-archived)
     ("T" "Give the session another title" duet-rename)
-    ("D" "Show what the turn has changed" duet-diff)
-    ("=" "Show what all turns have changed" duet-diff-all)
+    ("W" "Write the session to a file" duet-export-session)
+    ("D" "Delete the session for good (asks)" duet-delete)
+    ("=" "Show what the turn has changed; there, what all turns have" duet-diff duet-diff-all)
+    ("M-=" "Show what all turns have changed" duet-diff-all)
     ("E" "Compare with Ediff" duet-diff-ediff)
     ("/" "Search all conversations" duet-search duet-search-or-say)
     ("j" "Go to the next question that waits" duet-approval-next)
     ("w" "List the questions that wait" duet-approvals)
-    ("l" "List the sessions" duet)
+    ("l" "List the sessions; there, those of all projects, and back"
+     duet duet-projects duet-projects-narrow duet-menu-sessions)
     ("g" "Get it anew"
-     duet-transcript-refresh duet-rules-refresh duet-diff-refresh duet-sessions-refresh
+     duet-transcript-refresh duet-rules-refresh duet-diff-refresh duet-sessions-refresh duet-projects-refresh
      duet-search-refresh duet-terminals-refresh duet-approvals-refresh duet-agents-refresh
      duet-terminal-attach-again duet-trust duet-menu-restart)
     ("I" "Sign in" duet-login)
@@ -99,7 +102,8 @@
   "Keys, what each means, and the commands that do that.")
 
 (defconst duet-keys-test-views
-  '((duet-sessions-mode-map . "sessions") (duet-transcript-mode-map . "transcript")
+  '((duet-sessions-mode-map . "sessions") (duet-projects-mode-map . "projects")
+    (duet-transcript-mode-map . "transcript")
     (duet-approval-map . "question") (duet-approval-view-mode-map . "question")
     (duet-approvals-inline-map . "question") (duet-approvals-mode-map . "questions")
     (duet-diff-mode-map . "changes") (duet-search-mode-map . "search")

@@ -32,7 +32,7 @@
     (pcase-dolist (`(,key . ,command)
                    '(("RET" . duet-sessions-open) ("i" . duet-interrupt)
                      ("r" . duet-continue) ("f" . duet-fork) ("T" . duet-rename)
-                     ("z" . duet-archive-marked) ("m" . duet-mark) ("D" . duet-diff)))
+                     ("z" . duet-archive-marked) ("m" . duet-mark) ("D" . duet-delete) ("=" . duet-diff)))
       (duet-test-should-say "There is no session here"
         (duet-test-press key command)))))
 

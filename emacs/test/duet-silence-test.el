@@ -89,7 +89,7 @@
      model (vector (funcall object :silent_since "2026-01-01T00:00:00Z" :silent_note "n")))
     (let ((session (duet-model-session model "t1")))
       (should (equal (plist-get (duet-session-silence session) :note) "n"))
-      (should (string-match-p "silent" (aref (cadr (duet-sessions--entry session)) 1)))
+      (should (string-match-p "silent" (aref (cadr (duet-sessions-entry session)) 1)))
       (duet-model-load-sessions model (vector (funcall object)))
       (should-not (duet-session-silence session)))))
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 )
@@ -39,7 +40,7 @@ func newExecutorCommand(*settings) *cobra.Command {
 				}
 			}
 			log := logging.Open(logging.Options{Level: level, NoColor: true})
-			defer log.Close(logGrace)
+			defer log.Close(reach.LogGrace)
 			return executor.Serve(ctx, link, log.Logger)
 		},
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/project/known"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 	"github.com/duet-rpc/duet-rpc/internal/supervisor"
 )
@@ -40,6 +41,8 @@ type hubOptions struct {
 	noticed  func([]database.Notice) // is told what was found in the database's place
 	idle     func()                  // is called a moment after the last run has ended
 	notified func(context.Context)   // waits until subscribers know what has happened
+
+	startsNothing bool // the hub is there for a change of what is kept alone
 }
 
 // openProject opens the project's hub, for whoever has the lock.
@@ -92,6 +95,8 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 		},
 		Removed: removed,
 		Lost:    func(error) { lost() },
+
+		StartsNothing: o.startsNothing,
 		Executors: func(daemon catalog.Daemon) hub.Executors {
 			h.executors = supervisor.New(supervisor.Options{
 				Daemon: daemon, Command: command, Environment: environment, Logger: o.log.Logger, WireError: handlers.ExecutorError,
@@ -101,6 +106,7 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 		},
 	})
 	if err == nil {
+		remember(p, o.log)
 		return h, nil
 	}
 	if h.executors != nil {
@@ -110,6 +116,17 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 		h.watch.Close()
 	}
 	return nil, sqlite.Locked(p.Database(), err)
+}
+
+// remember adds the project to those of this user. Without it the hub is none the worse.
+func remember(p project.Project, log *logging.Log) {
+	list, err := known.Default(os.Getenv)
+	if err == nil {
+		err = list.Add(p.Root)
+	}
+	if err != nil {
+		log.Debug("the project is not in the list of all projects", "err", err)
+	}
 }
 
 func (h *openHub) lost() <-chan struct{} { return h.gone }

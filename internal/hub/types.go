@@ -50,24 +50,6 @@ type ContinueSpec struct {
 	Metadata   json.RawMessage
 }
 
-// SettingsChange changes a thread; a nil field means no change.
-type SettingsChange struct {
-	Title                  *string
-	Mode                   *string
-	Model                  *string
-	AutoAcceptEdits        *bool
-	SkipPermissions        *bool
-	SkipPermissionsTimeout *time.Duration // 0: without end
-	Archived               *bool
-	AdditionalDirectories  *[]string
-	Options                map[string]string // of the agent, by ID; "": it is not asked for any more; nil: no change
-}
-
-// isForAgent reports whether an agent is to be told of it.
-func (c SettingsChange) isForAgent() bool {
-	return c.Mode != nil || c.Model != nil || len(c.Options) > 0
-}
-
 // Status is what the hub is doing (AIWG, daemon.status).
 type Status struct {
 	Started   time.Time
@@ -80,11 +62,4 @@ type Status struct {
 	LastSeq   int64
 	Issues    []string // what is wrong; empty: healthy
 	Database  string
-}
-
-// set sets a field to a value, if there is one.
-func set[T any](field, value *T) {
-	if value != nil {
-		*field = *value
-	}
 }

@@ -17,13 +17,13 @@ func List(out io.Writer, sessions []wire.Session) error {
 	t := output.NewTable(out, "SESSION", "TASK", "STATUS", "AGENT", "ACTIVE", "TITLE")
 	t.Spare("SESSION", "AGENT")
 	for _, x := range sessions {
-		t.Row(x.ID, x.TaskID, statusOf(x), x.Agent, output.Age(x.LastActivity), output.Short(x.Called()))
+		t.Row(x.ID, x.TaskID, Status(x), x.Agent, output.Age(x.LastActivity), output.Short(x.Called()))
 	}
 	return t.Flush()
 }
 
-// statusOf is a session's status, and that its agent gives no sign of life.
-func statusOf(x wire.Session) string {
+// Status is a session's status, and that its agent gives no sign of life.
+func Status(x wire.Session) string {
 	if x.SilentSince.IsZero() {
 		return x.Status
 	}

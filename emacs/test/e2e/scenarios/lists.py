@@ -1,5 +1,7 @@
 """What is done with sessions as a whole."""
 
+import os
+
 from steps import ask, scenario, start
 
 
@@ -65,3 +67,95 @@ def archives(home, emacs):
     terminal.press("U", "M-<", "m", "m", "z")
     terminal.see(r"^2 archived; Z shows the archive$")
     terminal.see(r"^ All sessions are in the archive\.  Z shows it, c begins another\.")
+
+
+@scenario
+def deletes(home, emacs):
+    """Sessions are deleted for good once that was confirmed; one that waits is refused, with what to do."""
+    terminal = start(home, emacs)
+    for prompt in "quiet one", "quiet two", "quiet three":
+        ask(terminal, prompt)
+        terminal.see(rf"^❯ {prompt}$")
+        terminal.see(r"^ ● completed")
+        terminal.press("l")
+        terminal.see(rf"^ ● +completed +{prompt} ")
+    terminal.press("C-x", "1", "M-<", "D")
+    terminal.see(r'Delete "quiet three" for good')
+    terminal.type("no")
+    terminal.press("Enter")
+    terminal.see(r"^Nothing is deleted$")
+    terminal.press("m", "m", "D")
+    terminal.see(r"Delete 2 sessions \(quiet three, quiet two\) for good")
+    terminal.type("yes")
+    terminal.press("Enter")
+    terminal.see(r"^2 deleted$")
+    terminal.see_no(r"quiet (two|three)")
+    terminal.see(r"quiet one")
+    ask(terminal, "hello")
+    terminal.see(r"\[a\] approve")
+    terminal.press("D")
+    terminal.see(r"hello is not over; interrupt it first \(i\)$")
+    terminal.press("i")
+    terminal.see(r"^ ■ interrupted")
+    terminal.press("D")
+    terminal.see(r'Delete "hello" for good')
+    terminal.type("yes")
+    terminal.press("Enter")
+    terminal.see(r"^1 deleted$")
+    terminal.see(r"^ ● +completed +quiet one ")
+    terminal.see_no(r"hello")
+
+
+@scenario
+def exports(home, emacs):
+    """A session is written to a file, or shown, as the program prints it."""
+    terminal = start(home, emacs)
+    ask(terminal, "quiet Grüße")
+    terminal.see(r"^ ● completed")
+    terminal.press("l")
+    terminal.see(r"^ ● +completed +quiet Grüße ")
+    terminal.press("C-x", "1", "W")
+    terminal.see(r"^Write the session to \(\.md or \.json\): ~/project/quiet-grüße\.md$")
+    terminal.press("Enter")
+    terminal.see(r"^Wrote ~/project/quiet-grüße\.md$")
+    terminal.press("C-u", "W")
+    terminal.see(r"^Show it as")
+    terminal.press("Enter")
+    terminal.see(r"^# quiet Grüße$")
+    terminal.press("C-x", "k", "Enter")
+    terminal.press("W")
+    terminal.see(r"project/quiet-grüße\.md$")
+    terminal.press("Enter")
+    terminal.see(r"quiet-grüße\.md is there; write over it\? \(y or n\)")
+    terminal.press("n")
+    terminal.see(r"^Nothing is written$")
+
+
+@scenario
+def projects(home, emacs):
+    """Sessions of all projects are in one list, and each is opened with the server of its own."""
+    other = os.path.join(home.path, "other")
+    os.mkdir(other)
+    os.mkdir(os.path.join(other, ".duet"), 0o700)
+    terminal = start(home, emacs)
+    ask(terminal, "quiet here")
+    terminal.see(r"^ ● completed")
+    terminal.command("duet", prefix=("C-u",))
+    terminal.see(r"^Project: ")
+    terminal.press("C-a", "C-k")
+    terminal.type("~/other/")
+    terminal.press("Enter")
+    terminal.see(r"^ No sessions yet")
+    ask(terminal, "hello")
+    terminal.see(r"\[a\] approve")
+    terminal.press("l")
+    terminal.see(r"^ \? +waits for you +hello ")
+    terminal.press("C-x", "1", "l")
+    terminal.see(r"^ \? +waits for you +other +hello +demo")
+    terminal.see(r"^ ● +completed +project +quiet here +demo")
+    terminal.press("M-<", "Enter")
+    terminal.see(r"\[a\] approve")
+    terminal.press("l", "l", "C-x", "1")
+    terminal.see(r"^ ● +completed +project +quiet here +demo")
+    terminal.press("M->", "C-p", "Enter")
+    terminal.see(r"^❯ quiet here$")

@@ -1,0 +1,307 @@
+;;; duet-projects.el --- The sessions of all projects in one list  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; `duet-projects' lists the sessions of all projects.  The program duet-rpc knows
+;; which there are on a machine, and asks their hubs, or reads what was kept.  Of
+;; projects whose server this Emacs has started, its own models are shown, and the
+;; list follows them; of others it tells how they were when it was asked.
+;;
+;; The machine is this one, and each on which a project is open by TRAMP.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'tabulated-list)
+(require 'duet-bookmark)
+(require 'duet-command)
+(require 'duet-compose)
+(require 'duet-connection)
+(require 'duet-menu-bar)
+(require 'duet-pages)
+(require 'duet-sessions)
+
+(declare-function duet-approval-next "duet-approvals" ())
+(declare-function duet-approvals "duet-approvals" ())
+
+(defconst duet-projects--limit 300
+  "How many sessions the program is asked for at most.")
+
+(defvar-local duet-projects--models nil
+  "What the program has told: models, one for each project.")
+(defvar-local duet-projects--problems nil
+  "What could not be asked: lines of text.")
+(defvar-local duet-projects--asking 0
+  "How many answers are awaited.")
+(defvar-local duet-projects--question 0
+  "The number of the last time that was asked; older answers do not count.")
+(defvar-local duet-projects--timer nil
+  "The timer that brings the list up to date.")
+(defvar-local duet-projects--observer nil
+  "The function that watches all models for the list.")
+
+(defvar duet-projects-mode-map
+  (let ((map (make-sparse-keymap)))
+    (set-keymap-parent map tabulated-list-mode-map)
+    (define-key map (kbd "RET") #'duet-projects-open)
+    (define-key map [mouse-2] #'duet-projects-open-mouse)
+    (define-key map [follow-link] 'mouse-face)
+    (define-key map "c" #'duet-projects-compose)
+    (define-key map "l" #'duet-projects-narrow)
+    (define-key map "g" #'duet-projects-refresh)
+    (define-key map "j" #'duet-approval-next)
+    (define-key map "w" #'duet-approvals)
+    (define-key map "?" #'duet-menu-or-help)
+    map)
+  "Keymap of `duet-projects-mode'.")
+
+(define-derived-mode duet-projects-mode tabulated-list-mode "Duet-Projects"
+  "Major mode of the list of the sessions of all projects.
+
+\\{duet-projects-mode-map}"
+  (setq tabulated-list-format (vector (list "" 2 nil) (list "State" 14 t)
+                                      (list "Project" 16 t) (list "Session" 30 t)
+                                      (list "Agent" 10 t) (list "Age" 4 nil))
+        tabulated-list-padding 1
+        default-directory (expand-file-name "~/")
+        mode-line-process '(:eval (if (> duet-projects--asking 0) " [asking…]" "")))
+  (tabulated-list-init-header)
+  (add-hook 'window-size-change-functions #'duet-projects--resized nil t)
+  (add-hook 'kill-buffer-hook #'duet-projects--forget nil t))
+
+;;;###autoload
+(defun duet-projects ()
+  "Show the sessions of all projects, those first in which something happened last."
+  (interactive)
+  (let ((buffer (get-buffer-create "*duet: all projects*")))
+    (with-current-buffer buffer
+      (unless (derived-mode-p 'duet-projects-mode)
+        (duet-projects-mode)
+        (duet-projects--watch))
+      (duet-projects--ask))
+    (pop-to-buffer buffer '((display-buffer-reuse-window display-buffer-same-window)))
+    (duet-projects--print)))
+
+
+;;; What is listed
+
+(defun duet-projects--watch ()
+  "Watch all models for the current buffer."
+  (let ((buffer (current-buffer)))
+    (setq duet-projects--observer
+          (lambda (_model kind &rest _)
+            (when (and (memq kind '(sessions session approval approval-resolved connection))
+                       (buffer-live-p buffer))
+              (duet-projects--later buffer 0.3))))
+    (duet-model-add-observer duet-projects--observer)))
+
+(defun duet-projects--later (buffer seconds)
+  "Bring BUFFER up to date in some SECONDS."
+  (with-current-buffer buffer
+    (unless duet-projects--timer
+      (setq duet-projects--timer
+            (run-at-time seconds nil
+                         (lambda ()
+                           (when (buffer-live-p buffer)
+                             (with-current-buffer buffer
+                               (setq duet-projects--timer nil)
+                               (duet-log-guard "List of all projects"
+                                 (duet-projects--print))))))))))
+
+(defun duet-projects--resized (window)
+  "Note that WINDOW, which shows the list, has another size."
+  (duet-projects--later (window-buffer window) 0))
+
+(defun duet-projects--forget ()
+  "Stop watching; the buffer is killed."
+  (when duet-projects--timer (cancel-timer duet-projects--timer))
+  (duet-model-remove-observer duet-projects--observer))
+
+(defun duet-projects--ask ()
+  "Ask the program for the sessions of all projects, on each machine."
+  (let ((buffer (current-buffer))
+        (question (cl-incf duet-projects--question))
+        (models '())
+        (problems '())
+        (hosts (duet-projects--hosts)))
+    (setq duet-projects--asking (length hosts))
+    (dolist (host hosts)
+      (cl-flet ((answered ()
+                  (when (and (buffer-live-p buffer)
+                             (= question (buffer-local-value 'duet-projects--question buffer)))
+                    (with-current-buffer buffer
+                      (when (zerop (cl-decf duet-projects--asking))
+                        (setq duet-projects--models models
+                              duet-projects--problems problems)
+                        (duet-projects--print))))))
+        (duet-command-json
+         (concat host "~/")
+         (list "session" "list" "--all-projects"
+               "--limit" (number-to-string duet-projects--limit))
+         (lambda (result)
+           (dolist (project (duet-get-objects result :projects))
+             (let ((root (file-name-as-directory
+                          (concat host (duet-get-string project :root))))
+                   (problem (duet-get-string project :error)))
+               (if problem
+                   (push (format "%s: %s" (abbreviate-file-name root) problem) problems)
+                 (push (duet-projects--model root (duet-get project :sessions)) models))))
+           (answered))
+         (lambda (reason)
+           (push (if host (concat host " " reason) reason) problems)
+           (answered)))))))
+
+(defun duet-projects--hosts ()
+  "Return the machines to ask: as remote names begin, and nil for this one."
+  (let ((hosts (list nil)))
+    (maphash (lambda (root _)
+               (when-let ((host (file-remote-p root))) (cl-pushnew host hosts :test #'equal)))
+             duet-connections)
+    hosts))
+
+(defun duet-projects--model (root objects)
+  "Return a model of the project ROOT with the sessions in the vector OBJECTS.
+Of each conversation the newest is taken, which comes first."
+  (let ((model (duet-model-create :root root))
+        (seen (make-hash-table :test #'equal)))
+    (seq-doseq (object objects)
+      (let ((thread (duet-get-string object :thread_id)))
+        (unless (gethash thread seen)
+          (puthash thread t seen)
+          (duet-model-load-session model object))))
+    model))
+
+(defun duet-projects--all ()
+  "Return a model for each project: our own where its server is ours."
+  (let ((roots (make-hash-table :test #'equal)))
+    (dolist (model duet-projects--models)
+      (puthash (duet-model-root model) model roots))
+    (maphash (lambda (root connection)
+               (when (eq (duet-connection-state connection) 'ready)
+                 (puthash root (duet-connection-model connection) roots)))
+             duet-connections)
+    (hash-table-values roots)))
+
+(defun duet-projects--names (models)
+  "Return a function from the root of each of MODELS to a short name for it.
+Projects of the same name have that of the directory above, too."
+  (let ((roots (mapcar #'duet-model-root models)))
+    (lambda (root)
+      (let ((name (duet-projects--last root 1)))
+        (concat (if (cl-some (lambda (other)
+                               (and (not (equal other root))
+                                    (equal (duet-projects--last other 1) name)))
+                             roots)
+                    (duet-projects--last root 2)
+                  name)
+                (if-let ((host (file-remote-p root 'host))) (concat "@" host) ""))))))
+
+(defun duet-projects--last (root count)
+  "Return the last COUNT parts of the name ROOT."
+  (let ((name (or (file-remote-p root 'localname) root)))
+    (if (equal name "/") name
+      (string-join (last (split-string name "/" t) count) "/"))))
+
+(defun duet-projects--print ()
+  "Show the sessions as they are; keep point on its session."
+  (let* ((models (duet-projects--all))
+         (name (duet-projects--names models))
+         (sessions (cl-remove-if #'duet-session-archived
+                                 (cl-mapcan #'duet-model-session-list models))))
+    (setq sessions (sort sessions (lambda (a b)
+                                    (duet-time-before-p (duet-session-changed b)
+                                                        (duet-session-changed a)))))
+    (duet-projects--fit)
+    (setq tabulated-list-entries
+          (mapcar (lambda (session) (duet-projects--entry session name)) sessions))
+    (tabulated-list-print t)
+    (when (or duet-projects--problems (null sessions))
+      (let ((inhibit-read-only t))
+        (save-excursion
+          (goto-char (point-max))
+          (insert (duet-projects--remarks sessions)))))
+    (restore-buffer-modified-p nil)
+    (force-mode-line-update)))
+
+(defun duet-projects--fit ()
+  "Give the columns of the list the room that the window has."
+  (let ((narrow (when-let ((window (get-buffer-window nil t)))
+                  (< (window-width window) 76))))
+    (setf (nth 1 (aref tabulated-list-format 2)) (if narrow 11 16)
+          (nth 1 (aref tabulated-list-format 4)) (if narrow 6 10))
+    (duet-sessions-fit 3 15)))
+
+(defun duet-projects--remarks (sessions)
+  "Return what stands below SESSIONS, those that are listed."
+  (concat
+   (cond (sessions "")
+         ((> duet-projects--asking 0) "\n Asking for the sessions of all projects…\n")
+         (t (substitute-command-keys
+             "\n No sessions in any project yet.  \\[duet] lists those of one, and asks for the first.\n")))
+   (mapconcat (lambda (problem)
+                (concat "\n " (propertize (duet-visible-line problem) 'face 'duet-attention)))
+              duet-projects--problems "")))
+
+(defun duet-projects--entry (session name)
+  "Return the line of SESSION; NAME makes a short name of a project's root."
+  (pcase-let ((`(,_ [,sign ,state ,title ,agent ,age]) (duet-sessions-entry session))
+              (root (duet-model-root (duet-session-model session))))
+    (list (cons root (duet-session-id session))
+          (vector sign state
+                  (propertize (duet-visible-line (funcall name root))
+                              'help-echo (abbreviate-file-name root))
+                  title agent age))))
+
+
+;;; Commands
+
+(defun duet-projects--here ()
+  "Return the project and the session at point: (ROOT . ID)."
+  (or (tabulated-list-get-id)
+      (user-error "There is no session here")))
+
+(defun duet-projects-open ()
+  "Show the session at point, in its project."
+  (interactive (duet-only-in 'duet-projects-mode) duet-projects-mode)
+  (pcase-let ((`(,root . ,id) (duet-projects--here)))
+    (duet-bookmark-visit root id)))
+
+(defun duet-projects-open-mouse (event)
+  "Show the session where EVENT, a click, was."
+  (interactive "e" duet-projects-mode)
+  (mouse-set-point event)
+  (duet-projects-open))
+
+(defun duet-projects-compose ()
+  "Write the first prompt of a new session in the project of the one at point."
+  (interactive (duet-only-in 'duet-projects-mode) duet-projects-mode)
+  (duet-compose (duet-connection-ensure (car (duet-projects--here)))))
+
+(defun duet-projects-narrow ()
+  "Show the sessions of the project of the one at point alone."
+  (interactive (duet-only-in 'duet-projects-mode) duet-projects-mode)
+  (pcase-let* ((`(,root . ,id) (duet-projects--here))
+               (connection (duet-connection-ensure root)))
+    (duet-sessions-show connection)
+    (when-let ((session (duet-connection-session connection id)))
+      (duet-sessions-go-to (current-buffer) session))))
+
+(defun duet-projects-refresh ()
+  "Ask for the sessions of all projects again."
+  (interactive (duet-only-in 'duet-projects-mode) duet-projects-mode)
+  (duet-projects--ask)
+  (duet-projects--print))
+
+(duet-menu-bar-add duet-projects-mode-map
+                   '(["Open" duet-projects-open]
+                     ["New Session" duet-projects-compose
+                      :help "Ask an agent for something in the project of the session at point"]
+                     ["Sessions of This Project" duet-projects-narrow]
+                     ["Refresh" duet-projects-refresh]))
+
+(provide 'duet-projects)
+;;; duet-projects.el ends here

@@ -1,0 +1,109 @@
+;;; duet-export-test.el --- Tests of writing sessions to files  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+(require 'duet-export)
+
+(defmacro duet-export-test-with-session (names query &rest body)
+  "Run BODY where a session for QUERY has ended.
+NAMES are what its connection and it are bound to."
+  (declare (indent 2) (debug (sexp form body)))
+  (pcase-let ((`(,connection ,session) names))
+    `(duet-test-with-project ,connection
+       (let ((,session (duet-test-launch ,connection ,query)))
+         (duet-test-wait-for-state ,session 'completed)
+         (save-window-excursion
+           (switch-to-buffer (duet-sessions-buffer ,connection))
+           (duet-sessions-go-to (current-buffer) ,session)
+           (duet-test-listening ,@body))))))
+
+(defun duet-export-test-program (connection session format)
+  "Return what the program prints for SESSION of CONNECTION in FORMAT."
+  (with-temp-buffer
+    (let ((command (duet-command (duet-connection-root connection) "session" "show"
+                                 (duet-session-leaf-id session) "--export" format))
+          (coding-system-for-read 'utf-8-unix))
+      (should (zerop (apply #'call-process (car command) nil '(t nil) nil (cdr command)))))
+    (buffer-string)))
+
+(defun duet-export-test-file (file)
+  "Return what is in FILE."
+  (with-temp-buffer
+    (let ((coding-system-for-read 'utf-8-unix)) (insert-file-contents file))
+    (buffer-string)))
+
+(defun duet-export-test-write (name &rest answers)
+  "Press W, and have it written to NAME; return that file.
+ANSWERS are to whether a file is written over."
+  (let (offered file)
+    (cl-letf (((symbol-function 'read-file-name)
+               (lambda (_ &rest arguments)
+                 (setq offered (nth 3 arguments)
+                       file (expand-file-name (or name offered)))))
+              ((symbol-function 'y-or-n-p) (lambda (&rest _) (pop answers))))
+      (duet-test-press "W" #'duet-export-session))
+    file))
+
+(ert-deftest duet-export-test-files ()
+  "A session is written as its file's name says, as the program prints it."
+  (duet-export-test-with-session (connection session) "quiet Grüße — 日本語 \"a/b\""
+    (let ((default-directory (duet-connection-root connection)))
+      (pcase-dolist (`(,name ,written ,format)
+                     '((nil "quiet-grüße-日本語-a-b.md" "md") ("it.json" "it.json" "json")
+                       ("it" "it.md" "md")))
+        (setq duet-test-said nil)
+        (duet-export-test-write name)
+        (duet-test-wait-for (duet-test-heard "\\`Wrote "))
+        (let ((text (duet-export-test-file written)))
+          (should (string-match-p "Grüße — 日本語" text))
+          (should (equal text (duet-export-test-program connection session format)))))
+      (with-temp-buffer
+        (insert-file-contents "it.json")
+        (should (equal (duet-get-string (json-parse-buffer :object-type 'plist) :format)
+                       "duet-conversation"))))))
+
+(ert-deftest duet-export-test-refusals ()
+  "What is there is not written over unasked, and other kinds of files are refused."
+  (duet-export-test-with-session (connection session) "quiet one"
+    (let* ((default-directory (duet-connection-root connection))
+           (file (expand-file-name "mine.md")))
+      (should (eq session (duet-session-here)))
+      (write-region "mine" nil file nil 'silent)
+      (duet-test-should-say "Nothing is written" (duet-export-test-write "mine.md" nil))
+      (should (equal (duet-export-test-file file) "mine"))
+      (duet-export-test-write "mine.md" t)
+      (duet-test-wait-for (duet-test-heard "\\`Wrote "))
+      (should (string-match-p "quiet one" (duet-export-test-file file)))
+      (duet-test-should-say "ends in \\.md or \\.json" (duet-export-test-write "it.html")))))
+
+(ert-deftest duet-export-test-buffer ()
+  "With a prefix argument the session is shown in a buffer, also from a transcript."
+  (duet-export-test-with-session (connection session) "quiet one"
+    (duet-transcript-show connection session)
+    (dolist (format '("md" "json"))
+      (cl-letf (((symbol-function 'completing-read) (lambda (&rest _) format)))
+        (duet-test-press "W" #'duet-export-session '(4)))
+      (let ((buffer (duet-test-wait-for
+                     (get-buffer (format "*duet %s: quiet one*" format)))))
+        (should (equal (duet-test-text buffer)
+                       (duet-export-test-program connection session format)))
+        (should-not (buffer-modified-p buffer))))))
+
+(ert-deftest duet-export-test-gone ()
+  "Where the session is no more, the program says so, and nothing is written."
+  (duet-export-test-with-session (connection session) "quiet one"
+    (let ((default-directory (duet-connection-root connection)))
+      (duet-test-request connection 'session.delete
+                         (list :session_id (duet-session-leaf-id session)))
+      (setf (duet-session-runs session)
+            (list (make-duet-run :id "2d0bb6ba-0000-0000-0000-000000000000")))
+      (duet-export-session session "md" (expand-file-name "it.md"))
+      (duet-test-wait-for (duet-test-heard "2d0bb6ba"))
+      (should-not (file-exists-p "it.md")))))
+
+(provide 'duet-export-test)
+;;; duet-export-test.el ends here

@@ -1,0 +1,136 @@
+;;; duet-projects-test.el --- Tests of the list of all projects, with the real server  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+(require 'duet-projects)
+
+(defun duet-projects-test-other (connection name)
+  "Make a project NAME beside that of CONNECTION; return its directory."
+  (let ((root (file-name-as-directory
+               (expand-file-name name (concat (duet-connection-root connection) "..")))))
+    (make-directory root t)
+    (write-region "default_agent = \"demo\"\n" nil (concat root ".duet.toml") nil 'silent)
+    root))
+
+(defun duet-projects-test-prompt (root prompt)
+  "Have the shell's duet-rpc run PROMPT in the project ROOT to its end."
+  (let ((command (duet-command root "prompt" "--yes" prompt)))
+    (with-temp-buffer
+      (unless (zerop (apply #'call-process (car command) nil t nil (cdr command)))
+        (ert-fail (buffer-string))))))
+
+(defmacro duet-projects-test-with-list (names &rest body)
+  "Run BODY in the list of all projects.
+NAMES are what a connection, and the directory of a project without a hub, are
+bound to.  Each has a session."
+  (declare (indent 1) (debug (sexp body)))
+  (pcase-let ((`(,connection ,other) names))
+    `(duet-test-with-project ,connection
+       (let ((,other (duet-projects-test-other ,connection "other")))
+         (duet-projects-test-prompt ,other "quiet elsewhere")
+         (duet-test-wait-for-state (duet-test-launch ,connection "quiet here") 'completed)
+         (save-window-excursion
+           (duet-projects)
+           (duet-test-wait-for (zerop duet-projects--asking))
+           ,@body)))))
+
+(defun duet-projects-test-go-to (regexp)
+  "Go to the line of the current buffer that REGEXP matches."
+  (goto-char (point-min))
+  (re-search-forward regexp)
+  (beginning-of-line))
+
+(ert-deftest duet-projects-test-lists ()
+  "Sessions of all projects are listed, whether a hub runs there or not."
+  (duet-projects-test-with-list (connection other)
+    (should (string-match-p "● +completed +other +quiet elsewhere +demo +now"
+                            (duet-test-text (current-buffer))))
+    (should (string-match-p "● +completed +project +quiet here +demo +now"
+                            (duet-test-text (current-buffer))))
+    ;; To ask starts nothing, and point stays where it is.
+    (should-not (gethash other duet-connections))
+    (duet-projects-test-go-to "elsewhere")
+    ;; Our own are followed.
+    (duet-test-launch connection "hello")
+    (duet-test-wait-for-text (current-buffer) "\\? +waits for you +project +hello")
+    (should (looking-at-p ".*elsewhere"))
+    ;; Others are told of when they are asked again.
+    (duet-projects-test-prompt other "quiet later")
+    (duet-test-press "g" #'duet-projects-refresh)
+    (duet-test-wait-for-text (current-buffer) "● +completed +other +quiet later")
+    (should (looking-at-p ".*elsewhere"))))
+
+(ert-deftest duet-projects-test-open ()
+  "A session is opened with the connection of its own project."
+  (duet-projects-test-with-list (connection other)
+    (let ((list (current-buffer)))
+      (duet-projects-test-go-to "elsewhere")
+      (duet-test-press "RET" #'duet-projects-open)
+      (let ((its (gethash other duet-connections)))
+        (unwind-protect
+            (progn
+              (should-not (eq its connection))
+              (duet-test-wait-for-transcript)
+              (should (eq duet-connection its))
+              (duet-test-wait-for-text (current-buffer) "❯ quiet elsewhere\n\nHello")
+              ;; One that is not listed, since it is in the archive, is found, too.
+              (let ((session duet-session))
+                (duet-test-request its 'archiveSession
+                                   (list :session_id (duet-session-leaf-id session)
+                                         :archived t))
+                (kill-buffer)
+                (clrhash (duet-model-sessions (duet-connection-model its)))
+                (clrhash (duet-model-runs (duet-connection-model its)))
+                (duet-bookmark--ask its (duet-session-id session) nil)
+                (duet-test-wait-for-transcript)
+                (should (equal (duet-session-id duet-session) (duet-session-id session)))))
+          (duet-test-end its)))
+      (switch-to-buffer list)
+      (duet-projects-test-go-to "here")
+      (duet-test-press "RET" #'duet-projects-open)
+      (duet-test-wait-for-transcript)
+      (should (eq duet-connection connection)))))
+
+(ert-deftest duet-projects-test-narrow ()
+  "One key leads from a project's list to that of all, and back."
+  (duet-projects-test-with-list (connection other)
+    (ignore other)
+    (duet-projects-test-go-to "here")
+    (duet-test-press "l" #'duet-projects-narrow)
+    (should (derived-mode-p 'duet-sessions-mode))
+    (should (eq duet-connection connection))
+    (should (equal (duet-session-name (duet-session-here)) "quiet here"))
+    (duet-test-press "l" #'duet-projects)
+    (should (derived-mode-p 'duet-projects-mode))
+    (duet-projects-test-go-to "here")
+    (duet-test-press "c" #'duet-projects-compose)
+    (duet-test-write-and-send "quiet more")
+    (duet-test-wait-for-transcript)
+    (should (eq duet-connection connection))))
+
+(ert-deftest duet-projects-test-problems ()
+  "What cannot be asked is named below the others; no session is at point there."
+  (duet-projects-test-with-list (connection other)
+    (ignore connection)
+    (write-region "default_agent =" nil (concat other ".duet.toml") nil 'silent)
+    (duet-test-press "g" #'duet-projects-refresh)
+    (duet-test-wait-for-text (current-buffer) "^ .*/other/: .*toml")
+    (should (string-match-p "quiet here" (duet-test-text (current-buffer))))
+    (should-not (string-match-p "elsewhere" (duet-test-text (current-buffer))))
+    (goto-char (point-max))
+    (duet-test-should-say "There is no session here" (duet-test-press "RET" #'duet-projects-open))))
+
+(ert-deftest duet-projects-test-names ()
+  "Projects of one name are told apart, and those of another machine have its name."
+  (let ((name (duet-projects--names
+               (mapcar (lambda (root) (duet-model-create :root root))
+                       '("/a/web/" "/b/web/" "/a/api/" "/ssh:box:/srv/tool/")))))
+    (should (equal (mapcar name '("/a/web/" "/b/web/" "/a/api/" "/ssh:box:/srv/tool/" "/"))
+                   '("a/web" "b/web" "api" "tool@box" "/")))))
+
+(provide 'duet-projects-test)
+;;; duet-projects-test.el ends here

@@ -1,0 +1,185 @@
+// Package allprojects lists the sessions of all projects of this machine: it asks the hub
+// of each, or reads what was kept where none runs.
+package allprojects
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/project/known"
+)
+
+// A listing is what --json prints.
+type listing struct {
+	Projects []listed `json:"projects"`
+}
+
+// A listed project has its sessions, or why they cannot be told.
+type listed struct {
+	Root     string            `json:"root"`
+	Hub      bool              `json:"hub"` // one runs; else it is what was kept
+	Sessions []json.RawMessage `json:"sessions"`
+	Error    string            `json:"error,omitempty"`
+
+	read []wire.Session // Sessions
+}
+
+// roots are the projects of this machine, that of the settings among them.
+func roots(s *host.Settings) ([]string, error) {
+	list, err := known.Default(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	found, err := list.Roots()
+	if err != nil {
+		return nil, err
+	}
+	if here, err := s.Project(); err == nil && !slices.Contains(found, here.Root) {
+		found = append(found, here.Root)
+	}
+	return found, nil
+}
+
+// ask asks all projects for their sessions, some at a time, in the order of roots. Those
+// of which nothing is kept are left out.
+func ask(ctx context.Context, s *host.Settings, roots []string, params any) []listed {
+	all := make([]*listed, len(roots))
+	var asking sync.WaitGroup
+	room := make(chan struct{}, max(2, runtime.NumCPU()))
+	for i, root := range roots {
+		asking.Go(func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			all[i] = askOne(ctx, s, root, params)
+		})
+	}
+	asking.Wait()
+	told := []listed{}
+	for _, p := range all {
+		if p != nil {
+			told = append(told, *p)
+		}
+	}
+	return told
+}
+
+// askOne asks one project; nil: nothing is kept of it.
+func askOne(ctx context.Context, s *host.Settings, root string, params any) *listed {
+	one := &listed{Root: root, Sessions: []json.RawMessage{}}
+	err := one.ask(ctx, s, params)
+	switch {
+	case err == nil:
+		return one
+	case host.IsNone(err):
+		return nil
+	}
+	one.Error = err.Error()
+	return one
+}
+
+func (l *listed) ask(ctx context.Context, s *host.Settings, params any) error {
+	there := *s
+	there.Root = l.Root
+	p, err := there.Project()
+	if err != nil {
+		return err
+	}
+	c, end, kept, err := host.Reach(ctx, &there, p)
+	if err != nil {
+		return err
+	}
+	defer end()
+	l.Hub = !kept
+	return wire.Refusal(l.take(ctx, c, params))
+}
+
+func (l *listed) take(ctx context.Context, c *client.Client, params any) error {
+	r, _, err := wire.Call[struct{ Sessions []json.RawMessage }](ctx, c, "listSessions", params)
+	if err != nil {
+		return err
+	}
+	read := make([]wire.Session, len(r.Sessions))
+	for i, raw := range r.Sessions {
+		if err := json.Unmarshal(raw, &read[i]); err != nil {
+			return err
+		}
+	}
+	l.Sessions, l.read = append(l.Sessions, r.Sessions...), read
+	return nil
+}
+
+// newest leaves the sessions that were active last in all projects together, most of
+// them; all if most is 0.
+func newest(all []listed, most int) {
+	var active []time.Time
+	for _, p := range all {
+		for _, s := range p.read {
+			active = append(active, activity(s))
+		}
+	}
+	if most <= 0 || len(active) <= most {
+		return
+	}
+	slices.SortFunc(active, func(a, b time.Time) int { return b.Compare(a) })
+	for i := range all {
+		p := &all[i]
+		var kept []json.RawMessage
+		var read []wire.Session
+		for n, s := range p.read {
+			if activity(s).After(active[most]) {
+				kept, read = append(kept, p.Sessions[n]), append(read, s)
+			}
+		}
+		p.Sessions, p.read = append([]json.RawMessage{}, kept...), read
+	}
+}
+
+func activity(s wire.Session) time.Time {
+	at, _ := time.Parse(time.RFC3339Nano, s.LastActivity) // what is no time is the oldest
+	return at
+}
+
+// A row is a session of a project.
+type row struct {
+	root string
+	wire.Session
+}
+
+// rows are the sessions of all projects, that which was active last first.
+func rows(all []listed) (list []row) {
+	for _, p := range all {
+		for _, s := range p.read {
+			list = append(list, row{p.Root, s})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b row) int {
+		return cmp.Or(activity(b.Session).Compare(activity(a.Session)), cmp.Compare(a.root, b.root))
+	})
+	return list
+}
+
+// homely is a path as people write it.
+func homely(path string) string {
+	home, err := os.UserHomeDir()
+	if err != nil || len(home) < 2 {
+		return path
+	}
+	if path == home {
+		return "~"
+	}
+	if rest, below := strings.CutPrefix(path, home+string(filepath.Separator)); below {
+		return filepath.Join("~", rest)
+	}
+	return path
+}
