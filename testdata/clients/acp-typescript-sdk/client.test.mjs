@@ -14,6 +14,7 @@ class Editor {
 		this.process = project.start(...flags);
 		this.updates = [];
 		this.questions = [];
+		this.always = undefined; // what answers each question at once
 		this.looks = new Set();
 		const changed = () => [...this.looks].forEach((look) => look());
 		const answer = ({ params, signal }) =>
@@ -25,6 +26,7 @@ class Editor {
 					reject(acp.RequestError.requestCancelled());
 				});
 				this.questions.push(question);
+				this.always?.(question);
 				changed();
 			});
 		const app = acp
@@ -250,4 +252,50 @@ test('sessions are forked, closed, resumed and deleted', async (t) => {
 	await e.agent.request('session/delete', { sessionId: fork.sessionId });
 	const { sessions } = await e.agent.request('session/list', {});
 	assert.deepEqual(sessions.map((s) => s.sessionId), [sessionId]);
+});
+
+// plain is a conversation without what differs from one to another: ids, times, folders.
+function plain(value, project) {
+	const ids = new Map();
+	const text = JSON.stringify(value)
+		.replaceAll(project.folder, 'FOLDER')
+		.replace(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g, (id) => {
+			if (!ids.has(id)) ids.set(id, `ID-${ids.size}`);
+			return ids.get(id);
+		})
+		.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
+		.replace(/"(duration_ms|started_ms|elapsed_ms)":\d+/g, '"$1":0');
+	return JSON.parse(text);
+}
+
+// What people hold in the shell and what they hold in an editor is one kind of conversation.
+test('a conversation held here and one held in the shell are the same, everywhere', async (t) => {
+	const words = ['hello', 'quiet think', 'quiet tools:3', 'quiet colors'];
+	const held = { shell: new Project(t), editor: new Project(t) };
+	for (const [i, w] of words.entries()) held.shell.duet('prompt', '--yes', ...(i > 0 ? ['--continue', 'last'] : ['--agent', 'demo']), w);
+	const e = await editor(held.editor);
+	e.always = allow;
+	const { sessionId } = await e.agent.request('session/new', { cwd: held.editor.root, mcpServers: [] });
+	for (const w of words) assert.equal((await within(e.prompt(sessionId, w), w)).stopReason, 'end_turn');
+
+	const shown = {};
+	for (const [where, project] of Object.entries(held)) {
+		const loaded = await editor(project);
+		const { sessions } = await loaded.agent.request('session/list', {});
+		assert.equal(sessions.length, 1);
+		const [session] = project.call('getSessionLeaves').sessions; // the hub runs by now
+		await within(loaded.agent.request('session/load', { sessionId: sessions[0].sessionId, cwd: project.root, mcpServers: [] }), 'session/load');
+		shown[where] = {
+			getConversation: plain(project.call('getConversation', { session_id: session.id }), project),
+			show: project
+				.duet('session', 'show', 'last')
+				.split('\n')
+				.filter((line) => !/^(id|session|conversation|continues|started|ended|took|created|updated|source|client|directory|project)\b/i.test(line))
+				.map((line) => line.replaceAll(project.folder, 'FOLDER').replace(/\d\d:\d\d(:\d\d)?|\d+(\.\d+)? m?s\b|[0-9a-f]{8}-[0-9a-f-]{27}|\d{4}-\d\d-\d\d/g, '…')),
+			loaded: plain(loaded.updates.map((u) => u.update).filter((u) => u.sessionUpdate !== 'available_commands_update'), project),
+		};
+	}
+	assert.deepEqual(shown.editor.getConversation, shown.shell.getConversation);
+	assert.deepEqual(shown.editor.show, shown.shell.show);
+	assert.deepEqual(shown.editor.loaded, shown.shell.loaded);
 });
