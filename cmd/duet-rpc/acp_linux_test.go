@@ -228,6 +228,54 @@ func TestACPSessionsBegin(t *testing.T) {
 	c.quit()
 }
 
+// What an agent reads in a turn of the client is read from the client's editor, with what
+// is not saved there; in a turn of somebody else, and where the client is started so, from
+// the disk.
+func TestACPUnsavedFiles(t *testing.T) {
+	t.Parallel()
+	s := withoutDaemons(t, newSite(t))
+	path := filepath.Join(s.root, "demo.txt")
+	require.NoError(t, os.WriteFile(path, []byte("saved\n"), 0o600))
+	var read []string
+	c := s.acp(func(m acpMessage) any {
+		if m.Method == "fs/read_text_file" {
+			read = append(read, string(m.Params))
+			return object{"content": "not saved\n"}
+		}
+		return allowing(m)
+	})
+	c.initializeWith(object{"readTextFile": true})
+	session := c.begin(s.root)
+	turn := func(c *acpClient, text string) (diff string) {
+		c.mu.Lock()
+		c.asked = nil
+		c.mu.Unlock()
+		require.Equal(t, "end_turn", c.prompt(session, text))
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, m := range c.asked {
+			if m.Method == "session/request_permission" {
+				diff = string(m.Params)
+			}
+		}
+		return diff
+	}
+	require.Contains(t, turn(c, "Edit it"), `"oldText":"not saved\n"`)
+	c.mu.Lock()
+	require.Len(t, read, 1)
+	require.Contains(t, read[0], `"path":"`+path+`"`)
+	require.Contains(t, read[0], `"sessionId":"`+session+`"`)
+	c.mu.Unlock()
+	require.NoError(t, os.WriteFile(path, []byte("saved\n"), 0o600))
+
+	other := s.acp(allowing, "--saved-files")
+	other.initializeWith(object{"readTextFile": true})
+	other.call("session/resume", object{"sessionId": session, "cwd": s.root}, nil)
+	require.Contains(t, turn(other, "Edit it"), `"oldText":"saved\n"`)
+	c.quit()
+	other.quit()
+}
+
 // member is a member of a JSON object.
 func member(t *testing.T, raw json.RawMessage, name string) json.RawMessage {
 	t.Helper()

@@ -186,11 +186,13 @@ func (c *acpClient) call(method string, params object, into any) {
 	}
 }
 
-func (c *acpClient) initialize() {
+func (c *acpClient) initialize() { c.initializeWith(object{}) }
+
+func (c *acpClient) initializeWith(fs object) {
 	c.t.Helper()
 	c.call("initialize", object{
 		"protocolVersion":    1,
-		"clientCapabilities": object{"fs": object{"readTextFile": true}, "elicitation": object{"form": object{}, "url": object{}}},
+		"clientCapabilities": object{"fs": fs, "elicitation": object{"form": object{}, "url": object{}}},
 		"clientInfo":         object{"name": "test", "version": "1"},
 	}, nil)
 }

@@ -109,6 +109,9 @@ func (s *session) begin(ctx context.Context, t *turn, text string, content []jso
 		return "", nil
 	}
 	params := map[string]any{"query": text, "metadata": map[string]any{"source": "acp", "client": s.agent.clientName()}}
+	if s.agent.readsFiles() {
+		params["reads_files"] = true
+	}
 	if len(content) > 0 {
 		params["content"] = content
 	}

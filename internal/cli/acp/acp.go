@@ -4,6 +4,7 @@ package acp
 
 import (
 	"context"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -49,8 +50,12 @@ func New(s *host.Settings, agentFlag func(cmd *cobra.Command, value *string, usa
 	}
 	agentFlag(cmd, &o.Agent, "the agent behind new sessions (default: default_agent, else the first that is found, else demo)")
 	cmd.Flags().BoolVar(&o.CancelOnDisconnect, "cancel-on-disconnect", false, "end the turns that the editor has begun when it goes")
+	cmd.Flags().BoolVar(&o.SavedFiles, "saved-files", os.Getenv(savedFiles) != "", "have the agent read files as they are on the disk, even if the editor offers what is not saved; default: "+savedFiles+" is set")
 	return cmd
 }
+
+// savedFiles is the variable that stands in for the flag.
+const savedFiles = "DUET_ACP_SAVED_FILES"
 
 // longestPrompt is how long a message of an editor may be, in bytes: 20 MiB of images
 // in base64.
