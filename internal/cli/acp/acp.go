@@ -4,6 +4,7 @@ package acp
 
 import (
 	"context"
+	"log/slog"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -28,7 +29,7 @@ editor, or duet-rpc itself, goes on with them.
 Exit status: 0 when the editor has gone; 1 if it could not start.`
 
 // New makes the command.
-func New(s *host.Settings, agentFlag func(cmd *cobra.Command, value *string, usage string)) *cobra.Command {
+func New(s *host.Settings, levelGiven func(cmd *cobra.Command) bool, agentFlag func(cmd *cobra.Command, value *string, usage string)) *cobra.Command {
 	var o acpagent.Options
 	cmd := &cobra.Command{
 		Use:     "acp",
@@ -37,7 +38,7 @@ func New(s *host.Settings, agentFlag func(cmd *cobra.Command, value *string, usa
 		Example: "  duet-rpc acp\n  duet-rpc acp --agent claude",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return host.ServeThrough(cmd.Context(), s, func(ctx context.Context, editor server.Transport, hub *client.Client, log *logging.Log) error {
+			return host.ServeThrough(cmd.Context(), s, openLog(s, levelGiven(cmd)), func(ctx context.Context, editor server.Transport, hub *client.Client, log *logging.Log) error {
 				o.Version, o.Logger = s.Version, log.Logger
 				o.Limits = s.Limits
 				o.Limits.MaxFrame = max(o.Limits.MaxFrame, longestPrompt)
@@ -60,3 +61,14 @@ const savedFiles = "DUET_ACP_SAVED_FILES"
 // longestPrompt is how long a message of an editor may be, in bytes: 20 MiB of images
 // in base64.
 const longestPrompt = 32 << 20
+
+// openLog opens the log. Editors show their users what an agent writes to standard
+// error, so it is what is wrong unless the user wants more; a daemon that is started
+// logs as the settings say.
+func openLog(s *host.Settings, levelGiven bool) *logging.Log {
+	own := *s
+	if !levelGiven {
+		own.LogLevel = logging.Level(slog.LevelWarn)
+	}
+	return own.OpenLog()
+}
