@@ -261,7 +261,7 @@ func TestAFormIsToldAndAnsweredByItsValues(t *testing.T) {
 func TestAChoiceIsAnsweredWithItsOptionsAlone(t *testing.T) {
 	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		x.say(x.ask(ctx, catalog.RequestPermissionParams{
-			ToolUseID: "1", Title: "Which colour?", IsQuestion: true,
+			ToolUseID: "1", ToolName: "ask", Title: "Which colour?", IsQuestion: true,
 			Options: []catalog.PermissionOption{{OptionID: "r", Name: "Red", Kind: "allow_once"}, {OptionID: "g", Name: "Green", Kind: "allow_once"}, {OptionID: "n", Name: "None", Kind: "reject_once"}},
 		}).OptionID)
 		return done

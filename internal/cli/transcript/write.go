@@ -11,6 +11,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/markdown"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
 // A Look is how a conversation looks at a terminal.
@@ -19,39 +20,84 @@ type Look struct {
 	Color   bool // Markdown is rendered, and what differs has colours
 }
 
+// mostNested is how many levels of sub-agents are told apart.
+const mostNested = 8
+
 // Text is the conversation for people at a terminal, in which every character can be
-// seen.
+// seen. What is part of a tool call, such as what a sub-agent says and does, is
+// indented below it.
 func (r Conversation) Text(look Look) string {
 	var b strings.Builder
+	depths := make(map[string]int) // of what is part of a tool call
+	attached := make(map[string][]wire.Attachment)
 	for _, e := range r.Entries {
-		switch e.EventType {
-		case "message":
-			if e.Role == "user" {
-				fmt.Fprintf(&b, "%s\n\n", look.painted("1", "❯ "+trimmed(output.Marks.Prose(e.Content))))
-			} else {
-				fmt.Fprintf(&b, "%s\n\n", look.markdown(e.Content, false))
+		indent := strings.Repeat("  ", depths[e.Parent])
+		if e.EventType == "tool_call" && e.ToolID != "" {
+			depths[e.ToolID] = min(depths[e.Parent]+1, mostNested)
+			attached[e.ToolID] = e.attachments()
+		}
+		for line := range strings.Lines(look.within(indent).entry(e, attached[e.ResultFor])) {
+			if strings.TrimSpace(line) != "" {
+				line = indent + line
 			}
-		case "thinking":
-			if look.Color {
-				fmt.Fprintf(&b, "%s\n\n", look.markdown(e.Content, true))
-			} else {
-				fmt.Fprintf(&b, "  (%s)\n\n", output.Indented(trimmed(output.Marks.Prose(e.Content))))
-			}
-		case "tool_call":
-			fmt.Fprintf(&b, "%s\n", look.painted("1", "● "+output.Line(cmp.Or(e.Title, e.ToolName))+output.Line(inputOf(e))))
-		case "tool_result":
-			if text := trimmed(output.Exact(visible.WithoutColors(cmp.Or(e.Refusal, e.Result)))); text != "" {
-				fmt.Fprintf(&b, "%s\n", look.painted("2", "  "+output.Indented(text)))
-			}
-			b.WriteString("\n")
-		case "approval":
-			fmt.Fprintf(&b, "%s\n\n", look.painted("2", "? "+output.Line(decisionOf(e))))
-		case "system":
-			fmt.Fprintf(&b, "%s\n\n", look.painted("2", "— "+output.Indented(output.Exact(e.Content))))
+			b.WriteString(line)
 		}
 	}
 	if r.Diff != "" {
 		b.WriteString(look.diff(output.Exact(r.Diff)))
+	}
+	return b.String()
+}
+
+// within is the look of what stands behind an indent.
+func (l Look) within(indent string) Look {
+	l.Columns = max(l.Columns-len(indent), 1)
+	return l
+}
+
+// entry is an entry for people at a terminal. attached is what a tool gave back
+// beside a result.
+func (l Look) entry(e Entry, attached []wire.Attachment) string {
+	switch e.EventType {
+	case "message":
+		list := e.attachments()
+		if e.Role == "user" {
+			return l.painted("1", "❯ "+trimmed(output.Marks.Prose(e.Content))) + "\n" + l.labels("  ", list) + "\n"
+		}
+		if len(list) > 0 { // its text says the same
+			return l.labels("", list) + "\n"
+		}
+		return l.markdown(e.Content, false) + "\n\n"
+	case "thinking":
+		if l.Color {
+			return l.markdown(e.Content, true) + "\n\n"
+		}
+		return "  (" + output.Indented(trimmed(output.Marks.Prose(e.Content))) + ")\n\n"
+	case "tool_call":
+		return l.painted("1", "● "+output.Line(cmp.Or(e.Title, e.ToolName))+output.Line(inputOf(e))) + "\n"
+	case "tool_result":
+		text := trimmed(output.Exact(visible.WithoutColors(cmp.Or(e.Refusal, e.Result))))
+		if text != "" {
+			text = l.painted("2", "  "+output.Indented(text)) + "\n"
+		}
+		return text + l.labels("  ", attached) + "\n"
+	case "approval":
+		return l.painted("2", "? "+output.Line(decisionOf(e))) + "\n\n"
+	case "system":
+		return l.painted("2", "— "+output.Indented(output.Exact(e.Content))) + "\n\n"
+	}
+	return ""
+}
+
+// labels say what there is that is no text, and how to get it, a line each.
+func (l Look) labels(indent string, list []wire.Attachment) string {
+	var b strings.Builder
+	for _, a := range list {
+		line := a.Label()
+		if how := a.HowToSave(); how != "" {
+			line += " · " + how
+		}
+		b.WriteString(l.painted("2", indent+output.Line(line)) + "\n")
 	}
 	return b.String()
 }
@@ -153,8 +199,11 @@ func (r Conversation) Markdown() string {
 		switch e.EventType {
 		case "message":
 			who := "Agent"
-			if e.Role == "user" {
+			switch {
+			case e.Role == "user":
 				who = "User"
+			case e.Parent != "":
+				who = "Sub-agent"
 			}
 			fmt.Fprintf(&b, "\n## %s\n\n%s\n", who, strings.TrimRight(e.Content, "\n"))
 		case "thinking":

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -51,6 +52,44 @@ it.
 ^[31m-x^[0m
 ^[32m+y^[0m
 `, normal(strings.ReplaceAll(c.Text(Look{Columns: 20, Color: true}), "\x1b", "^")))
+}
+
+// What a sub-agent says and does stands below its call, and what came beside text is
+// named with how to get it.
+func TestASubAgentIsIndented(t *testing.T) {
+	image := json.RawMessage(`{"attachments":[{"type":"image","attachment_id":"a","mime_type":"image/png","size":3}]}`)
+	c := Conversation{Entries: []Entry{
+		{EventType: "message", Role: "user", Content: "look", Data: image},
+		{EventType: "tool_call", ToolID: "1", Title: "Task"},
+		{EventType: "tool_call", ToolID: "2", Parent: "1", Title: "Read", Data: image},
+		{EventType: "tool_result", ResultFor: "2", Parent: "1", Result: "seen\nit"},
+		{EventType: "message", Role: "assistant", Parent: "1", Content: "One\n\ntwo"},
+		{EventType: "message", Role: "assistant", Parent: "1", Content: "[image]", Data: image},
+		{EventType: "tool_call", ToolID: "3", Parent: "2", Title: "Deep"},
+		{EventType: "tool_result", ResultFor: "1", Result: "fine"},
+		{EventType: "message", Role: "assistant", Content: "Done"},
+	}}
+	assert.Equal(t, `❯ look
+  [image image/png 3 B] · duet-rpc session attachment a > FILE
+
+● Task
+  ● Read
+    seen
+    it
+    [image image/png 3 B] · duet-rpc session attachment a > FILE
+
+  One
+
+  two
+
+  [image image/png 3 B] · duet-rpc session attachment a > FILE
+
+    ● Deep
+  fine
+
+Done
+
+`, c.Text(Look{Columns: 60}))
 }
 
 // normal is text with unseen characters written as where the locale is not UTF-8.

@@ -93,7 +93,7 @@ func (t *turn) chunk(raw []byte, take func(id, parent, text string)) bool {
 func (t *turn) content(raw []byte) bool {
 	block, ok := blocks.Read(frame.Member(raw, "content"))
 	if ok {
-		t.Content(block)
+		t.Content(parentOf(frame.Member(raw, "_meta")), block)
 	}
 	return ok
 }
