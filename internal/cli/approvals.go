@@ -61,6 +61,8 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 				}
 				if len(open) == 0 {
 					progress(cmd, s, "no question is open")
+				} else if tty.Is(cmd.OutOrStdout()) {
+					progress(cmd, s, "answer one with: duet-rpc approvals approve ID, deny ID or respond ID")
 				}
 				t := output.NewTable(cmd.OutOrStdout(), "ID", "TASK", "AGENT", "AGE", "ASKS")
 				for _, a := range open {
