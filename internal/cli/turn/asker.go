@@ -235,7 +235,7 @@ func (a *asker) takesKey(q asked) bool {
 func (a *asker) promptFor(q asked) string {
 	switch a.expected {
 	case aReason:
-		return "Why not? "
+		return "Why not? (Return alone gives no reason) "
 	case whatToTell:
 		return "What is the agent to be told? "
 	case aPattern:
