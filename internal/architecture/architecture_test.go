@@ -22,6 +22,11 @@ client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli
 frame:
 handlers: server server/passfd internal/adoption internal/agentlink internal/agentsetting internal/approval internal/catalog internal/config internal/configured internal/content internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/jsonwalk internal/logging internal/nativesession internal/openrpc internal/query internal/redact internal/restricted internal/signin internal/terminal internal/threadsettings
+internal/acpagent: client frame server internal/acpagent/hubwire internal/acpagent/question internal/acpagent/schema internal/acpagent/update  # neither hub nor store: it speaks with the hub as any client does
+internal/acpagent/hubwire: client
+internal/acpagent/question: internal/acpagent/hubwire internal/acpagent/schema
+internal/acpagent/schema:
+internal/acpagent/update: internal/acpagent/hubwire internal/acpagent/schema
 internal/adoption: internal/catalog internal/conversation internal/domain internal/history internal/intake internal/query internal/redact internal/restricted internal/store
 internal/agentlink: frame internal/config internal/executor/acp/linefilter internal/executor/process
 internal/agentsetting: internal/catalog internal/config internal/domain  # it asks nobody and keeps nothing
@@ -31,7 +36,8 @@ internal/background:
 internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
-internal/cli: client frame internal/cli/agents internal/cli/allprojects internal/cli/answer internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/reach internal/cli/sessions internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/cli/wire internal/config internal/demoagent internal/executor internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
+internal/cli: client frame internal/cli/acp internal/cli/agents internal/cli/allprojects internal/cli/answer internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/reach internal/cli/sessions internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/cli/wire internal/config internal/demoagent internal/executor internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
+internal/cli/acp: client server internal/acpagent internal/host internal/logging
 internal/cli/agents: internal/agentlink internal/cli/output internal/cli/tty internal/config internal/project internal/registry internal/registry/added internal/signin
 internal/cli/allprojects: client internal/cli/interrupt internal/cli/output internal/cli/sessionview internal/cli/wire internal/host internal/project/known
 internal/cli/answer: internal/cli/wire

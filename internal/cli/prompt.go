@@ -48,8 +48,12 @@ Without a configured agent the demo agent answers; ` + "`duet-rpc agents`" + ` l
 others, ` + "`duet-rpc demo-agent --help`" + ` the words that it knows.
 
 The prompt is the arguments, and what comes in through a pipe is their context; or
-it is all that comes in, if there are no arguments, or - alone. The session is kept:
-continue it with --continue and any of its ids, or with -c, the last one.
+it is all that comes in, if there are no arguments, or - alone. If nothing comes for
+5 s, the arguments go alone: editors and CI leave pipes open to which nobody writes.
+With - behind the arguments it is waited for, as in: make | duet-rpc prompt "Why?" -
+
+The session is kept: continue it with --continue and any of its ids, or with -c, the
+last one.
 
 With --json each event is a line of JSON on standard output, and so is an error, as
 {"type":"error","message":…}. --output-schema FILE asks for an answer that is JSON
@@ -124,7 +128,7 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 	if o.yes && len(args) == 0 {
 		return errors.New(`--yes allows whatever the prompt asks for, and there is none but standard input: say what to do with that, such as: git diff | duet-rpc prompt --yes "Review this" (or - if it is the whole prompt)`)
 	}
-	text, err := prompttext.WithInput(cmd.InOrStdin(), args, func(note string) { progress(cmd, s, "%s", note) })
+	text, err := prompttext.WithInput(cmd.InOrStdin(), args, func(note string) { fmt.Fprintf(cmd.ErrOrStderr(), "— %s\n", note) }) // with --json, too
 	if err != nil {
 		return err
 	}
@@ -134,10 +138,8 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 	if text, err = o.answer.Asking(text); err != nil {
 		return err
 	}
-	for i, dir := range o.dirs {
-		if o.dirs[i], err = fullPath(dir); err != nil {
-			return err
-		}
+	if o.dirs, err = fullDirectories(o.dirs); err != nil {
+		return err
 	}
 	return runPrompt(cmd, s, o, text)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/acp"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessions"
@@ -99,6 +100,7 @@ func newRootCommand(version string, args []string) *cobra.Command {
 // commands makes each command by its name. Cobra sorts them.
 func commands() map[string]func(*settings) *cobra.Command {
 	return map[string]func(*settings) *cobra.Command{
+		"acp":        newACPCommand,
 		"agents":     newAgentsCommand,
 		"approvals":  newApprovalsCommand,
 		"attach":     newAttachCommand,
@@ -117,4 +119,8 @@ func commands() map[string]func(*settings) *cobra.Command {
 		"trust":      newTrustCommand,
 		"version":    newVersionCommand,
 	}
+}
+
+func newACPCommand(s *settings) *cobra.Command {
+	return acp.New(&s.Settings, func(cmd *cobra.Command, agent *string, usage string) { agentFlag(cmd, s, agent, usage) })
 }

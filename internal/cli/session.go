@@ -115,6 +115,9 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 			if cwd, err = fullPath(cwd); err != nil {
 				return err
 			}
+			if dirs, err = fullDirectories(dirs); err != nil {
+				return err
+			}
 			if len(dirs) > 0 {
 				params["additional_directories"] = dirs
 			}

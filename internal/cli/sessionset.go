@@ -20,6 +20,7 @@ next prompt. An option without a value is not asked for any more.
 func newSessionSetCommand(s *settings) *cobra.Command {
 	var a agentSettings
 	cmd := &cobra.Command{
+		Annotations:       without(reach.Change),
 		Use:               "set ID",
 		Short:             "Set a session's agent to a mode, a model or an option",
 		Long:              sessionSetHelp + hubStatusHelp,

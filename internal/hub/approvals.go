@@ -41,40 +41,31 @@ func (r runsOfHub) GoOn(t store.Tx, run *domain.Run) error {
 }
 
 func (r runsOfHub) Resume(t store.Tx, interrupted domain.Run, prompt string, restrict bool) error {
-	thread, err := t.Thread(r.hub.ctx, interrupted.Thread)
-	if err != nil {
+	last, err := t.LastRun(r.hub.ctx, interrupted.Thread)
+	if err != nil || !last.State.Ended() {
 		return err
 	}
-	last, err := t.LastRun(r.hub.ctx, thread.ID)
-	if err != nil {
-		return err
-	}
-	if !last.State.Ended() {
-		return nil
-	}
-	run := following(thread, interrupted, prompt, thread.Agent)
-	run.Source, run.Parent = domain.SourceDecision, last.ID
-	if restrict || restricted.Marked(interrupted) {
-		if _, err := r.hub.configured.AgentFor(true, thread.Agent); err != nil {
-			return err
-		}
-		restricted.Mark(&run)
-	}
-	return r.hub.add(t, &run, thread, false)
+	_, err = r.goOn(t, interrupted, last, domain.SourceDecision, prompt, restrict)
+	return err
 }
 
 func (r runsOfHub) Tell(t store.Tx, in domain.Run, prompt string, restrict bool) (domain.Run, error) {
-	thread, err := t.Thread(r.hub.ctx, in.Thread)
+	last, err := t.LastRun(r.hub.ctx, in.Thread)
 	if err != nil {
 		return domain.Run{}, err
 	}
-	last, err := t.LastRun(r.hub.ctx, thread.ID)
+	return r.goOn(t, last, last, domain.SourceSession, prompt, restrict)
+}
+
+// goOn adds a run behind the last one of a thread, which may do what from might.
+func (r runsOfHub) goOn(t store.Tx, from, last domain.Run, source, prompt string, restrict bool) (domain.Run, error) {
+	thread, err := t.Thread(r.hub.ctx, from.Thread)
 	if err != nil {
 		return domain.Run{}, err
 	}
-	run := following(thread, last, prompt, thread.Agent)
-	run.Source = domain.SourceSession
-	if restrict || restricted.Marked(last) {
+	run := following(thread, from, prompt, thread.Agent)
+	run.Source, run.Parent = source, last.ID
+	if restrict || restricted.Marked(from) {
 		if _, err := r.hub.configured.AgentFor(true, thread.Agent); err != nil {
 			return domain.Run{}, err
 		}

@@ -62,7 +62,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 			from = last // others may wait behind what was named
 			err = t.UpdateThread(thread)
 		} else {
-			thread, err = h.fork(t, thread, from)
+			thread, err = h.fork(t, thread, from, spec.ThreadUUID)
 		}
 		if err != nil {
 			return err

@@ -18,10 +18,11 @@ func TestADecisionOnAnInputWithTwoReadings(t *testing.T) {
 	ctx := context.Background()
 	answers := make(chan catalog.RequestPermissionResult, 10)
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-		r, _ := x.request(ctx, catalog.RequestPermissionParams{
+		r, err := x.request(ctx, catalog.RequestPermissionParams{
 			SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, ToolName: "Bash", ToolKind: "execute", ToolUseID: x.p.TaskID, Title: "make test",
 			ToolInput: json.RawMessage(x.p.Prompt),
 		})
+		assert.NoError(t, err)
 		answers <- r
 		return completed
 	})
