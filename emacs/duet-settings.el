@@ -114,7 +114,7 @@ Names that are there twice have their ids behind them."
 (defun duet-set-mode (session mode)
   "Let the agent of SESSION do without asking what MODE says, or is called."
   (interactive
-   (let* ((session (duet-session-here))
+   (let* ((session (duet-actions-session))
           (mode (duet-settings--read "The agent" (duet-settings--mode-choices session)
                                      (or (duet-session-own-mode session)
                                          (duet-session-mode session) "default"))))
@@ -139,7 +139,7 @@ Names that are there twice have their ids behind them."
 (defun duet-set-model (session model)
   "Have the agent of SESSION use MODEL, one that it has."
   (interactive
-   (let* ((session (duet-session-here))
+   (let* ((session (duet-actions-session))
           (known (duet-get-objects (duet-session-told session) :model :available)))
      (list session
            (or (if known
@@ -166,7 +166,7 @@ Names that are there twice have their ids behind them."
 (defun duet-set-option (session option value)
   "Set OPTION of the agent of SESSION, one of its own, to VALUE; both are ids."
   (interactive
-   (let* ((session (duet-session-here))
+   (let* ((session (duet-actions-session))
           (options (or (duet-settings--options session)
                        (user-error "The agent has no options of its own")))
           (id (or (if (cdr options)

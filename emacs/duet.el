@@ -32,7 +32,7 @@
 ;;                       duet-header.el, how long a turn takes: duet-elapsed.el,
 ;;                       agents that say nothing: duet-silence.el, looks:
 ;;                       duet-render.el, duet-look.el, duet-whole.el, duet-lines.el,
-;;                       duet-visible.el, what RET visits: duet-visit.el, what the
+;;                       duet-visible.el, what RET visits: duet-transcript-visit.el, what the
 ;;                       mouse wheel does: duet-scroll.el)
 ;;   duet-markup.el      what agents say as the Markdown that it is (blocks:
 ;;                       duet-block.el, paragraphs: duet-prose.el, marks in a line:
@@ -46,7 +46,7 @@
 ;;                       duet-approval-words.el, from now on:
 ;;                       duet-approval-always.el and duet-rules.el, in full:
 ;;                       duet-approval-view.el, at the end of a transcript:
-;;                       duet-approval-footer.el with duet-approval-excerpt.el,
+;;                       duet-approvals-footer.el with duet-approval-excerpt.el,
 ;;                       forms: duet-form.el)
 ;;   duet-attach.el      files that go with a prompt (from the clipboard, and dropped
 ;;                       ones: duet-attach-window.el)
