@@ -18,6 +18,7 @@
 (require 'duet-attachment)
 (require 'duet-compose)
 (require 'duet-header)
+(require 'duet-remote)
 
 (defvar duet-attach--most (* 7 1024 1024)
   "How many bytes can go with a prompt.")
@@ -140,7 +141,7 @@ What is elsewhere stays there: a text is not the user's word for it."
 
 (defun duet-attach--uri (file)
   "Return FILE as a URI."
-  (concat "file://" (url-encode-url file)))
+  (concat "file://" (url-encode-url (duet-remote-local file))))
 
 (defun duet-attach--type (file)
   "Return the type that the name of FILE stands for, or nil."

@@ -23,6 +23,7 @@
 (require 'duet-events)
 (require 'duet-pages)
 (require 'duet-project)
+(require 'duet-remote)
 
 (defcustom duet-restart-delays '(1 2 4 8 16 30)
   "Seconds to wait before a server that died is started again.
@@ -99,6 +100,13 @@ no project."
   "Return the connection that feeds MODEL, or nil."
   (gethash (duet-model-root model) duet-connections))
 
+(defun duet-connection-directory (connection &optional session)
+  "Return where the agent of SESSION works, as Emacs can visit it.
+Without that it is the directory of the project of CONNECTION."
+  (let ((root (duet-connection-root connection))
+        (cwd (and session (duet-session-cwd session))))
+    (file-name-as-directory (if cwd (duet-remote-name cwd root) root))))
+
 (defun duet-connection-session (connection id)
   "Return the session of CONNECTION that ID names, a thread or a run, or nil."
   (duet-model-session (duet-connection-model connection) id))
@@ -139,7 +147,7 @@ one that was stopped stays so."
              (default-directory root)
              rpc)
         (setq rpc (duet-rpc-connect
-                   :name (format "duet %s" (abbreviate-file-name root))
+                   :name (format "duet %s" (duet-remote-abbreviate root))
                    :directory root
                    :notification-dispatcher
                    (lambda (_ method params)

@@ -22,6 +22,7 @@
 (require 'duet-delete)
 (require 'duet-export)
 (require 'duet-marks)
+(require 'duet-remote)
 (require 'duet-search)
 (require 'duet-terminal)
 (require 'duet-trust)
@@ -61,7 +62,7 @@
   (let ((connection (duet-menu--connection))
         (session (duet-menu--session)))
     (if (null connection)
-        (concat "Duet: " (abbreviate-file-name default-directory)
+        (concat "Duet: " (duet-remote-abbreviate default-directory)
                 (propertize "  not started: l or c does" 'face 'shadow))
       (let* ((model (duet-connection-model connection))
              (waiting (hash-table-count (duet-model-approvals model)))
@@ -69,7 +70,7 @@
                                    (duet-model-session-list model)))
              (agent (duet-agents-chosen connection)))
         (concat
-         "Duet: " (abbreviate-file-name (duet-connection-root connection)) "  "
+         "Duet: " (duet-remote-abbreviate (duet-connection-root connection)) "  "
          (string-join
           (delq nil
                 (list

@@ -23,6 +23,7 @@
 (require 'duet-command)
 (require 'duet-connection)
 (require 'duet-menu-bar)
+(require 'duet-remote)
 
 (declare-function duet "duet" (&optional directory))
 (declare-function duet-approval-next "duet-approvals" ())
@@ -307,7 +308,7 @@ buffer: `duet-terminals' lists it."
   (let* ((connection (duet-connection-here))
          (buffer (get-buffer-create
                   (format "*duet terminals: %s*"
-                          (abbreviate-file-name (duet-connection-root connection))))))
+                          (duet-remote-abbreviate (duet-connection-root connection))))))
     (with-current-buffer buffer
       (unless (derived-mode-p 'duet-terminals-mode)
         (duet-terminals-mode)
@@ -367,8 +368,9 @@ A server that cannot list them has none."
                                  (or (duet-get-string terminal :terminal_id) "") 13)
                                 (duet-terminals--program terminal)
                                 (file-relative-name
-                                 (or (duet-get-string terminal :cwd) default-directory)
-                                 (duet-connection-root duet-connection))
+                                 (duet-remote-local (or (duet-get-string terminal :cwd)
+                                                        default-directory))
+                                 (duet-remote-local (duet-connection-root duet-connection)))
                                 (duet-terminals--remark terminal))))
                 terminals))
   (tabulated-list-print t)

@@ -204,7 +204,7 @@
         (should (equal (length text) 14))
         (kill-buffer buffer)
         (setq buffer (duet-transcript-open connection session))
-        (duet-test-wait-for-text buffer "❯ again\\(.*\n\\)*± demo.*D shows how$")
+        (duet-test-wait-for-text buffer "❯ again\\(.*\n\\)*± demo.*= shows how$")
         ;; What is earlier comes later.
         (duet-test-wait-for (equal (funcall shown buffer) text))))))
 
