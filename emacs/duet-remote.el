@@ -42,8 +42,9 @@ none."
   (equal (file-remote-p name) (file-remote-p directory)))
 
 (defun duet-remote-inside (name root)
-  "Return NAME, of a file as a server calls it, relative to ROOT; nil if it is outside.
-ROOT is a directory of either kind.  Another machine is not asked."
+  "Return NAME, of a file as a server calls it, relative to ROOT.
+Return nil if it is outside.  ROOT is a directory on any machine; another
+machine is not asked."
   (if (file-remote-p root)
       ;; By its name alone.
       (let ((path (duet-remote-local name))

@@ -138,17 +138,19 @@
 (ert-deftest duet-remote-test-command-of-a-host ()
   "Each machine may have a command of its own, which is connection-local."
   (duet-remote-test-with-method
-    (let* ((connection-local-profile-alist nil)
-           (connection-local-criteria-alist nil)
+    (let* ((profiles connection-local-profile-alist)
+           (criteria connection-local-criteria-alist)
            (directory (concat "/mock::" temporary-file-directory)))
       (connection-local-set-profile-variables
        'duet-remote-test `((duet-rpc-command . ,(duet-test-server))))
       (connection-local-set-profiles '(:application tramp :protocol "mock") 'duet-remote-test)
       (should-not (equal (duet-rpc-words) (duet-test-server)))
-      (let ((connection (duet-rpc-connect :directory directory)))
-        (unwind-protect
+      (unwind-protect
+          (let ((connection (duet-rpc-connect :directory directory)))
             (should (eq t (plist-get (duet-rpc-request connection 'ping nil) :pong)))
-          (duet-rpc-shutdown connection t))))))
+            (duet-rpc-shutdown connection t))
+        (setq connection-local-profile-alist profiles
+              connection-local-criteria-alist criteria)))))
 
 
 ;;; All of it
