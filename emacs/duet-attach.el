@@ -141,7 +141,10 @@ What is elsewhere stays there: a text is not the user's word for it."
 
 (defun duet-attach--uri (file)
   "Return FILE as a URI."
-  (concat "file://" (url-encode-url (duet-remote-local file))))
+  (if (duet-remote-same-p file default-directory)
+      (concat "file://" (url-encode-url (duet-remote-local file)))
+    ;; The agent has no such file.
+    (concat "attachment:" (url-hexify-string (file-name-nondirectory file)))))
 
 (defun duet-attach--type (file)
   "Return the type that the name of FILE stands for, or nil."

@@ -16,6 +16,7 @@
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'subr-x)
 
 
@@ -126,6 +127,20 @@ error with what was said."
       (delete-process process)
       (error "The program did not start on the other machine: %s"
              (if (string-blank-p said) "nothing was said" (string-trim said))))))
+
+(defvar tramp-process-connection-type)
+
+(defun duet-remote-call (function &rest arguments)
+  "Call FUNCTION with ARGUMENTS; programs that it starts run in `default-directory'.
+That is for what only knows this machine, such as term.  On another they have
+a terminal, too."
+  (let ((tramp-process-connection-type t)
+        (here (symbol-function 'start-process)))
+    (cl-letf (((symbol-function 'start-process)
+               (lambda (&rest arguments)
+                 (apply (if (file-remote-p default-directory) #'start-file-process here)
+                        arguments))))
+      (apply function arguments))))
 
 (defun duet-remote-output (text)
   "Return (OUTPUT . ERRORS), which are in TEXT, all that came from a program."

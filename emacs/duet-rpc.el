@@ -156,10 +156,11 @@ It came last, behind what the server has said."
   (let ((errors (process-get process 'jsonrpc-stderr)))
     (when (and (duet-remote-p process) (buffer-live-p errors)
                (buffer-live-p (process-buffer process)))
-      (let ((words (with-current-buffer (process-buffer process)
-                     (cdr (duet-remote-output (buffer-string))))))
+      (let ((said (with-current-buffer (process-buffer process) (buffer-string))))
+        ;; Behind that stands what it wrote.
+        (process-put process 'duet-rpc-ended (and (string-search "\0" said) t))
         (with-current-buffer errors
-          (let ((inhibit-read-only t)) (insert words)))))))
+          (let ((inhibit-read-only t)) (insert (cdr (duet-remote-output said)))))))))
 
 (defun duet-rpc-words (&optional command)
   "Return COMMAND as a list of strings, the program first.
@@ -495,6 +496,13 @@ It has answered a request to shut down, so nothing else will be answered."
         (delete-process process)
       (set-process-filter process t)
       (ignore-errors (process-send-eof process)))))
+
+(defun duet-rpc-unreachable-p (connection)
+  "Return non-nil if CONNECTION ended, and not because its server did.
+That is so where the server is on another machine that is not there any more."
+  (let ((process (jsonrpc--process connection)))
+    (and (duet-remote-p process)
+         (not (process-get process 'duet-rpc-ended)))))
 
 (defun duet-rpc--obituary (connection)
   "Tell, in one line, that the server of CONNECTION has ended, how and why."

@@ -17,6 +17,7 @@
 (require 'duet-export)
 (require 'duet-projects)
 (require 'duet-remote)
+(require 'duet-terminal)
 
 (defmacro duet-remote-test-with-method (&rest body)
   "Run BODY where the method mock of TRAMP starts a shell on this machine."
@@ -202,6 +203,51 @@
         (cl-letf (((symbol-function 'y-or-n-p) #'always))
           (duet-test-press "k" #'duet-diff-revert))
         (should (equal (duet-test-demo-file connection) "Turn 1: hello\n"))))))
+
+(ert-deftest duet-remote-test-restart ()
+  "A server that dies there is started again; a machine that is gone is not asked."
+  (duet-remote-test-with-project connection
+    (let ((kill (lambda (pid) (call-process "kill" nil nil nil "-9" pid)))
+          (model (duet-connection-model connection))
+          (states '()))
+      (duet-model-add-observer (lambda (_ kind _session state _extra)
+                                 (when (eq kind 'connection) (push state states)))
+                               model)
+      (funcall kill (number-to-string
+                     (duet-get-number (duet-test-request connection 'daemon.status nil) :pid)))
+      (duet-test-wait-for (memq 'lost states))
+      (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
+      ;; The line breaks.
+      (duet-test-listening
+        (delete-process (jsonrpc--process (duet-connection-rpc connection)))
+        (duet-test-wait-for (eq (duet-connection-state connection) 'lost))
+        (should-not (duet-connection-timer connection))
+        (should-not (duet-connection-next connection))
+        (should (duet-test-heard "g in the list of sessions tries again")))
+      (with-current-buffer (duet-sessions-buffer connection)
+        (duet-test-press "g" #'duet-sessions-refresh))
+      (duet-test-wait-for (eq (duet-connection-state connection) 'ready)))))
+
+(ert-deftest duet-remote-test-terminal ()
+  "A terminal runs there, and is shown here."
+  (duet-remote-test-with-project connection
+    (let ((duet-terminal-backend 'term))
+      (save-window-excursion
+        (duet-terminal '("/bin/sh" "-c" "echo it is $((6 * 7)) in ${PWD##*/}; exec cat"))
+        (duet-test-wait-for-text (current-buffer) "it is 42 in project")
+        (kill-buffer)))))
+
+(ert-deftest duet-remote-test-attached-from-here ()
+  "A file of this machine goes with a prompt, but is not said to be there."
+  (let ((default-directory "/mock:box:/srv/p/")
+        (file (make-temp-file "duet remote" nil ".txt" "words")))
+    (unwind-protect
+        (let ((resource (plist-get (duet-attach--block file) :resource)))
+          (should (equal (plist-get resource :text) "words"))
+          (should (equal (plist-get resource :uri)
+                         (concat "attachment:"
+                                 (url-hexify-string (file-name-nondirectory file))))))
+      (delete-file file))))
 
 (ert-deftest duet-remote-test-mentioned ()
   "Files of the project are completed and go with a prompt, under their names there."
