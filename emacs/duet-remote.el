@@ -131,9 +131,9 @@ error with what was said."
 (defvar tramp-process-connection-type)
 
 (defun duet-remote-call (function &rest arguments)
-  "Call FUNCTION with ARGUMENTS; programs that it starts run in `default-directory'.
-That is for what only knows this machine, such as term.  On another they have
-a terminal, too."
+  "Call FUNCTION with ARGUMENTS.
+Programs that it starts run on the machine of `default-directory', on a
+terminal.  That is for what only knows this machine, such as term."
   (let ((tramp-process-connection-type t)
         (here (symbol-function 'start-process)))
     (cl-letf (((symbol-function 'start-process)
