@@ -72,8 +72,9 @@ load: ## the hub under 200 clients of all families (docs/performance.md); about 
 chaos: ## processes killed at random, and what came of what was acknowledged (internal/chaos); CHAOSTIME, 5 minutes
 	$(GO) test ./internal/chaos -run TestChaos -count=1 -v -timeout 0 -chaos.time $(CHAOSTIME) -chaos.keep $(CURDIR)/bin/chaos $(CHAOSFLAGS)
 
-docs: ## write docs/protocol.md from the registry
+docs: ## write docs/protocol.md and docs/executors.md from the registries
 	$(GO) test ./handlers -run TestProtocolDocument -update
+	$(GO) test ./internal/catalogrpc -run TestExecutorsDocument -update
 
 clean: ## remove what was built
 	rm -rf bin

@@ -121,20 +121,13 @@ Files are shown relative to ROOT."
                 (duet-get-objects (duet-approval-data approval) :options))))
 
 (defun duet-approval-options-only-p (approval)
-  "Return non-nil if nobody can be told other words than the options of APPROVAL.
-So it is where an agent lets one choose: its protocol has no place for them."
-  (and (duet-approval-question-p approval)
-       (cdr (cl-remove-if-not
-             (lambda (option)
-               (let ((kind (duet-get-string option :kind)))
-                 (and kind (duet-get-string option :option_id)
-                      (not (string-prefix-p "reject_" kind)))))
-             (duet-get-objects (duet-approval-data approval) :options)))
-       t))
+  "Return non-nil if APPROVAL is answered with one of its options alone.
+So it is where an agent lets one choose: its protocol has no place for words."
+  (eq (duet-get (duet-approval-data approval) :options_only) t))
 
 (defun duet-approval-declinable-p (approval)
   "Return non-nil if APPROVAL, a question, need not be answered to go on."
-  (or (duet-approval-elicits-p approval) (duet-approval-options-only-p approval)))
+  (eq (duet-get (duet-approval-data approval) :declinable) t))
 
 (defun duet-approval-plan (approval)
   "Return the plan that the agent of APPROVAL wants to carry out, or nil."

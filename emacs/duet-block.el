@@ -6,11 +6,11 @@
 ;;; Commentary:
 
 ;; Whether a line is code, or a row of a table, depends on all lines before it.
-;; So each whole line is looked at once, when it comes.  Lines of a block have
-;; these text properties:
-;;
-;;   duet-block   the `duet-block' that the line is in
-;;   duet-part    what of it: `open', `code', `close'; `head', `rule', `row'
+;; So each whole line is looked at once, when it comes, and where blocks begin and
+;; end is kept in a list of numbers: a conversation of megabytes has ten thousands
+;; of them, and what Emacs would keep for each in objects and in text properties,
+;; it would have to go through whenever it collects garbage.  A `duet-block' is
+;; made of a block that somebody looks at.
 ;;
 ;; Places in a block are distances from the beginning of its section, which stay
 ;; what they are when something is inserted in front of that.
@@ -22,7 +22,7 @@
 (require 'duet-model)
 (require 'duet-section)
 
-(defconst duet-block--slice 200000
+(defconst duet-block--slice 20000
   "How many characters are looked at at once.")
 
 (cl-defstruct (duet-block (:copier nil))
@@ -32,7 +32,6 @@
   (beg 0 :documentation "Where its first line begins, that of the fence or of the names.")
   (body 0 :documentation "Where the first line of code or the first row begins.")
   (end nil :documentation "Where its last line of code or row has ended; nil if more may come.")
-  (fence nil :documentation "The backquotes or tildes that opened it.")
   (indent 0 :documentation "How far the fence is indented.")
   (language nil :documentation "The first word behind the fence, or nil.")
   (colors nil :documentation "How far its code has colours; see duet-code.el.")
@@ -40,30 +39,149 @@
   (widths nil :documentation "How wide they are, a vector; see duet-table.el.")
   (measured nil :documentation "How far its rows were measured."))
 
+(cl-defstruct (duet-block--list (:copier nil))
+  "Where the blocks of a section are."
+  (scanned 0 :documentation "Up to where the lines of the section are known.")
+  (rows (make-vector 16 nil) :documentation "What is known of each block that has ended.
+That are its beginning, its end, as that of a `duet-block', where the line
+behind it begins, and its kind; four in a row, in order.")
+  (size 0 :documentation "How much of that vector is in use.")
+  (seen nil :documentation "The blocks that were looked at by their beginnings, a hash table.")
+  (kind nil :documentation "The kind of the block whose end is not known yet, or nil.")
+  (beg 0 :documentation "Where that block begins.")
+  (fence 0 :documentation "The character of its fence.")
+  (length 0 :documentation "How many of them its fence has."))
+
+
+;;; Looking
+
 (defun duet-block-place (block distance)
   "Return the place in the buffer that is DISTANCE from the section of BLOCK."
   (+ (duet-section-beg (duet-block-section block)) distance))
+
+(defun duet-block-known (section)
+  "Return the place in the buffer up to which the lines of SECTION are known."
+  (+ (duet-section-beg section)
+     (if-let ((list (duet-section-blocks section))) (duet-block--list-scanned list) 0)))
 
 (defun duet-block-limit (block)
   "Return the place in the buffer up to which the lines of BLOCK are known."
   (if (duet-block-end block)
       (duet-block-place block (duet-block-end block))
-    (marker-position (duet-section-rendered (duet-block-section block)))))
+    (duet-block-known (duet-block-section block))))
+
+(defun duet-block--row (list distance)
+  "Return where LIST has the last block that begins at DISTANCE or before it.
+Return nil if there is none."
+  (let ((rows (duet-block--list-rows list))
+        (low 0)
+        (high (/ (duet-block--list-size list) 4)))
+    (while (< low high)
+      (let ((middle (/ (+ low high) 2)))
+        (if (<= (aref rows (* 4 middle)) distance)
+            (setq low (1+ middle))
+          (setq high middle))))
+    (and (> low 0) (* 4 (1- low)))))
 
 (defun duet-block-at (&optional place)
   "Return the block that PLACE, or point, is in, or nil."
-  (get-text-property (or place (point)) 'duet-block))
+  (let* ((place (or place (point)))
+         (section (get-text-property place 'duet-section))
+         (list (and section (duet-section-blocks section))))
+    (when list
+      (let ((distance (- place (duet-section-beg section))))
+        (if (and (duet-block--list-kind list)
+                 (>= distance (duet-block--list-beg list)))
+            (and (< distance (duet-block--list-scanned list))
+                 (duet-block-open section))
+          (when-let ((row (duet-block--row list distance)))
+            (and (< distance (aref (duet-block--list-rows list) (+ row 2)))
+                 (duet-block--get section row))))))))
+
+(defun duet-block-open (section)
+  "Return the block at the end of SECTION to which lines may be added, or nil."
+  (let ((list (duet-section-blocks section)))
+    (and list (duet-block--list-kind list)
+         (duet-block--see section (duet-block--list-kind list)
+                          (duet-block--list-beg list) nil))))
+
+(defun duet-block-last (section place kind)
+  "Return the last block of KIND in SECTION that begins at PLACE or before it."
+  (when-let ((list (duet-section-blocks section)))
+    (let ((distance (- place (duet-section-beg section))))
+      (if (and (eq (duet-block--list-kind list) kind)
+               (>= distance (duet-block--list-beg list)))
+          (duet-block-open section)
+        (let ((row (duet-block--row list distance)))
+          (while (and row (not (eq (aref (duet-block--list-rows list) (+ row 3)) kind)))
+            (setq row (and (> row 0) (- row 4))))
+          (and row (duet-block--get section row)))))))
+
+(defun duet-block--get (section row)
+  "Return the block of SECTION that is in its list at ROW."
+  (let ((rows (duet-block--list-rows (duet-section-blocks section))))
+    (duet-block--see section (aref rows (+ row 3)) (aref rows row) (aref rows (1+ row)))))
+
+(defun duet-block--see (section kind beg end)
+  "Return the block of SECTION that has KIND and is from BEG to END."
+  (let* ((list (duet-section-blocks section))
+         (seen (or (duet-block--list-seen list)
+                   (setf (duet-block--list-seen list) (make-hash-table)))))
+    (or (gethash beg seen)
+        (puthash beg (save-excursion
+                       (save-match-data
+                         (goto-char (+ (duet-section-beg section) beg))
+                         (duet-block--make section kind beg end)))
+                 seen))))
+
+(defun duet-block--make (section kind beg end)
+  "Return a new block of SECTION that has KIND, and is from BEG, at point, to END."
+  (let ((bol (point))
+        (inhibit-field-text-motion t))
+    (cond
+     ((eq kind 'code)
+      (skip-chars-forward " \t")
+      (let ((indent (- (point) bol))
+            (words (progn (skip-chars-forward (string (char-after)))
+                          (string-trim (buffer-substring-no-properties
+                                        (point) (line-end-position))))))
+        (make-duet-block
+         :section section :kind kind :indent indent :beg beg :end end
+         :body (- (min (1+ (line-end-position)) (point-max)) (duet-section-beg section))
+         :language (and (string-match "\\`{?\\.?\\([^ \t{},:]+\\)" words)
+                        (downcase (match-string 1 words))))))
+     (t
+      (forward-line 1)
+      (make-duet-block
+       :section section :kind kind :beg beg :end end
+       :body (- (min (1+ (line-end-position)) (point-max)) (duet-section-beg section))
+       :columns (duet-block--columns (point) (line-end-position)))))))
+
+(defun duet-block-part (block bol)
+  "Return what of BLOCK the line at BOL is.
+That is `open', `code' or `close'; `head', `rule' or `row'."
+  (let ((distance (- bol (duet-section-beg (duet-block-section block))))
+        (table (eq (duet-block-kind block) 'table)))
+    (cond
+     ((= distance (duet-block-beg block)) (if table 'head 'open))
+     (table (if (< distance (duet-block-body block)) 'rule 'row))
+     ((and (duet-block-end block) (>= distance (duet-block-end block))) 'close)
+     (t 'code))))
 
 (defun duet-block-broken-p (bol)
   "Return non-nil if the line at BOL goes on with a line that was too long."
   (and (> bol (point-min)) (get-text-property (1- bol) 'duet-show)))
 
+
+;;; Searching
+
 (defun duet-block-scan (section)
   "Look for blocks in some of SECTION that was not looked at yet.
 Return non-nil if there is more to look at."
-  (let* ((start (or (duet-section-rendered section)
-                    (setf (duet-section-rendered section)
-                          (copy-marker (duet-section-beg section)))))
+  (let* ((inhibit-field-text-motion t)
+         (list (or (duet-section-blocks section)
+                   (setf (duet-section-blocks section) (make-duet-block--list))))
+         (start (duet-block-known section))
          (last (marker-position (duet-section-end section)))
          (open (duet-message-open (duet-section-object section)))
          ;; The last line may not be whole.
@@ -78,94 +196,102 @@ Return non-nil if there is more to look at."
     (when (> end start)
       (with-silent-modifications
         ;; It may be in sight, as something that is not whole.
-        (put-text-property start (1+ start) 'fontified nil)
-        (duet-block--mark section (marker-position start) end))
-      (set-marker start end))
-    (when (and (not open) (= end last))
-      (duet-block--end section last))
+        (duet-block--anew start (1+ start))
+        (save-excursion
+          (goto-char start)
+          (while (< (point) end)
+            (pcase (duet-block--list-kind list)
+              ('code (duet-block--code section list end))
+              ('table (duet-block--rows section list end))
+              (_ (duet-block--search section list end)))))
+        (when (duet-block--list-kind list)
+          (duet-block--anew (max start (+ (duet-section-beg section)
+                                          (duet-block--list-beg list)))
+                            end)))
+      (setf (duet-block--list-scanned list) (- end (duet-section-beg section))))
+    (when (and (not open) (= end last) (duet-block--list-kind list))
+      (with-silent-modifications
+        (duet-block--end section list last last)))
     (< end known)))
 
-(defun duet-block--end (section last)
-  "Note that the block that SECTION ends in, if any, ends at LAST."
-  (when-let ((block (duet-section-block section)))
-    (setf (duet-block-end block) (- last (duet-section-beg section))
-          (duet-section-block section) nil)
-    (when (and (< (duet-block-place block (duet-block-body block)) last)
-               (eq (duet-block-kind block) 'code))
-      ;; Its colours are looked at again when it is.
-      (with-silent-modifications
-        (put-text-property (duet-block-place block (duet-block-body block)) last
-                           'fontified nil)))))
+(defun duet-block--anew (beg end)
+  "Have that of the text from BEG to END that was shown be shown anew."
+  (when-let ((place (text-property-any beg end 'fontified t)))
+    (put-text-property place end 'fontified nil)))
 
-(defun duet-block--put (beg end block part)
-  "Make the lines from BEG to END those of BLOCK, as its PART."
-  (when (< beg end)
-    (add-text-properties beg end (list 'duet-block block 'duet-part part 'fontified nil))))
+(defun duet-block--begin (section list kind bol)
+  "Note in LIST that a block of KIND begins at BOL in SECTION."
+  (setf (duet-block--list-kind list) kind
+        (duet-block--list-beg list) (- bol (duet-section-beg section))))
 
-(defun duet-block--mark (section beg end)
-  "Mark the blocks in the whole lines of SECTION between BEG and END."
-  (save-excursion
-    (goto-char beg)
-    (while (< (point) end)
-      (let ((block (duet-section-block section)))
-        (pcase (and block (duet-block-kind block))
-          ('code (duet-block--code section block end))
-          ('table (duet-block--rows section block end))
-          (_ (duet-block--search section end)))))))
+(defun duet-block--end (section list end next)
+  "Note in LIST that the block that SECTION was in ends at END.
+What comes behind it begins at NEXT."
+  (let* ((from (duet-section-beg section))
+         (beg (duet-block--list-beg list))
+         (kind (duet-block--list-kind list))
+         (size (duet-block--list-size list))
+         (rows (duet-block--list-rows list))
+         (seen (and (duet-block--list-seen list)
+                    (gethash beg (duet-block--list-seen list)))))
+    (when (= size (length rows))
+      (setq rows (vconcat rows (make-vector size nil)))
+      (setf (duet-block--list-rows list) rows))
+    (aset rows size beg)
+    (aset rows (+ size 1) (- end from))
+    (aset rows (+ size 2) (- next from))
+    (aset rows (+ size 3) kind)
+    (setf (duet-block--list-size list) (+ size 4)
+          (duet-block--list-kind list) nil)
+    (when seen (setf (duet-block-end seen) (- end from)))
+    ;; Code that was coloured as it came is looked at as a whole.
+    (duet-block--anew (if (eq kind 'code) (+ from beg)
+                        (max (+ from beg) (duet-block-known section)))
+                      next)))
 
-(defun duet-block--search (section end)
-  "Go to what begins a block in SECTION, and behind that line, or to END."
+(defun duet-block--search (section list end)
+  "Go to what begins a block of SECTION, and behind that line, or to END.
+Note it in LIST."
   (if (not (re-search-forward "^[ \t]*\\(```+\\|~~~+\\|[|:-][-:| \t]+$\\)" end t))
       (goto-char end)
     (let ((bol (match-beginning 0))
           (mark (match-beginning 1))
-          (sign (match-string-no-properties 1))
+          (behind (match-end 1))
           (from (duet-section-beg section)))
       (goto-char bol)
       (let ((eol (line-end-position)))
         (cond
          ((duet-block-broken-p bol))
-         ((memq (aref sign 0) '(?` ?~))
-          (let ((words (string-trim (buffer-substring-no-properties
-                                     (+ mark (length sign)) eol))))
-            ;; Backquotes behind it make it code within a line.
-            (unless (and (eq (aref sign 0) ?`) (string-search "`" words))
-              (let ((block (make-duet-block
-                            :section section :kind 'code :fence sign
-                            :indent (- mark bol)
-                            :beg (- bol from)
-                            :body (- (min (1+ eol) (point-max)) from)
-                            :language (and (string-match "\\`{?\\.?\\([^ \t{},:]+\\)" words)
-                                           (downcase (match-string 1 words))))))
-                (setf (duet-section-block section) block)
-                (duet-block--put bol (min (1+ eol) end) block 'open)))))
-         ((and (> bol from) (string-search "|" sign))
-          (duet-block--table section bol eol end)))
+         ((memq (char-after mark) '(?` ?~))
+          (goto-char behind)
+          ;; Backquotes behind it make it code within a line.
+          (unless (and (eq (char-after mark) ?`) (search-forward "`" eol t))
+            (setf (duet-block--list-fence list) (char-after mark)
+                  (duet-block--list-length list) (- behind mark))
+            (duet-block--begin section list 'code bol)))
+         ((> bol from)
+          (forward-line -1)
+          (when (duet-block--table-p section list (point) bol eol)
+            ;; The names were text.
+            (duet-block--anew (point) eol)
+            (duet-block--begin section list 'table (point)))))
         (goto-char (min end (1+ eol)))))))
 
-(defun duet-block--code (section block end)
-  "Mark the code of BLOCK of SECTION from point to its end, or END."
-  (let ((from (point))
-        (fence (duet-block-fence block))
+(defun duet-block--code (section list end)
+  "Go to the end of the code of SECTION that point is in, or to END.
+Note it in LIST."
+  (let ((fence (duet-block--list-fence list))
         (closed nil))
     (while (and (not closed)
                 (re-search-forward "^[ \t]*\\(```+\\|~~~+\\)[ \t]*$" end t))
-      (let ((sign (match-string-no-properties 1))
-            (bol (match-beginning 0)))
-        (when (and (eq (aref sign 0) (aref fence 0))
-                   (>= (length sign) (length fence))
+      (let ((bol (match-beginning 0)))
+        (when (and (eq (char-after (match-beginning 1)) fence)
+                   (>= (- (match-end 1) (match-beginning 1)) (duet-block--list-length list))
                    (not (duet-block-broken-p bol)))
           (setq closed t)
-          (duet-block--put from bol block 'code)
           (goto-char (min end (1+ (point))))
-          (duet-block--put bol (point) block 'close)
-          (setf (duet-section-block section) nil
-                (duet-block-end block) (- bol (duet-section-beg section)))
-          ;; What was coloured as it came is looked at as a whole.
-          (put-text-property (min bol (duet-block-place block (duet-block-body block)))
-                             bol 'fontified nil))))
+          (duet-block--end section list bol (point)))))
     (unless closed
-      (duet-block--put from end block 'code)
       (goto-char end))))
 
 
@@ -206,43 +332,57 @@ Return nil if it is none."
                   (_ 'left))))
             (duet-block-cells bol eol))))
 
-(defun duet-block--table (section bol eol end)
-  "Begin a table of SECTION if the line from BOL to EOL is a rule below names.
-Lines are known up to END."
-  (when-let ((columns (duet-block--columns bol eol)))
-    (save-excursion
-      (goto-char bol)
-      (forward-line -1)
-      (let* ((head (point))
-             (from (duet-section-beg section))
-             (cells (duet-block-cells head (line-end-position))))
-        (when (and (>= head from)
-                   (not (get-text-property head 'duet-block))
-                   (not (duet-block-broken-p head))
-                   (length= cells (length columns))
-                   (string-search "|" (buffer-substring-no-properties
-                                       head (line-end-position))))
-          (let ((block (make-duet-block :section section :kind 'table :columns columns
-                                        :beg (- head from)
-                                        :body (- (min (1+ eol) (point-max)) from))))
-            (setf (duet-section-block section) block)
-            (duet-block--put head bol block 'head)
-            (duet-block--put bol (min (1+ eol) end) block 'rule)))))))
+(defun duet-block--count-cells (bol eol)
+  "Return how many cells the row of a table from BOL to EOL has."
+  (save-excursion
+    (goto-char bol)
+    (skip-chars-forward " \t" eol)
+    (when (eq (char-after) ?|) (forward-char))
+    (let ((start (point))
+          (count 0))
+      (while (< (point) eol)
+        (skip-chars-forward "^|\\\\" eol)
+        (cond
+         ((>= (point) eol))
+         ((eq (char-after) ?\\) (goto-char (min eol (+ 2 (point)))))
+         (t (setq count (1+ count))
+            (forward-char)
+            (setq start (point)))))
+      (goto-char start)
+      (skip-chars-forward " \t" eol)
+      (if (< (point) eol) (1+ count) count))))
 
-(defun duet-block--rows (section block end)
-  "Mark the rows of BLOCK of SECTION from point on, up to END."
-  (let ((from (point)))
-    (while (and (< (point) end)
-                (not (looking-at "[ \t]*\\(?:$\\|```\\|~~~\\|#\\{1,6\\} \\|>\\)"))
-                (not (duet-block-broken-p (point)))
-                (save-excursion (search-forward "|" (line-end-position) t)))
-      (forward-line 1)
-      (when (> (point) end) (goto-char end)))
-    (let ((last (point)))
-      (duet-block--put from last block 'row)
-      (when (< last end)
-        (setf (duet-block-end block) (- last (duet-section-beg section))
-              (duet-section-block section) nil)))))
+(defconst duet-block--rule
+  "[ \t]*|?[ \t]*:?-+:?[ \t]*\\(?:|[ \t]*:?-+:?[ \t]*\\)*|?[ \t]*$"
+  "Regexp for the rule below the names of the columns of a table.")
+
+(defun duet-block--table-p (section list head bol eol)
+  "Return non-nil if the line from BOL to EOL is a rule below names, at HEAD.
+LIST has the blocks of SECTION before it."
+  (let ((size (duet-block--list-size list))
+        (from (duet-section-beg section)))
+    (save-excursion
+      (and (>= head from)
+           (or (zerop size)
+               (>= (- head from) (aref (duet-block--list-rows list) (- size 2))))
+           (not (duet-block-broken-p head))
+           (progn (goto-char bol) (search-forward "|" eol t))
+           (progn (goto-char head) (search-forward "|" (1- bol) t))
+           (progn (goto-char bol) (looking-at-p duet-block--rule))
+           (= (duet-block--count-cells bol eol)
+              (duet-block--count-cells head (1- bol)))))))
+
+(defun duet-block--rows (section list end)
+  "Go behind the rows of a table of SECTION from point on, or to END.
+Note it in LIST."
+  (while (and (< (point) end)
+              (not (looking-at-p "[ \t]*\\(?:$\\|```\\|~~~\\|#\\{1,6\\} \\|>\\)"))
+              (not (duet-block-broken-p (point)))
+              (save-excursion (search-forward "|" (line-end-position) t)))
+    (forward-line 1)
+    (when (> (point) end) (goto-char end)))
+  (when (< (point) end)
+    (duet-block--end section list (point) (point))))
 
 (provide 'duet-block)
 ;;; duet-block.el ends here

@@ -136,9 +136,25 @@ It is for hidden buffers."
 (defvar-local duet-code--whole nil
   "Whether it has all of that.")
 
+(defun duet-code--name (mode)
+  "Return the name of the hidden buffer whose major mode is MODE."
+  (format " *duet code: %s*" mode))
+
+(defconst duet-code--quiet 0.2
+  "For how many seconds no key was pressed when a major mode is loaded.")
+
+(defun duet-code--ready-p (block)
+  "Return non-nil if BLOCK can get its colours now, and nobody is kept waiting.
+To load a major mode takes longer than all else here."
+  (or noninteractive
+      (let ((mode (duet-code-mode-of (duet-block-language block))))
+        (or (null mode) (get-buffer (duet-code--name mode))))
+      (let ((idle (current-idle-time)))
+        (and idle (>= (float-time idle) duet-code--quiet)))))
+
 (defun duet-code--hidden (mode)
   "Return the hidden buffer whose major mode is MODE; nil if there is none."
-  (let ((name (format " *duet code: %s*" mode)))
+  (let ((name (duet-code--name mode)))
     (or (get-buffer name)
         (let ((buffer (get-buffer-create name)))
           (with-current-buffer buffer
@@ -181,16 +197,19 @@ It is for hidden buffers."
     (setq duet-code--queue (append duet-code--queue (list block))))
   (duet-code--soon))
 
-(defun duet-code--soon ()
-  "Have the blocks that wait get their colours when Emacs has done what it does."
+(defconst duet-code--slice 0.008
+  "How many seconds blocks get their colours before Emacs may do other things.")
+
+(defun duet-code--soon (&optional delay)
+  "Have the blocks that wait get their colours in DELAY seconds, or 0.02."
   (unless duet-code--timer
     (setq duet-code--timer
-          (run-at-time 0.02 nil
+          (run-at-time (or delay 0.02) nil
                        (lambda (buffer)
                          (when (buffer-live-p buffer)
                            (with-current-buffer buffer
                              (setq duet-code--timer nil)
-                             (when (duet-code-work (+ (float-time) 0.03))
+                             (when (duet-code-work (+ (float-time) duet-code--slice))
                                (duet-code--soon)))))
                        (current-buffer)))))
 
@@ -215,8 +234,10 @@ It is for hidden buffers."
 
 (defun duet-code-work (end)
   "Give blocks that wait their colours, until the time END at most.
-Return non-nil if some wait yet."
-  (while (and duet-code--queue (< (float-time) end))
+Return non-nil if some wait yet; not if they wait for keys to be pressed
+no more: they go on by themselves."
+  (while (and duet-code--queue (< (float-time) end)
+              (duet-code--ready-p (car duet-code--queue)))
     (let ((block (car duet-code--queue)))
       (unless (condition-case err
                   (if (duet-code--wanted-p block) (duet-code--work block)
@@ -225,7 +246,10 @@ Return non-nil if some wait yet."
                        (setf (duet-block-colors block) 'done)
                        nil))
         (pop duet-code--queue))))
-  duet-code--queue)
+  (cond
+   ((null duet-code--queue) nil)
+   ((duet-code--ready-p (car duet-code--queue)) t)
+   (t (duet-code--soon duet-code--quiet) nil)))
 
 (defun duet-code--work (block)
   "Give some lines of BLOCK their colours; return non-nil if there are more."

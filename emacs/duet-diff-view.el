@@ -14,8 +14,8 @@
 (require 'cl-lib)
 (require 'subr-x)
 (require 'duet-model)
+(require 'duet-look)
 (require 'duet-remote)
-(require 'duet-render)
 (require 'duet-hunk)
 
 (defvar duet-session)
@@ -173,7 +173,7 @@ Some agents do not tell what they change."
   (let ((beg (point))
         (hunks (duet-diff-file-hunks file))
         (name (duet-visible-line (duet-diff--name file))))
-    (insert (duet-render-sign "●") " " name "  " (duet-diff--words file) "\n")
+    (insert (duet-look-sign "●") " " name "  " (duet-diff--words file) "\n")
     ;; Font Lock takes it for a line of a diff.
     (overlay-put (make-overlay beg (+ beg 2 (length name))) 'face 'duet-heading)
     (if (null hunks)
@@ -203,7 +203,7 @@ From BODY on it is hidden once it is decided."
     (when text
       (let ((mark (make-overlay beg body)))
         (overlay-put mark 'before-string
-                     (propertize (format "%s %s  " (duet-render-sign sign) text)
+                     (propertize (format "%s %s  " (duet-look-sign sign) text)
                                  'face face))
         (overlay-put mark 'face 'duet-dim)
         (overlay-put mark 'duet-diff item))

@@ -12,6 +12,7 @@
 
 (require 'subr-x)
 (require 'duet-connection)
+(require 'duet-look)
 (require 'duet-render)
 (require 'duet-actions)
 
@@ -49,7 +50,7 @@ It tells how the session is doing; it is empty if SESSION is nil."
            (queued (duet-session-queued session))
            (parts
             (list
-             (duet-render-state-header (duet-session-state session))
+             (duet-look-state-header (duet-session-state session))
              (when-let ((status (duet-connection-status connection)))
                (propertize status 'face 'duet-failed))
              (when (eq (duet-session-loaded session) 'loading) "loading…")
@@ -74,7 +75,7 @@ It tells how the session is doing; it is empty if SESSION is nil."
                                                 (duet-log-guard "Header line"
                                                   (funcall function session)))
                                               duet-header-functions)))
-                    (concat " " (propertize (duet-render-sign "·") 'face 'duet-dim)
+                    (concat " " (propertize (duet-look-sign "·") 'face 'duet-dim)
                             " ")))
        t t))))
 

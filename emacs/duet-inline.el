@@ -193,9 +193,12 @@ Point is left behind it, or behind the bracket; it is before END."
 
 (defun duet-inline--punctuation-p (char)
   "Return non-nil if CHAR is neither a space nor part of a word."
-  (and char
-       (memq (get-char-code-property char 'general-category)
-             '(Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So))))
+  (cond ((null char) nil)
+        ;; It is asked of most characters here, and to look it up takes long.
+        ((< char 128) (not (or (<= char ?\s) (<= ?0 char ?9) (= char 127)
+                               (<= ?A char ?Z) (<= ?a char ?z))))
+        (t (memq (get-char-code-property char 'general-category)
+                 '(Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So)))))
 
 (defun duet-inline--dense-p (char)
   "Return non-nil if CHAR is of a script that has no spaces."

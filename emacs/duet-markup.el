@@ -22,11 +22,11 @@
 (require 'duet-connection)
 (require 'duet-model)
 (require 'duet-section)
-(require 'duet-render)
+(require 'duet-look)
 (require 'duet-block)
 (require 'duet-code)
 (require 'duet-inline)
-(require 'duet-link)
+(require 'duet-prose)
 (require 'duet-table)
 
 (defcustom duet-markup t
@@ -38,19 +38,6 @@ changes that in one transcript."
 
 (defvar-local duet-markup--raw nil
   "Whether the buffer shows Markdown as it was written.")
-
-(defconst duet-markup--lines 30
-  "How many lines a paragraph has at most for markup to go on from one to the next.")
-
-(defconst duet-markup--characters 8000
-  "How many characters it has at most.")
-
-(defconst duet-markup--properties
-  '(face mouse-face help-echo invisible display wrap-prefix duet-link)
-  "Text properties that are taken away before lines get theirs.")
-
-(defvar duet-markup--hide nil
-  "Whether the marks of what is being shown are hidden.")
 
 (defun duet-markup-setup ()
   "Show the Markdown in the current buffer as it gets into sight."
@@ -89,16 +76,13 @@ What was added to show it is left out."
 
 (defun duet-markup--code-block ()
   "Return the block of code at point, or the last one before it, or nil."
-  (let ((place (if (duet-block-at) (point)
-                 (previous-single-property-change (point) 'duet-block)))
+  (let ((place (point))
         (block nil))
     (while (and place (not block))
-      (let ((there (or (duet-block-at place)
-                       (and (> place (point-min)) (duet-block-at (1- place))))))
-        (if (and there (eq (duet-block-kind there) 'code))
-            (setq block there)
-          (setq place (and (> place (point-min))
-                           (previous-single-property-change place 'duet-block))))))
+      (let ((section (get-text-property place 'duet-section)))
+        (setq block (and section (duet-block-last section place 'code))
+              place (if section (duet-section-beg section) place)
+              place (and (> place (point-min)) (1- place)))))
     block))
 
 (defun duet-markup-copy-code ()
@@ -133,7 +117,7 @@ What was added to show it is left out."
       (while (re-search-forward "^#\\{1,6\\} +\\(.*?\\)[ #]*$" nil t)
         (let ((bol (match-beginning 0)))
           (when (and (not (string-empty-p (match-string 1)))
-                     (duet-markup--prose-p bol)
+                     (duet-prose-section-at bol)
                      (not (duet-block-at bol)))
             (push (cons (duet-markup--plain (match-beginning 1) (match-end 1)) bol)
                   found)))))
@@ -160,17 +144,29 @@ What was added to show it is left out."
   (min duet-markup--page
        (* 2 (window-body-height window) (1+ (window-body-width window)))))
 
+(defun duet-markup--sight (window)
+  "Return what WINDOW shows of the buffer, or will show: (BEG . END).
+No line takes less than one of a screen, but for those that are folded away."
+  (let ((page (duet-markup--page window))
+        (lines (1+ (window-body-height window)))
+        (start (window-start window)))
+    (save-excursion
+      ;; Who follows the end will see that, and not what is here now.
+      (if (> (window-point window) (- (point-max) page))
+          (let ((last (max (point-min) (- (point-max) page))))
+            (goto-char (point-max))
+            (forward-line (- lines))
+            (cons (max last (point)) (point-max)))
+        (goto-char start)
+        (forward-line lines)
+        (cons start (min (point) (+ start page)))))))
+
 (defun duet-markup-in-sight ()
   "Show the markup of what windows show of the buffer, or will at its end.
 To be called where nothing quits, such as in a timer."
   (dolist (window (get-buffer-window-list nil nil 'visible))
-    (let* ((page (duet-markup--page window))
-           (start (window-start window))
-           (last (max (point-min) (- (point-max) page))))
-      ;; Who follows the end will see that, and not what is here now.
-      (if (> (window-point window) last)
-          (jit-lock-fontify-now last (point-max))
-        (jit-lock-fontify-now start (min (point-max) (+ start page)))))))
+    (pcase-let ((`(,beg . ,end) (duet-markup--sight window)))
+      (jit-lock-fontify-now beg end))))
 
 (defun duet-markup--in-sight-p (beg end)
   "Return non-nil if a window shows something between BEG and END, or may soon.
@@ -185,27 +181,20 @@ Or if none shows the buffer."
                               (> (window-point window) (- (point-max) page))))))
                  windows))))
 
-(defun duet-markup--prose-p (place)
-  "Return the section at PLACE if an agent says it, else nil."
-  (let* ((section (get-text-property place 'duet-section))
-         (message (and section (duet-section-object section))))
-    (and (duet-message-p message) (eq (duet-message-kind message) 'text)
-         (< place (duet-section-end section))
-         section)))
-
 (defun duet-markup--fontify (beg end)
   "Show the markup of the lines between BEG and END, as jit-lock asks for it."
   (save-excursion
     (goto-char beg)
     (setq beg (line-beginning-position))
     (goto-char beg)
-    (when (duet-markup--prose-p beg)
-      (duet-markup--back)
+    (when (duet-prose-section-at beg)
+      (duet-prose-back)
       (setq beg (point)))
     (let ((case-fold-search nil)
-          (duet-markup--hide (not duet-markup--raw)))
+          (inhibit-field-text-motion t)
+          (duet-prose-marks-hidden (not duet-markup--raw)))
       (while (< (point) end)
-        (let ((section (duet-markup--prose-p (point))))
+        (let ((section (duet-prose-section-at (point))))
           (if section
               (setq beg (min beg (duet-markup--show section)))
             (let ((next (next-single-property-change (point) 'duet-section nil (point-max))))
@@ -223,267 +212,13 @@ Return where the first line that was looked at begins."
              bol)
       ('table (duet-markup--table block bol))
       ;; What is not whole is what is before it.
-      ((guard (and (duet-section-block section)
-                   (>= bol (or (duet-section-rendered section) (point-max)))
-                   (eq (duet-block-kind (duet-section-block section)) 'code)))
-       (duet-markup--code (duet-section-block section) bol)
+      ((guard (and (setq block (duet-block-open section))
+                   (>= bol (duet-block-known section))
+                   (eq (duet-block-kind block) 'code)))
+       (duet-markup--code block bol)
        bol)
-      (_ (duet-markup--unit section bol)
+      (_ (duet-prose-show section bol)
          bol))))
-
-(defun duet-markup--clear (beg end)
-  "Take away what the text from BEG to END was given earlier."
-  (remove-list-of-text-properties beg end duet-markup--properties))
-
-(defun duet-markup--unseen (beg end)
-  "Give unseen characters, as they are written out from BEG to END, their face."
-  (let ((place (text-property-any beg end 'duet-unseen t)))
-    (while place
-      (let ((next (next-single-property-change place 'duet-unseen nil end)))
-        (add-face-text-property place next 'duet-unseen)
-        (setq place (text-property-any next end 'duet-unseen t))))))
-
-(defun duet-markup--hide (beg end)
-  "Hide the marks from BEG to END, if marks are hidden."
-  (when (and duet-markup--hide (< beg end))
-    (put-text-property beg end 'invisible 'duet-markup)))
-
-(defun duet-markup--display (beg end text)
-  "Display what is from BEG to END as TEXT, if marks are hidden."
-  (when (and duet-markup--hide (< beg end))
-    (put-text-property beg end 'display text)))
-
-
-;;; Lines
-
-(defconst duet-markup--item "[ \t]*\\([-*+]\\|[0-9]\\{1,9\\}[.)]\\)\\(?:[ \t]+\\|$\\)"
-  "Regexp for the beginning of an item of a list.")
-
-(defun duet-markup--kind (bol section)
-  "Return what the line at BOL of SECTION is, a symbol.
-`text' may go on with the line before."
-  (goto-char bol)
-  (let ((whole (or (not (duet-message-open (duet-section-object section)))
-                   (< (line-end-position) (duet-section-end section)))))
-    (cond
-     ((get-text-property bol 'duet-block) 'block)
-     ;; No one writes markup into a line as long as that.
-     ((or (duet-block-broken-p bol)
-          (get-text-property (min (line-end-position) (1- (point-max))) 'duet-show))
-      'long)
-     ((looking-at "[ \t]*$") 'blank)
-     ((and (looking-at "\\(?:    \\| \\{0,3\\}\t\\)") (duet-markup--indented-p bol section))
-      'indented)
-     ((looking-at " \\{0,3\\}#\\{1,6\\}\\(?:[ \t]\\|$\\)") 'heading)
-     ((looking-at "[ \t]*>") 'quote)
-     ((and whole (looking-at " \\{0,3\\}\\(?:=+\\|--+\\)[ \t]*$")
-           (duet-markup--underline-p bol section))
-      'underline)
-     ((and whole (looking-at " \\{0,3\\}\\([-*_]\\)\\(?:[ \t]*\\1\\)\\{2,\\}[ \t]*$")) 'rule)
-     ((looking-at duet-markup--item) 'item)
-     (t 'text))))
-
-(defun duet-markup--underline-p (bol section)
-  "Return non-nil if the line before BOL, in SECTION, is one of text, and alone."
-  (save-excursion
-    (goto-char bol)
-    (and (> bol (duet-section-beg section))
-         (zerop (forward-line -1))
-         (not (get-text-property (point) 'duet-block))
-         (not (looking-at "[ \t]*\\(?:$\\|[-*+>#|]\\|[0-9]+[.)]\\|    \\)"))
-         (or (<= (point) (duet-section-beg section))
-             (progn (forward-line -1)
-                    (or (looking-at "[ \t]*$")
-                        (get-text-property (point) 'duet-block)))))))
-
-(defun duet-markup--indented-p (bol section)
-  "Return non-nil if the line at BOL of SECTION, which is indented, is code.
-It is where it follows a blank line, and no list."
-  (save-excursion
-    (save-match-data
-      (goto-char bol)
-      (let ((from (duet-section-beg section))
-            (left 50)
-            (blank nil)
-            (code nil)
-            (searching t))
-        (while searching
-          (cond
-           ((<= (point) from) (setq searching nil code t))
-           ((zerop left) (setq searching nil code blank))
-           (t
-            (forward-line -1)
-            (setq left (1- left))
-            (cond
-             ((looking-at "[ \t]*$") (setq blank t))
-             ((looking-at "    \\| \\{0,3\\}\t") (setq blank nil))
-             (t (setq searching nil
-                      code (and blank
-                                (not (looking-at duet-markup--item))
-                                (not (memq (char-after) '(?\s ?\t))))))))))
-        code))))
-
-(defun duet-markup--back ()
-  "Go to the beginning of the paragraph that the line at point goes on with.
-Or went on with, when less of it was known.  Go back no further than a
-paragraph may be long."
-  (let* ((section (duet-markup--prose-p (point)))
-         (from (duet-section-beg section))
-         (left (1+ duet-markup--lines))
-         (bol (point))
-         (kind 'text))
-    (while (and (eq kind 'text) (> left 0) (> bol from))
-      (setq left (1- left))
-      (goto-char bol)
-      (forward-line -1)
-      (let ((before (point)))
-        (setq kind (duet-markup--kind before section))
-        (when (memq kind '(text item))
-          (setq bol before))))
-    (goto-char bol)))
-
-(defun duet-markup--unit (section bol)
-  "Show the markup of the paragraph of SECTION at BOL, and go behind it.
-Or that of another line."
-  (let* ((kind (duet-markup--kind bol section))
-         (end (duet-section-end section))
-         (eol (progn (goto-char bol) (min end (line-end-position))))
-         (count 1)
-         (under nil))
-    (when (memq kind '(text item))
-      (goto-char eol)
-      (while (and (< (point) end) (<= count duet-markup--lines)
-                  (progn (forward-line 1) (< (point) end))
-                  (pcase (duet-markup--kind (point) section)
-                    ('text t)
-                    ('underline (setq under (line-beginning-position)) nil)))
-        (setq count (1+ count)
-              eol (min end (line-end-position)))
-        (goto-char eol)))
-    (cond
-     ((and (> count 1)
-           (or (> count duet-markup--lines)
-               (> (- eol bol) duet-markup--characters)
-               (duet-markup--goes-on-p bol section)))
-      ;; Each line for itself.
-      (goto-char bol)
-      (while (< (point) eol)
-        (let ((line (point))
-              (last (min end (line-end-position))))
-          (duet-markup--line section (duet-markup--kind line section) line last)
-          (goto-char last)
-          (forward-line 1))))
-     (t
-      (duet-markup--line section
-                         (if under 'heading-text kind)
-                         bol eol)
-      (goto-char eol)
-      (forward-line 1)))))
-
-(defun duet-markup--goes-on-p (bol section)
-  "Return non-nil if the line at BOL of SECTION goes on with a paragraph."
-  (save-excursion
-    (and (> bol (duet-section-beg section))
-         (eq (duet-markup--kind bol section) 'text)
-         (progn (goto-char bol)
-                (forward-line -1)
-                (memq (duet-markup--kind (point) section) '(text item))))))
-
-(defun duet-markup--line (section kind bol eol)
-  "Show the markup from BOL to EOL of SECTION: a line or a paragraph of KIND."
-  ;; The line's end is what is between two lines of a paragraph, or no more.
-  (duet-markup--clear bol (min (1+ eol) (duet-section-end section)))
-  (goto-char bol)
-  (pcase kind
-    ('heading
-     (looking-at " \\{0,3\\}\\(#\\{1,6\\}\\)[ \t]*")
-     (let ((level (- (match-end 1) (match-beginning 1)))
-           (beg (min eol (match-end 0)))
-           (end eol))
-       (duet-markup--hide bol beg)
-       (goto-char eol)
-       ;; Some close it, too.
-       (when (looking-back "[ \t]#+[ \t]*" beg t)
-         (setq end (max beg (match-beginning 0)))
-         (duet-markup--hide end eol))
-       (duet-markup--inline beg end)
-       (add-face-text-property bol eol (pcase level
-                                         (1 'duet-markup-title)
-                                         (2 'duet-markup-heading)
-                                         (_ 'bold))
-                               t)))
-    ('heading-text
-     (duet-markup--inline bol eol)
-     (add-face-text-property bol eol 'duet-markup-heading t))
-    ('underline (put-text-property bol eol 'face 'duet-dim))
-    ('rule
-     (put-text-property bol eol 'face 'duet-dim)
-     (duet-markup--display bol eol (make-string 40 (aref (duet-render-sign "─") 0))))
-    ('quote (duet-markup--quote bol eol))
-    ('indented (put-text-property bol eol 'face 'duet-code))
-    ('item
-     (looking-at duet-markup--item)
-     (let ((beg (match-beginning 1))
-           (end (match-end 1))
-           (content (min eol (match-end 0))))
-       (if (memq (char-after beg) '(?- ?* ?+))
-           (duet-markup--display beg end (duet-render-sign "•")))
-       (duet-markup--inline content eol)
-       (add-face-text-property beg end 'duet-heading)
-       (put-text-property bol eol 'wrap-prefix
-                          (make-string (min 40 (string-width
-                                                (buffer-substring-no-properties bol content)))
-                                       ?\s))))
-    ('text
-     (let ((indent (- (progn (skip-chars-forward " \t" eol) (point)) bol)))
-       (duet-markup--inline bol eol)
-       (when (< 0 indent 40)
-         (put-text-property bol eol 'wrap-prefix
-                            (buffer-substring-no-properties bol (+ bol indent))))))
-    (_))
-  (duet-markup--unseen bol eol))
-
-(defun duet-markup--quote (bol eol)
-  "Show the line of a quotation from BOL to EOL."
-  (goto-char bol)
-  (let ((bar (propertize (duet-render-sign "│") 'face 'duet-dim)))
-    (while (and (looking-at "[ \t]*>") (< (point) eol))
-      (goto-char (match-end 0))
-      (duet-markup--display (1- (point)) (point) (copy-sequence bar)))
-    (duet-markup--inline (point) eol)
-    (add-face-text-property bol eol 'duet-quote t)
-    (when duet-markup--hide
-      (put-text-property bol eol 'wrap-prefix (concat bar " ")))))
-
-(defun duet-markup--inline (beg end)
-  "Show the markup of the text from BEG to END."
-  (when (< beg end)
-    (duet-markup--apply (duet-inline-parse beg end))
-    (duet-markup--references beg end)))
-
-(defun duet-markup--apply (found)
-  "Show FOUND, what `duet-inline-parse' has returned."
-  (pcase-dolist (`(,beg ,end ,kind ,value) found)
-    (pcase kind
-      ('hide (duet-markup--hide beg end))
-      ('face (add-face-text-property beg end value))
-      ('code (add-face-text-property beg end 'duet-code))
-      ('link (duet-markup--link beg end value)))))
-
-(defun duet-markup--link (beg end target)
-  "Make the text from BEG to END a link to TARGET."
-  (add-face-text-property beg end 'link)
-  (add-text-properties beg end (list 'duet-link target
-                                     'mouse-face 'highlight
-                                     'help-echo #'duet-link-help)))
-
-(defun duet-markup--references (beg end)
-  "Make links of the files that the text from BEG to END names."
-  (pcase-dolist (`(,from ,to ,target) (duet-link-references beg end))
-    (unless (or (text-property-not-all from to 'duet-link nil)
-                (text-property-not-all from to 'invisible nil))
-      (duet-markup--link from to target))))
-
 
 ;;; Blocks
 
@@ -495,16 +230,16 @@ Or that of another line."
       ;; The colours stay; those of a part may not be those of the whole.
       (when (duet-code-wants-p block) (duet-code-queue block)))
      (t
-      (duet-markup--clear bol (min (1+ eol) (duet-section-end (duet-block-section block))))
-      (pcase (get-text-property bol 'duet-part)
+      (duet-prose-clear bol (min (1+ eol) (duet-section-end (duet-block-section block))))
+      (pcase (duet-block-part block bol)
         ((and part (or 'open 'close))
          (skip-chars-forward " \t" eol)
          (let ((beg (point)))
            (skip-chars-forward "`~" eol)
            (put-text-property bol eol 'face 'duet-dim)
-           (duet-markup--display
+           (duet-prose-display
             beg (point)
-            (concat (make-string 2 (aref (duet-render-sign "─") 0))
+            (concat (make-string 2 (aref (duet-look-sign "─") 0))
                     (if (and (eq part 'open) (< (point) eol)
                              (not (memq (char-after) '(?\s ?\t))))
                         " " "")))))
@@ -514,7 +249,7 @@ Or that of another line."
                                             'duet-code))
          (when (and (duet-code-wants-p block) (eq (duet-block-at bol) block))
            (duet-code-queue block))))
-      (duet-markup--unseen bol eol)))
+      (duet-prose-unseen bol eol)))
     (goto-char eol)
     (forward-line 1)))
 
@@ -522,20 +257,20 @@ Or that of another line."
   "Show the line of BLOCK, a table, at BOL, and go behind it.
 If a column has become wider show all before it anew.  Return where the
 first line that was looked at begins."
-  (let* ((grown (and duet-markup--hide (duet-table-measure block)))
+  (let* ((grown (and duet-prose-marks-hidden (duet-table-measure block)))
          (first (if grown (duet-block-place block (duet-block-beg block)) bol))
          (last (progn (goto-char bol) (forward-line 1) (point))))
     (goto-char first)
     (while (< (point) last)
       (let ((line (point))
             (eol (line-end-position)))
-        (duet-markup--clear line (min (1+ eol)
+        (duet-prose-clear line (min (1+ eol)
                                       (duet-section-end (duet-block-section block))))
-        (if duet-markup--hide
-            (duet-table-line block (get-text-property line 'duet-part) line eol
-                             #'duet-markup--apply #'duet-markup--hide)
+        (if duet-prose-marks-hidden
+            (duet-table-line block (duet-block-part block line) line eol
+                             #'duet-prose-apply #'duet-prose-hide)
           (add-face-text-property line eol 'duet-table))
-        (duet-markup--unseen line eol)
+        (duet-prose-unseen line eol)
         (goto-char line)
         (forward-line 1)))
     first))

@@ -146,7 +146,7 @@ Emacs 28 leaves one that is not ASCII as the bytes it came in."
   "Return the string under KEYS in OBJECT, or nil; an empty one is nil."
   (let ((value (apply #'duet-get object keys)))
     (and (stringp value) (not (string-empty-p value))
-         (substring-no-properties value))))
+         (if (object-intervals value) (substring-no-properties value) value))))
 
 (defun duet-get-number (object &rest keys)
   "Return the number under KEYS in OBJECT, or nil."
@@ -399,7 +399,7 @@ That is ID if it does not say."
               tail)
         (setq missing (- missing length)
               chunks (cdr chunks))))
-    (apply #'concat tail)))
+    (if (cdr tail) (apply #'concat tail) (or (car tail) ""))))
 
 (defun duet-message-run-state (message)
   "Return the state of the run that MESSAGE belongs to, or nil."

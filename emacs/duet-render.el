@@ -17,56 +17,11 @@
 (require 'diff-mode)
 (require 'duet-model)
 (require 'duet-lines)
+(require 'duet-look)
 (require 'duet-remote)
 (require 'duet-visible)
 
 (declare-function duet-whole-show "duet-whole" ())
-
-(defgroup duet-faces nil
-  "Faces of Duet."
-  :group 'duet
-  :group 'faces)
-
-(defface duet-prompt '((t :inherit (minibuffer-prompt bold) :extend t))
-  "What the user said.")
-(defface duet-heading '((t :inherit bold))
-  "The first line of a section.")
-(defface duet-dim '((t :inherit shadow))
-  "What matters less.")
-(defface duet-thinking '((t :inherit (shadow italic)))
-  "What the agent thinks.")
-(defface duet-code
-  '((((background dark)) :inherit fixed-pitch :foreground "PaleGreen2")
-    (t :inherit fixed-pitch :foreground "SeaGreen4"))
-  "Code.")
-(defface duet-code-block '((t :inherit fixed-pitch))
-  "Code in a language whose colours are known.")
-(defface duet-table '((t :inherit fixed-pitch))
-  "A table in what an agent says.")
-(defface duet-markup-heading '((t :inherit font-lock-function-name-face :weight bold))
-  "A heading in what an agent says.")
-(defface duet-markup-title '((t :inherit duet-markup-heading :underline t))
-  "A heading of the first level in what an agent says.")
-(defface duet-quote '((t :inherit (shadow italic)))
-  "What an agent quotes.")
-(defface duet-struck '((t :inherit shadow :strike-through t))
-  "What an agent has struck out.")
-(defface duet-running '((t :inherit warning))
-  "What is going on.")
-(defface duet-waiting '((t :inherit (warning bold)))
-  "What waits for the user.")
-(defface duet-attention
-  ;; With a background of its own: that of a mode line or a header line may be any.
-  '((((class color) (min-colors 88))
-     :foreground "black" :background "orange" :inverse-video nil :weight bold)
-    ;; Bold black is grey on terminals with so few colours.
-    (((class color)) :foreground "black" :background "yellow" :inverse-video nil)
-    (t :inverse-video nil :underline t :weight bold))
-  "What waits for the user, in the mode line and the header line.")
-(defface duet-done '((t :inherit success))
-  "What has ended well.")
-(defface duet-failed '((t :inherit error))
-  "What has not ended well.")
 
 (defvar duet-render-functions nil
   "Functions that add something to a message.
@@ -82,55 +37,6 @@ text and thoughts, is left alone.")
 (defconst duet-render--characters 20000
   "How many characters of a tool's result or of a diff are shown.")
 
-(defconst duet-render--states
-  '((draft "○" duet-dim) (queued "○" duet-dim) (pending "○" duet-dim)
-    (starting "◐" duet-running) (running "◐" duet-running)
-    (in_progress "◐" duet-running) (interrupting "◐" duet-running)
-    (waiting_input "?" duet-waiting)
-    (completed "●" duet-done) (discarded "✗" duet-dim)
-    (failed "✗" duet-failed) (timed_out "✗" duet-failed)
-    (interrupted "■" duet-dim) (cancelled "■" duet-dim))
-  "States with their icons and faces.")
-
-(defconst duet-render--plain
-  '(("○" . "o") ("◐" . "~") ("●" . "*") ("✗" . "x") ("■" . "#") ("·" . "-")
-    ("❯" . ">") ("✻" . "*") ("✓" . "x") ("▸" . ">") ("±" . "+") ("−" . "-")
-    ("⊘" . "!") ("•" . "*") ("│" . "|") ("─" . "-") ("┼" . "+") ("├" . "+") ("┤" . "+"))
-  "What stands for signs that a terminal may not be able to show.")
-
-(defun duet-render-sign (sign)
-  "Return SIGN, one character, or what stands for it on this terminal."
-  (if (char-displayable-p (aref sign 0))
-      sign
-    (or (cdr (assoc sign duet-render--plain)) sign)))
-
-(defun duet-render--signed (sign face)
-  "Return SIGN, one character, and a space in FACE."
-  (propertize (concat (duet-render-sign sign) " ") 'face face))
-
-(defun duet-render-state (state)
-  "Return an icon for STATE, a symbol."
-  (pcase-let ((`(,icon ,face) (or (alist-get state duet-render--states)
-                                  '("·" duet-dim))))
-    (propertize (duet-render-sign icon) 'face face 'help-echo (duet-render-state-name state))))
-
-(defun duet-render-state-name (state)
-  "Return the words for STATE, a symbol, with a face."
-  (propertize (pcase state
-                ('waiting_input "waits for you")
-                ('timed_out "timed out")
-                (_ (replace-regexp-in-string "_" " " (symbol-name state))))
-              'face (or (nth 1 (alist-get state duet-render--states)) 'duet-dim)))
-
-(defun duet-render-state-header (state)
-  "Return an icon and the words for STATE, with a face for the header line."
-  (let ((text (concat (duet-render-state state) " " (duet-render-state-name state))))
-    (pcase (nth 1 (alist-get state duet-render--states))
-      ('duet-waiting (propertize text 'face 'duet-attention))
-      ;; Its colour is for the background of text.
-      ('duet-running (propertize text 'face 'bold))
-      (_ text))))
-
 (defun duet-render (message)
   "Return the text of MESSAGE with faces, without a newline at its end."
   (let ((text (pcase (duet-message-kind message)
@@ -145,10 +51,10 @@ text and thoughts, is left alone.")
                 ('diff (duet-visible (duet-render--diff message)))
                 ('answer (duet-visible (duet-render--answer message)))
                 ('content "")
-                ('error (propertize (concat (duet-render-sign "✗") " "
+                ('error (propertize (concat (duet-look-sign "✗") " "
                                             (duet-message-text message))
                                     'face 'duet-failed))
-                (_ (propertize (concat (duet-render-sign "■") " "
+                (_ (propertize (concat (duet-look-sign "■") " "
                                        (duet-message-text message))
                                'face 'duet-dim)))))
     (unless (memq (duet-message-kind message) '(text thinking))
@@ -160,11 +66,15 @@ text and thoughts, is left alone.")
     (duet-render-below message text)))
 
 (defun duet-render-below (message text)
-  "Return TEXT of MESSAGE below the call of the sub-agent that says it."
-  (let ((nesting (if (duet-tool-p message) "" (duet-render--nesting message))))
-    (if (string-empty-p nesting)
+  "Return TEXT of MESSAGE below the call of the sub-agent that says it.
+The first line of a tool call is indented already."
+  (let ((nesting (duet-render--nesting message))
+        (rest (if (duet-tool-p message) (string-search "\n" text) 0)))
+    (if (or (string-empty-p nesting) (null rest))
         text
-      (propertize text 'line-prefix nesting 'wrap-prefix nesting))))
+      (concat (substring text 0 rest)
+              (propertize (substring text rest)
+                          'line-prefix nesting 'wrap-prefix nesting)))))
 
 (defun duet-render-prose (text &optional column)
   "Return TEXT, what somebody says, which begins in COLUMN, to be inserted."
@@ -184,7 +94,7 @@ It makes no difference whether a text is broken whole or piece by piece."
         (start 0)
         (newline -1)
         (parts '()))
-    (if (<= (+ column length) duet-render-line-length)
+    (if (not (duet-render--long-p text column))
         text
       (while (< start length)
         (when (and newline (< newline start))
@@ -201,6 +111,16 @@ It makes no difference whether a text is broken whole or piece by piece."
             (setq column (if newline 0 (+ column (- end start)))
                   start (1+ end)))))
       (apply #'concat (nreverse parts)))))
+
+(defun duet-render--long-p (text column)
+  "Return non-nil if TEXT, which begins in COLUMN, has a line that is too long."
+  (let ((length (length text))
+        (start (- column)))
+    (while (and start (< (+ start duet-render-line-length) length))
+      ;; A newline in reach makes it none; the last in reach would be best.
+      (let ((next (string-search "\n" text (max 0 start))))
+        (setq start (and next (<= (- next start) duet-render-line-length) (1+ next)))))
+    (null start)))
 
 (defun duet-render-streams-p (message)
   "Return non-nil if the text of MESSAGE grows at its end as it is written."
@@ -223,7 +143,7 @@ It makes no difference whether a text is broken whole or piece by piece."
 
 (defun duet-render--prompt (message)
   "Return the text of MESSAGE, a prompt."
-  (concat (duet-render--shown (duet-render--signed "❯" 'duet-prompt))
+  (concat (duet-render--shown (duet-look-signed "❯" 'duet-prompt))
           (if (duet-message-queued-p message)
               (duet-render--shown
                (propertize "(queued, k takes it back) " 'face 'duet-running))
@@ -234,7 +154,7 @@ It makes no difference whether a text is broken whole or piece by piece."
 (defun duet-render--thinking-heading (message)
   "Return the first line of MESSAGE, what an agent thinks."
   (duet-render--foldable
-   (propertize (concat (duet-render-sign "✻")
+   (propertize (concat (duet-look-sign "✻")
                        (if (duet-message-open message) " Thinking" " Thought"))
                'face 'duet-thinking)))
 
@@ -246,10 +166,10 @@ It makes no difference whether a text is broken whole or piece by piece."
     (lambda (entry)
       (let ((text (or (duet-get-string entry :content) "")))
         (pcase (duet-get-string entry :status)
-          ("completed" (concat "\n  " (duet-render--signed "✓" 'duet-done)
+          ("completed" (concat "\n  " (duet-look-signed "✓" 'duet-done)
                                (propertize text 'face 'duet-dim)))
-          ("in_progress" (concat "\n  " (duet-render--signed "▸" 'duet-running) text))
-          (_ (concat "\n  " (duet-render--signed "○" 'duet-dim) text)))))
+          ("in_progress" (concat "\n  " (duet-look-signed "▸" 'duet-running) text))
+          (_ (concat "\n  " (duet-look-signed "○" 'duet-dim) text)))))
     (duet-message-data message) "")))
 
 (defun duet-render--answer (message)
@@ -261,7 +181,7 @@ It makes no difference whether a text is broken whole or piece by piece."
          (said (or (and (not (and denied (equal text "denied"))) text)
                    (duet-get-string data :explanation)))
          (by (duet-get-string data :decided_by)))
-    (concat (duet-render--signed "❯" 'duet-prompt)
+    (concat (duet-look-signed "❯" 'duet-prompt)
             (propertize
              (pcase (duet-get-string data :decision)
                ("denied" (if (member by '(nil "user")) "Denied: "
@@ -309,8 +229,8 @@ It is shown relative to ROOT where it is inside."
     (concat
      (duet-render--nesting tool)
      (if (duet-render--refused-p tool)
-         (propertize (duet-render-sign "⊘") 'face 'duet-waiting)
-       (duet-render-state (or (duet-tool-status tool) 'pending)))
+         (propertize (duet-look-sign "⊘") 'face 'duet-waiting)
+       (duet-look-state (or (duet-tool-status tool) 'pending)))
      " "
      (duet-render--foldable
       (propertize (car (split-string title "\n")) 'face 'duet-heading))
@@ -451,7 +371,7 @@ That is INPUT itself if there are none."
 (defun duet-render-counts (added removed)
   "Return numbers of lines ADDED and REMOVED as text."
   (concat (propertize (format "+%d" added) 'face 'diff-indicator-added) " "
-          (propertize (format "%s%d" (duet-render-sign "−") removed)
+          (propertize (format "%s%d" (duet-look-sign "−") removed)
                       'face 'diff-indicator-removed)))
 
 (defun duet-render--counts (diffs)
@@ -505,8 +425,8 @@ That is INPUT itself if there are none."
          (root (duet-render--root message))
          (diff (duet-get-string data :diff))
          (path (or (duet-get-string data :path) "")))
-    (concat (duet-render--signed "±" 'duet-heading)
-            (duet-render-file (expand-file-name path (and root (duet-remote-local root))) root) " "
+    (concat (duet-look-signed "±" 'duet-heading)
+            (duet-render-file (duet-remote-local (duet-remote-name path root)) root) " "
             (duet-render-counts (or (duet-get-number data :added) 0)
                                 (or (duet-get-number data :removed) 0))
             (if diff

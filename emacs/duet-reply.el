@@ -17,6 +17,7 @@
 (require 'subr-x)
 (require 'duet-actions)
 (require 'duet-compose)
+(require 'duet-look)
 (require 'duet-section)
 (require 'duet-settings)
 (require 'duet-transcript)
@@ -85,7 +86,7 @@ Else it is written in a buffer of its own."
       (setq section
             (duet-section-insert
              'reply nil
-             (propertize (concat (duet-render-sign "❯") " ")
+             (propertize (concat (duet-look-sign "❯") " ")
                          'face 'duet-prompt 'rear-nonsticky t 'fontified t
                          'help-echo "The next prompt; RET sends it")))
       (setq duet-reply--start (copy-marker (duet-section-end section))

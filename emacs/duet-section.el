@@ -23,8 +23,7 @@
   (end nil :documentation "A marker behind its last character.")
   (fold nil :documentation "The overlay that hides its body, or nil.")
   (shown 0 :documentation "How many characters of its object's text are shown.")
-  (rendered nil :documentation "A marker up to which blocks are known, or nil.")
-  (block nil :documentation "The `duet-block' which that is in, or nil."))
+  (blocks nil :documentation "Where its blocks of code and tables are; see duet-block.el."))
 
 (defvar-local duet-sections nil
   "The sections of the buffer by their keys, a hash table.")

@@ -15,8 +15,8 @@
 (require 'subr-x)
 (require 'tabulated-list)
 (require 'duet-connection)
+(require 'duet-look)
 (require 'duet-remote)
-(require 'duet-render)
 (require 'duet-actions)
 (require 'duet-transcript)
 
@@ -245,8 +245,8 @@ Where that was the end, it is the last line; in another list, the first."
          (waiting (length (duet-session-approvals session)))
          (err (and (memq state '(failed timed_out)) (duet-session-error session))))
     (list session
-          (vector (duet-render-state state)
-                  (concat (duet-render-state-name state)
+          (vector (duet-look-state state)
+                  (concat (duet-look-state-name state)
                           (if (duet-session-silence session) ", silent" "")
                           (if (> waiting 1) (format " (%d)" waiting) "")
                           (if (and (> queued 0) (not (eq state 'queued)))

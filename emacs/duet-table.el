@@ -15,7 +15,7 @@
 (require 'subr-x)
 (require 'duet-block)
 (require 'duet-inline)
-(require 'duet-render)
+(require 'duet-look)
 
 (defconst duet-table--rows 100
   "How many rows tell how wide the columns are.")
@@ -84,7 +84,7 @@ the beginning and the end of what is to be hidden."
   (if (eq part 'rule)
       (put-text-property bol eol 'display (duet-table--rule block bol))
     (let* ((widths (duet-block-widths block))
-           (bar (duet-render-sign "│"))
+           (bar (duet-look-sign "│"))
            (cells (duet-block-cells bol eol))
            (first (car (car cells)))
            (left (cl-loop for cell in cells
@@ -127,13 +127,13 @@ the beginning and the end of what is to be hidden."
   (let* ((bare (save-excursion
                  (goto-char bol)
                  (not (looking-at-p "[ \t]*|"))))
-         (line (aref (duet-render-sign "─") 0))
+         (line (aref (duet-look-sign "─") 0))
          (parts (mapcar (lambda (width) (make-string width line))
                         (duet-block-widths block)))
-         (cross (concat (string line) (duet-render-sign "┼") (string line))))
-    (propertize (concat (if bare "" (concat (duet-render-sign "├") (string line)))
+         (cross (concat (string line) (duet-look-sign "┼") (string line))))
+    (propertize (concat (if bare "" (concat (duet-look-sign "├") (string line)))
                         (string-join parts cross)
-                        (if bare "" (concat (string line) (duet-render-sign "┤"))))
+                        (if bare "" (concat (string line) (duet-look-sign "┤"))))
                 'face 'duet-dim)))
 
 (provide 'duet-table)

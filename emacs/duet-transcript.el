@@ -44,8 +44,11 @@
   :type 'number
   :group 'duet)
 
-(defconst duet-transcript--slice 0.03
+(defconst duet-transcript--slice 0.008
   "How many seconds a transcript is worked on before Emacs may do other things.")
+
+(defconst duet-transcript--pause 0.005
+  "How many seconds Emacs has for those before it goes on.")
 
 (defvar show-paren-data-function)
 
@@ -354,22 +357,28 @@ Emacs leaves it where it was when the window was lower."
 
 (defun duet-transcript--work ()
   "Bring the buffer up to date, for a short time at most.
-Return non-nil if something is left to do; a timer goes on with it."
+Return non-nil if something is left to do; a timer goes on with it.
+A key that waits ends it, too, when there was some progress."
   (let ((end (+ (float-time) duet-transcript--slice))
-        (work (nreverse duet-transcript--dirty)))
-    (setq duet-transcript--dirty nil)
-    (while (and work (< (float-time) end))
-      (let* ((message (pop work))
-             (how (gethash message duet-transcript--how)))
-        (remhash message duet-transcript--how)
-        (duet-transcript--update message how)))
-    (setq duet-transcript--dirty (nconc duet-transcript--dirty (nreverse work)))
-    (while (and duet-transcript--markup (< (float-time) end))
-      (unless (duet-block-scan (car duet-transcript--markup))
-        (pop duet-transcript--markup)))
+        (work (nreverse duet-transcript--dirty))
+        (more t))
+    (cl-flet ((more-p () (setq more (and (< (float-time) end) (not (input-pending-p))))))
+      (setq duet-transcript--dirty nil)
+      (while (and work more)
+        (let* ((message (pop work))
+               (how (gethash message duet-transcript--how)))
+          (remhash message duet-transcript--how)
+          (duet-transcript--update message how)
+          (more-p)))
+      (setq duet-transcript--dirty (nconc duet-transcript--dirty (nreverse work))
+            more t)
+      (while (and duet-transcript--markup more)
+        (unless (duet-block-scan (car duet-transcript--markup))
+          (pop duet-transcript--markup))
+        (more-p)))
     (duet-markup-in-sight)
     (when (or (duet-code-work end) duet-transcript--dirty duet-transcript--markup)
-      (duet-transcript--soon)
+      (duet-transcript--soon duet-transcript--pause)
       t)))
 
 (defun duet-transcript--update (message how)
@@ -401,8 +410,7 @@ Return non-nil if something is left to do; a timer goes on with it."
                                   (duet-section-beg section) (duet-section-end section))))))
       (duet-section-redraw section (duet-render message))
       (setf (duet-section-shown section) (duet-message-size message)
-            (duet-section-rendered section) nil
-            (duet-section-block section) nil))
+            (duet-section-blocks section) nil))
     (unless thinking (duet-transcript--mark-up section))))
 
 (defun duet-transcript--insert (message &optional before)

@@ -32,13 +32,13 @@
 ;;   duet-transcript.el  a session (sections: duet-section.el, above it:
 ;;                       duet-header.el, how long a turn takes: duet-elapsed.el,
 ;;                       agents that say nothing: duet-silence.el, looks:
-;;                       duet-render.el, duet-whole.el, duet-lines.el,
+;;                       duet-render.el, duet-look.el, duet-whole.el, duet-lines.el,
 ;;                       duet-visible.el, what RET visits: duet-visit.el, what the
 ;;                       mouse wheel does: duet-scroll.el)
 ;;   duet-markup.el      what agents say as the Markdown that it is (blocks:
-;;                       duet-block.el, marks in a line: duet-inline.el, tables:
-;;                       duet-table.el, colours of code: duet-code.el, links:
-;;                       duet-link.el)
+;;                       duet-block.el, paragraphs: duet-prose.el, marks in a line:
+;;                       duet-inline.el, tables: duet-table.el, colours of code:
+;;                       duet-code.el, links: duet-link.el)
 ;;   duet-compose.el     where prompts are written (earlier ones:
 ;;                       duet-compose-history.el, at the end of a transcript:
 ;;                       duet-reply.el)

@@ -8,9 +8,9 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/configured"
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/signin"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -71,7 +71,7 @@ func (m signIn) launch(ctx context.Context, name string) (agentlink.Launch, []st
 	if err != nil {
 		return agentlink.Launch{}, nil, err
 	}
-	agent, err := hub.AgentIn(c, name)
+	agent, err := configured.AgentIn(c, name)
 	if err != nil {
 		return agentlink.Launch{}, nil, err
 	}

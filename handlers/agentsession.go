@@ -10,6 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -36,7 +37,7 @@ type setResult struct {
 }
 
 func setAgent(ctx context.Context, h *hub.Hub, p setParams) (setResult, error) {
-	s, live, err := h.SetAgent(ctx, p.SessionID, hub.SettingsChange{Mode: p.Mode, Model: p.Model, Options: p.Options})
+	s, live, err := h.Settings().SetAgent(ctx, p.SessionID, threadsettings.Change{Mode: p.Mode, Model: p.Model, Options: p.Options})
 	if err != nil {
 		var e *domain.Error
 		if errors.As(err, &e) && e.Kind == domain.KindInvalid && e.Param == "permission_mode" {
@@ -44,7 +45,7 @@ func setAgent(ctx context.Context, h *hub.Hub, p setParams) (setResult, error) {
 		}
 		return setResult{}, err
 	}
-	known, err := h.AgentSession(ctx, s)
+	known, err := h.Settings().OfSession(ctx, s)
 	if err != nil {
 		return setResult{}, err
 	}
@@ -65,7 +66,7 @@ type describeResult struct {
 }
 
 func describeAgent(ctx context.Context, h *hub.Hub, p describeParams) (describeResult, error) {
-	known, err := h.KnownAgent(ctx, p.Agent)
+	known, err := h.Settings().OfAgent(ctx, p.Agent)
 	if err != nil {
 		return describeResult{}, err
 	}

@@ -255,3 +255,30 @@ func TestAFormIsToldAndAnsweredByItsValues(t *testing.T) {
 	r = object(t, c.ask("sendDecision", `{"approval_id":"`+id+`","decision":"cancel"}`))
 	assert.Equal(t, map[string]any{"success": true, "status": "cancelled"}, r)
 }
+
+// An agent that lets one choose can be told its own options alone: the question
+// says so, other words are refused with what there is, and it goes on waiting.
+func TestAChoiceIsAnsweredWithItsOptionsAlone(t *testing.T) {
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		x.say(x.ask(ctx, catalog.RequestPermissionParams{
+			ToolUseID: "1", ToolName: "ask", Title: "Which colour?", IsQuestion: true,
+			Options: []catalog.PermissionOption{{OptionID: "r", Name: "Red", Kind: "allow_once"}, {OptionID: "g", Name: "Green", Kind: "allow_once"}, {OptionID: "n", Name: "None", Kind: "reject_once"}},
+		}).OptionID)
+		return done
+	})
+	c := w.connect(frame.LSP)
+	c.ask("Subscribe", `{"event_types":["new_approval"]}`)
+	session := jsontest.As[string](t, c.ask("launchSession", `{"query":"ask"}`), "session_id")
+	announced := object(t, c.event("new_approval"))
+	a := pending(t, w, c, session)
+	for _, q := range []map[string]any{announced, a} {
+		assert.Equal(t, []any{true, true}, []any{q["options_only"], q["declinable"]})
+	}
+	id := a["id"].(string)
+	e := c.fail("sendDecision", `{"approval_id":"`+id+`","decision":"respond","comment":"dark red"}`)
+	assert.Equal(t, -32602, e.Code)
+	assert.Equal(t, []any{"option", "one of Red, Green (the agent can be told nothing else)", `"dark red"`, []any{"Red", "Green"}}, []any{e.Data["param"], e.Data["expected"], e.Data["received"], e.Data["accepted"]})
+	assert.Equal(t, "pending", pending(t, w, c, session)["status"])
+	assert.Equal(t, true, object(t, c.ask("sendDecision", `{"approval_id":"`+id+`","decision":"respond","comment":"green"}`))["success"])
+	assert.Equal(t, "g", w.ended(session).Result)
+}

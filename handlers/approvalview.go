@@ -46,6 +46,8 @@ type approvalView struct {
 	Title        string               `json:"title" doc:"What is asked, in words."`
 	Subject      string               `json:"subject,omitempty"`
 	Options      json.RawMessage      `json:"options,omitempty" doc:"The answers that the agent offers: [{option_id,name,kind}]."`
+	OptionsOnly  bool                 `json:"options_only,omitempty" doc:"Of a human_contact: it is answered with one of its options alone, since whoever asks can be told nothing else. Other words are refused."`
+	Declinable   bool                 `json:"declinable,omitempty" doc:"Of a human_contact: it can be denied too, which says that nothing was chosen, filled in or opened."`
 	Paths        []string             `json:"paths,omitempty" doc:"The files that it touches."`
 	Diff         string               `json:"diff,omitempty" doc:"What it would change, as a unified diff."`
 	Plan         string               `json:"plan,omitempty" doc:"What the agent would do next, where it asks to leave its plan mode: a text, mostly Markdown. No rule is made of the answer."`
@@ -154,12 +156,13 @@ type humanContactStatus struct {
 // approvalOf is an approval of the session s.
 func approvalOf(a domain.Approval, s domain.Session) *approvalView {
 	ambiguity, title := approval.Presented(a)
+	answers := a.Answers()
 	r := &approvalView{
 		ID: a.ID, ApprovalID: a.ID, CallID: cmp.Or(a.CallID, a.ID), RunID: s.RunID, SessionID: s.SessionID, ThreadID: s.Thread.UUID, Agent: s.Agent,
 		Status: a.Status, Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened,
 		ReopenedAs: a.ReopenedAs, TakenAt: timeOrNil(a.Taken), CreatedAt: a.Created.UTC(), Deadline: timeOrNil(a.Deadline),
 		ToolName: a.Tool, ToolInput: orEmptyObject(a.Input), Editable: a.InputEditable(), ToolUseID: a.ToolUseID(), ToolKind: a.ToolKind,
-		Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: dialect.Options(a.Options), Paths: a.Paths, Diff: approvalDiff(s.Thread.CWD, a.Diffs), Channel: a.Channel,
+		Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: dialect.Options(a.Options), OptionsOnly: answers.OptionsOnly, Declinable: answers.Declinable, Paths: a.Paths, Diff: approvalDiff(s.Thread.CWD, a.Diffs), Channel: a.Channel,
 		Plan: a.Plan, Rules: rulesOf(a, s.Thread.CWD), TakesComment: a.TakesComment(), Explanation: a.Explanation,
 		RespondedAt: timeOrNil(a.Decided), DecidedBy: a.DecidedBy, Comment: a.Comment, Response: a.Response, Option: a.Option,
 		UpdatedInput: a.UpdatedInput, Type: approvalType(a.Type), Elicitation: dialect.ElicitationOf(a.Elicitation), Content: a.Content,

@@ -89,7 +89,7 @@ func (b *broadcasts) join(ctx context.Context, h *hub.Hub, since *int64) {
 }
 
 // flushed waits until all members were sent what has happened, as long as ctx
-// lasts.
+// lasts: for all at once, as [subscriptions] do.
 func (b *broadcasts) flushed(ctx context.Context) {
 	b.watching.Lock()
 	events := b.events
@@ -100,14 +100,17 @@ func (b *broadcasts) flushed(ctx context.Context) {
 	b.mu.Lock()
 	members := slices.Collect(maps.Values(b.members))
 	b.mu.Unlock()
+	var all sync.WaitGroup
 	for _, m := range members {
-		select {
-		case <-m.drained():
-		case <-m.ended:
-		case <-ctx.Done():
-			return
-		}
+		all.Go(func() {
+			select {
+			case <-m.drained():
+			case <-m.ended:
+			case <-ctx.Done():
+			}
+		})
 	}
+	all.Wait()
 }
 
 // see is called with each event.

@@ -135,7 +135,7 @@ func executed(s domain.Session, p executeParams) executeResult {
 // checkConversation refuses a token that is not good for the conversation, of
 // which there is none yet if a new one is begun.
 func checkConversation(ctx context.Context, h *hub.Hub, p executeParams) error {
-	err := h.CheckTokenOf(ctx, p.SessionToken, p.SessionID)
+	err := h.ExecutorCalls().CheckTokenOf(ctx, p.SessionToken, p.SessionID)
 	if hubKind(err) == domain.KindRunNotFound {
 		return &domain.Error{Kind: domain.KindInvalidToken, Message: "the session token is good for its own conversation alone"}
 	}
@@ -147,7 +147,7 @@ func checkToken(h *hub.Hub, token string) error {
 	if token == "" {
 		return nil
 	}
-	return h.CheckToken(token)
+	return h.ExecutorCalls().CheckToken(token)
 }
 
 type stopTaskParams struct {
@@ -164,7 +164,7 @@ type stopTaskResult struct {
 }
 
 func (executor) stop(ctx context.Context, h *hub.Hub, p stopTaskParams) (stopTaskResult, error) {
-	err := h.CheckTokenOf(ctx, p.SessionToken, p.TaskID)
+	err := h.ExecutorCalls().CheckTokenOf(ctx, p.SessionToken, p.TaskID)
 	if err == nil {
 		_, err = h.Interrupt(ctx, p.TaskID, p.Reason)
 	}
@@ -201,7 +201,7 @@ type createMessageResult struct {
 }
 
 func (executor) createMessage(ctx context.Context, h *hub.Hub, p createMessageParams) (createMessageResult, error) {
-	r, err := h.AddMessage(ctx, catalog.CreateMessageParams{
+	r, err := h.ExecutorCalls().AddMessage(ctx, catalog.CreateMessageParams{
 		SessionToken: p.SessionToken, TaskID: p.TaskID,
 		Message: catalog.CreateMessage{Role: string(p.Message.Role), Content: p.Message.Content, Type: p.Message.Type},
 	})

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -134,12 +136,21 @@ type launchParams struct {
 	Options        map[string]string `json:"options,omitempty" doc:"Values of the agent's own options, by their ids. What it is known not to have is refused."`
 	Priority       int               `json:"priority,omitempty" doc:"Higher first."`
 	TimeoutMS      *uint             `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; absent or 0: as configured."`
+	ConversationID string            `json:"conversation_id,omitempty" doc:"A UUID that the caller has chosen to be the thread_id of the conversation. Where there is one with that id the session follows in it."`
 	Draft          bool              `json:"draft,omitempty" doc:"Only keep it; continueSession launches it."`
 	Metadata       json.RawMessage   `json:"metadata,omitempty" doc:"An object to keep with the session."`
 }
 
 func (p launchParams) check() error {
-	return first(need("query", p.Query), p.agentSettings.check(), p.promptContent.check(), objectOrNone("metadata", p.Metadata))
+	return first(need("query", p.Query), p.agentSettings.check(), p.promptContent.check(), objectOrNone("metadata", p.Metadata), uuidOrNone("conversation_id", p.ConversationID))
+}
+
+// uuidOrNone refuses an id that is not as those are that are given out here.
+func uuidOrNone(param, id string) error {
+	if parsed, err := uuid.Parse(id); id == "" || err == nil && parsed.String() == id {
+		return nil
+	}
+	return server.InvalidParam(server.ParamError{Param: param, Expected: "a UUID in lower case, with hyphens", Received: "another text"})
 }
 
 // objectOrNone refuses what is not an object.
@@ -168,7 +179,7 @@ func (p launchParams) spec(now time.Time) hub.LaunchSpec {
 	prompt, _ := p.with(p.Query) // it was checked
 	spec := hub.LaunchSpec{
 		Prompt: prompt.text, Content: prompt.content, Title: p.Title, Agent: p.Agent, CWD: p.WorkingDir, Source: domain.SourceSession, Model: p.Model,
-		Mode: p.PermissionMode, Priority: p.Priority, Tools: p.AllowedTools, Draft: p.Draft, Metadata: p.Metadata,
+		Mode: p.PermissionMode, Priority: p.Priority, Tools: p.AllowedTools, Draft: p.Draft, Metadata: p.Metadata, ThreadUUID: p.ConversationID, ThreadAlias: p.ConversationID,
 		Settings: domain.Settings{Verbose: p.Verbose, AutoAcceptEdits: p.AutoAcceptEdits, SkipPermissions: p.SkipPermissions, Options: p.Options},
 	}
 	p.apply(&spec.Settings)
@@ -196,6 +207,7 @@ type continueParams struct {
 	agentSettings
 	promptContent
 	Fork     bool            `json:"fork,omitempty" doc:"Begins another conversation there, also behind the last session of one."`
+	ForkID   string          `json:"conversation_id,omitempty" doc:"With fork: a UUID that the caller has chosen to be the thread_id of the new conversation."`
 	Priority int             `json:"priority,omitempty" doc:"Higher first."`
 	Metadata json.RawMessage `json:"metadata,omitempty" doc:"An object to keep with the session."`
 
@@ -203,7 +215,7 @@ type continueParams struct {
 }
 
 func (p continueParams) check() error {
-	return first(need("session_id", p.SessionID), needIfGiven("query", p.Query), p.agentSettings.check(), p.promptContent.check(), objectOrNone("metadata", p.Metadata))
+	return first(need("session_id", p.SessionID), needIfGiven("query", p.Query), p.agentSettings.check(), p.promptContent.check(), objectOrNone("metadata", p.Metadata), uuidOrNone("conversation_id", p.ForkID))
 }
 
 // needIfGiven refuses a parameter that is there and empty.
@@ -222,7 +234,7 @@ type continueResult struct {
 
 func (sessions) continues(ctx context.Context, h *hub.Hub, p continueParams) (continueResult, error) {
 	spec := hub.ContinueSpec{
-		From: p.SessionID, Fork: p.Fork, Source: domain.SourceSession, Settings: p.apply, Tools: p.AllowedTools, Priority: p.Priority, Metadata: p.Metadata,
+		From: p.SessionID, Fork: p.Fork, ThreadUUID: p.ForkID, Source: domain.SourceSession, Settings: p.apply, Tools: p.AllowedTools, Priority: p.Priority, Metadata: p.Metadata,
 	}
 	if p.TimeoutMS != nil {
 		spec.Timeout = milliseconds(*p.TimeoutMS)

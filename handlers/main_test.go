@@ -181,8 +181,10 @@ type world struct {
 	dir       string
 	hub       *hub.Hub
 	executors *executors
+	reg       *server.Registry
 	srv       *server.Server
 	stopped   chan bool
+	flush     func(context.Context) // see RegisterDomain
 }
 
 func newWorld(t *testing.T, p play, change ...func(*hub.Options)) *world {
@@ -204,7 +206,7 @@ func newWorld(t *testing.T, p play, change ...func(*hub.Options)) *world {
 	t.Cleanup(func() { assert.NoError(t, h.Close()) })
 	w.hub = h
 	reg := server.NewRegistry()
-	handlers.RegisterDomain(reg, handlers.Domain{
+	w.reg, w.flush = reg, handlers.RegisterDomain(reg, handlers.Domain{
 		Hub:     func(context.Context) (*hub.Hub, error) { return h, nil },
 		Version: "0.0.0-test", Stop: func(force bool) { w.stopped <- force },
 		Clients: func() int { return w.srv.ConnCount() },

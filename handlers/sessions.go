@@ -7,6 +7,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -134,7 +135,7 @@ func (s sessions) state(ctx context.Context, h *hub.Hub, p sessionParams) (state
 	if err != nil {
 		return stateResult{}, err
 	}
-	known, err := h.AgentSession(ctx, found)
+	known, err := h.Settings().OfSession(ctx, found)
 	if err != nil {
 		return stateResult{}, err
 	}
@@ -179,7 +180,7 @@ type updateParams struct {
 func (p updateParams) check() error { return need("session_id", p.SessionID) }
 
 func (sessions) update(ctx context.Context, h *hub.Hub, p updateParams) (success, error) {
-	c := hub.SettingsChange{
+	c := threadsettings.Change{
 		Title: p.Title, Mode: p.PermissionMode, Model: p.Model, AutoAcceptEdits: p.AutoAcceptEdits,
 		SkipPermissions: p.SkipPermissions, Archived: p.Archived, AdditionalDirectories: p.AdditionalDirectories, Options: p.Options,
 	}
@@ -187,7 +188,7 @@ func (sessions) update(ctx context.Context, h *hub.Hub, p updateParams) (success
 		timeout := milliseconds(*p.SkipTimeoutMillis)
 		c.SkipPermissionsTimeout = &timeout
 	}
-	_, err := h.UpdateSettings(ctx, p.SessionID, c)
+	_, err := h.Settings().Update(ctx, p.SessionID, c)
 	return success{err == nil}, err
 }
 
@@ -199,7 +200,7 @@ type titleParams struct {
 func (p titleParams) check() error { return need("session_id", p.SessionID) }
 
 func (sessions) retitle(ctx context.Context, h *hub.Hub, p titleParams) (success, error) {
-	_, err := h.UpdateSettings(ctx, p.SessionID, hub.SettingsChange{Title: &p.Title})
+	_, err := h.Settings().Update(ctx, p.SessionID, threadsettings.Change{Title: &p.Title})
 	return success{err == nil}, err
 }
 
@@ -222,13 +223,13 @@ type archiveParams struct {
 func (p archiveParams) check() error { return need("session_id", p.SessionID) }
 
 func (sessions) archive(ctx context.Context, h *hub.Hub, p archiveParams) (success, error) {
-	_, err := h.UpdateSettings(ctx, p.SessionID, archived(p.Archived))
+	_, err := h.Settings().Update(ctx, p.SessionID, archived(p.Archived))
 	return success{err == nil}, err
 }
 
-func archived(asked *bool) hub.SettingsChange {
+func archived(asked *bool) threadsettings.Change {
 	yes := asked == nil || *asked
-	return hub.SettingsChange{Archived: &yes}
+	return threadsettings.Change{Archived: &yes}
 }
 
 type archiveManyParams struct {
@@ -251,7 +252,7 @@ type archiveManyResult struct {
 func (sessions) archiveMany(ctx context.Context, h *hub.Hub, p archiveManyParams) (archiveManyResult, error) {
 	var r archiveManyResult
 	for _, id := range p.SessionIDs {
-		if _, err := h.UpdateSettings(ctx, id, archived(p.Archived)); err != nil {
+		if _, err := h.Settings().Update(ctx, id, archived(p.Archived)); err != nil {
 			if hubKind(err) == "" || hubKind(err) == domain.KindUnavailable {
 				return archiveManyResult{}, err
 			}

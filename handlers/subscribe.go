@@ -61,16 +61,19 @@ func (s *subscriptions) add(sub *subscription) error {
 	return nil
 }
 
-// flushed waits until all subscribers were sent what has happened, as long as ctx lasts.
+// flushed waits until all subscribers were sent what has happened, as long as ctx lasts:
+// for all at once, so that one who does not read takes no time of the others.
 func (s *subscriptions) flushed(ctx context.Context) {
 	s.mu.Lock()
 	open := slices.Collect(maps.Values(s.open))
 	s.mu.Unlock()
+	var all sync.WaitGroup
 	for _, sub := range open {
-		if feed := sub.feed.Load(); feed != nil && feed.CatchUp(ctx) != nil {
-			return
+		if feed := sub.feed.Load(); feed != nil {
+			all.Go(func() { _ = feed.CatchUp(ctx) })
 		}
 	}
+	all.Wait()
 }
 
 // forget drops a subscription, if it is there and of that connection.

@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/jsontest"
+	"github.com/duet-rpc/duet-rpc/server"
 )
 
 func TestEventsAsNotifications(t *testing.T) {
@@ -192,4 +193,54 @@ func TestSubscriptionsOfAConnectionAreLimited(t *testing.T) {
 		c.ask("Subscribe", `{"event_types":["usage"]}`)
 		assert.Equal(t, "too_many_subscriptions", c.fail("Subscribe", `{}`).Data["kind"])
 	}
+}
+
+// One who does not read is waited for as long as it is given, and takes no time of
+// those who do: they have been told everything by then.
+func TestOneWhoDoesNotReadHoldsUpNobodyAtTheEnd(t *testing.T) {
+	w := newWorld(t, quick)
+	small := server.New(w.reg, server.Options{MaxQueued: 100}) // after the first event there is no room
+	const stuckOnes = 8
+	for range stuckOnes {
+		ours, end := server.Pipe()
+		served := make(chan error, 1)
+		go func() { served <- small.Serve(context.Background(), ours, frame.LSP) }()
+		defer func() {
+			end.Close()
+			<-served
+		}()
+		reader := frame.NewReader(end, frame.LSP, frame.Limits{})
+		var reply frame.Message
+		for id, method := range []string{"Subscribe", "task.stats"} { // and it is told of tasks
+			_, err := end.Write(frame.Append(nil, frame.LSP, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":{}}`, id+1, method)))
+			require.NoError(t, err)
+			require.NoError(t, reader.Next(&reply))
+		}
+	}
+	c := w.connect(frame.LSP)
+	c.ask("task.stats", "")
+	c.ask("Subscribe", `{"event_types":["session_status_changed"]}`)
+	w.ended(jsontest.As[string](t, c.ask("launchSession", `{"query":"x"}`), "session_id"))
+
+	ctx, cancel := context.WithCancel(t.Context())
+	flushed := make(chan struct{})
+	go func() {
+		defer close(flushed)
+		w.flush(ctx)
+	}()
+	for status, told := "", false; status != "completed" || !told; {
+		switch m := c.next(); m.Method {
+		case "event":
+			status = jsontest.As[map[string]any](t, m.Params, "event")["data"].(map[string]any)["new_status"].(string)
+		case "event.taskCompleted":
+			told = true
+		}
+	}
+	select {
+	case <-flushed:
+		assert.Fail(t, "who does not read is not waited for")
+	default:
+	}
+	cancel()
+	<-flushed
 }

@@ -31,8 +31,8 @@ func notification(method string, params any) ([]byte, error) {
 // pointer or nil. params must encode to JSON; nil means none. Without a deadline
 // in ctx it waits Options.CallTimeout. It fails with the peer's own error, a
 // *jsonrpc2.Error; with jsonrpc2.ErrClosed if the connection ended first; with
-// the error of ctx; with [ErrInline] in an inline handler. The peer is not told
-// of a Call that was given up.
+// the error of ctx; with [ErrInline] in an inline handler. The peer is told of a
+// Call that was given up if [Cancellation] says so.
 func (c *Conn) Call(ctx context.Context, method string, params, result any) error {
 	if ctx.Value(inlineKey{}) != nil && ConnFrom(ctx) == c {
 		return ErrInline
@@ -58,6 +58,9 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any) erro
 	response, err := call.Wait(ctx)
 	switch {
 	case err != nil:
+		if c.srv.opts.Cancellation.Tell && ctx.Err() != nil {
+			c.takeBack(id)
+		}
 		return err
 	case response.Error != nil:
 		return peerError(response.Error)
@@ -67,6 +70,16 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any) erro
 		}
 	}
 	return nil
+}
+
+// takeBack tells the peer that nobody waits for the request of that id any more. It
+// does not wait for room.
+func (c *Conn) takeBack(id uint64) {
+	how := c.srv.opts.Cancellation
+	body, err := notification(how.Method, map[string]uint64{how.Member: id})
+	if err == nil && !c.out.trySend(body) {
+		c.log.Warn("the peer was not told of a request that was given up: it does not read", "id", id)
+	}
 }
 
 // peerError is the error of a response, whatever the peer made of it.

@@ -83,7 +83,7 @@ func (c *Conn) serveOne(m *frame.Message, to replies) {
 			to.fail(nil, e)
 		}
 		return
-	case notify != nil && m.ID == nil && string(name) != "$/cancelRequest":
+	case notify != nil && m.ID == nil && string(name) != c.srv.opts.Cancellation.Method:
 		notify(c, string(name), m.Params)
 		return
 	}
@@ -143,7 +143,7 @@ func (c *Conn) serveUnknown(m *frame.Message, name string, to replies) {
 	switch {
 	case m.ID != nil:
 		to.fail(m.ID, methodNotFound(name))
-	case name == "$/cancelRequest":
+	case name == c.srv.opts.Cancellation.Method:
 		c.serveCancel(m.Params)
 	case name == "initialized": // what clients of LSP send behind initialize, and no server needs
 	case strings.HasPrefix(name, "$/"): // those may be ignored (LSP, "$ Notifications and Requests")
@@ -152,17 +152,16 @@ func (c *Conn) serveUnknown(m *frame.Message, name string, to replies) {
 	}
 }
 
-// serveCancel cancels the request that a $/cancelRequest names.
+// serveCancel cancels the request that a notification of Cancellation names.
 func (c *Conn) serveCancel(params json.RawMessage) {
-	var p struct {
-		ID json.RawMessage `json:"id"`
-	}
+	how := c.srv.opts.Cancellation
+	var p map[string]json.RawMessage
 	named, bad := namedParams(params)
-	if bad != nil || json.Unmarshal(named, &p) != nil || p.ID == nil {
-		c.log.Warn("$/cancelRequest without an id ignored")
+	if bad != nil || json.Unmarshal(named, &p) != nil || p[how.Member] == nil {
+		c.log.Warn(how.Method + " without an id ignored")
 		return
 	}
-	c.flights.cancel(p.ID)
+	c.flights.cancel(p[how.Member])
 }
 
 // startLong runs a long-running method beside the others.
@@ -185,10 +184,14 @@ func (c *Conn) startLong(method *Method, m *frame.Message, to replies) {
 		return
 	}
 	hold(to)
+	serving := ctx
+	if method.arriving != nil {
+		serving = method.arriving(ctx, params)
+	}
 	go func() {
 		defer cancel(nil)
 		defer c.flights.end()
-		c.serveConcurrently(ctx, method, id, params, to, func() { c.flights.leave(entry) })
+		c.serveConcurrently(serving, method, id, params, to, func() { c.flights.leave(entry) })
 	}()
 }
 

@@ -39,12 +39,13 @@ type Method struct {
 
 	// Schemas are made when first asked for: there are many, and a process
 	// that has just been started is waited for.
-	params func() *schema.Schema
-	result func() *schema.Schema
-	check  func(params json.RawMessage) error // before invoke, where that must not fail
-	invoke func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
-	raw    bool        // works on raw JSON, so it is fast and cannot be slow
-	slow   atomic.Bool // took long before: what is queued is written before it runs
+	params   func() *schema.Schema
+	result   func() *schema.Schema
+	check    func(params json.RawMessage) error // before invoke, where that must not fail
+	invoke   func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
+	raw      bool                                                              // works on raw JSON, so it is fast and cannot be slow
+	arriving func(ctx context.Context, params json.RawMessage) context.Context // may be nil
+	slow     atomic.Bool                                                       // took long before: what is queued is written before it runs
 }
 
 // Params is the schema of the parameters: an object, an array where they are
@@ -63,6 +64,14 @@ func Doc(text string) Option { return func(m *Method) { m.Doc = text } }
 // LongRunning makes a method run beside the others in a goroutine of its own.
 // Its context ends when the peer cancels the request or the connection ends.
 func LongRunning() Option { return func(m *Method) { m.LongRunning = true } }
+
+// Arriving makes f see each request of a method that is [LongRunning] as it arrives,
+// in the order of messages, before its handler begins beside the others: what a
+// later message is to find must be there by then. The handler gets the context that f
+// returns. params is borrowed until f returns, and not checked; f must not block.
+func Arriving(f func(ctx context.Context, params json.RawMessage) context.Context) Option {
+	return func(m *Method) { m.arriving = f }
+}
 
 // Handle registers a method. R is the type of its result, and P of its
 // parameters:

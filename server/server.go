@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -60,7 +61,7 @@ type Options struct {
 	// until it returns, and it must not block. What it sees holds secrets.
 	Trace func(c *Conn, sent bool, message []byte)
 	// OnNotification, if set, gets each notification in place of the registry,
-	// but for $/cancelRequest: for a program that is foremost a client. Then a
+	// but for that of Cancellation: for a program that is foremost a client. Then a
 	// message that has no id and is wrong is not answered either. params is
 	// borrowed until it returns, and nil if there are none; it must not block: no
 	// other message is read meanwhile.
@@ -70,11 +71,24 @@ type Options struct {
 	// requests of its own, or speaks a dialect in which a result without an id is
 	// an event. m is borrowed until it returns, and it must not block.
 	OnResponse func(c *Conn, m *frame.Message)
+	// Cancellation is how requests are taken back on the connections. Default: as in
+	// the Language Server Protocol, and the peer is not told of a [Conn.Call] that
+	// was given up.
+	Cancellation Cancellation
 	// Unserved, if set, is told of what came and was not served though nobody
 	// else is told so: a notification whose parameters were wrong or whose
 	// handler failed, and, with method "", a frame that was refused or did not
 	// arrive whole. It must not block.
 	Unserved func(c *Conn, method string, err error)
+}
+
+// A Cancellation is how a protocol takes a request back: by a notification that
+// names it.
+type Cancellation struct {
+	Method string // of the notification; "": $/cancelRequest
+	Member string // of its params, which has the id; "": id
+	// Tell says that the peer is told when a [Conn.Call] is given up.
+	Tell bool
 }
 
 func (o Options) withDefaults() Options {
@@ -84,6 +98,8 @@ func (o Options) withDefaults() Options {
 	if o.Detect == nil {
 		o.Detect = frame.Detect
 	}
+	o.Cancellation.Method = cmp.Or(o.Cancellation.Method, "$/cancelRequest")
+	o.Cancellation.Member = cmp.Or(o.Cancellation.Member, "id")
 	setDefault(&o.MaxLongRunning, 64)
 	setDefault(&o.MaxBatch, 1000)
 	setDefault(&o.MaxQueued, 16<<20)

@@ -4,6 +4,7 @@ package main_test
 
 import (
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -105,6 +106,66 @@ func TestAnAnswerWithoutAHub(t *testing.T) {
 	out, err = s.command("task", "stats")
 	require.NoError(t, err)
 	assert.Regexp(t, `total +3`, out)
+}
+
+// A change where no hub runs recovers what a hub that was killed has left, and starts
+// nothing that is queued.
+func TestAChangeWithoutAHubStartsNothing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.env = append(s.env, "DUET_MAX_RUNS=1")
+	pid := s.daemon()
+	for _, prompt := range []string{"quiet hang", "quiet second", "quiet third"} {
+		_, err := s.command("task", "submit", prompt)
+		require.NoError(t, err)
+	}
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	require.Eventually(t, func() bool {
+		_, err := s.command("daemon", "status")
+		return err != nil
+	}, watchdog/3, pollEvery, "process %d is the hub still", pid)
+	_, err := s.command("session", "rename", "task-0002", "Renamed")
+	require.NoError(t, err)
+	_, err = s.command("task", "cancel", "task-0003")
+	require.NoError(t, err)
+	out, err := s.command("task", "list")
+	require.NoError(t, err)
+	assert.Regexp(t, `task-0001 +cancelled: ORPHANED`, out)
+	assert.Regexp(t, `task-0002 +queued`, out)
+	assert.Regexp(t, `task-0003 +cancelled`, out)
+	out, err = s.command("session", "list")
+	require.NoError(t, err)
+	assert.Contains(t, out, "Renamed")
+	s.requireNobody("the changes")
+
+	_, err = s.command("session", "delete", "--yes", "task-0001") // which nobody runs any more
+	require.NoError(t, err)
+	editor := s.start() // and the hub goes on with what is queued
+	require.Equal(t, editor.cmd.Process.Pid, hubOf(t, editor))
+	require.Eventually(t, func() bool {
+		out, err := s.command("task", "list", "--state", "completed")
+		return err == nil && strings.Contains(out, "task-0002")
+	}, watchdog/3, pollEvery)
+	editor.leave()
+}
+
+// Nobody waits while somebody is asked whether to delete a session.
+func TestAQuestionKeepsNoEditorWaiting(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	_, err := s.command("prompt", "--yes", "quiet hello")
+	require.NoError(t, err)
+	p := s.onTerminal(t, 100, "session", "delete", "last")
+	p.sees("Delete the conversation of task-0001 (quiet hello) for good? [y/N] ")
+	editor := s.start()
+	require.Equal(t, editor.cmd.Process.Pid, hubOf(t, editor))
+	p.types("y")
+	p.sees("1 session deleted")
+	assert.Zero(t, p.status())
+	var r struct{ Sessions []object }
+	editor.call("listSessions", object{}, &r)
+	assert.Empty(t, r.Sessions)
+	editor.leave()
 }
 
 // contents are the files in the project's state directory that matter, by name.

@@ -35,6 +35,27 @@ func (s *site) shell(t *testing.T, args ...string) *prompting {
 	return &prompting{process: l.start(t), tty: tty}
 }
 
+// An editor or CI may hand down a pipe to which nobody writes and which nobody closes:
+// a prompt in arguments does not wait for it for ever.
+func TestAPromptGoesWithoutASilentPipe(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	defer read.Close()
+	defer write.Close()
+	l := s.launch()
+	l.args = append([]string{"prompt", "--json", "quiet hello"}, l.args...)
+	l.stdin = read
+	p := l.start(t)
+	out, err := io.ReadAll(p.stdout)
+	require.NoError(t, err)
+	<-p.ended
+	assert.Zero(t, p.cmd.ProcessState.ExitCode())
+	assert.Contains(t, string(out), "You asked: quiet hello")
+	assert.Contains(t, p.log.String(), "the prompt goes without it")
+}
+
 // sees waits until a text is printed, behind what was waited for before.
 func (p *prompting) sees(text string) {
 	p.t.Helper()

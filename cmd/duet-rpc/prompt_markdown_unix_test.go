@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Markdown is rendered on a terminal that can show it, and stays as the agent wrote
+// Markdown is rendered, of thoughts too, on a terminal that can show it, and stays as the agent wrote
 // it anywhere else.
 func TestPromptRendersMarkdown(t *testing.T) {
 	t.Parallel()
@@ -26,12 +26,14 @@ func TestPromptRendersMarkdown(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
 			s.env = append(s.env, c.env...)
-			s.played(playedStep{Say: "# Head\n\nSome **bo"}, playedStep{Say: "ld** [x](http://a.b/c)\n"})
-			want := text
+			s.played(playedStep{Update: thought("So **it** is.")}, playedStep{Say: "# Head\n\nSome **bo"}, playedStep{Say: "ld** [x](http://a.b/c)\n"})
+			want, thought := text, "✻ So **it** is.\n"
 			if c.rendered {
+				thought = "\x1b[2m✻ \x1b[0m\x1b[2mSo \x1b[0m\x1b[1;2mit\x1b[0m\x1b[2m is.\x1b[0m\n"
 				want = "\x1b[1mbold\x1b[0m \x1b[4mx\x1b[0m\x1b[2m (http://a.b/c)\x1b[0m\n"
 			}
 			p := s.onTerminal(t, 60, "prompt", "--agent", "played", "go")
+			p.sees(thought)
 			if c.rendered {
 				p.sees("\x1b[1;4mHead\x1b[0m\n")
 			}
@@ -43,7 +45,21 @@ func TestPromptRendersMarkdown(t *testing.T) {
 			p = s.onTerminal(t, 60, "session", "show", "task-0001")
 			p.sees(want)
 			assert.Equal(t, 0, p.status())
+			s.env = append(s.env, "PAGER=cat")
+			p = s.onTerminal(t, 60, "session", "show", "--transcript", "task-0001")
+			if c.rendered {
+				p.sees("\x1b[1;2mit\x1b[0m")
+			} else {
+				p.sees("  (So **it** is.)\n")
+			}
+			p.sees(want)
+			assert.Equal(t, 0, p.status())
 			editor.leave()
 		})
 	}
+}
+
+// thought is an update with a piece of what the agent thinks.
+func thought(text string) map[string]any {
+	return map[string]any{"sessionUpdate": "agent_thought_chunk", "content": map[string]any{"type": "text", "text": text}}
 }

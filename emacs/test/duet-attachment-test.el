@@ -98,6 +98,26 @@
       (should (equal (get-text-property 5 property (nth 1 texts)) "  "))
       (should-not (get-text-property 0 property (nth 2 texts))))))
 
+(ert-deftest duet-attachment-test-nested-images ()
+  "An image of a sub-agent, or of a tool of its, stands below its call."
+  (let* ((session (duet-attachment-test-session
+                   '(:event_type "tool_call" :tool_id "a" :tool_name "Task")
+                   (list :event_type "message" :message_id "m" :role "assistant"
+                         :content "[image image/png 12 KB]" :parent_tool_use_id "a"
+                         :attachments (vector duet-attachment-test-image))
+                   (list :event_type "tool_result" :tool_result_for_id "b"
+                         :tool_name "Read" :tool_status "completed" :parent_tool_use_id "a"
+                         :tool_data
+                         (list :attachments (vector duet-attachment-test-image)))))
+         (texts (mapcar #'duet-render (cdr (duet-session-message-list session)))))
+    (should (equal (substring-no-properties (car texts)) "  [image image/png 12 kB]"))
+    (should (equal (get-text-property 0 'line-prefix (car texts)) "  "))
+    (should (string-match "\\`  .*Read\n  \\[image image/png 12 kB\\]\\'" (cadr texts)))
+    (should-not (get-text-property 0 'line-prefix (cadr texts)))
+    (should (equal (get-text-property (string-search "[" (cadr texts)) 'line-prefix
+                                      (cadr texts))
+                   "  "))))
+
 (ert-deftest duet-attachment-test-colors ()
   "What a tool printed in colours has faces, and no escapes."
   (let* ((session (duet-attachment-test-session

@@ -39,10 +39,10 @@
   (let ((faces (lambda (text)
                  (delete-dups (cl-loop for place below (length text)
                                        collect (get-text-property place 'face text))))))
-    (should (equal (funcall faces (duet-render-state-header 'waiting_input))
+    (should (equal (funcall faces (duet-look-state-header 'waiting_input))
                    '(duet-attention)))
     (dolist (state '(starting running interrupting))
-      (should (equal (funcall faces (duet-render-state-header state)) '(bold))))
+      (should (equal (funcall faces (duet-look-state-header state)) '(bold))))
     (duet-test-with-project connection
       (duet-model-add-observer #'duet-approvals--observe)
       (let* ((duet-lighter--text nil)

@@ -5,100 +5,7 @@
 
 ;;; Code:
 
-(require 'duet-test-lib)
-
-(defmacro duet-markup-test-with (message &rest body)
-  "Run BODY in a transcript whose only message, an open one, MESSAGE names."
-  (declare (indent 1) (debug (symbolp body)))
-  `(let* ((model (duet-model-create :root "/nowhere/"))
-          (session (make-duet-session :id "t" :model model :loaded t))
-          (,message (make-duet-message :key "m" :kind 'text :session session
-                                       :run "r" :open t))
-          ;; However slow the machine is.
-          (duet-code--patience 1000))
-     (duet-model-add-message ,message)
-     (with-temp-buffer
-       (duet-transcript-mode)
-       (setq duet-session session)
-       (unwind-protect (progn ,@body)
-         (dolist (timer (list duet-transcript--timer duet-code--timer))
-           (when timer (cancel-timer timer)))
-         (setq duet-session nil)))))
-
-(defun duet-markup-test--say (message text)
-  "Add TEXT to MESSAGE, and note that in the transcript."
-  (duet-message-append message text)
-  (duet-transcript--note message 'append))
-
-(defun duet-markup-test-look (&optional message)
-  "Show all of the buffer as if it were looked at.
-MESSAGE, if any, is whole from now on."
-  (when message
-    (setf (duet-message-open message) nil)
-    (duet-transcript--note message 'redraw))
-  (dotimes (_ 2)
-    (duet-transcript-flush)
-    (jit-lock-fontify-now)
-    (while (duet-code-work (+ 1 (float-time))))))
-
-(defun duet-markup-test-properties ()
-  "Return the text of the buffer and how it looks."
-  (let ((place (point-min))
-        (found '()))
-    (while (< place (point-max))
-      (let ((next (next-property-change place nil (point-max))))
-        (let ((this (cons (buffer-substring-no-properties place next)
-                          (cl-loop for property in (cons 'duet-colored
-                                                         duet-markup--properties)
-                                   for value = (get-text-property place property)
-                                   when value collect (cons property value)))))
-          (if (and found (equal (cdr this) (cdar found)))
-              (setf (caar found) (concat (caar found) (car this)))
-            (push this found)))
-        (setq place next)))
-    (nreverse found)))
-
-(defun duet-markup-test-screen (beg end)
-  "Return the text from BEG to END as a screen shows it."
-  (let ((place beg)
-        (parts '()))
-    (while (< place end)
-      (let ((next (next-single-char-property-change
-                   place 'display nil
-                   (next-single-char-property-change place 'invisible nil end)))
-            (display (get-text-property place 'display)))
-        (cond
-         ((stringp display) (push (substring-no-properties display) parts))
-         ((not (invisible-p place))
-          (push (buffer-substring-no-properties place next) parts)))
-        (setq place next)))
-    (apply #'concat (nreverse parts))))
-
-(defun duet-markup-test-shown (text &optional size)
-  "Return TEXT as a screen shows it, said SIZE characters at a time, or at once."
-  (duet-markup-test-with message
-    (duet-markup-test-say-all message text (or size (max 1 (length text))))
-    (duet-markup-test-look message)
-    (let ((section (duet-section-get "m")))
-      (duet-markup-test-screen (duet-section-beg section) (duet-section-end section)))))
-
-(defun duet-markup-test-say-all (message text size)
-  "Say TEXT in MESSAGE, SIZE characters at a time, and look at it meanwhile."
-  (cl-loop for start from 0 below (length text) by size
-           do (duet-markup-test--say
-               message (substring text start (min (length text) (+ start size))))
-           (duet-transcript-flush)
-           (jit-lock-fontify-now)))
-
-(defun duet-markup-test-faces (text)
-  "Return what of TEXT has which face, (STRING . FACE) each; nothing has none."
-  (duet-markup-test-with message
-    (duet-markup-test-say-all message text (max 1 (length text)))
-    (duet-markup-test-look message)
-    (cl-loop for (string . properties) in (duet-markup-test-properties)
-             for face = (alist-get 'face properties)
-             when (and face (not (alist-get 'invisible properties)))
-             collect (cons string face))))
+(require 'duet-markup-test-lib)
 
 (ert-deftest duet-markup-test-before-it-is-drawn ()
   "What is written in sight has its faces before Emacs draws it.
@@ -112,7 +19,7 @@ would be lost."
           (goto-char (point-max))
           (set-window-point (selected-window) (point-max)))
         (dotimes (_ 3)
-          (duet-markup-test--say message "some **bold** text\n")
+          (duet-markup-test-say message "some **bold** text\n")
           (duet-transcript-flush))
         ;; Nobody sees it, nobody pays for it.
         (should (eq (and (text-property-any (point-min) (point-max) 'fontified nil) t)
@@ -120,7 +27,6 @@ would be lost."
     (goto-char (point-max))
     (search-backward "bold")
     (should (eq (get-text-property (point) 'face) 'bold))))
-
 
 ;;; What is shown
 
@@ -191,124 +97,7 @@ would be lost."
                                  (string-replace "+ c" "• c" shown))))
       (should (equal (list text (duet-markup-test-shown text)) (list text shown))))))
 
-(ert-deftest duet-markup-test-code ()
-  "Code is shown as it is, between lines that tell its language."
-  (pcase-dolist
-      (`(,text ,shown)
-       '(("a\n```sh\n# *x* `y`\n```\n*b*" "a\n── sh\n# *x* `y`\n──\nb")
-         ("```\n*open*\n\n# still" "──\n*open*\n\n# still")
-         ("````md\n```\n*x*\n```\n````\n*b*" "── md\n```\n*x*\n```\n──\nb")
-         ("~~~ c\n```\n~~~~\n*b*" "── c\n```\n──\nb")
-         ("``` not `code`\n*b*" "``` not code\nb")
-         ("- a\n  ```c\n  int *p, *q;\n  ```\n- *b*" "• a\n  ── c\n  int *p, *q;\n  ──\n• b")
-         ("```c\r\nint x;\r\n```\r\n" "── c\nint x;\n──\n")))
-    (should (equal (list text (duet-markup-test-shown text)) (list text shown)))))
-
-(ert-deftest duet-markup-test-colors ()
-  "Code has its language's colours; what has no mode in Emacs has one colour."
-  (let ((faces (duet-markup-test-faces
-                (concat "```python\ndef f(x):\n    return 'a'  # b\n```\n"
-                        "```go\nfunc main() { return \"a\" } // b\n```\n"
-                        "```brainfuck\n+++\n```\n"))))
-    (pcase-dolist (`(,text . ,face) '(("def" . font-lock-keyword-face)
-                                      ("f" . font-lock-function-name-face)
-                                      ("'a'" . font-lock-string-face)
-                                      ("func" . font-lock-keyword-face)
-                                      ("\"a\"" . font-lock-string-face)))
-      (should (equal (list text (alist-get text faces nil nil #'equal))
-                     (list text (list face 'duet-code-block)))))
-    (should (rassoc 'duet-code faces))))
-
-(ert-deftest duet-markup-test-nothing-runs ()
-  "Code of an agent runs no hook, heeds no variable of a file, and is bounded."
-  (let ((ran '()))
-    (cl-letf* ((note (lambda (&rest _) (push 'hook ran)))
-               ((default-value 'python-mode-hook) (list note))
-               (prog-mode-hook (list note))
-               (change-major-mode-hook (list note))
-               (after-change-major-mode-hook (list note))
-               (find-file-hook (list note)))
-      (when-let ((buffer (get-buffer " *duet code: python-mode*"))) (kill-buffer buffer))
-      (duet-markup-test-with message
-        ;; The transcript's own mode came before.
-        (setq ran '())
-        (duet-markup-test-say-all
-         message
-         (concat "```python\n# -*- eval: (push 'eval ran) -*-\nx = 1\n# Local " "Variables:\n"
-                 "# eval: (push 'eval ran)\n# End:\n```\n")
-         1000)
-        (duet-markup-test-look message)
-        (goto-char (point-min))
-        (search-forward "x")
-        (should (get-text-property (point) 'duet-colored))
-        (should-not ran))
-      ;; Long ones have colours at the beginning, and those with long lines none.
-      (duet-markup-test-with message
-        (duet-markup-test-say-all
-         message (concat "```python\n" (apply #'concat (make-list 10000 "x = 1\n")) "```\n")
-         100000)
-        (duet-markup-test-look message)
-        (let ((colored 0))
-          (cl-loop for place from (point-min) below (point-max) by 6
-                   when (get-text-property place 'duet-colored) do (cl-incf colored 6))
-          (should (< 15000 colored 20100))))
-      (duet-markup-test-with message
-        (duet-markup-test-say-all
-         message (concat "```python\nx = 1\ny = " (make-string 2000 ?\() "\nz = 1\n```\n") 100000)
-        (duet-markup-test-look message)
-        (goto-char (point-min))
-        (search-forward "z")
-        (should-not (get-text-property (point) 'duet-colored))))))
-
-(ert-deftest duet-markup-test-foreign-mode ()
-  "A mode that did not come with Emacs is not called."
-  (let ((called nil)
-        (duet-code--known (make-hash-table :test #'equal)))
-    (cl-letf (((symbol-function 'ruby-mode) (lambda () (setq called t)))
-              (load-history nil))
-      (put 'ruby-mode 'function-history nil)
-      (should-not (duet-code-mode-of "ruby"))
-      (should-not called))))
-
-
-;;; Tables
-
-(ert-deftest duet-markup-test-tables ()
-  "The columns of tables are aligned, whatever stands in them."
-  (pcase-dolist
-      (`(,text ,shown)
-       '(("| a | bc |\n|---|:-:|\n| **def** | g |"
-          "│ a   │ bc │\n├─────┼────┤\n│ def │ g  │")
-         ("|n|right|\n|-|-:|\n|1|2|\n|10|20|\nafter"
-          "│ n  │ right │\n├────┼───────┤\n│ 1  │     2 │\n│ 10 │    20 │\nafter")
-         ("a | b\n--|--\n1 | 2" "a │ b\n──┼──\n1 │ 2")
-         ;; Escaped bars, also in code.
-         ("| a | b |\n|---|---|\n| x\\|y | `p\\|q` |" "│ a   │ b    │\n├─────┼──────┤\n│ x|y │ p\\|q │")
-         ;; Chinese and pictures are wide.
-         ("| 名字 | x |\n|---|---|\n| a | 😀 |" "│ 名字 │ x  │\n├──────┼────┤\n│ a    │ 😀 │")
-         ;; Too few, too many.
-         ("| a | b |\n|---|---|\n| 1 |\n| 1 | 2 | 3 |"
-          "│ a │ b │\n├───┼───┤\n│ 1 │\n│ 1 │ 2 │ 3 │")
-         ("| |\n|---|\n| 1 |" "│   │\n├───┤\n│ 1 │")
-         ;; None at all.
-         ("| a | b |\n|---|\n| 1 |" "| a | b |\n|---|\n| 1 |")
-         ("| a |\ntext" "| a |\ntext")
-         ("text\n|---|" "text\n|---|")
-         ("```\n| a |\n|---|\n```" "──\n| a |\n|---|\n──")))
-    (should (equal (list text (duet-markup-test-shown text)) (list text shown)))))
-
 ;;; How it comes
-
-(defun duet-markup-test--random (pieces count)
-  "Return a text of COUNT of PIECES, taken at random."
-  (apply #'concat (cl-loop repeat count collect (nth (random (length pieces)) pieces))))
-
-(defconst duet-markup-test--pieces
-  '("*" "**" "_" "__" "`" "``" "```\n" "\n```sh\n" "~~~\n" "~~" "[" "](" ")" "]" "<" ">"
-    "\n> " "\n- " "\n1. " "\n# " "\n## " " ##\n" "\n\n" "\n" "\n---\n" "\n===\n" "\n    "
-    "\t" "| a | b |\n" "|---|:-:|\n" "|" "\\" "\\*" "word" "wide 名字" "a_b" "*.el" "x = 'y'"
-    " " " " "." "https://a.org/x_y" "[t](http://b.org)" "<br>" "!" "😀")
-  "Pieces of Markdown, and what breaks it.")
 
 (ert-deftest duet-markup-test-any-split ()
   "However a text is cut into pieces, it looks the same in the end."
@@ -317,7 +106,7 @@ would be lost."
                              "Title\n---\n\n    code\n\n> q\n\n---\n- a\n  b\n\n```sh\nunclosed # x"))))
     (random "duet")
     (dotimes (_ 25)
-      (push (duet-markup-test--random duet-markup-test--pieces 40) texts))
+      (push (duet-markup-test-random duet-markup-test-pieces 40) texts))
     ;; Paragraphs that are too long, by one line.
     (dolist (lines '(29 30 31 70))
       (push (concat "**a\n" (apply #'concat (make-list (- lines 2) "b\n")) "c** d") texts))
@@ -335,7 +124,7 @@ would be lost."
   "What is copied is what was written, and only marks are hidden."
   (random "duet")
   (dotimes (_ 40)
-    (let ((text (duet-markup-test--random duet-markup-test--pieces 60)))
+    (let ((text (duet-markup-test-random duet-markup-test-pieces 60)))
       (duet-markup-test-with message
         (duet-markup-test-say-all message text 1000)
         (duet-markup-test-look message)
@@ -392,29 +181,6 @@ would be lost."
       (should (string-match-p "^  -x\n  \\+y$" shown))
       (should (string-match-p "^-x\n\\+y$" copied)))))
 
-(ert-deftest duet-markup-test-growing-table ()
-  "A row that is wider moves the rows before it, as far as rows count."
-  (duet-markup-test-with message
-    (duet-markup-test-say-all message "| a | b |\n|---|---|\n| 1 | 2 |\n" 5)
-    (cl-flet ((shown ()
-                (let ((section (duet-section-get "m")))
-                  (duet-markup-test-look)
-                  (split-string (duet-markup-test-screen
-                                 (duet-section-beg section) (duet-section-end section))
-                                "\n"))))
-      (should (equal (car (shown)) "│ a │ b │"))
-      ;; What is not whole stays as it comes.
-      (duet-markup-test--say message "| wide ")
-      (should (equal (last (shown)) '("| wide ")))
-      (should (equal (car (shown)) "│ a │ b │"))
-      (duet-markup-test--say message "cell | x |\n")
-      (should (equal (seq-take (shown) 4)
-                     '("│ a         │ b │" "├───────────┼───┤" "│ 1         │ 2 │"
-                       "│ wide cell │ x │")))
-      (duet-markup-test--say message (apply #'concat (make-list 200 "| 1 | 2 |\n")))
-      (duet-markup-test--say message "| a cell that is much wider | 2 |\n")
-      (should (equal (car (shown)) "│ a         │ b │")))))
-
 (ert-deftest duet-markup-test-much ()
   "Much of anything ends soon, and is shown."
   (dolist (text (list (make-string 1000000 ?x)
@@ -445,129 +211,6 @@ would be lost."
                  (- (float-time (get-internal-run-time)) began)))
       ;; A minute would be for ever.
       (should (< (- (float-time (get-internal-run-time)) began) 30)))))
-
-
-;;; Links
-
-(defmacro duet-markup-test-with-files (files &rest body)
-  "Run BODY in a directory of its own, with FILES of three lines in it."
-  (declare (indent 1) (debug (form body)))
-  `(let ((default-directory (file-name-as-directory
-                             (file-truename (make-temp-file "duet-markup" t)))))
-     (unwind-protect
-         (progn
-           (dolist (file ,files)
-             (make-directory (file-name-directory (expand-file-name file)) t)
-             (write-region "one\ntwo\nthree\n" nil file nil 'silent))
-           ,@body)
-       (delete-directory default-directory t))))
-
-(defun duet-markup-test-links (text)
-  "Return the links in TEXT, (WORDS . TARGET) each, as they are shown."
-  (let ((here default-directory))
-    (duet-markup-test-with message
-      (setq default-directory here)
-      (duet-markup-test-say-all message text 1000)
-      (duet-markup-test-look message)
-      (let ((place (point-min))
-            (links '()))
-        (while (setq place (text-property-not-all place (point-max) 'duet-link nil))
-          (let ((end (next-single-property-change place 'duet-link nil (point-max))))
-            (push (cons (duet-markup-test-screen place end)
-                        (get-text-property place 'duet-link))
-                  links)
-            (setq place end)))
-        (nreverse links)))))
-
-(ert-deftest duet-markup-test-links ()
-  "Links are those to the web and to files of the project."
-  (duet-markup-test-with-files '("src/main.go" "notes.txt" ".hidden/x.el")
-    (pcase-dolist
-        (`(,text . ,links)
-         '(("[text](https://a.org/x) b" ("text" . "https://a.org/x"))
-           ("[*a* `b`](https://a.org)" ("a b" . "https://a.org"))
-           ("<https://a.org/x_y_z>" ("https://a.org/x_y_z" . "https://a.org/x_y_z"))
-           ("See https://a.org/w_(x), https://b.org/y. (http://c.org/)"
-            ("https://a.org/w_(x)" . "https://a.org/w_(x)")
-            ("https://b.org/y" . "https://b.org/y") ("http://c.org/" . "http://c.org/"))
-           ("看https://a.org/x，然后" ("https://a.org/x" . "https://a.org/x"))
-           ("[w](https://a.org/w_(x))" ("w" . "https://a.org/w_(x)"))
-           ;; Files of the project, and of no other place.
-           ("src/main.go:2 and `notes.txt`." ("src/main.go:2" . "src/main.go:2")
-            ("notes.txt" . "notes.txt"))
-           ("./src/main.go:2:7, src/main.go#L3" ("./src/main.go:2:7" . "./src/main.go:2:7")
-            ("src/main.go#L3" . "src/main.go#L3"))
-           ("[the file](src/main.go:3)" ("the file" . "src/main.go:3"))
-           ("nowhere.txt:3 and/or e.g. 1.5 /etc/passwd ../x ~/.profile /ssh:h:/x.y")
-           ;; What is none.
-           ("[a](javascript:alert) [b](file:///etc/passwd) [c](data:x) [d](#e)")
-           ("[a] (b) []() [](https://a.org)" ("https://a.org" . "https://a.org"))))
-      (should (equal (cons text (duet-markup-test-links text)) (cons text links))))
-    (should (equal (duet-link-file (concat default-directory "notes.txt:2"))
-                   (cons (expand-file-name "notes.txt") 2)))
-    (should-not (duet-link-file "src/../../../etc/passwd"))))
-
-(ert-deftest duet-markup-test-honest-links ()
-  "A link whose text claims another target keeps that in sight."
-  (pcase-dolist
-      (`(,text ,shown)
-       '(("[good.org](https://evil.org/x)" "[good.org](https://evil.org/x)")
-         ("[https://good.org](https://evil.org)" "[https://good.org](https://evil.org)")
-         ("[**good**.org/login](https://evil.org)" "[**good**.org/login](https://evil.org)")
-         ("[good.org](https://good.org.evil.org)" "[good.org](https://good.org.evil.org)")
-         ("[good.org](https://good.org@evil.org)" "[good.org](https://good.org@evil.org)")
-         ("[good.org](https://www.good.org/x)" "good.org")
-         ("[https://good.org](https://good.org/x)" "https://good.org")
-         ("[README.md](https://a.org/b/README.md)" "README.md")
-         ("[here](https://evil.org)" "here")
-         ("![here](https://evil.org/x.png)" "![here](https://evil.org/x.png)")
-         ("[here](https://evil.org \"title\")" "[here](https://evil.org \"title\")")))
-    (should (equal (list text (duet-markup-test-shown text)) (list text shown))))
-  ;; What could not be seen is written out as everywhere.
-  (should (equal (duet-markup-test-shown "**a\u202eb** [x\u200by](https://a.org/\u200b)")
-                 "a⟨U+202E⟩b x⟨U+200B⟩y")))
-
-(ert-deftest duet-markup-test-following ()
-  "RET opens a link; a page that the text does not name is asked about."
-  (duet-markup-test-with-files '("src/main.go")
-    (let ((here default-directory)
-          (opened '())
-          (asked '())
-          (answer nil))
-      (duet-markup-test-with message
-        (setq default-directory here)
-        (duet-markup-test-say-all
-         message "[here](https://evil.org/x) https://a.org/y [f](src/main.go:2)" 1000)
-        (duet-markup-test-look message)
-        (cl-letf ((browse-url-browser-function (lambda (url &rest _) (push url opened)))
-                  ((symbol-function 'y-or-n-p) (lambda (text) (push text asked) answer)))
-          (goto-char (point-min))
-          (search-forward "her")
-          (should (string-match-p "\\`https://evil.org/x\n"
-                                  (duet-link-help nil (current-buffer) (point))))
-          (duet-test-listening (duet-test-press "RET" #'duet-transcript-visit))
-          (should-not opened)
-          (should (equal asked '("Open https://evil.org/x? ")))
-          (setq answer t)
-          (duet-test-press "RET" #'duet-transcript-visit)
-          (should (equal opened '("https://evil.org/x")))
-          (search-forward "https://a")
-          (duet-test-press "RET" #'duet-transcript-visit)
-          (should (equal opened '("https://a.org/y" "https://evil.org/x")))
-          (should (length= asked 2))
-          (search-forward "[")
-          (save-window-excursion
-            (duet-test-press "RET" #'duet-transcript-visit)
-            (should (equal (list (buffer-file-name (window-buffer))
-                                 (with-current-buffer (window-buffer) (line-number-at-pos)))
-                           (list (expand-file-name "src/main.go" here) 2)))
-            (kill-buffer (window-buffer)))
-          ;; A link of the file system leads out of the project.
-          (delete-file (expand-file-name "src/main.go" here))
-          (make-symbolic-link "/etc/passwd" (expand-file-name "src/main.go" here))
-          (duet-test-should-say "leads out of the project"
-            (duet-test-press "RET" #'duet-transcript-visit)))))))
-
 
 ;;; Commands
 

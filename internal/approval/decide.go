@@ -149,7 +149,7 @@ func (d Decision) checkedFor(a domain.Approval) (Decision, error) {
 		return d, domain.Invalid("decision", "a decision that fits "+a.Type, `"cancel"`, Respond)
 	}
 	if a.Type == domain.HumanContact && d.Decision == Deny {
-		if len(choices(a)) == 0 { // an agent is told that nothing was chosen
+		if !a.Answers().Declinable {
 			return d, domain.Invalid("decision", "a decision that fits "+a.Type, `"deny"`, Respond)
 		}
 	} else if err := d.checkType(a.Type); err != nil {
@@ -158,8 +158,8 @@ func (d Decision) checkedFor(a domain.Approval) (Decision, error) {
 	if len(d.UpdatedInput) > 0 && d.UpdatedInput[0] != '{' {
 		return d, domain.Invalid("updated_input", "object", "another value")
 	}
-	if names := choices(a); d.Decision == Respond && len(names) > 1 && optionID(a, cmp.Or(d.Option, d.Comment)) == "" {
-		return d, domain.Invalid("option", "one of "+strings.Join(names, ", ")+" (the agent can be told nothing else)", fmt.Sprintf("%q", cmp.Or(d.Option, d.Comment)), names...)
+	if err := mustChoose(a, d); err != nil {
+		return d, err
 	}
 	if err := checkOption(a, d); err != nil {
 		return d, err

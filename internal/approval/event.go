@@ -2,6 +2,7 @@ package approval
 
 import (
 	"cmp"
+	"context"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/policy"
@@ -66,4 +67,38 @@ func resolvedOf(a domain.Approval) domain.ApprovalResolved {
 		Option: a.Option, DecidedBy: a.DecidedBy, Title: a.Title, Tool: a.Tool, InputEdited: a.UpdatedInput != nil,
 		Explanation: a.Explanation,
 	}
+}
+
+// PendingEvents are the questions that wait for a person, of one run or of all where
+// run is 0, as events of when they were asked. What of them cannot be read is told by
+// a [domain.LogDamaged] among them. The error is the store's own.
+func (in *Inbox) PendingEvents(ctx context.Context, run int64) ([]domain.Event, error) {
+	pending, err := in.store.PendingApprovals(ctx, run)
+	var events []domain.Event
+	unread := func(message string) {
+		events = append(events, domain.Event{Payload: domain.LogDamaged{Message: message}})
+	}
+	if store.IsDamaged(err) {
+		unread("not all questions that wait for an answer can be read")
+	} else if err != nil {
+		return nil, err
+	}
+	for _, a := range pending {
+		run, err := in.store.Run(ctx, a.Run)
+		if store.IsDamaged(err) {
+			unread("the session of a question that waits for an answer cannot be read")
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		thread, err := in.store.Thread(ctx, a.Thread)
+		if err != nil && !store.IsDamaged(err) { // then it has no preview of a rule
+			return nil, err
+		}
+		e := run.Event(Requested(a, thread.CWD))
+		e.Time = a.Created
+		events = append(events, e)
+	}
+	return events, nil
 }

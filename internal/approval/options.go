@@ -61,14 +61,16 @@ func optionID(a domain.Approval, named string) string {
 	return cmp.Or(o.ID, o.Name)
 }
 
-// choices are the names of the answers between which an agent lets a human
-// choose. Its protocol has no place for other words; where there is but one
-// answer the words go beside it.
-func choices(a domain.Approval) (names []string) {
-	for _, o := range a.Options {
-		if o.ID != "" && o.Kind != "" && !o.Kind.Rejects() {
-			names = append(names, o.Name)
-		}
+// mustChoose is the error for an answer in words, where an agent can be told one
+// of its options alone; nil for any other.
+func mustChoose(a domain.Approval, d Decision) error {
+	given := cmp.Or(d.Option, d.Comment)
+	if d.Decision != Respond || !a.Answers().OptionsOnly || optionID(a, given) != "" {
+		return nil
 	}
-	return names
+	var names []string
+	for _, o := range domain.Choices(a.Options) {
+		names = append(names, cmp.Or(o.Name, o.ID))
+	}
+	return domain.Invalid("option", "one of "+strings.Join(names, ", ")+" (the agent can be told nothing else)", fmt.Sprintf("%q", given), names...)
 }

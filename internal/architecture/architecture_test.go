@@ -21,7 +21,12 @@ const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli
 frame:
-handlers: server server/passfd internal/adoption internal/agentlink internal/agentsetting internal/approval internal/catalog internal/config internal/content internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/jsonwalk internal/logging internal/nativesession internal/openrpc internal/query internal/redact internal/restricted internal/signin internal/terminal
+handlers: server server/passfd internal/adoption internal/agentlink internal/agentsetting internal/approval internal/catalog internal/config internal/configured internal/content internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/jsonwalk internal/logging internal/nativesession internal/openrpc internal/query internal/redact internal/restricted internal/signin internal/terminal internal/threadsettings
+internal/acpagent: client frame server internal/acpagent/hubwire internal/acpagent/question internal/acpagent/schema internal/acpagent/update  # neither hub nor store: it speaks with the hub as any client does
+internal/acpagent/hubwire: client
+internal/acpagent/question: internal/acpagent/hubwire internal/acpagent/schema
+internal/acpagent/schema:
+internal/acpagent/update: internal/acpagent/hubwire internal/acpagent/schema
 internal/adoption: internal/catalog internal/conversation internal/domain internal/history internal/intake internal/query internal/redact internal/restricted internal/store
 internal/agentlink: frame internal/config internal/executor/acp/linefilter internal/executor/process
 internal/agentsetting: internal/catalog internal/config internal/domain  # it asks nobody and keeps nothing
@@ -31,7 +36,8 @@ internal/background:
 internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
-internal/cli: client frame internal/cli/agents internal/cli/allprojects internal/cli/answer internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/sessions internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/cli/wire internal/config internal/database internal/demoagent internal/executor internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
+internal/cli: client frame internal/cli/acp internal/cli/agents internal/cli/allprojects internal/cli/answer internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/reach internal/cli/sessions internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/cli/wire internal/config internal/demoagent internal/executor internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
+internal/cli/acp: client server internal/acpagent internal/host internal/logging
 internal/cli/agents: internal/agentlink internal/cli/output internal/cli/tty internal/config internal/project internal/registry internal/registry/added internal/signin
 internal/cli/allprojects: client internal/cli/interrupt internal/cli/output internal/cli/sessionview internal/cli/wire internal/host internal/project/known
 internal/cli/answer: internal/cli/wire
@@ -44,25 +50,28 @@ internal/cli/editor:
 internal/cli/eventline: client internal/cli/inbox internal/cli/output internal/cli/wire
 internal/cli/flagvalue: internal/logging
 internal/cli/foreign: client internal/cli/output internal/cli/wire internal/database internal/history internal/host internal/logging internal/origin internal/project
+internal/cli/highlight:  # colours of code
 internal/cli/inbox: client internal/cli/output internal/cli/wire internal/diff internal/form internal/question
 internal/cli/interrupt:  # C-c
 internal/cli/live:
-internal/cli/markdown: internal/lazyregexp internal/visible
+internal/cli/markdown: internal/cli/highlight internal/lazyregexp internal/visible
 internal/cli/mcp: client frame internal/catalog internal/executor/process
 internal/cli/nativesession: client internal/cli/output internal/cli/wire
 internal/cli/output: internal/cli/markdown internal/cli/tty internal/visible
 internal/cli/pager: internal/cli/output internal/cli/tty
 internal/cli/picker: internal/cli/output internal/cli/tty
 internal/cli/prompttext: internal/cli/tty
+internal/cli/reach: client internal/cli/interrupt internal/host internal/logging internal/project
 internal/cli/sessions: client internal/cli/output internal/cli/pager internal/cli/picker internal/cli/sessionview internal/cli/transcript internal/cli/tty internal/cli/wire
 internal/cli/sessionview: internal/cli/output internal/cli/wire
-internal/cli/transcript: client internal/cli/output internal/cli/wire internal/lazyregexp
+internal/cli/transcript: client internal/cli/markdown internal/cli/output internal/cli/wire internal/lazyregexp internal/visible
 internal/cli/tty:
 internal/cli/turn: client internal/cli/editor internal/cli/inbox internal/cli/interrupt internal/cli/live internal/cli/markdown internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/domain internal/form internal/question internal/visible
 internal/cli/usage: internal/lazyregexp
 internal/cli/wire: client internal/cli/output
 internal/config: internal/catalog internal/config/bounded internal/filewatch internal/ownership internal/project internal/trust
 internal/config/bounded:  # files that came with a project
+internal/configured: internal/config internal/domain internal/restricted
 internal/configwatch: internal/background
 internal/content: internal/catalog internal/domain internal/lazyregexp
 internal/conversation: internal/catalog internal/content internal/domain internal/store
@@ -89,12 +98,14 @@ internal/executor/terminal: server internal/catalog internal/executor/process
 internal/executor/transcript: internal/catalog
 internal/executor/wireerror: internal/lazyregexp
 internal/executor/workspace: internal/catalog
+internal/executorcall: internal/approval internal/catalog internal/config internal/conversation internal/credential internal/domain internal/query internal/restricted internal/store internal/store/health
 internal/filewatch:
 internal/form:
+internal/fulldisk: internal/background internal/domain internal/store
 internal/golden:
 internal/history: internal/domain internal/lazyregexp internal/store
 internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/project/known internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trust internal/visible
-internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/catalog internal/config internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/intake internal/policy internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal  # no transport: it knows nothing of connections
+internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/catalog internal/config internal/configured internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/executorcall internal/fulldisk internal/intake internal/policy internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal internal/threadsettings  # no transport: it knows nothing of connections
 internal/intake: internal/catalog internal/content internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/jsontest:  # for tests
 internal/jsonwalk:
@@ -122,7 +133,7 @@ internal/signin: internal/agentlink internal/executor/authmethod internal/execut
 internal/socket:
 internal/store: internal/domain  # what is asked of a store; no SQL
 internal/store/health: internal/background internal/domain internal/store
-internal/store/sqlite: internal/lazyregexp internal/domain internal/store internal/store/sqlite/dbfile internal/store/sqlite/eventrow internal/store/sqlite/rowjson internal/store/sqlite/schema internal/store/sqlite/statement
+internal/store/sqlite: internal/domain internal/lazyregexp internal/store internal/store/sqlite/dbfile internal/store/sqlite/eventrow internal/store/sqlite/rowjson internal/store/sqlite/schema internal/store/sqlite/statement
 internal/store/sqlite/dbfile:  # files, not SQL
 internal/store/sqlite/eventrow: internal/domain internal/store/sqlite/rowjson  # pure functions: no database
 internal/store/sqlite/rowjson: internal/domain internal/openjson  # pure functions: no database
@@ -131,6 +142,7 @@ internal/store/sqlite/statement: internal/store internal/store/sqlite/dbfile int
 internal/store/storetest: internal/domain internal/store
 internal/supervisor: frame server internal/background internal/catalog internal/catalogrpc internal/domain internal/socket  # the hub is an interface to it
 internal/terminal: internal/background internal/catalog internal/domain internal/lazyregexp internal/redact internal/store
+internal/threadsettings: internal/agentsetting internal/background internal/catalog internal/config internal/domain internal/query internal/store
 internal/toolinput: internal/jsonwalk
 internal/trust: internal/project
 internal/visible: internal/lazyregexp

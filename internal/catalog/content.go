@@ -31,5 +31,6 @@ type Resource struct {
 // MessageContent is a part of what an agent says that is no text. It stands by
 // itself, between messages.
 type MessageContent struct {
-	Content ContentBlock `json:"content"`
+	Content  ContentBlock `json:"content"`
+	ParentID string       `json:"parent_id,omitempty" doc:"The tool call of the sub-agent that says it. Ours."`
 }

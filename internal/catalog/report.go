@@ -194,6 +194,9 @@ type PermissionTaken struct {
 	ApprovalIDs []string `json:"approval_ids" doc:"Of results of request_permission."`
 }
 
+// Starting is the first line of the note of a silence before the agent has its prompt.
+const Starting = "it is starting, or opening its session"
+
 // Silence is that an agent has given no sign of life for a while, though nobody
 // else has to do something first.
 type Silence struct {

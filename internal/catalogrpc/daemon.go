@@ -18,7 +18,9 @@ func RegisterDaemon(reg *server.Registry, d catalog.Daemon) {
 	server.Handle(reg, "report_progress", notification(d.ReportProgress), server.Doc("Reports how far a task is."))
 	server.Handle(reg, "report_error", notification(d.ReportError), server.Doc("Reports an error that does not end the task."))
 	server.Handle(reg, "report_completion", acknowledged(d.ReportCompletion), server.Doc("Reports the end of a task; {acknowledged:true} where it is a request."))
-	server.Handle(reg, "report_session", notification(d.ReportSession), server.Doc("Reports what an agent tells of its session while no prompt runs."))
+	server.Handle(reg, "report_session", notification(d.ReportSession), server.Doc("Reports what the agent of a conversation tells of its session while no prompt runs, with the parts that changed. "+
+		"It needs no token, and is taken of the executor that has the conversation, for as long as task_id is the last task there; else it is refused, which is in the log. "+
+		"While a prompt runs, the event session of report_message says the same. Any executor may send it, and none has to."))
 	server.Handle(reg, "terminal_started", notification(d.TerminalStarted), server.Doc("Reports that an agent runs a program in a terminal."))
 	server.Handle(reg, "terminal_output", notification(d.TerminalOutput), server.Doc("Reports what a terminal printed."))
 	server.Handle(reg, "terminal_exit", notification(d.TerminalExit), server.Doc("Reports that a terminal's program has ended."))

@@ -13,41 +13,33 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
-	"github.com/duet-rpc/duet-rpc/internal/host"
-	"github.com/duet-rpc/duet-rpc/internal/logging"
 )
 
 // answerHere answers a question where no hub runs. The agent that asked is gone; what
 // an answer lets go on goes on in this process, which is the hub until that ends, or
 // in a daemon where the configuration wants one.
 func answerHere(cmd *cobra.Command, s *settings, id string, decide func(wire.Approval) (wire.Decision, error)) error {
-	if asked, err := isAskedHere(cmd.Context(), s, id); err != nil || !asked {
+	isAsked := func(ctx context.Context, c *client.Client) error {
+		_, _, err := inbox.Find(ctx, c, id)
 		return err
 	}
-	if !cmd.Flags().Changed("log-level") && os.Getenv(environment["log-level"]) == "" {
-		s.LogLevel = logging.Level(quietLevel)
+	if err := lookedUp(cmd, s, isAsked); err != nil { // before a hub begins
+		return err
 	}
-	log := s.OpenLog()
-	defer log.Close(logGrace)
-	interrupts, stop := interrupt.Signals()
-	defer stop()
-	ctx, cancel := context.WithCancel(cmd.Context())
-	defer cancel()
 	out, side := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	if s.json {
 		out, side = io.Discard, io.Discard
 	}
 	view := turn.NewView(out, side, s.NoColor, false)
-	var h *host.Connection
-	if err := interrupt.Or(interrupts, cancel, func() (err error) {
-		h, err = host.Connect(ctx, &s.Settings, log)
-		return err
-	}); err != nil {
+	h, err := reach.Open(cmd.Context(), &s.Settings, s.levelGiven(cmd), view.Note)
+	if err != nil {
 		return err
 	}
-	defer h.Close(interrupts, view.Note)
+	defer h.Close()
+	ctx := h.Context()
 	a, _, err := inbox.Find(ctx, h.Client, id)
 	if err != nil {
 		return err
@@ -66,7 +58,7 @@ func answerHere(cmd *cobra.Command, s *settings, id string, decide func(wire.App
 		return err
 	}
 	session, interrupted, err := turn.Attend(ctx, h.Client, view, session, turn.Options{
-		Signals: interrupts, EndNow: func() { os.Exit(interrupt.Status) },
+		Signals: h.Interrupts, EndNow: func() { os.Exit(interrupt.Status) },
 		SilentAfter: s.AnswerWithin, WhySilent: func() string { return whySilent(ctx, s) },
 	})
 	if err != nil {
@@ -74,29 +66,6 @@ func answerHere(cmd *cobra.Command, s *settings, id string, decide func(wire.App
 	}
 	view.End(session)
 	return statusOf(session, interrupted)
-}
-
-// isAskedHere reports whether a question is open in the history of the project. Where
-// nothing is kept the error is that there is no hub.
-func isAskedHere(ctx context.Context, s *settings, id string) (asked bool, err error) {
-	p, err := s.Project()
-	if err != nil {
-		return false, err
-	}
-	c, end, known, err := host.History(ctx, &s.Settings, p)
-	if err != nil {
-		return false, err
-	}
-	if !known {
-		c, err := host.Dial(ctx, &s.Settings, p)
-		if err == nil {
-			c.Close()
-		}
-		return err == nil, err
-	}
-	defer end()
-	_, _, err = inbox.Find(ctx, c, id)
-	return err == nil, err
 }
 
 // whatFollows says what an answer leads to whose agent is gone.

@@ -14,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/pager"
+	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
@@ -34,7 +35,7 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 	var wait, list, once bool
 	var session string
 	cmd := &cobra.Command{
-		Annotations: readingHistory(),
+		Annotations: without(reach.Kept),
 		Use:         "approvals",
 		Short:       "List and answer the questions of agents",
 		Long:        approvalsHelp + hubStatusHelp,
@@ -80,14 +81,14 @@ func goThrough(cmd *cobra.Command, s *settings, o turn.InboxOptions) error {
 	signals, stop := interrupt.Signals()
 	defer stop()
 	o.Signals = signals
-	return reached(cmd.Context(), cmd, s, false, func(ctx context.Context, c *client.Client) error {
+	return reach.Do(cmd.Context(), reaching(cmd, s, reach.Nothing), func(ctx context.Context, c *client.Client) error {
 		return turn.Inbox(ctx, c, turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false), o)
 	})
 }
 
 func newApprovalsShowCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Annotations: readingHistory(),
+		Annotations: without(reach.Kept),
 		Use:         "show ID",
 		Short:       "Show a whole question: the tool's input, the diff, the options",
 		Long: "Show a whole question: the tool's input, what it would change, and the options; on\n" +

@@ -27,7 +27,8 @@ func newRespondCommand(s *settings) *cobra.Command {
 		Use:   "respond ID [TEXT...]",
 		Short: "Answer a question that is not about a tool",
 		Long: "Answer a question that is not about a tool: with one of its options, by name or\n" +
-			"by the number that approvals show gives it, or in your own words.\n\n" +
+			"by the number that approvals show gives it, or in your own words. Some agents\n" +
+			"take their own options alone; --decline chooses none of them.\n\n" +
 			"A form is answered with a --field for each of its fields; one that is left out\n" +
 			"has the value that the agent proposes. An address is answered with yes once you\n" +
 			"are willing to open it; nothing opens it for you. Both can be declined, or\n" +
@@ -47,7 +48,7 @@ func newRespondCommand(s *settings) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringArrayVar(&r.fields, "field", nil, "a value of a form, as `NAME=VALUE`; may be given several times")
-	cmd.Flags().BoolVar(&r.decline, "decline", false, "decline a form or an address")
+	cmd.Flags().BoolVar(&r.decline, "decline", false, "decline a form or an address, or choose none of the options")
 	cmd.Flags().BoolVar(&r.cancel, "cancel", false, "leave a form or an address without an answer")
 	cmd.MarkFlagsMutuallyExclusive("field", "decline", "cancel")
 	_ = cmd.RegisterFlagCompletionFunc("field", cobra.NoFileCompletions)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -58,6 +59,22 @@ func fullPath(path string) (string, error) {
 	full, err := filepath.Abs(path)
 	if err != nil {
 		return "", fmt.Errorf("finding %q: %w", path, err)
+	}
+	return full, nil
+}
+
+// fullDirectories are directories that an agent may use, as the hub understands them.
+func fullDirectories(dirs []string) ([]string, error) {
+	var full []string
+	for _, dir := range dirs {
+		path, err := fullPath(dir)
+		if err != nil {
+			return nil, err
+		}
+		if info, err := os.Stat(path); !strings.HasPrefix(path, "~") && (err != nil || !info.IsDir()) {
+			return nil, fmt.Errorf("--add-dir: there is no directory %s", path)
+		}
+		full = append(full, path)
 	}
 	return full, nil
 }

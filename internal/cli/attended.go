@@ -2,16 +2,11 @@ package cli
 
 import (
 	"context"
-	"log/slog"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 )
-
-// quietLevel is how much is logged beside a conversation unless told
-// otherwise: what went wrong.
-const quietLevel = slog.LevelError
 
 // whySilent says of a hub that has been reached before why it does not answer.
 func whySilent(ctx context.Context, s *settings) string {

@@ -2,23 +2,30 @@ package cli
 
 import (
 	"context"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 )
 
-// completeWithin bounds what a shell waits for at a key.
-const completeWithin = time.Second
+// completeWithin bounds what a shell waits for at a key: a second, unless
+// DUET_COMPLETION_TIMEOUT says otherwise.
+func completeWithin() time.Duration {
+	if d, err := time.ParseDuration(os.Getenv("DUET_COMPLETION_TIMEOUT")); err == nil && d > 0 {
+		return d
+	}
+	return time.Second
+}
 
 // A completer lists candidates, as "word\tdescription".
 type completer func(ctx context.Context, c *client.Client) []string
 
-// completeFirst completes the first argument by what the hub knows, and
-// nothing where no hub runs.
+// completeFirst completes the first argument by what the hub knows, or what was kept
+// where none runs.
 func completeFirst(s *settings, list completer) cobra.CompletionFunc {
 	all := completeAll(s, list)
 	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
@@ -33,23 +40,17 @@ func completeFirst(s *settings, list completer) cobra.CompletionFunc {
 func completeAll(s *settings, list completer) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 		_ = s.complete(cmd) // a shell wants no errors
-		p, err := s.Project()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
+		ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin())
 		defer cancel()
-		c, err := host.Dial(ctx, &s.Settings, p)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		defer c.Close()
 		var fit []string
-		for _, candidate := range list(ctx, c) {
-			if strings.HasPrefix(candidate, word) {
-				fit = append(fit, candidate)
+		_ = reach.Do(ctx, reach.Options{Settings: &s.Settings, Without: reach.Kept}, func(ctx context.Context, c *client.Client) error {
+			for _, candidate := range list(ctx, c) {
+				if strings.HasPrefix(candidate, word) {
+					fit = append(fit, candidate)
+				}
 			}
-		}
+			return nil
+		})
 		return fit, cobra.ShellCompDirectiveNoFileComp
 	}
 }

@@ -4,25 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
-	"github.com/duet-rpc/duet-rpc/internal/host"
-	"github.com/duet-rpc/duet-rpc/internal/logging"
 )
 
 // hubStatusHelp is what the commands over a hub have in common.
 const hubStatusHelp = `
 This talks to the project's hub, which is an editor's process or a daemon
-(` + "`duet-rpc daemon start`" + `). With --json the hub's answer is printed unchanged.
+(` + "`duet-rpc daemon start`" + `). Where none runs, what was kept can be listed, shown,
+renamed, put away and deleted. With --json the hub's answer is printed unchanged.
 
-Exit status: 0 if it succeeded; 1 if it was refused or failed, or no hub runs
-here or answers; 130 if you interrupted it (press C-c twice to end at once).`
+Exit status: 0 if it succeeded; 1 if it was refused or failed, or it needs a hub
+and none runs or answers; 130 if you interrupted it (C-c twice ends at once).`
 
 // withHub runs do with a connection to the project's hub, until a signal
 // comes. What the hub refuses is said in its own words.
@@ -47,9 +46,16 @@ func askHub[R any](cmd *cobra.Command, s *settings, method string, params any, p
 
 // connected is withHub that leaves errors as they are.
 func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error, opts ...client.Option) error {
+	return connectedOr(cmd, s, reach.Without(cmd.Annotations[withoutHub]), do, opts...)
+}
+
+// connectedOr is connected for a command that something else serves where no hub runs.
+func connectedOr(cmd *cobra.Command, s *settings, without reach.Without, do func(context.Context, *client.Client) error, opts ...client.Option) error {
 	ctx, stop := interrupt.Until(cmd.Context())
 	defer stop()
-	err := reached(ctx, cmd, s, cmd.Annotations[readsHistory] != "", do, opts...)
+	o := reaching(cmd, s, without)
+	o.Client = opts
+	err := reach.Do(ctx, o, do)
 	var status exitStatus
 	if err != nil && ctx.Err() != nil && !errors.As(err, &status) {
 		return interrupt.Err
@@ -57,56 +63,29 @@ func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client
 	return err
 }
 
-// reached is connected that leaves signals to do, and says whether what was kept does
-// where no hub runs.
-func reached(ctx context.Context, cmd *cobra.Command, s *settings, history bool, do func(context.Context, *client.Client) error, opts ...client.Option) error {
-	p, err := s.Project()
-	if err != nil {
-		return err
+// reaching are the options of how a command reaches a hub.
+func reaching(cmd *cobra.Command, s *settings, without reach.Without) reach.Options {
+	return reach.Options{
+		Settings: &s.Settings, Without: without, LevelGiven: s.levelGiven(cmd),
+		OnlyKept: func() { progress(cmd, s, "no hub runs here; this is what was kept") },
 	}
-	if logging.LogsMessages(os.Getenv) {
-		log := s.OpenLog()
-		defer log.Close(logGrace)
-		messages := log.Messages()
-		opts = append(opts, client.WithTrace(func(sent bool, message []byte) { messages("hub", sent, message) }))
-	}
-	if history {
-		c, end, kept, err := host.Reach(ctx, &s.Settings, p, opts...)
-		if err == nil {
-			defer end()
-			if err = do(ctx, c); err == nil && kept {
-				progress(cmd, s, "no hub runs here; this is what was kept")
-			}
-		}
-		return err
-	}
-	c, err := host.Dial(ctx, &s.Settings, p, opts...)
-	if err != nil && cmd.Annotations[startsDaemon] != "" && host.MayComeYet(err) && host.WantsDaemon(&s.Settings) {
-		if err = host.EnsureDaemon(ctx, &s.Settings, p); err == nil {
-			c, err = host.Dial(ctx, &s.Settings, p, opts...)
-		}
-	}
-	if err == nil {
-		defer c.Close()
-		err = do(ctx, c)
-	}
-	return err
 }
 
-// startsDaemon marks a command for which a daemon is started where none runs
-// and the configuration wants one; others have nothing to do with a hub that
-// knows nothing yet.
-const startsDaemon = "starts-daemon"
+// lookedUp runs do with a connection to the project's hub, or with what was kept, and
+// says nothing of that.
+func lookedUp(cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error) error {
+	o := reaching(cmd, s, reach.Kept)
+	o.OnlyKept = nil
+	return reach.Do(cmd.Context(), o, do)
+}
 
-// startingDaemon is the mark.
-func startingDaemon() map[string]string { return map[string]string{startsDaemon: "yes"} }
+// withoutHub is the annotation of a command that says what serves it where no hub
+// runs, a [reach.Without]; others have nothing to do with a hub that knows nothing
+// yet.
+const withoutHub = "without-hub"
 
-// readsHistory marks a command that asks of what is kept alone, and is answered where
-// no hub runs, too.
-const readsHistory = "reads-history"
-
-// readingHistory is the mark.
-func readingHistory() map[string]string { return map[string]string{readsHistory: "yes"} }
+// without is the annotation.
+func without(w reach.Without) map[string]string { return map[string]string{withoutHub: string(w)} }
 
 // progress says something beside the result.
 func progress(cmd *cobra.Command, s *settings, format string, args ...any) {

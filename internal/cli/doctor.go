@@ -31,7 +31,11 @@ func newDoctorCommand(s *settings) *cobra.Command {
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if showKeys {
-				return showKeyAccesses(cmd.Context(), s, cmd.OutOrStdout())
+				p, err := s.Project()
+				if err != nil {
+					return err
+				}
+				return doctor.ShowKeyAccesses(cmd.Context(), p, s.json, cmd.OutOrStdout())
 			}
 			show := io.Discard
 			if showExchange && !s.json {

@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/eventline"
+	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
@@ -57,7 +58,7 @@ func newEventsCommand(s *settings) *cobra.Command {
 				since = &o.since
 			}
 			if o.noFollow || !o.follow {
-				cmd.Annotations = readingHistory()
+				cmd.Annotations = without(reach.Kept)
 			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				if o.noFollow || !o.follow {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 )
@@ -15,7 +16,7 @@ import (
 // newExecutorCommand makes the command that the hub starts to run agents. It
 // serves the link that the hub left in a descriptor; standard input and output
 // are not used, and the log goes to standard error.
-func newExecutorCommand() *cobra.Command {
+func newExecutorCommand(*settings) *cobra.Command {
 	return &cobra.Command{
 		Use:    "executor",
 		Short:  "Run agents for the hub (started by duet-rpc itself)",
@@ -39,7 +40,7 @@ func newExecutorCommand() *cobra.Command {
 				}
 			}
 			log := logging.Open(logging.Options{Level: level, NoColor: true})
-			defer log.Close(logGrace)
+			defer log.Close(reach.LogGrace)
 			return executor.Serve(ctx, link, log.Logger)
 		},
 	}

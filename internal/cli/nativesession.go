@@ -7,13 +7,19 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/nativesession"
+	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
 // nativeSessions are what the commands about agents' own sessions need.
 func nativeSessions(s *settings) nativesession.Options {
 	return nativesession.Options{
 		Hub: func(cmd *cobra.Command, do func(context.Context, *client.Client) error) error {
-			return withHub(cmd, s, do)
+			serves := reach.Without(cmd.Annotations[withoutHub])
+			if serves == reach.Change { // this part of the command asks an agent
+				serves = reach.Nothing
+			}
+			return wire.Refusal(connectedOr(cmd, s, serves, do))
 		},
 		JSON:     func() bool { return s.json },
 		Progress: func(cmd *cobra.Command, format string, args ...any) { progress(cmd, s, format, args...) },
@@ -26,6 +32,6 @@ func nativeSessions(s *settings) nativesession.Options {
 			p, err := s.Project()
 			return p.Root, err
 		},
-		FullPath: fullPath, Help: hubStatusHelp, Starts: startingDaemon(),
+		FullPath: fullPath, Help: hubStatusHelp, Starts: without(reach.Daemon),
 	}
 }

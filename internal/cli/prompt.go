@@ -19,11 +19,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
+	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
-	"github.com/duet-rpc/duet-rpc/internal/host"
-	"github.com/duet-rpc/duet-rpc/internal/logging"
 )
 
 const promptHelp = `Run one prompt with an agent, and show what it does until it ends.
@@ -49,8 +48,12 @@ Without a configured agent the demo agent answers; ` + "`duet-rpc agents`" + ` l
 others, ` + "`duet-rpc demo-agent --help`" + ` the words that it knows.
 
 The prompt is the arguments, and what comes in through a pipe is their context; or
-it is all that comes in, if there are no arguments, or - alone. The session is kept:
-continue it with --continue and any of its ids, or with -c, the last one.
+it is all that comes in, if there are no arguments, or - alone. If nothing comes for
+5 s, the arguments go alone: editors and CI leave pipes open to which nobody writes.
+With - behind the arguments it is waited for, as in: make | duet-rpc prompt "Why?" -
+
+The session is kept: continue it with --continue and any of its ids, or with -c, the
+last one.
 
 With --json each event is a line of JSON on standard output, and so is an error, as
 {"type":"error","message":…}. --output-schema FILE asks for an answer that is JSON
@@ -107,9 +110,7 @@ func newPromptCommand(s *settings) *cobra.Command {
 		}
 		return wire.KnownOf(ctx, c, "", from)
 	})
-	_ = cmd.RegisterFlagCompletionFunc("continue", completeAll(s, func(ctx context.Context, c *client.Client) []string {
-		return append([]string{"last\tthe session that was started last"}, candidate.Tasks(ctx, c)...)
-	}))
+	_ = cmd.RegisterFlagCompletionFunc("continue", completeAll(s, candidate.Tasks))
 	cmd.MarkFlagsMutuallyExclusive("yes", "deny")
 	cmd.MarkFlagsMutuallyExclusive("continue", "last")
 	for _, name := range []string{"agent", "cwd", "title", "add-dir"} { // those of a new conversation
@@ -127,7 +128,7 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 	if o.yes && len(args) == 0 {
 		return errors.New(`--yes allows whatever the prompt asks for, and there is none but standard input: say what to do with that, such as: git diff | duet-rpc prompt --yes "Review this" (or - if it is the whole prompt)`)
 	}
-	text, err := prompttext.WithInput(cmd.InOrStdin(), args, func(note string) { progress(cmd, s, "%s", note) })
+	text, err := prompttext.WithInput(cmd.InOrStdin(), args, func(note string) { fmt.Fprintf(cmd.ErrOrStderr(), "— %s\n", note) }) // with --json, too
 	if err != nil {
 		return err
 	}
@@ -137,10 +138,8 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 	if text, err = o.answer.Asking(text); err != nil {
 		return err
 	}
-	for i, dir := range o.dirs {
-		if o.dirs[i], err = fullPath(dir); err != nil {
-			return err
-		}
+	if o.dirs, err = fullDirectories(o.dirs); err != nil {
+		return err
 	}
 	return runPrompt(cmd, s, o, text)
 }
@@ -148,43 +147,24 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 // runPrompt runs one prompt to its end and returns the exit status as an
 // error.
 func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) error {
-	if !cmd.Flags().Changed("log-level") && os.Getenv(environment["log-level"]) == "" {
-		s.LogLevel = logging.Level(quietLevel)
-	}
-	log := s.OpenLog()
-	defer log.Close(logGrace)
-	interrupts, stop := interrupt.Signals()
-	defer stop()
-	ctx, cancel := context.WithCancel(cmd.Context())
-	defer cancel()
-
 	view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, s.json)
 	if p, err := s.Project(); err == nil {
 		for _, note := range p.Notes {
 			view.Note(output.Line(note))
 		}
 	}
-	var h *host.Connection
-	if err := interrupt.Or(interrupts, cancel, func() (err error) {
-		h, err = host.Connect(ctx, &s.Settings, log)
-		return err
-	}); err != nil {
+	h, err := reach.Open(cmd.Context(), &s.Settings, s.levelGiven(cmd), view.Note)
+	if err != nil {
 		return err
 	}
-	defer func() { h.Close(interrupts, view.Note) }()
-	p := &prompting{settings: s, view: view, options: o, text: text, interrupts: interrupts}
+	defer h.Close()
+	ctx := h.Context()
+	p := &prompting{settings: s, view: view, options: o, text: text, interrupts: h.Interrupts}
 	toItsEnd := func() (interrupted bool, err error) {
 		interrupted, err = p.attend(ctx, h.Client)
 		for err == nil && p.hubGone {
 			view.Note("the hub has gone; going on with another one, or in this process")
-			h.Close(interrupts, view.Note)
-			if err = interrupt.Or(interrupts, cancel, func() error {
-				next, err := host.Connect(ctx, &s.Settings, log)
-				if err == nil {
-					h = next
-				}
-				return err
-			}); err == nil {
+			if err = h.Again(); err == nil {
 				interrupted, err = p.attend(ctx, h.Client)
 			}
 		}

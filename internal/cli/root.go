@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/acp"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessions"
@@ -34,7 +35,7 @@ command failed; 130 if you interrupted it.`
 // Run runs the command that the arguments of this process name, and returns its
 // exit status. version is that of a release, or "".
 func Run(version string) int {
-	err := usage.Explain(newRootCommand(version).Execute())
+	err := usage.Explain(newRootCommand(version, os.Args[1:]).Execute())
 	var status exitStatus
 	switch {
 	case errors.As(err, &status):
@@ -55,8 +56,8 @@ type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// newRootCommand makes the command line.
-func newRootCommand(version string) *cobra.Command {
+// newRootCommand makes the command line, as far as args need it: all of it is a tenth of an editor's start.
+func newRootCommand(version string, args []string) *cobra.Command {
 	s := &settings{Settings: host.Settings{Version: cmp.Or(version, builtVersion())}}
 	root := &cobra.Command{
 		Use:     "duet-rpc",
@@ -82,9 +83,44 @@ func newRootCommand(version string) *cobra.Command {
 	root.SetVersionTemplate(versionLine(s.Version) + "\n")
 	usage.Install(root)
 	s.addFlags(root)
-	root.AddCommand(newServeCommand(s), newPromptCommand(s), newDaemonCommand(s), newTaskCommand(s), newSessionCommand(s), sessions.NewSearch(findingOptions(s)),
-		newApprovalsCommand(s), newEventsCommand(s), newCallCommand(s), newAttachCommand(s), newAgentsCommand(s), newTrustCommand(s), newConfigCommand(s),
-		newVersionCommand(s), newDoctorCommand(s), newDemoAgentCommand(s), newExecutorCommand())
+	commands := commands()
+	if len(args) == 0 && !tty.Is(os.Stdin) { // an editor's process
+		return root
+	} else if len(args) > 0 && commands[args[0]] != nil {
+		root.AddCommand(commands[args[0]](s))
+		return root
+	}
+	for _, create := range commands {
+		root.AddCommand(create(s))
+	}
 	usage.RefuseUnknown(root, noArguments)
 	return root
+}
+
+// commands makes each command by its name. Cobra sorts them.
+func commands() map[string]func(*settings) *cobra.Command {
+	return map[string]func(*settings) *cobra.Command{
+		"acp":        newACPCommand,
+		"agents":     newAgentsCommand,
+		"approvals":  newApprovalsCommand,
+		"attach":     newAttachCommand,
+		"call":       newCallCommand,
+		"config":     newConfigCommand,
+		"daemon":     newDaemonCommand,
+		"demo-agent": newDemoAgentCommand,
+		"doctor":     newDoctorCommand,
+		"events":     newEventsCommand,
+		"executor":   newExecutorCommand,
+		"prompt":     newPromptCommand,
+		"search":     func(s *settings) *cobra.Command { return sessions.NewSearch(findingOptions(s)) },
+		"serve":      newServeCommand,
+		"session":    newSessionCommand,
+		"task":       newTaskCommand,
+		"trust":      newTrustCommand,
+		"version":    newVersionCommand,
+	}
+}
+
+func newACPCommand(s *settings) *cobra.Command {
+	return acp.New(&s.Settings, func(cmd *cobra.Command, agent *string, usage string) { agentFlag(cmd, s, agent, usage) })
 }

@@ -7,12 +7,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
 func newRulesCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Annotations: readingHistory(),
+		Annotations: without(reach.Kept),
 		Use:         "rules",
 		Short:       "List the rules that were made by answers with --scope",
 		Long:        "List the rules that were made by answers with --scope: what they match is not asked\nany more.\n" + hubStatusHelp,
@@ -31,11 +32,12 @@ func newRulesCommand(s *settings) *cobra.Command {
 
 func newForgetCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Use:     "forget ID",
-		Short:   "Delete a rule, so that questions are asked again",
-		Long:    "Delete a rule that an answer with --scope has made, so that questions are asked\nagain.\n" + hubStatusHelp,
-		Example: "  duet-rpc approvals forget 3",
-		Args:    exactly("ID"),
+		Annotations: without(reach.Change),
+		Use:         "forget ID",
+		Short:       "Delete a rule, so that questions are asked again",
+		Long:        "Delete a rule that an answer with --scope has made, so that questions are asked\nagain.\n" + hubStatusHelp,
+		Example:     "  duet-rpc approvals forget 3",
+		Args:        exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil {

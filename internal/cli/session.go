@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/nativesession"
 	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
+	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessions"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
@@ -45,7 +46,7 @@ func newSessionListCommand(s *settings) *cobra.Command {
 		Archived bool   `json:"archived"`
 	}
 	cmd := &cobra.Command{
-		Annotations: readingHistory(),
+		Annotations: without(reach.Kept),
 		Use:         "list",
 		Short:       "List sessions, the newest first",
 		Long:        "List sessions, the newest first.\n" + hubStatusHelp,
@@ -77,7 +78,14 @@ func findingOptions(s *settings) sessions.Options {
 		Hub: func(cmd *cobra.Command, do func(context.Context, *client.Client) error) error {
 			return withHub(cmd, s, do)
 		},
-		Help: hubStatusHelp, Reads: readingHistory(),
+		Find: func(cmd *cobra.Command, id string) (found wire.Session, err error) {
+			err = lookedUp(cmd, s, func(ctx context.Context, c *client.Client) (err error) {
+				found, _, err = wire.SessionState(ctx, c, id)
+				return err
+			})
+			return found, wire.Refusal(err)
+		},
+		Help: hubStatusHelp, Reads: without(reach.Kept), Changes: without(reach.Change),
 		AskYes:   func(cmd *cobra.Command, question, no, again string) error { return askYes(cmd, s, question, no, again) },
 		Progress: func(cmd *cobra.Command, what string) { progress(cmd, s, "%s", what) },
 	}
@@ -91,7 +99,7 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 	var wait bool
 	cmd := &cobra.Command{
 		Use:         "launch [TEXT...]",
-		Annotations: startingDaemon(),
+		Annotations: without(reach.Daemon),
 		Short:       "Start a session, and print its id",
 		Long: "Start a session in a new conversation, and print its id. The prompt is the\n" +
 			"arguments, or standard input if there are none.\n\n" + attachment.Help + hubStatusHelp,
@@ -105,6 +113,9 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 			}
 			with.Into(params)
 			if cwd, err = fullPath(cwd); err != nil {
+				return err
+			}
+			if dirs, err = fullDirectories(dirs); err != nil {
 				return err
 			}
 			if len(dirs) > 0 {
@@ -146,7 +157,7 @@ func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobr
 	var with attachment.Flags
 	var wait bool
 	cmd := &cobra.Command{
-		Use: use, Short: title, Long: help + hubStatusHelp, Annotations: startingDaemon(),
+		Use: use, Short: title, Long: help + hubStatusHelp, Annotations: without(reach.Daemon),
 		Args:              atLeast("ID"),
 		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -191,7 +202,7 @@ func newSessionInterruptCommand(s *settings) *cobra.Command {
 
 func newSessionAttachmentCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Annotations: readingHistory(),
+		Annotations: without(reach.Kept),
 		Use:         "attachment ID", Args: exactly("ID"),
 		Short: "Write an image, a sound or a file of a conversation to standard output",
 		Long:  "Write an image, a sound or a file of a conversation to a file: > FILE.\n" + hubStatusHelp,

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
+	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
@@ -19,6 +20,7 @@ next prompt. An option without a value is not asked for any more.
 func newSessionSetCommand(s *settings) *cobra.Command {
 	var a agentSettings
 	cmd := &cobra.Command{
+		Annotations:       without(reach.Change),
 		Use:               "set ID",
 		Short:             "Set a session's agent to a mode, a model or an option",
 		Long:              sessionSetHelp + hubStatusHelp,
@@ -53,7 +55,7 @@ func newSessionSetCommand(s *settings) *cobra.Command {
 
 func newSessionCommandsCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Annotations:       readingHistory(),
+		Annotations:       without(reach.Kept),
 		Use:               "commands ID",
 		Short:             "List the slash commands of a session's agent",
 		Long:              "List the slash commands that the agent of a session has told of. A prompt may\nbegin with one.\n" + hubStatusHelp,

@@ -74,5 +74,7 @@ func (s *settings) complete(cmd *cobra.Command) error {
 	return nil
 }
 
-// logGrace is how long the end of a command waits for its log to be written.
-const logGrace = 400 * time.Millisecond
+// levelGiven reports whether the user has said how much is logged.
+func (s *settings) levelGiven(cmd *cobra.Command) bool {
+	return cmd.Flags().Changed("log-level") || os.Getenv(environment["log-level"]) != ""
+}

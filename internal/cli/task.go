@@ -9,6 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
+	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
@@ -32,7 +33,7 @@ func newTaskSubmitCommand(s *settings) *cobra.Command {
 	var wait bool
 	cmd := &cobra.Command{
 		Use:         "submit [TEXT...]",
-		Annotations: startingDaemon(),
+		Annotations: without(reach.Daemon),
 		Short:       "Start a task, or queue it, and print its id",
 		Long: "Start a task, or queue it if as many run as may, and print its id. The prompt is\n" +
 			"the arguments, or standard input if there are none.\n" + hubStatusHelp,
@@ -63,7 +64,7 @@ func newTaskListCommand(s *settings) *cobra.Command {
 		Limit int    `json:"limit,omitempty"`
 	}
 	cmd := &cobra.Command{
-		Annotations: readingHistory(),
+		Annotations: without(reach.Kept),
 		Use:         "list",
 		Short:       "List tasks, the newest first",
 		Long:        "List tasks, the newest first.\n" + hubStatusHelp,
@@ -86,7 +87,7 @@ func newTaskListCommand(s *settings) *cobra.Command {
 
 func newTaskGetCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Annotations:       readingHistory(),
+		Annotations:       without(reach.Kept),
 		Use:               "get ID",
 		Short:             "Show a task and what its agent has said so far",
 		Long:              "Show a task and what its agent has said so far.\n" + hubStatusHelp,
@@ -96,8 +97,8 @@ func newTaskGetCommand(s *settings) *cobra.Command {
 			return askHub(cmd, s, "task.get", map[string]string{"taskId": args[0]}, func(t wire.TaskState) error {
 				out := cmd.OutOrStdout()
 				err := output.Fields(out, output.Field{"task", t.ID}, output.Field{"state", t.StateInWords()}, output.Field{"agent", t.Agent}, output.Field{"prompt", t.Prompt},
-					output.Field{"title", t.Title}, output.Field{"directory", t.CWD}, output.Field{"created", t.CreatedAt}, output.Field{"started", t.StartedAt},
-					output.Field{"ended", t.CompletedAt}, output.Field{"error", t.Error}, output.Field{"error code", t.ErrorCode}, output.Field{"session", t.SessionID})
+					output.Field{"title", t.Title}, output.Field{"directory", t.CWD}, output.Field{"created", output.Time(t.CreatedAt)}, output.Field{"started", output.Time(t.StartedAt)},
+					output.Field{"ended", output.Time(t.CompletedAt)}, output.Field{"error", t.Error}, output.Field{"error code", t.ErrorCode}, output.Field{"session", t.SessionID})
 				output.Body(out, t.Output, !s.NoColor)
 				return err
 			})
@@ -108,6 +109,7 @@ func newTaskGetCommand(s *settings) *cobra.Command {
 func newTaskCancelCommand(s *settings) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
+		Annotations:       without(reach.Change),
 		Use:               "cancel ID",
 		Short:             "Cancel a task that is queued or running",
 		Long:              "Cancel a task that is queued or running. A running one may take a moment to end.\n" + hubStatusHelp,
@@ -133,7 +135,7 @@ func newTaskCancelCommand(s *settings) *cobra.Command {
 
 func newTaskStatsCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Annotations: readingHistory(),
+		Annotations: without(reach.Kept),
 		Use:         "stats",
 		Short:       "Count tasks by state",
 		Long:        "Count tasks by state.\n" + hubStatusHelp,

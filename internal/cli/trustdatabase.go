@@ -10,6 +10,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/foreign"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 )
 
@@ -50,7 +51,7 @@ func trustDatabase(ctx context.Context, cmd *cobra.Command, s *settings, o trust
 			return err
 		}
 	}
-	log := logging.Open(logging.Options{Level: quietLevel + 1, NoColor: s.NoColor}) // what is set aside is said here
-	defer log.Close(logGrace)
+	log := logging.Open(logging.Options{Level: reach.QuietLevel + 1, NoColor: s.NoColor}) // what is set aside is said here
+	defer log.Close(reach.LogGrace)
 	return found.TakeOver(ctx, &s.Settings, p, log, out)
 }

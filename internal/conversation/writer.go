@@ -129,8 +129,9 @@ func (w *Writer) Adopted(t store.Tx, run domain.Run, note string) error {
 }
 
 // Content adds what a run's agent says that is no text, as a message of its own
-// behind the one that is open, and changes run to what is known then.
-func (w *Writer) Content(t store.Tx, run *domain.Run, list []domain.Content) error {
+// behind the one that is open, and changes run to what is known then. parent is the
+// tool call of the sub-agent that says it, or "".
+func (w *Writer) Content(t store.Tx, run *domain.Run, parent string, list []domain.Content) error {
 	if err := w.CloseMessage(t, run); err != nil {
 		return err
 	}
@@ -140,13 +141,13 @@ func (w *Writer) Content(t store.Tx, run *domain.Run, list []domain.Content) err
 	blocks := domain.BlocksOf(list)
 	text := content.Labels(blocks)
 	run.Messages++
-	if run.Result == "" { // else a text stays the answer
+	if run.Result == "" && parent == "" { // else a text stays the answer
 		run.Result = text
 	}
 	if err := t.UpdateRun(*run); err != nil {
 		return err
 	}
-	_, err := w.add(t, *run, domain.MessageAdded{Type: domain.ItemMessage, Role: "assistant", Text: text, Subtype: "content", Blocks: blocks})
+	_, err := w.add(t, *run, domain.MessageAdded{Type: domain.ItemMessage, ParentID: parent, Role: "assistant", Text: text, Subtype: "content", Blocks: blocks})
 	return err
 }
 
@@ -191,7 +192,7 @@ func (w *Writer) add(t store.Tx, run domain.Run, m domain.MessageAdded) (domain.
 	if m.Key == "" {
 		m.Key = messageKey(t)
 	}
-	item := newItem(t, run, domain.Item{Kind: m.Type, Key: m.Key, Role: m.Role, Content: m.Text})
+	item := newItem(t, run, domain.Item{Kind: m.Type, Key: m.Key, ParentID: m.ParentID, Role: m.Role, Content: m.Text})
 	if len(m.Blocks) > 0 {
 		item.Data = domain.MessageContent{Blocks: m.Blocks}
 	}

@@ -16,6 +16,7 @@ var errInvalidToken = domain.Errorf(domain.KindInvalidToken, "the session token 
 type Token struct {
 	Thread int64
 	Run    int64
+	Task   string // the run's id for executors
 }
 
 // Tokens are the session tokens that are good. Its methods may be called from any
@@ -44,7 +45,7 @@ func (t *Tokens) Issue(change Commit, run domain.Run) string {
 	change.AfterCommit(func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.byHash[sha256.Sum256([]byte(text))] = Token{Thread: run.Thread, Run: run.ID}
+		t.byHash[sha256.Sum256([]byte(text))] = Token{Thread: run.Thread, Run: run.ID, Task: run.UUID}
 	})
 	return text
 }

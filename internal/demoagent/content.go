@@ -36,8 +36,8 @@ func (t *turn) colors(ctx context.Context, _ argument) error {
 	return t.end(ctx, call, acp.ToolCallStatusCompleted)
 }
 
-// subagent makes a tool call that another one is part of, marked as Claude Code's
-// agent does.
+// subagent makes a tool call that another one, some words and a picture are part of,
+// marked as Claude Code's agent does.
 func (t *turn) subagent(ctx context.Context, _ argument) error {
 	outer := t.newCall("Task", "Look around", acp.ToolKindThink, map[string]any{"prompt": "look around"})
 	if err := t.update(ctx, acp.SessionUpdate{ToolCall: &outer}); err != nil {
@@ -55,6 +55,11 @@ func (t *turn) subagent(ctx context.Context, _ argument) error {
 		return err
 	}
 	if err := t.update(ctx, said); err != nil {
+		return err
+	}
+	shown := acp.UpdateAgentMessage(acp.ImageBlock(picture, "image/png"))
+	shown.AgentMessageChunk.Meta = inner.Meta
+	if err := t.update(ctx, shown); err != nil {
 		return err
 	}
 	outer.RawOutput = "There is one file."

@@ -73,6 +73,8 @@ type requestedData struct {
 	Title        string          `json:"title,omitempty"`
 	Subject      string          `json:"subject,omitempty"`
 	Options      json.RawMessage `json:"options,omitempty"`
+	OptionsOnly  bool            `json:"options_only,omitempty"`
+	Declinable   bool            `json:"declinable,omitempty"`
 	Paths        []string        `json:"paths,omitempty"`
 	Diffs        []fileDiff      `json:"diffs,omitempty"`
 	Plan         string          `json:"plan,omitempty"`

@@ -30,9 +30,10 @@ func data(e domain.Event) any {
 	case domain.ToolCallChanged:
 		return toolCallData(ids, p)
 	case domain.ApprovalRequested:
+		answers := domain.AnswersOf(p.Type, p.Elicitation, p.Options)
 		return requestedData{
 			ids: ids, ApprovalID: p.ApprovalID, CallID: p.CallID, ToolUseID: p.ToolUseID, ParentID: p.ParentID, Type: p.Type, ToolName: p.Tool, ToolInput: p.Input,
-			ToolKind: p.ToolKind, Editable: p.InputEditable, Ambiguity: p.Ambiguity, Title: p.Title, Subject: p.Subject, Options: Options(p.Options), Paths: p.Paths,
+			ToolKind: p.ToolKind, Editable: p.InputEditable, Ambiguity: p.Ambiguity, Title: p.Title, Subject: p.Subject, Options: Options(p.Options), OptionsOnly: answers.OptionsOnly, Declinable: answers.Declinable, Paths: p.Paths,
 			Diffs: fileDiffs(p.Diffs), Plan: p.Plan, Rules: RulePreviewsOf(p.Rule), TakesComment: p.TakesComment, Count: 1, Stale: p.Stale, Reopens: p.Reopens, Reopened: p.Reopened, Replayed: p.Replayed, Truncated: p.Truncated,
 			Elicitation: ElicitationOf(p.Elicitation),
 		}

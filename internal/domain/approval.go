@@ -91,6 +91,9 @@ func (a Approval) InputEditable() bool { return a.Type == FunctionCall && !a.Inp
 // they say that they know more.
 func (a Approval) TakesComment() bool { return !a.InputFixed }
 
+// Answers say how it can be answered, where it is not about a tool.
+func (a Approval) Answers() Answers { return AnswersOf(a.Type, a.Elicitation, a.Options) }
+
 // CallMark is what is added to the id of a call that another approval has, so
 // that CallID is unique.
 func (a Approval) CallMark() string { return "." + a.ID[:min(len(a.ID), 8)] }

@@ -28,6 +28,37 @@ const (
 	RejectAlways OptionKind = "reject_always"
 )
 
+// Choices are the answers between which an agent lets a person choose: what is
+// chosen is all that it is told, since its protocol has no place for other words.
+// Options of a client, which have no kind, are none.
+func Choices(options []Option) (list []Option) {
+	for _, o := range options {
+		if o.ID != "" && o.Kind != "" && !o.Kind.Rejects() {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// AnswersOf says how a question of a type, with such an elicitation and such
+// options, can be answered.
+func AnswersOf(question string, e Elicitation, options []Option) Answers {
+	if question != HumanContact {
+		return Answers{}
+	}
+	n := len(Choices(options))
+	return Answers{
+		OptionsOnly: e.Mode == "" && n > 1, // where there is but one the words go beside it
+		Declinable:  e.Mode != "" || n > 0,
+	}
+}
+
+// Answers say how a question that is not about a tool can be answered.
+type Answers struct {
+	OptionsOnly bool // with one of its options alone
+	Declinable  bool // by a denial too: whoever asks is told that nothing was chosen, or filled in
+}
+
 // Rejects reports whether an answer of this kind says no. One of a kind that is
 // not known does if the kind begins as the known ones do.
 func (k OptionKind) Rejects() bool { return strings.HasPrefix(string(k), "reject_") }

@@ -68,12 +68,14 @@ func TestWhatAnAgentSendsThatIsNoTextIsReported(t *testing.T) {
 		telling(`{"sessionUpdate":"tool_call","toolCallId":"2","kind":"execute","title":"make","_meta":{"claudeCode":{"parentToolUseId":"1"}}}`),
 		telling(`{"sessionUpdate":"agent_thought_chunk","content":{"type":"text","text":"hm"},"_meta":{"claudeCode":{"parentToolUseId":"1"}}}`),
 		telling(`{"sessionUpdate":"agent_message_chunk","messageId":"s","content":{"type":"text","text":"ok"},"_meta":{"claudeCode":{"parentToolUseId":"1"}}}`),
+		telling(`{"sessionUpdate":"agent_message_chunk","messageId":"s","content":{"type":"image","mimeType":"image/png","data":"AQID"},"_meta":{"claudeCode":{"parentToolUseId":"1"}}}`),
 		telling(`{"sessionUpdate":"tool_call_update","toolCallId":"2","status":"completed","content":[{"type":"content","content":{"type":"text","text":"\u001b[32mPASS\u001b[0m"}}]}`),
 	)
 	assert.Equal(t, []string{
 		`{"content":{"type":"image","mimeType":"image/png","data":"AAEC"}}`,
 		`{"content":{"type":"resource","resource":{"uri":"file:///a","text":"hello"}}}`,
 		`{"content":{"type":"resource_link","uri":"file:///a","name":"a"}}`,
+		`{"content":{"type":"image","mimeType":"image/png","data":"AQID"},"parent_id":"1"}`,
 	}, h.data("content"))
 	assert.Len(t, h.data("raw"), 3, "content that nobody knows goes on as it came")
 	results := h.data("tool_result")

@@ -24,12 +24,15 @@ import (
 // WantsDaemon reports whether the configuration says hub = "daemon". One that
 // is wrong says nothing: whoever opens the hub tells what is wrong with it.
 func WantsDaemon(s *Settings) bool {
-	if os.Getenv("DUET_HUB") == "" && !mentionsHub(s) {
+	if !saysHub(s) {
 		return false // the start is quicker without a look for every agent
 	}
 	c, err := s.Config()
 	return err == nil && c.Hub == config.HubDaemon
 }
+
+// saysHub reports whether the user has said what the hub is to be.
+func saysHub(s *Settings) bool { return os.Getenv("DUET_HUB") != "" || mentionsHub(s) }
 
 // mentionsHub reports whether there is a file that could say something of it.
 func mentionsHub(s *Settings) bool {

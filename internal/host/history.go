@@ -54,6 +54,14 @@ func History(ctx context.Context, s *Settings, p project.Project) (c *client.Cli
 	case err != nil:
 		return nil, nil, true, unavailable(p, err)
 	}
+	c, end, err = s.serveInside(ctx, h, func() { _ = h.Close() }) // of a copy
+	return c, end, true, err
+}
+
+// serveInside connects to a hub of the moment, which nobody else can reach. end
+// closes it by closeHub; it was closed if there is an error.
+func (s *Settings) serveInside(ctx context.Context, h *hub.Hub, closeHub func()) (c *client.Client, end func(), err error) {
+	quiet := slog.New(slog.DiscardHandler)
 	ctx, cancel := context.WithCancel(ctx)
 	reg := server.NewRegistry()
 	handlers.RegisterDomain(reg, handlers.Domain{
@@ -73,14 +81,14 @@ func History(ctx context.Context, s *Settings, p project.Project) (c *client.Cli
 	stop := func() {
 		cancel()
 		<-served
-		_ = h.Close() // of a copy
+		closeHub()
 	}
 	c, err = client.Dial(ctx, client.OverTransport(near, frame.LSP), client.WithReconnect(false), client.WithLogger(quiet))
 	if err != nil {
 		stop()
-		return nil, nil, true, err
+		return nil, nil, err
 	}
-	return c, func() { c.Close(); stop() }, true, nil
+	return c, func() { c.Close(); stop() }, nil
 }
 
 // Reach connects to the hub of a project, or where none runs to its [History], of which

@@ -41,6 +41,8 @@ type hubOptions struct {
 	noticed  func([]database.Notice) // is told what was found in the database's place
 	idle     func()                  // is called a moment after the last run has ended
 	notified func(context.Context)   // waits until subscribers know what has happened
+
+	startsNothing bool // the hub is there for a change of what is kept alone
 }
 
 // openProject opens the project's hub, for whoever has the lock.
@@ -93,6 +95,8 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 		},
 		Removed: removed,
 		Lost:    func(error) { lost() },
+
+		StartsNothing: o.startsNothing,
 		Executors: func(daemon catalog.Daemon) hub.Executors {
 			h.executors = supervisor.New(supervisor.Options{
 				Daemon: daemon, Command: command, Environment: environment, Logger: o.log.Logger, WireError: handlers.ExecutorError,

@@ -78,6 +78,8 @@ type editorProcess struct {
 	editorGone context.CancelFunc
 	hub        atomic.Pointer[host] // nil while another process is it
 
+	daemon bool // the hub is to be a daemon, unless the configuration says otherwise
+
 	exit func(status int) // ends the process at once; nil: it takes as long as it takes
 }
 
@@ -91,7 +93,7 @@ func newEditorProcess(s *Settings, log *logging.Log) *editorProcess {
 // who have come until they have gone, too. A signal ends ctx.
 func (e *editorProcess) run(ctx context.Context, t server.Transport) error {
 	defer e.editorGone()
-	if WantsDaemon(e.settings) {
+	if WantsDaemon(e.settings) || e.daemon && !saysHub(e.settings) {
 		if p, err := e.settings.Project(); err == nil {
 			e.join(ctx, p, true, t)
 			return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
 // in tells that an agent is in one of its modes.
@@ -65,7 +66,7 @@ func TestThePolicyFollowsTheAgentsMode(t *testing.T) {
 	require.NoError(t, err)
 	await(t, h, s)
 	mode := catalog.ModePlan
-	_, err = h.UpdateSettings(t.Context(), s.UUID, SettingsChange{Mode: &mode})
+	_, err = h.Settings().Update(t.Context(), s.UUID, threadsettings.Change{Mode: &mode})
 	require.NoError(t, err)
 	s, err = h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "on"})
 	require.NoError(t, err)
@@ -108,7 +109,7 @@ func TestAQuestionIsAnsweredWhenTheAgentConfirmsItsMode(t *testing.T) {
 	s := launch(t, h, "p")
 	pendingOf(t, h, 1)
 	mode := catalog.ModeAcceptEdits
-	_, err := h.UpdateSettings(t.Context(), s.UUID, SettingsChange{Mode: &mode})
+	_, err := h.Settings().Update(t.Context(), s.UUID, threadsettings.Change{Mode: &mode})
 	require.NoError(t, err)
 	pendingOf(t, h, 1) // what was asked for is not what the agent is in
 	close(confirm)
@@ -141,14 +142,14 @@ func TestWhatAnAgentIsKnownNotToHaveIsRefused(t *testing.T) {
 		"value":  {"", "", options("thought", "x"), "options.thought", []string{"low", "high"}},
 	} {
 		_, launched := h.Launch(t.Context(), spec(c.mode, c.model, c.options))
-		change := SettingsChange{Options: c.options}
+		change := threadsettings.Change{Options: c.options}
 		if c.mode != "" {
 			change.Mode = text(c.mode)
 		}
 		if c.model != "" {
 			change.Model = text(c.model)
 		}
-		_, changed := h.UpdateSettings(t.Context(), first.UUID, change)
+		_, changed := h.Settings().Update(t.Context(), first.UUID, change)
 		for _, err := range []error{launched, changed} {
 			var e *domain.Error
 			require.ErrorAs(t, err, &e, name)
@@ -199,11 +200,11 @@ func TestWhatAnAgentIsSetToIsToldAndStays(t *testing.T) {
 	h = openHub(t, path, choosy)
 	s, err := h.query.Session(t.Context(), "a")
 	require.NoError(t, err)
-	session, err := h.AgentSession(t.Context(), s)
+	session, err := h.Settings().OfSession(t.Context(), s)
 	require.NoError(t, err)
 	assert.Equal(t, got.AgentSession, session.Told)
 	assert.Equal(t, []string{"ask", "code", "default", "acceptEdits", "bypassPermissions"}, session.Modes)
-	known, err := h.KnownAgent(t.Context(), "")
+	known, err := h.Settings().OfAgent(t.Context(), "")
 	require.NoError(t, err)
 	assert.Equal(t, "fake", known.Agent)
 	assert.Equal(t, session, known)
@@ -228,11 +229,11 @@ func TestAnAgentThatWorksIsSetAtOnce(t *testing.T) {
 	})
 	s := launch(t, h, "p")
 	until(t, h, func() bool {
-		now, err := h.AgentSession(t.Context(), s)
+		now, err := h.Settings().OfSession(t.Context(), s)
 		return err == nil && now.Told.TellsModes()
 	}, "what the agent has")
 	mode, model, title := "code", "big", "T"
-	set, live, err := h.SetAgent(t.Context(), s.UUID, SettingsChange{Mode: &mode, Model: &model, Options: map[string]string{"thought": "high"}, Title: &title})
+	set, live, err := h.Settings().SetAgent(t.Context(), s.UUID, threadsettings.Change{Mode: &mode, Model: &model, Options: map[string]string{"thought": "high"}, Title: &title})
 	require.NoError(t, err)
 	assert.True(t, live)
 	assert.Equal(t, []catalog.SetSessionParams{{SessionID: s.Thread.UUID, Mode: "code", Model: "big", Options: map[string]string{"thought": "high"}}}, calls)
@@ -240,7 +241,7 @@ func TestAnAgentThatWorksIsSetAtOnce(t *testing.T) {
 
 	answer = catalog.SetSessionResult{Status: catalog.SessionRefused, Message: "not now"}
 	mode, title = "ask", "U"
-	_, _, err = h.SetAgent(t.Context(), s.UUID, SettingsChange{Mode: &mode, Title: &title})
+	_, _, err = h.Settings().SetAgent(t.Context(), s.UUID, threadsettings.Change{Mode: &mode, Title: &title})
 	assert.Equal(t, domain.KindSetting, kindOf(t, err))
 	assert.EqualError(t, err, "not now")
 	now, err := h.query.Session(t.Context(), s.UUID)
@@ -248,17 +249,17 @@ func TestAnAgentThatWorksIsSetAtOnce(t *testing.T) {
 	assert.Equal(t, []string{"code", "T"}, []string{now.Thread.Mode, now.Thread.Title}, "nothing was changed")
 
 	told := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventAgentError}}, 0)
-	_, err = h.UpdateSettings(t.Context(), s.UUID, SettingsChange{Model: &model})
+	_, err = h.Settings().Update(t.Context(), s.UUID, threadsettings.Change{Model: &model})
 	require.NoError(t, err, "it is not waited for")
 	told.until(t, func() bool { return len(told.all()) == 1 })
 	assert.JSONEq(t, `{"code":"SETTING_REFUSED","message":"not now"}`, string(told.all()[0].Payload.(domain.AgentErrorReported).Report))
-	_, _, err = h.SetAgent(t.Context(), s.UUID, SettingsChange{Title: &title})
+	_, _, err = h.Settings().SetAgent(t.Context(), s.UUID, threadsettings.Change{Title: &title})
 	require.NoError(t, err)
 	assert.Len(t, calls, 3, "a title is nothing to it")
 	_, err = h.Interrupt(t.Context(), s.UUID, "")
 	require.NoError(t, err)
 	await(t, h, s)
-	set, live, err = h.SetAgent(t.Context(), s.UUID, SettingsChange{Mode: &mode, Options: map[string]string{"thought": ""}})
+	set, live, err = h.Settings().SetAgent(t.Context(), s.UUID, threadsettings.Change{Mode: &mode, Options: map[string]string{"thought": ""}})
 	require.NoError(t, err)
 	assert.False(t, live, "it gets it with the next prompt")
 	assert.Nil(t, set.Thread.Settings.Options, "which is not asked for any more")

@@ -17,6 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
 func TestEveryMethodTakesEveryAlias(t *testing.T) {
@@ -48,13 +49,13 @@ func TestEveryMethodTakesEveryAlias(t *testing.T) {
 			return c.Session.UUID, err
 		},
 		"UpdateSettings": func(id string) (string, error) {
-			s, err := h.UpdateSettings(ctx, id, SettingsChange{})
+			s, err := h.Settings().Update(ctx, id, threadsettings.Change{})
 			return s.UUID, err
 		},
 		"Changes":   func(id string) (string, error) { _, err := h.query.Changes(ctx, id); return "", err },
 		"Approvals": func(id string) (string, error) { _, err := h.Approvals().Pending(ctx, id); return "", err },
 		"AddMessage": func(id string) (string, error) {
-			_, err := h.AddMessage(ctx, catalog.CreateMessageParams{TaskID: id, Message: catalog.CreateMessage{Role: "user", Content: json.RawMessage(`"x"`)}})
+			_, err := h.ExecutorCalls().AddMessage(ctx, catalog.CreateMessageParams{TaskID: id, Message: catalog.CreateMessage{Role: "user", Content: json.RawMessage(`"x"`)}})
 			return "", err
 		},
 		"Subscribe": func(id string) (string, error) {

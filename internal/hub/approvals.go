@@ -4,10 +4,9 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/internal/approval"
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/policy"
+	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -22,36 +21,6 @@ func (h *Hub) newInbox() *approval.Inbox {
 	})
 }
 
-// RequestPermission asks, by the policy first and then a person, whether a tool of
-// the run may run that the token is for.
-func (h *Hub) RequestPermission(ctx context.Context, p catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
-	token, _, err := h.speakerOf(ctx, p.SessionToken, p.TaskID)
-	if err != nil {
-		return catalog.RequestPermissionResult{}, err
-	}
-	p = h.keys.WithoutKeys(p, token.Thread)
-	if len(p.Unasked) > 0 {
-		return h.approvals.CheckUnasked(ctx, token.Run, p)
-	}
-	h.intake.EndMessage(token.Run)
-	result, err := h.approvals.Ask(ctx, token.Run, p)
-	if err != nil || result.ApprovalID == "" {
-		return result, err
-	}
-	// Should the run not be found, its answers count as taken when it completes.
-	if run, err := h.store.Run(ctx, token.Run); err == nil && !h.confirmsAnswers(run) {
-		h.intake.Answered(token.Run, result.ApprovalID)
-	}
-	return result, nil
-}
-
-// confirmsAnswers reports whether a run's executor tells which answers its agent
-// has taken: one of ours does.
-func (h *Hub) confirmsAnswers(run domain.Run) bool {
-	agent, err := h.agent(run.Agent)
-	return err != nil || agent.Driver != config.DriverExecutor
-}
-
 // runsOfHub is the life of runs as the inbox needs it.
 type runsOfHub struct{ hub *Hub }
 
@@ -60,7 +29,7 @@ func (r runsOfHub) Write(ctx context.Context, change func(store.Tx) error) error
 }
 
 func (r runsOfHub) Find(ctx context.Context, reader store.RunReader, id string) (domain.Run, error) {
-	return find(ctx, reader, id)
+	return query.Find(ctx, reader, id)
 }
 
 func (r runsOfHub) AwaitInput(t store.Tx, run *domain.Run) error {
@@ -72,41 +41,32 @@ func (r runsOfHub) GoOn(t store.Tx, run *domain.Run) error {
 }
 
 func (r runsOfHub) Resume(t store.Tx, interrupted domain.Run, prompt string, restrict bool) error {
-	thread, err := t.Thread(r.hub.ctx, interrupted.Thread)
-	if err != nil {
+	last, err := t.LastRun(r.hub.ctx, interrupted.Thread)
+	if err != nil || !last.State.Ended() {
 		return err
 	}
-	last, err := t.LastRun(r.hub.ctx, thread.ID)
-	if err != nil {
-		return err
-	}
-	if !last.State.Ended() {
-		return nil
-	}
-	run := following(thread, interrupted, prompt, thread.Agent)
-	run.Source, run.Parent = domain.SourceDecision, last.ID
-	if restrict || restricted.Marked(interrupted) {
-		if _, err := r.hub.agentFor(true, thread.Agent); err != nil {
-			return err
-		}
-		restricted.Mark(&run)
-	}
-	return r.hub.add(t, &run, thread, false)
+	_, err = r.goOn(t, interrupted, last, domain.SourceDecision, prompt, restrict)
+	return err
 }
 
 func (r runsOfHub) Tell(t store.Tx, in domain.Run, prompt string, restrict bool) (domain.Run, error) {
-	thread, err := t.Thread(r.hub.ctx, in.Thread)
+	last, err := t.LastRun(r.hub.ctx, in.Thread)
 	if err != nil {
 		return domain.Run{}, err
 	}
-	last, err := t.LastRun(r.hub.ctx, thread.ID)
+	return r.goOn(t, last, last, domain.SourceSession, prompt, restrict)
+}
+
+// goOn adds a run behind the last one of a thread, which may do what from might.
+func (r runsOfHub) goOn(t store.Tx, from, last domain.Run, source, prompt string, restrict bool) (domain.Run, error) {
+	thread, err := t.Thread(r.hub.ctx, from.Thread)
 	if err != nil {
 		return domain.Run{}, err
 	}
-	run := following(thread, last, prompt, thread.Agent)
-	run.Source = domain.SourceSession
-	if restrict || restricted.Marked(last) {
-		if _, err := r.hub.agentFor(true, thread.Agent); err != nil {
+	run := following(thread, from, prompt, thread.Agent)
+	run.Source, run.Parent = source, last.ID
+	if restrict || restricted.Marked(from) {
+		if _, err := r.hub.configured.AgentFor(true, thread.Agent); err != nil {
 			return domain.Run{}, err
 		}
 		restricted.Mark(&run)
@@ -115,7 +75,9 @@ func (r runsOfHub) Tell(t store.Tx, in domain.Run, prompt string, restrict bool)
 	return run, err
 }
 
-func (r runsOfHub) ConfirmsAnswers(run domain.Run) bool { return r.hub.confirmsAnswers(run) }
+func (r runsOfHub) ConfirmsAnswers(run domain.Run) bool {
+	return r.hub.configured.ConfirmsAnswers(run.Agent)
+}
 
 func (r runsOfHub) AgentEnded(run int64) <-chan struct{} {
 	r.hub.mu.Lock()
@@ -126,4 +88,4 @@ func (r runsOfHub) AgentEnded(run int64) <-chan struct{} {
 	return nil
 }
 
-func (r runsOfHub) KeepsQuestions(run int64) bool { return r.hub.isCutShort(run) }
+func (r runsOfHub) KeepsQuestions(run int64) bool { return r.hub.cutShort.Has(run) }

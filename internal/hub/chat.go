@@ -48,7 +48,7 @@ func (h *Hub) chatWith(t store.Tx, from domain.Thread, agent string) (domain.Thr
 		return domain.Thread{}, err
 	}
 	from.Agent, from.Model, from.Settings.Options = agent, "", nil // which are names that the other one does not know
-	thread, err := h.fork(t, from, last)
+	thread, err := h.fork(t, from, last, "")
 	if err != nil {
 		return thread, err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -24,7 +25,7 @@ func following(thread domain.Thread, from domain.Run, prompt, agent string) doma
 func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, error) {
 	var run domain.Run
 	err := h.write(ctx, func(t store.Tx) error {
-		from, err := find(h.ctx, t, spec.From)
+		from, err := query.Find(h.ctx, t, spec.From)
 		if err != nil {
 			return err
 		}
@@ -45,7 +46,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 		if err != nil {
 			return err
 		}
-		agent, err := h.agentFor(restricted.Is(ctx), thread.Agent)
+		agent, err := h.configured.AgentFor(restricted.Is(ctx), thread.Agent)
 		if err != nil {
 			return err
 		}
@@ -61,7 +62,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 			from = last // others may wait behind what was named
 			err = t.UpdateThread(thread)
 		} else {
-			thread, err = h.fork(t, thread, from)
+			thread, err = h.fork(t, thread, from, spec.ThreadUUID)
 		}
 		if err != nil {
 			return err
@@ -96,7 +97,7 @@ func (h *Hub) launchDraft(ctx context.Context, t store.Tx, run *domain.Run, spec
 	if err != nil {
 		return err
 	}
-	if _, err := h.agentFor(restricted.Is(ctx), thread.Agent); err != nil {
+	if _, err := h.configured.AgentFor(restricted.Is(ctx), thread.Agent); err != nil {
 		return err
 	}
 	if err := h.checkRoom(t); err != nil {

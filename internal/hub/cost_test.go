@@ -14,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
 // A countingStore counts what changes ask of the store.
@@ -88,7 +89,7 @@ func TestAChangeOfModeCostsTheSameInALongConversation(t *testing.T) {
 	}
 	updates, lists := count("UpdateRun"), count("RunsOfThread")
 	mode := catalog.ModeAcceptEdits
-	_, err := h.UpdateSettings(t.Context(), first.UUID, SettingsChange{Mode: &mode})
+	_, err := h.Settings().Update(t.Context(), first.UUID, threadsettings.Change{Mode: &mode})
 	require.NoError(t, err)
 	assert.LessOrEqual(t, count("UpdateRun")-updates, 1, "runs that have ended are not written again")
 	assert.Equal(t, lists, count("RunsOfThread"), "nor read")
@@ -143,7 +144,7 @@ func TestWhatAFullDiskLeftOpenIsClosedOnce(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if err := h.failFull(tx, run); err != nil {
+				if err := h.cutShort.Fail(tx, run); err != nil {
 					return err
 				}
 			}
@@ -153,7 +154,7 @@ func TestWhatAFullDiskLeftOpenIsClosedOnce(t *testing.T) {
 	closed := func() (runs int) {
 		t.Helper()
 		before, all := count("UntakenAnswers"), count("RunsIn")
-		require.NoError(t, h.store.Write(t.Context(), h.closeLeftOpen))
+		require.NoError(t, h.store.Write(t.Context(), h.cutShort.CloseLeftOpen))
 		assert.Equal(t, all, count("RunsIn"), "not all runs that have failed are read")
 		return count("UntakenAnswers") - before
 	}
@@ -165,7 +166,7 @@ func TestWhatAFullDiskLeftOpenIsClosedOnce(t *testing.T) {
 	end(b) // which is older
 	assert.Equal(t, 2, closed(), "what was closed before is not looked at again")
 	assert.Zero(t, closed())
-	require.NoError(t, h.store.Write(t.Context(), func(tx store.Tx) error { return tx.SetMeta(metaLeftOpen, "1") }))
+	require.NoError(t, h.store.Write(t.Context(), func(tx store.Tx) error { return tx.SetMeta("unsettled", "1") }))
 	assert.Equal(t, 3, closed(), "an earlier version noted only that there are some")
 }
 

@@ -336,7 +336,7 @@ func TestAQuestionThatIsGivenUpIsClosed(t *testing.T) {
 	cancel()
 	for range 20 { // -race sees who reads what the writer writes
 		_, _ = h.Approvals().Create(ctx, approval.Spec{Run: s.RunID, Tool: "Write"})
-		_, _ = h.AddMessage(ctx, catalog.CreateMessageParams{TaskID: s.UUID, Message: catalog.CreateMessage{Role: "user", Content: json.RawMessage(`"x"`)}})
+		_, _ = h.ExecutorCalls().AddMessage(ctx, catalog.CreateMessageParams{TaskID: s.UUID, Message: catalog.CreateMessage{Role: "user", Content: json.RawMessage(`"x"`)}})
 		_, _ = h.Approvals().Decide(ctx, approval.Decision{ID: "call", Decision: "approve"})
 	}
 }

@@ -3,10 +3,8 @@ package hub
 import (
 	"context"
 
-	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/health"
 )
 
@@ -23,7 +21,7 @@ func (h *Hub) committed(events []domain.Event) {
 	h.events.Append(events)
 }
 
-// logged is what the log asks of the hub.
+// logged is what the log asks of owners that are made after it.
 type logged struct{ hub *Hub }
 
 // SessionOf implements eventlog.Runs.
@@ -33,50 +31,12 @@ func (l logged) SessionOf(ctx context.Context, run int64) (domain.Session, error
 
 // Scope implements eventlog.Runs.
 func (l logged) Scope(ctx context.Context, id string) (run, thread int64, err error) {
-	s, err := l.hub.query.Session(ctx, id)
-	if err != nil {
-		return 0, 0, err
-	}
-	whole, err := l.hub.store.NamesThread(ctx, id)
-	if err != nil {
-		return 0, 0, stored(err)
-	}
-	if whole { // whatever runs it will have
-		return 0, s.Thread.ID, nil
-	}
-	return s.Run.ID, 0, nil
+	return l.hub.query.Scope(ctx, id)
 }
 
 // Pending implements eventlog.Questions.
 func (l logged) Pending(ctx context.Context, run int64) ([]domain.Event, error) {
-	pending, err := l.hub.store.PendingApprovals(ctx, run)
-	var events []domain.Event
-	unread := func(message string) {
-		events = append(events, domain.Event{Payload: domain.LogDamaged{Message: message}})
-	}
-	if store.IsDamaged(err) {
-		unread("not all questions that wait for an answer can be read")
-	} else if err != nil {
-		return nil, err
-	}
-	for _, a := range pending {
-		run, err := l.hub.store.Run(ctx, a.Run)
-		if store.IsDamaged(err) {
-			unread("the session of a question that waits for an answer cannot be read")
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		thread, err := l.hub.store.Thread(ctx, a.Thread)
-		if err != nil && !store.IsDamaged(err) { // then it has no preview of a rule
-			return nil, err
-		}
-		e := run.Event(approval.Requested(a, thread.CWD))
-		e.Time = a.Created
-		events = append(events, e)
-	}
-	return events, nil
+	return l.hub.approvals.PendingEvents(ctx, run)
 }
 
 // A publisher tells subscribers of events that the log does not keep.

@@ -76,7 +76,7 @@ func (h *Hub) finishFull(t store.Tx, id int64) error {
 	if err != nil || run.State.Ended() {
 		return err
 	}
-	return h.failFull(t, run)
+	return h.cutShort.Fail(t, run)
 }
 
 // attempt runs a prompt with an executor. An error means that there was none,
@@ -87,7 +87,7 @@ func (h *Hub) attempt(run domain.Run, live *liveRun) (catalog.ExecutePromptResul
 	if err != nil {
 		return result, err
 	}
-	agent, err := h.agentFor(restricted.Marked(run), thread.Agent)
+	agent, err := h.configured.AgentFor(restricted.Marked(run), thread.Agent)
 	if err != nil {
 		return result, err
 	}
@@ -147,8 +147,8 @@ func (h *Hub) finish(t store.Tx, id int64, result catalog.ExecutePromptResult, f
 	if run.State.Ended() {
 		return nil
 	}
-	if h.isCutShort(id) && canBeCutShort(run.State) { // its agent was ended by us
-		return h.failFull(t, run)
+	if h.cutShort.Ends(run) { // its agent was ended by us
+		return h.cutShort.Fail(t, run)
 	}
 	if u := result.TokenUsage; u != nil {
 		run.Tokens.Input, run.Tokens.Output = u.InputTokens, u.OutputTokens

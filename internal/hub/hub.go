@@ -11,16 +11,20 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/background"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/configured"
 	"github.com/duet-rpc/duet-rpc/internal/configwatch"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/credential"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+	"github.com/duet-rpc/duet-rpc/internal/executorcall"
+	"github.com/duet-rpc/duet-rpc/internal/fulldisk"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/health"
 	"github.com/duet-rpc/duet-rpc/internal/terminal"
+	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
 // Executors starts executors and finds them again.
@@ -35,19 +39,13 @@ type Executors interface {
 	Count() int
 }
 
-// Agents knows the configured agents.
-type Agents interface {
-	// Resolve is the agent of a name, or the default one for "".
-	Resolve(name string) (config.Agent, error)
-}
-
 // Options configure a Hub.
 type Options struct {
 	// OpenStore opens the store, with what it is to tell the hub.
 	OpenStore func(ctx context.Context, opts store.Options) (store.Store, error)
 	Database  string // the store's path
 	Root      string // of the project
-	Agents    Agents
+	Agents    configured.Agents
 	// Keys and Rules, if set, are those of the configuration as it is now: it
 	// may change while the hub runs. They are asked often.
 	Keys  func() map[string]config.Key
@@ -71,6 +69,9 @@ type Options struct {
 	// is asked often, and must be cheap.
 	Valid   func() error
 	History bool // what is kept is only read: nothing is recovered or started, and the store refuses changes
+	// StartsNothing leaves queued runs in the queue: the hub is there for a change of
+	// what is kept alone.
+	StartsNothing bool
 	// Removed, if set, has one in it when the database, or what Valid looks at, may
 	// have been removed or replaced. Else that is looked for every second.
 	Removed <-chan struct{}
@@ -84,12 +85,16 @@ type Options struct {
 type Hub struct {
 	opts         Options
 	store        store.Store
-	health       *health.Monitor    // of the store
+	health       *health.Monitor // of the store
+	configured   *configured.Configuration
 	configs      *configwatch.Watch // nil where the configuration does not change
 	events       *eventlog.Log
 	conversation *conversation.Writer
 	intake       *intake.Intake
 	approvals    *approval.Inbox
+	settings     *threadsettings.Settings
+	cutShort     *fulldisk.CutShort
+	calls        *executorcall.Calls
 	terminals    *terminal.Registry
 	tokens       *credential.Tokens
 	keys         *credential.Keys
@@ -106,15 +111,13 @@ type Hub struct {
 
 	mayStart bool // the change under way lets a queued run start; belongs to the store's writer
 
-	mu            sync.Mutex // guards the fields below
-	live          map[int64]*liveRun
-	awaiting      map[int64][]chan struct{}
-	cutShort      map[int64]struct{} // runs that a full disk has cut short, until that is kept
-	keepsCutShort bool               // a goroutine keeps that
-	closing       bool
-	draining      bool          // nothing new is started
-	rested        chan struct{} // for Drain: closed when a run ends, or begins to wait for a human; nil while nobody drains
-	calm          *time.Timer   // calls Options.Idle
+	mu       sync.Mutex // guards the fields below
+	live     map[int64]*liveRun
+	awaiting map[int64][]chan struct{}
+	closing  bool
+	draining bool          // nothing new is started
+	rested   chan struct{} // for Drain: closed when a run ends, or begins to wait for a human; nil while nobody drains
+	calm     *time.Timer   // calls Options.Idle
 }
 
 // Open opens the database, picks up what a dead process left behind, and
@@ -138,13 +141,14 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	}
 	h := &Hub{
 		opts: opts, log: opts.Logger, started: time.Now(),
-		live: make(map[int64]*liveRun), awaiting: make(map[int64][]chan struct{}), cutShort: make(map[int64]struct{}),
-		tokens: credential.NewTokens(), toExecute: newStartQueue(),
+		live: make(map[int64]*liveRun), awaiting: make(map[int64][]chan struct{}),
+		tokens: credential.NewTokens(), toExecute: newStartQueue(), draining: opts.StartsNothing,
 	}
+	h.configured = &configured.Configuration{Agents: opts.Agents, Keys: opts.Keys, Restricted: opts.Restricted, Logger: h.log}
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	h.conversation = conversation.New(h.ctx, func(run int64) (domain.Session, bool) { return h.query.Known(run) })
 	h.health = health.New(health.Options{
-		Database: opts.Database, Removed: opts.Removed, Full: h.diskIsFull, Room: h.diskHasRoom, Lost: opts.Lost, Logger: h.log,
+		Database: opts.Database, Removed: opts.Removed, Full: func(err error) { h.cutShort.DiskIsFull(err) }, Room: func() { h.cutShort.DiskHasRoom() }, Lost: opts.Lost, Logger: h.log,
 	})
 	h.events = h.newEvents(h.ctx)
 	var err error
@@ -155,12 +159,21 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.query = query.New(h.ctx, h.store)
 	h.keys = h.newKeys()
 	h.approvals = h.newInbox()
+	h.cutShort = fulldisk.New(h.ctx, fulldisk.Options{
+		Store: h.store, Runs: forFullDisk{h}, Questions: h.approvals, Conversation: h.conversation, AwaitRoom: h.health.AwaitRoom, Logger: h.log,
+	})
+	h.settings = threadsettings.New(h.ctx, threadsettings.Options{
+		Store: h.store, Query: h.query, Runs: forSettings{h}, Agents: h.configured, Questions: h.approvals, Logger: h.log,
+	})
 	h.intake = intake.New(h.ctx, intake.Options{
 		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Health: h.health, Keys: h.keys.Of, Root: opts.Root, Logger: h.log,
 	})
+	h.calls = executorcall.New(h.ctx, executorcall.Options{
+		Store: h.store, Query: h.query, Write: h.write, Tokens: h.tokens, Keys: h.keys, Conversation: h.conversation, Approvals: h.approvals, Reports: h.intake, Agents: h.configured,
+	})
 	h.adoption = h.newAdoption()
 	h.terminals = h.newTerminals(h.ctx)
-	h.executors = opts.Executors(daemon{h, h.intake, h.keys, h.terminals})
+	h.executors = opts.Executors(daemon{h.calls, h.intake, h.keys, h.terminals})
 	h.configs = h.watchConfig()
 	h.active.Go(h.executeStarted)
 	if err := h.recover(ctx); err != nil {
@@ -168,7 +181,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		h.store.Close()
 		return nil, err
 	}
-	h.diskHasRoom()
+	h.cutShort.DiskHasRoom()
 	return h, nil
 }
 
@@ -203,6 +216,8 @@ func (h *Hub) Close() error {
 	if h.configs != nil {
 		_ = h.configs.Close(ctx)
 	}
+	_ = h.settings.Close(ctx)
+	_ = h.cutShort.Close(ctx)
 	if h.active.Close(ctx) != nil {
 		h.log.Warn("runs did not end in time")
 	}

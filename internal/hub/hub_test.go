@@ -168,7 +168,8 @@ func TestAQuestionOutlivesItsAgent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var turns atomic.Int32
-			h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+			var h *Hub
+			h = openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 				if turns.Add(1) > 1 {
 					r := x.ask(ctx, "Write", map[string]string{"file_path": "a"})
 					x.say(r.Reason)
@@ -176,9 +177,7 @@ func TestAQuestionOutlivesItsAgent(t *testing.T) {
 				}
 				asking, cut := context.WithCancel(ctx)
 				go x.ask(asking, "Write", map[string]string{"file_path": "a"})
-				for pending := []domain.Approval{}; len(pending) == 0 && ctx.Err() == nil; {
-					pending, _ = x.daemon.(daemon).Approvals().Pending(ctx, "")
-				}
+				pendingOf(t, h, 1)
 				cut()
 				return end
 			})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
 // reader asks to read, and then to write.
@@ -60,7 +61,7 @@ func TestWhatFollowsARunMayDoWhatItMight(t *testing.T) {
 
 	// Unless it is told otherwise.
 	mode := catalog.ModeDefault
-	_, err = h.UpdateSettings(context.Background(), s.UUID, SettingsChange{Mode: &mode})
+	_, err = h.Settings().Update(context.Background(), s.UUID, threadsettings.Change{Mode: &mode})
 	require.NoError(t, err)
 	next, err = h.Continue(context.Background(), ContinueSpec{From: next.UUID, Prompt: "on", Tools: []string{"Write"}})
 	require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/internal/credential"
+	"github.com/duet-rpc/duet-rpc/internal/executorcall"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/terminal"
@@ -12,9 +13,12 @@ import (
 // Intake takes in what agents report.
 func (h *Hub) Intake() *intake.Intake { return h.intake }
 
+// ExecutorCalls answers what executors ask, and clients that have a token as they do.
+func (h *Hub) ExecutorCalls() *executorcall.Calls { return h.calls }
+
 // A daemon is the hub as executors see it.
 type daemon struct {
-	*Hub
+	*executorcall.Calls
 	*intake.Intake
 	*credential.Keys
 	*terminal.Registry
@@ -25,7 +29,7 @@ type forIntake struct{ hub *Hub }
 
 // RunOf is as of [intake.Runs].
 func (f forIntake) RunOf(ctx context.Context, token, task string) (int64, error) {
-	known, _, err := f.hub.speakerOf(ctx, token, task)
+	known, err := f.hub.calls.TokenOf(ctx, token, task)
 	return known.Run, err
 }
 
@@ -33,10 +37,7 @@ func (f forIntake) RunOf(ctx context.Context, token, task string) (int64, error)
 // its run was ended, nor while a full disk does not let it end, since what room
 // there is is needed for that.
 func (f forIntake) GoesOn(run int64) bool {
-	f.hub.mu.Lock()
-	defer f.hub.mu.Unlock()
-	_, cut := f.hub.cutShort[run]
-	return f.hub.live[run] != nil && !cut
+	return f.hub.liveRun(run) != nil && !f.hub.cutShort.Has(run)
 }
 
 // Changed is as of [intake.Runs].

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -17,7 +18,7 @@ func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.Session,
 	var run domain.Run
 	err := h.write(ctx, func(t store.Tx) error {
 		var err error
-		if run, err = find(h.ctx, t, id); err != nil {
+		if run, err = query.Find(h.ctx, t, id); err != nil {
 			return err
 		}
 		switch {

@@ -22,7 +22,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 	if strings.TrimSpace(spec.Prompt) == "" {
 		return domain.Session{}, domain.Invalid("prompt", "a text that is not empty", "an empty string")
 	}
-	agent, err := h.agentFor(restricted.Is(ctx), spec.Agent)
+	agent, err := h.configured.AgentFor(restricted.Is(ctx), spec.Agent)
 	if err != nil {
 		return domain.Session{}, err
 	}
@@ -49,11 +49,11 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 		}
 		run.Agent = thread.Agent
 		if restricted.Is(ctx) && thread.Agent != agent.Name {
-			if _, err := h.agentFor(true, thread.Agent); err != nil {
+			if _, err := h.configured.AgentFor(true, thread.Agent); err != nil {
 				return err
 			}
 		}
-		if err := h.checkSettings(h.ctx, t, thread.ID, thread.Agent, spec.Mode, spec.Model, spec.Settings.Options); err != nil {
+		if err := h.settings.Check(h.ctx, t, thread.ID, thread.Agent, spec.Mode, spec.Model, spec.Settings.Options); err != nil {
 			return err
 		}
 		if err := h.attach(t, thread, spec.Content); err != nil {

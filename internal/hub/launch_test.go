@@ -10,6 +10,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
 func TestLaunchRefusesWhatMakesNoSense(t *testing.T) {
@@ -46,7 +47,7 @@ func TestAPlainCommandCannotBeHeldToPlanMode(t *testing.T) {
 		_, err := h.Launch(ctx, LaunchSpec{Prompt: "p", Mode: catalog.ModePlan})
 		first := await(t, h, launch(t, h, "p"))
 		mode := catalog.ModePlan
-		_, changed := h.UpdateSettings(ctx, first.UUID, SettingsChange{Mode: &mode})
+		_, changed := h.Settings().Update(ctx, first.UUID, threadsettings.Change{Mode: &mode})
 		if held {
 			assert.NoError(t, err, driver)
 			assert.NoError(t, changed, driver)

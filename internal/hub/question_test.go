@@ -18,10 +18,11 @@ func TestADecisionOnAnInputWithTwoReadings(t *testing.T) {
 	ctx := context.Background()
 	answers := make(chan catalog.RequestPermissionResult, 10)
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-		r, _ := x.daemon.RequestPermission(ctx, catalog.RequestPermissionParams{
+		r, err := x.request(ctx, catalog.RequestPermissionParams{
 			SessionToken: x.p.SessionToken, TaskID: x.p.TaskID, ToolName: "Bash", ToolKind: "execute", ToolUseID: x.p.TaskID, Title: "make test",
 			ToolInput: json.RawMessage(x.p.Prompt),
 		})
+		assert.NoError(t, err)
 		answers <- r
 		return completed
 	})
@@ -47,6 +48,7 @@ func TestADecisionOnAnInputWithTwoReadings(t *testing.T) {
 
 	s = launchIn(t, h, "other", unclear)
 	a = pendingOf(t, h, 1)[0]
+	assert.Equal(t, s.Run.ID, a.Run, "what was answered is not asked again")
 	_, err = h.Approvals().Decide(ctx, approval.Decision{ID: a.ID, Decision: "deny", Comment: "no", Scope: "project"})
 	require.NoError(t, err)
 	assert.False(t, (<-answers).Approved)

@@ -3,7 +3,9 @@ package hub
 import (
 	"cmp"
 
+	"github.com/duet-rpc/duet-rpc/internal/agentsetting"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -32,7 +34,7 @@ func (h *Hub) add(t store.Tx, run *domain.Run, thread domain.Thread, draft bool)
 	run.Created, run.Active = t.Now(), t.Now()
 	run.Mode = cmp.Or(run.Mode, thread.Mode)
 	if run.Mode == catalog.ModePlan { // also one that it would go on in
-		if err := h.checkSettings(h.ctx, t, thread.ID, run.Agent, run.Mode, "", nil); err != nil {
+		if err := h.settings.Check(h.ctx, t, thread.ID, run.Agent, run.Mode, "", nil); err != nil {
 			return err
 		}
 	}
@@ -44,6 +46,18 @@ func (h *Hub) add(t store.Tx, run *domain.Run, thread domain.Thread, draft bool)
 		return nil
 	}
 	return h.enqueue(t, run, thread)
+}
+
+// attach keeps what goes with a prompt, unless its agent is known not to take it.
+func (h *Hub) attach(t store.Tx, thread domain.Thread, list []domain.Content) error {
+	told, err := agentsetting.ToldBy(h.ctx, t, thread.ID, thread.Agent)
+	if err == nil {
+		err = agentsetting.CheckContent(thread.Agent, told, list)
+	}
+	if err != nil {
+		return err
+	}
+	return conversation.Attach(t, list)
 }
 
 // checkRoom refuses a run for which the queue has no room.

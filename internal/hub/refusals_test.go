@@ -16,6 +16,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/query"
 )
 
+var othersToken = domain.Errorf(domain.KindInvalidToken, "the session token is that of another conversation")
+
 // A question that waits for more than a day is answered, and the run goes on as if it had
 // been answered at once.
 func TestAQuestionMayWaitForADay(t *testing.T) {
@@ -77,7 +79,7 @@ func TestARunWhoseReportsAreRefusedDoesNotComplete(t *testing.T) {
 				time.Sleep(300*time.Millisecond + time.Millisecond)
 				numbered(x, 2)
 			},
-			"told by who knows whose executor it is": func(x *turn) { h.Intake().ReportRefused(x.p.TaskID, errOthersToken) },
+			"told by who knows whose executor it is": func(x *turn) { h.Intake().ReportRefused(x.p.TaskID, othersToken) },
 		}
 		h = openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
 			x.n = 10
@@ -88,10 +90,10 @@ func TestARunWhoseReportsAreRefusedDoesNotComplete(t *testing.T) {
 			x.say(" after")
 			switch x.p.Prompt {
 			case "it failed anyway":
-				h.Intake().ReportRefused(x.p.TaskID, errOthersToken)
+				h.Intake().ReportRefused(x.p.TaskID, othersToken)
 				return catalog.ExecutePromptResult{Status: catalog.StatusFailed, Error: &catalog.ExecutionError{Code: "OWN", Message: "own"}}
 			case "another's":
-				h.Intake().ReportRefused("of nobody", errOthersToken)
+				h.Intake().ReportRefused("of nobody", othersToken)
 			case "twice":
 				numbered(x, 11, 11)
 			}

@@ -80,11 +80,11 @@ func TestATokenIsGoodForItsOwnTaskAndConversation(t *testing.T) {
 			return h.Intake().ReportCompletion(ctx, catalog.ReportCompletionParams{SessionToken: token, TaskID: id, Status: catalog.StatusCompleted})
 		},
 		"CreateMessage": func(token, id string) error {
-			_, err := h.CreateMessage(ctx, catalog.CreateMessageParams{SessionToken: token, TaskID: id, Message: message})
+			_, err := h.ExecutorCalls().CreateMessage(ctx, catalog.CreateMessageParams{SessionToken: token, TaskID: id, Message: message})
 			return err
 		},
 		"RequestPermission": func(token, id string) error {
-			_, err := h.RequestPermission(ctx, catalog.RequestPermissionParams{SessionToken: token, TaskID: id, ToolName: "Write"})
+			_, err := h.ExecutorCalls().RequestPermission(ctx, catalog.RequestPermissionParams{SessionToken: token, TaskID: id, ToolName: "Write"})
 			return err
 		},
 	}
@@ -103,9 +103,9 @@ func TestATokenIsGoodForItsOwnTaskAndConversation(t *testing.T) {
 			assert.NoError(t, call(token, id), "%s of %s", name, id)
 		}
 	}
-	_, err = h.AddMessage(ctx, catalog.CreateMessageParams{TaskID: other.UUID, Message: message})
+	_, err = h.ExecutorCalls().AddMessage(ctx, catalog.CreateMessageParams{TaskID: other.UUID, Message: message})
 	assert.NoError(t, err, "clients of our own user need none")
-	_, err = h.AddMessage(ctx, catalog.CreateMessageParams{SessionToken: token, TaskID: other.UUID, Message: message})
+	_, err = h.ExecutorCalls().AddMessage(ctx, catalog.CreateMessageParams{SessionToken: token, TaskID: other.UUID, Message: message})
 	assert.Equal(t, domain.KindInvalidToken, kindOf(t, err), "but one that they give has to be good")
 }
 
@@ -158,30 +158,30 @@ func TestTokensAreGoodForAsLongAsTheirRun(t *testing.T) {
 		good := <-tokens
 		assert.Len(t, good, 64)
 		assert.NotEqual(t, old, good)
-		assert.NoError(t, h.CheckToken(""), "clients of our own user need none")
-		assert.NoError(t, h.CheckToken(good))
+		assert.NoError(t, h.ExecutorCalls().CheckToken(""), "clients of our own user need none")
+		assert.NoError(t, h.ExecutorCalls().CheckToken(good))
 		for name, bad := range map[string]string{"of a run that has ended": old, "wrong": strings.Repeat("0", 64), "cut": good[:63], "longer": good + "0", "in capitals": strings.ToUpper(good)} {
 			if bad == good {
 				continue
 			}
-			assert.Equal(t, domain.KindInvalidToken, kindOf(t, h.CheckToken(bad)), name)
+			assert.Equal(t, domain.KindInvalidToken, kindOf(t, h.ExecutorCalls().CheckToken(bad)), name)
 			_, err := h.keys.GetAPIKey(context.Background(), catalog.GetAPIKeyParams{SessionToken: bad, Service: "x"})
 			assert.Equal(t, domain.KindInvalidToken, kindOf(t, err), name)
-			_, err = h.RequestPermission(context.Background(), catalog.RequestPermissionParams{SessionToken: bad, ToolName: "Write"})
+			_, err = h.ExecutorCalls().RequestPermission(context.Background(), catalog.RequestPermissionParams{SessionToken: bad, ToolName: "Write"})
 			assert.Equal(t, domain.KindInvalidToken, kindOf(t, err), name)
-			_, err = h.GetExecutionContext(context.Background(), catalog.GetExecutionContextParams{SessionToken: bad})
+			_, err = h.ExecutorCalls().GetExecutionContext(context.Background(), catalog.GetExecutionContextParams{SessionToken: bad})
 			assert.Equal(t, domain.KindInvalidToken, kindOf(t, err), name)
 			assert.Error(t, h.Intake().ReportMessage(context.Background(), catalog.ReportMessageParams{SessionToken: bad, EventType: "x"}), name)
 			assert.Error(t, h.Intake().ReportProgress(context.Background(), catalog.ReportProgressParams{SessionToken: bad}), name)
 		}
-		_, err := h.GetExecutionContext(context.Background(), catalog.GetExecutionContextParams{})
+		_, err := h.ExecutorCalls().GetExecutionContext(context.Background(), catalog.GetExecutionContextParams{})
 		assert.Equal(t, domain.KindInvalidToken, kindOf(t, err), "an executor needs one")
 		last := h.events.Last()
 		after, err := h.query.Session(context.Background(), ended.UUID)
 		require.NoError(t, err)
 		assert.Equal(t, "said", after.Result)
 		time.Sleep(25 * time.Hour)
-		assert.NoError(t, h.CheckToken(good))
+		assert.NoError(t, h.ExecutorCalls().CheckToken(good))
 		assert.Equal(t, last, h.events.Last())
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/query"
+	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
 // What an agent has its executor do without asking is not asked for, but a
@@ -170,12 +171,12 @@ func TestOneThreadsAnswerAnswersNothingOfAnother(t *testing.T) {
 	a, b := launchIn(t, h, "a", "p"), launchIn(t, h, "b", "p") // the same question
 	pendingOf(t, h, 2)
 	yes := true
-	_, err := h.UpdateSettings(context.Background(), a.SessionID, SettingsChange{AutoAcceptEdits: &yes})
+	_, err := h.Settings().Update(context.Background(), a.SessionID, threadsettings.Change{AutoAcceptEdits: &yes})
 	require.NoError(t, err)
 	assert.Equal(t, "yes mode=acceptEdits", await(t, h, a).Result, "new settings answer what waits")
 	left := pendingOf(t, h, 1)
 	assert.Equal(t, b.Thread.ID, left[0].Thread)
-	_, err = h.UpdateSettings(context.Background(), a.SessionID, SettingsChange{SkipPermissions: &yes})
+	_, err = h.Settings().Update(context.Background(), a.SessionID, threadsettings.Change{SkipPermissions: &yes})
 	require.NoError(t, err)
 	pendingOf(t, h, 1)
 	approve(t, h, left[0], "session")
@@ -191,13 +192,13 @@ func TestNewModeAnswersWhatWaitsByWhateverRun(t *testing.T) {
 	second := launchIn(t, h, "a", "p")
 	pendingOf(t, h, 1)
 	mode := "acceptEdits"
-	_, err := h.UpdateSettings(context.Background(), first.SessionID, SettingsChange{Mode: &mode})
+	_, err := h.Settings().Update(context.Background(), first.SessionID, threadsettings.Change{Mode: &mode})
 	require.NoError(t, err)
 	assert.Equal(t, "yes mode=acceptEdits", await(t, h, second).Result)
 	none := "" // of one that nobody has, see TestWhatAnAgentIsKnownNotToHaveIsRefused
-	_, err = h.UpdateSettings(context.Background(), first.SessionID, SettingsChange{Mode: &none})
+	_, err = h.Settings().Update(context.Background(), first.SessionID, threadsettings.Change{Mode: &none})
 	assert.Equal(t, domain.KindInvalid, kindOf(t, err))
-	_, err = h.UpdateSettings(context.Background(), "nobody", SettingsChange{Mode: &mode})
+	_, err = h.Settings().Update(context.Background(), "nobody", threadsettings.Change{Mode: &mode})
 	assert.Equal(t, domain.KindRunNotFound, kindOf(t, err))
 }
 
@@ -207,7 +208,7 @@ func TestBypassEndsWhenItsTimeIsOver(t *testing.T) {
 		first := launchIn(t, h, "a", "p")
 		synctest.Wait()
 		yes, minute := true, time.Minute
-		s, err := h.UpdateSettings(context.Background(), first.SessionID, SettingsChange{SkipPermissions: &yes, SkipPermissionsTimeout: &minute})
+		s, err := h.Settings().Update(context.Background(), first.SessionID, threadsettings.Change{SkipPermissions: &yes, SkipPermissionsTimeout: &minute})
 		require.NoError(t, err)
 		require.NotNil(t, s.Thread.Settings.SkipPermissionsUntil)
 		assert.Equal(t, "yes mode=bypassPermissions", await(t, h, first).Result)

@@ -62,7 +62,7 @@ func (h *Hub) startable(t store.Tx, most int) ([]domain.Session, error) {
 
 // hasRoom reports whether there is an executor for a session that is queued.
 func (h *Hub) hasRoom(s domain.Session) bool {
-	agent, err := h.agent(s.Run.Agent)
+	agent, err := h.configured.Agent(s.Run.Agent)
 	if err != nil {
 		return true // it is to fail, with that
 	}

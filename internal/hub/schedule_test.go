@@ -387,7 +387,7 @@ func TestARunStartsInTheChangeThatLetsItStart(t *testing.T) {
 	}{
 		"a run ends":                   {"end", goOn, []string{"1 completed", "2 starting"}},
 		"a run waits for a human":      {"ask", goOn, []string{"1 waiting_input", "2 starting"}},
-		"a full disk cuts a run short": {"hang", func(_ *testing.T, h *Hub, _ chan struct{}) { h.diskIsFull(store.ErrFull) }, []string{"1 failed", "2 starting"}},
+		"a full disk cuts a run short": {"hang", func(_ *testing.T, h *Hub, _ chan struct{}) { h.cutShort.DiskIsFull(store.ErrFull) }, []string{"1 failed", "2 starting"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			held := make(chan struct{})

@@ -5,18 +5,11 @@ import (
 	"errors"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/query"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/health"
 )
 
 // stored makes an error of the store one for users.
 func stored(err error) error { return health.Explain(err) }
-
-// isClosed reports whether err means that the hub is closing.
-func isClosed(err error) bool {
-	return errors.Is(err, domain.ErrEnding) || errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled)
-}
 
 // OrEnding is the error of a request, or that the hub is ending where that is what
 // cut the request short, which ctx, its own, did not.
@@ -25,16 +18,4 @@ func (h *Hub) OrEnding(ctx context.Context, err error) error {
 		return domain.ErrEnding
 	}
 	return err
-}
-
-// find is the run that an id of any kind names, also inside a change.
-func find(ctx context.Context, r store.RunReader, id string) (domain.Run, error) {
-	n, err := r.Find(ctx, id)
-	if errors.Is(err, store.ErrNotFound) {
-		return domain.Run{}, query.NoRun(id)
-	}
-	if err != nil {
-		return domain.Run{}, err
-	}
-	return r.Run(ctx, n)
 }

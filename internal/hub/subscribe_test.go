@@ -17,6 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
 // said is the text of the deltas of one type, in the order of their arrival.
@@ -229,7 +230,7 @@ func TestWhatWaitsIsShownOnceToWhoeverSubscribes(t *testing.T) {
 			got := subscribe(t, h, c.f, c.since)
 			// What comes later shows that nothing more of the past will come.
 			title := "new " + name
-			_, err := h.UpdateSettings(context.Background(), s.UUID, SettingsChange{Title: &title})
+			_, err := h.Settings().Update(context.Background(), s.UUID, threadsettings.Change{Title: &title})
 			require.NoError(t, err)
 			count := func(kind domain.EventKind) (n int) {
 				for _, k := range got.kinds() {

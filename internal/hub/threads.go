@@ -12,7 +12,7 @@ import (
 
 func (h *Hub) newThread(t store.Tx, spec LaunchSpec, agent string) (domain.Thread, error) {
 	thread := domain.Thread{
-		UUID: uuid.Must(uuid.NewV7()).String(), Title: spec.Title, CWD: spec.CWD, Agent: agent, Mode: cmp.Or(spec.Mode, catalog.ModeDefault), Model: spec.Model,
+		UUID: cmp.Or(spec.ThreadUUID, uuid.Must(uuid.NewV7()).String()), Title: spec.Title, CWD: spec.CWD, Agent: agent, Mode: cmp.Or(spec.Mode, catalog.ModeDefault), Model: spec.Model,
 		Settings: spec.Settings, Created: t.Now(), Active: t.Now(),
 	}
 	return thread, h.addThread(t, &thread, spec.ThreadAlias)
@@ -22,7 +22,7 @@ func (h *Hub) addThread(t store.Tx, thread *domain.Thread, alias string) error {
 	if err := t.InsertThread(thread); err != nil {
 		return err
 	}
-	if alias != "" {
+	if alias != "" && alias != thread.UUID {
 		if err := t.SetAlias(alias, 0, thread.ID); err != nil {
 			return err
 		}
@@ -32,9 +32,9 @@ func (h *Hub) addThread(t store.Tx, thread *domain.Thread, alias string) error {
 
 // fork is a new thread that shares another one up to a run. Its agent begins
 // with the transcript: its own session knows more than it should.
-func (h *Hub) fork(t store.Tx, from domain.Thread, at domain.Run) (domain.Thread, error) {
+func (h *Hub) fork(t store.Tx, from domain.Thread, at domain.Run, id string) (domain.Thread, error) {
 	fork := from
-	fork.ID, fork.UUID, fork.NativeSession = 0, uuid.Must(uuid.NewV7()).String(), ""
+	fork.ID, fork.UUID, fork.NativeSession = 0, cmp.Or(id, uuid.Must(uuid.NewV7()).String()), ""
 	fork.Parent, fork.ForkRun, fork.Archived = from.ID, at.ID, false
 	fork.Created, fork.Active = t.Now(), t.Now()
 	// What was accepted for one conversation is not for another.

@@ -29,7 +29,7 @@ type outcome struct {
 	leaveApprovals bool
 	// leaveOpen keeps the message that is being written and the tool calls
 	// that run as they are, and answers that were not taken: there is no room
-	// to close them. See closeLeftOpen.
+	// to close them. Package fulldisk closes them later.
 	leaveOpen bool
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
 // The states that may follow each other, and what the end of an executor or of the
@@ -103,7 +104,7 @@ func TestADraftIsLaunched(t *testing.T) {
 	}
 	title, mode := "Named", "plan"
 	own, other := draft("its own"), draft("replaced")
-	_, err := h.UpdateSettings(ctx, own.SessionID, SettingsChange{Title: &title, Mode: &mode})
+	_, err := h.Settings().Update(ctx, own.SessionID, threadsettings.Change{Title: &title, Mode: &mode})
 	require.NoError(t, err)
 	_, err = h.Continue(ctx, ContinueSpec{From: own.SessionID, Fork: true})
 	assert.Equal(t, domain.KindBadState, kindOf(t, err))

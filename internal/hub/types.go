@@ -26,6 +26,7 @@ type LaunchSpec struct {
 	Draft    bool          // only kept, not queued
 	Metadata json.RawMessage
 
+	ThreadUUID  string // of a new thread, as the caller chose it; "": one is made
 	ThreadAlias string // the caller's own id of the conversation; prompts with the same one follow each other
 	CallerID    string // the caller's own id of this run; it must be new
 
@@ -36,34 +37,17 @@ type LaunchSpec struct {
 // From is its last run or has not ended, else, or with Fork, in a fork of it. Where From is a
 // draft, that run itself is launched.
 type ContinueSpec struct {
-	From     string           // any id
-	Prompt   string           // may be empty where From is a draft: its own
-	Content  []domain.Content // what goes with it; of a draft in the place of its own, if there is any
-	Fork     bool             // also from the last run
-	Source   string
-	Settings func(*domain.Settings) // changes what the thread has; nil: nothing
-	Tools    []string               // allowed from now on; empty: as before
-	Timeout  time.Duration          // from now on; 0: as before
-	Priority int
-	Metadata json.RawMessage
-}
-
-// SettingsChange changes a thread; a nil field means no change.
-type SettingsChange struct {
-	Title                  *string
-	Mode                   *string
-	Model                  *string
-	AutoAcceptEdits        *bool
-	SkipPermissions        *bool
-	SkipPermissionsTimeout *time.Duration // 0: without end
-	Archived               *bool
-	AdditionalDirectories  *[]string
-	Options                map[string]string // of the agent, by ID; "": it is not asked for any more; nil: no change
-}
-
-// isForAgent reports whether an agent is to be told of it.
-func (c SettingsChange) isForAgent() bool {
-	return c.Mode != nil || c.Model != nil || len(c.Options) > 0
+	From       string           // any id
+	Prompt     string           // may be empty where From is a draft: its own
+	Content    []domain.Content // what goes with it; of a draft in the place of its own, if there is any
+	Fork       bool             // also from the last run
+	ThreadUUID string           // with Fork: of the new thread, as the caller chose it; "": one is made
+	Source     string
+	Settings   func(*domain.Settings) // changes what the thread has; nil: nothing
+	Tools      []string               // allowed from now on; empty: as before
+	Timeout    time.Duration          // from now on; 0: as before
+	Priority   int
+	Metadata   json.RawMessage
 }
 
 // Status is what the hub is doing (AIWG, daemon.status).
@@ -78,11 +62,4 @@ type Status struct {
 	LastSeq   int64
 	Issues    []string // what is wrong; empty: healthy
 	Database  string
-}
-
-// set sets a field to a value, if there is one.
-func set[T any](field, value *T) {
-	if value != nil {
-		*field = *value
-	}
 }

@@ -53,6 +53,21 @@ func TestAnImageIsAMessageOfItsOwn(t *testing.T) {
 	assert.Equal(t, "Look: ", run.Result, "a text is the answer")
 }
 
+// What a sub-agent shows stands below its call, and is not the answer.
+func TestASubAgentsImageIsOfItsCall(t *testing.T) {
+	r := newRecords(t)
+	list := r.report(t, catalog.EventContent, `{"content":{"type":"image","mimeType":"image/png","data":"AAEC"},"parent_id":"call"}`)
+	require.Len(t, list, 1)
+	assert.Equal(t, "call", list[0].(domain.MessageAdded).ParentID)
+	items, err := r.store.ItemsOfRun(t.Context(), r.run.ID)
+	require.NoError(t, err)
+	require.Len(t, items, 1)
+	assert.Equal(t, "call", items[0].ParentID)
+	run, err := r.store.Run(t.Context(), r.run.ID)
+	require.NoError(t, err)
+	assert.Empty(t, run.Result)
+}
+
 func TestWhatAToolGivesBackIsKept(t *testing.T) {
 	r := newRecords(t)
 	r.report(t, catalog.EventToolCall, `{"tool_id":"t","tool":"Read","input":{"content":"is no content"}}`)

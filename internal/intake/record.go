@@ -45,7 +45,7 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 			return w.opts.Conversation.Tool(t, &run, call, r.blocks, r.kind == catalog.EventToolResult)
 		})
 	case catalog.EventContent:
-		return w.opts.Conversation.Content(t, &run, r.blocks)
+		return w.opts.Conversation.Content(t, &run, r.parent, r.blocks)
 	case catalog.EventPlan:
 		return decoded(r, func(plan catalog.Plan) error { return w.opts.Conversation.Plan(t, run, plan) })
 	case catalog.EventFileChange:
@@ -114,7 +114,7 @@ func recordUsage(t store.Tx, run domain.Run, u catalog.Usage) error {
 }
 
 // recordSilence keeps that the agent of a run gives no sign of life, and remembers
-// it while it lasts.
+// it while it lasts. What it complained of stays in the conversation.
 func (w *recorder) recordSilence(t store.Tx, run domain.Run, s catalog.Silence) error {
 	p := domain.AgentSilent{Since: time.UnixMilli(s.SinceMS), Note: s.Note, ToolID: s.ToolID, Tool: s.Tool, Ended: s.Ended}
 	t.AfterCommit(func() {
@@ -122,7 +122,10 @@ func (w *recorder) recordSilence(t store.Tx, run domain.Run, s catalog.Silence) 
 			live.silence.Store(&p)
 		}
 	})
-	return announce(t, run, p)
+	if err := announce(t, run, p); err != nil || !s.Ended {
+		return err
+	}
+	return w.opts.Conversation.Silence(t, run, s)
 }
 
 // recordSession keeps in which session of the agent's own a run is.

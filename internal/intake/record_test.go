@@ -2,8 +2,10 @@ package intake
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -62,7 +64,7 @@ func newRecords(t *testing.T) *records {
 		if err := tx.InsertThread(&thread); err != nil {
 			return err
 		}
-		r.run = domain.Run{UUID: "run", SessionID: "session", RunID: "run", Thread: thread.ID, State: domain.Running, Created: tx.Now(), Active: tx.Now()}
+		r.run = domain.Run{UUID: "run", SessionID: "session", RunID: "run", Thread: thread.ID, State: domain.Running, Agent: "fake", Created: tx.Now(), Active: tx.Now()}
 		return tx.InsertRun(&r.run)
 	}))
 	r.desk.run = r.Begin(r.run.ID, r.run.UUID, &redact.Secrets{})
@@ -145,6 +147,46 @@ func TestTheSilenceOfAnAgentIsKnownWhileItLasts(t *testing.T) {
 	r.End(r.run.ID)
 	_, silent = r.Silence(r.run.ID)
 	assert.False(t, silent, "with its run it has ended")
+}
+
+// What an agent complained of while it was silent stays in the conversation, and so
+// does a long silence, but not each pause of a model that thinks or a tool that runs.
+func TestASilenceStaysInTheConversation(t *testing.T) {
+	for _, c := range []struct {
+		about, data string
+		ago         time.Duration
+		want        string
+	}{
+		{"a retry", `"note":"API error 500\ntrying again"`, 7 * time.Second, "fake said nothing for 7 s: API error 500\ntrying again"},
+		{"in a tool", `"note":"429","tool_id":"t","tool":"make"`, 150 * time.Second, "fake said nothing for 2 min, in the middle of: make: 429"},
+		{"a pause", ``, 59 * time.Second, ""},
+		{"a long pause", ``, 61 * time.Second, "fake said nothing for 61 s"},
+		{"a tool that takes long", `"tool_id":"t","tool":"make"`, time.Hour, ""},
+		{"a slow start", `"note":"it is starting, or opening its session"`, 20 * time.Second, ""},
+		{"a start with trouble", `"note":"it is starting, or opening its session\nno network"`, 20 * time.Second, "fake said nothing for 20 s: it is starting, or opening its session\nno network"},
+	} {
+		t.Run(c.about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRecords(t)
+				r.report(t, catalog.EventContentDelta, `{"delta":{"text":"one "}}`)
+				data := fmt.Sprintf(`{"since_ms":%d,"ended":%%t`, time.Now().Add(-c.ago).UnixMilli())
+				if c.data != "" {
+					data += "," + c.data
+				}
+				assert.Len(t, r.report(t, catalog.EventSilence, fmt.Sprintf(data+"}", false)), 1, "while it lasts it is told alone")
+				told := r.report(t, catalog.EventSilence, fmt.Sprintf(data+"}", true))[1:]
+				if c.want == "" {
+					assert.Empty(t, told)
+				} else if assert.Len(t, told, 1) {
+					m := told[0].(domain.MessageAdded)
+					assert.Equal(t, []string{domain.ItemSystem, "agent_silent", c.want}, []string{m.Type, m.Subtype, m.Text})
+				}
+				assert.Equal(t, []domain.Payload{domain.MessageDelta{Key: "msg-1", Text: "two"}}, r.report(t, catalog.EventContentDelta, `{"delta":{"text":"two"}}`))
+				stop := r.report(t, catalog.EventMessageStop, `{}`)
+				assert.Equal(t, []domain.Payload{domain.MessageAdded{Type: domain.ItemMessage, Key: "msg-1", Role: "assistant", Text: "one two"}}, stop, "the message went on")
+			})
+		})
+	}
 }
 
 // A silence in the middle of a message does not end it.

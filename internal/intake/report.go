@@ -25,6 +25,7 @@ type report struct {
 	delta  catalog.ContentDelta     // of a delta, which has no data
 	change *conversation.FileChange // of a changed file
 	blocks []domain.Content         // of content, and of a tool call; not in data
+	parent string                   // of content: the tool call of the sub-agent that says it
 
 	between *between // of what is told between two turns, which has no run
 }

@@ -29,6 +29,19 @@ func NoRun(id string) *domain.Error {
 	return domain.Errorf(domain.KindRunNotFound, "no run, session or task has the id %q", id)
 }
 
+// Find is the run that an id of any kind names, also inside a change. The error is
+// of domain.KindRunNotFound if there is none, else the store's own.
+func Find(ctx context.Context, r store.RunReader, id string) (domain.Run, error) {
+	n, err := r.Find(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return domain.Run{}, NoRun(id)
+	}
+	if err != nil {
+		return domain.Run{}, err
+	}
+	return r.Run(ctx, n)
+}
+
 // Session is the run that an id of any kind names: a session's, a run's, a
 // task's, a thread's (its last run), or the caller's own.
 func (q *Queries) Session(ctx context.Context, id string) (domain.Session, error) {
@@ -40,6 +53,23 @@ func (q *Queries) Session(ctx context.Context, id string) (domain.Session, error
 		return domain.Session{}, health.Explain(err)
 	}
 	return q.ByRun(ctx, n)
+}
+
+// Scope is what an id of any kind stands for: a thread, whatever runs it will have,
+// or a run; the other one is 0.
+func (q *Queries) Scope(ctx context.Context, id string) (run, thread int64, err error) {
+	s, err := q.Session(ctx, id)
+	if err != nil {
+		return 0, 0, err
+	}
+	whole, err := q.store.NamesThread(ctx, id)
+	if err != nil {
+		return 0, 0, health.Explain(err)
+	}
+	if whole {
+		return 0, s.Thread.ID, nil
+	}
+	return s.Run.ID, 0, nil
 }
 
 // ByRun is the session of a run.

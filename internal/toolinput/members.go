@@ -1,9 +1,11 @@
 package toolinput
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/internal/jsonwalk"
 )
@@ -28,10 +30,11 @@ func Members(raw []byte) (map[string]json.RawMessage, error) {
 	found := make(map[string]json.RawMessage)
 	members(s, start, func(name string, at int) int {
 		end := jsonwalk.Value(s, at)
-		if before, there := seen[folded(name)]; there && err == nil {
+		key := folded(name)
+		if before, there := seen[key]; there && err == nil {
 			err = fmt.Errorf("%s and %s are one name to some programs: which of the two is meant is not clear", quote(before), quote(name))
 		}
-		seen[folded(name)] = name
+		seen[key] = name
 		found[name] = raw[at:end]
 		return end
 	})
@@ -41,10 +44,20 @@ func Members(raw []byte) (map[string]json.RawMessage, error) {
 	return found, nil
 }
 
+// Empty reports whether raw is an object that has no members.
+func Empty(raw []byte) bool {
+	inside, ok := bytes.CutPrefix(bytes.TrimSpace(raw), []byte("{"))
+	return ok && string(bytes.TrimSpace(inside)) == "}"
+}
+
 // Take decodes the member of a name into value, if it is there.
 func Take(members map[string]json.RawMessage, name string, value any) error {
 	raw, there := members[name]
 	if !there {
+		return nil
+	}
+	if text, ok := value.(*string); ok && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
+		*text = string(raw[1 : len(raw)-1])
 		return nil
 	}
 	if err := json.Unmarshal(raw, value); err != nil {

@@ -97,6 +97,12 @@ func hex4(digits string) (r rune) {
 func folded(name string) string { return strings.Map(foldRune, name) }
 
 func foldRune(r rune) rune {
+	if r < utf8.RuneSelf { // whose least relative is the capital letter
+		if 'a' <= r && r <= 'z' {
+			r -= 'a' - 'A'
+		}
+		return r
+	}
 	r = unicode.ToUpper(unicode.ToLower(r))
 	least := r
 	for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {

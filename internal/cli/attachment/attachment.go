@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"mime"
 	"net/http"
 	"net/url"
@@ -143,6 +144,10 @@ func mention(path string, left int64) (*Block, int64) {
 
 func read(path string, left int64) ([]byte, error) {
 	f, err := os.Open(path)
+	var why *fs.PathError
+	if errors.As(err, &why) {
+		return nil, fmt.Errorf("%s cannot be attached: %w", path, why.Err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -12,12 +12,15 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
-// Tasks lists the last tasks.
+// Tasks lists the last tasks, and the name of the last one.
 func Tasks(ctx context.Context, c *client.Client) []string {
 	tasks, _, _ := wire.Call[[]wire.Task](ctx, c, "task.list", map[string]int{"limit": 50})
 	var out []string
 	for _, t := range tasks {
 		out = append(out, t.ID+"\t"+output.Short(t.StateInWords()+" · "+t.Summary))
+	}
+	if len(out) > 0 {
+		out = append(out, "last\tthe session that was started last")
 	}
 	return out
 }

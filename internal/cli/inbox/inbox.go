@@ -136,6 +136,6 @@ func Whole(ctx context.Context, c *client.Client, a wire.Approval) wire.Approval
 	}
 	a.Input, a.Diff, a.Plan, a.Truncated = whole.Input, whole.Diff, whole.Plan, whole.Truncated
 	a.Type, a.Tool, a.Title, a.Subject, a.Options, a.Reopened = whole.Type, whole.Tool, whole.Title, whole.Subject, whole.Options, whole.Reopened
-	a.Elicitation = whole.Elicitation
+	a.Elicitation, a.OptionsOnly, a.Declinable = whole.Elicitation, whole.OptionsOnly, whole.Declinable
 	return a
 }

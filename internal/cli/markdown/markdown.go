@@ -15,10 +15,12 @@ import (
 )
 
 // A Renderer renders texts for a terminal of so many columns. What would steer the
-// terminal or is not seen is written out with Marks.
+// terminal or is not seen is written out with Marks. Dim is for what is said beside
+// the matter, such as thoughts: all of it is faint, and code has no colours.
 type Renderer struct {
 	Columns int
 	Marks   visible.Marks
+	Dim     bool
 }
 
 // Text renders a whole text. It ends with a line end, unless it is empty.
@@ -34,8 +36,8 @@ type Stream struct {
 	chars   *visible.Stream
 	split   splitter
 	line    string // that has not come whole
-	diff    bool   // the fence holds a diff
-	written bool   // something was given
+	code    *codeBlock
+	written bool // something was given
 }
 
 // Next takes a piece, and gives the lines of the blocks that it completes.
@@ -100,7 +102,10 @@ func (s *Stream) write(out *strings.Builder, blocks []block) {
 			out.WriteByte('\n')
 		}
 		s.written = true
-		for _, line := range s.render(b, s.Columns, 0, &s.diff) {
+		if s.code == nil {
+			s.code = &codeBlock{plain: s.Dim}
+		}
+		for _, line := range s.render(b, s.Columns, 0, s.code) {
 			out.WriteString(line + "\n")
 		}
 	}
@@ -111,24 +116,23 @@ func (s *Stream) write(out *strings.Builder, blocks []block) {
 const deepest = 12
 
 // render gives the lines of a block.
-func (r *Renderer) render(b block, columns, depth int, diff *bool) (lines []string) {
+func (r *Renderer) render(b block, columns, depth int, inFence *codeBlock) (lines []string) {
 	switch b.kind {
 	case heading:
 		return r.heading(b.lines, columns)
 	case rule:
 		return []string{painted(strings.Repeat("─", max(1, min(columns, 40))), dimmed)}
 	case fence:
-		info := fenceLine().FindStringSubmatch(b.lines[0])[3]
-		word, _, _ := strings.Cut(strings.TrimSpace(info), " ")
-		*diff = word == "diff" || word == "patch"
+		inFence.begin(fenceLine().FindStringSubmatch(b.lines[0])[3])
 		return nil
 	case code:
-		return []string{codeLine(b.lines[0], *diff)}
+		return []string{inFence.line(b.lines[0])}
 	case fenceEnd:
 		return nil
 	case indented:
+		none := &codeBlock{plain: r.Dim}
 		for _, line := range trimmedEnd(b.lines) {
-			lines = append(lines, codeLine(withoutIndent(line, 4), false))
+			lines = append(lines, none.line(withoutIndent(line, 4)))
 		}
 		return lines
 	case table:
@@ -145,27 +149,6 @@ func (r *Renderer) render(b block, columns, depth int, diff *bool) (lines []stri
 	return r.paragraph(b.lines, columns, 0)
 }
 
-// codeLine is a line of code. It is not wrapped: it may be copied.
-func codeLine(line string, diff bool) string {
-	code := "36"
-	if diff {
-		switch {
-		case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"):
-			code = "1"
-		case strings.HasPrefix(line, "+"):
-			code = "32"
-		case strings.HasPrefix(line, "-"):
-			code = "31"
-		case !strings.HasPrefix(line, "@@"):
-			code = ""
-		}
-	}
-	if code == "" || line == "" {
-		return line
-	}
-	return "\x1b[" + code + "m" + line + "\x1b[0m"
-}
-
 func (r *Renderer) paragraph(lines []string, columns int, base style) (out []string) {
 	text := make([]string, len(lines))
 	for i, line := range lines {
@@ -174,7 +157,7 @@ func (r *Renderer) paragraph(lines []string, columns int, base style) (out []str
 			text[i] = strings.TrimSuffix(text[i], `\`)
 		}
 	}
-	for _, x := range wrapped(inline(strings.Join(text, "\n"), base, r.Marks), columns) {
+	for _, x := range wrapped(inline(strings.Join(text, "\n"), base|r.base(), r.Marks), columns) {
 		out = append(out, x.String())
 	}
 	return out
@@ -217,7 +200,7 @@ func (r *Renderer) item(lines []string, columns, depth int) []string {
 		inner = append(inner, withoutIndent(line, offset))
 	}
 	width := len([]rune(marker)) + 1
-	return prefixed(r.blocks(inner, columns-width, depth+1), marker+" ", strings.Repeat(" ", width))
+	return prefixed(r.blocks(inner, columns-width, depth+1), painted(marker, r.base())+" ", strings.Repeat(" ", width))
 }
 
 func (r *Renderer) quote(lines []string, columns, depth int) []string {
@@ -233,7 +216,7 @@ func (r *Renderer) quote(lines []string, columns, depth int) []string {
 func (r *Renderer) blocks(lines []string, columns, depth int) (out []string) {
 	columns = max(columns, narrowest)
 	var s splitter
-	diff := false
+	inFence := &codeBlock{plain: r.Dim}
 	var all []block
 	for _, line := range lines {
 		all = append(all, s.next(line)...)
@@ -242,7 +225,7 @@ func (r *Renderer) blocks(lines []string, columns, depth int) (out []string) {
 		if b.apart && len(out) > 0 {
 			out = append(out, "")
 		}
-		out = append(out, r.render(b, columns, depth, &diff)...)
+		out = append(out, r.render(b, columns, depth, inFence)...)
 	}
 	return out
 }

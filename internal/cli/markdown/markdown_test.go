@@ -48,7 +48,8 @@ func TestWhatAgentsWriteIsRendered(t *testing.T) {
 		{"a loose list", "1. one\n\n   again\n\n2. two\n", "1. one\n\n   again\n\n2. two\n", 20},
 		{"code in a list", "1. Run:\n   ```sh\n   make\n\n     test\n   ```\n2. Done\n", "1. Run:\n   <36>make</>\n\n   <36>  test</>\n2. Done\n", 20},
 		{"a year is no list", "It was in\n1998. Then it was not.\n", "It was in\n1998. Then it was not.\n", 99},
-		{"code", "```go\nfunc x() {\n\n\t*a*\n}\n```\nafter", "<36>func x() {</>\n\n<36>\t*a*</>\n<36>}</>\nafter\n", 20},
+		{"code", "```go\nfunc x() {\n\n\t*a*\n}\n```\nafter", "<35>func</><36> x() {</>\n\n<36>\t*a*</>\n<36>}</>\nafter\n", 20},
+		{"code in a language of a list", "- x\n  ```python title=\"a\"\n  '''a\n  b'''\n  ```\n", "• x\n  <32>'''a</>\n  <32>b'''</>\n", 20},
 		{"a fence in a longer one", "````\n```\nx\n```\n````\n", "<36>```</>\n<36>x</>\n<36>```</>\n", 20},
 		{"a fence that does not end", "```\nx", "<36>x</>\n", 20},
 		{"a diff", "```diff\n--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n z\n```\n", "<1>--- a</>\n<1>+++ b</>\n<36>@@ -1 +1 @@</>\n<31>-x</>\n<32>+y</>\n z\n", 20},
@@ -64,6 +65,12 @@ func TestWhatAgentsWriteIsRendered(t *testing.T) {
 	} {
 		assert.Equal(t, c.want, tagged(render(c.text, c.columns)), c.name)
 	}
+}
+
+// What is said beside the matter is faint, and its code has no colours.
+func TestDimTextIsDim(t *testing.T) {
+	r := Renderer{Columns: 20, Marks: visible.Brackets, Dim: true}
+	assert.Equal(t, "<1;2>Head</>\n<2>a </><1;2>b</><2> </><36;2>c</>\n\n<2>•</> <2>d</>\n\n<2>if x {</>\n", tagged(r.Text("## Head\na **b** `c`\n\n- d\n\n```go\nif x {\n```\n")))
 }
 
 func TestATableThatDoesNotFitIsAListOfItsCells(t *testing.T) {

@@ -48,9 +48,9 @@ func (r *Renderer) table(lines []string, columns int) []string {
 		if i == 1 {
 			continue
 		}
-		base := style(0)
+		base := r.base()
 		if i == 0 {
-			base = bold
+			base |= bold
 		}
 		found := cells(line)
 		cellsOf := make([][]run, len(align))

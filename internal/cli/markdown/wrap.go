@@ -12,6 +12,14 @@ var sgr = []struct {
 	code  string
 }{{bold, "1"}, {italic, "3"}, {struck, "9"}, {coded, "36"}, {linked, "4"}, {dimmed, "2"}}
 
+// base is the style that all text has.
+func (r *Renderer) base() style {
+	if r.Dim {
+		return dimmed
+	}
+	return 0
+}
+
 // painted is text in a style.
 func painted(text string, s style) string {
 	if s == 0 || text == "" {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -66,6 +67,24 @@ func Show(out io.Writer, text string) error {
 	return nil
 }
 
+// ShowsColors reports whether the pager passes colours on to the terminal.
+func ShowsColors() bool {
+	named := strings.Fields(cmp.Or(os.Getenv("PAGER"), "less"))
+	options := os.Getenv("LESS")
+	switch {
+	case len(named) == 0 || filepath.Base(named[0]) == "cat":
+		return true
+	case filepath.Base(named[0]) != "less":
+		return false
+	}
+	for _, argument := range append(strings.Fields(options), named[1:]...) {
+		if argument == "--RAW-CONTROL-CHARS" || !strings.HasPrefix(argument, "--") && strings.ContainsAny(argument, "Rr") {
+			return true
+		}
+	}
+	return options == ""
+}
+
 // command is what shows a text by pages, or nil.
 func command(ctx context.Context) *exec.Cmd {
 	if os.Getenv("TERM") == "dumb" { // of an editor: less warns, waits and takes what is typed next for its commands
@@ -82,7 +101,7 @@ func command(ctx context.Context) *exec.Cmd {
 	}
 	cmd.Env = os.Environ()
 	if os.Getenv("LESS") == "" {
-		cmd.Env = append(cmd.Env, "LESS=FX") // ends at once where all fits, and leaves it there
+		cmd.Env = append(cmd.Env, "LESS=FRX") // ends at once where all fits, and leaves it there; with colours
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it puts the terminal in order
 	cmd.WaitDelay = time.Second

@@ -33,19 +33,42 @@ func Read(in io.Reader, args []string) (string, error) {
 	return text, nil
 }
 
-// patience is how long standard input may take before it is said that it is waited
-// for.
-const patience = 2 * time.Second
+// A patience is how long a pipe may be silent beside arguments: until it is said that
+// it is waited for, and until the prompt goes without it. Editors and CI hand down
+// pipes to which nobody ever writes.
+type patience struct{ silently, atMost time.Duration }
+
+// usual gives a program time to begin to print; one that takes longer is waited for
+// with a "-" behind the arguments.
+var usual = patience{2 * time.Second, 5 * time.Second}
 
 // WithInput is the prompt: the arguments, and what comes in through a pipe or from a
-// file as their context. note says something to the user.
+// file as their context. A pipe through which nothing comes is not waited for, unless
+// the last argument is "-". note says something to the user.
 func WithInput(in io.Reader, args []string, note func(string)) (string, error) {
-	text := strings.Join(args, " ")
-	if strings.TrimSpace(text) == "" || text == "-" || !isPiped(in) {
-		return Read(in, args)
+	return withInput(in, args, note, usual)
+}
+
+func withInput(in io.Reader, args []string, note func(string), p patience) (string, error) {
+	wanted := len(args) > 1 && args[len(args)-1] == "-"
+	if wanted {
+		args = args[:len(args)-1]
 	}
-	waiting := time.AfterFunc(patience, func() {
-		note("reading standard input, which goes along with the prompt; </dev/null goes without it")
+	text := strings.Join(args, " ")
+	switch {
+	case strings.TrimSpace(text) == "" || text == "-":
+		defer time.AfterFunc(p.silently, func() { note("reading the prompt from standard input") }).Stop()
+		return Read(in, args)
+	case wanted && tty.Is(in):
+		return "", errors.New(`"-" is for what comes through a pipe or from a file, and standard input is a terminal`)
+	case !wanted && !isPiped(in):
+		return text, nil
+	case !wanted && !awaitInput(in, note, p):
+		note(fmt.Sprintf("nothing has come through standard input in %d s, so the prompt goes without it; a - behind the prompt waits for it", int(p.atMost.Seconds())))
+		return text, nil
+	}
+	waiting := time.AfterFunc(p.silently, func() {
+		note("reading standard input to its end, which goes along with the prompt")
 	})
 	context, err := readAll(in)
 	waiting.Stop()
@@ -53,6 +76,16 @@ func WithInput(in io.Reader, args []string, note func(string)) (string, error) {
 		return "", err
 	}
 	return Join(text, context), nil
+}
+
+// awaitInput waits until something comes in, or the end, and reports whether it did.
+func awaitInput(in io.Reader, note func(string), p patience) bool {
+	f, ok := in.(*os.File)
+	if !ok || comes(f, p.silently) {
+		return true
+	}
+	note("waiting for standard input, which goes along with the prompt; </dev/null goes without it")
+	return comes(f, p.atMost-p.silently)
 }
 
 // Join is an instruction with a text that it is about, whose beginning and end are

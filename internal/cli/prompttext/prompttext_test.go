@@ -4,7 +4,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -53,13 +55,68 @@ func TestOnlyAPipeOrAFileIsInput(t *testing.T) {
 }
 
 func TestASlowInputIsWaitedForAloud(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		p    patience
+	}{
+		{[]string{"a"}, patience{10 * time.Millisecond, time.Hour}},
+		{[]string{"a", "-"}, patience{10 * time.Millisecond, 20 * time.Millisecond}},
+	} {
+		read, write, err := os.Pipe()
+		require.NoError(t, err)
+		defer read.Close()
+		var said sync.Once
+		text, err := withInput(read, c.args, func(string) {
+			said.Do(func() {
+				_, _ = write.WriteString("late")
+				write.Close()
+			})
+		}, c.p)
+		assert.NoError(t, err)
+		assert.Equal(t, "a\n\n<stdin>\nlate\n</stdin>", text)
+	}
+}
+
+// A pipe that somebody left open, and writes nothing to, is not waited for for ever.
+func TestASilentPipeIsNoInput(t *testing.T) {
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
 	defer read.Close()
-	text, err := WithInput(read, []string{"a"}, func(string) {
+	defer write.Close()
+	var notes []string
+	text, err := withInput(read, []string{"a", "b"}, func(note string) { notes = append(notes, note) }, patience{time.Millisecond, 2 * time.Millisecond})
+	assert.NoError(t, err)
+	assert.Equal(t, "a b", text)
+	require.Len(t, notes, 2)
+	assert.Contains(t, notes[0], "waiting for standard input")
+	assert.Contains(t, notes[1], "so the prompt goes without it")
+
+	_, err = write.WriteString("b") // what has begun is waited for
+	require.NoError(t, err)
+	text, err = withInput(read, []string{"a"}, func(string) { write.Close() }, patience{time.Millisecond, 2 * time.Millisecond})
+	assert.NoError(t, err)
+	assert.Equal(t, "a\n\n<stdin>\nb\n</stdin>", text)
+}
+
+func TestAPromptThatComesInIsWaitedForAloud(t *testing.T) {
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	defer read.Close()
+	text, err := withInput(read, nil, func(note string) {
+		assert.Equal(t, "reading the prompt from standard input", note)
 		_, _ = write.WriteString("late")
 		write.Close()
-	})
+	}, patience{time.Millisecond, 2 * time.Millisecond})
 	assert.NoError(t, err)
-	assert.Equal(t, "a\n\n<stdin>\nlate\n</stdin>", text)
+	assert.Equal(t, "late", text)
+}
+
+func TestAnEndIsNoSilence(t *testing.T) {
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	defer read.Close()
+	write.Close()
+	text, err := withInput(read, []string{"a"}, func(note string) { t.Error(note) }, patience{time.Hour, time.Hour})
+	assert.NoError(t, err)
+	assert.Equal(t, "a", text)
 }

@@ -19,10 +19,13 @@ type Options struct {
 	AtLeast   func(names ...string) cobra.PositionalArgs
 	Completes cobra.CompletionFunc // an id
 	// Hub runs do with a connection to the project's hub.
-	Hub  func(cmd *cobra.Command, do func(context.Context, *client.Client) error) error
+	Hub func(cmd *cobra.Command, do func(context.Context, *client.Client) error) error
+	// Find finds a session by any of its ids, where no hub runs, too.
+	Find func(cmd *cobra.Command, id string) (wire.Session, error)
 	Help string // what the commands over a hub have in common
-	// Reads marks a command that asks of what is kept alone.
-	Reads map[string]string
+	// Reads marks a command that asks of what is kept alone, Changes one that changes
+	// that: where no hub runs its [Options.Hub] keeps editors waiting.
+	Reads, Changes map[string]string
 	// AskYes asks on the terminal. An error says no, and what to run again.
 	AskYes func(cmd *cobra.Command, question, no, again string) error
 	// Progress says something beside the result.
@@ -37,12 +40,12 @@ func New(o Options) []*cobra.Command {
 // change calls a method about the session that the first argument names, and says
 // what has become of it.
 func (o Options) change(cmd *cobra.Command, id, method string, params map[string]any, now string) error {
+	s, err := o.Find(cmd, id)
+	if err != nil {
+		return err
+	}
+	params["session_id"] = s.ID // an id such as last may name another one in a moment
 	return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
-		s, _, err := wire.SessionState(ctx, c, id)
-		if err != nil {
-			return err
-		}
-		params["session_id"] = s.ID // an id such as last may name another one in a moment
 		if err := c.Call(ctx, method, params, nil); err != nil {
 			return err
 		}
@@ -53,7 +56,7 @@ func (o Options) change(cmd *cobra.Command, id, method string, params map[string
 
 func newArchive(o Options) *cobra.Command {
 	return &cobra.Command{
-		Use: "archive ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes,
+		Use: "archive ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes, Annotations: o.Changes,
 		Short: "Put a session's conversation away",
 		Long:  "Put a session's conversation away: it is not listed any more but by session list\n--archived. To continue it takes it back.\n" + o.Help,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -64,7 +67,7 @@ func newArchive(o Options) *cobra.Command {
 
 func newUnarchive(o Options) *cobra.Command {
 	return &cobra.Command{
-		Use: "unarchive ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes,
+		Use: "unarchive ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes, Annotations: o.Changes,
 		Short: "Take a session's conversation back from the archive",
 		Long:  "Take a session's conversation back from the archive.\n" + o.Help,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -75,7 +78,7 @@ func newUnarchive(o Options) *cobra.Command {
 
 func newRename(o Options) *cobra.Command {
 	return &cobra.Command{
-		Use: "rename ID TITLE...", Args: o.AtLeast("ID", "TITLE"), ValidArgsFunction: o.Completes,
+		Use: "rename ID TITLE...", Args: o.AtLeast("ID", "TITLE"), ValidArgsFunction: o.Completes, Annotations: o.Changes,
 		Short: "Give a session's conversation a title",
 		Long:  "Give a session's conversation a title.\n" + o.Help, Example: "  duet-rpc session rename last The parser",
 		RunE: func(cmd *cobra.Command, args []string) error {

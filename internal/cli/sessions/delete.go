@@ -14,24 +14,24 @@ import (
 func newDelete(o Options) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use: "delete ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes,
+		Use: "delete ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes, Annotations: o.Changes,
 		Short: "Delete a session's conversation for good",
 		Long: "Delete a session's conversation with all that only it has: what was said and done,\n" +
 			"attachments, questions, rules and the former contents of files. Files of the\nproject stay as they are. A conversation that runs has to be interrupted first.\n" +
 			"Sessions that others were forked from stay for those, in the archive.\n" + o.Help,
 		Example: "  duet-rpc session delete task-0001",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
-				s, _, err := wire.SessionState(ctx, c, args[0])
-				if err != nil {
+			s, err := o.Find(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			if !yes {
+				question := fmt.Sprintf("Delete the conversation of %s (%s) for good?", s.TaskID, output.Short(s.Called()))
+				if err := o.AskYes(cmd, question, s.TaskID+" was not deleted", "duet-rpc session delete "+s.TaskID); err != nil {
 					return err
 				}
-				if !yes {
-					question := fmt.Sprintf("Delete the conversation of %s (%s) for good?", s.TaskID, output.Short(s.Called()))
-					if err := o.AskYes(cmd, question, s.TaskID+" was not deleted", "duet-rpc session delete "+s.TaskID); err != nil {
-						return err
-					}
-				}
+			}
+			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
 				r, raw, err := wire.Call[struct{ Deleted, Kept int }](ctx, c, "session.delete", map[string]string{"session_id": s.ID})
 				if err != nil {
 					return err

@@ -49,7 +49,7 @@ func newShow(o Options) *cobra.Command {
 					if err != nil {
 						return err
 					}
-					return pager.Show(out, t.Text())
+					return pager.Show(out, t.Text(o.look(out)))
 				}
 				s, raw, err := wire.SessionState(ctx, c, args[0])
 				if err != nil {
@@ -68,6 +68,12 @@ func newShow(o Options) *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("transcript", "diff", "export")
 	_ = cmd.RegisterFlagCompletionFunc("export", cobra.FixedCompletions([]string{"md", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// look is how a conversation looks on out.
+func (o Options) look(out io.Writer) transcript.Look {
+	columns, _, _ := tty.Size(out)
+	return transcript.Look{Columns: columns, Color: !o.NoColor() && tty.Draws(out) && pager.ShowsColors()}
 }
 
 // printExport prints a conversation for other tools, which get the words of others as

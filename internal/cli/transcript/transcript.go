@@ -29,14 +29,25 @@ type Entry struct {
 	CreatedAt string          `json:"created_at"`
 	Role      string          `json:"role"`
 	Content   string          `json:"content"`
+	ToolID    string          `json:"tool_id"`
 	ToolName  string          `json:"tool_name"`
 	Title     string          `json:"title"`
 	Input     string          `json:"tool_input_json"`
 	Result    string          `json:"tool_result_content"`
 	Status    string          `json:"status"`
 	Refusal   string          `json:"refusal"`
+	ResultFor string          `json:"tool_result_for_id"`
 	Parent    string          `json:"parent_tool_use_id"`
 	Data      json.RawMessage `json:"data"`
+}
+
+// attachments are what it has beside text.
+func (e Entry) attachments() []wire.Attachment {
+	var d struct {
+		Attachments []wire.Attachment `json:"attachments"`
+	}
+	_ = json.Unmarshal(e.Data, &d) // data of another kind has none
+	return d.Attachments
 }
 
 // A File is one that the session changed.

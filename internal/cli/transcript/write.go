@@ -7,39 +7,133 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
+	"github.com/duet-rpc/duet-rpc/internal/visible"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/markdown"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
+// A Look is how a conversation looks at a terminal.
+type Look struct {
+	Columns int
+	Color   bool // Markdown is rendered, and what differs has colours
+}
+
+// mostNested is how many levels of sub-agents are told apart.
+const mostNested = 8
+
 // Text is the conversation for people at a terminal, in which every character can be
-// seen.
-func (r Conversation) Text() string {
+// seen. What is part of a tool call, such as what a sub-agent says and does, is
+// indented below it.
+func (r Conversation) Text(look Look) string {
 	var b strings.Builder
+	depths := make(map[string]int) // of what is part of a tool call
+	attached := make(map[string][]wire.Attachment)
 	for _, e := range r.Entries {
-		switch e.EventType {
-		case "message":
-			mark := ""
-			if e.Role == "user" {
-				mark = "❯ "
+		indent := strings.Repeat("  ", depths[e.Parent])
+		if e.EventType == "tool_call" && e.ToolID != "" {
+			depths[e.ToolID] = min(depths[e.Parent]+1, mostNested)
+			attached[e.ToolID] = e.attachments()
+		}
+		for line := range strings.Lines(look.within(indent).entry(e, attached[e.ResultFor])) {
+			if strings.TrimSpace(line) != "" {
+				line = indent + line
 			}
-			fmt.Fprintf(&b, "%s%s\n\n", mark, strings.TrimRight(output.Marks.Prose(e.Content), "\n"))
-		case "thinking":
-			fmt.Fprintf(&b, "  (%s)\n\n", output.Indented(strings.TrimRight(output.Marks.Prose(e.Content), "\n")))
-		case "tool_call":
-			fmt.Fprintf(&b, "● %s%s\n", output.Line(cmp.Or(e.Title, e.ToolName)), output.Line(inputOf(e)))
-		case "tool_result":
-			if text := strings.TrimRight(output.Exact(cmp.Or(e.Refusal, e.Result)), "\n"); text != "" {
-				fmt.Fprintf(&b, "  %s\n", output.Indented(text))
-			}
-			b.WriteString("\n")
-		case "approval":
-			fmt.Fprintf(&b, "? %s\n\n", output.Line(decisionOf(e)))
+			b.WriteString(line)
 		}
 	}
 	if r.Diff != "" {
-		b.WriteString(output.Exact(r.Diff))
+		b.WriteString(look.diff(output.Exact(r.Diff)))
 	}
 	return b.String()
+}
+
+// within is the look of what stands behind an indent.
+func (l Look) within(indent string) Look {
+	l.Columns = max(l.Columns-len(indent), 1)
+	return l
+}
+
+// entry is an entry for people at a terminal. attached is what a tool gave back
+// beside a result.
+func (l Look) entry(e Entry, attached []wire.Attachment) string {
+	switch e.EventType {
+	case "message":
+		list := e.attachments()
+		if e.Role == "user" {
+			return l.painted("1", "❯ "+trimmed(output.Marks.Prose(e.Content))) + "\n" + l.labels("  ", list) + "\n"
+		}
+		if len(list) > 0 { // its text says the same
+			return l.labels("", list) + "\n"
+		}
+		return l.markdown(e.Content, false) + "\n\n"
+	case "thinking":
+		if l.Color {
+			return l.markdown(e.Content, true) + "\n\n"
+		}
+		return "  (" + output.Indented(trimmed(output.Marks.Prose(e.Content))) + ")\n\n"
+	case "tool_call":
+		return l.painted("1", "● "+output.Line(cmp.Or(e.Title, e.ToolName))+output.Line(inputOf(e))) + "\n"
+	case "tool_result":
+		text := trimmed(output.Exact(visible.WithoutColors(cmp.Or(e.Refusal, e.Result))))
+		if text != "" {
+			text = l.painted("2", "  "+output.Indented(text)) + "\n"
+		}
+		return text + l.labels("  ", attached) + "\n"
+	case "approval":
+		return l.painted("2", "? "+output.Line(decisionOf(e))) + "\n\n"
+	case "system":
+		return l.painted("2", "— "+output.Indented(output.Exact(e.Content))) + "\n\n"
+	}
+	return ""
+}
+
+// labels say what there is that is no text, and how to get it, a line each.
+func (l Look) labels(indent string, list []wire.Attachment) string {
+	var b strings.Builder
+	for _, a := range list {
+		line := a.Label()
+		if how := a.HowToSave(); how != "" {
+			line += " · " + how
+		}
+		b.WriteString(l.painted("2", indent+output.Line(line)) + "\n")
+	}
+	return b.String()
+}
+
+func trimmed(text string) string { return strings.TrimRight(text, "\n") }
+
+// painted paints the lines of a text.
+func (l Look) painted(color, text string) string {
+	if !l.Color {
+		return text
+	}
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if line != "" {
+			lines[i] = "\x1b[" + color + "m" + line + "\x1b[0m"
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// markdown renders what an agent has written.
+func (l Look) markdown(text string, dim bool) string {
+	if !l.Color {
+		return trimmed(output.Marks.Prose(text))
+	}
+	r := markdown.Renderer{Columns: l.Columns, Marks: output.Marks, Dim: dim}
+	return trimmed(r.Text(text))
+}
+
+// diff paints a unified diff.
+func (l Look) diff(text string) string {
+	if !l.Color {
+		return text
+	}
+	r := markdown.Renderer{Columns: l.Columns, Marks: output.Marks}
+	return r.Code("diff", text)
 }
 
 // inputOf is the command or the file that a tool call is about, behind a colon, as far
@@ -105,8 +199,11 @@ func (r Conversation) Markdown() string {
 		switch e.EventType {
 		case "message":
 			who := "Agent"
-			if e.Role == "user" {
+			switch {
+			case e.Role == "user":
 				who = "User"
+			case e.Parent != "":
+				who = "Sub-agent"
 			}
 			fmt.Fprintf(&b, "\n## %s\n\n%s\n", who, strings.TrimRight(e.Content, "\n"))
 		case "thinking":
@@ -125,6 +222,8 @@ func (r Conversation) Markdown() string {
 			}
 		case "approval":
 			fmt.Fprintf(&b, "\n> Question: %s\n", heading(decisionOf(e)))
+		case "system":
+			fmt.Fprintf(&b, "\n> Note: %s\n", heading(e.Content))
 		}
 	}
 	if len(r.Files) > 0 {

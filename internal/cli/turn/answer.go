@@ -177,6 +177,9 @@ func (a *asker) responseOf(q asked, text string) (d wire.Decision, again bool) {
 	if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= len(q.Options) {
 		return wire.Decision{Decision: "respond", Option: q.Options[n-1].OptionID, Comment: q.Options[n-1].Name}, false
 	}
+	if q.OptionsOnly && q.Declinable && text == "." {
+		return decline, false
+	}
 	return wire.Decision{Decision: "respond", Comment: text}, text == ""
 }
 

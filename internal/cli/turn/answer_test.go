@@ -121,8 +121,23 @@ func TestAQuestionToAPersonIsAnsweredByNumberOrWords(t *testing.T) {
 	a := asked{Approval: person}
 	assert.Equal(t, wire.Decision{Decision: "respond", Option: "r", Comment: "red"}, asResponse(a, wire.Decision{Decision: "approve"}))
 	assert.Equal(t, wire.Decision{Decision: "respond", Comment: "nobody is there"}, asResponse(a, wire.Decision{Decision: "deny", Comment: "nobody is there"}))
-	a.Options[0].Kind = "allow_once"
+	a.Declinable = true
 	assert.Equal(t, wire.Decision{Decision: "deny", Comment: "nobody is there"}, asResponse(a, wire.Decision{Decision: "deny", Comment: "nobody is there"}))
+}
+
+func TestAChoiceIsAnsweredByNumberOrNotAtAll(t *testing.T) {
+	person := wire.Approval{
+		Type: wire.HumanContact, Title: "Which?", OptionsOnly: true, Declinable: true,
+		Options: []wire.Option{{OptionID: "r", Name: "red"}, {OptionID: "b", Name: "blue"}},
+	}
+	for line, want := range map[string]wire.Decision{
+		"2": {Decision: "respond", Option: "b", Comment: "blue"},
+		".": {Decision: "deny", Comment: "declined"},
+	} {
+		a, q, _ := asking(person)
+		assert.Equal(t, "Choose 1 to 2, . for none of them: ", a.promptFor(q))
+		assert.Equal(t, want, decides(t, a, q, "", line))
+	}
 }
 
 func TestInputIsShownSoThatItCanBeTypedAgain(t *testing.T) {

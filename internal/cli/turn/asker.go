@@ -253,6 +253,8 @@ func (a *asker) promptFor(q asked) string {
 	switch {
 	case q.Mode != "":
 		return a.elicitationPrompt(q)
+	case q.OptionsOnly:
+		return choicePrompt(q, hidden)
 	case q.Type == wire.HumanContact && hidden:
 		return "Your answer, or v to view all: "
 	case q.Type == wire.HumanContact:
@@ -281,6 +283,18 @@ func (a *asker) promptFor(q asked) string {
 		keys += ", [s]kip, [q]uit"
 	}
 	return "Allow? " + keys + ": "
+}
+
+// choicePrompt asks for one of the options of a question that takes nothing else.
+func choicePrompt(q asked, hidden bool) string {
+	text := fmt.Sprintf("Choose 1 to %d", len(q.Options))
+	if q.Declinable {
+		text += ", . for none of them"
+	}
+	if hidden {
+		text += ", v to view all"
+	}
+	return text + ": "
 }
 
 // tells reports whether what a person says to a question would not reach the agent

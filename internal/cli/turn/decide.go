@@ -47,8 +47,7 @@ func asResponse(q asked, d wire.Decision) wire.Decision {
 	if d.Decision == "approve" && len(q.Options) > 0 {
 		d.Option, d.Comment = q.Options[0].OptionID, q.Options[0].Name
 	}
-	// An agent that lets us choose has an answer for not choosing.
-	if d.Decision != "deny" || len(q.Options) == 0 || q.Options[0].Kind == "" {
+	if d.Decision != "deny" || !q.Declinable {
 		d.Decision = "respond"
 	}
 	d.Comment = cmp.Or(d.Comment, "yes")

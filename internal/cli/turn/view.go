@@ -33,6 +33,7 @@ type View struct {
 	region    *live.Region     // the last lines of the terminal; nil: it cannot draw, or is none
 	color     bool
 	json      bool // events go to out, and nothing else does
+	watched   bool // side is a terminal: somebody looks on
 	session   wire.Session
 	ended     string    // the session whose end was told
 	seq       int64     // of the last event that was shown
@@ -55,7 +56,7 @@ func NewView(out, side io.Writer, noColor, json bool) *View {
 	v := &View{
 		out: out, side: side, json: json, color: !noColor && tty.Is(side) && !tty.IsDumb(),
 		diffs: make(map[string]bool), tools: make(map[string]bool), plan: make(map[string]string),
-		depths: make(map[string]int),
+		depths: make(map[string]int), watched: tty.Is(side) && !json,
 	}
 	if tty.Is(out) {
 		v.words = output.Marks.Stream()
@@ -198,7 +199,7 @@ func (v *View) showItem(d wire.EventData) {
 	switch d.EventType {
 	case "message":
 		if len(d.Attachments) > 0 {
-			v.showAttachments(d.Role, d.Attachments)
+			v.showAttachments(v.belowIfAny(d.ParentTool), d.Role, d.Attachments)
 			v.message = ""
 			return
 		}
@@ -215,6 +216,10 @@ func (v *View) showItem(d wire.EventData) {
 		}
 		v.endMessage()
 		v.message = ""
+	case "thinking":
+		if d.ParentTool == "" {
+			v.showThought(d.Content)
+		}
 	case "tool_call":
 		if d.ToolStatus == "pending" || v.lastTool != d.ToolID {
 			v.lastTool = d.ToolID
@@ -236,7 +241,7 @@ func (v *View) showItem(d wire.EventData) {
 		if !v.status.printed { // what it has printed was shown as it came
 			v.showResult(d)
 		}
-		v.showAttachments("tool", d.ToolData.Attachments)
+		v.showAttachments(v.nested(d), "tool", d.ToolData.Attachments)
 	case "system":
 		v.Note(d.Content)
 	}
@@ -259,19 +264,27 @@ func (v *View) nested(d wire.EventData) string {
 // below is what stands before something that is part of a tool call.
 func (v *View) below(call string) string { return strings.Repeat("  ", v.depthBelow(call)) }
 
+// belowIfAny is the same, or nothing if it is part of none.
+func (v *View) belowIfAny(call string) string {
+	if call == "" {
+		return ""
+	}
+	return v.below(call)
+}
+
 func (v *View) depthBelow(call string) int { return min(v.depths[call]+1, mostNested) }
 
 // mostNested is how many levels of sub-agents are told apart.
 const mostNested = 8
 
-// showAttachments says what was said that is no text, and how to get it.
-func (v *View) showAttachments(role string, list []wire.Attachment) {
+// showAttachments says what was said that is no text, and how to get it, behind indent.
+func (v *View) showAttachments(indent, role string, list []wire.Attachment) {
 	for _, a := range list {
 		line := output.Line(a.Label())
 		if how := a.HowToSave(); how != "" && role != "user" {
 			line += " · " + output.Line(how)
 		}
-		v.aside("  "+line, dim)
+		v.aside(indent+"  "+line, dim)
 	}
 }
 

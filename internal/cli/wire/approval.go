@@ -48,6 +48,8 @@ type Approval struct {
 	Plan         string                 `json:"plan"`         // what the agent would do next
 	Rules        map[string]RulePreview `json:"rule_preview"` // by scope
 	TakesComment bool                   `json:"takes_comment"`
+	OptionsOnly  bool                   `json:"options_only"` // it takes no other words
+	Declinable   bool                   `json:"declinable"`   // though it is a question
 
 	Elicitation
 	Content json.RawMessage `json:"content"`

@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 )
 
 // Call calls a method, and returns the result decoded and as it came.
@@ -20,27 +18,6 @@ func Call[R any](ctx context.Context, c *client.Client, method string, params an
 		return result, nil, fmt.Errorf("reading what the hub answered to %s: %w", method, err)
 	}
 	return result, raw, nil
-}
-
-// Refusal is an error with the hub's message alone, on a line, if it is one that
-// the hub gave; any other stays as it is.
-func Refusal(err error) error {
-	var refused *client.Error
-	if errors.As(err, &refused) {
-		return errors.New(output.Line(strings.TrimPrefix(refused.Message, "Internal error: ")) + accepted(refused))
-	}
-	return err
-}
-
-// accepted are the values that a parameter could have had, where the hub lists them.
-func accepted(e *client.Error) string {
-	var data struct {
-		Accepted []string `json:"accepted"`
-	}
-	if json.Unmarshal(e.Data, &data) != nil || len(data.Accepted) == 0 {
-		return ""
-	}
-	return output.Line("; there is " + strings.Join(data.Accepted, ", "))
 }
 
 // ErrHubGone says that the hub went while something was waited for.

@@ -29,21 +29,38 @@ func (h *busyHub) ReportMessage(_ context.Context, p catalog.ReportMessageParams
 	return err
 }
 
-// BenchmarkFilter is an agent that streams text: the target is 30,000 updates
-// a second on one core.
+// BenchmarkFilter is an agent that streams text, and one that calls tools: the target is
+// 30,000 updates a second on one core.
 func BenchmarkFilter(b *testing.B) {
+	for _, u := range []struct {
+		name, kind string
+		update     map[string]any
+	}{
+		{"text", "agent_message_chunk", map[string]any{
+			"sessionUpdate": "agent_message_chunk", "content": map[string]any{"type": "text", "text": strings.Repeat("word ", 12)},
+		}},
+		{"tool", "tool_call", map[string]any{
+			"sessionUpdate": "tool_call", "toolCallId": "call_1", "title": "ls -l internal/executor", "kind": "execute", "status": "pending",
+			"rawInput": map[string]any{"command": "ls -l internal/executor", "description": "List files"},
+			"content":  []any{map[string]any{"type": "content", "content": map[string]any{"type": "text", "text": "List files"}}},
+			"_meta":    map[string]any{"claudeCode": map[string]any{"toolName": "Bash"}},
+		}},
+	} {
+		b.Run(u.name, func(b *testing.B) { benchmarkFilter(b, u.kind, u.update) })
+	}
+}
+
+func benchmarkFilter(b *testing.B, kind string, content map[string]any) {
 	hub := &busyHub{}
 	t := newTurn(task.New(b.Context(), b.Context(), hub, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", SessionToken: "token", Launch: &catalog.AgentLaunch{}}), Options{})
 	defer t.Close()
 	update, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": "session/update", "params": map[string]any{
-		"sessionId": "0123456789", "update": map[string]any{
-			"sessionUpdate": "agent_message_chunk", "content": map[string]any{"type": "text", "text": strings.Repeat("word ", 12)},
-		},
+		"sessionId": "0123456789", "update": content,
 	}})
 	require.NoError(b, err)
 	const lines = 1000
 	input := bytes.Repeat(append(update, '\n'), lines)
-	f := linefilter.Filter{Update: func(u []byte, _ bool) { t.update("agent_message_chunk", u, false) }, SDK: io.Discard}
+	f := linefilter.Filter{Update: func(u []byte, _ bool) { t.update(kind, u, false) }, SDK: io.Discard}
 	b.ReportAllocs()
 	b.ResetTimer()
 	n := 0

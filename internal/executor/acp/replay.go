@@ -59,24 +59,20 @@ func (r *Replay) Close() {
 }
 
 func (r *Replay) userSaid(raw []byte) {
-	var c chunk
-	id := ""
-	if json.Unmarshal(raw, &c) == nil && c.MessageID != nil {
-		id = *c.MessageID
-	}
-	isText := c.Content.Type == "text" && c.Content.Text != nil
-	if r.said != nil && (id != r.saidID || id == "" && isText) { // without ids each is a whole one
+	c := readChunk(raw)
+	id := string(c.id)
+	if r.said != nil && (id != r.saidID || id == "" && c.isText) { // without ids each is a whole one
 		r.endSaid()
 	}
 	if r.said == nil {
 		r.said = &catalog.Retold{Role: "user"}
 	}
 	r.saidID = id
-	if isText {
-		r.said.Text += *c.Content.Text
+	if c.isText {
+		r.said.Text += string(c.text)
 		return
 	}
-	if block, ok := blocks.Read(frame.Member(raw, "content")); ok {
+	if block, ok := blocks.Read(c.content); ok {
 		r.said.Content = append(r.said.Content, block)
 	}
 }

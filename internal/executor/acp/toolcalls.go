@@ -69,7 +69,7 @@ func (c *toolCalls) note(u *toolUpdate, call catalog.ToolCall) toolCall {
 	if u.Kind != "" {
 		t.kind = u.Kind
 	}
-	if call.Input != nil && !(toolinput.Same(call.Input, []byte("{}")) && t.input != nil) { // it was said before
+	if call.Input != nil && !(toolinput.Empty(call.Input) && t.input != nil) { // it was said before
 		t.input = call.Input
 	}
 	if len(call.Paths) > 0 {
@@ -81,10 +81,10 @@ func (c *toolCalls) note(u *toolUpdate, call catalog.ToolCall) toolCall {
 	if name := strings.TrimSpace(metaString(u.Meta, "claudeCode", "toolName")); name != "" {
 		t.named = name
 	}
-	if text := u.text(); text != "" && t.asPlan().Asked() {
-		t.text = text
+	if u.text != "" && t.asPlan().Asked() {
+		t.text = u.text
 	}
-	t.repaired = u.repaired || t.repaired && (call.Input == nil || toolinput.Same(call.Input, []byte("{}")))
+	t.repaired = u.repaired || t.repaired && (call.Input == nil || toolinput.Empty(call.Input))
 	return *t
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/blocks"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
@@ -26,8 +27,10 @@ type toolUpdate struct {
 	RawOutput  json.RawMessage
 	Meta       json.RawMessage
 
-	repaired bool // it came as no UTF-8
-	strange  bool // it has content that nobody knows
+	text     string                 // what its content says, "" if there is no text in it
+	shown    []catalog.ContentBlock // its content that is no text
+	repaired bool                   // it came as no UTF-8
+	strange  bool                   // it has content that nobody knows
 }
 
 // toolContent is what a tool call shows.
@@ -81,14 +84,36 @@ func (u *toolUpdate) UnmarshalJSON(raw []byte) error {
 			return err
 		}
 	}
+	u.readContent()
 	return nil
+}
+
+// readContent takes apart what the tool call shows.
+func (u *toolUpdate) readContent() {
+	var texts []string
+	for i := range u.Content {
+		c := &u.Content[i]
+		if c.Type != "content" {
+			continue
+		}
+		if kind, _ := frame.Text(frame.Member(c.Content, "type")); string(kind) == "text" {
+			if text, ok := frame.Text(frame.Member(c.Content, "text")); ok {
+				texts = append(texts, string(text))
+			}
+			continue
+		}
+		var known bool
+		u.shown, known = blocks.Add(u.shown, c.Content)
+		u.strange = u.strange || !known
+	}
+	u.text = strings.Join(texts, "\n")
 }
 
 // call is the update in the hub's terms.
 func (u *toolUpdate) call() catalog.ToolCall {
 	c := catalog.ToolCall{
 		ToolID: u.ToolCallID, Title: u.Title, Kind: u.Kind, Status: u.Status,
-		Input: present(u.RawInput), ParentID: parentOf(u.Meta),
+		Input: present(u.RawInput), ParentID: parentOf(u.Meta), Content: u.shown,
 	}
 	for _, l := range u.Locations {
 		c.Paths = appendNew(c.Paths, l)
@@ -100,10 +125,6 @@ func (u *toolUpdate) call() catalog.ToolCall {
 			c.Diffs = append(c.Diffs, catalog.FileDiff{Path: b.Path, OldText: b.OldText, NewText: b.NewText})
 		case "terminal":
 			c.Terminal = b.TerminalID
-		case "content":
-			var known bool
-			c.Content, known = blocks.Add(c.Content, b.Content)
-			u.strange = u.strange || !known
 		}
 	}
 	return c
@@ -111,28 +132,14 @@ func (u *toolUpdate) call() catalog.ToolCall {
 
 // result is the text of the tool's content, or else its raw output.
 func (u *toolUpdate) result() json.RawMessage {
-	if text := u.text(); text != "" {
-		raw, _ := task.JSON(text)
+	if u.text != "" {
+		raw, _ := task.JSON(u.text)
 		return raw
 	}
-	if len(u.call().Content) > 0 { // the raw output would be its bytes again
+	if len(u.shown) > 0 { // the raw output would be its bytes again
 		return nil
 	}
 	return present(u.RawOutput)
-}
-
-// text is what the tool's content says, "" if there is no text in it.
-func (u *toolUpdate) text() string {
-	var texts []string
-	for _, b := range u.Content {
-		var block struct {
-			Type, Text string
-		}
-		if b.Type == "content" && json.Unmarshal(b.Content, &block) == nil && block.Type == "text" {
-			texts = append(texts, block.Text)
-		}
-	}
-	return strings.Join(texts, "\n")
 }
 
 // parentOf is the tool call of the sub-agent that an update comes from, as claude
@@ -141,6 +148,9 @@ func parentOf(meta json.RawMessage) string { return metaString(meta, "claudeCode
 
 // metaString is the string at meta.family.name, or empty.
 func metaString(meta json.RawMessage, family, name string) string {
+	if len(meta) == 0 {
+		return ""
+	}
 	var s string
 	json.Unmarshal(toolinput.At(meta, family, name), &s)
 	return s

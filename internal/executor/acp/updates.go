@@ -12,16 +12,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/blocks"
 )
 
-// chunk is the update of the kinds that end in _chunk.
-type chunk struct {
-	Meta      json.RawMessage `json:"_meta"`
-	MessageID *string         `json:"messageId"`
-	Content   struct {
-		Type string  `json:"type"`
-		Text *string `json:"text"`
-	} `json:"content"`
-}
-
 // update reports a session/update of the agent. What is not known, or does
 // not look as it should, goes on as it came; repaired tells that it came as no
 // UTF-8. So do those about settings, but for the mode, which have reports of their
@@ -39,7 +29,7 @@ func (t *turn) update(kind string, raw []byte, repaired bool) {
 		known = true // the hub has it
 	case "tool_call", "tool_call_update":
 		var u toolUpdate
-		if known = json.Unmarshal(raw, &u) == nil && u.ToolCallID != ""; known {
+		if known = u.UnmarshalJSON(raw) == nil && u.ToolCallID != ""; known {
 			u.repaired = repaired
 			t.toolUpdate(&u, kind == "tool_call")
 			known = !u.strange
@@ -62,24 +52,48 @@ func (t *turn) update(kind string, raw []byte, repaired bool) {
 	}
 }
 
+// A chunk is the update of the kinds that end in _chunk. Its fields are parts of the
+// line that it came on.
+type chunk struct {
+	id      []byte // of the message; nil: it has none
+	meta    []byte
+	content []byte // raw
+	text    []byte
+	isText  bool
+}
+
+// readChunk reads a chunk by its bytes: agents send thousands of them a second, and
+// the line has been seen to be valid JSON.
+func readChunk(raw []byte) (c chunk) {
+	for quoted, value := range frame.Members(raw) {
+		switch name, _ := frame.Text(quoted); string(name) {
+		case "content":
+			c.content = value
+		case "messageId":
+			c.id, _ = frame.Text(value)
+		case "_meta":
+			c.meta = value
+		}
+	}
+	if kind, _ := frame.Text(frame.Member(c.content, "type")); string(kind) == "text" {
+		c.text, c.isText = frame.Text(frame.Member(c.content, "text"))
+	}
+	return c
+}
+
 func (t *turn) chunk(raw []byte, take func(id, parent, text string)) bool {
-	var c chunk
-	if json.Unmarshal(raw, &c) != nil || c.Content.Type != "text" || c.Content.Text == nil {
-		return false
+	c := readChunk(raw)
+	if c.isText {
+		take(string(c.id), parentOf(c.meta), string(c.text))
 	}
-	id := ""
-	if c.MessageID != nil {
-		id = *c.MessageID
-	}
-	take(id, parentOf(c.Meta), *c.Content.Text)
-	return true
+	return c.isText
 }
 
 // content reports a chunk that is no text.
 func (t *turn) content(raw []byte) bool {
 	block, ok := blocks.Read(frame.Member(raw, "content"))
 	if ok {
-		t.Content(block)
+		t.Content(parentOf(frame.Member(raw, "_meta")), block)
 	}
 	return ok
 }

@@ -147,7 +147,7 @@ func (s *Watch) look() time.Duration {
 	case s.programs > 0:
 		told.Tool = "a program in a terminal"
 	case s.starting():
-		told.Note = strings.TrimSuffix("it is starting, or opening its session\n"+told.Note, "\n")
+		told.Note = strings.TrimSuffix(catalog.Starting+"\n"+told.Note, "\n")
 	}
 	s.told, s.said = &told, 0
 	s.tell(told)

@@ -1,4 +1,4 @@
-package hub
+package executorcall
 
 import (
 	"context"
@@ -7,20 +7,21 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
+	"github.com/duet-rpc/duet-rpc/internal/store/health"
 )
 
 // GetExecutionContext tells an executor what a run stands on.
-func (h *Hub) GetExecutionContext(ctx context.Context, p catalog.GetExecutionContextParams) (catalog.GetExecutionContextResult, error) {
+func (c *Calls) GetExecutionContext(ctx context.Context, p catalog.GetExecutionContextParams) (catalog.GetExecutionContextResult, error) {
 	var result catalog.GetExecutionContextResult
-	token, err := h.tokens.Find(p.SessionToken)
+	token, err := c.opts.Tokens.Find(p.SessionToken)
 	if err != nil {
 		return result, err
 	}
-	s, err := h.query.ByRun(ctx, token.Run)
+	s, err := c.opts.Query.ByRun(ctx, token.Run)
 	if err != nil {
 		return result, err
 	}
-	agent, err := h.agentFor(restricted.Marked(s.Run), s.Thread.Agent)
+	agent, err := c.opts.Agents.AgentFor(restricted.Marked(s.Run), s.Thread.Agent)
 	if err != nil {
 		return result, err
 	}
@@ -36,27 +37,27 @@ func (h *Hub) GetExecutionContext(ctx context.Context, p catalog.GetExecutionCon
 	for _, own := range s.Thread.Settings.MCPServers {
 		result.MCPServers = append(result.MCPServers, catalog.MCPServer(own))
 	}
-	if result.ForkNativeSessionID, err = h.forkedSession(ctx, s); err != nil {
+	if result.ForkNativeSessionID, err = c.forkedSession(ctx, s); err != nil {
 		return result, err
 	}
-	result.Messages, err = h.transcript(ctx, s)
+	result.Messages, err = c.transcript(ctx, s)
 	return result, err
 }
 
 // forkedSession is the agent's own session of which a run begins a fork, or "" where
 // that session has other things in it than what the fork shares: then the agent is told
 // the transcript.
-func (h *Hub) forkedSession(ctx context.Context, s domain.Session) (string, error) {
+func (c *Calls) forkedSession(ctx context.Context, s domain.Session) (string, error) {
 	if s.Thread.Parent == 0 || s.Thread.NativeSession != "" || s.Run.Parent != s.Thread.ForkRun {
 		return "", nil
 	}
-	from, err := h.store.Thread(ctx, s.Thread.Parent)
+	from, err := c.opts.Store.Thread(ctx, s.Thread.Parent)
 	if err != nil {
-		return "", stored(err)
+		return "", health.Explain(err)
 	}
-	last, err := h.store.LastRun(ctx, from.ID)
+	last, err := c.opts.Store.LastRun(ctx, from.ID)
 	if err != nil || last.ID != s.Thread.ForkRun || !last.State.Ended() || from.Agent != s.Thread.Agent {
-		return "", stored(err)
+		return "", health.Explain(err)
 	}
 	return from.NativeSession, nil
 }
@@ -80,8 +81,8 @@ func joinPrompts(s domain.Settings) string {
 const maxTranscript = 1 << 20
 
 // transcript is the conversation before a run, as an agent can be told it.
-func (h *Hub) transcript(ctx context.Context, s domain.Session) ([]catalog.Message, error) {
-	chain, err := h.query.Chain(ctx, s)
+func (c *Calls) transcript(ctx context.Context, s domain.Session) ([]catalog.Message, error) {
+	chain, err := c.opts.Query.Chain(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +92,7 @@ func (h *Hub) transcript(ctx context.Context, s domain.Session) ([]catalog.Messa
 		if chain[n].State == domain.Cancelled { // it was taken back before an agent has seen it
 			continue
 		}
-		items, err := h.query.Items(ctx, chain[n].ID)
+		items, err := c.opts.Query.Items(ctx, chain[n].ID)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package cli
+package doctor
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/database"
+	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
 const (
@@ -17,13 +18,9 @@ const (
 	readAccessesWithin = 20 * time.Second
 )
 
-// showKeyAccesses prints when agents of the project asked for API keys, and what
+// ShowKeyAccesses prints when agents of a project asked for API keys, and what
 // became of it.
-func showKeyAccesses(ctx context.Context, s *settings, out io.Writer) error {
-	p, err := s.Project()
-	if err != nil {
-		return err
-	}
+func ShowKeyAccesses(ctx context.Context, p project.Project, asJSON bool, out io.Writer) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
@@ -33,7 +30,7 @@ func showKeyAccesses(ctx context.Context, s *settings, out io.Writer) error {
 	switch {
 	case err != nil:
 		return err
-	case s.json:
+	case asJSON:
 		return output.JSON(out, list)
 	case len(list) == 0:
 		_, err := fmt.Fprintln(out, "no agent has asked for a key here")

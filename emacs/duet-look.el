@@ -1,0 +1,109 @@
+;;; duet-look.el --- Faces, and the signs of states  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; What all views have in common: the faces, and how a state is shown, by a sign
+;; and in words.  A terminal that cannot show a sign gets another one.
+
+;;; Code:
+
+(defgroup duet-faces nil
+  "Faces of Duet."
+  :group 'duet
+  :group 'faces)
+
+(defface duet-prompt '((t :inherit (minibuffer-prompt bold) :extend t))
+  "What the user said.")
+(defface duet-heading '((t :inherit bold))
+  "The first line of a section.")
+(defface duet-dim '((t :inherit shadow))
+  "What matters less.")
+(defface duet-thinking '((t :inherit (shadow italic)))
+  "What the agent thinks.")
+(defface duet-code
+  '((((background dark)) :inherit fixed-pitch :foreground "PaleGreen2")
+    (t :inherit fixed-pitch :foreground "SeaGreen4"))
+  "Code.")
+(defface duet-code-block '((t :inherit fixed-pitch))
+  "Code in a language whose colours are known.")
+(defface duet-table '((t :inherit fixed-pitch))
+  "A table in what an agent says.")
+(defface duet-markup-heading '((t :inherit font-lock-function-name-face :weight bold))
+  "A heading in what an agent says.")
+(defface duet-markup-title '((t :inherit duet-markup-heading :underline t))
+  "A heading of the first level in what an agent says.")
+(defface duet-quote '((t :inherit (shadow italic)))
+  "What an agent quotes.")
+(defface duet-struck '((t :inherit shadow :strike-through t))
+  "What an agent has struck out.")
+(defface duet-running '((t :inherit warning))
+  "What is going on.")
+(defface duet-waiting '((t :inherit (warning bold)))
+  "What waits for the user.")
+(defface duet-attention
+  ;; With a background of its own: that of a mode line or a header line may be any.
+  '((((class color) (min-colors 88))
+     :foreground "black" :background "orange" :inverse-video nil :weight bold)
+    ;; Bold black is grey on terminals with so few colours.
+    (((class color)) :foreground "black" :background "yellow" :inverse-video nil)
+    (t :inverse-video nil :underline t :weight bold))
+  "What waits for the user, in the mode line and the header line.")
+(defface duet-done '((t :inherit success))
+  "What has ended well.")
+(defface duet-failed '((t :inherit error))
+  "What has not ended well.")
+
+(defconst duet-look--states
+  '((draft "○" duet-dim) (queued "○" duet-dim) (pending "○" duet-dim)
+    (starting "◐" duet-running) (running "◐" duet-running)
+    (in_progress "◐" duet-running) (interrupting "◐" duet-running)
+    (waiting_input "?" duet-waiting)
+    (completed "●" duet-done) (discarded "✗" duet-dim)
+    (failed "✗" duet-failed) (timed_out "✗" duet-failed)
+    (interrupted "■" duet-dim) (cancelled "■" duet-dim))
+  "States with their icons and faces.")
+
+(defconst duet-look--plain
+  '(("○" . "o") ("◐" . "~") ("●" . "*") ("✗" . "x") ("■" . "#") ("·" . "-")
+    ("❯" . ">") ("✻" . "*") ("✓" . "x") ("▸" . ">") ("±" . "+") ("−" . "-")
+    ("⊘" . "!") ("•" . "*") ("│" . "|") ("─" . "-") ("┼" . "+") ("├" . "+") ("┤" . "+"))
+  "What stands for signs that a terminal may not be able to show.")
+
+(defun duet-look-sign (sign)
+  "Return SIGN, one character, or what stands for it on this terminal."
+  (if (char-displayable-p (aref sign 0))
+      sign
+    (or (cdr (assoc sign duet-look--plain)) sign)))
+
+(defun duet-look-signed (sign face)
+  "Return SIGN, one character, and a space in FACE."
+  (propertize (concat (duet-look-sign sign) " ") 'face face))
+
+(defun duet-look-state (state)
+  "Return an icon for STATE, a symbol."
+  (pcase-let ((`(,icon ,face) (or (alist-get state duet-look--states)
+                                  '("·" duet-dim))))
+    (propertize (duet-look-sign icon) 'face face 'help-echo (duet-look-state-name state))))
+
+(defun duet-look-state-name (state)
+  "Return the words for STATE, a symbol, with a face."
+  (propertize (pcase state
+                ('waiting_input "waits for you")
+                ('timed_out "timed out")
+                (_ (replace-regexp-in-string "_" " " (symbol-name state))))
+              'face (or (nth 1 (alist-get state duet-look--states)) 'duet-dim)))
+
+(defun duet-look-state-header (state)
+  "Return an icon and the words for STATE, with a face for the header line."
+  (let ((text (concat (duet-look-state state) " " (duet-look-state-name state))))
+    (pcase (nth 1 (alist-get state duet-look--states))
+      ('duet-waiting (propertize text 'face 'duet-attention))
+      ;; Its colour is for the background of text.
+      ('duet-running (propertize text 'face 'bold))
+      (_ text))))
+
+(provide 'duet-look)
+;;; duet-look.el ends here

@@ -1,0 +1,130 @@
+;;; duet-link-test.el --- Tests of links in what agents say  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-markup-test-lib)
+
+(defmacro duet-link-test-with-files (files &rest body)
+  "Run BODY in a directory of its own, with FILES of three lines in it."
+  (declare (indent 1) (debug (form body)))
+  `(let ((default-directory (file-name-as-directory
+                             (file-truename (make-temp-file "duet-markup" t)))))
+     (unwind-protect
+         (progn
+           (dolist (file ,files)
+             (make-directory (file-name-directory (expand-file-name file)) t)
+             (write-region "one\ntwo\nthree\n" nil file nil 'silent))
+           ,@body)
+       (delete-directory default-directory t))))
+
+(defun duet-link-test-links (text)
+  "Return the links in TEXT, (WORDS . TARGET) each, as they are shown."
+  (let ((here default-directory))
+    (duet-markup-test-with message
+      (setq default-directory here)
+      (duet-markup-test-say-all message text 1000)
+      (duet-markup-test-look message)
+      (let ((place (point-min))
+            (links '()))
+        (while (setq place (text-property-not-all place (point-max) 'duet-link nil))
+          (let ((end (next-single-property-change place 'duet-link nil (point-max))))
+            (push (cons (duet-markup-test-screen place end)
+                        (get-text-property place 'duet-link))
+                  links)
+            (setq place end)))
+        (nreverse links)))))
+
+(ert-deftest duet-link-test-found ()
+  "Links are those to the web and to files of the project."
+  (duet-link-test-with-files '("src/main.go" "notes.txt" ".hidden/x.el")
+    (pcase-dolist
+        (`(,text . ,links)
+         '(("[text](https://a.org/x) b" ("text" . "https://a.org/x"))
+           ("[*a* `b`](https://a.org)" ("a b" . "https://a.org"))
+           ("<https://a.org/x_y_z>" ("https://a.org/x_y_z" . "https://a.org/x_y_z"))
+           ("See https://a.org/w_(x), https://b.org/y. (http://c.org/)"
+            ("https://a.org/w_(x)" . "https://a.org/w_(x)")
+            ("https://b.org/y" . "https://b.org/y") ("http://c.org/" . "http://c.org/"))
+           ("看https://a.org/x，然后" ("https://a.org/x" . "https://a.org/x"))
+           ("[w](https://a.org/w_(x))" ("w" . "https://a.org/w_(x)"))
+           ;; Files of the project, and of no other place.
+           ("src/main.go:2 and `notes.txt`." ("src/main.go:2" . "src/main.go:2")
+            ("notes.txt" . "notes.txt"))
+           ("./src/main.go:2:7, src/main.go#L3" ("./src/main.go:2:7" . "./src/main.go:2:7")
+            ("src/main.go#L3" . "src/main.go#L3"))
+           ("[the file](src/main.go:3)" ("the file" . "src/main.go:3"))
+           ("nowhere.txt:3 and/or e.g. 1.5 /etc/passwd ../x ~/.profile /ssh:h:/x.y")
+           ;; What is none.
+           ("[a](javascript:alert) [b](file:///etc/passwd) [c](data:x) [d](#e)")
+           ("[a] (b) []() [](https://a.org)" ("https://a.org" . "https://a.org"))))
+      (should (equal (cons text (duet-link-test-links text)) (cons text links))))
+    (should (equal (duet-link-file (concat default-directory "notes.txt:2"))
+                   (cons (expand-file-name "notes.txt") 2)))
+    (should-not (duet-link-file "src/../../../etc/passwd"))))
+
+(ert-deftest duet-link-test-honest-links ()
+  "A link whose text claims another target keeps that in sight."
+  (pcase-dolist
+      (`(,text ,shown)
+       '(("[good.org](https://evil.org/x)" "[good.org](https://evil.org/x)")
+         ("[https://good.org](https://evil.org)" "[https://good.org](https://evil.org)")
+         ("[**good**.org/login](https://evil.org)" "[**good**.org/login](https://evil.org)")
+         ("[good.org](https://good.org.evil.org)" "[good.org](https://good.org.evil.org)")
+         ("[good.org](https://good.org@evil.org)" "[good.org](https://good.org@evil.org)")
+         ("[good.org](https://www.good.org/x)" "good.org")
+         ("[https://good.org](https://good.org/x)" "https://good.org")
+         ("[README.md](https://a.org/b/README.md)" "README.md")
+         ("[here](https://evil.org)" "here")
+         ("![here](https://evil.org/x.png)" "![here](https://evil.org/x.png)")
+         ("[here](https://evil.org \"title\")" "[here](https://evil.org \"title\")")))
+    (should (equal (list text (duet-markup-test-shown text)) (list text shown))))
+  ;; What could not be seen is written out as everywhere.
+  (should (equal (duet-markup-test-shown "**a\u202eb** [x\u200by](https://a.org/\u200b)")
+                 "a⟨U+202E⟩b x⟨U+200B⟩y")))
+
+(ert-deftest duet-link-test-following ()
+  "RET opens a link; a page that the text does not name is asked about."
+  (duet-link-test-with-files '("src/main.go")
+    (let ((here default-directory)
+          (opened '())
+          (asked '())
+          (answer nil))
+      (duet-markup-test-with message
+        (setq default-directory here)
+        (duet-markup-test-say-all
+         message "[here](https://evil.org/x) https://a.org/y [f](src/main.go:2)" 1000)
+        (duet-markup-test-look message)
+        (cl-letf ((browse-url-browser-function (lambda (url &rest _) (push url opened)))
+                  ((symbol-function 'y-or-n-p) (lambda (text) (push text asked) answer)))
+          (goto-char (point-min))
+          (search-forward "her")
+          (should (string-match-p "\\`https://evil.org/x\n"
+                                  (duet-link-help nil (current-buffer) (point))))
+          (duet-test-listening (duet-test-press "RET" #'duet-transcript-visit))
+          (should-not opened)
+          (should (equal asked '("Open https://evil.org/x? ")))
+          (setq answer t)
+          (duet-test-press "RET" #'duet-transcript-visit)
+          (should (equal opened '("https://evil.org/x")))
+          (search-forward "https://a")
+          (duet-test-press "RET" #'duet-transcript-visit)
+          (should (equal opened '("https://a.org/y" "https://evil.org/x")))
+          (should (length= asked 2))
+          (search-forward "[")
+          (save-window-excursion
+            (duet-test-press "RET" #'duet-transcript-visit)
+            (should (equal (list (buffer-file-name (window-buffer))
+                                 (with-current-buffer (window-buffer) (line-number-at-pos)))
+                           (list (expand-file-name "src/main.go" here) 2)))
+            (kill-buffer (window-buffer)))
+          ;; A link of the file system leads out of the project.
+          (delete-file (expand-file-name "src/main.go" here))
+          (make-symbolic-link "/etc/passwd" (expand-file-name "src/main.go" here))
+          (duet-test-should-say "leads out of the project"
+            (duet-test-press "RET" #'duet-transcript-visit)))))))
+
+(provide 'duet-link-test)
+;;; duet-link-test.el ends here

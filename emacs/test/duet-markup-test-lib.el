@@ -1,0 +1,115 @@
+;;; duet-markup-test-lib.el --- Transcripts whose Markdown is looked at  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+
+(defmacro duet-markup-test-with (message &rest body)
+  "Run BODY in a transcript whose only message, an open one, MESSAGE names."
+  (declare (indent 1) (debug (symbolp body)))
+  `(let* ((model (duet-model-create :root "/nowhere/"))
+          (session (make-duet-session :id "t" :model model :loaded t))
+          (,message (make-duet-message :key "m" :kind 'text :session session
+                                       :run "r" :open t))
+          ;; However slow the machine is.
+          (duet-code--patience 1000))
+     (duet-model-add-message ,message)
+     (with-temp-buffer
+       (duet-transcript-mode)
+       (setq duet-session session)
+       (unwind-protect (progn ,@body)
+         (dolist (timer (list duet-transcript--timer duet-code--timer))
+           (when timer (cancel-timer timer)))
+         (setq duet-session nil)))))
+
+(defun duet-markup-test-say (message text)
+  "Add TEXT to MESSAGE, and note that in the transcript."
+  (duet-message-append message text)
+  (duet-transcript--note message 'append))
+
+(defun duet-markup-test-look (&optional message)
+  "Show all of the buffer as if it were looked at.
+MESSAGE, if any, is whole from now on."
+  (when message
+    (setf (duet-message-open message) nil)
+    (duet-transcript--note message 'redraw))
+  (dotimes (_ 2)
+    (duet-transcript-flush)
+    (jit-lock-fontify-now)
+    (while (duet-code-work (+ 1 (float-time))))))
+
+(defun duet-markup-test-properties ()
+  "Return the text of the buffer and how it looks."
+  (let ((place (point-min))
+        (found '()))
+    (while (< place (point-max))
+      (let ((next (next-property-change place nil (point-max))))
+        (let ((this (cons (buffer-substring-no-properties place next)
+                          (cl-loop for property in (cons 'duet-colored
+                                                         duet-prose-properties)
+                                   for value = (get-text-property place property)
+                                   when value collect (cons property value)))))
+          (if (and found (equal (cdr this) (cdar found)))
+              (setf (caar found) (concat (caar found) (car this)))
+            (push this found)))
+        (setq place next)))
+    (nreverse found)))
+
+(defun duet-markup-test-screen (beg end)
+  "Return the text from BEG to END as a screen shows it."
+  (let ((place beg)
+        (parts '()))
+    (while (< place end)
+      (let ((next (next-single-char-property-change
+                   place 'display nil
+                   (next-single-char-property-change place 'invisible nil end)))
+            (display (get-text-property place 'display)))
+        (cond
+         ((stringp display) (push (substring-no-properties display) parts))
+         ((not (invisible-p place))
+          (push (buffer-substring-no-properties place next) parts)))
+        (setq place next)))
+    (apply #'concat (nreverse parts))))
+
+(defun duet-markup-test-shown (text &optional size)
+  "Return TEXT as a screen shows it, said SIZE characters at a time, or at once."
+  (duet-markup-test-with message
+    (duet-markup-test-say-all message text (or size (max 1 (length text))))
+    (duet-markup-test-look message)
+    (let ((section (duet-section-get "m")))
+      (duet-markup-test-screen (duet-section-beg section) (duet-section-end section)))))
+
+(defun duet-markup-test-say-all (message text size)
+  "Say TEXT in MESSAGE, SIZE characters at a time, and look at it meanwhile."
+  (cl-loop for start from 0 below (length text) by size
+           do (duet-markup-test-say
+               message (substring text start (min (length text) (+ start size))))
+           (duet-transcript-flush)
+           (jit-lock-fontify-now)))
+
+(defun duet-markup-test-faces (text)
+  "Return what of TEXT has which face, (STRING . FACE) each; nothing has none."
+  (duet-markup-test-with message
+    (duet-markup-test-say-all message text (max 1 (length text)))
+    (duet-markup-test-look message)
+    (cl-loop for (string . properties) in (duet-markup-test-properties)
+             for face = (alist-get 'face properties)
+             when (and face (not (alist-get 'invisible properties)))
+             collect (cons string face))))
+
+(defun duet-markup-test-random (pieces count)
+  "Return a text of COUNT of PIECES, taken at random."
+  (apply #'concat (cl-loop repeat count collect (nth (random (length pieces)) pieces))))
+
+(defconst duet-markup-test-pieces
+  '("*" "**" "_" "__" "`" "``" "```\n" "\n```sh\n" "~~~\n" "~~" "[" "](" ")" "]" "<" ">"
+    "\n> " "\n- " "\n1. " "\n# " "\n## " " ##\n" "\n\n" "\n" "\n---\n" "\n===\n" "\n    "
+    "\t" "| a | b |\n" "|---|:-:|\n" "|" "\\" "\\*" "word" "wide 名字" "a_b" "*.el" "x = 'y'"
+    " " " " "." "https://a.org/x_y" "[t](http://b.org)" "<br>" "!" "😀")
+  "Pieces of Markdown, and what breaks it.")
+
+(provide 'duet-markup-test-lib)
+;;; duet-markup-test-lib.el ends here

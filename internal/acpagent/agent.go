@@ -1,0 +1,88 @@
+package acpagent
+
+import (
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// Options configure an agent.
+type Options struct {
+	Version string
+	// Agent is the agent behind new sessions, unless the client chooses another;
+	// "": the project's default one.
+	Agent string
+	// CancelOnDisconnect says that the turns that a client has begun end when it goes.
+	CancelOnDisconnect bool
+	// Limits bound what the client sends.
+	Limits frame.Limits
+	Logger *slog.Logger
+	// Trace, if set, sees each message, as [server.Options] has it.
+	Trace func(c *server.Conn, sent bool, message []byte)
+}
+
+// questionWithin is how long a question waits for an answer in the editor; in the inbox
+// it waits without end. A client that does not read is waited for as long.
+const questionWithin = 30 * 24 * time.Hour
+
+// mostLine is the longest message that goes out, in bytes.
+const mostLine = 64 << 20
+
+// An agent serves one client.
+type agent struct {
+	hub  *client.Client
+	opts Options
+
+	mu       sync.Mutex // guards the fields below
+	can      schema.ClientCapabilities
+	info     json.RawMessage // what the client calls itself
+	sessions map[string]*session
+}
+
+// open is a session that the client has made or opened, or nil.
+func (a *agent) open(id string) *session {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.sessions[id]
+}
+
+// known is open with an error for the client.
+func (a *agent) known(id string) (*session, error) {
+	if s := a.open(id); s != nil {
+		return s, nil
+	}
+	return nil, notFound(id)
+}
+
+// keep makes a session one of the client's, in the place of one with the same id.
+func (a *agent) keep(s *session) {
+	a.mu.Lock()
+	old := a.sessions[s.id]
+	a.sessions[s.id] = s
+	a.mu.Unlock()
+	if old != nil {
+		old.leave()
+	}
+}
+
+// forget takes a session from the client's.
+func (a *agent) forget(s *session) {
+	a.mu.Lock()
+	if a.sessions[s.id] == s {
+		delete(a.sessions, s.id)
+	}
+	a.mu.Unlock()
+	s.leave()
+}
+
+func (a *agent) capabilities() schema.ClientCapabilities {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.can
+}

@@ -1,0 +1,83 @@
+package acpagent
+
+import (
+	"context"
+	"errors"
+
+	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/question"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
+)
+
+// ask asks the user of the client, with s.order held, what an agent asks, which is in the inbox as well:
+// whoever answers first decides, and the other one is not asked any more.
+func (s *session) ask(q hubwire.Approval) {
+	s.mu.Lock()
+	if s.asking[q.ID] != nil {
+		s.mu.Unlock()
+		return // open questions are told again
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, questionWithin)
+	s.asking[q.ID] = cancel
+	s.mu.Unlock()
+	asker := question.Asker{Client: s.conn, Can: s.agent.capabilities()}
+	if !asker.Fits(q) {
+		s.tell(update.Words("\n\n[%s asks: %s — this editor cannot show it. Answer with: duet-rpc approvals]\n", agentName(q), question.InWords(q)))
+		return
+	}
+	about := s.teller.Question(q)
+	if !s.conn.Go(func(connected context.Context) {
+		defer cancel()
+		defer context.AfterFunc(connected, cancel)()
+		s.await(ctx, asker, q, about)
+	}) {
+		cancel()
+	}
+}
+
+// await waits for the user's answer, and makes it the decision.
+func (s *session) await(ctx context.Context, asker question.Asker, q hubwire.Approval, about schema.ToolCall) {
+	log := s.agent.opts.Logger
+	decision, err := asker.Ask(ctx, s.id, q, about)
+	switch {
+	case ctx.Err() != nil, errors.Is(err, jsonrpc2.ErrClosed):
+		return // it was answered elsewhere, or waits for that
+	case err != nil:
+		log.Warn("the client could not be asked; the question stays in the inbox", "approval", q.ID, "err", err)
+		return
+	case decision == nil:
+		log.Info("the client has not answered; the question stays in the inbox", "approval", q.ID)
+		return
+	}
+	decided, err := hubwire.Decide(context.WithoutCancel(ctx), s.agent.hub, *decision)
+	if err != nil {
+		log.Warn("an answer was not taken", "approval", q.ID, "err", err)
+		s.order.Lock()
+		defer s.order.Unlock()
+		s.tell(update.Words("\n\n[your answer was not taken: %s]\n", message(err)))
+	} else if !decided.Success {
+		log.Info("an answer came too late", "approval", q.ID, "why", decided.Error)
+	}
+}
+
+// answered takes back a question that was answered, wherever that was.
+func (s *session) answered(id string) {
+	s.mu.Lock()
+	cancel := s.asking[id]
+	delete(s.asking, id)
+	s.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+}
+
+// agentName is who asks.
+func agentName(q hubwire.Approval) string {
+	if q.Agent == "" {
+		return "The agent"
+	}
+	return q.Agent
+}

@@ -1,0 +1,119 @@
+package acpagent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/question"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
+)
+
+// command carries out a prompt that is a command of Duet's, and reports whether it was
+// one.
+func (s *session) command(ctx context.Context, prompt string) (handled bool, err error) {
+	name, rest, _ := strings.Cut(strings.TrimSpace(prompt), " ")
+	name, isCommand := strings.CutPrefix(name, "/")
+	if !isCommand || name != commandAgent && name != commandInbox {
+		return false, nil
+	}
+	s.order.Lock()
+	isOurs := slices.ContainsFunc(s.told.commands, func(c schema.Command) bool {
+		return c.Name == name && slices.ContainsFunc(ownCommands, func(own schema.Command) bool { return own.Description == c.Description })
+	})
+	s.order.Unlock()
+	if !isOurs {
+		return false, nil
+	}
+	text := ""
+	if name == commandAgent {
+		text, err = s.agentCommand(ctx, strings.TrimSpace(rest))
+	} else {
+		text, err = s.inboxCommand(ctx, strings.Fields(rest))
+	}
+	if err != nil {
+		return true, refused(err)
+	}
+	s.order.Lock()
+	defer s.order.Unlock()
+	s.tell(update.Words("%s", text))
+	return true, nil
+}
+
+// agentCommand chooses the agent behind, or lists those that there are.
+func (s *session) agentCommand(ctx context.Context, name string) (string, error) {
+	if name != "" {
+		if err := s.set(ctx, configAgent, name); err != nil {
+			return "The agent behind this session stays: " + err.Error() + "\n", nil
+		}
+		s.order.Lock()
+		s.settingsChanged()
+		s.order.Unlock()
+		return "The agent behind this session is " + name + ".\n", nil
+	}
+	v, err := s.look(ctx)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for _, o := range v.options {
+		if o.ID != configAgent {
+			continue
+		}
+		fmt.Fprintf(&b, "The agent behind this session is %v.", o.CurrentValue)
+		if len(o.Options) > 1 {
+			b.WriteString(" There are:\n\n")
+			for _, a := range o.Options {
+				fmt.Fprintf(&b, "- `%s` %s\n", a.Value, a.Name)
+			}
+		}
+	}
+	return b.String() + "\n", nil
+}
+
+// inboxCommand answers a question of any session, or lists those that wait.
+func (s *session) inboxCommand(ctx context.Context, words []string) (string, error) {
+	waiting, err := hubwire.OpenApprovals(ctx, s.agent.hub)
+	if err != nil {
+		return "", err
+	}
+	if len(words) == 0 {
+		return inbox(waiting), nil
+	}
+	n, err := strconv.Atoi(words[0])
+	if err != nil || n < 1 || n > len(waiting) {
+		return "There is no question " + words[0] + ".\n\n" + inbox(waiting), nil
+	}
+	q := waiting[n-1]
+	if len(words) == 1 {
+		return question.Described(q), nil
+	}
+	d, ok := question.Answer(q, strings.Join(words[1:], " "))
+	if !ok {
+		return "That is no answer to it.\n\n" + question.Described(q), nil
+	}
+	decided, err := hubwire.Decide(ctx, s.agent.hub, d)
+	switch {
+	case err != nil:
+		return "It was not taken: " + message(err) + "\n", nil
+	case !decided.Success:
+		return "It was not taken: " + decided.Error + "\n", nil
+	}
+	return "Answered.\n", nil
+}
+
+func inbox(waiting []hubwire.Approval) string {
+	if len(waiting) == 0 {
+		return "Nothing waits for an answer.\n"
+	}
+	var b strings.Builder
+	for i, q := range waiting {
+		fmt.Fprintf(&b, "%d. %s · %s: %s\n", i+1, q.TaskID, agentName(q), question.InWords(q))
+	}
+	b.WriteString("\n`/inbox 1` shows one, `/inbox 1 yes` answers it.\n")
+	return b.String()
+}

@@ -1,0 +1,105 @@
+package acpagent
+
+import (
+	"context"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
+)
+
+// follow tells the client from now on what happens behind an event.
+func (s *session) follow(ctx context.Context, since int64) error {
+	sub, err := s.agent.hub.Subscribe(ctx, client.SubscribeOptions{Types: hubwire.EventTypes, Session: s.id, Since: &since}, s.event)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	left := s.left
+	s.sub = sub
+	s.mu.Unlock()
+	if left {
+		sub.Close()
+		return nil
+	}
+	s.conn.Go(func(connected context.Context) {
+		select {
+		case <-sub.Done():
+			s.lost(sub.Err())
+		case <-s.ctx.Done():
+		case <-connected.Done():
+		}
+	})
+	return nil
+}
+
+// lost ends the turns of the client where nothing more is heard of the conversation.
+func (s *session) lost(err error) {
+	why := "the hub tells no more of this session"
+	if err != nil {
+		why += ": " + message(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left {
+		return
+	}
+	for _, t := range s.turns {
+		t.over(outcome{state: hubwire.Failed, err: why})
+	}
+}
+
+// event tells the client of an event of the conversation.
+func (s *session) event(e client.Event) {
+	s.order.Lock()
+	defer s.order.Unlock()
+	if s.ctx.Err() != nil {
+		return
+	}
+	d := hubwire.Read(e)
+	switch e.Type {
+	case hubwire.EventApproval:
+		s.ask(hubwire.ReadApproval(e))
+		return
+	case hubwire.EventResolved:
+		s.answered(d.ApprovalID)
+		return
+	case hubwire.EventSettings, hubwire.EventAgentSession:
+		s.settingsChanged()
+		return
+	}
+	s.tell(s.teller.Event(e.Type, e.Seq, e.Timestamp, d)...)
+	if e.Type == hubwire.EventStatus {
+		s.stateChanged(d)
+	}
+}
+
+// stateChanged takes a new state of a session of the conversation. All that it did was
+// told before.
+func (s *session) stateChanged(d hubwire.Event) {
+	s.mu.Lock()
+	if !hubwire.Ended(d.State) {
+		if d.State != "queued" && d.State != "draft" {
+			s.now = d.SessionID
+		}
+		s.mu.Unlock()
+		return
+	}
+	if s.now == d.SessionID {
+		s.now = ""
+	}
+	o := outcomeOf(d)
+	_, ours := s.ours[d.SessionID]
+	if ours {
+		s.ours[d.SessionID] = false
+	}
+	for _, t := range s.turns {
+		if t.run == d.SessionID {
+			t.over(o)
+		}
+	}
+	s.mu.Unlock()
+	if !ours && d.State == hubwire.Failed && d.Error != "" {
+		s.tell(update.Words("\n\n[the turn failed: %s]\n", d.Error))
+	}
+}

@@ -1,0 +1,177 @@
+package acpagent
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/google/uuid"
+	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// newSession makes a session. The hub gets it with the first prompt: an editor that
+// makes one at each start leaves nothing behind.
+func (a *agent) newSession(ctx context.Context, p schema.NewRequest) (schema.Opened, error) {
+	if !filepath.IsAbs(p.CWD) {
+		return schema.Opened{}, server.InvalidParam(server.ParamError{Param: "cwd", Expected: "an absolute path", Received: "another one"})
+	}
+	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{place: p.Workspace, agent: a.opts.Agent})
+	return a.opened(ctx, s, true)
+}
+
+// fork makes a session that shares another one so far.
+func (a *agent) fork(ctx context.Context, p schema.OpenRequest) (schema.Opened, error) {
+	from, err := hubwire.State(ctx, a.hub, p.SessionID)
+	switch {
+	case err != nil:
+		return schema.Opened{}, refused(err)
+	case !hubwire.Ended(from.State):
+		return schema.Opened{}, server.NewError(jsonrpc2.CodeInvalidRequest, "the session is at work: it can be forked when its turn has ended", nil)
+	}
+	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{place: p.Workspace, from: from.ID, agent: from.Agent})
+	return a.opened(ctx, s, true)
+}
+
+// opened makes a session the client's, and tells how it is set. Everything else follows
+// the answer: clients do not know the session before.
+func (a *agent) opened(ctx context.Context, s *session, withID bool) (schema.Opened, error) {
+	v, err := s.look(ctx)
+	if err != nil {
+		s.leave()
+		return schema.Opened{}, refused(err)
+	}
+	s.told = v
+	a.keep(s)
+	server.AfterReply(ctx, func() {
+		s.conn.Go(func(context.Context) {
+			s.order.Lock()
+			defer s.order.Unlock()
+			s.tell(s.told.commandsUpdate())
+		})
+	})
+	r := schema.Opened{Modes: v.modes, ConfigOptions: v.options}
+	if withID {
+		r.SessionID = s.id
+	}
+	return r, nil
+}
+
+// load tells the client a whole conversation, and then what happens in it.
+func (a *agent) load(ctx context.Context, p schema.OpenRequest) (schema.Opened, error) {
+	return a.take(ctx, p, true)
+}
+
+// resume tells the client what happens in a conversation from now on.
+func (a *agent) resume(ctx context.Context, p schema.OpenRequest) (schema.Opened, error) {
+	return a.take(ctx, p, false)
+}
+
+func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) (schema.Opened, error) {
+	state, err := hubwire.State(ctx, a.hub, p.SessionID)
+	if err != nil {
+		return schema.Opened{}, refused(err)
+	}
+	if old := a.open(p.SessionID); old != nil { // it is opened again
+		a.forget(old)
+	}
+	s := a.sessionOf(server.ConnFrom(ctx), p.SessionID, nil)
+	s.place = &p.Workspace
+	since, err := hubwire.LastSeq(ctx, a.hub)
+	if err != nil {
+		return schema.Opened{}, refused(err)
+	}
+	s.teller.Since = since
+	if !hubwire.Ended(state.State) {
+		s.now = state.ID
+	}
+	if tellAgain {
+		err = hubwire.Conversation(ctx, a.hub, state.ID, func(e hubwire.Entry) error {
+			s.tell(s.teller.Entry(e)...)
+			return ctx.Err()
+		})
+		if err != nil {
+			s.leave()
+			return schema.Opened{}, refused(err)
+		}
+		if state.ContextUsed > 0 && state.ContextSize > 0 {
+			s.tell(update.Usage(state.ContextUsed, state.ContextSize, state.CostUSD))
+		}
+	} else {
+		s.teller.BeginsInside()
+	}
+	r, err := a.opened(ctx, s, false)
+	if err != nil {
+		return r, err
+	}
+	server.AfterReply(ctx, func() {
+		s.conn.Go(func(context.Context) {
+			if err := s.follow(s.ctx, since); err != nil && s.ctx.Err() == nil {
+				s.tell(update.Words("\n\n[Duet cannot tell what happens in this session: %s]\n", message(err)))
+			}
+		})
+	})
+	return r, nil
+}
+
+// list lists the conversations that there are.
+func (a *agent) list(ctx context.Context, p schema.ListRequest) (schema.ListResponse, error) {
+	params := map[string]any{"filter": "normal", "limit": 100}
+	if p.Cursor != nil && *p.Cursor != "" {
+		params["before"] = *p.Cursor
+	}
+	page, err := hubwire.Call[struct {
+		Sessions []hubwire.Session
+		Next     string `json:"next_before"`
+	}](ctx, a.hub, "getSessionLeaves", params)
+	if err != nil {
+		return schema.ListResponse{}, refused(err)
+	}
+	r := schema.ListResponse{Sessions: []schema.SessionInfo{}, NextCursor: page.Next}
+	for _, s := range page.Sessions {
+		if p.CWD != nil && *p.CWD != "" && filepath.Clean(*p.CWD) != s.WorkingDir {
+			continue
+		}
+		r.Sessions = append(r.Sessions, schema.SessionInfo{
+			SessionID: s.ThreadID, CWD: s.WorkingDir, AdditionalDirectories: s.Directories, Title: s.Called(), UpdatedAt: s.LastActivity,
+		})
+	}
+	return r, nil
+}
+
+// closeSession ends the client's turns in a session, and leaves it.
+func (a *agent) closeSession(_ context.Context, p schema.SessionRequest) (schema.Present, error) {
+	s, err := a.known(p.SessionID)
+	if err != nil {
+		return schema.Present{}, err
+	}
+	s.interruptOurs()
+	a.forget(s)
+	return schema.Present{}, nil
+}
+
+// deleteSession deletes a conversation for good.
+func (a *agent) deleteSession(ctx context.Context, p schema.SessionRequest) (schema.Present, error) {
+	s := a.open(p.SessionID)
+	if s == nil || s.beginning() == nil { // else the hub does not know it
+		if err := a.hub.Call(ctx, "session.delete", map[string]string{"session_id": p.SessionID}, nil); err != nil {
+			return schema.Present{}, refused(err)
+		}
+	}
+	if s != nil {
+		a.forget(s)
+	}
+	return schema.Present{}, nil
+}
+
+// authenticate signs in to the agent behind.
+func (a *agent) authenticate(ctx context.Context, p schema.AuthenticateRequest) (schema.Present, error) {
+	params := map[string]string{"method": p.MethodID}
+	if a.opts.Agent != "" {
+		params["agent"] = a.opts.Agent
+	}
+	return schema.Present{}, refused(a.hub.Call(ctx, "agent.authenticate", params, nil, untilDone))
+}

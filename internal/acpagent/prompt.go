@@ -1,0 +1,256 @@
+package acpagent
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+)
+
+type turnKey struct{}
+
+// promptArrives notes a turn before the next message of the client is looked at, which
+// may cancel it.
+func (a *agent) promptArrives(ctx context.Context, params json.RawMessage) context.Context {
+	var p schema.SessionRequest
+	_ = json.Unmarshal(params, &p) // what cannot be read names no session
+	s := a.open(p.SessionID)
+	if s == nil {
+		return ctx
+	}
+	t := newTurn()
+	s.mu.Lock()
+	s.turns = append(s.turns, t)
+	s.mu.Unlock()
+	return context.WithValue(ctx, turnKey{}, t)
+}
+
+// prompt runs a turn to its end. It ends with its own session of the hub, whatever else
+// happens in the conversation.
+func (a *agent) prompt(ctx context.Context, p schema.PromptRequest) (schema.PromptResponse, error) {
+	s, err := a.known(p.SessionID)
+	if err != nil {
+		return schema.PromptResponse{}, err
+	}
+	t, _ := ctx.Value(turnKey{}).(*turn)
+	if t == nil {
+		return schema.PromptResponse{}, notFound(p.SessionID)
+	}
+	defer s.turnLeft(t)
+	text, content := readPrompt(p.Prompt)
+	if handled, err := s.command(ctx, text); handled {
+		return schema.PromptResponse{StopReason: schema.EndTurn}, err
+	}
+	run, err := s.begin(ctx, t, text, content)
+	if err != nil {
+		return schema.PromptResponse{}, refused(err)
+	}
+	if run == "" {
+		return schema.PromptResponse{StopReason: schema.Cancelled}, nil
+	}
+	select {
+	case o := <-t.ended:
+		return s.response(ctx, run, o)
+	case <-s.ctx.Done(): // the client has closed the session, or deleted it
+		return schema.PromptResponse{StopReason: schema.Cancelled}, nil
+	case <-s.conn.Stopping(): // nobody reads the answer; the turn goes on
+	case <-ctx.Done(): // the client has taken the request back
+		s.interrupt(run)
+	}
+	return schema.PromptResponse{StopReason: schema.Cancelled}, nil
+}
+
+// turnLeft forgets a turn that was answered.
+func (s *session) turnLeft(t *turn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turns = slices.DeleteFunc(s.turns, func(other *turn) bool { return other == t })
+}
+
+// readPrompt is a prompt as the hub takes it: its texts, and content that is none.
+func readPrompt(blocks []json.RawMessage) (text string, content []json.RawMessage) {
+	var texts []string
+	for _, raw := range blocks {
+		var block schema.Content
+		if json.Unmarshal(raw, &block) == nil && block.Type == "text" && block.Text != nil {
+			texts = append(texts, *block.Text)
+			continue
+		}
+		content = append(content, raw)
+	}
+	text = strings.Join(texts, "\n")
+	if strings.TrimSpace(text) == "" && len(content) > 0 {
+		text = "See what is attached."
+	}
+	return text, content
+}
+
+// begin begins the session of the hub that a turn is, and returns it; "" if the client
+// has cancelled the turn before.
+func (s *session) begin(ctx context.Context, t *turn, text string, content []json.RawMessage) (run string, err error) {
+	s.order.Lock()
+	defer s.order.Unlock()
+	s.mu.Lock()
+	start, place, cancelled := s.start, s.place, t.cancelled
+	s.mu.Unlock()
+	if cancelled {
+		return "", nil
+	}
+	params := map[string]any{"query": text, "metadata": map[string]any{"source": "acp", "client": s.agent.clientName()}}
+	if len(content) > 0 {
+		params["content"] = content
+	}
+	hub := s.agent.hub
+	var started hubwire.Started
+	if start == nil {
+		params["session_id"] = s.id
+		if place != nil {
+			placed(params, *place)
+		}
+		started, err = hubwire.Call[hubwire.Started](ctx, hub, "continueSession", params)
+		if err != nil {
+			return "", err
+		}
+	} else {
+		since, err := hubwire.LastSeq(ctx, hub)
+		if err != nil {
+			return "", err
+		}
+		if started, err = s.launch(ctx, start, params); err != nil {
+			return "", err
+		}
+		s.mu.Lock()
+		s.start = nil
+		s.mu.Unlock()
+		if err := s.follow(context.WithoutCancel(ctx), since); err != nil {
+			return "", err
+		}
+	}
+	s.mu.Lock()
+	t.run, s.place = started.SessionID, nil
+	s.ours[t.run] = true
+	cancelled = t.cancelled
+	s.mu.Unlock()
+	if cancelled {
+		s.interrupt(started.SessionID)
+	}
+	return started.SessionID, nil
+}
+
+// launch begins the conversation.
+func (s *session) launch(ctx context.Context, b *beginning, params map[string]any) (hubwire.Started, error) {
+	params["conversation_id"] = s.id
+	placed(params, b.place)
+	if b.from != "" {
+		params["session_id"], params["fork"] = b.from, true
+		return hubwire.Call[hubwire.Started](ctx, s.agent.hub, "continueSession", params)
+	}
+	for name, value := range map[string]string{"working_dir": b.place.CWD, "agent": b.agent, "permission_mode": b.mode, "model": b.model} {
+		if value != "" {
+			params[name] = value
+		}
+	}
+	if len(b.options) > 0 {
+		params["options"] = b.options
+	}
+	return hubwire.Call[hubwire.Started](ctx, s.agent.hub, "launchSession", params)
+}
+
+// placed adds the servers and the directories of a client to what begins a turn.
+func placed(params map[string]any, w schema.Workspace) {
+	if servers := mcpConfig(w.MCPServers); servers != nil {
+		params["mcp_config"] = servers
+	}
+	if len(w.AdditionalDirectories) > 0 {
+		params["additional_directories"] = w.AdditionalDirectories
+	}
+}
+
+// response is the answer to a prompt whose turn has ended.
+func (s *session) response(ctx context.Context, run string, o outcome) (schema.PromptResponse, error) {
+	r := schema.PromptResponse{StopReason: schema.EndTurn}
+	switch o.state {
+	case hubwire.Completed:
+		switch o.stopReason {
+		case schema.MaxTokens, schema.MaxTurnRequests, schema.Refusal, schema.Cancelled:
+			r.StopReason = o.stopReason
+		}
+	case hubwire.Cancelled, hubwire.Interrupted, hubwire.Discarded:
+		r.StopReason = schema.Cancelled
+	default:
+		return r, failed(o)
+	}
+	if state, err := hubwire.State(ctx, s.agent.hub, run); err == nil && state.TotalTokens > 0 {
+		r.Usage = &schema.Usage{
+			Total: state.TotalTokens, Input: state.InputTokens, Output: state.OutputTokens, CachedRead: state.CacheRead, CachedWrite: state.CacheWrite,
+		}
+	}
+	return r, nil
+}
+
+// cancel ends the turns that the client waits for or, where it waits for none, the one
+// that is under way. It does not wait for that.
+func (s *session) cancel() {
+	s.mu.Lock()
+	var runs []string
+	for _, t := range s.turns {
+		t.cancelled = true
+		if t.run != "" {
+			runs = append(runs, t.run)
+		}
+	}
+	if len(s.turns) == 0 && s.now != "" {
+		runs = []string{s.now}
+	}
+	s.mu.Unlock()
+	slices.Reverse(runs) // what waits first, else it would begin
+	s.conn.Go(func(context.Context) {
+		for _, run := range runs {
+			s.interrupt(run)
+		}
+	})
+}
+
+// clientName is what the client calls itself.
+func (a *agent) clientName() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var info schema.Implementation
+	_ = json.Unmarshal(a.info, &info) // one that does not say
+	return cmp.Or(info.Title, info.Name, "a client")
+}
+
+// mcpConfig are the servers of a client as the hub takes them. What is no server is
+// left out: it is none of the user's errors.
+func mcpConfig(raw json.RawMessage) map[string]any {
+	var list []json.RawMessage
+	_ = json.Unmarshal(raw, &list)
+	servers := make(map[string]any)
+	for _, item := range list {
+		var m schema.MCPServer
+		if json.Unmarshal(item, &m) != nil || m.Name == "" || m.Command == "" && m.URL == "" {
+			continue
+		}
+		if m.URL != "" {
+			servers[m.Name] = map[string]any{"type": cmp.Or(m.Type, "http"), "url": m.URL, "headers": values(m.Headers)}
+		} else {
+			servers[m.Name] = map[string]any{"command": m.Command, "args": append([]string{}, m.Args...), "env": values(m.Env)}
+		}
+	}
+	if len(servers) == 0 {
+		return nil
+	}
+	return map[string]any{"mcpServers": servers}
+}
+
+func values(list []schema.Variable) map[string]string {
+	m := make(map[string]string, len(list))
+	for _, v := range list {
+		m[v.Name] = v.Value
+	}
+	return m
+}

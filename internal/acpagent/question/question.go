@@ -1,0 +1,99 @@
+// Package question puts what an agent asks to the user of a client of the Agent Client
+// Protocol, and makes the user's answer a decision. It offers what the agent offers,
+// and takes nothing else for an answer.
+package question
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+)
+
+// A Client is asked. A call that is given up is taken back from it.
+type Client interface {
+	Call(ctx context.Context, method string, params, result any) error
+}
+
+// An Asker asks the user of a client.
+type Asker struct {
+	Client Client
+	Can    schema.ClientCapabilities
+}
+
+// The answers to a question of an agent that offers none.
+var ownOptions = []schema.PermissionOption{
+	{OptionID: "duet-allow", Name: "Allow", Kind: schema.AllowOnce},
+	{OptionID: "duet-reject", Name: "Reject", Kind: schema.RejectOnce},
+}
+
+// Fits reports whether the client can show a question so that it can be answered
+// there. Any other is answered elsewhere.
+func (a Asker) Fits(q hubwire.Approval) bool {
+	switch {
+	case q.Mode == hubwire.ModeForm:
+		return schema.Has(a.Can.Elicitation.Form)
+	case q.Mode == hubwire.ModeURL:
+		return schema.Has(a.Can.Elicitation.URL)
+	case q.Type == hubwire.HumanContact:
+		return len(q.Options) > 0 || schema.Has(a.Can.Elicitation.Form)
+	}
+	return true
+}
+
+// Ask asks, about a tool call, and returns the decision; nil if the user has made none. It fails with the
+// error of ctx where the question was answered elsewhere.
+func (a Asker) Ask(ctx context.Context, session string, q hubwire.Approval, about schema.ToolCall) (*hubwire.Decision, error) {
+	if q.Mode != "" || q.Type == hubwire.HumanContact && len(q.Options) == 0 {
+		return a.elicit(ctx, session, q)
+	}
+	return a.permit(ctx, session, q, about)
+}
+
+// permit asks whether a tool may run, or which of the agent's answers it is to be.
+func (a Asker) permit(ctx context.Context, session string, q hubwire.Approval, about schema.ToolCall) (*hubwire.Decision, error) {
+	options := offered(q)
+	var answer schema.PermissionResponse
+	err := a.Client.Call(ctx, schema.RequestPermission, schema.PermissionRequest{SessionID: session, ToolCall: about, Options: options}, &answer)
+	if err != nil || answer.Outcome.Outcome != schema.Selected {
+		return nil, err
+	}
+	i := slices.IndexFunc(options, func(o schema.PermissionOption) bool { return o.OptionID == answer.Outcome.OptionID })
+	if i < 0 {
+		return nil, fmt.Errorf("the client chose the option %q, which was not offered", answer.Outcome.OptionID)
+	}
+	chosen := options[i]
+	d := &hubwire.Decision{ID: q.ID}
+	if len(q.Options) > 0 {
+		d.Option = chosen.OptionID
+	}
+	switch rejects := chosen.Kind == schema.RejectOnce || chosen.Kind == schema.RejectAlways; {
+	case rejects:
+		d.Decision, d.Comment = hubwire.Deny, chosen.Name
+	case q.Type == hubwire.HumanContact:
+		d.Decision, d.Comment = hubwire.Respond, chosen.Name
+	default:
+		d.Decision = hubwire.Approve
+	}
+	return d, nil
+}
+
+// offered are the agent's own answers, each of a kind that clients know.
+func offered(q hubwire.Approval) []schema.PermissionOption {
+	if len(q.Options) == 0 {
+		return ownOptions
+	}
+	options := make([]schema.PermissionOption, len(q.Options))
+	for i, o := range q.Options {
+		options[i] = schema.PermissionOption{OptionID: o.ID, Name: cmp.Or(o.Name, o.ID), Kind: o.Kind}
+		switch o.Kind {
+		case schema.AllowOnce, schema.AllowAlways, schema.RejectOnce, schema.RejectAlways:
+		default:
+			options[i].Kind = schema.AllowOnce
+		}
+	}
+	return options
+}

@@ -1,0 +1,71 @@
+package question
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
+)
+
+// InWords is what is asked, in a line.
+func InWords(q hubwire.Approval) string {
+	text := cmp.Or(q.Title, q.Subject, q.Tool, "a question")
+	if q.Tool != "" && !strings.Contains(text, q.Tool) {
+		text = q.Tool + ": " + text
+	}
+	text, _, _ = strings.Cut(text, "\n")
+	return text
+}
+
+// Described is what is asked with the answers that there are.
+func Described(q hubwire.Approval) string {
+	var b strings.Builder
+	b.WriteString(cmp.Or(q.Title, q.Subject, q.Tool, "a question") + "\n\n")
+	if len(q.Input) > 0 && string(q.Input) != "null" {
+		fmt.Fprintf(&b, "```json\n%s\n```\n\n", q.Input)
+	}
+	for i, o := range q.Options {
+		fmt.Fprintf(&b, "%d. %s\n", i+1, cmp.Or(o.Name, o.ID))
+	}
+	return b.String()
+}
+
+// Answer is the decision that words mean: the number or the name of an option, yes or
+// no, or the words themselves where words are asked for.
+func Answer(q hubwire.Approval, words string) (d hubwire.Decision, ok bool) {
+	d = hubwire.Decision{ID: q.ID}
+	n, err := strconv.Atoi(words)
+	i := slices.IndexFunc(q.Options, func(o hubwire.ApprovalOption) bool { return o.ID == words || strings.EqualFold(o.Name, words) })
+	if err == nil && n >= 1 && n <= len(q.Options) {
+		i = n - 1
+	}
+	yes, no := strings.EqualFold(words, "yes"), strings.EqualFold(words, "no")
+	switch {
+	case i >= 0:
+		o := q.Options[i]
+		d.Option, d.Comment = o.ID, cmp.Or(o.Name, o.ID)
+		switch {
+		case o.Rejects():
+			d.Decision = hubwire.Deny
+		case q.Type == hubwire.HumanContact:
+			d.Decision = hubwire.Respond
+		default:
+			d.Decision, d.Comment = hubwire.Approve, ""
+		}
+		return d, true
+	case q.Mode == hubwire.ModeForm:
+		d.Decision, d.Comment = hubwire.Deny, "declined"
+		return d, no
+	case q.Mode == hubwire.ModeURL && yes, q.Type == hubwire.HumanContact && q.Mode == "":
+		d.Decision, d.Comment = hubwire.Respond, words
+		return d, true
+	case no:
+		d.Decision, d.Comment = hubwire.Deny, "denied"
+		return d, true
+	}
+	d.Decision = hubwire.Approve
+	return d, yes
+}

@@ -1,0 +1,106 @@
+package schema
+
+import "encoding/json"
+
+// An Implementation is a program, as it names itself.
+type Implementation struct {
+	Name    string `json:"name"`
+	Title   string `json:"title,omitempty"`
+	Version string `json:"version"`
+}
+
+// InitializeRequest is the first request of a connection.
+type InitializeRequest struct {
+	ProtocolVersion    int             `json:"protocolVersion"`
+	ClientCapabilities json.RawMessage `json:"clientCapabilities,omitempty"`
+	ClientInfo         json.RawMessage `json:"clientInfo,omitempty"`
+}
+
+// ClientCapabilities are what a client can do for an agent.
+type ClientCapabilities struct {
+	FS struct {
+		ReadTextFile  bool `json:"readTextFile,omitempty"`
+		WriteTextFile bool `json:"writeTextFile,omitempty"`
+	} `json:"fs,omitzero"`
+	Terminal bool `json:"terminal,omitempty"`
+	Session  struct {
+		ConfigOptions struct {
+			Boolean json.RawMessage `json:"boolean,omitempty"`
+		} `json:"configOptions,omitzero"`
+	} `json:"session,omitzero"`
+	Elicitation struct {
+		Form json.RawMessage `json:"form,omitempty"`
+		URL  json.RawMessage `json:"url,omitempty"`
+	} `json:"elicitation,omitzero"`
+	Auth struct {
+		Terminal bool `json:"terminal,omitempty"`
+	} `json:"auth,omitzero"`
+}
+
+// ReadCapabilities reads what a client says that it can do. What cannot be read of it
+// it cannot do.
+func ReadCapabilities(raw json.RawMessage) (c ClientCapabilities) {
+	_ = json.Unmarshal(raw, &c)
+	return c
+}
+
+// Has reports whether a capability is there whose value is an object.
+func Has(capability json.RawMessage) bool {
+	return len(capability) > 0 && string(capability) != "null" && string(capability) != "false"
+}
+
+// InitializeResponse says what the agent can do.
+type InitializeResponse struct {
+	ProtocolVersion   int               `json:"protocolVersion"`
+	AgentCapabilities AgentCapabilities `json:"agentCapabilities"`
+	AgentInfo         Implementation    `json:"agentInfo"`
+	AuthMethods       []AuthMethod      `json:"authMethods"`
+}
+
+// AgentCapabilities are what an agent can do.
+type AgentCapabilities struct {
+	LoadSession         bool                `json:"loadSession"`
+	PromptCapabilities  PromptCapabilities  `json:"promptCapabilities"`
+	MCPCapabilities     MCPCapabilities     `json:"mcpCapabilities"`
+	SessionCapabilities SessionCapabilities `json:"sessionCapabilities"`
+}
+
+// PromptCapabilities say which content prompts may have beside text and links.
+type PromptCapabilities struct {
+	Image           bool `json:"image"`
+	Audio           bool `json:"audio"`
+	EmbeddedContext bool `json:"embeddedContext"`
+}
+
+// MCPCapabilities say which MCP servers are taken beside those that are started.
+type MCPCapabilities struct {
+	HTTP bool `json:"http"`
+	SSE  bool `json:"sse"`
+}
+
+// A Present is the value of a capability that has no more to say.
+type Present struct{}
+
+// SessionCapabilities say what can be done with sessions beside beginning one.
+type SessionCapabilities struct {
+	List                  *Present `json:"list,omitempty"`
+	Resume                *Present `json:"resume,omitempty"`
+	Close                 *Present `json:"close,omitempty"`
+	Delete                *Present `json:"delete,omitempty"`
+	Fork                  *Present `json:"fork,omitempty"`
+	AdditionalDirectories *Present `json:"additionalDirectories,omitempty"`
+}
+
+// An AuthMethod is a way to sign in.
+type AuthMethod struct {
+	ID          string   `json:"id"`
+	Name        string   `json:"name"`
+	Description string   `json:"description,omitempty"`
+	Type        string   `json:"type,omitempty"`
+	Args        []string `json:"args,omitempty"`
+}
+
+// AuthenticateRequest asks to sign in.
+type AuthenticateRequest struct {
+	MethodID string `json:"methodId"`
+}

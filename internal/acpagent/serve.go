@@ -1,0 +1,90 @@
+package acpagent
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// Serve serves the client at the other end of a transport until it goes, or ctx ends.
+// The hub is the caller's to close.
+func Serve(ctx context.Context, t server.Transport, hub *client.Client, o Options) error {
+	a := &agent{hub: hub, opts: o, sessions: make(map[string]*session)}
+	srv := server.New(a.methods(), server.Options{
+		Limits: o.Limits, Logger: o.Logger, MaxLine: mostLine, CallTimeout: questionWithin, Trace: o.Trace,
+		Cancellation:   server.Cancellation{Method: schema.CancelRequest, Member: schema.CancelRequestMember, Tell: true},
+		OnNotification: a.notified,
+	})
+	err := srv.Serve(ctx, t, frame.NDJSON)
+	a.close()
+	return err
+}
+
+// methods are what a client may ask for.
+func (a *agent) methods() *server.Registry {
+	reg := server.NewRegistry()
+	server.Handle(reg, schema.Initialize, a.initialize)
+	server.Handle(reg, schema.Authenticate, a.authenticate, server.LongRunning())
+	server.Handle(reg, schema.SessionNew, a.newSession, server.LongRunning())
+	server.Handle(reg, schema.SessionLoad, a.load, server.LongRunning())
+	server.Handle(reg, schema.SessionResume, a.resume, server.LongRunning())
+	server.Handle(reg, schema.SessionFork, a.fork, server.LongRunning())
+	server.Handle(reg, schema.SessionList, a.list, server.LongRunning())
+	server.Handle(reg, schema.SessionClose, a.closeSession, server.LongRunning())
+	server.Handle(reg, schema.SessionDelete, a.deleteSession, server.LongRunning())
+	server.Handle(reg, schema.SessionSetMode, a.setMode, server.LongRunning())
+	server.Handle(reg, schema.SessionSetValue, a.setConfigOption, server.LongRunning())
+	server.Handle(reg, schema.SessionPrompt, a.prompt, server.LongRunning(), server.Arriving(a.promptArrives))
+	return reg
+}
+
+// initialize says who is here. It needs no hub.
+func (a *agent) initialize(_ context.Context, p schema.InitializeRequest) (schema.InitializeResponse, error) {
+	a.mu.Lock()
+	a.can, a.info = schema.ReadCapabilities(p.ClientCapabilities), p.ClientInfo
+	a.mu.Unlock()
+	present := &schema.Present{}
+	return schema.InitializeResponse{
+		ProtocolVersion: schema.Version1,
+		AgentCapabilities: schema.AgentCapabilities{
+			LoadSession:        true,
+			PromptCapabilities: schema.PromptCapabilities{Image: true, Audio: true, EmbeddedContext: true},
+			MCPCapabilities:    schema.MCPCapabilities{HTTP: true, SSE: true},
+			SessionCapabilities: schema.SessionCapabilities{
+				List: present, Resume: present, Close: present, Delete: present, Fork: present, AdditionalDirectories: present,
+			},
+		},
+		AgentInfo:   schema.Implementation{Name: "duet-rpc", Title: "Duet", Version: a.opts.Version},
+		AuthMethods: []schema.AuthMethod{},
+	}, nil
+}
+
+// notified takes a notification of the client, in the order of its messages.
+func (a *agent) notified(_ *server.Conn, method string, params json.RawMessage) {
+	if method != schema.SessionCancel {
+		return // such as those of extensions
+	}
+	var p schema.SessionRequest
+	_ = json.Unmarshal(params, &p) // what cannot be read names no session
+	if s := a.open(p.SessionID); s != nil {
+		s.cancel()
+	}
+}
+
+// close ends what the client has left behind.
+func (a *agent) close() {
+	a.mu.Lock()
+	sessions := a.sessions
+	a.sessions = make(map[string]*session)
+	a.mu.Unlock()
+	for _, s := range sessions {
+		if a.opts.CancelOnDisconnect {
+			s.interruptOurs()
+		}
+		s.leave()
+	}
+}

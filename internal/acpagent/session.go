@@ -1,0 +1,95 @@
+package acpagent
+
+import (
+	"context"
+	"sync"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// A session is a conversation of the hub that the client has made or opened. Its id is
+// the conversation's own, also before the first prompt, with which the hub gets it.
+type session struct {
+	agent *agent
+	conn  *server.Conn
+	id    string
+	ctx   context.Context // ends when the client has left the session
+	end   context.CancelFunc
+
+	// order is held while an event is told, and while a turn is begun: its events
+	// find whose it is.
+	order  sync.Mutex
+	teller update.Teller // guarded by order
+	told   view          // what the client knows of settings; guarded by order
+
+	mu     sync.Mutex        // guards the fields below
+	start  *beginning        // nil: the hub has the conversation
+	place  *schema.Workspace // what the client said when it opened the session, until the next prompt has it; may be nil
+	sub    *client.Subscription
+	left   bool
+	turns  []*turn                       // of the client, in the order of its prompts
+	ours   map[string]bool               // sessions that the client has begun: whether they go on
+	now    string                        // the session that is under way; "": none
+	asking map[string]context.CancelFunc // questions that the client is asked
+}
+
+// A beginning is what the first prompt begins a conversation with.
+type beginning struct {
+	place   schema.Workspace
+	from    string // the session behind which it is a fork; "": it is new
+	agent   string
+	mode    string
+	model   string
+	options map[string]string
+}
+
+// sessionOf makes a session of a conversation; begin is nil of one that the hub has.
+func (a *agent) sessionOf(conn *server.Conn, id string, begin *beginning) *session {
+	s := &session{
+		agent: a, conn: conn, id: id, start: begin,
+		ours: make(map[string]bool), asking: make(map[string]context.CancelFunc),
+	}
+	s.ctx, s.end = context.WithCancel(context.Background())
+	s.teller.Bytes = func(id string) ([]byte, error) { return hubwire.AttachmentBytes(s.ctx, a.hub, id) }
+	s.teller.IsOurs = s.isOurs
+	return s
+}
+
+// beginning is what the first prompt begins the conversation with, or nil.
+func (s *session) beginning() *beginning {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.start
+}
+
+// tell tells the client of updates.
+func (s *session) tell(updates ...any) {
+	for _, u := range updates {
+		if s.conn.Notify(s.ctx, schema.SessionUpdate, schema.UpdateNotification{SessionID: s.id, Update: u}) != nil {
+			return // it has gone
+		}
+	}
+}
+
+// leave ends what is done for the session. What runs goes on, and questions stay open.
+func (s *session) leave() {
+	s.mu.Lock()
+	s.left = true
+	sub := s.sub
+	s.mu.Unlock()
+	s.end()
+	if sub != nil {
+		sub.Close()
+	}
+}
+
+func (s *session) isOurs(run string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, is := s.ours[run]
+	return is
+}

@@ -1,0 +1,150 @@
+package acpagent
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// untilDone is of calls that take as long as the agent takes.
+var untilDone = client.WithTimeout(0)
+
+// look asks the hub how the session is set.
+func (s *session) look(ctx context.Context) (view, error) {
+	hub := s.agent.hub
+	agents, err := hubwire.Call[struct{ Agents []hubwire.Agent }](ctx, hub, "agent.list", nil)
+	if err != nil {
+		return view{}, err
+	}
+	b := s.beginning()
+	var state hubwire.Session
+	if b == nil {
+		if state, err = hubwire.State(ctx, hub, s.id); err != nil {
+			return view{}, err
+		}
+		agents.Agents = slices.DeleteFunc(agents.Agents, func(a hubwire.Agent) bool { return a.Name != state.Agent })
+	} else {
+		params := map[string]string{}
+		if b.agent != "" {
+			params["agent"] = b.agent
+		}
+		d, err := hubwire.Call[hubwire.Described](ctx, hub, "agent.describe", params)
+		if err != nil {
+			return view{}, err
+		}
+		state = hubwire.Session{
+			Agent: d.Agent, Modes: d.Modes, Told: d.Told, RequestedMode: b.mode, RequestedModel: b.model, RequestedOptions: b.options,
+		}
+	}
+	return s.viewOf(state, agents.Agents), nil
+}
+
+// setMode sets the mode.
+func (a *agent) setMode(ctx context.Context, p schema.SetModeRequest) (schema.Present, error) {
+	s, err := a.known(p.SessionID)
+	if err != nil {
+		return schema.Present{}, err
+	}
+	if err := s.set(ctx, configMode, p.ModeID); err != nil {
+		return schema.Present{}, err
+	}
+	s.order.Lock()
+	defer s.order.Unlock()
+	s.settingsChanged()
+	return schema.Present{}, nil
+}
+
+// setConfigOption sets one of the choices, and tells all.
+func (a *agent) setConfigOption(ctx context.Context, p schema.SetConfigOptionRequest) (schema.ConfigOptions, error) {
+	s, err := a.known(p.SessionID)
+	if err != nil {
+		return schema.ConfigOptions{}, err
+	}
+	value := ""
+	var yes bool
+	if json.Unmarshal(p.Value, &yes) == nil {
+		value = strconv.FormatBool(yes)
+	} else if json.Unmarshal(p.Value, &value) != nil {
+		return schema.ConfigOptions{}, server.InvalidParam(server.ParamError{Param: "value", Expected: "a string or a boolean", Received: "something else"})
+	}
+	if err := s.set(ctx, p.ConfigID, value); err != nil {
+		return schema.ConfigOptions{}, err
+	}
+	s.order.Lock()
+	defer s.order.Unlock()
+	s.settingsChanged()
+	return schema.ConfigOptions{ConfigOptions: s.told.options}, nil
+}
+
+// set sets something: at the agent, or for the first prompt.
+func (s *session) set(ctx context.Context, id, value string) error {
+	v, err := s.look(ctx)
+	if err != nil {
+		return refused(err)
+	}
+	if err := v.offers(id, value); err != nil {
+		return err
+	}
+	if b := s.beginning(); b != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		switch id {
+		case configAgent:
+			if b.from != "" && value != b.agent {
+				return invalidValue("the agent of the session that this is a fork of", value)
+			}
+			if value != b.agent {
+				b.agent, b.mode, b.model, b.options = value, "", "", nil // which are names that the other one need not know
+			}
+		case configMode:
+			b.mode = value
+		case configModel:
+			b.model = value
+		default:
+			if b.options == nil {
+				b.options = make(map[string]string)
+			}
+			b.options[agentsID(id)] = value
+		}
+		return nil
+	}
+	params := map[string]any{"session_id": s.id}
+	switch id {
+	case configAgent:
+		return nil // there is no other one to choose
+	case configMode, configModel:
+		params[id] = value
+	default:
+		params["options"] = map[string]string{agentsID(id): value}
+	}
+	return refused(s.agent.hub.Call(ctx, "session.set", params, nil, untilDone))
+}
+
+// settingsChanged tells the client what is set otherwise than it knows; s.order is held.
+func (s *session) settingsChanged() {
+	v, err := s.look(s.ctx)
+	if err != nil {
+		return // it is told with the next change
+	}
+	before := s.told
+	s.told = v
+	if !reflect.DeepEqual(before.commands, v.commands) {
+		s.tell(v.commandsUpdate())
+	}
+	if v.modes != nil && (before.modes == nil || before.modes.Current != v.modes.Current) {
+		s.tell(schema.ModeUpdate{Kind: schema.KindMode, Current: v.modes.Current})
+	}
+	if !reflect.DeepEqual(before.options, v.options) {
+		s.tell(schema.ConfigUpdate{Kind: schema.KindConfig, ConfigOptions: v.options})
+	}
+	if before.title != v.title && v.title != "" {
+		s.tell(schema.InfoUpdate{Kind: schema.KindInfo, Title: v.title})
+	}
+}

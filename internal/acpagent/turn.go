@@ -1,0 +1,61 @@
+package acpagent
+
+import (
+	"context"
+
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
+)
+
+// A turn is a prompt of the client, until it is answered.
+type turn struct {
+	run       string // the session that it is, once it has begun; guarded by session.mu
+	cancelled bool   // guarded by session.mu
+	ended     chan outcome
+}
+
+// An outcome is how a turn ended.
+type outcome struct {
+	state, stopReason, err, code string
+	ways                         []hubwire.AuthMethod
+}
+
+func outcomeOf(d hubwire.Event) outcome {
+	return outcome{d.State, d.StopReason, d.Error, d.ErrorCode, d.AuthMethods}
+}
+
+func newTurn() *turn { return &turn{ended: make(chan outcome, 1)} }
+
+// over ends the turn, once.
+func (t *turn) over(o outcome) {
+	select {
+	case t.ended <- o:
+	default:
+	}
+}
+
+// interruptOurs ends the turns that the client has begun, and waits until that has
+// begun.
+func (s *session) interruptOurs() {
+	s.mu.Lock()
+	var runs []string
+	for run, goesOn := range s.ours {
+		if goesOn {
+			runs = append(runs, run)
+		}
+	}
+	for _, t := range s.turns {
+		t.cancelled = true
+	}
+	s.mu.Unlock()
+	for _, run := range runs {
+		s.interrupt(run)
+	}
+}
+
+// interrupt begins to end a session of the hub.
+func (s *session) interrupt(run string) {
+	err := s.agent.hub.Call(context.Background(), "interruptSession", map[string]string{"session_id": run, "reason": "user_cancelled"}, nil)
+	if err != nil {
+		s.agent.opts.Logger.Debug("a turn could not be interrupted", "err", err) // mostly, it has just ended
+	}
+}

@@ -1,0 +1,65 @@
+package update
+
+import (
+	"cmp"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+)
+
+// block is an attachment as a content block: with its bytes, or in words where they
+// cannot be had.
+func (t *Teller) block(a hubwire.Attachment) schema.Content {
+	if a.Type == "resource_link" || a.ID == "" && a.URI != "" {
+		return schema.Content{Type: "resource_link", URI: a.URI, Name: cmp.Or(a.Name, a.URI), Title: a.Title, MIMEType: a.MIMEType, Size: a.Size}
+	}
+	bytes, err := t.Bytes(a.ID)
+	if err != nil {
+		return schema.Text(inWords(a) + "\n")
+	}
+	data := base64.StdEncoding.EncodeToString(bytes)
+	switch a.Type {
+	case "image", "audio":
+		return schema.Content{Type: a.Type, Data: data, MIMEType: a.MIMEType, URI: a.URI}
+	case "resource":
+		r := &schema.Resource{URI: a.URI, MIMEType: a.MIMEType}
+		if strings.HasPrefix(a.MIMEType, "text/") {
+			text := string(bytes)
+			r.Text = &text
+		} else {
+			r.Blob = data
+		}
+		return schema.Content{Type: "resource", Resource: r}
+	}
+	return schema.Text(inWords(a) + "\n")
+}
+
+// inWords names an attachment in a line.
+func inWords(a hubwire.Attachment) string {
+	parts := []string{strings.ReplaceAll(a.Type, "_", " ")}
+	for _, part := range []string{a.Name, a.MIMEType, a.URI} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	if a.Size > 0 {
+		parts = append(parts, fmt.Sprintf("%d bytes", a.Size))
+	}
+	return "[" + strings.Join(parts, " ") + "]"
+}
+
+func diffs(list []hubwire.Diff) (content []schema.ToolContent) {
+	for _, d := range list {
+		text := d.NewText
+		content = append(content, schema.ToolContent{Type: "diff", Path: d.Path, OldText: d.OldText, NewText: &text})
+	}
+	return content
+}
+
+func textContent(text string) schema.ToolContent {
+	block := schema.Text(text)
+	return schema.ToolContent{Type: "content", Content: &block}
+}

@@ -1,0 +1,94 @@
+package update
+
+import (
+	"hash"
+	"hash/fnv"
+)
+
+// messages know how much has been told of each message that is being written. A
+// client only ever adds to a message, so what was left out of the middle of one cannot
+// be told before the rest of it: that waits for the whole message.
+type messages struct {
+	open map[string]*message
+	// unsure: pieces were left out, perhaps the first ones of a message that is not
+	// known yet.
+	unsure bool
+}
+
+// A message is one that is being written.
+type message struct {
+	told   int         // bytes
+	digest hash.Hash64 // of them
+	held   bool        // something is missing behind them
+}
+
+func (m *messages) get(key string) *message {
+	if m.open == nil {
+		m.open = make(map[string]*message)
+	}
+	one := m.open[key]
+	if one == nil {
+		one = &message{digest: fnv.New64a(), held: m.unsure}
+		m.open[key] = one
+	}
+	return one
+}
+
+// piece is what is to be told of a piece of a message.
+func (m *messages) piece(key, text string) string {
+	one := m.get(key)
+	if one.held {
+		return ""
+	}
+	one.tell(text)
+	return text
+}
+
+// whole is what is to be told of a message that is complete: what was not told yet.
+func (m *messages) whole(key, text string) string {
+	one := m.get(key)
+	delete(m.open, key)
+	m.unsure = false
+	return one.rest(text)
+}
+
+// began notes a message of which text has been told and the rest will come with the
+// whole of it.
+func (m *messages) began(key, text string) {
+	one := m.get(key)
+	one.tell(text)
+	one.held = true
+}
+
+// leftOut notes that pieces were left out.
+func (m *messages) leftOut() {
+	m.unsure = true
+	for _, one := range m.open {
+		one.held = true
+	}
+}
+
+// turnEnded forgets messages that were never completed.
+func (m *messages) turnEnded() { m.open, m.unsure = nil, false }
+
+func (o *message) tell(text string) {
+	o.told += len(text)
+	o.digest.Write([]byte(text))
+}
+
+// rest is what is missing of a text; nothing where what was told is no beginning of it:
+// a key may have been taken out of it since.
+func (o *message) rest(text string) string {
+	if o.told == 0 {
+		return text
+	}
+	if o.told >= len(text) {
+		return ""
+	}
+	begin := fnv.New64a()
+	begin.Write([]byte(text[:o.told]))
+	if begin.Sum64() != o.digest.Sum64() {
+		return ""
+	}
+	return text[o.told:]
+}

@@ -1,0 +1,219 @@
+package update
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+)
+
+// A Teller makes updates of one session. One goroutine at a time uses it.
+type Teller struct {
+	// Bytes are those of an attachment.
+	Bytes func(attachment string) ([]byte, error)
+	// IsOurs reports whether the client of this session has begun the turn: then it
+	// has its own prompt already.
+	IsOurs func(session string) bool
+	// Since is the seq behind which events come.
+	Since int64
+
+	messages  messages
+	ids       toolIDs
+	tools     map[string]*tool // those of the turn, by the ids that the client has
+	terminals map[string]*terminal
+	newest    map[string]int64 // of what was told again and changed behind Since: by which event
+}
+
+// BeginsInside says that what comes first may be the rest of a message.
+func (t *Teller) BeginsInside() { t.messages.leftOut() }
+
+// Entry is what is told of an entry of the conversation. All are told before the first
+// event.
+func (t *Teller) Entry(e hubwire.Entry) []any {
+	key := e.Key
+	if e.EventType == hubwire.ToolCall || e.EventType == hubwire.ToolResult {
+		key = e.ToolID + e.ResultFor
+	}
+	t.note(key, e.Seq)
+	switch e.EventType {
+	case hubwire.Message, hubwire.Thinking:
+		if !e.IsCompleted {
+			t.messages.began(e.Key, e.Content)
+		}
+		return t.said(e.EventType, e.Role, e.Key, t.parentID(e.SessionID, e.ParentTool), e.Content, attachments(e.Data))
+	case hubwire.ToolCall:
+		return []any{t.toolCall(call{
+			session: e.SessionID, id: e.ToolID, name: e.ToolName, title: e.Title, kind: e.ToolKind, status: e.Status, parent: e.ParentTool,
+			input: json.RawMessage(e.ToolInput), data: toolData(e.Data), refusal: e.Refusal,
+		})}
+	case hubwire.ToolResult:
+		return []any{t.toolCall(call{session: e.SessionID, id: e.ResultFor, status: e.Status, result: e.Result, refusal: e.Refusal, ended: e.IsCompleted})}
+	case hubwire.Plan:
+		var p struct{ Entries []hubwire.PlanEntry }
+		_ = json.Unmarshal(e.Data, &p) // what cannot be read of it is not told
+		return []any{plan(p.Entries)}
+	}
+	return nil
+}
+
+// note notes which event changed something last that was told again.
+func (t *Teller) note(key string, seq int64) {
+	if seq <= t.Since {
+		return
+	}
+	if t.newest == nil {
+		t.newest = make(map[string]int64)
+	}
+	t.newest[key] = max(t.newest[key], seq)
+}
+
+// wasTold reports whether what an event tells of something was told already, as an
+// entry.
+func (t *Teller) wasTold(key string, seq int64) bool { return seq > 0 && seq <= t.newest[key] }
+
+// Event is what is told of an event.
+func (t *Teller) Event(kind string, seq int64, at time.Time, d hubwire.Event) []any {
+	switch kind {
+	case hubwire.EventDelta, hubwire.EventThinking:
+		if text := t.messages.piece(d.MessageID, d.Delta); text != "" {
+			return []any{chunk(kindOf(kind == hubwire.EventThinking, "assistant"), d.MessageID, t.parentID(d.SessionID, d.ParentTool), schema.Text(text))}
+		}
+	case hubwire.EventConversation:
+		return t.conversation(seq, d)
+	case hubwire.EventPlan:
+		return []any{plan(d.Entries)}
+	case hubwire.EventUsage:
+		if d.ContextUsed > 0 && d.ContextSize > 0 {
+			return []any{Usage(d.ContextUsed, d.ContextSize, d.CostUSD)}
+		}
+	case hubwire.EventTerminal:
+		return t.output(d, at)
+	case hubwire.EventTerminalExit:
+		return t.exited(d)
+	case hubwire.EventError:
+		if d.Message != "" {
+			return []any{chunk(schema.AgentThoughtChunk, "", "", schema.Text(d.Message+"\n"))}
+		}
+	case hubwire.EventUpdate:
+		return passed(d.Update)
+	case hubwire.EventLagged:
+		t.messages.leftOut()
+	case hubwire.EventStatus:
+		if hubwire.Ended(d.State) {
+			t.messages.turnEnded()
+			t.tools, t.terminals = nil, nil
+		}
+	}
+	return nil
+}
+
+// conversation is what is told of something that was said or done.
+func (t *Teller) conversation(seq int64, d hubwire.Event) []any {
+	switch d.EventType {
+	case hubwire.Message, hubwire.Thinking:
+		if t.wasTold(d.MessageID, seq) || d.Role == "user" && t.IsOurs(d.SessionID) {
+			return nil
+		}
+		if d.Role == "user" {
+			return t.said(d.EventType, d.Role, d.MessageID, "", d.Content, d.Attachments)
+		}
+		return t.said(d.EventType, d.Role, d.MessageID, t.parentID(d.SessionID, d.ParentTool), t.messages.whole(d.MessageID, d.Content), d.Attachments)
+	case hubwire.ToolCall, hubwire.ToolResult:
+		if t.wasTold(d.ToolID, seq) {
+			return nil
+		}
+		return []any{t.toolCall(call{
+			session: d.SessionID, id: d.ToolID, name: d.ToolName, title: d.ToolTitle, kind: d.ToolKind, status: d.ToolStatus, parent: d.ParentTool,
+			input: d.ToolInput, data: d.ToolData, result: d.Result, refusal: d.Refusal, ended: d.EventType == hubwire.ToolResult,
+		})}
+	}
+	return nil
+}
+
+// said is a message, or a thought, as chunks.
+func (t *Teller) said(kind, role, key, parentTool, text string, attached []hubwire.Attachment) (updates []any) {
+	as := kindOf(kind == hubwire.Thinking, role)
+	if text != "" {
+		updates = append(updates, chunk(as, key, parentTool, schema.Text(text)))
+	}
+	for _, a := range attached {
+		updates = append(updates, chunk(as, key, parentTool, t.block(a)))
+	}
+	return updates
+}
+
+func kindOf(thought bool, role string) string {
+	switch {
+	case thought:
+		return schema.AgentThoughtChunk
+	case role == "user":
+		return schema.UserMessageChunk
+	}
+	return schema.AgentMessageChunk
+}
+
+func chunk(kind, key, parentTool string, content schema.Content) schema.Chunk {
+	return schema.Chunk{Kind: kind, MessageID: key, Content: content, Meta: parent(parentTool)}
+}
+
+// Words are something that Duet says in a session.
+func Words(format string, args ...any) schema.Chunk {
+	return chunk(schema.AgentMessageChunk, "", "", schema.Text(fmt.Sprintf(format, args...)))
+}
+
+// Usage says how full the context is.
+func Usage(used, size int64, dollars float64) schema.UsageUpdate {
+	u := schema.UsageUpdate{Kind: schema.KindUsage, Used: used, Size: size}
+	if dollars > 0 {
+		u.Cost = &schema.Cost{Amount: dollars, Currency: "USD"}
+	}
+	return u
+}
+
+func plan(entries []hubwire.PlanEntry) schema.Plan {
+	p := schema.Plan{Kind: schema.KindPlan, Entries: make([]schema.PlanEntry, len(entries))}
+	for i, e := range entries {
+		if e.Priority == "" {
+			e.Priority = "medium"
+		}
+		if e.Status == "" {
+			e.Status = schema.Pending
+		}
+		p.Entries[i] = schema.PlanEntry(e)
+	}
+	return p
+}
+
+// passed is an update of the agent that Duet does not know in this form: clients may.
+// Those about settings were told by other events.
+func passed(raw json.RawMessage) []any {
+	var u struct {
+		Kind string `json:"sessionUpdate"`
+	}
+	_ = json.Unmarshal(raw, &u) // what is none is not told
+	switch u.Kind {
+	case schema.AgentMessageChunk, schema.AgentThoughtChunk, schema.KindToolCall, schema.KindToolUpdate, schema.KindPlan, schema.KindUsage:
+		return []any{raw}
+	}
+	if strings.HasPrefix(u.Kind, "_") {
+		return []any{raw}
+	}
+	return nil
+}
+
+func attachments(raw json.RawMessage) []hubwire.Attachment {
+	var d struct{ Attachments []hubwire.Attachment }
+	_ = json.Unmarshal(raw, &d) // what cannot be read of it is not told
+	return d.Attachments
+}
+
+func toolData(raw json.RawMessage) *hubwire.ToolData {
+	var d hubwire.ToolData
+	if len(raw) == 0 || json.Unmarshal(raw, &d) != nil {
+		return nil
+	}
+	return &d
+}

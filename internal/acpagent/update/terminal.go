@@ -1,0 +1,98 @@
+package update
+
+import (
+	"encoding/base64"
+	"strings"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+)
+
+const (
+	// mostPrinted is how much of what a program prints is told, in bytes: its end.
+	mostPrinted = 32 << 10
+	// printedEvery is how often it is told, at most: each time all of it.
+	printedEvery = 500 * time.Millisecond
+)
+
+// A terminal is what a program of an agent has printed.
+type terminal struct {
+	printed []byte
+	cut     bool
+	told    time.Time
+}
+
+// text is the output as it can be shown.
+func (p *terminal) text() string {
+	if p == nil {
+		return ""
+	}
+	text := strings.ToValidUTF8(string(p.printed), "\uFFFD")
+	if p.cut {
+		text = "…" + text
+	}
+	return text
+}
+
+// output takes what a program has printed, and is what is told of its tool call: at
+// times, since all of it is told again.
+func (t *Teller) output(d hubwire.Event, at time.Time) []any {
+	text := []byte(d.Data)
+	if d.Encoding == "base64" {
+		text, _ = base64.StdEncoding.DecodeString(d.Data) // what is no base64 was not printed
+	}
+	if t.terminals == nil {
+		t.terminals = make(map[string]*terminal)
+	}
+	p := t.terminals[d.TerminalID]
+	if p == nil {
+		p = &terminal{}
+		t.terminals[d.TerminalID] = p
+	}
+	p.printed = append(p.printed, text...)
+	if over := len(p.printed) - mostPrinted; over > 0 {
+		p.printed, p.cut = append([]byte(nil), p.printed[over:]...), true
+	}
+	if at.Sub(p.told) < printedEvery {
+		return nil
+	}
+	p.told = at
+	return t.terminalUpdate(d.TerminalID)
+}
+
+// exited tells what is left of a program's output.
+func (t *Teller) exited(d hubwire.Event) []any {
+	if t.terminals[d.TerminalID] == nil {
+		return nil
+	}
+	return t.terminalUpdate(d.TerminalID)
+}
+
+// terminalUpdate tells the output of a terminal with the tool call that it is of.
+func (t *Teller) terminalUpdate(id string) []any {
+	for call, known := range t.tools {
+		if known.terminal == id {
+			return []any{schema.ToolCall{Kind: schema.KindToolUpdate, ToolCallID: call, Content: append(diffs(known.diffs), t.printed(id)...)}}
+		}
+	}
+	return nil
+}
+
+// printed is the output of a terminal as content.
+func (t *Teller) printed(id string) []schema.ToolContent {
+	text := t.terminals[id].text()
+	if id == "" || text == "" {
+		return nil
+	}
+	return []schema.ToolContent{textContent(fenced(text))}
+}
+
+// fenced is a text as Markdown that shows it as it is.
+func fenced(text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + "console\n" + strings.TrimRight(text, "\n") + "\n" + fence
+}

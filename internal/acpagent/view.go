@@ -1,0 +1,179 @@
+package acpagent
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// The ids of the choices that every session has.
+const (
+	configAgent = "agent"
+	configMode  = "mode"
+	configModel = "model"
+)
+
+// A view is what a client is told of a session's settings.
+type view struct {
+	modes    *schema.Modes
+	options  []schema.ConfigOption
+	commands []schema.Command
+	title    string
+}
+
+// viewOf is how a session is set, as the client is told it.
+func (s *session) viewOf(state hubwire.Session, agents []hubwire.Agent) view {
+	v := view{title: state.Title}
+	if v.title == "" && state.Told.Info != nil {
+		v.title = state.Told.Info.Title
+	}
+	v.options = append(v.options, agentOption(state.Agent, agents))
+	mode := cmp.Or(state.RequestedMode, state.Mode, state.AgentMode)
+	if mode == "" && state.Told.Mode != nil {
+		mode = state.Told.Mode.Current
+	}
+	if len(state.Modes) > 0 {
+		modes, current := valuesOf(state.Modes, cmp.Or(mode, "default"))
+		v.modes = &schema.Modes{Current: current}
+		for _, m := range modes {
+			v.modes.Available = append(v.modes.Available, schema.Mode{ID: m.Value, Name: m.Name, Description: m.Description})
+		}
+		v.options = append(v.options, schema.ConfigOption{ID: configMode, Name: "Mode", Category: "mode", Type: "select", CurrentValue: current, Options: modes})
+	}
+	if m := state.Told.Model; m != nil && len(m.Available) > 0 {
+		models, current := valuesOf(m.Available, cmp.Or(state.RequestedModel, m.Current, state.Model))
+		v.options = append(v.options, schema.ConfigOption{ID: configModel, Name: "Model", Category: "model", Type: "select", CurrentValue: current, Options: models})
+	}
+	for _, o := range state.Told.Options {
+		if option, ok := s.ownOption(o, state.RequestedOptions[o.ID]); ok {
+			v.options = append(v.options, option)
+		}
+	}
+	v.commands = commandsOf(state.Told.Commands)
+	return v
+}
+
+// agentOption chooses the agent behind, as long as that can be chosen.
+func agentOption(current string, agents []hubwire.Agent) schema.ConfigOption {
+	o := schema.ConfigOption{ID: configAgent, Name: "Agent", Description: "The agent behind Duet. It stays what it was at the first prompt.", Category: "_duet_agent", Type: "select", CurrentValue: current}
+	for _, a := range agents {
+		if a.Available || a.Name == current {
+			o.Options = append(o.Options, schema.ConfigValue{Value: a.Name, Name: cmp.Or(a.Title, a.Name)})
+		}
+	}
+	if !slices.ContainsFunc(o.Options, func(v schema.ConfigValue) bool { return v.Value == current }) {
+		o.Options = append(o.Options, schema.ConfigValue{Value: current, Name: current})
+	}
+	return o
+}
+
+// ownOption is a setting of the agent's own, where it is none of those that every
+// session has.
+func (s *session) ownOption(o hubwire.Option, wanted string) (schema.ConfigOption, bool) {
+	current := cmp.Or(wanted, o.Current)
+	option := schema.ConfigOption{ID: optionID(o.ID), Name: cmp.Or(o.Name, o.ID), Description: o.Description, Category: o.Category, Type: "select", CurrentValue: current}
+	switch {
+	case o.Category == "mode", o.Category == "model":
+		return option, false
+	case o.Type == "boolean" && schema.Has(s.agent.capabilities().Session.ConfigOptions.Boolean):
+		option.Type, option.CurrentValue = "boolean", current == "true"
+		return option, true
+	case o.Type == "boolean":
+		option.Options = []schema.ConfigValue{{Value: "true", Name: "On"}, {Value: "false", Name: "Off"}}
+		return option, true
+	case len(o.Values) == 0:
+		return option, false
+	}
+	option.Options, option.CurrentValue = valuesOf(o.Values, current)
+	return option, true
+}
+
+// optionID is the id of an agent's own setting, which must be none of ours; agentsID
+// the agent's.
+func optionID(id string) string {
+	if id == configAgent || id == configMode || id == configModel {
+		return ownPrefix + id
+	}
+	return id
+}
+
+const ownPrefix = "agent:"
+
+func agentsID(id string) string {
+	for _, ours := range []string{configAgent, configMode, configModel} {
+		if id == ownPrefix+ours {
+			return ours
+		}
+	}
+	return id
+}
+
+// valuesOf are choices with the current one among them.
+func valuesOf(choices []hubwire.Choice, current string) ([]schema.ConfigValue, string) {
+	values := make([]schema.ConfigValue, 0, len(choices)+1)
+	known := false
+	for _, c := range choices {
+		known = known || c.ID == current
+		values = append(values, schema.ConfigValue{Value: c.ID, Name: cmp.Or(c.Name, c.ID), Description: c.Description})
+	}
+	if !known && current != "" {
+		values = append(values, schema.ConfigValue{Value: current, Name: current})
+	}
+	return values, cmp.Or(current, values[0].Value)
+}
+
+// offers reports whether a value can be chosen.
+func (v view) offers(id, value string) error {
+	for _, o := range v.options {
+		if o.ID != id {
+			continue
+		}
+		if o.Type == "boolean" || slices.ContainsFunc(o.Options, func(c schema.ConfigValue) bool { return c.Value == value }) {
+			return nil
+		}
+		return invalidValue("one of the values of "+id, value)
+	}
+	return invalidValue("a choice that the session has", id)
+}
+
+func invalidValue(expected, received string) error {
+	return server.InvalidParam(server.ParamError{Param: "value", Expected: expected, Received: strconv.Quote(received)})
+}
+
+func (v view) commandsUpdate() schema.Commands {
+	return schema.Commands{Kind: schema.KindCommands, Commands: v.commands}
+}
+
+// Duet's own slash commands.
+const (
+	commandAgent = "agent"
+	commandInbox = "inbox"
+)
+
+var ownCommands = []schema.Command{
+	{Name: commandAgent, Description: "Duet: show the agents, or choose the one behind this session", Input: &schema.CommandInput{Hint: "name of an agent"}},
+	{Name: commandInbox, Description: "Duet: show what waits for an answer in any session, or answer it", Input: &schema.CommandInput{Hint: "number, and an answer: yes, no, or the number of an option"}},
+}
+
+// commandsOf are the commands of the agent behind, and Duet's. Of two with one name the
+// agent's counts.
+func commandsOf(agents []hubwire.Command) []schema.Command {
+	list := make([]schema.Command, 0, len(agents)+len(ownCommands))
+	for _, c := range agents {
+		command := schema.Command{Name: c.Name, Description: c.Description}
+		if c.InputHint != "" {
+			command.Input = &schema.CommandInput{Hint: c.InputHint}
+		}
+		list = append(list, command)
+	}
+	for _, own := range ownCommands {
+		if !slices.ContainsFunc(list, func(c schema.Command) bool { return c.Name == own.Name }) {
+			list = append(list, own)
+		}
+	}
+	return list
+}

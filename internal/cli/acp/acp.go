@@ -1,0 +1,57 @@
+// Package acp is the command that makes Duet an agent of editors that speak the Agent
+// Client Protocol.
+package acp
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent"
+	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+const help = `Be an agent for an editor that speaks the Agent Client Protocol, on standard input
+and output: Zed, JetBrains, agent-shell, CodeCompanion and others. Its sessions are
+conversations of the project's hub, with any agent behind: they outlive the editor,
+their questions are in the editor and in the inbox, and everybody who is connected
+to the hub sees them.
+
+The hub is a daemon, which is started where none runs, unless the configuration says
+hub = "embedded". When the editor goes, turns go on and questions stay open; another
+editor, or duet-rpc itself, goes on with them.
+
+Exit status: 0 when the editor has gone; 1 if it could not start.`
+
+// New makes the command.
+func New(s *host.Settings, agentFlag func(cmd *cobra.Command, value *string, usage string)) *cobra.Command {
+	var o acpagent.Options
+	cmd := &cobra.Command{
+		Use:     "acp",
+		Short:   "Be an agent for an editor that speaks the Agent Client Protocol",
+		Long:    help,
+		Example: "  duet-rpc acp\n  duet-rpc acp --agent claude",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return host.ServeThrough(cmd.Context(), s, func(ctx context.Context, editor server.Transport, hub *client.Client, log *logging.Log) error {
+				o.Version, o.Logger = s.Version, log.Logger
+				o.Limits = s.Limits
+				o.Limits.MaxFrame = max(o.Limits.MaxFrame, longestPrompt)
+				if messages := log.Messages(); messages != nil {
+					o.Trace = func(_ *server.Conn, sent bool, message []byte) { messages("editor", sent, message) }
+				}
+				return acpagent.Serve(ctx, editor, hub, o)
+			})
+		},
+	}
+	agentFlag(cmd, &o.Agent, "the agent behind new sessions (default: default_agent, else the first that is found, else demo)")
+	cmd.Flags().BoolVar(&o.CancelOnDisconnect, "cancel-on-disconnect", false, "end the turns that the editor has begun when it goes")
+	return cmd
+}
+
+// longestPrompt is how long a message of an editor may be, in bytes: 20 MiB of images
+// in base64.
+const longestPrompt = 32 << 20

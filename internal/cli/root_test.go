@@ -1,0 +1,18 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A command that is named otherwise than in the table could only be reached behind
+// other flags.
+func TestCommandsAreMadeByTheirNames(t *testing.T) {
+	for name, create := range commands() {
+		require.Equal(t, name, create(&settings{}).Name())
+		require.Empty(t, create(&settings{}).Aliases)
+		require.Len(t, newRootCommand("", []string{name, "--help"}).Commands(), 1)
+	}
+	require.Greater(t, len(newRootCommand("", []string{"--json", "session"}).Commands()), len(commands()))
+}

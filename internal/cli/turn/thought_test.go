@@ -1,0 +1,42 @@
+package turn
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+)
+
+// Thoughts are shown where somebody looks on, faint, and their middle is left out when
+// they are long.
+func TestThoughtsAreShownOnATerminal(t *testing.T) {
+	think := func(v *View, text string) {
+		v.show(happened(t, wire.EventConversation, members{"event_type": "thinking", "message_id": "1", "content": text}))
+		v.show(happened(t, wire.EventConversation, members{"event_type": "thinking", "message_id": "2", "content": "of a sub-agent", "parent_tool_use_id": "a"}))
+	}
+	long := strings.TrimRight(strings.Repeat("line\n\n", 20), "\n")
+
+	var side bytes.Buffer
+	v := NewView(&side, &side, false, false)
+	v.session = wire.Session{ID: "s"}
+	think(v, "nobody looks on")
+	assert.Empty(t, side.String())
+
+	v.watched = true // on a terminal that shows no colours
+	think(v, "I **think**\x1b[2J\n\nso")
+	assert.Equal(t, "✻ I **think**<U+001B>[2J\n  \n  so\n", normal(side.String()))
+	side.Reset()
+	think(v, long)
+	assert.Equal(t, 13, strings.Count(side.String(), "\n"))
+	assert.Contains(t, side.String(), "  … 27 more lines\n  \n  line\n")
+
+	v, screen := drawing()
+	v.render()
+	v.watched, v.color = true, true
+	v.show(happened(t, wire.EventDelta, members{"message_id": "0", "delta": "Hello"}))
+	think(v, "I **think** that I am, and that this is long enough")
+	assert.Equal(t, "Hello\r^[JHello\n^[2m✻ ^[0m^[2mI ^[0m^[1;2mthink^[0m^[2m that I am, and that this is long^[0m\n  ^[2menough^[0m\n", printed(screen))
+}

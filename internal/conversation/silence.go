@@ -1,0 +1,37 @@
+package conversation
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// longSilence is from when on a silence of an agent is worth a note though it did not
+// complain of anything: a model that thinks may be silent, too.
+const longSilence = time.Minute
+
+// Silence notes that a run's agent was silent, once it is so no more: what it
+// complained of, such as an API that it tried again, explains the pause to whoever
+// reads the conversation later. A message that is open goes on behind it.
+func (w *Writer) Silence(t store.Tx, run domain.Run, s catalog.Silence) error {
+	took := t.Now().Sub(time.UnixMilli(s.SinceMS))
+	complaint := strings.TrimPrefix(strings.TrimPrefix(s.Note, catalog.Starting), "\n")
+	if complaint == "" && (took < longSilence || s.Tool != "") {
+		return nil
+	}
+	text := fmt.Sprintf("%s said nothing for %d s", run.Agent, int(max(0, took).Seconds()))
+	if took >= 2*longSilence {
+		text = fmt.Sprintf("%s said nothing for %d min", run.Agent, int(took.Minutes()))
+	}
+	if s.Tool != "" {
+		text += ", in the middle of: " + s.Tool
+	}
+	if s.Note != "" {
+		text += ": " + s.Note
+	}
+	return w.say(t, run, "agent_silent", text)
+}

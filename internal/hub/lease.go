@@ -1,0 +1,25 @@
+package hub
+
+import (
+	"path/filepath"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+)
+
+// leaseFor is what is asked of the executors for an agent of a thread.
+func leaseFor(thread string, agent config.Agent) catalog.LeaseRequest {
+	return catalog.LeaseRequest{Thread: thread, Agent: agent.Name, Driver: agent.Driver, Command: agent.Command}
+}
+
+// launchOf says to an executor of ours how an agent is started; one that
+// somebody else wrote knows it itself.
+func (h *Hub) launchOf(a config.Agent) *catalog.AgentLaunch {
+	if a.Driver == config.DriverExecutor {
+		return nil
+	}
+	return &catalog.AgentLaunch{
+		Name: a.Name, Driver: a.Driver, Command: a.StartCommand(), Prompt: a.Prompt, History: a.History, Files: a.Files, StartTimeoutMS: a.StartTimeout.Milliseconds(), Env: a.Variables(h.opts.Getenv), Keys: a.Keys, Root: h.opts.Root,
+		StateDir: filepath.Dir(h.opts.Database),
+	}
+}

@@ -1,0 +1,94 @@
+package threadsettings
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/agentsetting"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// agentAnswers is how long an agent may take to say whether it takes a setting: a
+// little longer than its executor gives it.
+const agentAnswers = 40 * time.Second
+
+// OfSession is what can be asked of the agent of a run's thread, by what it has
+// told of the thread's session.
+func (ts *Settings) OfSession(ctx context.Context, s domain.Session) (agentsetting.Known, error) {
+	seen, err := ts.opts.Store.AgentSession(ctx, s.Run.Thread)
+	if seen.Agent != s.Thread.Agent {
+		seen.AgentSession = domain.AgentSession{}
+	}
+	return agentsetting.Of(ts.opts.Agents.Known(s.Thread.Agent), seen.AgentSession), err
+}
+
+// OfAgent is what can be asked of an agent of the configuration, or of the default
+// one for "", by what it has told last, in any thread.
+func (ts *Settings) OfAgent(ctx context.Context, name string) (agentsetting.Known, error) {
+	agent, err := ts.opts.Agents.Agent(name)
+	if err != nil {
+		return agentsetting.Known{}, err
+	}
+	told, err := agentsetting.ToldBy(ctx, ts.opts.Store, 0, agent.Name)
+	return agentsetting.Of(agent, told), err
+}
+
+// Check refuses what the agent of a thread is known not to have: a mode, a
+// model, a value of an option. "" and nil are not looked at. An agent that has never
+// said what it has is asked when it is started.
+func (ts *Settings) Check(ctx context.Context, from store.ThreadReader, thread int64, agent, mode, model string, options map[string]string) error {
+	if mode == "" && model == "" && len(options) == 0 {
+		return nil
+	}
+	told, err := agentsetting.ToldBy(ctx, from, thread, agent)
+	if err != nil {
+		return err
+	}
+	return agentsetting.Check(ts.opts.Agents.Known(agent), told, mode, model, options)
+}
+
+// setLive sets the agent that works for a thread, if one does, and reports
+// whether it did.
+func (ts *Settings) setLive(ctx context.Context, thread domain.Thread, c Change) (bool, error) {
+	p := catalog.SetSessionParams{SessionID: thread.UUID}
+	set(&p.Mode, c.Mode)
+	set(&p.Model, c.Model)
+	for id, value := range c.Options {
+		if value != "" { // else it is not asked for any more
+			if p.Options == nil {
+				p.Options = make(map[string]string)
+			}
+			p.Options[id] = value
+		}
+	}
+	lease := ts.opts.Runs.LeaseOf(thread.ID)
+	if lease == nil || p.Mode == "" && p.Model == "" && p.Options == nil {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, agentAnswers)
+	defer cancel()
+	result, err := lease.SetSession(ctx, p)
+	switch {
+	case err != nil:
+		return false, &domain.Error{Kind: domain.KindSetting, Message: "the agent could not be told: " + err.Error(), Err: err}
+	case result.Status == catalog.SessionRefused:
+		return false, &domain.Error{Kind: domain.KindSetting, Message: result.Message}
+	}
+	return result.Status == catalog.SessionSet, nil
+}
+
+// setInBackground is setLive for whoever does not wait: what the agent does not take is
+// told as an error of the run.
+func (ts *Settings) setInBackground(s domain.Session, c Change) {
+	_, refused := ts.setLive(ts.ctx, s.Thread, c)
+	if refused == nil || ts.ctx.Err() != nil {
+		return
+	}
+	report, _ := json.Marshal(map[string]string{"code": "SETTING_REFUSED", "message": refused.Error()})
+	if err := ts.opts.Runs.Write(ts.ctx, func(t store.Tx) error { return announce(t, s.Run, domain.AgentErrorReported{Report: report}) }); err != nil {
+		ts.opts.Logger.Warn("an agent did not take a setting, and nobody could be told", "err", err)
+	}
+}

@@ -1,0 +1,197 @@
+// Package threadsettings changes the settings of conversations, and tells the agent that
+// works on one.
+package threadsettings
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/duet-rpc/duet-rpc/internal/agentsetting"
+	"github.com/duet-rpc/duet-rpc/internal/background"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/query"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// Runs is what [Settings] ask of the life of runs. Its methods may be called from any
+// goroutine.
+type Runs interface {
+	// Write makes a change of the store. Its error can be told.
+	Write(ctx context.Context, change func(store.Tx) error) error
+	// LeaseOf is the executor that works for a thread, or nil.
+	LeaseOf(thread int64) catalog.Lease
+}
+
+// Agents knows the configured agents.
+type Agents interface {
+	// Agent is the agent of a name, or the default one for "". Its error can be told.
+	Agent(name string) (config.Agent, error)
+	// Known is an agent, or what is known of one that is not there.
+	Known(name string) config.Agent
+}
+
+// Questions are those that wait for a person.
+type Questions interface {
+	// Reconsider answers those of a thread that its settings answer now.
+	Reconsider(t store.Tx, thread int64) error
+}
+
+// Options say what Settings stand on. All of them are required.
+type Options struct {
+	Store     store.Reader
+	Query     *query.Queries
+	Runs      Runs
+	Agents    Agents
+	Questions Questions
+	Logger    *slog.Logger
+}
+
+// Settings are those of all conversations. Its methods may be called from any
+// goroutine.
+type Settings struct {
+	opts    Options
+	ctx     context.Context
+	telling background.Group // tells agents for callers that do not wait
+}
+
+// New makes Settings. When ctx ends, no agent is told any more.
+func New(ctx context.Context, opts Options) *Settings {
+	return &Settings{opts: opts, ctx: ctx}
+}
+
+// Close waits until no agent is being told, or ctx ends. The context of [New] ends before.
+func (ts *Settings) Close(ctx context.Context) error { return ts.telling.Close(ctx) }
+
+// Update changes the thread of a run. An agent that works on it is told its
+// mode, its model and its options afterwards: what it does not take is an error of its
+// run. SetAgent waits for that.
+func (ts *Settings) Update(ctx context.Context, id string, c Change) (domain.Session, error) {
+	if _, err := ts.checkChange(ctx, id, c); err != nil {
+		return domain.Session{}, err
+	}
+	s, err := ts.keep(ctx, id, c)
+	if err == nil && c.isForAgent() {
+		ts.telling.Go(func() { ts.setInBackground(s, c) })
+	}
+	return s, err
+}
+
+// SetAgent is Update that waits until an agent that works on the thread has
+// taken its mode, its model and its options, which live tells. If it refuses them
+// nothing is changed.
+func (ts *Settings) SetAgent(ctx context.Context, id string, c Change) (s domain.Session, live bool, err error) {
+	named, err := ts.checkChange(ctx, id, c)
+	if err != nil {
+		return domain.Session{}, false, err
+	}
+	if live, err = ts.setLive(ctx, named.Thread, c); err != nil {
+		return domain.Session{}, false, err
+	}
+	s, err = ts.keep(ctx, id, c)
+	return s, live, err
+}
+
+// checkChange refuses a change that makes no sense, and returns the session that id
+// names.
+func (ts *Settings) checkChange(ctx context.Context, id string, c Change) (domain.Session, error) {
+	if c.Mode != nil && *c.Mode == "" {
+		return domain.Session{}, domain.Invalid("permission_mode", "a permission mode", "an empty string", agentsetting.Duets...)
+	}
+	named, err := ts.opts.Query.Session(ctx, id)
+	if err != nil {
+		return domain.Session{}, err
+	}
+	var mode, model string
+	set(&mode, c.Mode)
+	set(&model, c.Model)
+	return named, ts.Check(ctx, ts.opts.Store, named.Thread.ID, named.Thread.Agent, mode, model, c.Options)
+}
+
+// keep makes a change that was checked.
+func (ts *Settings) keep(ctx context.Context, id string, c Change) (domain.Session, error) {
+	var run domain.Run
+	err := ts.opts.Runs.Write(ctx, func(t store.Tx) error {
+		var err error
+		if run, err = query.Find(ts.ctx, t, id); err != nil {
+			return err
+		}
+		thread, err := t.Thread(ts.ctx, run.Thread)
+		if err != nil {
+			return err
+		}
+		changed := domain.SettingsChanged{
+			Title: c.Title, Mode: c.Mode, Model: c.Model, Archived: c.Archived, AutoAcceptEdits: c.AutoAcceptEdits, SkipPermissions: c.SkipPermissions,
+			Options: c.Options,
+		}
+		set(&thread.Title, c.Title)
+		set(&thread.Mode, c.Mode)
+		set(&thread.Model, c.Model)
+		set(&thread.Archived, c.Archived)
+		set(&thread.Settings.AutoAcceptEdits, c.AutoAcceptEdits)
+		set(&thread.Settings.SkipPermissions, c.SkipPermissions)
+		set(&thread.Settings.AdditionalDirectories, c.AdditionalDirectories)
+		thread.Settings.Options = withOptions(thread.Settings.Options, c.Options)
+		if c.SkipPermissions != nil {
+			thread.Settings.SkipPermissionsUntil = nil
+			if d := c.SkipPermissionsTimeout; d != nil && *d > 0 && *c.SkipPermissions {
+				until := t.Now().Add(*d).UTC()
+				thread.Settings.SkipPermissionsUntil = &until
+				changed.SkipUntil = until
+			}
+		}
+		set(&run.Title, c.Title)
+		set(&run.Mode, c.Mode)
+		if err := t.UpdateRun(run); err != nil {
+			return err
+		}
+		if c.Mode != nil { // whichever run of the thread was named
+			if err := ts.setModes(t, &thread, *c.Mode); err != nil {
+				return err
+			}
+		}
+		if err := t.UpdateThread(thread); err != nil {
+			return err
+		}
+		ts.opts.Query.Changed(t, run.ID)
+		if err := announce(t, run, changed); err != nil {
+			return err
+		}
+		return ts.opts.Questions.Reconsider(t, thread.ID)
+	})
+	if err != nil {
+		return domain.Session{}, err
+	}
+	return ts.opts.Query.ByRun(ctx, run.ID)
+}
+
+// setModes changes the mode of a thread's runs that have not ended. Those that
+// have are not touched, however many there are: what follows them begins with the
+// thread's.
+func (ts *Settings) setModes(t store.Tx, thread *domain.Thread, mode string) error {
+	last, err := t.LastRun(ts.ctx, thread.ID)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	thread.Settings.ModeRun = last.ID
+	runs, err := t.UnfinishedRuns(ts.ctx, thread.ID)
+	if err != nil {
+		return err
+	}
+	for _, run := range runs {
+		agentMode := run.AgentMode
+		if run.State == domain.Draft || run.State == domain.Queued {
+			agentMode = "" // the one that it would have gone on in
+		}
+		if run.Mode == mode && run.AgentMode == agentMode {
+			continue
+		}
+		run.Mode, run.AgentMode = mode, agentMode
+		if err := t.UpdateRun(run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
