@@ -32,7 +32,9 @@
 (defun duet-menu--connection ()
   "Return the connection of the current buffer if there is one; start none."
   (or duet-connection
-      (ignore-errors (gethash (duet-project-root default-directory) duet-connections))))
+      ;; A look at the menu connects to no other machine.
+      (let ((non-essential t))
+        (ignore-errors (gethash (duet-project-root default-directory) duet-connections)))))
 
 (defun duet-menu--session ()
   "Return the session that the menu is about, or nil."

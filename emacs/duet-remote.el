@@ -118,13 +118,15 @@ error with what was said."
         (deadline (+ (float-time) seconds))
         (filter (process-filter process)))
     (set-process-filter process (lambda (_ text) (setq said (concat said text))))
-    (while (and (not (string-search duet-remote--ready said))
-                (process-live-p process)
-                (< (float-time) deadline))
-      (accept-process-output process 0.1 nil t))
-    (set-process-filter process filter)
+    (unwind-protect
+        (while (and (not (string-search duet-remote--ready said))
+                    (process-live-p process)
+                    (< (float-time) deadline))
+          (accept-process-output process 0.1 nil t))
+      (set-process-filter process filter)
+      (unless (string-search duet-remote--ready said)
+        (delete-process process)))
     (unless (string-search duet-remote--ready said)
-      (delete-process process)
       (error "The program did not start on the other machine: %s"
              (if (string-blank-p said) "nothing was said" (string-trim said))))))
 
