@@ -184,13 +184,15 @@ func placed(params map[string]any, w schema.Workspace) {
 // response is the answer to a prompt whose turn has ended.
 func (s *session) response(ctx context.Context, run string, o outcome) (schema.PromptResponse, error) {
 	r := schema.PromptResponse{StopReason: schema.EndTurn}
-	switch o.state {
-	case hubwire.Completed:
+	switch cutShort := o.code != ""; {
+	case cutShort: // nobody has cancelled it: a process has gone, or time was up
+		return r, failed(o)
+	case o.state == hubwire.Completed:
 		switch o.stopReason {
 		case schema.MaxTokens, schema.MaxTurnRequests, schema.Refusal, schema.Cancelled:
 			r.StopReason = o.stopReason
 		}
-	case hubwire.Cancelled, hubwire.Interrupted, hubwire.Discarded:
+	case o.state == hubwire.Cancelled, o.state == hubwire.Interrupted, o.state == hubwire.Discarded:
 		r.StopReason = schema.Cancelled
 	default:
 		return r, failed(o)
