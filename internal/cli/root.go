@@ -66,8 +66,6 @@ func newRootCommand(version string, args []string) *cobra.Command {
 		Version: s.Version,
 		Args:    noArguments,
 
-		SuggestionsMinimumDistance: 2,
-
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
