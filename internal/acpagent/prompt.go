@@ -25,9 +25,31 @@ func (a *agent) promptArrives(ctx context.Context, params json.RawMessage) conte
 	}
 	t := newTurn()
 	s.mu.Lock()
+	if n := len(s.turns); n > 0 {
+		t.before = s.turns[n-1].begun
+	}
 	s.turns = append(s.turns, t)
 	s.mu.Unlock()
+	context.AfterFunc(ctx, func() { s.unserved(t) })
 	return context.WithValue(ctx, turnKey{}, t)
+}
+
+// serves reports whether a turn is the client's still, and is its handler's from now on.
+func (s *session) serves(t *turn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.served = slices.Contains(s.turns, t)
+	return t.served
+}
+
+// unserved forgets a turn whose request is over before its handler had it: its parameters
+// were wrong, or it was taken back.
+func (s *session) unserved(t *turn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !t.served {
+		s.forgetTurn(t)
+	}
 }
 
 // prompt runs a turn to its end. It ends with its own session of the hub, whatever else
@@ -41,7 +63,19 @@ func (a *agent) prompt(ctx context.Context, p schema.PromptRequest) (schema.Prom
 	if t == nil {
 		return schema.PromptResponse{}, notFound(p.SessionID)
 	}
+	if !s.serves(t) {
+		return schema.PromptResponse{StopReason: schema.Cancelled}, nil
+	}
 	defer s.turnLeft(t)
+	if t.before != nil { // prompts begin in the order in which they came
+		select {
+		case <-t.before:
+		case <-s.ctx.Done():
+			return schema.PromptResponse{StopReason: schema.Cancelled}, nil
+		case <-ctx.Done():
+			return schema.PromptResponse{StopReason: schema.Cancelled}, nil
+		}
+	}
 	text, content := readPrompt(p.Prompt)
 	if handled, err := s.command(ctx, text); handled {
 		return schema.PromptResponse{StopReason: schema.EndTurn}, err
@@ -52,6 +86,7 @@ func (a *agent) prompt(ctx context.Context, p schema.PromptRequest) (schema.Prom
 	s.order.Lock()
 	run, err := s.begin(ctx, t, text, content)
 	s.order.Unlock()
+	t.isBegun()
 	if err != nil {
 		return schema.PromptResponse{}, refused(err)
 	}
@@ -94,6 +129,12 @@ func (s *session) takenBack(run string) {
 func (s *session) turnLeft(t *turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.forgetTurn(t)
+}
+
+// forgetTurn is turnLeft with s.mu held.
+func (s *session) forgetTurn(t *turn) {
+	t.isBegun()
 	s.turns = slices.DeleteFunc(s.turns, func(other *turn) bool { return other == t })
 }
 

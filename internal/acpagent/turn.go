@@ -2,6 +2,7 @@ package acpagent
 
 import (
 	"context"
+	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
@@ -11,7 +12,11 @@ import (
 type turn struct {
 	run       string // the session that it is, once it has begun; guarded by session.mu
 	cancelled bool   // guarded by session.mu
+	served    bool   // its handler has it; guarded by session.mu
 	ended     chan outcome
+	before    <-chan struct{} // closed when the prompt before it has begun, or will not; nil: there is none
+	begun     chan struct{}
+	isBegun   func() // closes begun
 }
 
 // An outcome is how a turn ended.
@@ -24,7 +29,11 @@ func outcomeOf(d hubwire.Event) outcome {
 	return outcome{d.State, d.StopReason, d.Error, d.ErrorCode, d.AuthMethods}
 }
 
-func newTurn() *turn { return &turn{ended: make(chan outcome, 1)} }
+func newTurn() *turn {
+	t := &turn{ended: make(chan outcome, 1), begun: make(chan struct{})}
+	t.isBegun = sync.OnceFunc(func() { close(t.begun) })
+	return t
+}
 
 // over ends the turn, once.
 func (t *turn) over(o outcome) {
