@@ -9,6 +9,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/server"
 )
 
 type turnKey struct{}
@@ -79,7 +80,12 @@ func (a *agent) prompt(ctx context.Context, p schema.PromptRequest) (schema.Prom
 	if handled, err := s.command(ctx, text); handled {
 		return schema.PromptResponse{StopReason: schema.EndTurn}, err
 	}
+	if s.version2 {
+		return schema.PromptResponse{}, s.accept(ctx, t, text, content)
+	}
+	s.order.Lock()
 	run, err := s.begin(ctx, t, text, content)
+	s.order.Unlock()
 	t.isBegun()
 	if err != nil {
 		return schema.PromptResponse{}, refused(err)
@@ -95,6 +101,18 @@ func (a *agent) prompt(ctx context.Context, p schema.PromptRequest) (schema.Prom
 	case <-s.conn.Stopping(): // nobody reads the answer; the turn goes on
 	}
 	return schema.PromptResponse{StopReason: schema.Cancelled}, nil
+}
+
+// accept begins a turn of a client of version 2, which is answered at once: what happens
+// in it follows the answer.
+func (s *session) accept(ctx context.Context, t *turn, text string, content []json.RawMessage) error {
+	s.order.Lock()
+	if _, err := s.begin(ctx, t, text, content); err != nil {
+		s.order.Unlock()
+		return refused(err)
+	}
+	server.AfterReply(ctx, s.order.Unlock)
+	return nil
 }
 
 // takenBack ends a turn whose request the client has taken back; where it is the
@@ -138,18 +156,16 @@ func readPrompt(blocks []json.RawMessage) (text string, content []json.RawMessag
 	return text, content
 }
 
-// begin begins the session of the hub that a turn is, and returns it; "" if the client
-// has cancelled the turn before.
+// begin begins, with s.order held, the session of the hub that a turn is, and returns it;
+// "" if the client has cancelled the turn before.
 func (s *session) begin(ctx context.Context, t *turn, text string, content []json.RawMessage) (run string, err error) {
-	s.order.Lock()
-	defer s.order.Unlock()
 	s.mu.Lock()
 	start, place, cancelled := s.start, s.place, t.cancelled
 	s.mu.Unlock()
 	if cancelled {
 		return "", nil
 	}
-	params := map[string]any{"query": text, "metadata": map[string]any{"source": "acp", "client": s.agent.clientName()}}
+	params := map[string]any{"query": text, "metadata": map[string]any{"source": "acp", "client": s.agent.client.called()}}
 	if s.agent.readsFiles() {
 		params["reads_files"] = true
 	}
@@ -224,18 +240,9 @@ func placed(params map[string]any, w schema.Workspace) {
 
 // response is the answer to a prompt whose turn has ended.
 func (s *session) response(ctx context.Context, run string, o outcome) (schema.PromptResponse, error) {
-	r := schema.PromptResponse{StopReason: schema.EndTurn}
-	switch cutShort := o.code != ""; {
-	case cutShort: // nobody has cancelled it: a process has gone, or time was up
-		return r, failed(o)
-	case o.state == hubwire.Completed:
-		switch o.stopReason {
-		case schema.MaxTokens, schema.MaxTurnRequests, schema.Refusal, schema.Cancelled:
-			r.StopReason = o.stopReason
-		}
-	case o.state == hubwire.Cancelled, o.state == hubwire.Interrupted, o.state == hubwire.Discarded:
-		r.StopReason = schema.Cancelled
-	default:
+	why, isFailure := o.stopped()
+	r := schema.PromptResponse{StopReason: why}
+	if isFailure {
 		return r, failed(o)
 	}
 	if state, err := hubwire.State(ctx, s.agent.hub, run); err == nil && state.TotalTokens > 0 {
@@ -267,15 +274,6 @@ func (s *session) cancel() {
 			s.interrupt(run)
 		}
 	})
-}
-
-// clientName is what the client calls itself.
-func (a *agent) clientName() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var info schema.Implementation
-	_ = json.Unmarshal(a.info, &info) // one that does not say
-	return cmp.Or(info.Title, info.Name, "a client")
 }
 
 // mcpConfig are the servers of a client as the hub takes them. What is no server is

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 )
 
 // A turn is a prompt of the client, until it is answered.
@@ -67,4 +68,22 @@ func (s *session) interrupt(run string) {
 	if err != nil {
 		s.agent.opts.Logger.Debug("a turn could not be interrupted", "err", err) // mostly, it has just ended
 	}
+}
+
+// stopped is why a turn stopped, or whether it failed: by itself, or since a process has
+// gone or its time was up.
+func (o outcome) stopped() (why string, failed bool) {
+	switch {
+	case o.code != "":
+		return schema.EndTurn, true
+	case o.state == hubwire.Completed:
+		switch o.stopReason {
+		case schema.MaxTokens, schema.MaxTurnRequests, schema.Refusal, schema.Cancelled:
+			return o.stopReason, false
+		}
+		return schema.EndTurn, false
+	case o.state == hubwire.Cancelled, o.state == hubwire.Interrupted, o.state == hubwire.Discarded:
+		return schema.Cancelled, false
+	}
+	return schema.EndTurn, true
 }

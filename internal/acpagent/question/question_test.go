@@ -59,18 +59,18 @@ func TestAnswersBecomeDecisions(t *testing.T) {
 		{link, `{"action":"accept"}`, &hubwire.Decision{ID: "q", Decision: "respond", Comment: "agreed"}},
 	} {
 		client := &answering{answer: c.answer}
-		got, err := Asker{client, everything}.Ask(t.Context(), "s", c.q, schema.ToolCall{})
+		got, err := Asker{Client: client, Can: everything}.Ask(t.Context(), "s", c.q, schema.ToolCall{})
 		require.NoError(t, err)
 		assert.Equal(t, c.want, got, "%s: %s", client.params, c.answer)
 	}
-	_, err := Asker{&answering{answer: chose("yolo")}, everything}.Ask(t.Context(), "s", tool, schema.ToolCall{})
+	_, err := Asker{Client: &answering{answer: chose("yolo")}, Can: everything}.Ask(t.Context(), "s", tool, schema.ToolCall{})
 	assert.ErrorContains(t, err, `"yolo", which was not offered`)
 }
 
 // Only what the agent offers is offered, each of a kind that clients know.
 func TestWhatIsOffered(t *testing.T) {
 	client := &answering{answer: `{"outcome":{"outcome":"cancelled"}}`}
-	_, err := Asker{client, everything}.Ask(t.Context(), "s", hubwire.Approval{Options: []hubwire.ApprovalOption{{ID: "a", Name: "A", Kind: "allow_always"}, {ID: "b", Kind: "odd"}}}, schema.ToolCall{ToolCallID: "t"})
+	_, err := Asker{Client: client, Can: everything}.Ask(t.Context(), "s", hubwire.Approval{Options: []hubwire.ApprovalOption{{ID: "a", Name: "A", Kind: "allow_always"}, {ID: "b", Kind: "odd"}}}, schema.ToolCall{ToolCallID: "t"})
 	require.NoError(t, err)
 	assert.Equal(t, schema.RequestPermission, client.method)
 	assert.JSONEq(t, `{"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[{"optionId":"a","name":"A","kind":"allow_always"},{"optionId":"b","name":"b","kind":"allow_once"}]}`, client.params)
@@ -91,7 +91,7 @@ func TestWhatAClientCannotShow(t *testing.T) {
 		{hubwire.Approval{Mode: hubwire.ModeURL}, none, false},
 		{hubwire.Approval{Mode: hubwire.ModeURL}, everything, true},
 	} {
-		assert.Equal(t, c.fits, Asker{nil, c.can}.Fits(c.q), "%+v", c.q)
+		assert.Equal(t, c.fits, Asker{Can: c.can}.Fits(c.q), "%+v", c.q)
 	}
 }
 
