@@ -62,7 +62,8 @@ If EVERYWHERE is non-nil they are those of all directories."
         (message "These are the first %d" (length sessions)))
       (when-let ((id (condition-case nil
                          (duet-settings--read (format "Take over from %s" agent)
-                                              (duet-adopt--choices sessions) nil)
+                                              (duet-adopt--choices sessions) nil
+                                              'duet-agent-session)
                        ;; In a timer Emacs does not say so itself.
                        (quit (message "Quit") nil))))
         (duet-adopt--adopt connection agent id)))))

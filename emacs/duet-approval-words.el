@@ -105,7 +105,7 @@ Files are shown relative to ROOT."
       (duet-approval-line
        (mapconcat (lambda (key)
                     (let ((value (plist-get input key)))
-                      (format "%s: %s" (duet-member-name key)
+                      (format "%s: %s" (duet-get-name key)
                               (if (stringp value) value (duet-log-brief value)))))
                   (cl-loop for key in input by #'cddr collect key) ", ")))
      (t (duet-approval-line (or (duet-approval-title approval) ""))))))

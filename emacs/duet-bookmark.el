@@ -75,7 +75,7 @@ It lists what is new, and what is not in the archive."
   (duet-connection-request
    connection 'getSessionState (list :session_id id)
    :success-fn (lambda (result)
-                 (duet-model-load-sessions (duet-connection-model connection)
+                 (duet-pages-load-sessions (duet-connection-model connection)
                                            (vector (duet-get result :session)))
                  (duet-bookmark--show connection id changes))
    :error-fn (lambda (_) (message "Duet: this session is not there any more"))))

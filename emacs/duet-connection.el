@@ -42,7 +42,7 @@ They stand in the buffer that jsonrpc.el makes; it costs much time."
   :type 'natnum
   :group 'duet)
 
-(defvar duet-trust-function #'ignore
+(defvar duet-connection-trust-function #'ignore
   "Function that says whether the user trusts a project.
 It is called with the project's directory whenever a server starts and
 must return at once: `restricted' if nothing that the project's .duet.toml
@@ -174,8 +174,8 @@ one that was stopped stays so."
    connection 'initialize
    (append
     (list :capabilities (list :client (list :name "emacs" :version emacs-version)))
-    (when-let ((trust (duet-log-guard "duet-trust-function"
-                        (funcall duet-trust-function
+    (when-let ((trust (duet-log-guard "duet-connection-trust-function"
+                        (funcall duet-connection-trust-function
                                  (duet-connection-root connection)))))
       (list :workspaceTrusted (if (eq trust 'restricted) :json-false t))))
    :success-fn
@@ -387,7 +387,7 @@ code is -1 where no server answers.  Return the request's id, or nil."
   (let ((model (duet-connection-model connection)))
     (pcase method
       ('event
-       (duet-model-apply model params)
+       (duet-events-apply model params)
        (when-let ((path (and (equal (duet-get-string params :event :type) "diff_updated")
                              (duet-get-string params :event :data :path))))
          (duet-model-announce model 'file nil path))
@@ -421,7 +421,7 @@ The model is told what comes."
        connection 'getSessionState (list :session_id id)
        :success-fn (lambda (result)
                      (funcall done)
-                     (when-let ((session (duet-model-load-session
+                     (when-let ((session (duet-pages-load-session
                                           model (duet-get result :session))))
                        (duet-model-announce model 'session session)))
        :error-fn (lambda (err)
@@ -443,7 +443,7 @@ The model is told what comes."
   (duet-connection-request
    connection 'fetchApprovals nil
    :success-fn (lambda (result)
-                 (duet-model-load-approvals (duet-connection-model connection)
+                 (duet-pages-load-approvals (duet-connection-model connection)
                                             (duet-get result :approvals)))
    :error-fn (lambda (err) (duet-log "fetchApprovals: %s" (plist-get err :message)))))
 
@@ -458,7 +458,7 @@ one."
    (lambda (result)
      (let ((sessions (duet-get result :sessions))
            (next (duet-get-string result :next_before)))
-       (duet-model-load-sessions (duet-connection-model connection) sessions)
+       (duet-pages-load-sessions (duet-connection-model connection) sessions)
        (setq count (+ count (length sessions)))
        (when (and next (< count duet-sessions-limit))
          (duet-connection--list connection next count))))

@@ -28,7 +28,7 @@
 (defun duet-export-session (session format &optional file)
   "Write SESSION to FILE; FORMAT is \"md\" or \"json\".
 With a prefix argument, and where FILE is nil, show it in a buffer."
-  (interactive (let ((session (duet-session-here)))
+  (interactive (let ((session (duet-actions-session)))
                  (if current-prefix-arg
                      (list session (duet-export--read-format))
                    (let ((file (duet-export--read-file session)))

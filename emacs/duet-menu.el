@@ -38,7 +38,7 @@
 
 (defun duet-menu--session ()
   "Return the session that the menu is about, or nil."
-  (ignore-errors (duet-session-here t)))
+  (ignore-errors (duet-actions-session t)))
 
 (defun duet-menu--running ()
   "Return non-nil if something runs or waits in the menu's session."
@@ -90,7 +90,7 @@
                      (string-join
                       (delq nil (list (symbol-name (duet-session-state session))
                                       (duet-session-agent session)
-                                      (duet-session-mode-words session)))
+                                      (duet-actions-session-mode session)))
                       " · "))
            ""))))))
 
@@ -106,7 +106,7 @@
 So its key does what it does in the buffers."
   (interactive)
   (if (derived-mode-p 'duet-transcript-mode)
-      (duet-continue (duet-session-here))
+      (duet-continue (duet-actions-session))
     (duet-new)))
 
 (defun duet-menu--sessions-words ()
@@ -128,7 +128,7 @@ So its key does what it does in the buffers."
   (interactive nil duet-sessions-mode duet-transcript-mode)
   (if (derived-mode-p 'duet-sessions-mode)
       (duet-archive-marked)
-    (duet-archive (duet-session-here))))
+    (duet-archive (duet-actions-session))))
 
 (defun duet-menu-restart ()
   "Start the server of the project, or look again what it has."

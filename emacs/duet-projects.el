@@ -173,7 +173,7 @@ Of each conversation the newest is taken, which comes first."
       (let ((thread (duet-get-string object :thread_id)))
         (unless (gethash thread seen)
           (puthash thread t seen)
-          (duet-model-load-session model object))))
+          (duet-pages-load-session model object))))
     model))
 
 (defun duet-projects--all ()
@@ -215,7 +215,7 @@ Projects of the same name have that of the directory above, too."
          (sessions (cl-remove-if #'duet-session-archived
                                  (cl-mapcan #'duet-model-session-list models))))
     (setq sessions (sort sessions (lambda (a b)
-                                    (duet-time-before-p (duet-session-changed b)
+                                    (duet-model-time-before-p (duet-session-changed b)
                                                         (duet-session-changed a)))))
     (duet-projects--fit)
     (setq tabulated-list-entries

@@ -319,7 +319,7 @@ That is INPUT itself if there are none."
     (let (lines)
       (cl-loop for (key value) on input by #'cddr
                do (push (concat "\n  "
-                                (propertize (concat (duet-member-name key) ": ")
+                                (propertize (concat (duet-get-name key) ": ")
                                             'face 'duet-dim)
                                 (string-trim-left
                                  (duet-render--cut

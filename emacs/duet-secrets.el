@@ -107,8 +107,8 @@ after another.  For a service that is not here that is its name."
               service (duet-secrets--file) service))))
 
 (defvar duet-secrets--sent-to nil
-  "Where the user lets keys go: conses of a machine and a service.
-A machine is as TRAMP names it.")
+  "Where the user lets keys go.
+A list of conses: a machine, as TRAMP names it, and a service.")
 
 (defun duet-secrets--may-go-p (connection service)
   "Return non-nil if the server of CONNECTION may have the key of SERVICE.

@@ -66,7 +66,7 @@
                                       (list "Session" 48 t) (list "Agent" 12 t)
                                       (list "Age" 4 nil))
         tabulated-list-padding 1
-        duet-session-at-point-function #'tabulated-list-get-id
+        duet-actions-session-at-point-function #'tabulated-list-get-id
         mode-line-process '(:eval (duet-sessions--mode-line)))
   (tabulated-list-init-header)
   (add-hook 'window-size-change-functions #'duet-sessions--resized nil t)
@@ -291,7 +291,7 @@ This is many times faster than `parse-time-string'."
 (defun duet-sessions-open ()
   "Show the session at point."
   (interactive nil duet-sessions-mode)
-  (duet-transcript-show duet-connection (duet-session-here)))
+  (duet-transcript-show duet-connection (duet-actions-session)))
 
 (defun duet-sessions-open-mouse (event)
   "Show the session where EVENT, a click, was."

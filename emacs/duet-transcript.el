@@ -23,7 +23,7 @@
 (require 'duet-block)
 (require 'duet-code)
 (require 'duet-markup)
-(require 'duet-visit)
+(require 'duet-transcript-visit)
 (require 'duet-header)
 (require 'duet-actions)
 
@@ -35,7 +35,7 @@
 (declare-function duet-approval-next "duet-approvals" ())
 (declare-function duet-approval-view "duet-approval-view" (approval))
 (declare-function duet-approvals "duet-approvals" ())
-(declare-function duet-approvals-catch "duet-approval-footer" ())
+(declare-function duet-approvals-catch "duet-approvals-footer" ())
 (declare-function duet-diff "duet-diff" (session))
 (declare-function duet-diff-all "duet-diff" (session))
 

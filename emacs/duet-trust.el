@@ -204,7 +204,7 @@ You can change your mind later: M-x duet-trust\n"
         ((and (consp value) (keywordp (car value)))
          (concat "{ "
                  (mapconcat (pcase-lambda (`(,key ,element))
-                              (format "%s = %s" (duet-member-name key)
+                              (format "%s = %s" (duet-get-name key)
                                       (duet-trust--value element)))
                             (seq-partition value 2) ", ")
                  " }"))
