@@ -18,6 +18,7 @@
 (require 'duet-attachment)
 (require 'duet-compose)
 (require 'duet-header)
+(require 'duet-remote)
 
 (defvar duet-attach--most (* 7 1024 1024)
   "How many bytes can go with a prompt.")
@@ -140,7 +141,10 @@ What is elsewhere stays there: a text is not the user's word for it."
 
 (defun duet-attach--uri (file)
   "Return FILE as a URI."
-  (concat "file://" (url-encode-url file)))
+  (if (duet-remote-same-p file default-directory)
+      (concat "file://" (url-encode-url (duet-remote-local file)))
+    ;; The agent has no such file.
+    (concat "attachment:" (url-hexify-string (file-name-nondirectory file)))))
 
 (defun duet-attach--type (file)
   "Return the type that the name of FILE stands for, or nil."

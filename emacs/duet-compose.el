@@ -105,13 +105,13 @@ content blocks, as the protocol spells them.")
 (defun duet-compose--whom ()
   "Return who gets the prompt: agent, model and permission mode, nil if not known."
   (if duet-session
-      (list (duet-session-agent duet-session) (duet-session-llm-words duet-session)
-            (duet-session-mode-words duet-session))
+      (list (duet-session-agent duet-session) (duet-actions-session-llm duet-session)
+            (duet-actions-session-mode duet-session))
     (let ((more (duet-compose--parameters)))
       (list (or (duet-get-string more :agent)
                 (and (featurep 'duet-agents) (duet-agents-asked duet-connection)))
             (duet-get-string more :model)
-            (duet-mode-words (duet-get-string more :permission_mode))))))
+            (duet-actions-mode-words (duet-get-string more :permission_mode))))))
 
 (defun duet-compose--parameters ()
   "Return what `duet-compose-parameters-functions' add to a launch."
@@ -315,7 +315,7 @@ was set, and told nothing."
         (kill-buffer buffer))
       (when (buffer-live-p buffer) (kill-buffer buffer)))
     (when result
-      (duet-model-sent model id new (duet-get-string result :agent)))
+      (duet-events-sent model id new (duet-get-string result :agent)))
     (let ((session (and result (duet-model-session model new))))
       (when session
         ;; Who comes back to the list is at what was asked for there.
@@ -456,9 +456,9 @@ That is a slash command, or sets the agent."
   (let ((buffer (current-buffer))
         (output '()))
     (if (and (locate-dominating-file default-directory ".git")
-             (executable-find "git"))
+             (executable-find "git" t))
         (make-process
-         :name "duet files" :noquery t :connection-type 'pipe
+         :name "duet files" :noquery t :connection-type 'pipe :file-handler t
          :command '("git" "ls-files" "-co" "--exclude-standard" "-z")
          :filter (lambda (_ text) (push text output))
          :sentinel (lambda (process _)

@@ -15,6 +15,7 @@
 (require 'subr-x)
 (require 'duet-model)
 (require 'duet-look)
+(require 'duet-remote)
 (require 'duet-hunk)
 
 (defvar duet-session)
@@ -62,7 +63,7 @@
          (diff (or (duet-get-string object :diff) ""))
          (binary (and (duet-get object :binary) t))
          (file (make-duet-diff-file
-                :path (expand-file-name path) :binary binary
+                :path (duet-remote-name path) :binary binary
                 :before (funcall text :before) :after (funcall text :after)
                 :cut (or (duet-diff--cut-p diff)
                          (duet-diff--cut-p (funcall text :before))
@@ -96,9 +97,8 @@
 (defun duet-diff--name (file)
   "Return what to call FILE: its path in the session's directory."
   (let ((path (duet-diff-file-path file)))
-    (if (file-in-directory-p path default-directory)
-        (file-relative-name path default-directory)
-      (abbreviate-file-name path))))
+    (or (duet-remote-inside path default-directory)
+        (duet-remote-abbreviate path))))
 
 (defun duet-diff--kind (file)
   "Return whether FILE is new, deleted or modified, or nil if nobody knows."
@@ -134,7 +134,7 @@
 Some agents do not tell what they change."
   (concat "\n " (if duet-diff--whole "No turn has left a file changed"
                   "The agent has told of no changed file")
-          (if (memq duet-diff--state duet-active-states) " so far.\n" ".\n")
+          (if (memq duet-diff--state duet-model-active-states) " so far.\n" ".\n")
           (substitute-command-keys
            (concat
             (if (vc-responsible-backend default-directory t)

@@ -135,7 +135,7 @@ SESSION is nil for a new one."
 (defun duet-set-mode (session mode)
   "Let the agent of SESSION do without asking what MODE says, or is called."
   (interactive
-   (let* ((session (duet-session-here))
+   (let* ((session (duet-actions-session))
           (mode (duet-settings--read "The agent"
                                      (duet-settings-mode-choices
                                       (or (duet-session-modes session)
@@ -164,7 +164,7 @@ SESSION is nil for a new one."
 (defun duet-set-model (session model)
   "Have the agent of SESSION use MODEL, one that it has."
   (interactive
-   (let* ((session (duet-session-here))
+   (let* ((session (duet-actions-session))
           (known (duet-get-objects (duet-session-told session) :model :available)))
      (list session
            (or (if known
@@ -191,7 +191,7 @@ SESSION is nil for a new one."
 (defun duet-set-option (session option value)
   "Set OPTION of the agent of SESSION, one of its own, to VALUE; both are ids."
   (interactive
-   (let* ((session (duet-session-here))
+   (let* ((session (duet-actions-session))
           (options (or (duet-settings-options (duet-session-told session))
                        (user-error "The agent has no options of its own")))
           (id (or (if (cdr options)

@@ -16,7 +16,7 @@
   (let ((model (duet-model-create :root "/nowhere/"))
         (seq 1))
     (cl-flet ((apply-event (type data)
-                (duet-model-apply
+                (duet-events-apply
                  model (list :subscription_id "sub" :seq seq
                              :event (list :type type :timestamp "2026-01-01T00:00:00Z"
                                           :data (append '(:session_id "r1") data))))

@@ -103,7 +103,7 @@ bound to.  Each has a session."
     (duet-test-press "l" #'duet-projects-narrow)
     (should (derived-mode-p 'duet-sessions-mode))
     (should (eq duet-connection connection))
-    (should (equal (duet-session-name (duet-session-here)) "quiet here"))
+    (should (equal (duet-session-name (duet-actions-session)) "quiet here"))
     (duet-test-press "l" #'duet-projects)
     (should (derived-mode-p 'duet-projects-mode))
     (duet-projects-test-go-to "here")

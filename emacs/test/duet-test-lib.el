@@ -228,7 +228,7 @@ Questions are shown, and what is said is kept."
   (declare (indent 1) (debug (symbolp body)))
   `(duet-test-with-project ,name
      (let ((global-mode-string '(""))
-           (duet-lighter--text nil))
+           (duet-approvals--lighter-text nil))
        (duet-model-add-observer #'duet-approvals--observe)
        (duet-test-listening
          (unwind-protect (save-window-excursion ,@body)

@@ -1,4 +1,4 @@
-;;; duet-approval-footer.el --- Questions at the end of a transcript  -*- lexical-binding: t; -*-
+;;; duet-approvals-footer.el --- Questions at the end of a transcript  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -171,5 +171,5 @@ the question tells of do something else.  A point elsewhere is left alone."
     (dolist (window (get-buffer-window-list nil nil t))
       (when (= (window-point window) end) (set-window-point window button)))))
 
-(provide 'duet-approval-footer)
-;;; duet-approval-footer.el ends here
+(provide 'duet-approvals-footer)
+;;; duet-approvals-footer.el ends here
