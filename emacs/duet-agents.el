@@ -21,6 +21,7 @@
 (require 'duet-compose)
 (require 'duet-connection)
 (require 'duet-menu-bar)
+(require 'duet-settings)
 
 (declare-function duet "duet" (&optional directory))
 (declare-function duet-login "duet-login" (agent))
@@ -44,6 +45,18 @@
        (cl-find-if (lambda (agent) (duet-get agent :default))
                    (gethash (duet-connection-root connection) duet-agents--known))
        :name)))
+
+(defun duet-agents-usable (connection)
+  "Return the names of agents that CONNECTION's project can ask, as far as known."
+  (mapcar (lambda (agent) (duet-get-string agent :name))
+          (duet-agents--usable
+           (gethash (duet-connection-root connection) duet-agents--known))))
+
+(defun duet-agents--usable (agents)
+  "Return those of AGENTS that can be asked."
+  (cl-remove-if-not (lambda (agent)
+                      (and (duet-get agent :available) (duet-get agent :trusted)))
+                    agents))
 
 (defun duet-agents-learn (connection function)
   "Call FUNCTION once it is known which agents CONNECTION's project has.
@@ -231,10 +244,7 @@ If that fails call ERROR-FN with the reason; without one it is shown."
 
 (defun duet-agents--read (connection agents)
   "Have the user choose one of AGENTS for CONNECTION."
-  (let* ((usable (cl-remove-if-not (lambda (agent)
-                                     (and (duet-get agent :available)
-                                          (duet-get agent :trusted)))
-                                   agents))
+  (let* ((usable (duet-agents--usable agents))
          (names (mapcar (lambda (agent) (duet-get-string agent :name)) usable))
          (default (or (duet-agents-chosen connection)
                       (duet-get-string (cl-find-if (lambda (agent)
@@ -243,7 +253,8 @@ If that fails call ERROR-FN with the reason; without one it is shown."
                                        :name)))
          (name (condition-case nil
                    (completing-read (format-prompt "Agent for new sessions" default)
-                                    names nil t nil nil default)
+                                    (duet-settings-table names 'duet-agent)
+                                    nil t nil nil default)
                  ;; In a timer Emacs does not say so itself.
                  (quit (message "Quit") nil))))
     (when name

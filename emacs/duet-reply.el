@@ -146,10 +146,12 @@ While an agent works in the session it waits for its turn."
                  duet-compose--place nil)
            (when (duet-reply--bounds)
              (duet-compose--replace ""))))
-       (duet-events-sent (duet-connection-model (buffer-local-value 'duet-connection buffer))
-                        (duet-get-string result :session_id)
-                        (duet-get-string result :thread_id)
-                        (duet-get-string result :agent))))))
+       (when result
+         (duet-events-sent (duet-connection-model
+                           (buffer-local-value 'duet-connection buffer))
+                          (duet-get-string result :session_id)
+                          (duet-get-string result :thread_id)
+                          (duet-get-string result :agent)))))))
 
 (defun duet-reply--enter ()
   "Go into the box from behind it."

@@ -21,6 +21,7 @@ var readings = [][]string{
 	{"approvals"},
 	{"approvals", "rules"},
 	{"events", "--no-follow"},
+	{"search", "permit"},
 }
 
 // What a hub that was killed has left is read as it is: nothing is recovered before
@@ -166,6 +167,38 @@ func TestAQuestionKeepsNoEditorWaiting(t *testing.T) {
 	editor.call("listSessions", object{}, &r)
 	assert.Empty(t, r.Sessions)
 	editor.leave()
+}
+
+// A session is picked with a few typed letters, where no hub runs, too.
+func TestASessionIsPicked(t *testing.T) {
+	t.Parallel()
+	for _, terminal := range []string{"xterm-256color", "dumb"} {
+		t.Run(terminal, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			for _, prompt := range []string{"quiet walnuts", "quiet pears", "quiet figs"} {
+				_, err := s.command("prompt", "--yes", prompt)
+				require.NoError(t, err)
+			}
+			s.env = append(s.env, "TERM="+terminal)
+			p := s.shell(t, "session", "pick") // its standard output is a pipe, as in $(duet-rpc session pick)
+			p.sees("quiet figs")
+			p.sees("quiet walnuts")
+			p.presses("paers\x7f\x7f\x7f\x7fear")
+			p.sees("1/3")
+			p.presses("\r")
+			said, status := p.ends()
+			assert.Zero(t, status, p.tty.printed)
+			assert.Equal(t, "task-0002\n", said)
+
+			p = s.shell(t, "session", "pick")
+			p.sees("quiet walnuts")
+			p.presses("\x1b")
+			said, status = p.ends()
+			assert.Equal(t, 1, status)
+			assert.Empty(t, said)
+		})
+	}
 }
 
 // contents are the files in the project's state directory that matter, by name.

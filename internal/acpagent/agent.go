@@ -20,6 +20,9 @@ type Options struct {
 	Agent string
 	// CancelOnDisconnect says that the turns that a client has begun end when it goes.
 	CancelOnDisconnect bool
+	// SavedFiles says that the agent behind reads files from the disk also where the
+	// client offers them, with what is not saved.
+	SavedFiles bool
 	// Limits bound what the client sends.
 	Limits frame.Limits
 	Logger *slog.Logger

@@ -52,16 +52,24 @@ func (a *agent) prompt(ctx context.Context, p schema.PromptRequest) (schema.Prom
 	if run == "" {
 		return schema.PromptResponse{StopReason: schema.Cancelled}, nil
 	}
+	defer context.AfterFunc(ctx, func() { s.takenBack(run) })()
 	select {
 	case o := <-t.ended:
-		return s.response(ctx, run, o)
+		return s.response(context.WithoutCancel(ctx), run, o)
 	case <-s.ctx.Done(): // the client has closed the session, or deleted it
-		return schema.PromptResponse{StopReason: schema.Cancelled}, nil
 	case <-s.conn.Stopping(): // nobody reads the answer; the turn goes on
-	case <-ctx.Done(): // the client has taken the request back
-		s.interrupt(run)
 	}
 	return schema.PromptResponse{StopReason: schema.Cancelled}, nil
+}
+
+// takenBack ends a turn whose request the client has taken back; where it is the
+// connection that has ended, the turn goes on.
+func (s *session) takenBack(run string) {
+	select {
+	case <-s.conn.Stopping():
+	default:
+		s.interrupt(run)
+	}
 }
 
 // turnLeft forgets a turn that was answered.
@@ -101,6 +109,9 @@ func (s *session) begin(ctx context.Context, t *turn, text string, content []jso
 		return "", nil
 	}
 	params := map[string]any{"query": text, "metadata": map[string]any{"source": "acp", "client": s.agent.clientName()}}
+	if s.agent.readsFiles() {
+		params["reads_files"] = true
+	}
 	if len(content) > 0 {
 		params["content"] = content
 	}

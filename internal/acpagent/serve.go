@@ -19,6 +19,7 @@ func Serve(ctx context.Context, t server.Transport, hub *client.Client, o Option
 		Cancellation:   server.Cancellation{Method: schema.CancelRequest, Member: schema.CancelRequestMember, Tell: true},
 		OnNotification: a.notified,
 	})
+	hub.Handle(readFile, a.readFile)
 	err := srv.Serve(ctx, t, frame.NDJSON)
 	a.close()
 	return err

@@ -9,6 +9,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// suggestsWithin is how many letters may be wrong in a command for it to be suggested.
+const suggestsWithin = 2
+
 // noArguments refuses arguments, and knows that a word after the program's
 // name was meant as a command.
 func noArguments(cmd *cobra.Command, args []string) error {
@@ -17,10 +20,11 @@ func noArguments(cmd *cobra.Command, args []string) error {
 		return nil
 	case cmd.HasSubCommands():
 		meant := ""
+		cmd.SuggestionsMinimumDistance = suggestsWithin
 		if close := cmd.SuggestionsFor(args[0]); len(close) > 0 {
 			meant = fmt.Sprintf(" (did you mean %s?)", strings.Join(close, " or "))
 		}
-		return fmt.Errorf("there is no command %q%s; `duet-rpc --help` lists them", args[0], meant)
+		return fmt.Errorf("there is no command %q%s; `%s --help` lists them", args[0], meant, cmd.CommandPath())
 	}
 	return fmt.Errorf("%q takes no arguments, got %q", cmd.CommandPath(), args[0])
 }
