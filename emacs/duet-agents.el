@@ -21,6 +21,7 @@
 (require 'duet-compose)
 (require 'duet-connection)
 (require 'duet-menu-bar)
+(require 'duet-remote)
 (require 'duet-settings)
 
 (declare-function duet "duet" (&optional directory))
@@ -126,7 +127,7 @@ If that fails call ERROR-FN with the reason; without one it is shown."
   (let* ((connection (duet-connection-here))
          (buffer (get-buffer-create
                   (format "*duet agents: %s*"
-                          (abbreviate-file-name (duet-connection-root connection))))))
+                          (duet-remote-abbreviate (duet-connection-root connection))))))
     (with-current-buffer buffer
       (unless (derived-mode-p 'duet-agents-mode) (duet-agents-mode))
       (setq duet-connection connection
@@ -185,7 +186,7 @@ If that fails call ERROR-FN with the reason; without one it is shown."
                               (or (duet-get-string agent :install) "not on PATH")))
                      'face 'shadow))
         (t (duet-visible-line
-            (abbreviate-file-name (or (duet-get-string agent :path) ""))))))
+            (duet-remote-abbreviate (or (duet-get-string agent :path) ""))))))
 
 (defun duet-agents--at-point ()
   "Return the agent at point."

@@ -23,6 +23,7 @@
 (require 'duet-attachment)
 (require 'duet-compose)
 (require 'duet-header)
+(require 'duet-remote)
 
 (declare-function yank-media-handler "yank-media" (types handler))
 
@@ -147,7 +148,10 @@ What is elsewhere stays there: a text is not the user's word for it."
 
 (defun duet-attach--uri (file)
   "Return FILE as a URI."
-  (concat "file://" (url-encode-url file)))
+  (if (duet-remote-same-p file default-directory)
+      (concat "file://" (url-encode-url (duet-remote-local file)))
+    ;; The agent has no such file.
+    (concat "attachment:" (url-hexify-string (file-name-nondirectory file)))))
 
 (defun duet-attach--type (file)
   "Return the type that the name of FILE stands for, or nil."

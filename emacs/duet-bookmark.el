@@ -14,6 +14,7 @@
 (require 'duet-connection)
 (require 'duet-diff)
 (require 'duet-model)
+(require 'duet-remote)
 (require 'duet-sessions)
 (require 'duet-transcript)
 
@@ -23,7 +24,7 @@
   "Return a bookmark of the current buffer."
   (let ((session (and (not (derived-mode-p 'duet-sessions-mode)) duet-session)))
     `(,(if session (duet-session-name session)
-         (format "Duet: %s" (abbreviate-file-name (duet-connection-root duet-connection))))
+         (format "Duet: %s" (duet-remote-abbreviate (duet-connection-root duet-connection))))
       (project . ,(duet-connection-root duet-connection))
       ,@(and session `((session . ,(duet-session-id session))))
       ,@(and (derived-mode-p 'duet-diff-mode) '((changes . t)))

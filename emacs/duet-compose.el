@@ -456,9 +456,9 @@ That is a slash command, or sets the agent."
   (let ((buffer (current-buffer))
         (output '()))
     (if (and (locate-dominating-file default-directory ".git")
-             (executable-find "git"))
+             (executable-find "git" t))
         (make-process
-         :name "duet files" :noquery t :connection-type 'pipe
+         :name "duet files" :noquery t :connection-type 'pipe :file-handler t
          :command '("git" "ls-files" "-co" "--exclude-standard" "-z")
          :filter (lambda (_ text) (push text output))
          :sentinel (lambda (process _)

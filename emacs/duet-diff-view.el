@@ -15,6 +15,7 @@
 (require 'subr-x)
 (require 'duet-model)
 (require 'duet-look)
+(require 'duet-remote)
 (require 'duet-hunk)
 
 (declare-function ediff-buffers "ediff" (buffer-a buffer-b &optional startup-hooks job-name))
@@ -68,7 +69,7 @@
          (diff (or (duet-get-string object :diff) ""))
          (binary (and (duet-get object :binary) t))
          (file (make-duet-diff-file
-                :path (expand-file-name path) :binary binary
+                :path (duet-remote-name path) :binary binary
                 :before (funcall text :before) :after (funcall text :after)
                 :cut (or (duet-diff--cut-p diff)
                          (duet-diff--cut-p (funcall text :before))
@@ -102,9 +103,8 @@
 (defun duet-diff--name (file)
   "Return what to call FILE: its path in the session's directory."
   (let ((path (duet-diff-file-path file)))
-    (if (file-in-directory-p path default-directory)
-        (file-relative-name path default-directory)
-      (abbreviate-file-name path))))
+    (or (duet-remote-inside path default-directory)
+        (duet-remote-abbreviate path))))
 
 (defun duet-diff--kind (file)
   "Return whether FILE is new, deleted or modified, or nil if nobody knows."

@@ -129,9 +129,7 @@ If WHOLE is non-nil show what all turns up to that have changed."
             duet-session session
             duet-diff--run run
             duet-diff--whole whole
-            default-directory (file-name-as-directory
-                               (or (duet-session-cwd session)
-                                   (duet-connection-root connection))))
+            default-directory (duet-connection-directory connection session))
       (unless duet-diff--observer (duet-diff--watch))
       (duet-diff-refresh))
     (pop-to-buffer buffer)))

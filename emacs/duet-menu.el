@@ -22,6 +22,7 @@
 (require 'duet-delete)
 (require 'duet-export)
 (require 'duet-marks)
+(require 'duet-remote)
 (require 'duet-search)
 (require 'duet-terminal)
 (require 'duet-trust)
@@ -31,7 +32,9 @@
 (defun duet-menu--connection ()
   "Return the connection of the current buffer if there is one; start none."
   (or duet-connection
-      (ignore-errors (gethash (duet-project-root default-directory) duet-connections))))
+      ;; A look at the menu connects to no other machine.
+      (let ((non-essential t))
+        (ignore-errors (gethash (duet-project-root default-directory) duet-connections)))))
 
 (defun duet-menu--session ()
   "Return the session that the menu is about, or nil."
@@ -61,7 +64,7 @@
   (let ((connection (duet-menu--connection))
         (session (duet-menu--session)))
     (if (null connection)
-        (concat "Duet: " (abbreviate-file-name default-directory)
+        (concat "Duet: " (duet-remote-abbreviate default-directory)
                 (propertize "  not started: l or c does" 'face 'shadow))
       (let* ((model (duet-connection-model connection))
              (waiting (hash-table-count (duet-model-approvals model)))
@@ -69,7 +72,7 @@
                                    (duet-model-session-list model)))
              (agent (duet-agents-chosen connection)))
         (concat
-         "Duet: " (abbreviate-file-name (duet-connection-root connection)) "  "
+         "Duet: " (duet-remote-abbreviate (duet-connection-root connection)) "  "
          (string-join
           (delq nil
                 (list

@@ -23,6 +23,7 @@
 (require 'duet-connection)
 (require 'duet-menu-bar)
 (require 'duet-pages)
+(require 'duet-remote)
 (require 'duet-sessions)
 
 (declare-function duet-approval-next "duet-approvals" ())
@@ -148,7 +149,7 @@
                           (concat host (duet-get-string project :root))))
                    (problem (duet-get-string project :error)))
                (if problem
-                   (push (format "%s: %s" (abbreviate-file-name root) problem) problems)
+                   (push (format "%s: %s" (duet-remote-abbreviate root) problem) problems)
                  (push (duet-projects--model root (duet-get project :sessions)) models))))
            (answered))
          (lambda (reason)
@@ -194,6 +195,7 @@ Projects of the same name have that of the directory above, too."
       (let ((name (duet-projects--last root 1)))
         (concat (if (cl-some (lambda (other)
                                (and (not (equal other root))
+                                    (duet-remote-same-p other root)
                                     (equal (duet-projects--last other 1) name)))
                              roots)
                     (duet-projects--last root 2)
@@ -253,7 +255,7 @@ Projects of the same name have that of the directory above, too."
     (list (cons root (duet-session-id session))
           (vector sign state
                   (propertize (duet-visible-line (funcall name root))
-                              'help-echo (abbreviate-file-name root))
+                              'help-echo (duet-remote-abbreviate root))
                   title agent age))))
 
 

@@ -18,6 +18,7 @@
 (require 'duet-connection)
 (require 'duet-history)
 (require 'duet-menu-bar)
+(require 'duet-remote)
 (require 'duet-section)
 (require 'duet-transcript)
 
@@ -102,7 +103,7 @@ The last word may be the beginning of one."
   (let* ((connection (duet-connection-here))
          (buffer (get-buffer-create
                   (format "*duet search: %s*"
-                          (abbreviate-file-name (duet-connection-root connection))))))
+                          (duet-remote-abbreviate (duet-connection-root connection))))))
     (with-current-buffer buffer
       (unless (derived-mode-p 'duet-search-mode) (duet-search-mode))
       (setq duet-connection connection

@@ -16,6 +16,7 @@
 (require 'tabulated-list)
 (require 'duet-connection)
 (require 'duet-look)
+(require 'duet-remote)
 (require 'duet-actions)
 (require 'duet-transcript)
 
@@ -74,7 +75,7 @@
 (defun duet-sessions-buffer (connection)
   "Return the buffer that lists the sessions of CONNECTION; make it if need be."
   (let* ((root (duet-connection-root connection))
-         (name (format "*duet: %s*" (abbreviate-file-name root))))
+         (name (format "*duet: %s*" (duet-remote-abbreviate root))))
     (or (cl-find-if (lambda (buffer)
                       (and (eq (buffer-local-value 'major-mode buffer)
                                'duet-sessions-mode)

@@ -15,6 +15,7 @@
 (require 'thingatpt)
 (require 'duet-link)
 (require 'duet-model)
+(require 'duet-remote)
 (require 'duet-section)
 
 (defun duet-transcript-message-at-point ()
@@ -64,9 +65,9 @@ What people and agents have said is prose, and has no heading."
 
 (defun duet-transcript-visit--file (file line)
   "Visit FILE in another window, at LINE if that is non-nil."
-  (let ((file (expand-file-name file)))
+  (let ((file (duet-remote-name file)))
     (unless (file-exists-p file)
-      (user-error "There is no file %s any more" (abbreviate-file-name file)))
+      (user-error "There is no file %s any more" (duet-remote-abbreviate file)))
     (find-file-other-window file)
     (when line
       (goto-char (point-min))
@@ -87,7 +88,7 @@ Return nil if there is none.  LINE is nil where only the file is named."
                (file (string-trim-right (match-string-no-properties 1) "\\.+")))
           (when (and (not (string-empty-p file))
                      (not (file-remote-p file))
-                     (file-regular-p (expand-file-name file)))
+                     (file-regular-p (duet-remote-name file)))
             (cons file (and line (string-to-number line)))))))))
 
 (defun duet-transcript-visit-mouse (event)

@@ -174,9 +174,7 @@
         (duet-transcript-mode)
         (setq duet-connection connection
               duet-session session
-              default-directory (file-name-as-directory
-                                 (or (duet-session-cwd session)
-                                     (duet-connection-root connection))))
+              default-directory (duet-connection-directory connection session))
         (duet-transcript--watch)
         (run-hooks 'duet-transcript-shown-hook)
         (duet-settings-learn connection session)

@@ -22,6 +22,7 @@
 (require 'subr-x)
 (require 'duet-command)
 (require 'duet-connection)
+(require 'duet-remote)
 
 (defcustom duet-trust-ask t
   "Whether to ask when a project's .duet.toml wants to run something.
@@ -135,7 +136,7 @@ The file is that of the project of CONNECTION."
 
 (defun duet-trust--buffer-name (connection)
   "Return the name of the buffer that asks about the project of CONNECTION."
-  (format "*duet trust: %s*" (abbreviate-file-name (duet-connection-root connection))))
+  (format "*duet trust: %s*" (duet-remote-abbreviate (duet-connection-root connection))))
 
 (defun duet-trust--ask (connection hash state &optional window)
   "Ask whether STATE, of the file with HASH, is trusted.
@@ -170,7 +171,7 @@ selected when somebody asked for this, if somebody did."
 
 (defun duet-trust--insert (state)
   "Insert what STATE says the file asks for."
-  (insert (propertize (abbreviate-file-name (or (duet-get-string state :file) ".duet.toml"))
+  (insert (propertize (duet-remote-abbreviate (or (duet-get-string state :file) ".duet.toml"))
                       'face 'bold)
           (if (duet-get state :trusted)
               " is trusted.  It asks for this:\n\n"

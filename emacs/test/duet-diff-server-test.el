@@ -57,7 +57,7 @@
         (should (string-match-p "^● demo.txt  modified$" (buffer-string)))))))
 
 (ert-deftest duet-diff-test-key ()
-  "D shows the changes of the session at point, or of the turn at point."
+  "= shows the changes of the session at point, or of the turn at point."
   (duet-test-with-project connection
     (let ((session (duet-test-launch connection "quiet")))
       (duet-test-wait-for-state session 'completed)
