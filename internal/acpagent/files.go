@@ -13,7 +13,9 @@ import (
 const readFile = "file.read"
 
 // readsFiles reports whether the agent behind is to see files as the client has them.
-func (a *agent) readsFiles() bool { return !a.opts.SavedFiles && a.capabilities().FS.ReadTextFile }
+func (a *agent) readsFiles() bool {
+	return !a.opts.SavedFiles && a.client.capabilities().FS.ReadTextFile
+}
 
 var errNotOurs = errors.New("the session is none of this client's")
 

@@ -52,6 +52,7 @@ func New(s *host.Settings, levelGiven func(cmd *cobra.Command) bool, agentFlag f
 	agentFlag(cmd, &o.Agent, "the agent behind new sessions (default: default_agent, else the first that is found, else demo)")
 	cmd.Flags().BoolVar(&o.CancelOnDisconnect, "cancel-on-disconnect", false, "end the turns that the editor has begun when it goes")
 	cmd.Flags().BoolVar(&o.SavedFiles, "saved-files", os.Getenv(savedFiles) != "", "have the agent read files as they are on the disk, even if the editor offers what is not saved; default: "+savedFiles+" is set")
+	cmd.Flags().BoolVar(&o.Version2, "draft-version-2", false, "speak the draft of the protocol's version 2 with an editor that asks for it")
 	return cmd
 }
 

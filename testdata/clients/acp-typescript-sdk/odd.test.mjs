@@ -124,6 +124,30 @@ test('two prompts at once are both answered, the second after the first', async 
 	]);
 });
 
+test('many prompts at once begin in the order in which they came', async (t) => {
+	const { agent, sessionId } = await opened(t);
+	const count = 20;
+	const answers = [];
+	for (let i = 0; i < count; i++) answers.push(agent.result('session/prompt', { sessionId, prompt: text(`quiet number-${i}.`) }));
+	for (const { stopReason } of await Promise.all(answers)) assert.equal(stopReason, 'end_turn');
+	assert.deepEqual(
+		[...agent.text(sessionId).matchAll(/number-(\d+)\./g)].map((m) => Number(m[1])),
+		[...Array(count).keys()],
+	);
+});
+
+test('a prompt that was refused is not in the way of a cancel', async (t) => {
+	const { agent, sessionId, project } = await opened(t);
+	await works(agent, sessionId);
+	assert.equal((await agent.ask('session/prompt', { sessionId, prompt: 'no list' })).error?.code, -32602);
+	project.call('continueSession', { session_id: sessionId, query: 'ask' }); // somebody else's turn
+	const from = agent.received.length;
+	await agent.saw(permission, 'the question', 0);
+	agent.send({ method: 'session/cancel', params: { sessionId } });
+	await agent.saw((m) => m.method === '$/cancel_request', 'the withdrawal', from);
+	await works(agent, sessionId);
+});
+
 test('a cancel ends all that was prompted, and nothing that comes after', async (t) => {
 	const { agent, sessionId } = await opened(t);
 	agent.send({ method: 'session/cancel', params: { sessionId } }); // without a prompt
