@@ -70,7 +70,7 @@ func describeAgent(ctx context.Context, h *hub.Hub, p describeParams) (describeR
 	if err != nil {
 		return describeResult{}, err
 	}
-	return describeResult{known.Agent, modes(known), agentSession(known.Told)}, nil
+	return describeResult{known.Agent, modes(known), agentSession(known.Reported)}, nil
 }
 
 // A mode is one that can be asked for.
@@ -90,14 +90,14 @@ var duetsModes = map[string]mode{
 
 // modes describes the modes that can be asked of an agent.
 func modes(known agentsetting.Known) []mode {
-	list, told := []mode{}, known.Told
+	list, reported := []mode{}, known.Reported
 	for _, id := range known.Modes {
 		m, ours := duetsModes[id]
 		if !ours {
 			m = mode{ID: id}
 		}
-		if told.Modes != nil {
-			for _, c := range told.Modes.Choices {
+		if reported.Modes != nil {
+			for _, c := range reported.Modes.Choices {
 				if c.ID == id {
 					m = mode{id, c.Name, c.Description, "agent"}
 				}
@@ -108,26 +108,26 @@ func modes(known agentsetting.Known) []mode {
 	return list
 }
 
-// toldAtMost is how much of what an agent tells goes into a result, in bytes: an
+// reportedAtMost is how much of what an agent tells goes into a result, in bytes: an
 // agent can tell as much as it likes.
-const toldAtMost = 256 << 10
+const reportedAtMost = 256 << 10
 
 // agentSession is what an agent has told of its session, or nil.
-func agentSession(told domain.AgentSession) *dialect.AgentSession {
-	if told.Size() > toldAtMost {
-		told.Options, told.Commands = nil, nil
+func agentSession(reported domain.AgentSession) *dialect.AgentSession {
+	if reported.Size() > reportedAtMost {
+		reported.Options, reported.Commands = nil, nil
 	}
-	if told.Size() > toldAtMost {
-		told.Modes, told.Models = nil, nil
+	if reported.Size() > reportedAtMost {
+		reported.Modes, reported.Models = nil, nil
 	}
-	if told.Agent == nil && told.Modes == nil && told.Models == nil && told.Options == nil && told.Commands == nil && told.Info == nil {
+	if reported.Agent == nil && reported.Modes == nil && reported.Models == nil && reported.Options == nil && reported.Commands == nil && reported.Info == nil {
 		return nil
 	}
-	s := dialect.AgentSessionOf(told)
+	s := dialect.AgentSessionOf(reported)
 	return &s
 }
 
 // describe adds to a session what its agent has told, which no list has.
 func (s *session) describe(known agentsetting.Known) {
-	s.Modes, s.AgentSession, s.described = modes(known), agentSession(known.Told), known.Told.Size()
+	s.Modes, s.AgentSession, s.described = modes(known), agentSession(known.Reported), known.Reported.Size()
 }

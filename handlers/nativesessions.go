@@ -129,7 +129,7 @@ func (m nativeSessions) adopt(ctx context.Context, h *hub.Hub, p adoptParams) (a
 			return adoptResult{}, err
 		}
 	}
-	told, err := nativesession.Load(ctx, l, want, m.Logger)
+	replayed, err := nativesession.Load(ctx, l, want, m.Logger)
 	if err != nil {
 		return adoptResult{}, nativeError(ctx, err)
 	}
@@ -137,10 +137,10 @@ func (m nativeSessions) adopt(ctx context.Context, h *hub.Hub, p adoptParams) (a
 	for _, key := range l.Keys {
 		secrets.Add(key)
 	}
-	title := told.Title
+	title := replayed.Title
 	set(&title, p.Title)
 	s, fresh, err := into.Adopt(ctx, adoption.Session{
-		Agent: l.Name, Native: p.ID, Title: title, Dir: told.Dir, Parts: told.Parts, Told: told.Told, LeftOut: told.LeftOut, Secrets: secrets,
+		Agent: l.Name, Native: p.ID, Title: title, Dir: replayed.Dir, Parts: replayed.Parts, HasHistory: replayed.HasHistory, LeftOut: replayed.LeftOut, Secrets: secrets,
 	})
 	switch {
 	case err != nil:
@@ -148,12 +148,12 @@ func (m nativeSessions) adopt(ctx context.Context, h *hub.Hub, p adoptParams) (a
 	case !fresh: // somebody else was quicker
 		return alreadyHere(s, p.ID), nil
 	}
-	r := adoptResult{launchResult: launched(s), NativeSession: p.ID, Adopted: true, History: told.Told}
+	r := adoptResult{launchResult: launched(s), NativeSession: p.ID, Adopted: true, History: replayed.HasHistory}
 	switch {
-	case !told.Told:
+	case !replayed.HasHistory:
 		r.Note = l.Name + " cannot tell what was said in it, but goes on with it"
-	case told.LeftOut > 0:
-		r.Note = fmt.Sprintf("it is longer than what is kept: its first %d parts are left out", told.LeftOut)
+	case replayed.LeftOut > 0:
+		r.Note = fmt.Sprintf("it is longer than what is kept: its first %d parts are left out", replayed.LeftOut)
 	}
 	return r, nil
 }

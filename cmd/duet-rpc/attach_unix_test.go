@@ -126,7 +126,7 @@ func (s *site) completed(args ...string) string {
 	l := s.launch()
 	cmd := exec.Command(program, append(append([]string{"__complete"}, l.args...), args...)...)
 	cmd.Dir = s.root
-	cmd.Env = append(cleanEnvironment(), l.env...)
+	cmd.Env = append(append(cleanEnvironment(), l.env...), "DUET_COMPLETION_TIMEOUT=1m")
 	out, err := cmd.Output()
 	require.NoError(s.t, err)
 	return string(out)

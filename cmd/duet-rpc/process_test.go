@@ -123,7 +123,7 @@ func homeless(t testing.TB) []string {
 	require.NoError(t, os.Mkdir(root, 0o700))
 	return []string{
 		"DUET_ROOT=" + root, "HOME=" + home, "XDG_CONFIG_HOME=" + filepath.Join(home, "config"), "XDG_STATE_HOME=" + filepath.Join(home, "state"),
-		"DUET_DEMO_DELAY=0",
+		"DUET_DEMO_DELAY=0", "DUET_COMPLETION_TIMEOUT=1m",
 	}
 }
 

@@ -34,6 +34,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("XDG_CONFIG_HOME", env.WorkDir+"/home/config")
 			env.Setenv("XDG_STATE_HOME", env.WorkDir+"/home/state")
 			env.Setenv("DUET_DEMO_DELAY", "0")
+			env.Setenv("DUET_COMPLETION_TIMEOUT", "1m")
 			env.Defer(func() { stopHubs(t, env.WorkDir) })
 			return nil
 		},

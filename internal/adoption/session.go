@@ -21,12 +21,12 @@ type Session struct {
 	Native string // the agent's id of it
 	Title  string
 	Dir    string // in which it works
-	// Parts are what was said and done in it. Told says that the agent has told that,
+	// Parts are what was said and done in it. HasHistory says that the agent has told that,
 	// and LeftOut how many of the first parts are missing.
-	Parts   []catalog.Retold
-	Told    bool
-	LeftOut int
-	Secrets *redact.Secrets // taken out of all of it
+	Parts      []catalog.Retold
+	HasHistory bool
+	LeftOut    int
+	Secrets    *redact.Secrets // taken out of all of it
 }
 
 // Directory is the directory that a caller means, absolute: that of the project for "".
@@ -137,7 +137,7 @@ func (a *Adoption) adopt(ctx context.Context, t store.Tx, s Session, title strin
 // note is what is missing of the history, in words.
 func (s Session) note() string {
 	switch {
-	case !s.Told:
+	case !s.HasHistory:
 		return "This conversation was begun elsewhere. Its agent cannot tell what was said in it, but has it, and goes on with it."
 	case s.LeftOut > 0:
 		return fmt.Sprintf("This conversation was begun elsewhere, and is longer than what is kept here: its first %d parts are left out.", s.LeftOut)

@@ -20,27 +20,27 @@ var Duets = []string{catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeB
 
 // A Known agent is one of the configuration, and what can be asked of it.
 type Known struct {
-	Agent string              // its name
-	Told  domain.AgentSession // zero: it has told nothing
-	Modes []string
+	Agent    string              // its name
+	Reported domain.AgentSession // zero: it has told nothing
+	Modes    []string
 }
 
 // Of is what can be asked of an agent that has told that of its session.
-func Of(agent config.Agent, told domain.AgentSession) Known {
-	return Known{agent.Name, told, Modes(agent, told)}
+func Of(agent config.Agent, reported domain.AgentSession) Known {
+	return Known{agent.Name, reported, Modes(agent, reported)}
 }
 
 // Modes are those that can be asked of an agent: its own, and Duet's. told is what it
 // has told of its session.
-func Modes(agent config.Agent, told domain.AgentSession) []string {
-	if !told.TellsModes() {
+func Modes(agent config.Agent, reported domain.AgentSession) []string {
+	if !reported.TellsModes() {
 		modes := slices.Clone(Duets)
 		if agent.Driver != config.DriverCommand {
 			modes = append(modes, catalog.ModePlan)
 		}
 		return modes
 	}
-	modes := domain.IDs(told.Modes.Choices)
+	modes := domain.IDs(reported.Modes.Choices)
 	for _, mode := range Duets {
 		if !slices.Contains(modes, mode) {
 			modes = append(modes, mode)
@@ -52,26 +52,26 @@ func Modes(agent config.Agent, told domain.AgentSession) []string {
 // Check refuses what an agent is known not to have: a mode, a model, a value of an
 // option. "" and nil are not looked at. An agent that has told nothing is asked when
 // it is started. Errors are of domain.KindInvalid, with what would do.
-func Check(agent config.Agent, told domain.AgentSession, mode, model string, options map[string]string) error {
-	if err := checkMode(agent, told, mode); err != nil {
+func Check(agent config.Agent, reported domain.AgentSession, mode, model string, options map[string]string) error {
+	if err := checkMode(agent, reported, mode); err != nil {
 		return err
 	}
-	if err := checkModel(agent.Name, told, model); err != nil {
+	if err := checkModel(agent.Name, reported, model); err != nil {
 		return err
 	}
-	return checkOptions(agent.Name, told, options)
+	return checkOptions(agent.Name, reported, options)
 }
 
 // CheckContent refuses what an agent is known not to take in prompts. What it does not
 // take of resources has links in its place. An agent that has told nothing is asked when
 // it is started. Errors are of domain.KindInvalid, and say what it takes.
-func CheckContent(agent string, told domain.AgentSession, list []domain.Content) error {
-	if told.Takes == nil {
+func CheckContent(agent string, reported domain.AgentSession, list []domain.Content) error {
+	if reported.Takes == nil {
 		return nil
 	}
 	for _, c := range list {
-		if c.Type == domain.BlockImage && !told.Takes.Image || c.Type == domain.BlockAudio && !told.Takes.Audio {
-			return domain.Invalid("content", fmt.Sprintf("what the agent %s takes in prompts: %s", agent, told.Takes), "content of the type "+c.Type)
+		if c.Type == domain.BlockImage && !reported.Takes.Image || c.Type == domain.BlockAudio && !reported.Takes.Audio {
+			return domain.Invalid("content", fmt.Sprintf("what the agent %s takes in prompts: %s", agent, reported.Takes), "content of the type "+c.Type)
 		}
 	}
 	return nil
@@ -79,40 +79,40 @@ func CheckContent(agent string, told domain.AgentSession, list []domain.Content)
 
 // checkMode refuses a mode that neither the agent nor Duet has. A plain command
 // cannot be held to plan: it asks nobody before it acts.
-func checkMode(agent config.Agent, told domain.AgentSession, mode string) error {
+func checkMode(agent config.Agent, reported domain.AgentSession, mode string) error {
 	if mode == "" {
 		return nil
 	}
-	known := Modes(agent, told)
+	known := Modes(agent, reported)
 	switch {
 	case slices.Contains(known, mode):
 		return nil
 	case agent.Driver == config.DriverCommand && mode == catalog.ModePlan:
 		return domain.Invalid("permission_mode", "a mode that the agent "+agent.Name+" can be held to: it is a plain command, which asks nobody before it acts", fmt.Sprintf("%q", mode), known...)
-	case agent.Driver == config.DriverCommand, told.Modes != nil && !told.TellsModes():
+	case agent.Driver == config.DriverCommand, reported.Modes != nil && !reported.TellsModes():
 		return domain.Invalid("permission_mode", "a permission mode", fmt.Sprintf("%q", mode), known...)
-	case told.Modes == nil: // nobody knows yet
+	case reported.Modes == nil: // nobody knows yet
 		return nil
 	}
 	return domain.Invalid("permission_mode", "a mode of the agent "+agent.Name+", or one of Duet's own", fmt.Sprintf("%q", mode), known...)
 }
 
-func checkModel(agent string, told domain.AgentSession, model string) error {
-	if model == "" || !told.TellsModels() || told.Models.Has(model) {
+func checkModel(agent string, reported domain.AgentSession, model string) error {
+	if model == "" || !reported.TellsModels() || reported.Models.Has(model) {
 		return nil
 	}
-	return domain.Invalid("model", "a model of the agent "+agent, fmt.Sprintf("%q", model), domain.IDs(told.Models.Choices)...)
+	return domain.Invalid("model", "a model of the agent "+agent, fmt.Sprintf("%q", model), domain.IDs(reported.Models.Choices)...)
 }
 
-func checkOptions(agent string, told domain.AgentSession, wanted map[string]string) error {
-	if told.Options == nil {
+func checkOptions(agent string, reported domain.AgentSession, wanted map[string]string) error {
+	if reported.Options == nil {
 		return nil
 	}
 	for _, id := range slices.Sorted(maps.Keys(wanted)) {
-		option, there := told.Option(id)
+		option, there := reported.Option(id)
 		if !there {
-			known := make([]string, len(told.Options))
-			for i, o := range told.Options {
+			known := make([]string, len(reported.Options))
+			for i, o := range reported.Options {
 				known[i] = o.ID
 			}
 			return domain.Invalid("options", "options of the agent "+agent, fmt.Sprintf("%q", id), known...)

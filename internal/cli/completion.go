@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"os"
 	"strings"
 	"time"
 
@@ -11,8 +12,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 )
 
-// completeWithin bounds what a shell waits for at a key.
-const completeWithin = time.Second
+// completeWithin bounds what a shell waits for at a key: a second, unless
+// DUET_COMPLETION_TIMEOUT says otherwise.
+func completeWithin() time.Duration {
+	if d, err := time.ParseDuration(os.Getenv("DUET_COMPLETION_TIMEOUT")); err == nil && d > 0 {
+		return d
+	}
+	return time.Second
+}
 
 // A completer lists candidates, as "word\tdescription".
 type completer func(ctx context.Context, c *client.Client) []string
@@ -33,7 +40,7 @@ func completeFirst(s *settings, list completer) cobra.CompletionFunc {
 func completeAll(s *settings, list completer) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 		_ = s.complete(cmd) // a shell wants no errors
-		ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
+		ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin())
 		defer cancel()
 		var fit []string
 		_ = reach.Do(ctx, reach.Options{Settings: &s.Settings, Without: reach.Kept}, func(ctx context.Context, c *client.Client) error {

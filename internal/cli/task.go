@@ -97,8 +97,8 @@ func newTaskGetCommand(s *settings) *cobra.Command {
 			return askHub(cmd, s, "task.get", map[string]string{"taskId": args[0]}, func(t wire.TaskState) error {
 				out := cmd.OutOrStdout()
 				err := output.Fields(out, output.Field{"task", t.ID}, output.Field{"state", t.StateInWords()}, output.Field{"agent", t.Agent}, output.Field{"prompt", t.Prompt},
-					output.Field{"title", t.Title}, output.Field{"directory", t.CWD}, output.Field{"created", t.CreatedAt}, output.Field{"started", t.StartedAt},
-					output.Field{"ended", t.CompletedAt}, output.Field{"error", t.Error}, output.Field{"error code", t.ErrorCode}, output.Field{"session", t.SessionID})
+					output.Field{"title", t.Title}, output.Field{"directory", t.CWD}, output.Field{"created", output.Time(t.CreatedAt)}, output.Field{"started", output.Time(t.StartedAt)},
+					output.Field{"ended", output.Time(t.CompletedAt)}, output.Field{"error", t.Error}, output.Field{"error code", t.ErrorCode}, output.Field{"session", t.SessionID})
 				output.Body(out, t.Output, !s.NoColor)
 				return err
 			})

@@ -11,7 +11,7 @@ import (
 func (s *Subscription) take(e domain.Event) error {
 	s.cursor = e.Seq
 	if e.Unreadable() { // nobody knows whose it was
-		return s.lost(e.Seq, e.Seq)
+		return s.tellDamage(e.Seq, e.Seq)
 	}
 	if !s.wants(e) {
 		return nil
@@ -39,7 +39,7 @@ func (s *Subscription) take(e domain.Event) error {
 func (s *Subscription) takeDelta(e domain.Event, delta domain.MessageDelta) error {
 	run, err := s.deltaRun(e.Run)
 	if store.IsDamaged(err) { // once: all its deltas are lost
-		return s.lost(e.Seq, e.Seq)
+		return s.tellDamage(e.Seq, e.Seq)
 	}
 	if err != nil || run.quiet {
 		return err
@@ -74,11 +74,11 @@ func (s *Subscription) skipTo(seq int64) error {
 	}
 	from := s.cursor + 1
 	s.cursor = seq
-	return s.lost(from, seq)
+	return s.tellDamage(from, seq)
 }
 
-// lost tells that a part of the log cannot be read, whatever is wanted.
-func (s *Subscription) lost(from, to int64) error {
+// tellDamage tells that a part of the log cannot be read, whatever is wanted.
+func (s *Subscription) tellDamage(from, to int64) error {
 	if err := s.flush(); err != nil { // numbers only rise
 		return err
 	}

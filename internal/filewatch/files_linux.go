@@ -16,9 +16,9 @@ import (
 // with a name is looked for, and of a file. A file is written when its writer
 // closes it, so that nobody reads half of it.
 const (
-	heardOnTheWay = unix.IN_MOVE_SELF | unix.IN_ONLYDIR | unix.IN_DONT_FOLLOW
-	heardOfNames  = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_ATTRIB | unix.IN_ONLYDIR
-	heardOfFile   = unix.IN_CLOSE_WRITE | unix.IN_ATTRIB | unix.IN_MOVE_SELF | unix.IN_DONT_FOLLOW
+	eventsOnTheWay = unix.IN_MOVE_SELF | unix.IN_ONLYDIR | unix.IN_DONT_FOLLOW
+	eventsOfNames  = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_ATTRIB | unix.IN_ONLYDIR
+	eventsOfFile   = unix.IN_CLOSE_WRITE | unix.IN_ATTRIB | unix.IN_MOVE_SELF | unix.IN_DONT_FOLLOW
 )
 
 // mostSteps is how many directories and links may lead to a file; the system
@@ -167,7 +167,7 @@ func (f *files) follow(fd int, path string) error {
 		}
 		next := filepath.Join(dir, name)
 		if len(rest) > 1 {
-			_, err := f.watch(fd, next, heardOnTheWay)
+			_, err := f.watch(fd, next, eventsOnTheWay)
 			if errors.Is(err, unix.EACCES) && isDirectory(next) { // what we may not read others seldom may move
 				err = nil
 			}
@@ -180,7 +180,7 @@ func (f *files) follow(fd int, path string) error {
 			}
 		}
 		// It is the last, a link, or not there.
-		here, err := f.watch(fd, dir, heardOfNames)
+		here, err := f.watch(fd, dir, eventsOfNames)
 		switch {
 		case isGone(err):
 			return nil
@@ -213,7 +213,7 @@ func (f *files) follow(fd int, path string) error {
 			if isElsewhere(next) {
 				return ErrBlind
 			}
-			file, err := f.watch(fd, next, heardOfFile)
+			file, err := f.watch(fd, next, eventsOfFile)
 			if err == nil {
 				file.itself = true
 			} else if isLimit(err) {

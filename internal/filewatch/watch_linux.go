@@ -24,8 +24,8 @@ type Watch struct {
 // What is heard of: of the directory itself, and of those that lead to it. That one
 // is removed or unmounted is always heard of, by IN_IGNORED.
 const (
-	heardHere  = heardAbove | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO
-	heardAbove = unix.IN_MOVE_SELF | unix.IN_ONLYDIR
+	eventsHere  = eventsAbove | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO
+	eventsAbove = unix.IN_MOVE_SELF | unix.IN_ONLYDIR
 )
 
 // Directory watches a directory, by a path that is absolute and free of symbolic
@@ -76,7 +76,7 @@ func listen(path string) (fd int, err error) {
 	if err != nil {
 		return -1, fmt.Errorf("%w: %w", ErrBlind, err)
 	}
-	for dir, heard := path, uint32(heardHere); ; dir, heard = filepath.Dir(dir), heardAbove {
+	for dir, heard := path, uint32(eventsHere); ; dir, heard = filepath.Dir(dir), eventsAbove {
 		_, err := unix.InotifyAddWatch(fd, dir, heard)
 		switch {
 		case errors.Is(err, unix.EACCES) && dir != path: // what we may not read others seldom may move

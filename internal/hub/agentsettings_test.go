@@ -202,7 +202,7 @@ func TestWhatAnAgentIsSetToIsToldAndStays(t *testing.T) {
 	require.NoError(t, err)
 	session, err := h.Settings().OfSession(t.Context(), s)
 	require.NoError(t, err)
-	assert.Equal(t, got.AgentSession, session.Told)
+	assert.Equal(t, got.AgentSession, session.Reported)
 	assert.Equal(t, []string{"ask", "code", "default", "acceptEdits", "bypassPermissions"}, session.Modes)
 	known, err := h.Settings().OfAgent(t.Context(), "")
 	require.NoError(t, err)
@@ -230,7 +230,7 @@ func TestAnAgentThatWorksIsSetAtOnce(t *testing.T) {
 	s := launch(t, h, "p")
 	until(t, h, func() bool {
 		now, err := h.Settings().OfSession(t.Context(), s)
-		return err == nil && now.Told.TellsModes()
+		return err == nil && now.Reported.TellsModes()
 	}, "what the agent has")
 	mode, model, title := "code", "big", "T"
 	set, live, err := h.Settings().SetAgent(t.Context(), s.UUID, threadsettings.Change{Mode: &mode, Model: &model, Options: map[string]string{"thought": "high"}, Title: &title})

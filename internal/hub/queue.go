@@ -50,9 +50,9 @@ func (h *Hub) add(t store.Tx, run *domain.Run, thread domain.Thread, draft bool)
 
 // attach keeps what goes with a prompt, unless its agent is known not to take it.
 func (h *Hub) attach(t store.Tx, thread domain.Thread, list []domain.Content) error {
-	told, err := agentsetting.ToldBy(h.ctx, t, thread.ID, thread.Agent)
+	reported, err := agentsetting.ReportedBy(h.ctx, t, thread.ID, thread.Agent)
 	if err == nil {
-		err = agentsetting.CheckContent(thread.Agent, told, list)
+		err = agentsetting.CheckContent(thread.Agent, reported, list)
 	}
 	if err != nil {
 		return err

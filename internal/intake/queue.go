@@ -97,7 +97,7 @@ func (q *queue) ask() {
 			if recorded { // in a transaction that was not committed
 				q.recorder.notRecorded(reports, err)
 			}
-			q.recorder.lost(err)
+			q.recorder.reportsLost(err)
 		default: // they still wait
 			q.recorder.delayed(err)
 			q.askLater()

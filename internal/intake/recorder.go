@@ -60,8 +60,8 @@ func (w *recorder) notRecorded(reports []report, err error) {
 	}
 }
 
-// lost is told that a transaction with reports failed.
-func (w *recorder) lost(err error) {
+// reportsLost is told that a transaction with reports failed.
+func (w *recorder) reportsLost(err error) {
 	if store.IsFull(err) {
 		w.opts.Health.NoRoom(err)
 		return

@@ -18,12 +18,12 @@ type Run struct {
 	refusals refusals
 	silence  atomic.Pointer[domain.AgentSilent] // as it was told last; nil: it was not
 
-	mu         sync.Mutex // guards the fields below, and keeps the order
-	order      order
-	redactor   redactor
-	content    unpacker
-	completion *catalog.ExecutePromptResult
-	untold     []string // approvals whose answers the next report shows to be taken
+	mu          sync.Mutex // guards the fields below, and keeps the order
+	order       order
+	redactor    redactor
+	content     unpacker
+	completion  *catalog.ExecutePromptResult
+	unconfirmed []string // approvals whose answers the next report shows to be taken
 }
 
 func newRun(q *queue, id int64, task string, secrets *redact.Secrets) *Run {
@@ -38,9 +38,9 @@ func newRun(q *queue, id int64, task string, secrets *redact.Secrets) *Run {
 func (r *Run) take(sequence int64, what report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.untold) > 0 {
-		r.order.take(0, report{run: r.id, kind: catalog.EventPermissionTaken, data: encode(catalog.PermissionTaken{ApprovalIDs: r.untold})})
-		r.untold = nil
+	if len(r.unconfirmed) > 0 {
+		r.order.take(0, report{run: r.id, kind: catalog.EventPermissionTaken, data: encode(catalog.PermissionTaken{ApprovalIDs: r.unconfirmed})})
+		r.unconfirmed = nil
 	}
 	r.order.take(sequence, what)
 }
@@ -49,7 +49,7 @@ func (r *Run) take(sequence int64, what report) {
 func (r *Run) answered(approval string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.untold = append(r.untold, approval)
+	r.unconfirmed = append(r.unconfirmed, approval)
 }
 
 // skipMissing lets reports go on that have waited long enough for those before

@@ -24,11 +24,11 @@ const (
 type History struct {
 	Title string // in the agent's words, or ""
 	Dir   string // in which it works
-	// Told says that the agent has told it. One that cannot still has the session, and
+	// HasHistory says that the agent has told it. One that cannot still has the session, and
 	// goes on with it.
-	Told    bool
-	Parts   []catalog.Retold
-	LeftOut int // of the parts, the first ones: they were too much
+	HasHistory bool
+	Parts      []catalog.Retold
+	LeftOut    int // of the parts, the first ones: they were too much
 }
 
 // Wanted names a session of an agent's.
@@ -87,10 +87,10 @@ func Load(ctx context.Context, l agentlink.Launch, want Wanted, log *slog.Logger
 	if err != nil {
 		return History{}, explained(l.Name, err)
 	}
-	h.Told = loading.Load()
+	h.HasHistory = loading.Load()
 	// gemini answers before it has told all; that it refuses what nobody knows tells
 	// that what it sent before has come.
-	for before := int64(-1); h.Told && before != updates.Load(); {
+	for before := int64(-1); h.HasHistory && before != updates.Load(); {
 		before = updates.Load()
 		_, err := agentlink.Ask[json.RawMessage](ctx, k.Link, endTime, "_duet/replayed", map[string]any{})
 		if err != nil && !errors.As(err, new(*agentlink.Refusal)) {

@@ -42,9 +42,9 @@ func (i *inventory) has(task string) bool {
 	return ok || task == ""
 }
 
-// meant are the tasks that something which the executor had to say of a task
+// tasksMeant are the tasks that something which the executor had to say of a task
 // may be about: of "", or one that is not its own, it is any of its tasks.
-func (i *inventory) meant(task string) []string {
+func (i *inventory) tasksMeant(task string) []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if _, own := i.tasks[task]; own {

@@ -25,7 +25,7 @@ func (p *process) refused(task string, why error) {
 	if !ok {
 		return
 	}
-	for _, task := range p.inventory.meant(task) {
+	for _, task := range p.inventory.tasksMeant(task) {
 		hub.ReportRefused(task, why)
 	}
 }

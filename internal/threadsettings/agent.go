@@ -32,8 +32,8 @@ func (ts *Settings) OfAgent(ctx context.Context, name string) (agentsetting.Know
 	if err != nil {
 		return agentsetting.Known{}, err
 	}
-	told, err := agentsetting.ToldBy(ctx, ts.opts.Store, 0, agent.Name)
-	return agentsetting.Of(agent, told), err
+	reported, err := agentsetting.ReportedBy(ctx, ts.opts.Store, 0, agent.Name)
+	return agentsetting.Of(agent, reported), err
 }
 
 // Check refuses what the agent of a thread is known not to have: a mode, a
@@ -43,11 +43,11 @@ func (ts *Settings) Check(ctx context.Context, from store.ThreadReader, thread i
 	if mode == "" && model == "" && len(options) == 0 {
 		return nil
 	}
-	told, err := agentsetting.ToldBy(ctx, from, thread, agent)
+	reported, err := agentsetting.ReportedBy(ctx, from, thread, agent)
 	if err != nil {
 		return err
 	}
-	return agentsetting.Check(ts.opts.Agents.Known(agent), told, mode, model, options)
+	return agentsetting.Check(ts.opts.Agents.Known(agent), reported, mode, model, options)
 }
 
 // setLive sets the agent that works for a thread, if one does, and reports

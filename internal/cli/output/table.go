@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	columnGap   = 2  // between columns
-	leastColumn = 12 // to which a column is cut where the terminal is narrow
+	columnGap    = 2  // between columns
+	readableText = 48 // of a text, for which columns that can be spared go
+	leastColumn  = 12 // to which a column is cut where the terminal is narrow
 )
 
 // A Table is printed in columns when all rows are there. On a terminal it fits the
@@ -86,10 +87,10 @@ func (t *Table) fit() []int {
 		}
 		return total - columnGap
 	}
-	// What cutting alone can do: the last column, which is a text, to its least.
+	// The last column is a text: of that much is to be read before others are there.
 	last := len(widths) - 1
 	for _, name := range t.spare {
-		if wanted()-max(0, widths[last]-2*leastColumn) <= t.room {
+		if wanted()-max(0, widths[last]-readableText) <= t.room {
 			break
 		}
 		if i := slices.Index(t.rows[0], name); i >= 0 {

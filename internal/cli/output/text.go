@@ -68,6 +68,14 @@ func Number(n int) string {
 	return digits
 }
 
+// Time is a time of the wire as people read it, on this machine's clock.
+func Time(written string) string {
+	if t, err := time.Parse(time.RFC3339Nano, written); err == nil {
+		return t.Local().Format(time.DateTime)
+	}
+	return written
+}
+
 // Age is how long ago a time was, as it is written in JSON, or - if it is none.
 func Age(written string) string {
 	at, err := time.Parse(time.RFC3339Nano, written)

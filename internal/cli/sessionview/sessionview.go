@@ -57,7 +57,7 @@ func Print(out io.Writer, x wire.Session, color bool) error {
 	}
 	fields = append(fields, agentFields(x)...)
 	fields = append(fields, output.Field{"title", x.Title},
-		output.Field{"query", x.Query}, output.Field{"directory", x.WorkingDir}, output.Field{"created", x.CreatedAt}, output.Field{"ended", x.CompletedAt},
+		output.Field{"query", x.Query}, output.Field{"directory", x.WorkingDir}, output.Field{"created", output.Time(x.CreatedAt)}, output.Field{"ended", output.Time(x.CompletedAt)},
 		output.Field{"stop reason", x.StopReason}, output.Field{"error", x.Error}, output.Field{"error code", x.ErrorCode},
 		output.Field{"agent's session", x.AgentSession}, output.Field{"tokens", tokens}, output.Field{"cost", cost})
 	err := output.Fields(out, fields...)

@@ -50,17 +50,17 @@ type Watch struct {
 	tell          func(catalog.Silence) // waits for the hub
 	wake          chan struct{}         // to look again when it is to be told
 
-	mu       sync.Mutex // guards the fields below, and keeps what is told in order
-	last     time.Time  // when the last sign of life was
-	heard    int64      // how much was on stderr a moment before that, in bytes
-	next     int64      // how much was there at nextAt: the next value of heard
-	nextAt   time.Time
-	waiting  int        // requests that we have not answered
-	programs int        // requests of it that wait for the end of a program
-	running  []openCall // the oldest first
-	told     *catalog.Silence
-	saidUpTo int64 // how much of stderr was told, in bytes
-	said     int   // how often complaints were told of this silence
+	mu           sync.Mutex // guards the fields below, and keeps what is told in order
+	last         time.Time  // when the last sign of life was
+	heard        int64      // how much was on stderr a moment before that, in bytes
+	next         int64      // how much was there at nextAt: the next value of heard
+	nextAt       time.Time
+	waiting      int        // requests that we have not answered
+	programs     int        // requests of it that wait for the end of a program
+	running      []openCall // the oldest first
+	reported     *catalog.Silence
+	reportedUpTo int64 // how much of stderr was told, in bytes
+	said         int   // how often complaints were told of this silence
 }
 
 // An openCall is a tool call that has begun and not ended.
@@ -88,7 +88,7 @@ func (s *Watch) Run(finished <-chan struct{}) {
 	defer s.Sign()
 	for {
 		var complained <-chan struct{} // while that may be told
-		if s.isTold() {
+		if s.isReported() {
 			complained = s.stderr.Complained()
 		}
 		select {
@@ -110,10 +110,10 @@ func (s *Watch) Run(finished <-chan struct{}) {
 	}
 }
 
-func (s *Watch) isTold() bool {
+func (s *Watch) isReported() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.told != nil
+	return s.reported != nil
 }
 
 // look tells what is to be told now, and returns when to look again; 0: when
@@ -124,7 +124,7 @@ func (s *Watch) look() time.Duration {
 	if s.waiting > 0 {
 		return 0
 	}
-	if s.told != nil {
+	if s.reported != nil {
 		s.complaint()
 		return 0
 	}
@@ -138,19 +138,19 @@ func (s *Watch) look() time.Duration {
 	if left := within - time.Since(s.last); left > 0 {
 		return left
 	}
-	s.saidUpTo = s.stderr.ComplaintBytes()
-	told := catalog.Silence{SinceMS: s.last.UnixMilli(), Note: shortLines(s.stderr.Complaints(s.heard, complaintLines))}
+	s.reportedUpTo = s.stderr.ComplaintBytes()
+	reported := catalog.Silence{SinceMS: s.last.UnixMilli(), Note: shortLines(s.stderr.Complaints(s.heard, complaintLines))}
 	switch {
 	case len(s.running) > 0:
 		call := s.running[len(s.running)-1]
-		told.ToolID, told.Tool = call.id, call.title
+		reported.ToolID, reported.Tool = call.id, call.title
 	case s.programs > 0:
-		told.Tool = "a program in a terminal"
+		reported.Tool = "a program in a terminal"
 	case s.starting():
-		told.Note = strings.TrimSuffix(catalog.Starting+"\n"+told.Note, "\n")
+		reported.Note = strings.TrimSuffix(catalog.Starting+"\n"+reported.Note, "\n")
 	}
-	s.told, s.said = &told, 0
-	s.tell(told)
+	s.reported, s.said = &reported, 0
+	s.tell(reported)
 	return 0
 }
 
@@ -158,13 +158,13 @@ func (s *Watch) look() time.Duration {
 // is held.
 func (s *Watch) complaint() {
 	written := s.stderr.ComplaintBytes()
-	text := shortLines(s.stderr.Complaints(s.saidUpTo, complaintLines))
-	if text == "" || text == s.told.Note || s.said >= maxComplaints {
+	text := shortLines(s.stderr.Complaints(s.reportedUpTo, complaintLines))
+	if text == "" || text == s.reported.Note || s.said >= maxComplaints {
 		return
 	}
 	s.said++
-	s.saidUpTo, s.told.Note = written, text
-	s.tell(*s.told)
+	s.reportedUpTo, s.reported.Note = written, text
+	s.tell(*s.reported)
 }
 
 // Sign notes a sign of life. It reports the end of a silence, so it comes before
@@ -183,12 +183,12 @@ func (s *Watch) signLocked() {
 	if s.last.Sub(s.nextAt) >= together {
 		s.heard, s.next, s.nextAt = s.next, s.stderr.ComplaintBytes(), s.last
 	}
-	if s.told == nil {
+	if s.reported == nil {
 		return // the timer finds out
 	}
-	ended := *s.told
+	ended := *s.reported
 	ended.Ended = true
-	s.told = nil
+	s.reported = nil
 	s.tell(ended)
 	s.lookAgain()
 }

@@ -12,9 +12,9 @@ type Sessions interface {
 	LastAgentSession(ctx context.Context, agent string) (domain.AgentSessionSeen, error)
 }
 
-// ToldBy is what the agent of a thread has told of its session, or else, told last
+// ReportedBy is what the agent of a thread has told of its session, or else, told last
 // in another thread. thread may be 0.
-func ToldBy(ctx context.Context, from Sessions, thread int64, agent string) (domain.AgentSession, error) {
+func ReportedBy(ctx context.Context, from Sessions, thread int64, agent string) (domain.AgentSession, error) {
 	if thread != 0 {
 		seen, err := from.AgentSession(ctx, thread)
 		if err != nil || seen.Agent == agent && seen.Agent != "" {
