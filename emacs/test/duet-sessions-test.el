@@ -292,8 +292,8 @@
           (duet-test-end second))
         (with-temp-buffer
           (setq default-directory "/ssh:nowhere:/tmp/")
-          (duet-test-should-say "local directories only" (call-interactively #'duet))
-          (duet-test-should-say "local directories only" (call-interactively #'duet-new)))))))
+          (duet-test-should-say "Cannot look for a project on /ssh:nowhere:" (call-interactively #'duet))
+          (duet-test-should-say "Cannot look for a project on /ssh:nowhere:" (call-interactively #'duet-new)))))))
 
 (ert-deftest duet-sessions-test-new ()
   "A prompt for a new session is written from any buffer of the project."
