@@ -3,8 +3,10 @@
 package main_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -148,6 +150,30 @@ func TestAChangeWithoutAHubStartsNothing(t *testing.T) {
 		return err == nil && strings.Contains(out, "task-0002")
 	}, watchdog/3, pollEvery)
 	editor.leave()
+}
+
+// Any number of commands may change what is kept at once, beside one that is the hub.
+func TestChangesWithoutAHubAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	_, err := s.command("prompt", "--yes", "quiet hello")
+	require.NoError(t, err)
+	var changing sync.WaitGroup
+	for i := range 6 {
+		changing.Go(func() {
+			_, err := s.command("session", "rename", "task-0001", fmt.Sprintf("Title %d", i))
+			assert.NoError(t, err)
+		})
+	}
+	changing.Go(func() {
+		_, err := s.command("prompt", "--yes", "quiet there")
+		assert.NoError(t, err)
+	})
+	changing.Wait()
+	out, err := s.command("session", "list")
+	require.NoError(t, err)
+	assert.Regexp(t, `task-0001 .* Title \d\n`, out)
+	assert.Regexp(t, `task-0002 +completed`, out)
 }
 
 // Nobody waits while somebody is asked whether to delete a session.

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 )
 
 // suggestsWithin is how many letters may be wrong in a command for it to be suggested.
@@ -23,6 +25,9 @@ func noArguments(cmd *cobra.Command, args []string) error {
 		cmd.SuggestionsMinimumDistance = suggestsWithin
 		if close := cmd.SuggestionsFor(args[0]); len(close) > 0 {
 			meant = fmt.Sprintf(" (did you mean %s?)", strings.Join(close, " or "))
+		}
+		if !cmd.HasParent() && strings.ContainsAny(args[0], " \t\n") {
+			return fmt.Errorf("there is no command %q; to give it to an agent: duet-rpc prompt \"…\"", output.Short(args[0]))
 		}
 		return fmt.Errorf("there is no command %q%s; `%s --help` lists them", args[0], meant, cmd.CommandPath())
 	}
