@@ -51,8 +51,10 @@ type acpClient struct {
 	asked   []acpMessage // requests of the program
 	told    []acpMessage // notifications but session/update
 	came    []string     // all messages, in the order in which they came
-	answer  func(acpMessage) any
-	over    bool
+	// exchange is all messages of both sides, as a golden file has them.
+	exchange []string
+	answer   func(acpMessage) any
+	over     bool
 }
 
 // acp starts the program as an agent of a client. Where the answer is not nil the
@@ -84,7 +86,7 @@ func (c *acpClient) read() {
 	}
 }
 
-// take sorts a message. The lock is held.
+// take sorts a message. The lock is held, but while it is answered.
 func (c *acpClient) take(line []byte) {
 	var m acpMessage
 	if err := json.Unmarshal(line, &m); err != nil {
@@ -92,6 +94,7 @@ func (c *acpClient) take(line []byte) {
 		return
 	}
 	c.came = append(c.came, strings.TrimSuffix(string(line), "\n"))
+	c.exchange = append(c.exchange, c.came[len(c.came)-1])
 	switch {
 	case m.Method == "session/update":
 		var p struct {
@@ -109,7 +112,9 @@ func (c *acpClient) take(line []byte) {
 		c.asked = append(c.asked, m)
 		if c.answer != nil {
 			if result := c.answer(m); result != nil {
+				c.mu.Unlock()
 				c.write(object{"jsonrpc": "2.0", "id": m.ID, "result": result})
+				c.mu.Lock()
 			}
 		}
 	default:
@@ -123,6 +128,9 @@ func (c *acpClient) take(line []byte) {
 
 func (c *acpClient) write(message object) {
 	body, err := json.Marshal(message)
+	c.mu.Lock()
+	c.exchange = append(c.exchange, "editor: "+string(body))
+	c.mu.Unlock()
 	if err == nil {
 		_, err = c.stdin.Write(append(body, '\n'))
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
@@ -135,7 +136,11 @@ func (v view) offers(id, value string) error {
 		if o.Type == "boolean" || slices.ContainsFunc(o.Options, func(c schema.ConfigValue) bool { return c.Value == value }) {
 			return nil
 		}
-		return invalidValue("one of the values of "+id, value)
+		known := make([]string, len(o.Options))
+		for i, c := range o.Options {
+			known[i] = c.Value
+		}
+		return invalidValue("one of "+strings.Join(known, ", "), value)
 	}
 	return invalidValue("a choice that the session has", id)
 }
