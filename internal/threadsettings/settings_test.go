@@ -49,7 +49,11 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	w.Settings = New(ctx, Options{Store: w.store, Query: query.New(ctx, w.store), Runs: w, Agents: w, Questions: w, Logger: slog.New(slog.DiscardHandler)})
-	t.Cleanup(func() { cancel(); require.NoError(t, w.Close(context.Background())); require.NoError(t, w.store.Close()) })
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, w.Close(context.Background()))
+		require.NoError(t, w.store.Close())
+	})
 	return w
 }
 
