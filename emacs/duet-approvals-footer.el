@@ -144,7 +144,8 @@ If OPTION, a number, is non-nil it is for that answer of the agent's."
                       (mapconcat (lambda (approval)
                                    (duet-approvals--inline approval default-directory))
                                  approvals "\n")))
-           (new (cl-set-difference approvals duet-approvals--known)))
+           (new (cl-set-difference approvals duet-approvals--known))
+           (others (null (cl-intersection approvals duet-approvals--known))))
       (cond
        ((and (null text) section) (duet-section-delete section))
        ((null text))
@@ -154,22 +155,28 @@ If OPTION, a number, is non-nil it is for that answer of the agent's."
         (duet-section-redraw section text)))
       (setq duet-approvals--shown text
             duet-approvals--known approvals)
-      (when new (duet-approvals-catch))
+      (when new (duet-approvals-catch others))
       (dolist (window (get-buffer-window-list nil nil t))
         (duet-transcript-fill window))
       (force-mode-line-update))))
 
-(defun duet-approvals-catch ()
+(defun duet-approvals-catch (&optional others)
   "Go to the first question of the transcript, from the end of the buffer.
 That is where point is after a prompt was sent, and there the keys that
-the question tells of do something else.  A point elsewhere is left alone."
+the question tells of do something else.  A point elsewhere is left alone.
+If OTHERS is non-nil the questions are others than before: who was at one of
+those has answered it, and goes to the first, too."
   (when-let* ((section (duet-section-get 'footer))
               (end (point-max))
               (button (text-property-not-all (duet-section-beg section) end
                                              'duet-action nil)))
-    (when (= (point) end) (goto-char button))
-    (dolist (window (get-buffer-window-list nil nil t))
-      (when (= (window-point window) end) (set-window-point window button)))))
+    (cl-flet ((behind-p (place)
+                (or (= place end)
+                    (and others (<= (duet-section-beg section) place
+                                    (duet-section-end section))))))
+      (when (behind-p (point)) (goto-char button))
+      (dolist (window (get-buffer-window-list nil nil t))
+        (when (behind-p (window-point window)) (set-window-point window button))))))
 
 (provide 'duet-approvals-footer)
 ;;; duet-approvals-footer.el ends here

@@ -24,7 +24,6 @@
 (declare-function duet "duet" (&optional directory))
 (declare-function duet-approval-next "duet-approvals" ())
 (declare-function duet-transcript-message-at-point "duet-transcript-visit" ())
-(declare-function duet-diff-ediff "duet-diff-ediff" ())
 (defvar duet-session)
 
 (defvar-local duet-diff--loading nil

@@ -16,7 +16,7 @@
 (require 'duet-actions)
 (require 'duet-approval-view)
 (require 'duet-approvals)
-(require 'duet-attach-window)
+(require 'duet-attach)
 (require 'duet-compose)
 (require 'duet-delete)
 (require 'duet-diff)

@@ -49,14 +49,12 @@
 ;;                       duet-approval-view.el, at the end of a transcript:
 ;;                       duet-approvals-footer.el with duet-approval-excerpt.el,
 ;;                       forms: duet-form.el)
-;;   duet-attach.el      files that go with a prompt (from the clipboard, and dropped
-;;                       ones: duet-attach-window.el)
+;;   duet-attach.el      files that go with a prompt
 ;;   duet-attachment.el  images and files in a conversation
 ;;   duet-notify.el      notifications of the desktop
 ;;   duet-diff.el        what a turn has changed, to accept or revert (its
 ;;                       buffer: duet-diff-view.el, from the server:
-;;                       duet-diff-turns.el, files: duet-hunk.el, with Ediff:
-;;                       duet-diff-ediff.el)
+;;                       duet-diff-turns.el, files: duet-hunk.el)
 ;;   duet-revert.el      buffers that visit what agents write
 ;;   duet-menu.el        all of this in one menu (in the menu bar: duet-menu-bar.el)
 ;;   duet-marks.el       marks in the list of sessions
@@ -84,7 +82,6 @@
 (require 'duet-transcript)
 (require 'duet-compose)
 (require 'duet-attach)
-(require 'duet-attach-window)
 (require 'duet-attachment)
 (require 'duet-bookmark)
 (require 'duet-evil)
@@ -93,7 +90,7 @@
 (require 'duet-notify)
 (require 'duet-delete)
 (require 'duet-diff)
-(require 'duet-diff-ediff)
+(require 'duet-diff-view)
 (require 'duet-revert)
 (require 'duet-scroll)
 (require 'duet-marks)

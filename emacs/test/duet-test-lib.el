@@ -295,5 +295,11 @@ question are bound to."
     (and (file-exists-p file)
          (with-temp-buffer (insert-file-contents file) (buffer-string)))))
 
+(defun duet-test-go (text)
+  "Go to the line that has TEXT."
+  (goto-char (point-min))
+  (search-forward text)
+  (beginning-of-line))
+
 (provide 'duet-test-lib)
 ;;; duet-test-lib.el ends here

@@ -1,0 +1,92 @@
+"""One conversation with some of everything, seen in every view: for screens and for pictures."""
+
+import os
+import sys
+
+from showcase import OLD
+
+PROMPT = "A row that ends with a comma is lost. Find out why, and mend it."
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+
+CONFIG = """default_agent = "showcase"
+
+[agents.showcase]
+driver = "acp"
+command = ["{python}", "-B", "{agent}"]
+"""
+
+
+def configure(home):
+    """Makes the agent of the tour the one that is asked, in a project with the files that it is about."""
+    home.configure(CONFIG.format(python=sys.executable, agent=os.path.join(HERE, "showcase.py")))
+    os.mkdir(os.path.join(home.project, "src"))
+    home.write("src/rows.py", OLD)
+
+
+def tour(emacs, shot, pages):
+    """Plays it; shot takes a picture under a name, pages one of each page of the buffer."""
+    emacs.command("duet")
+    emacs.see(r"No sessions yet")
+    shot("sessions-none")
+    emacs.press("c")
+    emacs.see(r"C-c C-c send")
+    emacs.type(PROMPT)
+    emacs.see(PROMPT[-20:])
+    shot("compose")
+    emacs.press("C-c", "C-c")
+    emacs.see(r"^\? Edit")
+    shot("working")
+    emacs.press("w")
+    emacs.see(r"^ .*Edit +src/rows\.py")
+    shot("approvals")
+    emacs.press("v")
+    emacs.see(r"^Edit src/rows\.py$")
+    shot("approval-edit")
+    emacs.press("a")
+    emacs.see(r"rm -rf")
+    emacs.press("v")
+    emacs.see(r"Build everything")
+    shot("approval-command")
+    emacs.press("d")
+    emacs.see(r"Which reader next\?")
+    emacs.press("j")
+    emacs.see(r"^\? Which reader next")
+    emacs.press("C-x", "1")
+    shot("question")
+    emacs.press("2")
+    emacs.see(r"What shall the commit say\?")
+    emacs.see(r"^ +\[r\] answer")
+    shot("form")
+    emacs.press("r")
+    emacs.see(r"^Title")
+    emacs.type("Rows: an empty field counts")
+    shot("form-field")
+    emacs.press("Enter")
+    emacs.see(r"^Kind \(")
+    emacs.press("Enter")
+    emacs.see(r"^As a draft \(")
+    emacs.press("Enter")
+    emacs.see(r"^Title: Rows")
+    emacs.press("y")
+    emacs.see(r"● completed")
+    emacs.see(r"which make check does not run")
+    shot("end")
+    pages("transcript")
+    emacs.press("?")
+    emacs.see(r"ready")
+    shot("menu")
+    emacs.press("C-g")
+    emacs.press("=")
+    emacs.see(r"^\+.*Empty fields count")
+    shot("diff")
+    emacs.press("q")
+    emacs.see(r"● completed")
+    emacs.press("C-x", "1", "l")
+    emacs.see(r"● +completed ")
+    emacs.press("C-x", "1")
+    shot("sessions")
+    emacs.press("?")
+    emacs.see(r"ready")
+    shot("menu-sessions")
+    emacs.press("C-g")

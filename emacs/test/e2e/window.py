@@ -1,0 +1,134 @@
+"""A user at a desktop: Emacs in a window under Xvfb, keys that are pressed, pictures of what is shown."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+
+from terminal import DEADLINE, Failure, Missing, wait_for
+
+# What the window shows, as text: so what is waited for can be named as in a terminal.
+LISP = r"""
+(require 'server)
+(setq server-socket-dir "SOCKETS" inhibit-startup-screen t
+      frame-title-format "Duet" ring-bell-function #'ignore
+      use-dialog-box nil)
+(menu-bar-mode -1) (tool-bar-mode -1) (scroll-bar-mode -1) (blink-cursor-mode -1)
+(when (stringp 'THEME) (load-theme (intern 'THEME) t))
+(defun window-text ()
+  (redisplay t)
+  (mapconcat
+   (lambda (window)
+     (with-selected-window window
+       (concat (and header-line-format (concat (format-mode-line header-line-format) "\n"))
+               (let ((place (window-start)) (end (window-end nil t)) text)
+                 (while (< place end)
+                   (let ((next (min end (next-single-char-property-change place 'invisible))))
+                     (unless (invisible-p place)
+                       (push (buffer-substring-no-properties place next) text))
+                     (setq place next)))
+                 (apply #'concat (nreverse text)))
+               "\n" (format-mode-line mode-line-format) "\n")))
+   (append (window-list nil 'no (frame-first-window))
+           (list (minibuffer-window)))
+   ""))
+(defun window-press (keys)
+  (setq unread-command-events (append unread-command-events (listify-key-sequence keys)))
+  nil)
+(defun window-picture (file)
+  (redisplay t)
+  (let ((coding-system-for-write 'binary) (picture (x-export-frames nil 'png)))
+    (with-temp-file file (set-buffer-multibyte nil) (insert picture)))
+  nil)
+(server-start)
+"""
+
+NAMES = {"Enter": "RET", "Tab": "TAB", "Escape": "ESC"}
+
+
+class Desktop:
+    """An X server of our own, without a screen."""
+
+    def __init__(self):
+        if shutil.which("Xvfb") is None:
+            raise Missing("Xvfb (apt-get install xvfb)")
+        read, write = os.pipe()
+        self.server = subprocess.Popen(["Xvfb", "-displayfd", str(write), "-screen", "0", "2400x2400x24", "-nolisten", "tcp"],
+                                       pass_fds=[write], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(write)
+        with os.fdopen(read) as told:
+            number = told.readline().strip()
+        if not number:
+            raise Missing("an X server that starts")
+        self.display = f":{number}"
+
+    def close(self):
+        self.server.terminate()
+        self.server.wait()
+
+
+class Window:
+    """Emacs in a window; what a scenario can do with a terminal it can do here."""
+
+    def __init__(self, home, emacs, desktop, columns=80, lines=50, theme=None, extra=""):
+        self.home = home
+        sockets = os.path.join(home.path, "run", "emacs")
+        os.mkdir(sockets, 0o700)
+        self.socket = os.path.join(sockets, "server")
+        lisp = LISP.replace("SOCKETS", sockets).replace("'THEME", json.dumps(theme) if theme else "nil")
+        home.init(lisp + extra)
+        # Closed with its home, as a terminal is.
+        home.terminals.append(self)
+        self.emacs = subprocess.Popen(
+            [emacs, "--geometry", f"{columns}x{lines}"], cwd=home.project,
+            env={**home.environment(), "DISPLAY": desktop.display, "LANG": "C.UTF-8"},
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_for(lambda: os.path.exists(self.socket), "Emacs to start")
+
+    def evaluate(self, form):
+        """Evaluates a form in Emacs, and returns what it returned, as it is printed."""
+        done = subprocess.run(["emacsclient", "--socket-name", self.socket, "--eval", form], capture_output=True,
+                              text=True, timeout=DEADLINE, env={**os.environ, "LC_ALL": "C.UTF-8"})
+        if done.returncode:
+            raise Failure(f"{form}: {done.stdout}{done.stderr}")
+        return done.stdout.rstrip("\n")
+
+    def screen(self):
+        file = os.path.join(self.home.path, "run", "screen")
+        self.evaluate(f'(let ((text (window-text)) (coding-system-for-write (quote utf-8-unix)))'
+                      f' (write-region text nil "{file}" nil (quote quiet)))')
+        with open(file, encoding="utf-8", errors="replace") as text:
+            return text.read()
+
+    def press(self, *keys):
+        for key in keys:
+            self.evaluate(f'(window-press (kbd {json.dumps(NAMES.get(key, key))}))')
+
+    def type(self, text):
+        self.evaluate(f"(window-press {json.dumps(text, ensure_ascii=False)})")
+
+    def command(self, name, prefix=()):
+        """Calls a command as a key would."""
+        self.evaluate(f"(progn (define-key global-map (kbd \"<f9>\") (quote {name})) (window-press (kbd \"<f9>\")))")
+
+    def see(self, pattern, deadline=DEADLINE):
+        regexp = re.compile(pattern, re.MULTILINE)
+        return wait_for(lambda: regexp.search(self.screen()), f"{pattern!r} in the window", deadline, self.screen)
+
+    def see_no(self, pattern, deadline=DEADLINE):
+        regexp = re.compile(pattern, re.MULTILINE)
+        wait_for(lambda: not regexp.search(self.screen()), f"the window to be without {pattern!r}", deadline,
+                 self.screen)
+
+    def shows(self, pattern):
+        return re.search(pattern, self.screen(), re.MULTILINE) is not None
+
+    def picture(self, file):
+        """Writes what is shown into a PNG file."""
+        self.evaluate(f'(window-picture "{file}")')
+
+    def close(self, stays=False):
+        self.emacs.kill()
+        self.emacs.wait()
+        return []
