@@ -84,7 +84,9 @@ func (w *world) Agent(name string) (config.Agent, error) {
 	return w.Known(name), nil
 }
 
-func (w *world) Known(string) config.Agent { return config.Agent{Name: "fake", Driver: config.DriverACP} }
+func (w *world) Known(string) config.Agent {
+	return config.Agent{Name: "fake", Driver: config.DriverACP}
+}
 
 func (w *world) Reconsider(_ store.Tx, thread int64) error {
 	w.mu.Lock()
