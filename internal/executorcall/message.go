@@ -18,19 +18,34 @@ func (c *Calls) CreateMessage(ctx context.Context, p catalog.CreateMessageParams
 	if err != nil {
 		return catalog.CreateMessageResult{}, err
 	}
+	if err := c.checkMessage(ctx, p); err != nil {
+		return catalog.CreateMessageResult{}, err
+	}
 	c.opts.Reports.EndMessage(token.Run)
 	p.Message.Content = c.opts.Keys.Of(token.Thread).JSON(p.Message.Content)
-	return c.AddMessage(ctx, p)
+	return c.writeMessage(ctx, p)
 }
 
 // AddMessage is CreateMessage for clients of our own user, who need no token.
 func (c *Calls) AddMessage(ctx context.Context, p catalog.CreateMessageParams) (catalog.CreateMessageResult, error) {
-	if err := c.CheckTokenOf(ctx, p.SessionToken, p.TaskID); err != nil {
+	if err := c.checkMessage(ctx, p); err != nil {
 		return catalog.CreateMessageResult{}, err
 	}
-	if p.Message.Role != "user" && p.Message.Role != "assistant" {
-		return catalog.CreateMessageResult{}, domain.Invalid("message.role", "a role", p.Message.Role, "user", "assistant")
+	return c.writeMessage(ctx, p)
+}
+
+// checkMessage refuses a message before anything is changed for it.
+func (c *Calls) checkMessage(ctx context.Context, p catalog.CreateMessageParams) error {
+	if err := c.CheckTokenOf(ctx, p.SessionToken, p.TaskID); err != nil {
+		return err
 	}
+	if p.Message.Role != "user" && p.Message.Role != "assistant" {
+		return domain.Invalid("message.role", "a role", p.Message.Role, "user", "assistant")
+	}
+	return nil
+}
+
+func (c *Calls) writeMessage(ctx context.Context, p catalog.CreateMessageParams) (catalog.CreateMessageResult, error) {
 	var item domain.Item
 	err := c.opts.Write(ctx, func(t store.Tx) error {
 		run, err := query.Find(c.ctx, t, p.TaskID)

@@ -80,6 +80,19 @@ func (ts *Settings) setLive(ctx context.Context, thread domain.Thread, c Change)
 	return result.Status == catalog.SessionSet, nil
 }
 
+// tellInBackground has an agent told of a change when it was told of those before. It
+// never waits: it is called by the store's writer.
+func (ts *Settings) tellInBackground(s domain.Session, c Change) {
+	before, done := ts.turns.take(s.Thread.ID)
+	if !ts.telling.Go(func() {
+		defer done()
+		<-before
+		ts.setInBackground(s, c)
+	}) {
+		done()
+	}
+}
+
 // setInBackground is setLive for whoever does not wait: what the agent does not take is
 // told as an error of the run.
 func (ts *Settings) setInBackground(s domain.Session, c Change) {

@@ -55,6 +55,7 @@ type Settings struct {
 	opts    Options
 	ctx     context.Context
 	telling background.Group // tells agents for callers that do not wait
+	turns   turns            // of those who tell them
 }
 
 // New makes Settings. When ctx ends, no agent is told any more.
@@ -72,11 +73,7 @@ func (ts *Settings) Update(ctx context.Context, id string, c Change) (domain.Ses
 	if _, err := ts.checkChange(ctx, id, c); err != nil {
 		return domain.Session{}, err
 	}
-	s, err := ts.keep(ctx, id, c)
-	if err == nil && c.isForAgent() {
-		ts.telling.Go(func() { ts.setInBackground(s, c) })
-	}
-	return s, err
+	return ts.keep(ctx, id, c, c.isForAgent())
 }
 
 // SetAgent is Update that waits until an agent that works on the thread has
@@ -87,10 +84,20 @@ func (ts *Settings) SetAgent(ctx context.Context, id string, c Change) (s domain
 	if err != nil {
 		return domain.Session{}, false, err
 	}
+	before, done := ts.turns.take(named.Thread.ID)
+	select {
+	case <-before:
+		defer done()
+	case <-ctx.Done():
+		if !ts.telling.Go(func() { <-before; done() }) { // those behind it still wait for those before it
+			done()
+		}
+		return domain.Session{}, false, ctx.Err()
+	}
 	if live, err = ts.setLive(ctx, named.Thread, c); err != nil {
 		return domain.Session{}, false, err
 	}
-	s, err = ts.keep(ctx, id, c)
+	s, err = ts.keep(ctx, id, c, false)
 	return s, live, err
 }
 
@@ -110,8 +117,9 @@ func (ts *Settings) checkChange(ctx context.Context, id string, c Change) (domai
 	return named, ts.Check(ctx, ts.opts.Store, named.Thread.ID, named.Thread.Agent, mode, model, c.Options)
 }
 
-// keep makes a change that was checked.
-func (ts *Settings) keep(ctx context.Context, id string, c Change) (domain.Session, error) {
+// keep makes a change that was checked. If tell is set the agent is told afterwards, of
+// one change after the other.
+func (ts *Settings) keep(ctx context.Context, id string, c Change, tell bool) (domain.Session, error) {
 	var run domain.Run
 	err := ts.opts.Runs.Write(ctx, func(t store.Tx) error {
 		var err error
@@ -158,6 +166,9 @@ func (ts *Settings) keep(ctx context.Context, id string, c Change) (domain.Sessi
 		ts.opts.Query.Changed(t, run.ID)
 		if err := announce(t, run, changed); err != nil {
 			return err
+		}
+		if tell {
+			t.AfterCommit(func() { ts.tellInBackground(domain.Session{Run: run, Thread: thread}, c) })
 		}
 		return ts.opts.Questions.Reconsider(t, thread.ID)
 	})

@@ -1,0 +1,250 @@
+package threadsettings
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/query"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
+)
+
+// world is all that settings have to do with, and the executor of every thread.
+type world struct {
+	*Settings
+	catalog.Lease
+	store store.Store
+
+	mu           sync.Mutex // guards the fields below
+	works        bool       // an agent does
+	result       catalog.SetSessionResult
+	err          error
+	set          []catalog.SetSessionParams
+	reconsidered []int64
+	events       []domain.Event
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{result: catalog.SetSessionResult{Status: catalog.SessionSet}}
+	var err error
+	w.store, err = sqlite.Opener(filepath.Join(t.TempDir(), "duet.db"), "")(t.Context(), store.Options{Committed: func(events []domain.Event) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.events = append(w.events, events...)
+	}})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	w.Settings = New(ctx, Options{Store: w.store, Query: query.New(ctx, w.store), Runs: w, Agents: w, Questions: w, Logger: slog.New(slog.DiscardHandler)})
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, w.Close(context.Background()))
+		require.NoError(t, w.store.Close())
+	})
+	return w
+}
+
+func (w *world) Write(ctx context.Context, change func(store.Tx) error) error {
+	return w.store.Write(ctx, change)
+}
+
+func (w *world) LeaseOf(int64) catalog.Lease {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.works {
+		return nil
+	}
+	return w
+}
+
+func (w *world) SetSession(_ context.Context, p catalog.SetSessionParams) (catalog.SetSessionResult, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.set = append(w.set, p)
+	return w.result, w.err
+}
+
+func (w *world) Agent(name string) (config.Agent, error) {
+	if name == "none" {
+		return config.Agent{}, errors.New("no such agent")
+	}
+	return w.Known(name), nil
+}
+
+func (w *world) Known(string) config.Agent {
+	return config.Agent{Name: "fake", Driver: config.DriverACP}
+}
+
+func (w *world) Reconsider(_ store.Tx, thread int64) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reconsidered = append(w.reconsidered, thread)
+	return nil
+}
+
+// thread adds a conversation with a run in each of the states.
+func (w *world) thread(t *testing.T, states ...domain.State) (runs []domain.Run) {
+	t.Helper()
+	thread := domain.Thread{UUID: uuid.NewString(), CWD: "/p", Agent: "fake", Mode: catalog.ModeDefault, Created: time.Now(), Active: time.Now()}
+	require.NoError(t, w.store.Write(t.Context(), func(tx store.Tx) error {
+		if err := tx.InsertThread(&thread); err != nil {
+			return err
+		}
+		for _, state := range states {
+			r := domain.Run{
+				UUID: uuid.NewString(), SessionID: uuid.NewString(), RunID: uuid.NewString(), Thread: thread.ID, State: state, Agent: "fake",
+				Mode: catalog.ModeDefault, AgentMode: "its own", Created: time.Now(), Active: time.Now(),
+			}
+			if err := tx.InsertRun(&r); err != nil {
+				return err
+			}
+			runs = append(runs, r)
+		}
+		return tx.PutAgentSession(domain.AgentSessionSeen{Thread: thread.ID, Agent: "fake", Seen: time.Now(), AgentSession: domain.AgentSession{
+			Models: &domain.Selection{Choices: []domain.Choice{{ID: "small"}, {ID: "large"}}},
+		}})
+	}))
+	return runs
+}
+
+func (w *world) run(t *testing.T, id int64) domain.Run {
+	t.Helper()
+	r, err := w.store.Run(t.Context(), id)
+	require.NoError(t, err)
+	return r
+}
+
+// A mode is that of the conversation and of its runs that go on; those that wait to be
+// started do not begin in what the agent was in before.
+func TestModeOfRuns(t *testing.T) {
+	w := newWorld(t)
+	runs := w.thread(t, domain.Completed, domain.Running, domain.Queued)
+	s, err := w.Update(t.Context(), runs[1].UUID, Change{Mode: new(catalog.ModePlan)})
+	require.NoError(t, err)
+	assert.Equal(t, catalog.ModePlan, s.Thread.Mode)
+	assert.Equal(t, runs[2].ID, s.Thread.Settings.ModeRun)
+	for i, want := range []domain.Run{{Mode: catalog.ModeDefault, AgentMode: "its own"}, {Mode: catalog.ModePlan, AgentMode: "its own"}, {Mode: catalog.ModePlan}} {
+		got := w.run(t, runs[i].ID)
+		assert.Equal(t, want, domain.Run{Mode: got.Mode, AgentMode: got.AgentMode}, "run %d", i)
+	}
+	assert.Equal(t, []int64{runs[0].Thread}, w.reconsidered)
+}
+
+// An option that is "" is not asked for any more, and what is not named stays.
+func TestOptionsAndDeadline(t *testing.T) {
+	w := newWorld(t)
+	id := w.thread(t, domain.Completed)[0].UUID
+	var s domain.Session
+	for _, c := range []Change{
+		{Options: map[string]string{"a": "1", "b": "2"}, Title: new("title"), AdditionalDirectories: &[]string{"/q"}},
+		{Options: map[string]string{"a": "", "c": "3"}, SkipPermissions: new(true), SkipPermissionsTimeout: new(time.Hour)},
+	} {
+		var err error
+		s, err = w.Update(t.Context(), id, c)
+		require.NoError(t, err)
+	}
+	assert.Equal(t, map[string]string{"b": "2", "c": "3"}, s.Thread.Settings.Options)
+	assert.Equal(t, "title", s.Thread.Title)
+	assert.Equal(t, []string{"/q"}, s.Thread.Settings.AdditionalDirectories)
+	require.NotNil(t, s.Thread.Settings.SkipPermissionsUntil)
+	assert.WithinDuration(t, time.Now().Add(time.Hour), *s.Thread.Settings.SkipPermissionsUntil, 10*time.Minute)
+	for _, c := range []Change{{SkipPermissions: new(true)}, {SkipPermissions: new(false), SkipPermissionsTimeout: new(time.Hour)}} {
+		s, err := w.Update(t.Context(), id, c)
+		require.NoError(t, err)
+		assert.Nil(t, s.Thread.Settings.SkipPermissionsUntil)
+	}
+}
+
+// What makes no sense is refused before the agent is told, and nothing is changed.
+func TestRefusedChanges(t *testing.T) {
+	w := newWorld(t)
+	w.works = true
+	run := w.thread(t, domain.Running)[0]
+	for text, c := range map[string]Change{
+		"permission_mode: expected a permission mode, received an empty string": {Mode: new("")},
+		`model: expected a model of the agent fake, received "huge"`:            {Model: new("huge"), Title: new("x")},
+	} {
+		_, err := w.Update(t.Context(), run.UUID, c)
+		assert.EqualError(t, err, text)
+		_, _, err = w.SetAgent(t.Context(), run.UUID, c)
+		assert.EqualError(t, err, text)
+	}
+	_, err := w.Update(t.Context(), "nothing", Change{Title: new("x")})
+	var refused *domain.Error
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, domain.KindRunNotFound, refused.Kind)
+	_, err = w.OfAgent(t.Context(), "none")
+	assert.EqualError(t, err, "no such agent")
+	assert.Empty(t, w.set)
+	assert.Empty(t, w.events)
+}
+
+// Whoever waits for the agent hears whether it works, and of its refusal, which leaves
+// all as it was.
+func TestSetAgent(t *testing.T) {
+	w := newWorld(t)
+	run := w.thread(t, domain.Running)[0]
+	for _, works := range []bool{false, true} {
+		w.works = works
+		s, live, err := w.SetAgent(t.Context(), run.UUID, Change{Model: new("small"), Options: map[string]string{"a": ""}})
+		require.NoError(t, err)
+		assert.Equal(t, works, live)
+		assert.Equal(t, "small", s.Thread.Model)
+	}
+	assert.Equal(t, []catalog.SetSessionParams{{SessionID: w.set[0].SessionID, Model: "small"}}, w.set, "an option that is not asked for any more is nothing to set")
+	w.result = catalog.SetSessionResult{Status: catalog.SessionRefused, Message: "not now"}
+	_, _, err := w.SetAgent(t.Context(), run.UUID, Change{Model: new("large")})
+	assert.EqualError(t, err, "not now")
+	w.err = errors.New("it has gone")
+	_, _, err = w.SetAgent(t.Context(), run.UUID, Change{Model: new("large")})
+	assert.EqualError(t, err, "the agent could not be told: it has gone")
+	assert.ErrorIs(t, err, w.err)
+	thread, err := w.store.Thread(t.Context(), run.Thread)
+	require.NoError(t, err)
+	assert.Equal(t, "small", thread.Model)
+}
+
+// Whoever does not wait has the change kept; a refusal is an error of the run.
+func TestRefusalIsToldToTheRun(t *testing.T) {
+	w := newWorld(t)
+	w.works, w.result = true, catalog.SetSessionResult{Status: catalog.SessionRefused, Message: "not now"}
+	s, err := w.Update(t.Context(), w.thread(t, domain.Running)[0].UUID, Change{Model: new("large")})
+	require.NoError(t, err)
+	assert.Equal(t, "large", s.Thread.Model)
+	require.NoError(t, w.Close(t.Context()))
+	last := w.events[len(w.events)-1].Payload
+	require.IsType(t, domain.AgentErrorReported{}, last)
+	assert.JSONEq(t, `{"code":"SETTING_REFUSED","message":"not now"}`, string(last.(domain.AgentErrorReported).Report))
+}
+
+// An agent is told of changes in the order in which they were kept, so that it ends with
+// what the conversation has.
+func TestAgentIsToldInOrder(t *testing.T) {
+	w := newWorld(t)
+	w.works = true
+	id := w.thread(t, domain.Running)[0].UUID
+	var want, got []string
+	for i := range 60 {
+		want = append(want, fmt.Sprint(i))
+		_, err := w.Update(t.Context(), id, Change{Options: map[string]string{"n": want[i]}})
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close(t.Context()))
+	for _, p := range w.set {
+		got = append(got, p.Options["n"])
+	}
+	assert.Equal(t, want, got)
+}
