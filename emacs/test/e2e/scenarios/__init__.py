@@ -1,4 +1,4 @@
 """What users do, and what they then see."""
 
 from scenarios import (agents, changes, forms, lists, markdown, notifications, questions,  # noqa: F401
-                       quitting, replies, search, secrets, sessions, terminals, trust)
+                       quitting, readme, replies, search, secrets, sessions, terminals, trust)
