@@ -30,7 +30,7 @@ install: build ## put it into PREFIX/bin, ~/.local/bin
 	install -m 755 $(BIN) "$(DESTDIR)$(PREFIX)/bin/duet-rpc"
 	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) echo 'for your shell'"'"'s profile: export PATH="$(PREFIX)/bin:$$PATH"' ;; esac
 
-test: ## all tests: Go with the race detector, Emacs, vscode-jsonrpc
+test: ## all tests: Go with the race detector, Emacs, vscode-jsonrpc, SDKs of the Agent Client Protocol
 	.ci/install
 	$(MAKE) test-go test-clients
 

@@ -16,39 +16,39 @@
 
 (declare-function duet-compose "duet-compose" (connection &optional session run))
 (declare-function duet-compose-remember "duet-compose-history" (text))
-(declare-function duet-transcript-message-at-point "duet-visit" ())
+(declare-function duet-transcript-message-at-point "duet-transcript-visit" ())
 
-(defvar-local duet-session-at-point-function nil
+(defvar-local duet-actions-session-at-point-function nil
   "Function that returns the session at point, where a buffer shows several.")
 
 (defvar duet-session)
 
-(defun duet-session-here (&optional noerror)
+(defun duet-actions-session (&optional noerror)
   "Return the session that the buffer shows, or that point is on.
 If there is none it is an error, unless NOERROR is non-nil."
-  (or (if duet-session-at-point-function
-          (funcall duet-session-at-point-function)
+  (or (if duet-actions-session-at-point-function
+          (funcall duet-actions-session-at-point-function)
         (bound-and-true-p duet-session))
       (unless noerror
         (user-error "There is no session here"))))
 
-(defun duet-session-mode-words (session)
+(defun duet-actions-session-mode (session)
   "Return the mode of SESSION in words; nil for the usual one.
 An agent with modes of its own has one of them beside Duet's."
   (let* ((own (duet-session-own-mode session))
          (mode (duet-session-mode session))
-         (words (and (not (equal mode own)) (duet-mode-words mode))))
+         (words (and (not (equal mode own)) (duet-actions-mode-words mode))))
     (if own
         (string-join (delq nil (list (duet-session-choice-name session :mode own) words))
                      ", ")
       words)))
 
-(defun duet-session-llm-words (session)
+(defun duet-actions-session-llm (session)
   "Return the model of SESSION as its agent calls it, or nil."
   (when-let ((llm (duet-session-llm session)))
     (duet-session-choice-name session :model llm)))
 
-(defun duet-mode-words (mode)
+(defun duet-actions-mode-words (mode)
   "Return the permission mode MODE in words; nil for the usual one."
   (pcase mode
     ((or 'nil "default") nil)
@@ -56,15 +56,9 @@ An agent with modes of its own has one of them beside Duet's."
     ("bypassPermissions" "asks nothing")
     (_ mode)))
 
-(defun duet-render-number (number)
-  "Return NUMBER, which may be large, in a few characters."
-  (cond ((< number 1000) (number-to-string number))
-        ((< number 1000000) (format "%.1fk" (/ number 1000.0)))
-        (t (format "%.1fM" (/ number 1000000.0)))))
-
 (defun duet-interrupt (session)
   "Interrupt SESSION; it can be continued."
-  (interactive (list (duet-session-here))
+  (interactive (list (duet-actions-session))
                duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (let ((run (or (duet-session-active-run session)
                  (cl-find 'queued (duet-session-runs session) :key #'duet-run-state)))
@@ -99,26 +93,26 @@ A new prompt has it again, as an earlier one."
                     "Its turn has begun already; interrupting it"
                   "Taken back; M-p in a new prompt has it"))))))
 
-(defvar duet-continue-functions nil
+(defvar duet-actions-continue-functions nil
   "Functions that go to where the next prompt of a session is written.
 Each is called with the session, and returns nil if that is nowhere.  A
 buffer is made for it then.")
 
 (defun duet-continue (session)
   "Write the next prompt of SESSION."
-  (interactive (list (duet-session-here))
+  (interactive (list (duet-actions-session))
                duet-sessions-mode duet-transcript-mode duet-diff-mode)
-  (unless (run-hook-with-args-until-success 'duet-continue-functions session)
+  (unless (run-hook-with-args-until-success 'duet-actions-continue-functions session)
     (duet-compose (duet-connection-here) session)))
 
 (defun duet-fork (session)
   "Write a prompt for a new session that begins as SESSION did.
 It knows what was said up to the turn at point, or in the list of
 sessions up to the last turn."
-  (interactive (list (duet-session-here))
+  (interactive (list (duet-actions-session))
                duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (let* ((message (and (fboundp 'duet-transcript-message-at-point)
-                       (null duet-session-at-point-function)
+                       (null duet-actions-session-at-point-function)
                        (duet-transcript-message-at-point)))
          (leaf (duet-session-leaf session))
          (run (if message (duet-message-run message)
@@ -131,10 +125,10 @@ sessions up to the last turn."
 
 (defun duet-archive (session)
   "Put SESSION away, or take it back."
-  (interactive (list (duet-session-here))
+  (interactive (list (duet-actions-session))
                duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (let ((archived (not (duet-session-archived session)))
-        (hint (duet-archive-hint)))
+        (hint (duet-actions-archive-hint)))
     (duet-connection-request
      (duet-connection-here) 'archiveSession
      (list :session_id (duet-session-leaf-id session)
@@ -146,7 +140,7 @@ sessions up to the last turn."
        (message "%s" (if archived (concat "Archived" hint)
                        "Taken back from the archive"))))))
 
-(defun duet-archive-hint ()
+(defun duet-actions-archive-hint ()
   "Return which key shows the archive, to be added to a message."
   (substitute-command-keys
    (concat "; \\<duet-sessions-mode-map>\\[duet-sessions-toggle-archived]"
@@ -155,7 +149,7 @@ sessions up to the last turn."
 
 (defun duet-rename (session title)
   "Call SESSION by TITLE."
-  (interactive (let ((session (duet-session-here)))
+  (interactive (let ((session (duet-actions-session)))
                  (list session (read-string "Title: " (duet-session-name session))))
                duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (let ((title (string-trim title)))

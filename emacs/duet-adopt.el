@@ -14,6 +14,7 @@
 (require 'subr-x)
 (require 'duet-agents)
 (require 'duet-connection)
+(require 'duet-remote)
 (require 'duet-search)
 (require 'duet-sessions)
 (require 'duet-settings)
@@ -42,7 +43,7 @@ sessions ask; `duet-choose-agent' chooses another one."
              (unless everywhere
                (list :working_dir
                      (directory-file-name
-                      (expand-file-name (duet-connection-root connection))))))
+                      (duet-remote-local (duet-connection-root connection))))))
      :success-fn
      (lambda (result)
        ;; Outside of the filter, which a minibuffer would hold up.
@@ -61,7 +62,8 @@ If EVERYWHERE is non-nil they are those of all directories."
         (message "These are the first %d" (length sessions)))
       (when-let ((id (condition-case nil
                          (duet-settings--read (format "Take over from %s" agent)
-                                              (duet-adopt--choices sessions) nil)
+                                              (duet-adopt--choices sessions) nil
+                                              'duet-agent-session)
                        ;; In a timer Emacs does not say so itself.
                        (quit (message "Quit") nil))))
         (duet-adopt--adopt connection agent id)))))
@@ -82,7 +84,7 @@ If EVERYWHERE is non-nil they are those of all directories."
                (string-join
                 (delq nil (list (duet-adopt--age session)
                                 (when-let ((dir (duet-get-string session :working_dir)))
-                                  (abbreviate-file-name dir))
+                                  (duet-remote-abbreviate dir))
                                 (when-let ((task (duet-get-string session :task_id)))
                                   (concat "here already: " task))))
                 " · "))))

@@ -22,6 +22,8 @@
 (require 'duet-connection)
 (require 'duet-look)
 (require 'duet-menu-bar)
+(require 'duet-remote)
+(require 'duet-settings)
 
 (declare-function duet "duet" (&optional directory))
 (declare-function duet-login "duet-login" (agent))
@@ -45,6 +47,18 @@
        (cl-find-if (lambda (agent) (duet-get agent :default))
                    (gethash (duet-connection-root connection) duet-agents--known))
        :name)))
+
+(defun duet-agents-usable (connection)
+  "Return the names of agents that CONNECTION's project can ask, as far as known."
+  (mapcar (lambda (agent) (duet-get-string agent :name))
+          (duet-agents--usable
+           (gethash (duet-connection-root connection) duet-agents--known))))
+
+(defun duet-agents--usable (agents)
+  "Return those of AGENTS that can be asked."
+  (cl-remove-if-not (lambda (agent)
+                      (and (duet-get agent :available) (duet-get agent :trusted)))
+                    agents))
 
 (defun duet-agents-learn (connection function)
   "Call FUNCTION once it is known which agents CONNECTION's project has.
@@ -114,7 +128,7 @@ If that fails call ERROR-FN with the reason; without one it is shown."
   (let* ((connection (duet-connection-here))
          (buffer (get-buffer-create
                   (format "*duet agents: %s*"
-                          (abbreviate-file-name (duet-connection-root connection))))))
+                          (duet-remote-abbreviate (duet-connection-root connection))))))
     (with-current-buffer buffer
       (unless (derived-mode-p 'duet-agents-mode) (duet-agents-mode))
       (setq duet-connection connection
@@ -173,7 +187,7 @@ If that fails call ERROR-FN with the reason; without one it is shown."
                               (or (duet-get-string agent :install) "not on PATH")))
                      'face 'duet-dim))
         (t (duet-visible-line
-            (abbreviate-file-name (or (duet-get-string agent :path) ""))))))
+            (duet-remote-abbreviate (or (duet-get-string agent :path) ""))))))
 
 (defun duet-agents--at-point ()
   "Return the agent at point."
@@ -232,10 +246,7 @@ If that fails call ERROR-FN with the reason; without one it is shown."
 
 (defun duet-agents--read (connection agents)
   "Have the user choose one of AGENTS for CONNECTION."
-  (let* ((usable (cl-remove-if-not (lambda (agent)
-                                     (and (duet-get agent :available)
-                                          (duet-get agent :trusted)))
-                                   agents))
+  (let* ((usable (duet-agents--usable agents))
          (names (mapcar (lambda (agent) (duet-get-string agent :name)) usable))
          (default (or (duet-agents-chosen connection)
                       (duet-get-string (cl-find-if (lambda (agent)
@@ -244,7 +255,8 @@ If that fails call ERROR-FN with the reason; without one it is shown."
                                        :name)))
          (name (condition-case nil
                    (completing-read (format-prompt "Agent for new sessions" default)
-                                    names nil t nil nil default)
+                                    (duet-settings-table names 'duet-agent)
+                                    nil t nil nil default)
                  ;; In a timer Emacs does not say so itself.
                  (quit (message "Quit") nil))))
     (when name

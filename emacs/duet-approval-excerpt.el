@@ -56,7 +56,7 @@ its summary has all of it.  What a diff shows is left out."
 (defun duet-approval--member (key value)
   "Return the lines of the member KEY of an input, which is VALUE.
 Those after the first are indented, so that none looks like another member."
-  (format "%s: %s" (duet-member-name key)
+  (format "%s: %s" (duet-get-name key)
           (replace-regexp-in-string "\n" "\n    "
                                     (if (stringp value) value (duet-approval--json value))
                                     t t)))
@@ -83,11 +83,11 @@ Those after the first are indented, so that none looks like another member."
                (last lines tail))))))
 
 (defun duet-approval--named (input)
-  "Return INPUT, whose members have names that are text (`duet-member-name')."
+  "Return INPUT, whose members have names that are text (`duet-get-name')."
   (cond ((vectorp input) (cl-map 'vector #'duet-approval--named input))
         ((and (consp input) (keywordp (car input)))
          (cl-loop for (key value) on input by #'cddr
-                  append (list (intern (concat ":" (duet-member-name key)))
+                  append (list (intern (concat ":" (duet-get-name key)))
                                (duet-approval--named value))))
         (t input)))
 

@@ -19,6 +19,7 @@
 (require 'duet-approval-always)
 (require 'duet-approval-excerpt)
 (require 'duet-header)
+(require 'duet-remote)
 
 (defvar duet-approval-view-mode-map
   (let ((map (make-sparse-keymap)))
@@ -91,9 +92,7 @@
       (let ((session (duet-approval-session approval connection)))
         (setq duet-approval approval
               duet-connection connection
-              default-directory (file-name-as-directory
-                                 (or (and session (duet-session-cwd session))
-                                     (duet-connection-root connection)))))
+              default-directory (duet-connection-directory connection session)))
       (duet-approval-view--print (duet-approval-data approval))
       (duet-approval-view--load))
     (pop-to-buffer buffer)))
@@ -134,7 +133,7 @@
                ("Subject" ,(duet-get-string data :subject))
                ("Session" ,(and session (duet-session-name session)))
                ("Agent" ,(and session (duet-session-agent session)))
-               ("Project" ,(abbreviate-file-name
+               ("Project" ,(duet-remote-abbreviate
                             (duet-connection-root duet-connection)))
                ("Stale" ,(and (duet-get data :stale)
                               "who asked is gone; an answer continues the session"))

@@ -15,6 +15,7 @@
 (require 'subr-x)
 (require 'duet-form)
 (require 'duet-model)
+(require 'duet-remote)
 (require 'duet-render)
 
 (defun duet-approval-question-p (approval)
@@ -95,9 +96,8 @@ Files are shown relative to ROOT."
      (paths
       (concat (mapconcat (lambda (path)
                            (duet-approval-line
-                            (if (and root (file-in-directory-p path root))
-                                (file-relative-name path root)
-                              (abbreviate-file-name path))))
+                            (or (and root (duet-remote-inside path root))
+                                (duet-remote-abbreviate path))))
                          (seq-take paths 3) ", ")
               (if (nthcdr 3 paths) (format " and %d more" (- (length paths) 3)) "")
               (if counts (concat " " counts) "")))
@@ -105,7 +105,7 @@ Files are shown relative to ROOT."
       (duet-approval-line
        (mapconcat (lambda (key)
                     (let ((value (plist-get input key)))
-                      (format "%s: %s" (duet-member-name key)
+                      (format "%s: %s" (duet-get-name key)
                               (if (stringp value) value (duet-log-brief value)))))
                   (cl-loop for key in input by #'cddr collect key) ", ")))
      (t (duet-approval-line (or (duet-approval-title approval) ""))))))

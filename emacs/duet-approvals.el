@@ -22,7 +22,7 @@
 (require 'duet-approval-always)
 (require 'duet-approval-excerpt)
 (require 'duet-header)
-(require 'duet-approval-footer)
+(require 'duet-approvals-footer)
 (require 'duet-approval-view)
 (require 'duet-sessions)
 (require 'duet-transcript)
@@ -45,7 +45,7 @@
                                approvals))))
              duet-connections)
     (sort approvals (lambda (a b)
-                      (duet-time-before-p
+                      (duet-model-time-before-p
                        (duet-get-string (duet-approval-data a) :created_at)
                        (duet-get-string (duet-approval-data b) :created_at))))))
 
@@ -90,7 +90,7 @@
   (when duet-approvals--timer
     (cancel-timer duet-approvals--timer)
     (setq duet-approvals--timer nil))
-  (duet-log-guard "Lighter" (duet-lighter--update))
+  (duet-log-guard "Lighter" (duet-approvals--lighter-update))
   (dolist (buffer (buffer-list))
     (pcase (buffer-local-value 'major-mode buffer)
       ('duet-approvals-mode
@@ -105,17 +105,17 @@
 
 ;;; The mode line
 
-(defvar duet-lighter--text nil
+(defvar duet-approvals--lighter-text nil
   "What the mode line says.")
-(put 'duet-lighter--text 'risky-local-variable t)
+(put 'duet-approvals--lighter-text 'risky-local-variable t)
 
-(defvar duet-lighter--map
+(defvar duet-approvals--lighter-map
   (let ((map (make-sparse-keymap)))
     (define-key map [mode-line mouse-1] #'duet-approvals)
     map)
   "Keymap of what the mode line says.")
 
-(defun duet-lighter--update ()
+(defun duet-approvals--lighter-update ()
   "Have the mode line say how many questions wait."
   (let* ((count (length (duet-approvals-all)))
          (text (and duet-lighter (> count 0)
@@ -123,17 +123,17 @@
                             (propertize (format "Duet[%d!]" count)
                                         'face 'duet-attention
                                         'mouse-face 'mode-line-highlight
-                                        'local-map duet-lighter--map
+                                        'local-map duet-approvals--lighter-map
                                         'help-echo "Questions of agents wait
 mouse-1: list them")))))
-    (unless (equal text duet-lighter--text)
+    (unless (equal text duet-approvals--lighter-text)
       (when text
         (unless global-mode-string (setq global-mode-string '("")))
         (when (stringp global-mode-string)
           (setq global-mode-string (list global-mode-string)))
-        (unless (memq 'duet-lighter--text global-mode-string)
-          (setq global-mode-string (append global-mode-string '(duet-lighter--text)))))
-      (setq duet-lighter--text text)
+        (unless (memq 'duet-approvals--lighter-text global-mode-string)
+          (setq global-mode-string (append global-mode-string '(duet-approvals--lighter-text)))))
+      (setq duet-approvals--lighter-text text)
       (force-mode-line-update t))))
 
 (defun duet-approvals--header (session)

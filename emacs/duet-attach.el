@@ -8,16 +8,24 @@
 ;; Images and other files go with a prompt where the user attaches them, and
 ;; files of the project where the prompt mentions them as @file.  What is attached
 ;; is told below the prompt, and can be taken away again.
+;;
+;; What the window system has goes with a prompt, too: the image in the clipboard,
+;; by `duet-attach-clipboard' or by `yank-media', which Emacs has since version 29,
+;; and files that are dropped on the prompt.
 
 ;;; Code:
 
 (require 'cl-lib)
+(require 'dnd)
 (require 'mailcap)
 (require 'subr-x)
 (require 'url-util)
 (require 'duet-attachment)
 (require 'duet-compose)
 (require 'duet-header)
+(require 'duet-remote)
+
+(declare-function yank-media-handler "yank-media" (types handler))
 
 (defvar duet-attach--most (* 7 1024 1024)
   "How many bytes can go with a prompt.")
@@ -140,7 +148,10 @@ What is elsewhere stays there: a text is not the user's word for it."
 
 (defun duet-attach--uri (file)
   "Return FILE as a URI."
-  (concat "file://" (url-encode-url file)))
+  (if (duet-remote-same-p file default-directory)
+      (concat "file://" (url-encode-url (duet-remote-local file)))
+    ;; The agent has no such file.
+    (concat "attachment:" (url-hexify-string (file-name-nondirectory file)))))
 
 (defun duet-attach--type (file)
   "Return the type that the name of FILE stands for, or nil."
@@ -176,6 +187,57 @@ What is elsewhere stays there: a text is not the user's word for it."
 (add-hook 'duet-compose-content-functions #'duet-attach-content)
 (define-key duet-compose-mode-map (kbd "C-c C-a") #'duet-attach-file)
 (define-key duet-compose-mode-map (kbd "C-c C-d") #'duet-attach-remove)
+
+
+;;; Images from the clipboard, files that are dropped
+
+(defconst duet-attach--types '(image/png image/jpeg image/webp image/gif)
+  "Types of images that agents take, the best first.")
+
+(defun duet-attach--image (type bytes)
+  "Have an image of TYPE, a symbol, that is BYTES go with the prompt."
+  (unless (memq type duet-attach--types)
+    (user-error "Agents take no images of the type %s; save it as PNG, and attach the file"
+                type))
+  (duet-attach-add (list :type "image" :mimeType (symbol-name type)
+                         :data (base64-encode-string
+                                (encode-coding-string bytes 'binary) t))))
+
+;;;###autoload
+(defun duet-attach-clipboard ()
+  "Have the image in the clipboard go with the prompt that is written here."
+  (interactive (duet-only-in 'duet-compose-mode) duet-compose-mode)
+  (unless (display-graphic-p)
+    (user-error "A terminal gives Emacs no images: save it to a file, and attach that with %s"
+                (substitute-command-keys "\\<duet-compose-mode-map>\\[duet-attach-file]")))
+  (let* ((offered (append (gui-get-selection 'CLIPBOARD 'TARGETS) nil))
+         (type (or (cl-find-if (lambda (type) (memq type offered)) duet-attach--types)
+                   (cl-find-if (lambda (type)
+                                 (and (symbolp type)
+                                      (string-prefix-p "image/" (symbol-name type))))
+                               offered)
+                   (user-error "No image is in the clipboard")))
+         (bytes (gui-get-selection 'CLIPBOARD type)))
+    (when (or (null bytes) (string-empty-p bytes))
+      (user-error "The clipboard's owner does not hand out its image"))
+    (duet-attach--image type bytes)))
+
+(defun duet-attach--dropped (uri _action)
+  "Have the file URI, which was dropped on the prompt, go with it.
+Return what was done, as functions of `dnd-protocol-alist' do."
+  (duet-attach-file (or (dnd-get-local-file-name uri t)
+                        (user-error "Not a file of this machine: %s" uri)))
+  'copy)
+
+(defun duet-attach--take-from-window ()
+  "Have the prompt take images and files from the window system."
+  (setq-local dnd-protocol-alist
+              (cons '("\\`file:" . duet-attach--dropped) dnd-protocol-alist))
+  (when (fboundp 'yank-media-handler)
+    (yank-media-handler duet-attach--types #'duet-attach--image)))
+
+(add-hook 'duet-compose-mode-hook #'duet-attach--take-from-window)
+(define-key duet-compose-mode-map (kbd "C-c C-y") #'duet-attach-clipboard)
 
 (provide 'duet-attach)
 ;;; duet-attach.el ends here

@@ -35,8 +35,9 @@ Else there is a button for each."
   "Types of images that are shown unasked.
 Others, such as SVG, may ask for files of their own.")
 
-(defvar duet-attachment--images (make-hash-table :test #'equal)
-  "Bytes of images by their ids; t while they are on their way.")
+(defvar duet-attachment--images (make-hash-table :test #'eq :weakness 'key)
+  "Bytes of images by their attachments; t while they are on their way.
+They are forgotten with the message that the attachment belongs to.")
 
 ;; `file-size-human-readable' rounds otherwise in each Emacs.
 (defun duet-attachment-size (bytes)
@@ -94,17 +95,17 @@ Where it has not come yet, it is asked for, and MESSAGE is drawn again."
          (size (or (duet-get-number attachment :size) 0)))
     (when (and duet-show-images type (display-graphic-p) (image-type-available-p type)
                (<= size duet-attachment--shown-bytes))
-      (pcase (gethash id duet-attachment--images)
+      (pcase (gethash attachment duet-attachment--images)
         ('nil
          (when-let ((connection (bound-and-true-p duet-connection)))
-           (puthash id t duet-attachment--images)
+           (puthash attachment t duet-attachment--images)
            (duet-attachment-fetch
             connection id
             (lambda (bytes _)
-              (puthash id bytes duet-attachment--images)
+              (puthash attachment bytes duet-attachment--images)
               (duet-model-announce (duet-session-model (duet-message-session message))
-                                   'message (duet-message-session message) message))
-            (lambda (_) (remhash id duet-attachment--images))))
+                                   'message-changed (duet-message-session message) message))
+            (lambda (_) (remhash attachment duet-attachment--images))))
          nil)
         ((and bytes (pred stringp))
          (ignore-errors (create-image bytes type t :max-width 600 :max-height 400)))))))

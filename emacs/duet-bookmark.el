@@ -14,6 +14,7 @@
 (require 'duet-connection)
 (require 'duet-diff)
 (require 'duet-model)
+(require 'duet-remote)
 (require 'duet-sessions)
 (require 'duet-transcript)
 
@@ -23,7 +24,7 @@
   "Return a bookmark of the current buffer."
   (let ((session (and (not (derived-mode-p 'duet-sessions-mode)) duet-session)))
     `(,(if session (duet-session-name session)
-         (format "Duet: %s" (abbreviate-file-name (duet-connection-root duet-connection))))
+         (format "Duet: %s" (duet-remote-abbreviate (duet-connection-root duet-connection))))
       (project . ,(duet-connection-root duet-connection))
       ,@(and session `((session . ,(duet-session-id session))))
       ,@(and (derived-mode-p 'duet-diff-mode) '((changes . t)))
@@ -74,7 +75,7 @@ It lists what is new, and what is not in the archive."
   (duet-connection-request
    connection 'getSessionState (list :session_id id)
    :success-fn (lambda (result)
-                 (duet-model-load-sessions (duet-connection-model connection)
+                 (duet-pages-load-sessions (duet-connection-model connection)
                                            (vector (duet-get result :session)))
                  (duet-bookmark--show connection id changes))
    :error-fn (lambda (_) (message "Duet: this session is not there any more"))))

@@ -14,13 +14,18 @@
 (require 'seq)
 (require 'subr-x)
 (require 'duet-log)
+(require 'duet-remote)
 (require 'duet-rpc)
 
 (defun duet-command (root &rest arguments)
   "Return the command that runs duet-rpc with ARGUMENTS for the project ROOT."
-  (append (seq-difference (duet-rpc-words) '("serve" "--stdio"))
-          (list "--root" (directory-file-name (expand-file-name root)))
-          arguments))
+  (let* ((default-directory (file-name-as-directory (expand-file-name root)))
+         (words (seq-difference (duet-rpc-words) '("serve" "--stdio"))))
+    (append (if (file-remote-p default-directory)
+                (cons (or (duet-remote-program (car words)) (car words)) (cdr words))
+              words)
+            (list "--root" (duet-remote-local (directory-file-name default-directory)))
+            arguments)))
 
 (defun duet-command-json (root arguments success-fn &optional error-fn)
   "Run duet-rpc with ARGUMENTS for the project ROOT; do not wait for it.
@@ -38,13 +43,26 @@ Return the process."
 Call SUCCESS-FN with what it prints, a string, or with what READ makes of it,
 a function that is called in a buffer that has it.  If it fails call ERROR-FN
 with the reason; without one it is shown.  Return the process."
-  (let* ((name (car arguments))
-         (fail (or error-fn (lambda (reason)
+  (let ((fail (or error-fn (lambda (reason)
                              (duet-log "%s: %s" (string-join arguments " ") reason)
                              (message "Duet: %s" reason))))
-         (output (generate-new-buffer " *duet command*" t))
+        (default-directory (file-name-as-directory (expand-file-name root))))
+    (funcall (if (file-remote-p default-directory)
+                 #'duet-command--start-remote
+               #'duet-command--start-here)
+             (concat "duet " (car arguments))
+             (lambda () (apply #'duet-command root arguments))
+             (lambda (process errors)
+               (duet-command--ended process errors (or read #'buffer-string)
+                                    success-fn fail))
+             fail)))
+
+(defun duet-command--start-here (name command done fail)
+  "Start what the function COMMAND returns as a process called NAME.
+Call DONE with the process and the buffer of what it wrote to standard error
+once it has ended, or FAIL with why it did not start."
+  (let* ((output (generate-new-buffer " *duet command*" t))
          (errors (generate-new-buffer " *duet command errors*" t))
-         (default-directory root)
          (ended nil)
          process finish end)
     ;; The errors come through another pipe, which may end after the program;
@@ -52,8 +70,7 @@ with the reason; without one it is shown.  Return the process."
     (setq finish (lambda ()
                    (unless ended
                      (setq ended t)
-                     (duet-command--ended process errors (or read #'buffer-string)
-                                          success-fn fail)))
+                     (funcall done process errors)))
           end (lambda (&rest _)
                 (when (and process (not ended) (not (process-live-p process)))
                   (if (process-live-p (get-buffer-process errors))
@@ -61,9 +78,9 @@ with the reason; without one it is shown.  Return the process."
                     (funcall finish)))))
     (condition-case err
         (let ((started (make-process
-                        :name (concat "duet " name) :noquery t :connection-type 'pipe
+                        :name name :noquery t :connection-type 'pipe
                         :coding 'utf-8-unix :buffer output :stderr errors
-                        :command (apply #'duet-command root arguments)
+                        :command (funcall command)
                         :sentinel end)))
           (when-let ((pipe (get-buffer-process errors)))
             (set-process-query-on-exit-flag pipe nil)
@@ -76,6 +93,38 @@ with the reason; without one it is shown.  Return the process."
        (mapc #'kill-buffer (list output errors))
        (funcall fail (error-message-string err))
        nil))))
+
+(defun duet-command--start-remote (name command done fail)
+  "Do what `duet-command--start-here' does, on the machine of `default-directory'.
+NAME, COMMAND, DONE and FAIL are as there."
+  (let ((output (generate-new-buffer " *duet command*" t)))
+    (condition-case err
+        (let ((process
+               (duet-remote-make-process
+                :name name :noquery t :connection-type 'pipe :buffer output
+                ;; It is to read nothing.
+                :command `("sh" "-c" "exec \"$@\" </dev/null" "sh" ,@(funcall command)))))
+          (set-process-sentinel
+           process
+           (lambda (process _)
+             (unless (process-live-p process)
+               (funcall done process (duet-command--split output)))))
+          process)
+      (error
+       (kill-buffer output)
+       (funcall fail (error-message-string err))
+       nil))))
+
+(defun duet-command--split (output)
+  "Leave in the buffer OUTPUT what a program on another machine has printed.
+Return a buffer with what it wrote to standard error."
+  (let ((said (duet-remote-output (with-current-buffer output (buffer-string)))))
+    (with-current-buffer output
+      (erase-buffer)
+      (insert (car said)))
+    (with-current-buffer (generate-new-buffer " *duet command errors*" t)
+      (insert (cdr said))
+      (current-buffer))))
 
 (defun duet-command--ended (process errors read success-fn fail)
   "Call SUCCESS-FN with what PROCESS has printed, or FAIL with why it did not.

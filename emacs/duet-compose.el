@@ -12,7 +12,7 @@
 ;;
 ;; `@' is completed: to a file of the project, or to what the buffer that one
 ;; came from has: its region, its diagnostics.  `/' at the beginning is completed
-;; to the agent's commands (duet-settings.el).
+;; to the agent's commands, and to words that set it (duet-directive.el).
 
 ;;; Code:
 
@@ -21,6 +21,7 @@
 (require 'subr-x)
 (require 'duet-compose-history)
 (require 'duet-connection)
+(require 'duet-directive)
 (require 'duet-header)
 (require 'duet-sessions)
 (require 'duet-settings)
@@ -104,13 +105,13 @@ content blocks, as the protocol spells them.")
 (defun duet-compose--whom ()
   "Return who gets the prompt: agent, model and permission mode, nil if not known."
   (if duet-session
-      (list (duet-session-agent duet-session) (duet-session-llm-words duet-session)
-            (duet-session-mode-words duet-session))
+      (list (duet-session-agent duet-session) (duet-actions-session-llm duet-session)
+            (duet-actions-session-mode duet-session))
     (let ((more (duet-compose--parameters)))
       (list (or (duet-get-string more :agent)
                 (and (featurep 'duet-agents) (duet-agents-asked duet-connection)))
             (duet-get-string more :model)
-            (duet-mode-words (duet-get-string more :permission_mode))))))
+            (duet-actions-mode-words (duet-get-string more :permission_mode))))))
 
 (defun duet-compose--parameters ()
   "Return what `duet-compose-parameters-functions' add to a launch."
@@ -214,47 +215,85 @@ While an agent works in the session it waits for its turn."
 (defun duet-compose-submit (run done)
   "Send what is written to the buffer's session, or to a new one if it has none.
 RUN is the id of the run to fork from, or nil.  DONE is called with the
-result."
-  (let ((text (duet-compose--text))
-        (buffer (current-buffer))
-        (connection duet-connection)
-        (session duet-session)
-        (content nil))
-    (when (string-empty-p text)
+result, which is nil if what is written sets the agent and says nothing else."
+  (let* ((written (duet-compose--text))
+         (buffer (current-buffer))
+         (connection duet-connection)
+         (session duet-session)
+         (fail (lambda (err)
+                 (when (buffer-live-p buffer)
+                   (with-current-buffer buffer (setq duet-compose--sending nil)))
+                 (message "Duet: not sent: %s" (duet-connection-error-text err)))))
+    (when (string-empty-p written)
       (user-error "There is nothing to send"))
     (when duet-compose--sending
       (user-error "It is being sent"))
-    (let ((default-directory (duet-connection-root connection)))
-      (dolist (function duet-compose-content-functions)
-        (setq content (append content (funcall function text)))))
-    (setq content (and content (list :content (vconcat content)))
-          duet-compose--sending t)
-    (duet-compose-remember text)
+    (pcase-let ((`(,text . ,settings) (duet-directive-take written session)))
+      (when (and settings run)
+        (user-error "A fork begins with what its conversation has: set it afterwards"))
+      (when (and (string-empty-p text) (null session))
+        (user-error "There is nothing to send but what sets the agent"))
+      (let ((content (and (not (string-empty-p text))
+                          (duet-compose--content text))))
+        (setq duet-compose--sending t)
+        (duet-compose-remember written)
+        (cond
+         ((null session)
+          (duet-compose--launch connection text settings content done fail))
+         (settings
+          (duet-settings-set
+           connection session settings
+           (lambda (live)
+             (if (string-empty-p text)
+                 (progn (funcall done nil)
+                        (message "Set%s" (if live "" ", from the next turn on")))
+               (duet-compose--continue connection session nil text content done fail)))
+           fail))
+         (t (duet-compose--continue connection session run text content done fail)))))))
+
+(defun duet-compose--content (text)
+  "Return what goes with the prompt TEXT, as a parameter, or nil."
+  (let ((content nil)
+        (default-directory (duet-connection-root duet-connection)))
+    (dolist (function duet-compose-content-functions)
+      (setq content (append content (funcall function text))))
+    (and content (list :content (vconcat content)))))
+
+(defun duet-compose--launch (connection text settings content done fail)
+  "Have CONNECTION begin a session with the prompt TEXT; call DONE or FAIL then.
+SETTINGS are as of `duet-directive-take', CONTENT is a parameter."
+  (let ((more (copy-sequence (duet-compose--parameters))))
+    (pcase-dolist (`(,setting . ,parameter)
+                   '((:agent . :agent) (:mode . :permission_mode) (:model . :model)
+                     (:options . :options)))
+      (when (plist-member settings setting)
+        (setq more (plist-put more parameter (plist-get settings setting)))))
     (duet-connection-request
-     connection (if session 'continueSession 'launchSession)
-     (if session
-         (append (list :session_id (or run (duet-session-leaf-id session))
-                       :query text)
-                 (and run (list :fork t))
-                 content)
-       (let ((more (duet-compose--parameters)))
-         (append (list :query text) more content
-                 ;; Else it would be called after its last prompt one day.
-                 (unless (plist-member more :title)
-                   (list :title (duet-compose--title text))))))
-     :success-fn
-     (lambda (result)
-       (when run
-         (duet-connection-request
-          connection 'updateSessionTitle
-          (list :session_id (duet-get-string result :session_id)
-                :title (duet-compose--title text))))
-       (funcall done result))
-     :error-fn
-     (lambda (err)
-       (when (buffer-live-p buffer)
-         (with-current-buffer buffer (setq duet-compose--sending nil)))
-       (message "Duet: not sent: %s" (duet-connection-error-text err))))))
+     connection 'launchSession
+     (append (list :query text) more content
+             ;; Else it would be called after its last prompt one day.
+             (unless (plist-member more :title)
+               (list :title (duet-compose--title text))))
+     :success-fn done
+     :error-fn fail)))
+
+(defun duet-compose--continue (connection session run text content done fail)
+  "Have CONNECTION go on in SESSION with the prompt TEXT; call DONE or FAIL then.
+RUN is the id of the run to fork from, or nil; CONTENT is a parameter."
+  (duet-connection-request
+   connection 'continueSession
+   (append (list :session_id (or run (duet-session-leaf-id session)) :query text)
+           (and run (list :fork t))
+           content)
+   :success-fn
+   (lambda (result)
+     (when run
+       (duet-connection-request
+        connection 'updateSessionTitle
+        (list :session_id (duet-get-string result :session_id)
+              :title (duet-compose--title text))))
+     (funcall done result))
+   :error-fn fail))
 
 (defun duet-compose--title (text)
   "Return what to call a session that begins with TEXT."
@@ -262,7 +301,8 @@ result."
 
 (defun duet-compose--sent (connection buffer result thread)
   "Note that what is in BUFFER was sent through CONNECTION, with RESULT.
-THREAD is the session's id, or nil for a new one."
+THREAD is the session's id, or nil for a new one.  RESULT is nil if the agent
+was set, and told nothing."
   (let* ((model (duet-connection-model connection))
          (id (duet-get-string result :session_id))
          (new (duet-get-string result :thread_id))
@@ -274,8 +314,9 @@ THREAD is the session's id, or nil for a new one."
           (quit-restore-window window 'kill)
         (kill-buffer buffer))
       (when (buffer-live-p buffer) (kill-buffer buffer)))
-    (duet-model-sent model id new (duet-get-string result :agent))
-    (let ((session (duet-model-session model new)))
+    (when result
+      (duet-events-sent model id new (duet-get-string result :agent)))
+    (let ((session (and result (duet-model-session model new))))
       (when session
         ;; Who comes back to the list is at what was asked for there.
         (when (and (null thread) (buffer-live-p origin)
@@ -361,8 +402,9 @@ It is chosen by any of its words."
             :exit-function #'duet-compose--completed))))
 
 (defun duet-compose-complete-command ()
-  "Complete a slash command, a `completion-at-point' function."
-  (duet-settings-complete-command duet-session))
+  "Complete what begins with /, a `completion-at-point' function.
+That is a slash command, or sets the agent."
+  (duet-directive-complete duet-session))
 
 (defun duet-compose--contexts ()
   "Return what may be inserted from the buffer that the prompt was begun in."
@@ -414,9 +456,9 @@ It is chosen by any of its words."
   (let ((buffer (current-buffer))
         (output '()))
     (if (and (locate-dominating-file default-directory ".git")
-             (executable-find "git"))
+             (executable-find "git" t))
         (make-process
-         :name "duet files" :noquery t :connection-type 'pipe
+         :name "duet files" :noquery t :connection-type 'pipe :file-handler t
          :command '("git" "ls-files" "-co" "--exclude-standard" "-z")
          :filter (lambda (_ text) (push text output))
          :sentinel (lambda (process _)

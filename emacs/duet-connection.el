@@ -23,6 +23,7 @@
 (require 'duet-events)
 (require 'duet-pages)
 (require 'duet-project)
+(require 'duet-remote)
 
 (defcustom duet-restart-delays '(1 2 4 8 16 30)
   "Seconds to wait before a server that died is started again.
@@ -41,7 +42,7 @@ They stand in the buffer that jsonrpc.el makes; it costs much time."
   :type 'natnum
   :group 'duet)
 
-(defvar duet-trust-function #'ignore
+(defvar duet-connection-trust-function #'ignore
   "Function that says whether the user trusts a project.
 It is called with the project's directory whenever a server starts and
 must return at once: `restricted' if nothing that the project's .duet.toml
@@ -99,6 +100,13 @@ no project."
   "Return the connection that feeds MODEL, or nil."
   (gethash (duet-model-root model) duet-connections))
 
+(defun duet-connection-directory (connection &optional session)
+  "Return where the agent of SESSION works, as Emacs can visit it.
+Without that it is the directory of the project of CONNECTION."
+  (let ((root (duet-connection-root connection))
+        (cwd (and session (duet-session-cwd session))))
+    (file-name-as-directory (if cwd (duet-remote-name cwd root) root))))
+
 (defun duet-connection-session (connection id)
   "Return the session of CONNECTION that ID names, a thread or a run, or nil."
   (duet-model-session (duet-connection-model connection) id))
@@ -139,7 +147,7 @@ one that was stopped stays so."
              (default-directory root)
              rpc)
         (setq rpc (duet-rpc-connect
-                   :name (format "duet %s" (abbreviate-file-name root))
+                   :name (format "duet %s" (duet-remote-abbreviate root))
                    :directory root
                    :notification-dispatcher
                    (lambda (_ method params)
@@ -157,7 +165,8 @@ one that was stopped stays so."
            (when (eq (duet-connection-state connection) 'lost)
              (duet-connection--lose connection (error-message-string err)))
            (signal (car err) (cdr err)))
-       (duet-connection--lose connection (error-message-string err))))))
+       (duet-connection--lose connection (error-message-string err)
+                              (file-remote-p (duet-connection-root connection)))))))
 
 (defun duet-connection--greet (connection)
   "Introduce ourselves to the server of CONNECTION, and subscribe to its events."
@@ -165,8 +174,8 @@ one that was stopped stays so."
    connection 'initialize
    (append
     (list :capabilities (list :client (list :name "emacs" :version emacs-version)))
-    (when-let ((trust (duet-log-guard "duet-trust-function"
-                        (funcall duet-trust-function
+    (when-let ((trust (duet-log-guard "duet-connection-trust-function"
+                        (funcall duet-connection-trust-function
                                  (duet-connection-root connection)))))
       (list :workspaceTrusted (if (eq trust 'restricted) :json-false t))))
    :success-fn
@@ -229,7 +238,8 @@ is tried again: the user may have mended it."
                    (lambda ()
                      (unless (or (duet-connection-rpc connection)
                                  (eq (duet-connection-state connection) 'stopped))
-                       (duet-connection--lose connection (duet-rpc--obituary rpc))))))))
+                       (duet-connection--lose connection (duet-rpc--obituary rpc)
+                                              (duet-rpc-unreachable-p rpc))))))))
 
 (defun duet-connection--bury (rpc)
   "Log what the server behind RPC last said, and kill the buffers of RPC."
@@ -259,18 +269,23 @@ is tried again: the user may have mended it."
              duet-connections)
     other))
 
-(defun duet-connection--lose (connection reason)
-  "Note that the server of CONNECTION is gone for REASON; start it again later."
+(defun duet-connection--lose (connection reason &optional unreachable)
+  "Note that the server of CONNECTION is gone for REASON; start it again later.
+If its machine is UNREACHABLE the user has to: Emacs would stand still
+while it tries, and ask for a password out of nowhere."
   (let* ((attempts (duet-connection-attempts connection))
          (delay (or (nth (max 0 (1- attempts)) duet-restart-delays)
                     (car (last duet-restart-delays)) 30)))
     (duet-log "%s: %s" (duet-connection-root connection) reason)
-    (setf (duet-connection-next connection) (+ (float-time) delay)
+    (setf (duet-connection-next connection) (and (not unreachable) (+ (float-time) delay))
           (duet-connection-timer connection)
-          (run-at-time delay nil #'duet-connection--start connection))
+          (and (not unreachable)
+               (run-at-time delay nil #'duet-connection--start connection)))
     ;; Said once, not with each of many attempts.
-    (when (<= attempts 1)
-      (message "Duet: %s; another try in %s s" reason delay))
+    (cond (unreachable
+           (message "Duet: %s; g in the list of sessions tries again" reason))
+          ((<= attempts 1)
+           (message "Duet: %s; another try in %s s" reason delay)))
     (duet-connection--enter connection 'lost reason)))
 
 (defun duet-connection-stop (connection)
@@ -372,7 +387,7 @@ code is -1 where no server answers.  Return the request's id, or nil."
   (let ((model (duet-connection-model connection)))
     (pcase method
       ('event
-       (duet-model-apply model params)
+       (duet-events-apply model params)
        (when-let ((path (and (equal (duet-get-string params :event :type) "diff_updated")
                              (duet-get-string params :event :data :path))))
          (duet-model-announce model 'file nil path))
@@ -406,7 +421,7 @@ The model is told what comes."
        connection 'getSessionState (list :session_id id)
        :success-fn (lambda (result)
                      (funcall done)
-                     (when-let ((session (duet-model-load-session
+                     (when-let ((session (duet-pages-load-session
                                           model (duet-get result :session))))
                        (duet-model-announce model 'session session)))
        :error-fn (lambda (err)
@@ -428,7 +443,7 @@ The model is told what comes."
   (duet-connection-request
    connection 'fetchApprovals nil
    :success-fn (lambda (result)
-                 (duet-model-load-approvals (duet-connection-model connection)
+                 (duet-pages-load-approvals (duet-connection-model connection)
                                             (duet-get result :approvals)))
    :error-fn (lambda (err) (duet-log "fetchApprovals: %s" (plist-get err :message)))))
 
@@ -443,7 +458,7 @@ one."
    (lambda (result)
      (let ((sessions (duet-get result :sessions))
            (next (duet-get-string result :next_before)))
-       (duet-model-load-sessions (duet-connection-model connection) sessions)
+       (duet-pages-load-sessions (duet-connection-model connection) sessions)
        (setq count (+ count (length sessions)))
        (when (and next (< count duet-sessions-limit))
          (duet-connection--list connection next count))))

@@ -21,7 +21,7 @@
   "Delete SESSIONS for good, with all that was said and done in them.
 That is the session at point, or in a list those that are marked."
   (interactive (list (or (and (derived-mode-p 'duet-sessions-mode) (duet-marks))
-                         (list (duet-session-here))))
+                         (list (duet-actions-session))))
                duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (let ((connection (duet-connection-here))
         (busy (cl-remove-if-not #'duet-delete--busy-p sessions)))

@@ -15,7 +15,14 @@
 (require 'subr-x)
 (require 'duet-model)
 (require 'duet-look)
+(require 'duet-remote)
 (require 'duet-hunk)
+
+(declare-function ediff-buffers "ediff" (buffer-a buffer-b &optional startup-hooks job-name))
+(declare-function ediff-setup-windows-plain "ediff-wind"
+                  (buffer-a buffer-b buffer-c control-buffer))
+(defvar ediff-window-setup-function)
+(defvar ediff-quit-hook)
 
 (defvar duet-session)
 
@@ -62,7 +69,7 @@
          (diff (or (duet-get-string object :diff) ""))
          (binary (and (duet-get object :binary) t))
          (file (make-duet-diff-file
-                :path (expand-file-name path) :binary binary
+                :path (duet-remote-name path) :binary binary
                 :before (funcall text :before) :after (funcall text :after)
                 :cut (or (duet-diff--cut-p diff)
                          (duet-diff--cut-p (funcall text :before))
@@ -96,9 +103,8 @@
 (defun duet-diff--name (file)
   "Return what to call FILE: its path in the session's directory."
   (let ((path (duet-diff-file-path file)))
-    (if (file-in-directory-p path default-directory)
-        (file-relative-name path default-directory)
-      (abbreviate-file-name path))))
+    (or (duet-remote-inside path default-directory)
+        (duet-remote-abbreviate path))))
 
 (defun duet-diff--kind (file)
   "Return whether FILE is new, deleted or modified, or nil if nobody knows."
@@ -134,7 +140,7 @@
 Some agents do not tell what they change."
   (concat "\n " (if duet-diff--whole "No turn has left a file changed"
                   "The agent has told of no changed file")
-          (if (memq duet-diff--state duet-active-states) " so far.\n" ".\n")
+          (if (memq duet-diff--state duet-model-active-states) " so far.\n" ".\n")
           (substitute-command-keys
            (concat
             (if (vc-responsible-backend default-directory t)
@@ -293,6 +299,53 @@ From BODY on it is hidden once it is decided."
   "Go to the file before, or to the COUNTth before."
   (interactive "p" duet-diff-mode)
   (duet-diff-next-file (- (or count 1))))
+
+
+;;; A file before and after a turn, with Ediff
+
+(defun duet-diff-ediff ()
+  "Compare the file at point as it was before the turn and after it, with Ediff.
+The windows are as they were when that ends."
+  (interactive nil duet-diff-mode)
+  (require 'ediff)
+  (let* ((file (duet-diff--file-here))
+         (name (duet-diff--name file))
+         (windows (current-window-configuration))
+         buffers)
+    (when (or (duet-diff-file-binary file) (duet-diff-file-cut file))
+      (duet-diff-refuse file "the server has not told what is in it"))
+    (setq buffers
+          (mapcar (lambda (side)
+                    (with-current-buffer (generate-new-buffer
+                                          (format "%s (%s)" name (car side)))
+                      (insert (or (cdr side) ""))
+                      (let ((buffer-file-name (duet-diff-file-path file))
+                            (enable-local-variables nil))
+                        (delay-mode-hooks (ignore-errors (set-auto-mode))))
+                      (setq buffer-read-only t)
+                      (set-buffer-modified-p nil)
+                      (current-buffer)))
+                  (list (cons "before" (duet-diff-file-before file))
+                        (cons "after" (duet-diff-file-after file)))))
+    (condition-case err
+        ;; In the frame that we are in.
+        (let ((ediff-window-setup-function #'ediff-setup-windows-plain))
+          (ediff-buffers
+           (car buffers) (cadr buffers)
+           (list (lambda ()
+                   (setq-local ediff-window-setup-function #'ediff-setup-windows-plain)
+                   (add-hook 'ediff-quit-hook
+                             (lambda () (duet-diff-ediff--ended buffers windows))
+                             t t)))))
+      ((error quit)
+       (duet-diff-ediff--ended buffers windows)
+       (signal (car err) (cdr err))))))
+
+(defun duet-diff-ediff--ended (buffers windows)
+  "Kill BUFFERS and restore the configuration WINDOWS."
+  (dolist (buffer buffers)
+    (when (buffer-live-p buffer) (kill-buffer buffer)))
+  (set-window-configuration windows))
 
 (provide 'duet-diff-view)
 ;;; duet-diff-view.el ends here

@@ -23,8 +23,7 @@
 
 (declare-function duet "duet" (&optional directory))
 (declare-function duet-approval-next "duet-approvals" ())
-(declare-function duet-transcript-message-at-point "duet-visit" ())
-(declare-function duet-diff-ediff "duet-diff-ediff" ())
+(declare-function duet-transcript-message-at-point "duet-transcript-visit" ())
 (defvar duet-session)
 
 (defvar-local duet-diff--loading nil
@@ -109,7 +108,7 @@
   "Show what a turn of SESSION has changed.
 That is RUN, an id; or the turn at point in a transcript, else the last.
 If WHOLE is non-nil show what all turns up to that have changed."
-  (interactive (list (duet-session-here))
+  (interactive (list (duet-actions-session))
                duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (let* ((connection (duet-connection-here))
          (message (and (null run) (derived-mode-p 'duet-transcript-mode)
@@ -130,9 +129,7 @@ If WHOLE is non-nil show what all turns up to that have changed."
             duet-session session
             duet-diff--run run
             duet-diff--whole whole
-            default-directory (file-name-as-directory
-                               (or (duet-session-cwd session)
-                                   (duet-connection-root connection))))
+            default-directory (duet-connection-directory connection session))
       (unless duet-diff--observer (duet-diff--watch))
       (duet-diff-refresh))
     (pop-to-buffer buffer)))
@@ -140,7 +137,7 @@ If WHOLE is non-nil show what all turns up to that have changed."
 (defun duet-diff-all (session)
   "Show what all turns of SESSION together have changed.
 Where that is shown, show the last turn's changes again."
-  (interactive (list (duet-session-here))
+  (interactive (list (duet-actions-session))
                duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (duet-diff session (duet-session-leaf-id session)
              (not (and (derived-mode-p 'duet-diff-mode) duet-diff--whole))))
@@ -158,7 +155,7 @@ Where that is shown, show the last turn's changes again."
                          (before duet-diff--state))
                     (setq duet-diff--state state)
                     (when (and before (not (eq before state))
-                               (not (memq state duet-active-states)))
+                               (not (memq state duet-model-active-states)))
                       (duet-diff-refresh))))))))
     (duet-model-add-observer duet-diff--observer
                              (duet-connection-model duet-connection))))

@@ -5,7 +5,7 @@
 
 ;;; Commentary:
 
-;; `duet-model-apply' takes one event as it came over the wire.  Whatever it is
+;; `duet-events-apply' takes one event as it came over the wire.  Whatever it is
 ;; given, it signals nothing: what cannot be understood is logged.
 ;;
 ;; The same may come twice, from a request and as an event, and after a
@@ -28,7 +28,7 @@
     "task_error")
   "Types of events that change messages.")
 
-(defun duet-model-apply (model params)
+(defun duet-events-apply (model params)
   "Apply to MODEL an event: PARAMS of the notification `event'.
 Nothing is signalled, whatever PARAMS are."
   (duet-log-guard (concat "An event that was not understood: " (duet-log-brief params))
@@ -73,7 +73,7 @@ Nothing is signalled, whatever PARAMS are."
 
 (defun duet-events--touch (session time)
   "Note that something happened in SESSION at TIME."
-  (when (and time (duet-time-before-p (duet-session-changed session) time))
+  (when (and time (duet-model-time-before-p (duet-session-changed session) time))
     (setf (duet-session-changed session) time)))
 
 (defun duet-events--orphan (model run event)
@@ -111,7 +111,7 @@ Nothing is signalled, whatever PARAMS are."
         (setf (duet-session-runs session)
               (cl-merge 'list (list run) (duet-session-runs session)
                         (lambda (a b)
-                          (duet-time-before-p (duet-run-created b)
+                          (duet-model-time-before-p (duet-run-created b)
                                               (duet-run-created a)))))
         run)))
 
@@ -158,7 +158,7 @@ What others were forked from is left, in the archive."
       (remhash id (duet-model-sessions model)))
     (duet-model-announce model 'sessions)))
 
-(defun duet-model-sent (model id thread agent)
+(defun duet-events-sent (model id thread agent)
   "Note in MODEL that the run ID of THREAD was asked for, from AGENT.
 The events that tell of it may come after the reply that did."
   (unless (gethash id (duet-model-runs model))
@@ -204,7 +204,7 @@ The events that tell of it may come after the reply that did."
      (duet-session-tell session data)
      (when-let ((mode (duet-get-string data :mode :current)))
        (duet-session-set-agent-mode session mode)))
-    ("usage" (duet-session-add-usage session data))
+    ("usage" (duet-events-add-usage session data))
     ("agent_silent"
      (when-let ((run (duet-session-run session (duet-get-string data :session_id))))
        (duet-run-be-silent run
@@ -216,7 +216,7 @@ The events that tell of it may come after the reply that did."
     (_ (duet-log "An event of a type that is not known: %s" type)))
   (duet-model-announce (duet-session-model session) 'session session))
 
-(defun duet-session-add-usage (session data)
+(defun duet-events-add-usage (session data)
   "Add to the usage of SESSION what DATA tells.
 The members are :input_tokens, :output_tokens, :context_used,
 :context_size and :cost_usd; those that DATA lacks stay."

@@ -15,6 +15,7 @@
 (require 'duet-actions)
 (require 'duet-command)
 (require 'duet-connection)
+(require 'duet-remote)
 (require 'duet-sessions)
 (require 'duet-transcript)
 
@@ -27,7 +28,7 @@
 (defun duet-export-session (session format &optional file)
   "Write SESSION to FILE; FORMAT is \"md\" or \"json\".
 With a prefix argument, and where FILE is nil, show it in a buffer."
-  (interactive (let ((session (duet-session-here)))
+  (interactive (let ((session (duet-actions-session)))
                  (if current-prefix-arg
                      (list session (duet-export--read-format))
                    (let ((file (duet-export--read-file session)))
@@ -65,7 +66,7 @@ Whether to write over one that is there is asked."
     (unless (file-name-extension file)
       (setq file (concat file ".md")))
     (when (and (file-exists-p file)
-               (not (y-or-n-p (format "%s is there; write over it? " (abbreviate-file-name file)))))
+               (not (y-or-n-p (format "%s is there; write over it? " (duet-remote-abbreviate file)))))
       (user-error "Nothing is written"))
     file))
 
@@ -78,7 +79,7 @@ Whether to write over one that is there is asked."
   "Write TEXT to FILE."
   (let ((coding-system-for-write 'utf-8-unix))
     (write-region text nil file nil 'silent))
-  (message "Wrote %s" (abbreviate-file-name file)))
+  (message "Wrote %s" (duet-remote-abbreviate file)))
 
 (defun duet-export--show (text format name)
   "Show TEXT, which is of FORMAT, in a buffer called by NAME."

@@ -53,7 +53,7 @@
 Each is a list (NAME SCHEMA REQUIRED)."
   (let ((required (append (duet-get data :schema :required) nil)))
     (cl-loop for (key schema) on (duet-get data :schema :properties) by #'cddr
-             for name = (duet-member-name key)
+             for name = (duet-get-name key)
              collect (list name schema (and (member name required) t)))))
 
 (defun duet-form--kind (schema)

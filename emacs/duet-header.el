@@ -20,6 +20,12 @@
   "Functions that add something to the header line of a transcript.
 Each is called with the `duet-session' and returns a string or nil.")
 
+(defun duet-header-number (number)
+  "Return NUMBER, which may be large, in a few characters."
+  (cond ((< number 1000) (number-to-string number))
+        ((< number 1000000) (format "%.1fk" (/ number 1000.0)))
+        (t (format "%.1fM" (/ number 1000000.0)))))
+
 (defun duet-header-key (command words map)
   "Return WORDS behind the key of COMMAND in MAP, a symbol, for a header line.
 A click on them calls COMMAND in the window whose header line it is."
@@ -56,14 +62,14 @@ It tells how the session is doing; it is empty if SESSION is nil."
              (when (eq (duet-session-loaded session) 'loading) "loading…")
              (when (> queued 0) (format "%d queued" queued))
              (duet-session-agent session)
-             (duet-session-llm-words session)
-             (duet-session-mode-words session)
+             (duet-actions-session-llm session)
+             (duet-actions-session-mode session)
              (when-let ((used (plist-get usage :context_used))
                         (size (plist-get usage :context_size)))
                (format "context %d%%" (round (* 100.0 used) (max 1 size))))
              (when-let ((in (plist-get usage :input_tokens))
                         (out (plist-get usage :output_tokens)))
-               (format "%s in %s out" (duet-render-number in) (duet-render-number out)))
+               (format "%s in %s out" (duet-header-number in) (duet-header-number out)))
              (when-let ((cost (plist-get usage :cost_usd)))
                (format "$%.2f" cost)))))
       ;; What others called something is no construct of a mode line.

@@ -43,7 +43,7 @@ is loaded is loaded anew, after events were lost."
          (duet-history--newer
           connection session offset fail
           (lambda ()
-            (duet-model-page-loaded session)
+            (duet-pages-loaded session)
             (duet-history-load-older
              connection session done
              (- duet-history-messages duet-history--page)))))))))
@@ -59,7 +59,7 @@ Then call DONE, or FAIL with the error."
    :success-fn
    (lambda (result)
      (let ((first (null (duet-session-order session))))
-       (duet-model-load-page session (duet-get result :events) 'newer)
+       (duet-pages-load session (duet-get result :events) 'newer)
        (duet-history--ask connection session (duet-get result :events))
        (when first (setf (duet-session-offset session) offset)))
      (if-let ((next (duet-get-number result :next_offset)))
@@ -87,7 +87,7 @@ an error."
                ;; They did not fit into one reply: take them from the end.
                (duet-history--fill connection session offset events end done count)
              (setf (duet-session-offset session) offset)
-             (duet-model-load-page session events 'older)
+             (duet-pages-load session events 'older)
              (duet-history--ask connection session events)
              (duet-history-load-older connection session done
                                       (- count (- end offset))))))))))
@@ -108,7 +108,7 @@ CONNECTION, DONE and COUNT are those of `duet-history-load-older'."
          (if (and (> (length more) 0) (< (length all) (- end offset)))
              (duet-history--fill connection session offset all end done count)
            (setf (duet-session-offset session) offset)
-           (duet-model-load-page session all 'older)
+           (duet-pages-load session all 'older)
            (duet-history--ask connection session all)
            (duet-history-load-older connection session done
                                     (- count (- end offset)))))))))

@@ -149,17 +149,20 @@ the buffer does not have the lines that are needed."
 
 (defun duet-hunk-file-text (file)
   "Return what FILE has in it, byte for byte; nil if there is none."
-  (and (file-exists-p file)
-       (with-temp-buffer
-         (let ((coding-system-for-read 'utf-8-unix))
-           (insert-file-contents file))
-         (buffer-string))))
+  ;; An agent may have written it since TRAMP looked.
+  (let ((remote-file-name-inhibit-cache t))
+    (and (file-exists-p file)
+         (with-temp-buffer
+           (let ((coding-system-for-read 'utf-8-unix))
+             (insert-file-contents file))
+           (buffer-string)))))
 
 (defun duet-hunk-write-file (file text)
   "Make TEXT what FILE has in it; if it is nil, delete FILE.
 A buffer that visits FILE follows."
   (duet-hunk-check-file file)
-  (let ((buffer (find-buffer-visiting file)))
+  (let ((buffer (find-buffer-visiting file))
+        (remote-file-name-inhibit-cache t))
     (if (null text)
         (delete-file file t)
       ;; Where it is behind its file Emacs asks before it writes.

@@ -64,7 +64,8 @@ REPORT is what the agent says of itself."
       (message "You stay signed in"))
      (t (let ((id (condition-case nil
                       (duet-settings--read (format "Sign in to %s" agent)
-                                           (duet-settings--choices methods) nil)
+                                           (duet-settings-choices methods) nil
+                                           'duet-login)
                     ;; In a timer Emacs does not say so itself.
                     (quit (message "Quit") nil))))
           (when id

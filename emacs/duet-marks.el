@@ -46,13 +46,13 @@
 (defun duet-mark ()
   "Mark the session at point and go to the next."
   (interactive (duet-only-in 'duet-sessions-mode) duet-sessions-mode)
-  (cl-pushnew (duet-session-here) duet-marks--sessions)
+  (cl-pushnew (duet-actions-session) duet-marks--sessions)
   (tabulated-list-put-tag (propertize "*" 'face 'duet-mark) t))
 
 (defun duet-unmark ()
   "Unmark the session at point and go to the next."
   (interactive (duet-only-in 'duet-sessions-mode) duet-sessions-mode)
-  (setq duet-marks--sessions (delq (duet-session-here) duet-marks--sessions))
+  (setq duet-marks--sessions (delq (duet-actions-session) duet-marks--sessions))
   (tabulated-list-put-tag " " t))
 
 (defun duet-unmark-all ()
@@ -71,13 +71,13 @@
                                       "Take %d sessions back? ")
                                     (length sessions))))
           (duet-marks--archive duet-connection sessions archived (current-buffer))))
-    (duet-archive (duet-session-here))))
+    (duet-archive (duet-actions-session))))
 
 (defun duet-marks--archive (connection sessions archived buffer)
   "Put SESSIONS of CONNECTION away if ARCHIVED is non-nil, else take them back.
 BUFFER has the marks of those that this goes well with removed."
   (let ((ids (mapcar #'duet-session-leaf-id sessions))
-        (hint (if archived (duet-archive-hint) "")))
+        (hint (if archived (duet-actions-archive-hint) "")))
     (duet-connection-request
      connection 'bulkArchiveSessions
      (list :session_ids (vconcat ids) :archived (if archived t :json-false))

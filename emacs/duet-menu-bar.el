@@ -16,7 +16,7 @@
 (require 'duet-actions)
 (require 'duet-approval-view)
 (require 'duet-approvals)
-(require 'duet-attach-window)
+(require 'duet-attach)
 (require 'duet-compose)
 (require 'duet-delete)
 (require 'duet-diff)
@@ -40,11 +40,11 @@
 
 (defun duet-menu-bar--session-p ()
   "Return non-nil if there is a session here."
-  (and (duet-session-here t) t))
+  (and (duet-actions-session t) t))
 
 (defun duet-menu-bar--busy-p ()
   "Return non-nil if something runs or waits in the session here."
-  (when-let ((session (duet-session-here t)))
+  (when-let ((session (duet-actions-session t)))
     (or (duet-session-active-run session) (> (duet-session-queued session) 0))))
 
 (defconst duet-menu-bar--session

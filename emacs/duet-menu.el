@@ -23,6 +23,7 @@
 (require 'duet-export)
 (require 'duet-look)
 (require 'duet-marks)
+(require 'duet-remote)
 (require 'duet-search)
 (require 'duet-terminal)
 (require 'duet-trust)
@@ -32,11 +33,13 @@
 (defun duet-menu--connection ()
   "Return the connection of the current buffer if there is one; start none."
   (or duet-connection
-      (ignore-errors (gethash (duet-project-root default-directory) duet-connections))))
+      ;; A look at the menu connects to no other machine.
+      (let ((non-essential t))
+        (ignore-errors (gethash (duet-project-root default-directory) duet-connections)))))
 
 (defun duet-menu--session ()
   "Return the session that the menu is about, or nil."
-  (ignore-errors (duet-session-here t)))
+  (ignore-errors (duet-actions-session t)))
 
 (defun duet-menu--running ()
   "Return non-nil if something runs or waits in the menu's session."
@@ -62,7 +65,7 @@
   (let ((connection (duet-menu--connection))
         (session (duet-menu--session)))
     (if (null connection)
-        (concat "Duet: " (abbreviate-file-name default-directory)
+        (concat "Duet: " (duet-remote-abbreviate default-directory)
                 (propertize "  not started: l or c does" 'face 'duet-dim))
       (let* ((model (duet-connection-model connection))
              (waiting (hash-table-count (duet-model-approvals model)))
@@ -70,7 +73,7 @@
                                    (duet-model-session-list model)))
              (agent (duet-agents-chosen connection)))
         (concat
-         "Duet: " (abbreviate-file-name (duet-connection-root connection)) "  "
+         "Duet: " (duet-remote-abbreviate (duet-connection-root connection)) "  "
          (string-join
           (delq nil
                 (list
@@ -88,7 +91,7 @@
                      (string-join
                       (delq nil (list (symbol-name (duet-session-state session))
                                       (duet-session-agent session)
-                                      (duet-session-mode-words session)))
+                                      (duet-actions-session-mode session)))
                       " · "))
            ""))))))
 
@@ -104,7 +107,7 @@
 So its key does what it does in the buffers."
   (interactive)
   (if (derived-mode-p 'duet-transcript-mode)
-      (duet-continue (duet-session-here))
+      (duet-continue (duet-actions-session))
     (duet-new)))
 
 (defun duet-menu--sessions-words ()
@@ -126,7 +129,7 @@ So its key does what it does in the buffers."
   (interactive nil duet-sessions-mode duet-transcript-mode)
   (if (derived-mode-p 'duet-sessions-mode)
       (duet-archive-marked)
-    (duet-archive (duet-session-here))))
+    (duet-archive (duet-actions-session))))
 
 (defun duet-menu-restart ()
   "Start the server of the project, or look again what it has."

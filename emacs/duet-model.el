@@ -8,7 +8,7 @@
 ;; A model holds what the server of one project has told: sessions, their
 ;; messages, and the questions that wait for an answer.  It is data: it knows
 ;; neither the wire nor a buffer.  Data flows one way, from the wire through
-;; `duet-model-apply' (duet-events.el) into the model, and from there to the
+;; `duet-events-apply' (duet-events.el) into the model, and from there to the
 ;; functions that watch it.
 ;;
 ;; A session here is a conversation, which the protocol calls a thread.  A run
@@ -85,7 +85,7 @@
   (archived nil :documentation "Whether it is put away.")
   (changed "" :documentation "When something last happened, as the protocol writes it.")
   (runs nil :documentation "Its runs, the newest first.")
-  (usage nil :documentation "A property list, see `duet-session-add-usage'.")
+  (usage nil :documentation "A property list, see `duet-events-add-usage'.")
   (loaded nil :documentation "Whether messages are kept: nil, `loading' or t.")
   (messages (make-hash-table :test #'equal) :documentation "Messages by key.")
   (order nil :documentation "Messages, the newest first.")
@@ -136,7 +136,7 @@ OBJECT may be anything, and so may what is in it; false is nil."
           keys (cdr keys)))
   (if (memq object '(:json-false :false :null)) nil object))
 
-(defun duet-member-name (key)
+(defun duet-get-name (key)
   "Return the name of the member KEY of an object.
 Emacs 28 leaves one that is not ASCII as the bytes it came in."
   (let ((name (substring (symbol-name key) 1)))
@@ -166,7 +166,7 @@ Emacs 28 leaves one that is not ASCII as the bytes it came in."
   (let ((value (apply #'duet-get object keys)))
     (and (vectorp value) (cl-remove-if-not #'stringp (append value nil)))))
 
-(defun duet-time-before-p (a b)
+(defun duet-model-time-before-p (a b)
   "Return non-nil if A is before B, both as the protocol writes times.
 Their fractions differ in length, so the Z at the end is in the way."
   (string< (string-remove-suffix "Z" (or a "")) (string-remove-suffix "Z" (or b ""))))
@@ -201,10 +201,10 @@ return soon: thousands of changes a second are to be expected."
 
 ;;; Sessions
 
-(defconst duet-active-states '(starting running waiting_input interrupting)
+(defconst duet-model-active-states '(starting running waiting_input interrupting)
   "States of a run that an agent works on.")
 
-(defconst duet-ended-states '(completed failed timed_out cancelled interrupted discarded)
+(defconst duet-model-ended-states '(completed failed timed_out cancelled interrupted discarded)
   "States of a run that nothing more comes of.")
 
 (defun duet-run-change (run state time error code)
@@ -217,13 +217,13 @@ in the life of a run.  An end is an end, whatever the clock did."
                 (cond ((memq state '(nil draft)) 0)
                       ((eq state 'queued) 1)
                       ((eq state 'starting) 2)
-                      ((memq state duet-active-states) 3)
+                      ((memq state duet-model-active-states) 3)
                       (t 4)))))
-    (unless (and (or (duet-time-before-p time known)
-                     (and (not (duet-time-before-p known time))
+    (unless (and (or (duet-model-time-before-p time known)
+                     (and (not (duet-model-time-before-p known time))
                           (< (funcall rank state) (funcall rank (duet-run-state run)))))
-                 (or (memq (duet-run-state run) duet-ended-states)
-                     (not (memq state duet-ended-states))))
+                 (or (memq (duet-run-state run) duet-model-ended-states)
+                     (not (memq state duet-model-ended-states))))
       (setf (duet-run-state run) state
             (duet-run-changed run) (or time known)
             (duet-run-error run) error
@@ -250,7 +250,7 @@ middle of; each may be nil."
   (let (sessions)
     (maphash (lambda (_ session) (push session sessions)) (duet-model-sessions model))
     (sort sessions (lambda (a b)
-                     (duet-time-before-p (duet-session-changed b)
+                     (duet-model-time-before-p (duet-session-changed b)
                                          (duet-session-changed a))))))
 
 (defun duet-session-leaf (session)
@@ -269,7 +269,7 @@ middle of; each may be nil."
 
 (defun duet-session-active-run (session)
   "Return the run of SESSION that an agent works on, or nil."
-  (cl-find-if (lambda (run) (memq (duet-run-state run) duet-active-states))
+  (cl-find-if (lambda (run) (memq (duet-run-state run) duet-model-active-states))
               (duet-session-runs session)))
 
 (defun duet-session-silence (session)
@@ -354,7 +354,7 @@ That is ID if it does not say."
     (maphash (lambda (_ approval) (push approval approvals))
              (duet-model-approvals model))
     (sort approvals (lambda (a b)
-                      (duet-time-before-p
+                      (duet-model-time-before-p
                        (duet-get-string (duet-approval-data a) :created_at)
                        (duet-get-string (duet-approval-data b) :created_at))))))
 
@@ -428,7 +428,7 @@ That is ID if it does not say."
   (let ((one (duet-message-created a))
         (other (duet-message-created b)))
     (and one other
-         (or (duet-time-before-p one other)
+         (or (duet-model-time-before-p one other)
              (and (equal one other)
                   (< (duet-message-seq a) (duet-message-seq b)))))))
 

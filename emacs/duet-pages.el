@@ -6,7 +6,7 @@
 ;;; Commentary:
 
 ;; These functions take what requests returned: sessions, a part of a
-;; conversation, questions that wait.  As `duet-model-apply' does with events,
+;; conversation, questions that wait.  As `duet-events-apply' does with events,
 ;; they signal nothing, and what is older than an event that came before
 ;; changes nothing.
 
@@ -16,7 +16,7 @@
 (require 'subr-x)
 (require 'duet-events)
 
-(defun duet-model-load-session (model object)
+(defun duet-pages-load-session (model object)
   "Apply to MODEL a session as the server lists it: OBJECT; return it.
 Return nil if that is none."
   (let ((id (duet-get-string object :id))
@@ -42,8 +42,8 @@ Return nil if that is none."
         (duet-pages-settings session object)
         (when (eq run (duet-session-leaf session))
           (setf (duet-session-summary session) (duet-get-string object :summary))
-          (duet-session-add-usage session object)
-          (duet-session-add-usage
+          (duet-events-add-usage session object)
+          (duet-events-add-usage
            session (list :context_used (duet-get object :effective_context_tokens)
                          :context_size (duet-get object :context_limit))))
         (duet-events--touch session changed)
@@ -63,16 +63,16 @@ A list has less than the state of one session, and changes less."
   (when-let ((told (duet-get object :agent_session)))
     (duet-session-tell session told)))
 
-(defun duet-model-load-sessions (model objects)
+(defun duet-pages-load-sessions (model objects)
   "Apply to MODEL sessions as the server lists them: the vector OBJECTS."
   (duet-log-guard "A list of sessions that was not understood"
-    (seq-do (lambda (object) (duet-model-load-session model object)) objects)
+    (seq-do (lambda (object) (duet-pages-load-session model object)) objects)
     (duet-model-announce model 'sessions)))
 
 
 ;;; Pages of a conversation
 
-(defun duet-model-load-page (session objects where)
+(defun duet-pages-load (session objects where)
   "Take into SESSION a part of its conversation: the vector OBJECTS.
 WHERE is `older' if it precedes what is there, else `newer'.  Return the
 messages that are new."
@@ -80,7 +80,7 @@ messages that are new."
     (let ((new '()))
       (seq-do (lambda (object)
                 (duet-log-guard "A part of a conversation that was not understood"
-                  (when-let ((message (duet-events--of-page session object)))
+                  (when-let ((message (duet-pages--events session object)))
                     (puthash (duet-message-key message) message
                              (duet-session-messages session))
                     (push message new))))
@@ -94,7 +94,7 @@ messages that are new."
                            session (reverse new) where)
       (reverse new))))
 
-(defun duet-events--of-page (session object)
+(defun duet-pages--events (session object)
   "Return the new message that OBJECT, a part of SESSION's conversation, is.
 Return nil if it is there already; it is brought up to date then."
   (let* ((type (duet-get-string object :event_type))
@@ -142,7 +142,7 @@ Return nil if it is there already; it is brought up to date then."
           (duet-events--changed old))))
     (and (not old) message)))
 
-(defun duet-model-page-loaded (session)
+(defun duet-pages-loaded (session)
   "End the loading of SESSION: apply the events that have waited for it."
   (let ((held (reverse (duet-session-held session)))
         (duet-model-late t))
@@ -166,7 +166,7 @@ No part of the conversation tells it."
 
 ;;; Questions
 
-(defun duet-model-load-approvals (model objects)
+(defun duet-pages-load-approvals (model objects)
   "Make the questions in the vector OBJECTS those that wait in MODEL."
   (duet-log-guard "A list of questions that was not understood"
     (let ((ids (mapcar (lambda (object) (duet-get-string object :approval_id)) objects)))

@@ -12,6 +12,10 @@
 
 (require 'cl-lib)
 (require 'project)
+(require 'duet-remote)
+
+(declare-function tramp-dissect-file-name "tramp" (name &optional nodefault))
+(declare-function tramp-get-remote-uid "tramp" (vec id-format))
 
 ;; As the server has it (internal/project): what another user owns counts for
 ;; nothing, and neither the home directory nor one that is everybody's is found on
@@ -32,9 +36,16 @@ be what safe_directories in the server's configuration is."
     (or (not (numberp owner))
         (memq system-type '(windows-nt ms-dos))
         (= owner 0)
-        (= owner (user-uid))
-        (and (= (user-uid) 0)
+        (equal owner (duet-project--uid file))
+        (and (not (file-remote-p file))
+             (= (user-uid) 0)
              (equal (number-to-string owner) (getenv "SUDO_UID"))))))
+
+(defun duet-project--uid (file)
+  "Return the number of the user that Emacs is on the machine of FILE."
+  (if (file-remote-p file)
+      (tramp-get-remote-uid (tramp-dissect-file-name (expand-file-name file)) 'integer)
+    (user-uid)))
 
 (defun duet-project--safe-p (directory)
   "Return whether files of other users count in DIRECTORY."
@@ -48,11 +59,15 @@ be what safe_directories in the server's configuration is."
 
 (defun duet-project--reserved-p (directory)
   "Return whether no project is found in DIRECTORY on the way up."
-  (let* ((directory (file-name-as-directory (file-truename directory)))
-         (home (file-name-as-directory (file-truename "~")))
-         (modes (or (file-modes directory) 0)))
+  (let* ((host (file-remote-p directory))
+         (modes (or (file-modes directory) 0))
+         (temporary (let ((default-directory directory)) (temporary-file-directory)))
+         (name (lambda (file)
+                 (duet-remote-local (file-name-as-directory (file-truename file)))))
+         (directory (funcall name directory))
+         (home (funcall name (concat host "~"))))
     (or (string-prefix-p directory home)
-        (equal directory (file-name-as-directory (file-truename temporary-file-directory)))
+        (equal directory (funcall name temporary))
         (= (logand modes #o1002) #o1002)
         (and (not (string-prefix-p home directory))
              (string-match-p
@@ -87,9 +102,12 @@ be what safe_directories in the server's configuration is."
 That is the nearest with a .duet, a .duet.toml or a .git that count, as the
 server finds it, else DIRECTORY."
   (let ((directory (file-name-as-directory (expand-file-name directory))))
-    (when (file-remote-p directory)
-      (user-error "Duet works in local directories only, %s is remote" directory))
-    (expand-file-name (or (duet-project--marked directory) directory))))
+    (condition-case err
+        (expand-file-name (or (duet-project--marked directory) directory))
+      (file-error
+       (if-let ((host (file-remote-p directory)))
+           (user-error "Cannot look for a project on %s: %s" host (error-message-string err))
+         (signal (car err) (cdr err)))))))
 
 (defun duet-project-confirm (directory)
   "Ask whether to work in DIRECTORY if no project is around it; return nil.
@@ -97,7 +115,7 @@ If the user does not want to that is a `user-error'."
   (unless (or (duet-project--marked directory)
               (ignore-errors (project-current nil directory))
               (y-or-n-p (format "There is no project around %s; work in it? "
-                                (abbreviate-file-name directory))))
+                                (duet-remote-abbreviate directory))))
     (user-error "Nothing is started")))
 
 (provide 'duet-project)

@@ -23,6 +23,7 @@
 (require 'duet-connection)
 (require 'duet-menu-bar)
 (require 'duet-pages)
+(require 'duet-remote)
 (require 'duet-sessions)
 
 (declare-function duet-approval-next "duet-approvals" ())
@@ -148,7 +149,7 @@
                           (concat host (duet-get-string project :root))))
                    (problem (duet-get-string project :error)))
                (if problem
-                   (push (format "%s: %s" (abbreviate-file-name root) problem) problems)
+                   (push (format "%s: %s" (duet-remote-abbreviate root) problem) problems)
                  (push (duet-projects--model root (duet-get project :sessions)) models))))
            (answered))
          (lambda (reason)
@@ -172,7 +173,7 @@ Of each conversation the newest is taken, which comes first."
       (let ((thread (duet-get-string object :thread_id)))
         (unless (gethash thread seen)
           (puthash thread t seen)
-          (duet-model-load-session model object))))
+          (duet-pages-load-session model object))))
     model))
 
 (defun duet-projects--all ()
@@ -194,6 +195,7 @@ Projects of the same name have that of the directory above, too."
       (let ((name (duet-projects--last root 1)))
         (concat (if (cl-some (lambda (other)
                                (and (not (equal other root))
+                                    (duet-remote-same-p other root)
                                     (equal (duet-projects--last other 1) name)))
                              roots)
                     (duet-projects--last root 2)
@@ -213,7 +215,7 @@ Projects of the same name have that of the directory above, too."
          (sessions (cl-remove-if #'duet-session-archived
                                  (cl-mapcan #'duet-model-session-list models))))
     (setq sessions (sort sessions (lambda (a b)
-                                    (duet-time-before-p (duet-session-changed b)
+                                    (duet-model-time-before-p (duet-session-changed b)
                                                         (duet-session-changed a)))))
     (duet-projects--fit)
     (setq tabulated-list-entries
@@ -253,7 +255,7 @@ Projects of the same name have that of the directory above, too."
     (list (cons root (duet-session-id session))
           (vector sign state
                   (propertize (duet-visible-line (funcall name root))
-                              'help-echo (abbreviate-file-name root))
+                              'help-echo (duet-remote-abbreviate root))
                   title agent age))))
 
 

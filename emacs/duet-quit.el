@@ -19,6 +19,7 @@
 (require 'subr-x)
 (require 'duet-command)
 (require 'duet-connection)
+(require 'duet-remote)
 
 (defcustom duet-confirm-kill-emacs t
   "Whether to ask before Emacs ends while agents work in servers of its own."
@@ -53,10 +54,13 @@
 
 (defun duet-quit--elsewhere-p (connection)
   "Return non-nil if it is known that no process of ours works for CONNECTION."
-  (let ((pid (gethash connection duet-quit--hubs))
-        (own (process-id (jsonrpc--process (duet-connection-rpc connection)))))
+  (let* ((pid (gethash connection duet-quit--hubs))
+         (process (jsonrpc--process (duet-connection-rpc connection)))
+         (own (process-id process)))
     (and (integerp pid)
          own
+         ;; What processes another machine has is not known here.
+         (not (duet-remote-p process))
          ;; The program may have been started by another, which is ours.
          (cl-loop for ancestor = pid
                   then (alist-get 'ppid (process-attributes ancestor))

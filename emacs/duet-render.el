@@ -18,6 +18,7 @@
 (require 'duet-model)
 (require 'duet-lines)
 (require 'duet-look)
+(require 'duet-remote)
 (require 'duet-visible)
 
 (declare-function duet-whole-show "duet-whole" ())
@@ -210,16 +211,20 @@ It makes no difference whether a text is broken whole or piece by piece."
 (defun duet-render-file (path &optional root line)
   "Return PATH as text that `duet-transcript-visit' can visit, at LINE.
 It is shown relative to ROOT where it is inside."
-  (let ((shown (if (and root (file-in-directory-p path root))
-                   (file-relative-name path root)
-                 (abbreviate-file-name path))))
+  (let ((shown (or (and root (duet-remote-inside path root))
+                   (duet-remote-abbreviate path))))
     (propertize (string-replace "\n" "\\n" shown) 'duet-file path 'duet-line line
                 'mouse-face 'highlight 'help-echo "mouse-1, RET: visit this file")))
 
 (defun duet-render--root (message)
   "Return the directory in which the agent of MESSAGE works."
   (let ((session (duet-message-session message)))
-    (or (duet-session-cwd session) (duet-model-root (duet-session-model session)))))
+    (let ((model (duet-session-model session))
+          (cwd (duet-session-cwd session)))
+      (cond ((null cwd) (duet-model-root model))
+            ;; The agent's directory is where the project is.
+            (model (duet-remote-name cwd (duet-model-root model)))
+            (t cwd)))))
 
 (defun duet-render--tool (tool)
   "Return the text of TOOL, a tool call."
@@ -323,7 +328,7 @@ That is INPUT itself if there are none."
     (let (lines)
       (cl-loop for (key value) on input by #'cddr
                do (push (concat "\n  "
-                                (propertize (concat (duet-member-name key) ": ")
+                                (propertize (concat (duet-get-name key) ": ")
                                             'face 'duet-dim)
                                 (string-trim-left
                                  (duet-render--cut
@@ -430,7 +435,7 @@ That is INPUT itself if there are none."
          (diff (duet-get-string data :diff))
          (path (or (duet-get-string data :path) "")))
     (concat (duet-look-signed "±" 'duet-heading)
-            (duet-render-file (expand-file-name path root) root) " "
+            (duet-render-file (duet-remote-local (duet-remote-name path root)) root) " "
             (duet-render-counts (or (duet-get-number data :added) 0)
                                 (or (duet-get-number data :removed) 0))
             (if diff

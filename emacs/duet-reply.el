@@ -130,7 +130,7 @@ Else it is written in a buffer of its own."
     (goto-char (cdr bounds))
     t))
 
-(add-hook 'duet-continue-functions #'duet-reply-go)
+(add-hook 'duet-actions-continue-functions #'duet-reply-go)
 
 (defun duet-reply-send ()
   "Send what is written in the box.
@@ -146,10 +146,12 @@ While an agent works in the session it waits for its turn."
                  duet-compose--place nil)
            (when (duet-reply--bounds)
              (duet-compose--replace ""))))
-       (duet-model-sent (duet-connection-model (buffer-local-value 'duet-connection buffer))
-                        (duet-get-string result :session_id)
-                        (duet-get-string result :thread_id)
-                        (duet-get-string result :agent))))))
+       (when result
+         (duet-events-sent (duet-connection-model
+                           (buffer-local-value 'duet-connection buffer))
+                          (duet-get-string result :session_id)
+                          (duet-get-string result :thread_id)
+                          (duet-get-string result :agent)))))))
 
 (defun duet-reply--enter ()
   "Go into the box from behind it."

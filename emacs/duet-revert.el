@@ -15,6 +15,7 @@
 (require 'subr-x)
 (require 'duet-log)
 (require 'duet-model)
+(require 'duet-remote)
 
 (defcustom duet-revert-buffers t
   "Whether buffers follow when an agent writes the files that they visit.
@@ -65,11 +66,12 @@ A value of `revert-buffer-insert-file-contents-function'."
 
 ;;; What agents write
 
-(defun duet-revert--observe (_model kind _session path _extra)
-  "Note a change of a model: of KIND `file', that PATH was written."
+(defun duet-revert--observe (model kind _session path _extra)
+  "Note a change of MODEL: of KIND `file', that PATH was written."
   (when (and (eq kind 'file) duet-revert-buffers (stringp path)
              (file-name-absolute-p path) (not (file-remote-p path)))
-    (cl-pushnew path duet-revert--paths :test #'equal)
+    (cl-pushnew (duet-remote-name path (and model (duet-model-root model)))
+                duet-revert--paths :test #'equal)
     (duet-revert--soon)))
 
 (defun duet-revert--soon ()
@@ -89,12 +91,20 @@ A value of `revert-buffer-insert-file-contents-function'."
         (duet-log-guard (concat "Buffer that visits " path)
           (duet-revert--follow path))))))
 
+(defun duet-revert--visiting (path)
+  "Return the buffer that visits PATH, or nil.
+Another machine is asked only about a file that a buffer visits by this name."
+  (if (file-remote-p path) (get-file-buffer path) (find-buffer-visiting path)))
+
 (defun duet-revert--follow (path)
   "Read PATH anew where a buffer visits it, if that loses nothing."
-  (when-let ((buffer (find-buffer-visiting path)))
+  (when-let ((buffer (duet-revert--visiting path))
+             ;; What TRAMP remembers of it is what it was before.
+             (remote-file-name-inhibit-cache t))
     (unless (or (buffer-modified-p buffer)
-                (file-remote-p (buffer-file-name buffer))
-                (verify-visited-file-modtime buffer)
+                (not (duet-remote-same-p (buffer-file-name buffer) path))
+                ;; By TRAMP times are too coarse to tell.
+                (and (not (file-remote-p path)) (verify-visited-file-modtime buffer))
                 (not (file-readable-p path)))
       (duet-revert-read buffer))))
 

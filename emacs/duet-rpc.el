@@ -42,6 +42,7 @@
 (require 'jsonrpc)
 (require 'map)
 (require 'subr-x)
+(require 'duet-remote)
 
 (defgroup duet nil
   "Work with coding agents."
@@ -104,7 +105,8 @@ Make one with `duet-rpc-connect'.")
   "Start a server and return a connection to it.
 
 COMMAND is the program and its arguments, `duet-rpc-command' if it is
-nil, and written as that is.  It runs in DIRECTORY, or in the current one.
+nil, and written as that is.  It runs in DIRECTORY, or in the current one;
+where that is on another machine, as TRAMP names it, it runs there.
 NAME is what the process and its buffers are called; a number is added if
 that is taken.
 
@@ -113,9 +115,9 @@ connection, a method (a symbol) and params whenever the server sends a
 notification or a request.  A request's result is what the function
 returns; without a function it is refused.  ON-SHUTDOWN is called with
 the connection when the server has ended, for whatever reason."
-  (let* ((command (duet-rpc--check-command command))
-         (directory (file-name-as-directory
+  (let* ((directory (file-name-as-directory
                      (expand-file-name (or directory default-directory))))
+         (command (let ((default-directory directory)) (duet-rpc--check-command command)))
          (name (duet-rpc--unused-name name)))
     (unless (file-directory-p directory)
       (user-error "Cannot start %s: there is no directory %s"
@@ -144,13 +146,31 @@ the connection when the server has ended, for whatever reason."
 jsonrpc.el shows a line for each server that ends, in place of what the
 user was just told.  The line is in *Messages* all the same."
   (let ((inhibit-message t))
+    (unless (process-live-p process)
+      (duet-rpc--keep-words process))
     (funcall sentinel process change)))
+
+(defun duet-rpc--keep-words (process)
+  "Put what PROCESS of another machine wrote to standard error where others do.
+It came last, behind what the server has said."
+  (let ((errors (process-get process 'jsonrpc-stderr)))
+    (when (and (duet-remote-p process) (buffer-live-p errors)
+               (buffer-live-p (process-buffer process)))
+      (let ((said (with-current-buffer (process-buffer process) (buffer-string))))
+        ;; Behind that stands what it wrote.
+        (process-put process 'duet-rpc-ended (and (string-search "\0" said) t))
+        (with-current-buffer errors
+          (let ((inhibit-read-only t)) (insert (cdr (duet-remote-output said)))))))))
 
 (defun duet-rpc-words (&optional command)
   "Return COMMAND as a list of strings, the program first.
-It is `duet-rpc-command' if it is nil.  What is neither such a list nor a
-string is a `user-error'."
-  (let* ((command (or command duet-rpc-command))
+It is `duet-rpc-command' if it is nil, on another machine as it is there if
+that is connection-local.  What is neither such a list nor a string is a
+`user-error'."
+  (let* ((command (or command
+                      (if (file-remote-p default-directory)
+                          (with-connection-local-variables duet-rpc-command)
+                        duet-rpc-command)))
          (words (if (stringp command) (split-string-shell-command (string-trim command))
                   command)))
     (unless (and (consp words) (cl-every #'stringp words)
@@ -165,10 +185,13 @@ string is a `user-error'."
 (defun duet-rpc--check-command (command)
   "Return COMMAND as a list if it can be started; else tell the user why not."
   (setq command (duet-rpc-words command))
-  (unless (executable-find (car command))
-    (user-error "Cannot find the program %s; install it or set `duet-rpc-command'"
-                (car command)))
-  command)
+  (if-let ((program (duet-remote-program (car command))))
+      (cons program (cdr command))
+    (user-error (if-let ((host (file-remote-p default-directory)))
+                    (format "Cannot find the program %%s on %s; install it there, or set `duet-rpc-command' for it, as the manual says (Other machines)"
+                            host)
+                  "Cannot find the program %s; install it or set `duet-rpc-command'")
+                (car command))))
 
 (defun duet-rpc--unused-name (name)
   "Return NAME, or NAME with a number if a connection is called that already.
@@ -184,6 +207,27 @@ would be killed."
 
 (defun duet-rpc--spawn (name command directory)
   "Start COMMAND in DIRECTORY as a process called NAME."
+  (if (file-remote-p directory)
+      (duet-rpc--spawn-remote name command directory)
+    (duet-rpc--spawn-here name command directory)))
+
+(defvar duet-rpc--starts-within 30
+  "How many seconds a server on another machine may take to start.")
+
+(defun duet-rpc--spawn-remote (name command directory)
+  "Start COMMAND in DIRECTORY, on another machine, as a process called NAME."
+  (let* ((default-directory directory)
+         ;; On a terminal the program says what it is for unless it is told to serve.
+         (command (if (member "serve" command) command
+                    (append command '("serve" "--stdio"))))
+         (process (duet-remote-make-process :name name :command command :noquery t
+                                            :connection-type 'pipe
+                                            :coding 'utf-8-emacs-unix)))
+    (duet-remote-await-ready process duet-rpc--starts-within)
+    process))
+
+(defun duet-rpc--spawn-here (name command directory)
+  "Start COMMAND in DIRECTORY, on this machine, as a process called NAME."
   (let* ((default-directory directory)
          ;; jsonrpc.el finds the buffer by this very name, and renames it.
          (stderr (get-buffer-create (format "*%s stderr*" name)))
@@ -447,8 +491,18 @@ Do not call this from `kill-emacs-hook'; without it the server ends too."
   "Have nothing to do any more with the server of CONNECTION, which may go on.
 It has answered a request to shut down, so nothing else will be answered."
   (let ((process (jsonrpc--process connection)))
-    (set-process-filter process t)
-    (ignore-errors (process-send-eof process))))
+    (if (duet-remote-p process)
+        ;; No end of file gets there; a server that others use goes on for them.
+        (delete-process process)
+      (set-process-filter process t)
+      (ignore-errors (process-send-eof process)))))
+
+(defun duet-rpc-unreachable-p (connection)
+  "Return non-nil if CONNECTION ended, and not because its server did.
+That is so where the server is on another machine that is not there any more."
+  (let ((process (jsonrpc--process connection)))
+    (and (duet-remote-p process)
+         (not (process-get process 'duet-rpc-ended)))))
 
 (defun duet-rpc--obituary (connection)
   "Tell, in one line, that the server of CONNECTION has ended, how and why."

@@ -13,6 +13,7 @@
 (require 'subr-x)
 (require 'tabulated-list)
 (require 'duet-connection)
+(require 'duet-remote)
 (require 'duet-render)
 (require 'duet-actions)
 (require 'duet-menu-bar)
@@ -52,7 +53,7 @@
   (let* ((connection (duet-connection-here))
          (buffer (get-buffer-create
                   (format "*duet rules: %s*"
-                          (abbreviate-file-name (duet-connection-root connection))))))
+                          (duet-remote-abbreviate (duet-connection-root connection))))))
     (with-current-buffer buffer
       (unless (derived-mode-p 'duet-rules-mode)
         (duet-rules-mode)

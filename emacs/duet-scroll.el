@@ -15,7 +15,7 @@
 (require 'duet-section)
 (require 'duet-transcript)
 
-(declare-function duet-approvals-catch "duet-approval-footer" ())
+(declare-function duet-approvals-catch "duet-approvals-footer" ())
 
 (defconst duet-scroll--commands
   '(mwheel-scroll pixel-scroll-precision scroll-bar-toolkit-scroll scroll-bar-drag)

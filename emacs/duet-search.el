@@ -19,6 +19,7 @@
 (require 'duet-history)
 (require 'duet-look)
 (require 'duet-menu-bar)
+(require 'duet-remote)
 (require 'duet-section)
 (require 'duet-transcript)
 
@@ -103,7 +104,7 @@ The last word may be the beginning of one."
   (let* ((connection (duet-connection-here))
          (buffer (get-buffer-create
                   (format "*duet search: %s*"
-                          (abbreviate-file-name (duet-connection-root connection))))))
+                          (duet-remote-abbreviate (duet-connection-root connection))))))
     (with-current-buffer buffer
       (unless (derived-mode-p 'duet-search-mode) (duet-search-mode))
       (setq duet-connection connection
@@ -304,7 +305,7 @@ If it is not known yet, ask the server for RUN, one of its runs."
      connection 'getSessionState (list :session_id run)
      :success-fn
      (lambda (result)
-       (if-let ((session (duet-model-load-session (duet-connection-model connection)
+       (if-let ((session (duet-pages-load-session (duet-connection-model connection)
                                                   (duet-get result :session))))
            (funcall function session)
          (message "Duet: the session was not found"))))))
@@ -343,7 +344,7 @@ It is near the end of what was said up to its run."
 
 (defun duet-search--key (event)
   "Return the key of the message that EVENT, a part of a conversation, is in.
-It is as `duet-model-load-page' makes it."
+It is as `duet-pages-load' makes it."
   (let ((run (or (duet-get-string event :session_id) "")))
     (if-let ((tool (and (member (duet-get-string event :event_type)
                                 '("tool_call" "tool_result"))

@@ -85,7 +85,11 @@ after another.  For a service that is not here that is its name."
 
 (defun duet-secrets--answer (connection request service)
   "Answer REQUEST of the server of CONNECTION with the key of SERVICE."
-  (pcase (duet-secrets--look-up service)
+  (pcase (let ((found (duet-secrets--look-up service)))
+           (if (or (not (stringp found)) (duet-secrets--may-go-p connection service))
+               found
+             (clear-string found)
+             'declined))
     ((and (pred stringp) secret)
      (duet-secrets--provide connection request service secret)
      (clear-string secret))
@@ -101,6 +105,26 @@ after another.  For a service that is not here that is its name."
                   #'duet-secrets--provide connection request service "")
      (message "Duet: an agent needs a key for %s.  Add a line to %s: machine %s login apikey password KEY"
               service (duet-secrets--file) service))))
+
+(defvar duet-secrets--sent-to nil
+  "Where the user lets keys go.
+A list of conses: a machine, as TRAMP names it, and a service.")
+
+(defun duet-secrets--may-go-p (connection service)
+  "Return non-nil if the server of CONNECTION may have the key of SERVICE.
+The keys of this machine go to another if the user says so, once for each."
+  (let* ((host (file-remote-p (duet-connection-root connection)))
+         (allowed (cons host service))
+         (enable-recursive-minibuffers t)
+         (inhibit-quit nil))
+    (or (null host)
+        (and (member allowed duet-secrets--sent-to) t)
+        (and (condition-case nil
+                 (y-or-n-p (format "An agent on %s asks for the key of %s; send it there? "
+                                   host (duet-visible-line service)))
+               (quit nil))
+             (push allowed duet-secrets--sent-to)
+             t))))
 
 (defun duet-secrets--file ()
   "Return the file of `auth-sources' that a key may be written to."

@@ -16,6 +16,7 @@
 (require 'tabulated-list)
 (require 'duet-connection)
 (require 'duet-look)
+(require 'duet-remote)
 (require 'duet-actions)
 (require 'duet-transcript)
 
@@ -65,7 +66,7 @@
                                       (list "Session" 48 t) (list "Agent" 12 t)
                                       (list "Age" 4 nil))
         tabulated-list-padding 1
-        duet-session-at-point-function #'tabulated-list-get-id
+        duet-actions-session-at-point-function #'tabulated-list-get-id
         mode-line-process '(:eval (duet-sessions--mode-line)))
   (tabulated-list-init-header)
   (add-hook 'window-size-change-functions #'duet-sessions--resized nil t)
@@ -74,7 +75,7 @@
 (defun duet-sessions-buffer (connection)
   "Return the buffer that lists the sessions of CONNECTION; make it if need be."
   (let* ((root (duet-connection-root connection))
-         (name (format "*duet: %s*" (abbreviate-file-name root))))
+         (name (format "*duet: %s*" (duet-remote-abbreviate root))))
     (or (cl-find-if (lambda (buffer)
                       (and (eq (buffer-local-value 'major-mode buffer)
                                'duet-sessions-mode)
@@ -290,7 +291,7 @@ This is many times faster than `parse-time-string'."
 (defun duet-sessions-open ()
   "Show the session at point."
   (interactive nil duet-sessions-mode)
-  (duet-transcript-show duet-connection (duet-session-here)))
+  (duet-transcript-show duet-connection (duet-actions-session)))
 
 (defun duet-sessions-open-mouse (event)
   "Show the session where EVENT, a click, was."

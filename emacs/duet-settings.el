@@ -7,8 +7,8 @@
 
 ;; An agent tells its modes, its models, other options of its own and its slash
 ;; commands.  `duet-set-mode', `duet-set-model' and `duet-set-option' choose from
-;; them, at once while it works, else for its next turn; a prompt that begins with
-;; a slash is completed to a command.
+;; them, at once while it works, else for its next turn.  A prompt can say so too
+;; (duet-directive.el).
 ;;
 ;; What a session shows is what the agent has confirmed.  What an agent has is
 ;; asked for when a session is shown, and then told by events.
@@ -42,10 +42,17 @@ If that is not known yet, or FUNCTION is given, which is called then."
 
 ;;; Reading a choice
 
-(defun duet-settings--read (prompt choices default)
+(defun duet-settings-table (candidates category)
+  "Return a completion table of CANDIDATES, which are of CATEGORY.
+By that others know what they are, such as packages that act on them."
+  (lambda (string predicate action)
+    (if (eq action 'metadata) `(metadata (category . ,category))
+      (complete-with-action action candidates string predicate))))
+
+(defun duet-settings--read (prompt choices default category)
   "Have the user choose one of CHOICES after PROMPT; return its id.
 CHOICES are (WORDS ID ABOUT), what is read, what it is called and what there
-is to say of it; DEFAULT is the id of one, or nil."
+is to say of it; they are of CATEGORY.  DEFAULT is the id of one, or nil."
   (let* ((words (car (cl-find default choices :key #'cadr :test #'equal)))
          (completion-ignore-case t)
          (completion-extra-properties
@@ -53,12 +60,13 @@ is to say of it; DEFAULT is the id of one, or nil."
                 (lambda (candidate)
                   (when-let ((about (nth 2 (assoc candidate choices))))
                     (concat "  " (duet-visible-line about))))))
-         (chosen (completing-read (format-prompt prompt words) choices
+         (chosen (completing-read (format-prompt prompt words)
+                                  (duet-settings-table choices category)
                                   nil t nil nil words)))
     (cadr (assoc chosen choices))))
 
-(defun duet-settings--choices (objects)
-  "Return OBJECTS, choices as the server tells them, for `duet-settings--read'.
+(defun duet-settings-choices (objects)
+  "Return OBJECTS, choices as the server tells them, each as (WORDS ID ABOUT).
 Names that are there twice have their ids behind them."
   (let ((names (mapcar (lambda (object)
                          (duet-visible-line (or (duet-get-string object :name)
@@ -77,14 +85,22 @@ Names that are there twice have their ids behind them."
 
 (defun duet-settings--set (session what done)
   "Set the agent of SESSION to WHAT, parameters of session.set; say DONE then."
+  (duet-settings-set (duet-connection-here) session what
+                     (lambda (live)
+                       (message "%s%s" done (if live "" ", from its next turn on")))))
+
+(defun duet-settings-set (connection session what success-fn &optional error-fn)
+  "Have CONNECTION set the agent of SESSION to WHAT, parameters of session.set.
+Call SUCCESS-FN then, with whether the agent works and has taken it already.
+ERROR-FN is that of `duet-connection-request'."
   (duet-connection-request
-   (duet-connection-here) 'session.set
+   connection 'session.set
    (append (list :session_id (duet-session-leaf-id session)) what)
    :success-fn
    (lambda (result)
      (duet-settings--take session (duet-get result :session))
-     (message "%s%s" done
-              (if (duet-get result :live) "" ", from its next turn on")))))
+     (funcall success-fn (eq (duet-get result :live) t)))
+   :error-fn error-fn))
 
 
 ;;; Modes
@@ -96,32 +112,41 @@ Names that are there twice have their ids behind them."
     ("asks nothing" . "bypassPermissions"))
   "Permission modes, in words and as the protocol calls them.")
 
-(defun duet-settings--mode-choices (session)
-  "Return the modes that can be asked of the agent of SESSION."
-  (let ((modes (or (duet-session-modes session)
-                   (mapcar (lambda (mode) (list :id (cdr mode))) duet-settings--modes))))
-    (cl-mapcar
-     (lambda (choice mode)
-       (let* ((id (cadr choice))
-              (words (if (and (equal id "default")
-                              (equal (duet-get-string mode :by) "duet")
-                              (duet-session-own-mode session))
-                         "stays in its own mode"
-                       (car (rassoc id duet-settings--modes)))))
-         (if words (list words id (nth 2 choice)) choice)))
-     (duet-settings--choices modes) modes)))
+(defun duet-settings-mode-choices (modes session)
+  "Return MODES, which can be asked of the agent of SESSION, as choices in words.
+SESSION is nil for a new one."
+  (cl-mapcar
+   (lambda (choice mode)
+     (let* ((id (cadr choice))
+            (words (if (and session
+                            (equal id "default")
+                            (equal (duet-get-string mode :by) "duet")
+                            (duet-session-own-mode session))
+                       "stays in its own mode"
+                     (car (rassoc id duet-settings--modes)))))
+       (if words (list words id (nth 2 choice)) choice)))
+   (duet-settings-choices modes) modes))
+
+(defun duet-settings-confirm-bypass ()
+  "Signal a `user-error' unless the agent may do anything."
+  (unless (yes-or-no-p "Let the agent run and change anything, unasked? ")
+    (user-error "The mode is as it was")))
 
 (defun duet-set-mode (session mode)
   "Let the agent of SESSION do without asking what MODE says, or is called."
   (interactive
-   (let* ((session (duet-session-here))
-          (mode (duet-settings--read "The agent" (duet-settings--mode-choices session)
+   (let* ((session (duet-actions-session))
+          (mode (duet-settings--read "The agent"
+                                     (duet-settings-mode-choices
+                                      (or (duet-session-modes session)
+                                          (mapcar (lambda (mode) (list :id (cdr mode)))
+                                                  duet-settings--modes))
+                                      session)
                                      (or (duet-session-own-mode session)
-                                         (duet-session-mode session) "default"))))
+                                         (duet-session-mode session) "default")
+                                     'duet-mode)))
      (unless mode (user-error "No mode is chosen"))
-     (when (and (equal mode "bypassPermissions")
-                (not (yes-or-no-p "Let the agent run and change anything, unasked? ")))
-       (user-error "The mode is as it was"))
+     (when (equal mode "bypassPermissions") (duet-settings-confirm-bypass))
      (list session mode))
    duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (duet-settings--set session (list :mode mode)
@@ -139,12 +164,12 @@ Names that are there twice have their ids behind them."
 (defun duet-set-model (session model)
   "Have the agent of SESSION use MODEL, one that it has."
   (interactive
-   (let* ((session (duet-session-here))
+   (let* ((session (duet-actions-session))
           (known (duet-get-objects (duet-session-told session) :model :available)))
      (list session
            (or (if known
-                   (duet-settings--read "Model" (duet-settings--choices known)
-                                        (duet-session-llm session))
+                   (duet-settings--read "Model" (duet-settings-choices known)
+                                        (duet-session-llm session) 'duet-model)
                  (string-trim (read-string "Model: " nil 'duet-settings--models)))
                "")))
    duet-sessions-mode duet-transcript-mode duet-diff-mode)
@@ -156,32 +181,33 @@ Names that are there twice have their ids behind them."
 
 ;;; Options
 
-(defun duet-settings--options (session)
-  "Return the options of the agent of SESSION, but for its mode and its model."
+(defun duet-settings-options (told)
+  "Return the options that an agent has TOLD, but for its mode and its model."
   (cl-remove-if (lambda (option)
                   (or (member (duet-get-string option :category) '("mode" "model"))
                       (null (duet-get-objects option :values))))
-                (duet-get-objects (duet-session-told session) :options)))
+                (duet-get-objects told :options)))
 
 (defun duet-set-option (session option value)
   "Set OPTION of the agent of SESSION, one of its own, to VALUE; both are ids."
   (interactive
-   (let* ((session (duet-session-here))
-          (options (or (duet-settings--options session)
+   (let* ((session (duet-actions-session))
+          (options (or (duet-settings-options (duet-session-told session))
                        (user-error "The agent has no options of its own")))
           (id (or (if (cdr options)
-                      (duet-settings--read "Option" (duet-settings--choices options) nil)
+                      (duet-settings--read "Option" (duet-settings-choices options) nil
+                                           'duet-option)
                     (duet-get-string (car options) :id))
                   (user-error "No option is chosen")))
           (option (cl-find id options :test #'equal
                            :key (lambda (option) (duet-get-string option :id))))
           (value (duet-settings--read
                   (duet-visible-line (or (duet-get-string option :name) id))
-                  (duet-settings--choices (duet-get-objects option :values))
-                  (duet-get-string option :current))))
+                  (duet-settings-choices (duet-get-objects option :values))
+                  (duet-get-string option :current) 'duet-option-value)))
      (list session id (or value (user-error "No value is chosen"))))
    duet-sessions-mode duet-transcript-mode duet-diff-mode)
-  (let ((told (cl-find option (duet-settings--options session) :test #'equal
+  (let ((told (cl-find option (duet-settings-options (duet-session-told session)) :test #'equal
                        :key (lambda (object) (duet-get-string object :id)))))
     (duet-settings--set session
                         ;; The name of a member is what an agent has made up.
@@ -189,7 +215,7 @@ Names that are there twice have their ids behind them."
                         (format "%s is %s"
                                 (duet-visible-line (or (duet-get-string told :name) option))
                                 (or (car (cl-find value
-                                                  (duet-settings--choices
+                                                  (duet-settings-choices
                                                    (duet-get-objects told :values))
                                                   :key #'cadr :test #'equal))
                                     (duet-visible-line value))))))
@@ -197,53 +223,32 @@ Names that are there twice have their ids behind them."
 
 ;;; Slash commands
 
-(defvar-local duet-settings--described nil
-  "What the agent that a new session asks has told, (AGENT . OBJECT).")
+(defvar-local duet-settings-described nil
+  "What the agent that a new session asks has told, as agent.describe returns it.")
+
+(defvar-local duet-settings--asked nil
+  "The agent that is described, or will be, in a list; nil there is the default.")
 
 (defun duet-settings-commands (session)
   "Return the slash commands of the agent of SESSION, or of a new one if nil."
   (duet-get-objects (if session (duet-session-told session)
-                      (duet-get (cdr duet-settings--described) :agent_session))
+                      (duet-get duet-settings-described :agent_session))
                     :commands))
 
 (defun duet-settings-describe (connection agent)
   "Find out for the buffer what AGENT of CONNECTION has told.
 Nil is the default one."
   (let ((buffer (current-buffer)))
-    (unless (and duet-settings--described (equal agent (car duet-settings--described)))
+    (unless (equal (list agent) duet-settings--asked)
+      (setq duet-settings--asked (list agent))
       (duet-connection-request
        connection 'agent.describe (and agent (list :agent agent))
        :success-fn (lambda (result)
                      (when (buffer-live-p buffer)
                        (with-current-buffer buffer
-                         (setq duet-settings--described (cons agent result)))))
+                         (when (equal (list agent) duet-settings--asked)
+                           (setq duet-settings-described result)))))
        :error-fn #'ignore))))
-
-(defun duet-settings-complete-command (session)
-  "Complete a slash command of the agent of SESSION, which begins the buffer.
-Return what a `completion-at-point' function does."
-  (let ((end (point)))
-    (when (and (eq (char-after (point-min)) ?/)
-               (save-excursion
-                 (goto-char (point-min))
-                 (skip-chars-forward "^ \t\n")
-                 (<= end (point))))
-      (let ((commands (mapcar (lambda (command)
-                                (cons (concat "/" (duet-get-string command :name)) command))
-                              (duet-settings-commands session))))
-        (list (point-min) end commands
-              :exclusive 'no
-              :annotation-function
-              (lambda (candidate)
-                (let ((command (cdr (assoc candidate commands))))
-                  (concat
-                   (when-let ((hint (duet-get-string command :input_hint)))
-                     (format " [%s]" (duet-visible-line hint)))
-                   (when-let ((about (duet-get-string command :description)))
-                     (concat "  " (duet-visible-line about))))))
-              :exit-function
-              (lambda (_ status)
-                (when (and (eq status 'finished) (eobp)) (insert " "))))))))
 
 (provide 'duet-settings)
 ;;; duet-settings.el ends here

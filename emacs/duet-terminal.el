@@ -23,6 +23,7 @@
 (require 'duet-command)
 (require 'duet-connection)
 (require 'duet-menu-bar)
+(require 'duet-remote)
 
 (declare-function duet "duet" (&optional directory))
 (declare-function duet-approval-next "duet-approvals" ())
@@ -83,7 +84,7 @@ buffer.  If HERE is non-nil it is shown in the selected window."
   (let* ((root (duet-connection-root connection))
          (buffer (generate-new-buffer (format "*duet terminal: %s*" name)))
          (window nil))
-    (unless (executable-find (car command))
+    (unless (let ((default-directory root)) (duet-remote-program (car command)))
       (kill-buffer buffer)
       (user-error "Cannot find the program %s; install it or set `duet-rpc-command'"
                   (car command)))
@@ -119,7 +120,8 @@ buffer.  If HERE is non-nil it is shown in the selected window."
 (cl-defmethod duet-terminal--exec ((_backend (eql term)) buffer command)
   "Run COMMAND in BUFFER with term."
   (term-mode)
-  (term-exec buffer (buffer-name buffer) (car command) nil (cdr command))
+  (duet-remote-call #'term-exec buffer (buffer-name buffer) (car command) nil
+                    (cdr command))
   (term-char-mode)
   ;; C-x stays Emacs's, as in `ansi-term'.
   (let (term-escape-char)
@@ -234,7 +236,8 @@ Else vterm would kill the buffer, or Emacs would write that in its midst."
   "Return the program and its arguments that TEXT, a shell command, means.
 What takes a shell is left to one."
   (if (string-match-p "[][|&;<>()$`*?~#=!{}\n\\]" text)
-      (list shell-file-name shell-command-switch text)
+      (if (file-remote-p default-directory) (list "/bin/sh" "-c" text)
+        (list shell-file-name shell-command-switch text))
     (split-string-shell-command (string-trim text))))
 
 ;;;###autoload
@@ -254,7 +257,8 @@ buffer: `duet-terminals' lists it."
      connection
      (if command (file-name-nondirectory (car command))
        (file-name-nondirectory (directory-file-name (duet-connection-root connection))))
-     `("--cwd" ,(directory-file-name (duet-connection-root connection)) "--new"
+     `("--cwd" ,(duet-remote-local
+                 (directory-file-name (duet-connection-root connection))) "--new"
        ,@(and command (cons "--" command))))))
 
 (defun duet-terminal-attach (connection id &optional name)
@@ -307,7 +311,7 @@ buffer: `duet-terminals' lists it."
   (let* ((connection (duet-connection-here))
          (buffer (get-buffer-create
                   (format "*duet terminals: %s*"
-                          (abbreviate-file-name (duet-connection-root connection))))))
+                          (duet-remote-abbreviate (duet-connection-root connection))))))
     (with-current-buffer buffer
       (unless (derived-mode-p 'duet-terminals-mode)
         (duet-terminals-mode)
@@ -367,8 +371,9 @@ A server that cannot list them has none."
                                  (or (duet-get-string terminal :terminal_id) "") 13)
                                 (duet-terminals--program terminal)
                                 (file-relative-name
-                                 (or (duet-get-string terminal :cwd) default-directory)
-                                 (duet-connection-root duet-connection))
+                                 (duet-remote-local (or (duet-get-string terminal :cwd)
+                                                        default-directory))
+                                 (duet-remote-local (duet-connection-root duet-connection)))
                                 (duet-terminals--remark terminal))))
                 terminals))
   (tabulated-list-print t)

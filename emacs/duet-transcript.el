@@ -23,7 +23,7 @@
 (require 'duet-block)
 (require 'duet-code)
 (require 'duet-markup)
-(require 'duet-visit)
+(require 'duet-transcript-visit)
 (require 'duet-header)
 (require 'duet-actions)
 
@@ -35,7 +35,7 @@
 (declare-function duet-approval-next "duet-approvals" ())
 (declare-function duet-approval-view "duet-approval-view" (approval))
 (declare-function duet-approvals "duet-approvals" ())
-(declare-function duet-approvals-catch "duet-approval-footer" ())
+(declare-function duet-approvals-catch "duet-approvals-footer" ())
 (declare-function duet-diff "duet-diff" (session))
 (declare-function duet-diff-all "duet-diff" (session))
 
@@ -174,9 +174,7 @@
         (duet-transcript-mode)
         (setq duet-connection connection
               duet-session session
-              default-directory (file-name-as-directory
-                                 (or (duet-session-cwd session)
-                                     (duet-connection-root connection))))
+              default-directory (duet-connection-directory connection session))
         (duet-transcript--watch)
         (run-hooks 'duet-transcript-shown-hook)
         (duet-settings-learn connection session)

@@ -23,6 +23,7 @@
 (require 'duet-command)
 (require 'duet-connection)
 (require 'duet-look)
+(require 'duet-remote)
 
 (defcustom duet-trust-ask t
   "Whether to ask when a project's .duet.toml wants to run something.
@@ -136,7 +137,7 @@ The file is that of the project of CONNECTION."
 
 (defun duet-trust--buffer-name (connection)
   "Return the name of the buffer that asks about the project of CONNECTION."
-  (format "*duet trust: %s*" (abbreviate-file-name (duet-connection-root connection))))
+  (format "*duet trust: %s*" (duet-remote-abbreviate (duet-connection-root connection))))
 
 (defun duet-trust--ask (connection hash state &optional window)
   "Ask whether STATE, of the file with HASH, is trusted.
@@ -171,7 +172,7 @@ selected when somebody asked for this, if somebody did."
 
 (defun duet-trust--insert (state)
   "Insert what STATE says the file asks for."
-  (insert (propertize (abbreviate-file-name (or (duet-get-string state :file) ".duet.toml"))
+  (insert (propertize (duet-remote-abbreviate (or (duet-get-string state :file) ".duet.toml"))
                       'face 'bold)
           (if (duet-get state :trusted)
               " is trusted.  It asks for this:\n\n"
@@ -204,7 +205,7 @@ You can change your mind later: M-x duet-trust\n"
         ((and (consp value) (keywordp (car value)))
          (concat "{ "
                  (mapconcat (pcase-lambda (`(,key ,element))
-                              (format "%s = %s" (duet-member-name key)
+                              (format "%s = %s" (duet-get-name key)
                                       (duet-trust--value element)))
                             (seq-partition value 2) ", ")
                  " }"))

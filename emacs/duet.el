@@ -23,6 +23,7 @@
 ;;   duet-rpc.el         one server process, requests and notifications
 ;;   duet-connection.el  the connection of a project, which outlives its server
 ;;                       (which project: duet-project.el)
+;;                       (on other machines: duet-remote.el)
 ;;   duet-events.el      from events to the model (from replies: duet-pages.el)
 ;;   duet-model.el       what is known of a project's sessions
 ;;   duet-history.el     earlier messages of a session, page by page
@@ -32,7 +33,7 @@
 ;;                       duet-header.el, how long a turn takes: duet-elapsed.el,
 ;;                       agents that say nothing: duet-silence.el, looks:
 ;;                       duet-render.el, duet-look.el, duet-whole.el, duet-lines.el,
-;;                       duet-visible.el, what RET visits: duet-visit.el, what the
+;;                       duet-visible.el, what RET visits: duet-transcript-visit.el, what the
 ;;                       mouse wheel does: duet-scroll.el)
 ;;   duet-markup.el      what agents say as the Markdown that it is (blocks:
 ;;                       duet-block.el, paragraphs: duet-prose.el, marks in a line:
@@ -46,16 +47,14 @@
 ;;                       duet-approval-words.el, from now on:
 ;;                       duet-approval-always.el and duet-rules.el, in full:
 ;;                       duet-approval-view.el, at the end of a transcript:
-;;                       duet-approval-footer.el with duet-approval-excerpt.el,
+;;                       duet-approvals-footer.el with duet-approval-excerpt.el,
 ;;                       forms: duet-form.el)
-;;   duet-attach.el      files that go with a prompt (from the clipboard, and dropped
-;;                       ones: duet-attach-window.el)
+;;   duet-attach.el      files that go with a prompt
 ;;   duet-attachment.el  images and files in a conversation
 ;;   duet-notify.el      notifications of the desktop
 ;;   duet-diff.el        what a turn has changed, to accept or revert (its
 ;;                       buffer: duet-diff-view.el, from the server:
-;;                       duet-diff-turns.el, files: duet-hunk.el, with Ediff:
-;;                       duet-diff-ediff.el)
+;;                       duet-diff-turns.el, files: duet-hunk.el)
 ;;   duet-revert.el      buffers that visit what agents write
 ;;   duet-menu.el        all of this in one menu (in the menu bar: duet-menu-bar.el)
 ;;   duet-marks.el       marks in the list of sessions
@@ -83,7 +82,6 @@
 (require 'duet-transcript)
 (require 'duet-compose)
 (require 'duet-attach)
-(require 'duet-attach-window)
 (require 'duet-attachment)
 (require 'duet-bookmark)
 (require 'duet-evil)
@@ -92,7 +90,7 @@
 (require 'duet-notify)
 (require 'duet-delete)
 (require 'duet-diff)
-(require 'duet-diff-ediff)
+(require 'duet-diff-view)
 (require 'duet-revert)
 (require 'duet-scroll)
 (require 'duet-marks)
@@ -107,21 +105,28 @@
 (require 'duet-menu-bar)
 
 ;; These take other packages of Emacs with them, so they come when they are
-;; needed.
-(autoload 'duet-dispatch "duet-menu" "Show all that can be done." t)
-(autoload 'duet-menu "duet-menu" "Show all that can be done." t)
-(autoload 'duet-projects "duet-projects" "Show the sessions of all projects." t)
-(autoload 'duet-search "duet-search" "Search all conversations." t)
-(autoload 'duet-terminal "duet-terminal" "Start a terminal." t)
-(autoload 'duet-terminals "duet-terminal" "List the terminals." t)
-(autoload 'duet-rules "duet-rules" "List what was decided for good." t)
-(autoload 'duet-agents "duet-agents" "List the agents." t)
-(autoload 'duet-choose-agent "duet-agents" "Choose the agent of new sessions." t)
-(autoload 'duet-adopt-session "duet-adopt" "Take over an agent's session." t)
-(autoload 'duet-login "duet-login" "Sign in to an agent." t)
-(autoload 'duet-logout "duet-login" "Sign out of an agent." t)
-(autoload 'duet-send-region "duet-ask" "Begin a prompt with the region." t)
-(autoload 'duet-ask-about-error "duet-ask" "Begin a prompt about a mistake." t)
+;; needed, also where no package was installed and `load-path' has their folder.
+(eval-and-compile
+  (defun duet--autoloads (library)
+    "Return the forms that autoload what LIBRARY has autoload cookies for."
+    (with-temp-buffer
+      (insert-file-contents (expand-file-name (concat library ".el")
+                                              (file-name-directory (macroexp-file-name))))
+      (let ((forms '()))
+        (while (re-search-forward "^;;;###autoload" nil t)
+          (push (pcase (read (current-buffer))
+                  (`(defun ,name ,_ ,words . ,_) `(autoload ',name ,library ,words t))
+                  ;; Another name, or a form on the line of the cookie.
+                  (form form))
+                forms))
+        (nreverse forms)))))
+
+(defmacro duet--autoload (&rest libraries)
+  "Autoload the commands of LIBRARIES that have autoload cookies."
+  (macroexp-progn (apply #'append (mapcar #'duet--autoloads libraries))))
+
+(duet--autoload "duet-adopt" "duet-agents" "duet-ask" "duet-login" "duet-menu"
+                "duet-projects" "duet-rules" "duet-search" "duet-terminal")
 
 ;;;###autoload
 (defun duet (&optional directory)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/editorfiles"
 	"github.com/duet-rpc/duet-rpc/internal/history"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -37,6 +38,8 @@ type Domain struct {
 	Kind        string          // of the hub, as the configuration calls it: daemon or embedded
 	Sockets     func() []string // where it listens; may be nil
 	Logger      *slog.Logger
+	// EditorFiles, if set, are told which files are read by a connection.
+	EditorFiles *editorfiles.Readers
 	// Workspaces, if set, knows who does not trust the workspace.
 	Workspaces *Workspaces
 }

@@ -25,6 +25,7 @@ type agentSettings struct {
 	AllowedTools          []string        `json:"allowed_tools,omitempty" doc:"The only tools the agent may use, and without being asked for; empty: all, or as the session before might."`
 	DisallowedTools       []string        `json:"disallowed_tools,omitempty" doc:"Tools the agent may not use."`
 	AdditionalDirectories []string        `json:"additional_directories,omitempty" doc:"Directories beside working_dir that the agent may use."`
+	ReadsFiles            bool            `json:"reads_files,omitempty" doc:"This connection has files otherwise than the disk: where the agent reads a text file through Duet, the connection is asked for it (\"Files\")."`
 	MaxTurns              int             `json:"max_turns,omitempty" doc:"How many turns the agent may take; 0: its own limit."`
 }
 
@@ -172,6 +173,9 @@ type launchResult struct {
 
 func (s sessions) launch(ctx context.Context, h *hub.Hub, p launchParams) (launchResult, error) {
 	session, err := h.Launch(ctx, p.spec(s.Now()))
+	if err == nil && p.ReadsFiles {
+		s.files.offer(ctx, session)
+	}
 	return launched(session), err
 }
 
@@ -232,7 +236,7 @@ type continueResult struct {
 	ParentSessionID string `json:"parent_session_id"`
 }
 
-func (sessions) continues(ctx context.Context, h *hub.Hub, p continueParams) (continueResult, error) {
+func (s sessions) continues(ctx context.Context, h *hub.Hub, p continueParams) (continueResult, error) {
 	spec := hub.ContinueSpec{
 		From: p.SessionID, Fork: p.Fork, ThreadUUID: p.ForkID, Source: domain.SourceSession, Settings: p.apply, Tools: p.AllowedTools, Priority: p.Priority, Metadata: p.Metadata,
 	}
@@ -245,6 +249,9 @@ func (sessions) continues(ctx context.Context, h *hub.Hub, p continueParams) (co
 	}
 	prompt, _ := p.with(query) // it was checked
 	spec.Prompt, spec.Content = prompt.text, prompt.content
-	s, err := h.Continue(ctx, spec)
-	return continueResult{launched(s), s.Thread.NativeSession, s.ParentSession}, err
+	session, err := h.Continue(ctx, spec)
+	if err == nil && p.ReadsFiles {
+		s.files.offer(ctx, session)
+	}
+	return continueResult{launched(session), session.Thread.NativeSession, session.ParentSession}, err
 }

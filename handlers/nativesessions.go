@@ -148,7 +148,7 @@ func (m nativeSessions) adopt(ctx context.Context, h *hub.Hub, p adoptParams) (a
 	case !fresh: // somebody else was quicker
 		return alreadyHere(s, p.ID), nil
 	}
-	r := adoptResult{launchResult: launched(s), NativeSession: p.ID, Adopted: true, History: replayed.HasHistory}
+	r := adoptResult{launchResult: launched(s), NativeSession: p.ID, Adopted: true, History: replayed.HasHistory, Note: replayed.Note}
 	switch {
 	case !replayed.HasHistory:
 		r.Note = l.Name + " cannot tell what was said in it, but goes on with it"

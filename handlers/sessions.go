@@ -13,7 +13,7 @@ import (
 
 // registerSessions registers what starts, lists and ends sessions (HumanLayer).
 func registerSessions(reg *server.Registry, d Domain) {
-	s := sessions{d}
+	s := sessions{d, &editorFiles{readers: d.EditorFiles}}
 	f := dialect.Session
 	handle(reg, d, f, "launchSession", s.launch,
 		server.Doc("Starts a session: an agent works on a query in a new conversation."))
@@ -35,7 +35,10 @@ func registerSessions(reg *server.Registry, d Domain) {
 	handle(reg, d, f, "getRecentPaths", s.recentPaths, server.Doc("Lists directories in which sessions worked, the last used first."))
 }
 
-type sessions struct{ Domain }
+type sessions struct {
+	Domain
+	files *editorFiles
+}
 
 // sessionParams name one session.
 type sessionParams struct {

@@ -93,19 +93,19 @@ func (s *agentSite) alone(command []string, prompt string) (native string) {
 // playAdopted adopts a session that the agent has had without Duet, and goes on with it.
 func playAdopted(t *testing.T, a dayAgent) string {
 	s := a.site(t)
-	if a.start == nil {
-		c := s.open()
-		require.ErrorContains(t, c.try("agent.sessions", object{"agent": s.agent}, nil), "session/list")
-		s.close(c)
-		return "no: it does not list them"
-	}
 	native := s.alone(a.start, "say: begun alone")
 	c := s.open()
-	var list nativeListed
-	c.call("agent.sessions", object{"agent": s.agent, "working_dir": s.root}, &list)
-	require.True(t, slices.ContainsFunc(list.Sessions, func(one nativeListedSession) bool {
-		return one.ID == native && one.Dir == s.root && one.SessionID == "" && one.Updated != ""
-	}), "%+v", list)
+	if a.unlisted {
+		require.ErrorContains(t, c.try("agent.sessions", object{"agent": s.agent}, nil), "session/list")
+		err := c.try("agent.adopt", object{"agent": s.agent, "native_session_id": native, "working_dir": t.TempDir()}, nil)
+		require.ErrorContains(t, err, "only in the directory in which it was begun, so say that, with working_dir or --dir")
+	} else {
+		var list nativeListed
+		c.call("agent.sessions", object{"agent": s.agent, "working_dir": s.root}, &list)
+		require.True(t, slices.ContainsFunc(list.Sessions, func(one nativeListedSession) bool {
+			return one.ID == native && one.Dir == s.root && one.SessionID == "" && one.Updated != ""
+		}), "%+v", list)
+	}
 	var adopted nativeAdopted
 	c.call("agent.adopt", object{"agent": s.agent, "native_session_id": native}, &adopted)
 	assert.True(t, adopted.Adopted)
@@ -113,6 +113,15 @@ func playAdopted(t *testing.T, a dayAgent) string {
 	told := c.told(adopted.SessionID)
 	require.GreaterOrEqual(t, len(told), 2)
 	assert.Equal(t, []string{"message user say: begun alone", "message assistant begun alone"}, told[len(told)-2:])
+	if a.unlisted { // it deletes it when it is started again
+		assert.Contains(t, adopted.Note, "deletes a session that was loaded")
+		next := c.next(adopted.launched, "say: gone on")
+		c.completes(next)
+		assert.Contains(t, c.transcript(next.SessionID), "The agent had lost its session; a new one was given the conversation so far.")
+		assert.Contains(t, c.transcript(next.SessionID), "gone on")
+		s.close(c)
+		return "yes, by its id: it does not list them; it is told what was said, since it deletes what it has loaded when it is started again"
+	}
 	next := s.requireGoesOn(c, adopted.launched, "say: begun alone", "say: gone on")
 	assert.Equal(t, native, c.usage(next.SessionID).Native)
 	assert.Equal(t, "gone on", c.conversation(next.SessionID)[len("begun alone"):], "what it tells again is not said again")

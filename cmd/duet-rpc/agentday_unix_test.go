@@ -47,7 +47,8 @@ type dayAgent struct {
 	unsigned string // what it says when there is none
 
 	todoless string   // why there is no plan of what the model has noted
-	start    []string // how it is started without Duet; nil: it does not list its sessions
+	start    []string // how it is started without Duet
+	unlisted bool     // its sessions are not
 	forks    bool     // its own sessions
 
 	sub      string // why a sub-agent's command is not asked about; empty: it is
@@ -85,6 +86,7 @@ func dayAgents() []dayAgent {
 			leaves: []string{"Allow", "Reject"}, model: "gemini-2.5-pro", forgets: true, untold: true, unsigned: "Gemini API key is missing",
 			command: "about", commandless: "the project's own are not told", prompt: "/about", says: "0.61.0",
 			todoless: "it offers its model no tool for that", withholds: true,
+			start: []string{"gemini", "--experimental-acp"}, unlisted: true,
 			sub: "its own policy refuses the sub-agent that could run one", subSays: "denied by policy",
 		},
 		{
@@ -181,6 +183,12 @@ version which does is noticed.
 
 Gemini CLI keeps what it would write to its standard error until it ends (its program holds all output back while it speaks the
 protocol). So nobody sees its notices of retries while it works, and Duet tells its silence alone.
+
+Gemini CLI (0.61) does not list its sessions over the protocol; one is adopted by its id (` + "`duet-rpc session adopt ID --agent gemini`" + `), which
+the first line of each of its files in ~/.gemini/tmp has, and in the directory in which it was begun (` + "`--dir`" + `). Before it loads a session it begins
+an empty one with the same id. Within the minute in which the session was begun that takes its place, and all of it is lost; so Duet waits
+for the next minute. Later it leaves an empty file beside it, and Gemini CLI deletes both when it is started in that directory again,
+whoever starts it. So its own session does not outlive being loaded; Duet has what was said, and tells it anew.
 
 | |`)
 	for _, a := range agents {

@@ -382,6 +382,36 @@ func TestAttachToTmux(t *testing.T) {
 	assert.Equal(t, "work\n", out)
 }
 
+// A command runs in a tmux session, too, and its end is the end of attach, whatever
+// standard input is.
+func TestAttachRunsACommandInTmux(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("tmux"); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("tmux is not installed")
+		}
+		t.Skip("tmux is not installed")
+	}
+	s := newSite(t)
+	dir, err := os.MkdirTemp("/tmp", "tmux") // a socket's path has to be short
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	s.env = append(s.env, "TMUX_TMPDIR="+dir)
+	t.Cleanup(func() {
+		cmd := exec.Command("tmux", "kill-server")
+		cmd.Env = append(cleanEnvironment(), "TMUX_TMPDIR="+dir)
+		_ = cmd.Run()
+	})
+	s.daemon()
+	_, err = s.command("--root", s.root, "attach", "--new", "--tmux", "work", "--", "sh", "-c", "echo ran >ran.txt")
+	require.NoError(t, err)
+	text, err := os.ReadFile(filepath.Join(s.root, "ran.txt"))
+	require.NoError(t, err)
+	assert.Equal(t, "ran\n", string(text))
+	_, err = s.command("daemon", "stop", "--force")
+	require.NoError(t, err)
+}
+
 // A spawner that has gone, and one that subscribed too.
 func TestTheEndOfATerminalIsToldOnce(t *testing.T) {
 	t.Parallel()

@@ -3,8 +3,10 @@
 package main_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -21,6 +23,7 @@ var readings = [][]string{
 	{"approvals"},
 	{"approvals", "rules"},
 	{"events", "--no-follow"},
+	{"search", "permit"},
 }
 
 // What a hub that was killed has left is read as it is: nothing is recovered before
@@ -149,6 +152,30 @@ func TestAChangeWithoutAHubStartsNothing(t *testing.T) {
 	editor.leave()
 }
 
+// Any number of commands may change what is kept at once, beside one that is the hub.
+func TestChangesWithoutAHubAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	_, err := s.command("prompt", "--yes", "quiet hello")
+	require.NoError(t, err)
+	var changing sync.WaitGroup
+	for i := range 6 {
+		changing.Go(func() {
+			_, err := s.command("session", "rename", "task-0001", fmt.Sprintf("Title %d", i))
+			assert.NoError(t, err)
+		})
+	}
+	changing.Go(func() {
+		_, err := s.command("prompt", "--yes", "quiet there")
+		assert.NoError(t, err)
+	})
+	changing.Wait()
+	out, err := s.command("session", "list")
+	require.NoError(t, err)
+	assert.Regexp(t, `task-0001 .* Title \d\n`, out)
+	assert.Regexp(t, `task-0002 +completed`, out)
+}
+
 // Nobody waits while somebody is asked whether to delete a session.
 func TestAQuestionKeepsNoEditorWaiting(t *testing.T) {
 	t.Parallel()
@@ -166,6 +193,38 @@ func TestAQuestionKeepsNoEditorWaiting(t *testing.T) {
 	editor.call("listSessions", object{}, &r)
 	assert.Empty(t, r.Sessions)
 	editor.leave()
+}
+
+// A session is picked with a few typed letters, where no hub runs, too.
+func TestASessionIsPicked(t *testing.T) {
+	t.Parallel()
+	for _, terminal := range []string{"xterm-256color", "dumb"} {
+		t.Run(terminal, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			for _, prompt := range []string{"quiet walnuts", "quiet pears", "quiet figs"} {
+				_, err := s.command("prompt", "--yes", prompt)
+				require.NoError(t, err)
+			}
+			s.env = append(s.env, "TERM="+terminal)
+			p := s.shell(t, "session", "pick") // its standard output is a pipe, as in $(duet-rpc session pick)
+			p.sees("quiet figs")
+			p.sees("quiet walnuts")
+			p.presses("paers\x7f\x7f\x7f\x7fear")
+			p.sees("1/3")
+			p.presses("\r")
+			said, status := p.ends()
+			assert.Zero(t, status, p.tty.printed)
+			assert.Equal(t, "task-0002\n", said)
+
+			p = s.shell(t, "session", "pick")
+			p.sees("quiet walnuts")
+			p.presses("\x1b")
+			said, status = p.ends()
+			assert.Equal(t, 1, status)
+			assert.Empty(t, said)
+		})
+	}
 }
 
 // contents are the files in the project's state directory that matter, by name.

@@ -1,12 +1,15 @@
 package main_test
 
 import (
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gofrs/flock"
 	"github.com/stretchr/testify/assert"
@@ -186,6 +189,29 @@ func TestAProjectCannotWantADaemon(t *testing.T) {
 	editor = s.start()
 	s.requireDaemon(editor)
 	editor.leave()
+	_, err = s.command("daemon", "stop")
+	require.NoError(t, err)
+}
+
+// A daemon outlives who started it, and holds nothing that was open there: neither a
+// lock nor the end of a pipe.
+func TestADaemonHoldsNothingOfItsStarter(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	defer read.Close()
+	l := s.launch()
+	cmd := exec.Command(program, append([]string{"daemon", "start"}, l.args...)...)
+	cmd.Dir = s.root
+	cmd.Env = append(cleanEnvironment(), l.env...)
+	cmd.ExtraFiles = []*os.File{write}
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	write.Close()
+	require.NoError(t, read.SetReadDeadline(time.Now().Add(watchdog/3)))
+	_, err = read.Read(make([]byte, 1))
+	assert.ErrorIs(t, err, io.EOF, "the daemon has the pipe open")
 	_, err = s.command("daemon", "stop")
 	require.NoError(t, err)
 }

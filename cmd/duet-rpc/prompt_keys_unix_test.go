@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -51,6 +52,40 @@ func TestAKeyAnswersAQuestion(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, was, now)
 	assert.Equal(t, 6, strings.Count(p.tty.printed.String(), "Allow? "), p.tty.printed)
+}
+
+// One of the answers that a question offers is chosen by one key, too.
+func TestAKeyChooses(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := s.prompt(t, "quiet ask")
+	p.sees("Choose 1 to 3, . for none of them: ")
+	p.presses("x")
+	p.sees("please type 1 to 3, . for none of them")
+	p.sees("Choose 1 to 3, . for none of them: ")
+	p.presses("2")
+	said, status := p.ends()
+	assert.Equal(t, 0, status, p.tty.printed)
+	assert.Contains(t, said, "green")
+
+	editor := s.start()
+	editor.subscribe()
+	session := editor.launch("quiet ask", "scripted").SessionID
+	editor.awaitQuestion(session)
+	p = s.onTerminal(t, 60, "approvals", "--once")
+	p.sees("Choose 1 to 3, . for none of them, [s]kip, [q]uit: ")
+	p.presses("s")
+	p.sees("left open")
+	assert.Equal(t, 0, p.status())
+	p = s.onTerminal(t, 60, "approvals")
+	p.sees("[q]uit: ")
+	p.presses("3")
+	p.sees("waiting for the next")
+	editor.awaitEnd(session)
+	assert.Contains(t, editor.conversation(session), "blue")
+	require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
+	assert.Equal(t, 130, p.status())
+	editor.leave()
 }
 
 // The input of a tool is changed in the user's editor, shown, and asked again.

@@ -59,6 +59,23 @@ func TestPromptRendersMarkdown(t *testing.T) {
 	}
 }
 
+// A change is shown in colours on a terminal, before it is allowed, and in none where
+// they are not wanted.
+func TestPromptColoursChanges(t *testing.T) {
+	t.Parallel()
+	for want, env := range map[string]string{
+		"\x1b[36m@@ -0,0 +1 @@\x1b[0m\n\x1b[32m+Turn 1: hello\x1b[0m\n": "TERM=xterm-256color",
+		"\n@@ -0,0 +1 @@\n+Turn 1: hello\n":                             "NO_COLOR=1",
+	} {
+		s := newSite(t)
+		s.env = append(s.env, "TERM=xterm", env)
+		p := s.onTerminal(t, 60, "prompt", "--yes", "hello")
+		p.sees("? Write demo.txt")
+		p.sees(want)
+		assert.Zero(t, p.status())
+	}
+}
+
 // thought is an update with a piece of what the agent thinks.
 func thought(text string) map[string]any {
 	return map[string]any{"sessionUpdate": "agent_thought_chunk", "content": map[string]any{"type": "text", "text": text}}

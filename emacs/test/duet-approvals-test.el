@@ -73,7 +73,7 @@
                        (duet-session-leaf-id session)))
            (seq 1000000)
            (tell (lambda (type &rest data)
-                   (duet-model-apply
+                   (duet-events-apply
                     (duet-connection-model connection)
                     (list :seq (cl-incf seq)
                           :event (list :type type
@@ -111,7 +111,7 @@
   (let ((duet-connections (make-hash-table :test #'equal))
         (duet-model-observers nil)
         (global-mode-string nil)
-        (duet-lighter--text nil))
+        (duet-approvals--lighter-text nil))
     (cl-loop
      for (root state time tool) in '(("/b/beta/" ready "2026-01-01T00:00:02Z" "Second")
                                      ("/a/alpha/" lost "2026-01-01T00:00:01.5Z" "First")
@@ -119,7 +119,7 @@
      do (let ((model (duet-model-create :root root)))
           (puthash root (make-duet-connection :root root :model model :state state)
                    duet-connections)
-          (duet-model-apply
+          (duet-events-apply
            model `(:seq 1 :event (:type "new_approval" :timestamp ,time
                                         :data (:approval_id ,tool :type "function_call"
                                                             :session_id "r" :stale t
@@ -131,19 +131,19 @@
           (should (string-match-p "First +stale x: y +… +alpha .*\n.*Second +stale x: y +… +beta"
                                   (duet-test-questions-text)))
           (should-not (string-match-p "Hidden" (duet-test-questions-text)))
-          (should (equal (substring-no-properties duet-lighter--text) " Duet[2!]"))
+          (should (equal (substring-no-properties duet-approvals--lighter-text) " Duet[2!]"))
           (should (string-match-p "alpha: server lost" (duet-approvals--mode-line)))
           (should (eq (tabulated-list-get-id) (car (duet-approvals-all))))
           (forward-line 1)
           ;; Point is on what follows, or precedes, what is decided.
-          (duet-model-apply (duet-connection-model (gethash "/b/beta/" duet-connections))
+          (duet-events-apply (duet-connection-model (gethash "/b/beta/" duet-connections))
                             '(:seq 2 :event (:type "approval_resolved"
                                                    :data (:approval_id "Second"))))
           (duet-approvals-flush)
           (should (eq (tabulated-list-get-id) (car (duet-approvals-all))))
           (let ((duet-lighter nil))
             (duet-approvals-flush)
-            (should-not duet-lighter--text)))
+            (should-not duet-approvals--lighter-text)))
       (kill-buffer "*duet questions*")
       (when duet-approvals--timer
         (cancel-timer duet-approvals--timer)

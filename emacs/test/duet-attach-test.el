@@ -7,7 +7,6 @@
 
 (require 'duet-test-lib)
 (require 'duet-attach)
-(require 'duet-attach-window)
 
 (defmacro duet-attach-test-in-project (&rest body)
   "Run BODY in a project's directory with some files; `outside' is one elsewhere."
@@ -154,7 +153,7 @@ That is an alist of types, symbols, and bytes."
          (duet-test-should-say "is no file\\|Not a file of this machine"
            (funcall drop "file:///nowhere/at/all"))))
      (with-temp-buffer
-       (should-not (rassq #'duet-attach-window--dropped dnd-protocol-alist))))))
+       (should-not (rassq #'duet-attach--dropped dnd-protocol-alist))))))
 
 (provide 'duet-attach-test)
 ;;; duet-attach-test.el ends here

@@ -16,7 +16,7 @@
   (let ((model (duet-model-create :root "/nowhere/"))
         (seq 1))
     (cl-flet ((apply-event (type data)
-                (duet-model-apply
+                (duet-events-apply
                  model (list :subscription_id "sub" :seq seq
                              :event (list :type type :timestamp "2026-01-01T00:00:00Z"
                                           :data (append '(:session_id "r1") data))))
@@ -144,6 +144,35 @@
       (duet-attachment-fetch nil "abc" (lambda (bytes type) (setq got (list bytes type)))))
     (should (equal (reverse asked) '((getAttachment 0) (getAttachment 2))))
     (should (equal got (list (unibyte-string 0 1 2) "image/png")))))
+
+(ert-deftest duet-attachment-test-image-that-comes-later ()
+  "An image is asked for once, and the message that has it is drawn again when it has come."
+  (let* ((session (duet-attachment-test-session
+                   (list :event_type "message" :message_id "m1" :role "user" :content "Look"
+                         :attachments (vector duet-attachment-test-image))))
+         (message (car (duet-session-message-list session)))
+         (duet-connection (make-duet-connection :root "/nowhere/"))
+         (asked '())
+         (announced '()))
+    (duet-model-add-observer (lambda (_model kind _session object _extra)
+                               (push (cons kind object) announced))
+                             (duet-session-model session))
+    (cl-letf (((symbol-function 'display-graphic-p) #'always)
+              ((symbol-function 'image-type-available-p) #'always)
+              ((symbol-function 'create-image) (lambda (bytes &rest _) (list 'image :data bytes)))
+              ((symbol-function 'duet-attachment-fetch)
+               (lambda (_connection id success &rest _) (push (cons id success) asked))))
+      (dotimes (_ 2)
+        (should-not (text-property-not-all 0 (length (duet-render message)) 'display nil
+                                           (duet-render message))))
+      (should (equal (mapcar #'car asked) '("abc")))
+      (should-not announced)
+      (funcall (cdar asked) "bytes" "image/png")
+      (should (equal announced (list (cons 'message-changed message))))
+      (let ((text (duet-render message)))
+        (should (equal (get-text-property (1- (length text)) 'display text)
+                       '(image :data "bytes"))))
+      (should (length= asked 1)))))
 
 (provide 'duet-attachment-test)
 ;;; duet-attachment-test.el ends here

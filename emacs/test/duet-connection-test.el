@@ -23,7 +23,8 @@
                     (setq default-directory folder)
                     (duet-connection-here))
                   connection))
-      (should-error (duet-connection-ensure "/ssh:nowhere:/tmp/") :type 'user-error))))
+      (duet-test-with-no-machine away
+        (should-error (duet-connection-ensure away) :type 'user-error)))))
 
 (ert-deftest duet-connection-test-server-is-killed ()
   "After a kill -9 in the middle of a run, buffers go on where they were."

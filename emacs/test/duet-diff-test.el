@@ -133,12 +133,6 @@ The directory `default-directory' has them as they are after."
           (kill-buffer buffer)))
       (delete-directory root t))))
 
-(defun duet-diff-test--go (text)
-  "Go to the line that has TEXT."
-  (goto-char (point-min))
-  (search-forward text)
-  (beginning-of-line))
-
 (defun duet-diff-test--visible ()
   "Return what of the buffer can be seen, with the marks."
   (let ((text "")
@@ -183,7 +177,7 @@ The directory `default-directory' has them as they are after."
         ;; What was decided outlives another look.
         (duet-test-press "g" #'duet-diff-refresh)
         (should (string-match-p "all reviewed" (duet-diff--header)))
-        (duet-diff-test--go "@@ -12")
+        (duet-test-go "@@ -12")
         (call-interactively #'duet-diff-undo)
         (should (equal (funcall text)
                        (duet-diff-test--lines '(2 . "") '(15 . "one\ntwo\nthree\n"))))
@@ -200,7 +194,7 @@ The directory `default-directory' has them as they are after."
         (should (equal (funcall text) before))
         (duet-diff-test-should-refuse "reverted" (duet-diff-revert-file))
         (dolist (hunk '("@@ -1," "@@ -12" "@@ -26"))
-          (duet-diff-test--go hunk)
+          (duet-test-go hunk)
           (call-interactively #'duet-diff-undo))
         (should (equal (funcall text) after))))))
 
@@ -263,7 +257,7 @@ The directory `default-directory' has them as they are after."
                     (write-region text nil "f.txt" nil 'quiet))))
         ;; In the hunk itself.
         (funcall edit (duet-diff-test--lines '(3 . "THREE\n") '(20 . "twenty\n")))
-        (duet-diff-test--go "@@ -1")
+        (duet-test-go "@@ -1")
         (duet-diff-test-should-refuse "f.txt: it has changed here since" (duet-diff-revert))
         (duet-diff-test-should-refuse "changed here since" (duet-diff-revert-file))
         (should (equal (duet-hunk-file-text file)
@@ -271,12 +265,12 @@ The directory `default-directory' has them as they are after."
         (should (string-match-p "0 of 2" (duet-diff--header)))
         ;; Elsewhere.
         (funcall edit (concat "new\nnew\n" after))
-        (duet-diff-test--go "@@ -17")
+        (duet-test-go "@@ -17")
         (duet-diff-revert)
         (should (equal (duet-hunk-file-text file)
                        (concat "new\nnew\n" (duet-diff-test--lines '(3 . "three\n")))))
         (delete-file file)
-        (duet-diff-test--go "@@ -1")
+        (duet-test-go "@@ -1")
         (duet-diff-test-should-refuse "gone" (duet-diff-revert))))))
 
 (ert-deftest duet-diff-test-visited ()
@@ -298,7 +292,7 @@ The directory `default-directory' has them as they are after."
       (duet-diff-undo)
       (with-current-buffer visiting (should (equal (buffer-string) "a\nc\n")))
       ;; RET goes to the line.
-      (duet-diff-test--go "+c")
+      (duet-test-go "+c")
       (save-window-excursion
         (duet-test-press "RET" #'duet-diff-visit)
         (should (eq (current-buffer) visiting))
@@ -325,7 +319,7 @@ Who looks at it stays in place; a buffer with changes is named."
       (rename-file (concat file "~") file t)
       (set-file-times file (time-add nil 5))
       (should-not (verify-visited-file-modtime visiting))
-      (duet-diff-test--go "@@ -17")
+      (duet-test-go "@@ -17")
       (duet-diff-revert)
       (should (equal (duet-hunk-file-text file) (duet-diff-test--lines '(2 . ""))))
       (with-current-buffer visiting
@@ -339,7 +333,7 @@ Who looks at it stays in place; a buffer with changes is named."
         (insert "mine\n")
         (rename-buffer "mine"))
       (set-file-times file (time-add nil 10))
-      (duet-diff-test--go "@@ -17")
+      (duet-test-go "@@ -17")
       (duet-test-should-say "in the buffer mine" (duet-diff-undo))
       (with-current-buffer visiting (should (string-suffix-p "mine\n" (buffer-string))))
       (should (equal (duet-hunk-file-text file) (duet-diff-test--lines '(2 . "")))))))
@@ -355,7 +349,7 @@ Who looks at it stays in place; a buffer with changes is named."
       (should (string-match-p "^● empty  new file, empty\n" text))
       (should (string-match-p "^● gone.txt  deleted\n--- a/gone.txt\n\\+\\+\\+ /dev/null\n@@" text))
       (should (string-match-p "0 of 4" (duet-diff--header)))
-      (duet-diff-test--go "● bin")
+      (duet-test-go "● bin")
       (duet-diff-test-should-refuse "no copy of a binary" (duet-diff-revert))
       (duet-diff-test-should-refuse "not told" (duet-diff-ediff))
       (duet-diff-accept)
@@ -369,16 +363,16 @@ Who looks at it stays in place; a buffer with changes is named."
         (should (file-exists-p "d/new.txt")))
       (duet-diff-revert)
       (should-not (file-exists-p "d/new.txt"))
-      (duet-diff-test--go "+n")
+      (duet-test-go "+n")
       (duet-diff-test-should-refuse "no such file" (duet-diff-visit))
       (duet-diff-undo)
       (should (equal (duet-hunk-file-text (expand-file-name "d/new.txt")) "n\n"))
-      (duet-diff-test--go "● empty")
+      (duet-test-go "● empty")
       (duet-diff-revert)
       (should-not (file-exists-p "empty"))
       ;; One that it has deleted.
       (write-region "other" nil "gone.txt" nil 'quiet)
-      (duet-diff-test--go "-g")
+      (duet-test-go "-g")
       (duet-diff-test-should-refuse "there again" (duet-diff-revert))
       (delete-file "gone.txt")
       (duet-diff-revert)
@@ -474,92 +468,6 @@ Who looks at it stays in place; a buffer with changes is named."
       (dolist (buffer (buffer-list))
         (should-not (and (not (memq buffer buffers))
                          (string-match-p "f.txt (" (buffer-name buffer))))))))
-
-(ert-deftest duet-diff-test-server ()
-  "What a turn has changed comes from the server; each turn has its own."
-  (duet-test-with-project connection
-    (let ((session (duet-test-launch connection "hello"))
-          (file (expand-file-name "demo.txt" (duet-connection-root connection))))
-      (save-window-excursion
-        (let ((approval (duet-test-wait-for (car (duet-session-approvals session)))))
-          (duet-diff session)
-          (duet-test-wait-for (not duet-diff--loading))
-          (should (string-match-p "no changed file so far" (buffer-string)))
-          (duet-test-request connection 'sendDecision
-                             (list :approval_id (duet-approval-id approval)
-                                   :decision "approve" :scope "session")))
-        ;; The buffer looks again when the turn has ended.
-        (duet-test-wait-for-text (current-buffer) "^● demo.txt  new file$")
-        (duet-test-request connection 'continueSession
-                           (list :session_id (duet-session-leaf-id session)
-                                 :query "more"))
-        (duet-test-wait-for (and (cdr (duet-session-runs session))
-                                 (eq (duet-session-state session) 'completed)))
-        (duet-diff session)
-        (duet-test-wait-for-text (current-buffer) "^● demo.txt  modified$")
-        (duet-test-wait-for-text (current-buffer) "^\\+Turn 2: more$")
-        (duet-diff-test--go "@@")
-        (cl-letf (((symbol-function 'y-or-n-p) #'always)) (duet-diff-revert))
-        (should (equal (duet-hunk-file-text file) "Turn 1: hello\n"))
-        (duet-test-should-say "the last turn"
-          (duet-test-press "]" #'duet-diff-later-turn))
-        (duet-test-press "[" #'duet-diff-earlier-turn)
-        (duet-test-wait-for-text (current-buffer) "^● demo.txt  new file$")
-        (should (string-match-p "an earlier turn" (duet-diff--header)))
-        (duet-test-should-say "No earlier turn"
-          (duet-test-press "[" #'duet-diff-earlier-turn))
-        (duet-diff-test--go "@@")
-        (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) t)))
-          (duet-diff-revert))
-        (should-not (file-exists-p file))
-        (duet-test-press "]" #'duet-diff-later-turn)
-        (duet-test-wait-for-text (current-buffer) "^● demo.txt  modified$")
-        (should (equal (duet-test-log) ""))
-        ;; A server that is not there leaves what is shown.
-        (call-interactively #'duet-stop)
-        (duet-test-listening
-          (duet-test-press "g" #'duet-diff-refresh)
-          (should (duet-test-heard "not running")))
-        (should-not duet-diff--loading)
-        (should (string-match-p "^● demo.txt  modified$" (buffer-string)))))))
-
-(ert-deftest duet-diff-test-key ()
-  "D shows the changes of the session at point, or of the turn at point."
-  (duet-test-with-project connection
-    (let ((session (duet-test-launch connection "quiet")))
-      (duet-test-wait-for-state session 'completed)
-      (duet-test-wait-for (duet-session-leaf-id session))
-      (duet-test-request connection 'updateSessionSettings
-                         (list :session_id (duet-session-leaf-id session)
-                               :permission_mode "acceptEdits"))
-      (duet-test-request connection 'continueSession
-                         (list :session_id (duet-session-leaf-id session) :query "edit"))
-      (duet-test-wait-for (and (cdr (duet-session-runs session))
-                               (eq (duet-session-state session) 'completed)))
-      (save-window-excursion
-        (switch-to-buffer (duet-sessions-buffer connection))
-        (duet-test-wait-for-text (current-buffer) "completed +quiet")
-        (goto-char (point-min))
-        (duet-test-press "=" #'duet-diff)
-        (duet-test-wait-for-text (current-buffer) "^● demo.txt  new file$")
-        (let ((transcript (duet-transcript-open connection session)))
-          (duet-test-wait-for-text transcript "❯ edit")
-          (switch-to-buffer transcript)
-          (goto-char (point-min))
-          (duet-test-press "=" #'duet-diff)
-          (duet-test-wait-for-text (current-buffer) "has told of no changed file\\.")
-          (should-not (string-match-p "vc-diff" (buffer-string)))
-          (when (executable-find "git")
-            (call-process "git" nil nil nil "init" "-q")
-            (duet-test-press "g" #'duet-diff-refresh)
-            (duet-test-wait-for-text (current-buffer) "C-x v D (vc-root-diff) shows")
-            (duet-test-wait-for-text (current-buffer) "C-x v = (vc-diff) in"))
-          (switch-to-buffer transcript)
-          (goto-char (point-max))
-          (duet-test-press "=" #'duet-diff)
-          (duet-test-wait-for-text (current-buffer) "^● demo.txt  new file$"))
-        (with-temp-buffer
-          (duet-test-should-say "no session here" (call-interactively #'duet-diff)))))))
 
 (provide 'duet-diff-test)
 ;;; duet-diff-test.el ends here

@@ -71,7 +71,7 @@ ANSWERS are to whether a file is written over."
   (duet-export-test-with-session (connection session) "quiet one"
     (let* ((default-directory (duet-connection-root connection))
            (file (expand-file-name "mine.md")))
-      (should (eq session (duet-session-here)))
+      (should (eq session (duet-actions-session)))
       (write-region "mine" nil file nil 'silent)
       (duet-test-should-say "Nothing is written" (duet-export-test-write "mine.md" nil))
       (should (equal (duet-export-test-file file) "mine"))

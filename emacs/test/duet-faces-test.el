@@ -72,12 +72,12 @@
       (should (equal (funcall faces (duet-look-state-header state)) '(bold))))
     (duet-test-with-project connection
       (duet-model-add-observer #'duet-approvals--observe)
-      (let* ((duet-lighter--text nil)
+      (let* ((duet-approvals--lighter-text nil)
              (global-mode-string nil)
              (session (duet-test-launch connection "hello"))
              (buffer (duet-transcript-open connection session)))
-        (duet-test-wait-for duet-lighter--text)
-        (should (equal (funcall faces (string-trim-left duet-lighter--text))
+        (duet-test-wait-for duet-approvals--lighter-text)
+        (should (equal (funcall faces (string-trim-left duet-approvals--lighter-text))
                        '(duet-attention)))
         (with-current-buffer buffer
           (should (memq 'duet-attention (funcall faces (duet-header duet-session duet-connection))))

@@ -15,7 +15,7 @@
 (defun duet-model-test-model (&optional loaded)
   "Return a model with a session of one run, whose messages are LOADED."
   (let ((model (duet-model-create :root "/nowhere/")))
-    (duet-model-apply model (duet-model-test-event
+    (duet-events-apply model (duet-model-test-event
                              "session_status_changed" 1 :session_id "r1" :thread_id "t1"
                              :state "running" :agent "demo"))
     (when loaded
@@ -54,18 +54,18 @@
 (ert-deftest duet-model-test-deleted ()
   "A conversation that was deleted is no more, nor what it asked."
   (let ((model (duet-model-test-model)))
-    (duet-model-apply model (duet-model-test-event
+    (duet-events-apply model (duet-model-test-event
                              "session_status_changed" 2 :session_id "r2" :thread_id "t1"
                              :state "running" :agent "demo"))
-    (duet-model-apply model (duet-model-test-event
+    (duet-events-apply model (duet-model-test-event
                              "new_approval" 3 :session_id "r2" :approval_id "a"))
     (should (= 1 (hash-table-count (duet-model-approvals model))))
-    (duet-model-apply model (duet-model-test-event
+    (duet-events-apply model (duet-model-test-event
                              "session_deleted" 4 :thread_id "t1" :session_ids ["r2"] :kept 1))
     (should (zerop (hash-table-count (duet-model-approvals model))))
     (should (duet-session-archived (duet-model-session model "t1")))
     (should (= 1 (length (duet-session-runs (duet-model-session model "t1")))))
-    (duet-model-apply model (duet-model-test-event
+    (duet-events-apply model (duet-model-test-event
                              "session_deleted" 5 :thread_id "t1" :session_ids ["r1"]))
     (should-not (duet-model-session model "t1"))
     (should-not (duet-model-session-list model))))
@@ -75,8 +75,8 @@
   (let* ((model (duet-model-test-model))
          (session (duet-model-session model "t1")))
     (setf (duet-session-loaded session) 'loading)
-    (duet-model-apply model (duet-model-test-event "plan" 5 :session_id "r1" :entries []))
-    (duet-model-load-page
+    (duet-events-apply model (duet-model-test-event "plan" 5 :session_id "r1" :entries []))
+    (duet-pages-load
      session
      (vector '(:id 1 :session_id "r1" :event_type "message" :role "user" :content "Do"
                    :seq 2 :created_at "2026-01-01T00:00:00Z" :is_completed t)
@@ -85,7 +85,7 @@
              '(:id 3 :session_id "r1" :event_type "message" :role "assistant"
                    :content "More" :seq 8 :created_at "2026-01-01T00:00:01Z"))
      'newer)
-    (duet-model-page-loaded session)
+    (duet-pages-loaded session)
     (should (equal (mapcar (lambda (message)
                              (list (duet-message-kind message) (duet-message-seq message)))
                            (duet-session-message-list session))
@@ -98,15 +98,15 @@
   (let* ((model (duet-model-create :root "/nowhere/"))
          (at (lambda (second) (format "2026-01-01T00:00:0%d.5Z" second)))
          (event (lambda (state second)
-                  (duet-model-apply
+                  (duet-events-apply
                    model `(:event (:type "session_status_changed" :timestamp ,(funcall at second)
                                          :data (:session_id "r1" :thread_id "t1" :state ,state))))))
          (reply (lambda (state second)
-                  (duet-model-load-session
+                  (duet-pages-load-session
                    model `(:id "r1" :thread_id "t1" :state ,state :query "Do"
                                :last_activity_at ,(funcall at second)))))
          (state (lambda () (duet-session-state (duet-model-session model "t1")))))
-    (duet-model-sent model "r1" "t1" "demo")
+    (duet-events-sent model "r1" "t1" "demo")
     (should (eq (funcall state) 'queued))
     (funcall reply "starting" 1)
     (funcall event "queued" 1)
@@ -133,25 +133,25 @@
                  "terminal_exit" "secret_requested" "task_progress" "agent_update"
                  "agent_silent"
                  "no_such_type" "" nil 5 [] (:a 1))))
-    (mapc (lambda (odd) (duet-model-apply model odd)) duet-model-test-odd)
+    (mapc (lambda (odd) (duet-events-apply model odd)) duet-model-test-odd)
     (dolist (type types)
       (mapc (lambda (odd)
               (dolist (seq '(nil 0 7 "x" 1.5))
-                (duet-model-apply model (list :seq seq :event (list :type type :data odd)))
-                (duet-model-apply model (list :seq seq :event odd))))
+                (duet-events-apply model (list :seq seq :event (list :type type :data odd)))
+                (duet-events-apply model (list :seq seq :event odd))))
             duet-model-test-odd))
     (dolist (odd duet-model-test-odd)
-      (duet-model-load-sessions model odd)
-      (duet-model-load-sessions model (vector odd odd))
-      (duet-model-load-approvals model odd)
-      (duet-model-load-approvals model (vector odd))
-      (duet-model-load-page (duet-model-session model "t1") odd 'newer)
-      (duet-model-load-page (duet-model-session model "t1") (vector odd) 'older))
+      (duet-pages-load-sessions model odd)
+      (duet-pages-load-sessions model (vector odd odd))
+      (duet-pages-load-approvals model odd)
+      (duet-pages-load-approvals model (vector odd))
+      (duet-pages-load (duet-model-session model "t1") odd 'newer)
+      (duet-pages-load (duet-model-session model "t1") (vector odd) 'older))
     (should (> (length (duet-test-log)) 0))
     (dolist (message (duet-session-message-list (duet-model-session model "t1")))
       (should (stringp (duet-render message))))
     ;; It still works.
-    (duet-model-apply model (duet-model-test-delta 100 "good"))
+    (duet-events-apply model (duet-model-test-delta 100 "good"))
     (should (equal (duet-message-text
                     (duet-session-message (duet-model-session model "t1") "m1"))
                    "good"))))
@@ -162,7 +162,7 @@
           (told 0))
     (duet-model-add-observer (lambda (&rest _) (cl-incf told)) model)
     (duet-model-add-observer (lambda (&rest _) (error "Broken")) model)
-    (duet-model-apply model (duet-model-test-event
+    (duet-events-apply model (duet-model-test-event
                              "session_status_changed" 1 :session_id "r1" :thread_id "t1"
                              :state "running"))
     (should (= told 1))
@@ -173,7 +173,7 @@
   (let* ((model (duet-model-test-model t))
          (session (duet-model-session model "t1")))
     (dolist (event '((2 . "a") (3 . "b") (2 . "a") (3 . "b") (4 . "c")))
-      (duet-model-apply model (duet-model-test-delta (car event) (cdr event))))
+      (duet-events-apply model (duet-model-test-delta (car event) (cdr event))))
     (should (equal (duet-message-text (duet-session-message session "m1")) "abc"))
     (should (= (duet-message-size (duet-session-message session "m1")) 3))))
 
@@ -181,14 +181,14 @@
   "A whole message settles what deltas were missed; a cut one shortens nothing."
   (let* ((model (duet-model-test-model t))
          (message (lambda () (duet-session-message (duet-model-session model "t1") "m1"))))
-    (duet-model-apply model (duet-model-test-delta 2 "Hello wor"))
-    (duet-model-apply model (duet-model-test-whole 5 "Hello wo" :truncated t))
+    (duet-events-apply model (duet-model-test-delta 2 "Hello wor"))
+    (duet-events-apply model (duet-model-test-whole 5 "Hello wo" :truncated t))
     (should (equal (duet-message-text (funcall message)) "Hello wor"))
     (should-not (duet-message-open (funcall message)))
-    (duet-model-apply model (duet-model-test-whole 6 "Hello world"))
+    (duet-events-apply model (duet-model-test-whole 6 "Hello world"))
     (should (equal (duet-message-text (funcall message)) "Hello world"))
     ;; Nothing is added to what is whole.
-    (duet-model-apply model (duet-model-test-delta 7 "!"))
+    (duet-events-apply model (duet-model-test-delta 7 "!"))
     (should (equal (duet-message-text (funcall message)) "Hello world"))))
 
 (ert-deftest duet-model-test-events-before-their-session ()
@@ -198,12 +198,12 @@
     (duet-model-add-observer (lambda (_ kind _s object _e)
                                (when (eq kind 'unknown-run) (push object unknown)))
                              model)
-    (duet-model-apply model (duet-model-test-event
+    (duet-events-apply model (duet-model-test-event
                              "usage" 2 :session_id "r9" :input_tokens 7))
-    (duet-model-apply model (duet-model-test-event
+    (duet-events-apply model (duet-model-test-event
                              "usage" 3 :session_id "r9" :output_tokens 8))
     (should (equal unknown '("r9")))
-    (duet-model-load-session model '(:id "r9" :thread_id "t9" :state "running"))
+    (duet-pages-load-session model '(:id "r9" :thread_id "t9" :state "running"))
     (should (equal (duet-session-usage (duet-model-session model "t9"))
                    '(:input_tokens 7 :output_tokens 8)))
     (should-not (duet-model-orphans model))))
@@ -212,14 +212,14 @@
   "What a run says comes before the prompt that waits for its end."
   (let* ((model (duet-model-test-model t))
          (session (duet-model-session model "t1")))
-    (duet-model-apply model (duet-model-test-delta 2 "one"))
-    (duet-model-apply model (duet-model-test-event
+    (duet-events-apply model (duet-model-test-delta 2 "one"))
+    (duet-events-apply model (duet-model-test-event
                              "session_status_changed" 3 :session_id "r2" :thread_id "t1"
                              :state "queued" :parent_session_id "r1"))
-    (duet-model-apply model (duet-model-test-event
+    (duet-events-apply model (duet-model-test-event
                              "conversation_updated" 4 :session_id "r2" :event_type "message"
                              :message_id "m2" :role "user" :content "next"))
-    (duet-model-apply model (duet-model-test-event
+    (duet-events-apply model (duet-model-test-event
                              "conversation_updated" 5 :session_id "r1" :event_type "tool_call"
                              :tool_id "call" :tool_name "Bash" :tool_status "pending"))
     (should (equal (mapcar #'duet-message-key (duet-session-message-list session))
@@ -227,7 +227,7 @@
     (should (duet-message-queued-p (duet-session-message session "m2")))
     (should (eq (duet-session-state session) 'running))
     (should (= (duet-session-queued session) 1))
-    (duet-model-apply model (duet-model-test-event
+    (duet-events-apply model (duet-model-test-event
                              "session_status_changed" 6 :session_id "r1" :thread_id "t1"
                              :state "completed"))
     (should (eq (duet-session-state session) 'queued))))
@@ -238,13 +238,13 @@
          (session (duet-model-session model "t1")))
     (setf (duet-session-loaded session) 'loading)
     (dolist (event '((2 . "a") (3 . "b") (4 . "c")))
-      (duet-model-apply model (duet-model-test-delta (car event) (cdr event))))
-    (duet-model-load-page session
+      (duet-events-apply model (duet-model-test-delta (car event) (cdr event))))
+    (duet-pages-load session
                           [(:id 1 :session_id "r1" :event_type "message" :role "assistant"
                                 :content "ab" :seq 3 :key "m1" :is_completed :json-false)]
                           'newer)
-    (duet-model-page-loaded session)
-    (duet-model-apply model (duet-model-test-delta 5 "d"))
+    (duet-pages-loaded session)
+    (duet-events-apply model (duet-model-test-delta 5 "d"))
     (should (equal (duet-message-text (duet-session-message session "m1")) "abcd"))))
 
 (ert-deftest duet-model-test-tail ()
@@ -260,18 +260,18 @@
 (ert-deftest duet-model-test-approvals ()
   "A question waits until its end is told, or until it is not listed any more."
   (let ((model (duet-model-test-model)))
-    (duet-model-apply model (duet-model-test-event
+    (duet-events-apply model (duet-model-test-event
                              "new_approval" 2 :session_id "r1" :approval_id "a1"
                              :call_id "call" :type "function_call" :tool_name "Write"))
-    (duet-model-apply model (duet-model-test-event
+    (duet-events-apply model (duet-model-test-event
                              "new_approval" 3 :session_id "r1" :approval_id "a2"
                              :call_id "call2" :type "function_call" :tool_name "Write"))
     (should (= (length (duet-session-approvals (duet-model-session model "t1"))) 2))
-    (duet-model-apply model (duet-model-test-event
+    (duet-events-apply model (duet-model-test-event
                              "approval_resolved" 4 :session_id "r1" :approval_id "a1"
                              :decision "approved"))
     (should (equal (mapcar #'duet-approval-id (duet-model-approval-list model)) '("a2")))
-    (duet-model-load-approvals model [])
+    (duet-pages-load-approvals model [])
     (should-not (duet-model-approval-list model))))
 
 (provide 'duet-model-test)

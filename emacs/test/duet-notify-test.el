@@ -56,7 +56,7 @@ FOCUS is what frames say of theirs."
     (let* ((duet-notify-long-run 1000)
            (session (duet-test-launch connection "quiet")))
       (duet-test-wait-for-state session 'completed)
-      (duet-model-apply (duet-connection-model connection)
+      (duet-events-apply (duet-connection-model connection)
                         `(:seq 100000 :event
                                (:type "new_approval"
                                       :data (:approval_id "x" :replayed t

@@ -13,6 +13,7 @@
 (require 'cl-lib)
 (require 'ert)
 (require 'package)
+(require 'seq)
 (require 'duet)
 
 (defconst duet-package-test-folder
@@ -44,6 +45,21 @@
       (should (string-prefix-p (concat duet-connection-version ".")
                                (package-version-join
                                 (package-desc-version description)))))))
+
+(ert-deftest duet-package-test-autoloads ()
+  "Each command with an autoload cookie is there when `duet' is loaded, or its file comes then."
+  (let ((commands '()))
+    (dolist (file (directory-files duet-package-test-folder t "\\`duet.*\\.el\\'"))
+      (unless (string-match-p "-\\(?:test\\|test-lib\\|autoloads\\|pkg\\)\\.el\\'" file)
+        (with-temp-buffer
+          (insert-file-contents file)
+          (while (re-search-forward "^;;;###autoload" nil t)
+            (pcase (read (current-buffer))
+              (`(,(or 'defun 'defalias 'autoload) ,name . ,_)
+               (push (if (consp name) (cadr name) name) commands)))))))
+    (should (memq 'duet-search commands))
+    (should (memq 'duet-dispatch commands))
+    (should-not (seq-remove #'fboundp commands))))
 
 (provide 'duet-package-test)
 ;;; duet-package-test.el ends here

@@ -55,7 +55,7 @@
 (defun duet-perf-test-session (directory)
   "Return a session whose model has DIRECTORY, with messages that are kept."
   (let ((model (duet-model-create :root directory)))
-    (duet-model-apply model '(:seq 1 :event (:type "session_status_changed"
+    (duet-events-apply model '(:seq 1 :event (:type "session_status_changed"
                                                    :timestamp "2026-01-01T00:00:00Z"
                                                    :data (:session_id "r" :thread_id "t"
                                                                       :state "running"))))
@@ -65,7 +65,7 @@
 
 (defun duet-perf-test-delta (session seq key text)
   "Add TEXT to the message KEY of SESSION, by an event with number SEQ."
-  (duet-model-apply (duet-session-model session)
+  (duet-events-apply (duet-session-model session)
                     (list :seq seq
                           :event (list :type "message_delta"
                                        :timestamp "2026-01-01T00:00:01Z"
@@ -100,7 +100,7 @@
 
 (ert-deftest duet-perf-test-deltas ()
   "2,000 deltas a second for three seconds leave Emacs its time."
-  (skip-unless (byte-code-function-p (symbol-function 'duet-model-apply)))
+  (skip-unless (byte-code-function-p (symbol-function 'duet-events-apply)))
   (duet-perf-test-with-transcript (session buffer)
     (let ((count 0)
           (seq 1)
@@ -133,7 +133,7 @@
 
 (ert-deftest duet-perf-test-long-transcript ()
   "A transcript of 5 MB grows at the cost of what is added."
-  (skip-unless (byte-code-function-p (symbol-function 'duet-model-apply)))
+  (skip-unless (byte-code-function-p (symbol-function 'duet-events-apply)))
   (duet-perf-test-with-transcript (session buffer)
     (let ((seq 1)
           (part (duet-perf-test-text 50000))
@@ -172,7 +172,7 @@
 
 (ert-deftest duet-perf-test-long-list ()
   "A list of 300 sessions is drawn fast enough."
-  (skip-unless (byte-code-function-p (symbol-function 'duet-model-apply)))
+  (skip-unless (byte-code-function-p (symbol-function 'duet-events-apply)))
   (let* ((model (duet-model-create :root "/"))
          (connection (make-duet-connection :root "/" :state 'ready :model model))
          (objects (vconcat
@@ -184,9 +184,9 @@
          (buffer (duet-sessions-buffer connection)))
     (unwind-protect
         (duet-perf-test-watch "A list of 300 sessions"
-          (duet-model-load-sessions model objects)
+          (duet-pages-load-sessions model objects)
           (duet-test-wait-for-text buffer "Do 299")
-          (duet-model-load-session model '(:id "r150" :thread_id "t150" :state "failed"
+          (duet-pages-load-session model '(:id "r150" :thread_id "t150" :state "failed"
                                                :query "Do 150"
                                                :last_activity_at "2026-01-01T00:00:02Z"))
           (duet-model-announce model 'sessions)
@@ -195,7 +195,7 @@
 
 (ert-deftest duet-perf-test-server ()
   "What a server says as fast as it can leaves Emacs its time."
-  (skip-unless (byte-code-function-p (symbol-function 'duet-model-apply)))
+  (skip-unless (byte-code-function-p (symbol-function 'duet-events-apply)))
   (duet-test-with-project connection
     (let (session buffer (inhibit-message nil))
       (duet-perf-test-watch "6,000 chunks of a server, 2,000 a second"

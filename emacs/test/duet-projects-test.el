@@ -6,6 +6,7 @@
 ;;; Code:
 
 (require 'duet-test-lib)
+(require 'duet-menu)
 (require 'duet-projects)
 
 (defun duet-projects-test-other (connection name)
@@ -103,7 +104,7 @@ bound to.  Each has a session."
     (duet-test-press "l" #'duet-projects-narrow)
     (should (derived-mode-p 'duet-sessions-mode))
     (should (eq duet-connection connection))
-    (should (equal (duet-session-name (duet-session-here)) "quiet here"))
+    (should (equal (duet-session-name (duet-actions-session)) "quiet here"))
     (duet-test-press "l" #'duet-projects)
     (should (derived-mode-p 'duet-projects-mode))
     (duet-projects-test-go-to "here")
@@ -111,6 +112,35 @@ bound to.  Each has a session."
     (duet-test-write-and-send "quiet more")
     (duet-test-wait-for-transcript)
     (should (eq duet-connection connection))))
+
+(ert-deftest duet-projects-test-menu ()
+  "The menu's key for lists does what the same key does in the buffers."
+  (duet-projects-test-with-list (connection other)
+    (ignore other)
+    (duet-projects-test-go-to "here")
+    (should (equal (duet-menu--sessions-words) "This project"))
+    (call-interactively #'duet-menu-sessions)
+    (should (derived-mode-p 'duet-sessions-mode))
+    (should (equal (duet-menu--sessions-words) "All projects"))
+    (call-interactively #'duet-menu-sessions)
+    (should (derived-mode-p 'duet-projects-mode))
+    (switch-to-buffer (duet-transcript-open
+                       connection (car (duet-model-session-list
+                                        (duet-connection-model connection)))))
+    (should (equal (duet-menu--sessions-words) "Sessions"))
+    (call-interactively #'duet-menu-sessions)
+    (should (derived-mode-p 'duet-sessions-mode))
+    (should (eq duet-connection connection))))
+
+(ert-deftest duet-projects-test-click ()
+  "A click opens the session that it is on, not that at point."
+  (duet-projects-test-with-list (connection other)
+    (ignore other)
+    (duet-projects-test-go-to "here")
+    (duet-test-click #'duet-projects-open-mouse)
+    (duet-test-wait-for-transcript)
+    (should (eq duet-connection connection))
+    (should (equal (duet-session-name duet-session) "quiet here"))))
 
 (ert-deftest duet-projects-test-problems ()
   "What cannot be asked is named below the others; no session is at point there."

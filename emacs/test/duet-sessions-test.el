@@ -290,10 +290,14 @@
         (let ((second duet-connection))
           (duet-test-wait-for (eq (duet-connection-state second) 'ready))
           (duet-test-end second))
-        (with-temp-buffer
-          (setq default-directory "/ssh:nowhere:/tmp/")
-          (duet-test-should-say "local directories only" (call-interactively #'duet))
-          (duet-test-should-say "local directories only" (call-interactively #'duet-new)))))))
+        (duet-test-with-no-machine away
+          (with-temp-buffer
+            (setq default-directory away)
+            (duet-test-should-say "Cannot look for a project on /away:box:"
+              (call-interactively #'duet))
+            (duet-test-should-say "Cannot look for a project on /away:box:"
+              (call-interactively #'duet-new))
+            (setq default-directory temporary-file-directory)))))))
 
 (ert-deftest duet-sessions-test-new ()
   "A prompt for a new session is written from any buffer of the project."

@@ -84,7 +84,7 @@ That is what the server is asked, the last first: (METHOD . PARAMETERS)."
              (:id "acceptEdits" :name "Accept edits" :by "duet")))
      (puthash "thread" session (duet-model-sessions model))
      (puthash "run" session (duet-model-runs model))
-     (duet-model-apply model (list :seq 1 :event
+     (duet-events-apply model (list :seq 1 :event
                                    (list :type "agent_session" :data
                                          (append '(:session_id "run")
                                                  duet-settings-test-told))))
@@ -92,7 +92,7 @@ That is what the server is asked, the last first: (METHOD . PARAMETERS)."
                 (lambda (_ method parameters &rest _)
                   (push (cons method parameters) asked)))
                ((symbol-function 'duet-connection-here) #'ignore)
-               ((symbol-function 'duet-session-here) (lambda (&rest _) session)))
+               ((symbol-function 'duet-actions-session) (lambda (&rest _) session)))
        ,@body)))
 
 (ert-deftest duet-settings-test-own ()
@@ -136,32 +136,32 @@ That is what the server is asked, the last first: (METHOD . PARAMETERS)."
 (ert-deftest duet-settings-test-told ()
   "What an agent tells is shown as it calls it, and what changes with it."
   (duet-settings-test-with
-   (should (equal (duet-session-llm-words session) "Large"))
-   (should (equal (duet-session-mode-words session) "Ask"))
-   (duet-model-apply model '(:seq 2 :event (:type "session_settings_changed"
+   (should (equal (duet-actions-session-llm session) "Large"))
+   (should (equal (duet-actions-session-mode session) "Ask"))
+   (duet-events-apply model '(:seq 2 :event (:type "session_settings_changed"
                                             :data (:session_id "run" :model "m-small"
                                                    :permission_mode "acceptEdits"))))
-   (should (equal (duet-session-llm-words session) "Large"))
-   (should (equal (duet-session-mode-words session) "Ask, accepts edits"))
-   (duet-model-apply model '(:seq 3 :event
+   (should (equal (duet-actions-session-llm session) "Large"))
+   (should (equal (duet-actions-session-mode session) "Ask, accepts edits"))
+   (duet-events-apply model '(:seq 3 :event
                              (:type "agent_session"
                               :data (:session_id "run"
                                      :model (:current "m-small"
                                              :available [(:id "m-small")])
                                      :mode (:current "code" :available [(:id "code")])))))
-   (should (equal (duet-session-llm-words session) "m-small"))
-   (should (equal (duet-session-mode-words session) "code, accepts edits"))
+   (should (equal (duet-actions-session-llm session) "m-small"))
+   (should (equal (duet-actions-session-mode session) "code, accepts edits"))
    (should (duet-get-objects (duet-session-told session) :commands))
    ;; One that has left plan mode is where it is.
    (setf (duet-session-mode session) "plan")
-   (duet-model-apply model '(:seq 4 :event (:type "session_settings_changed"
+   (duet-events-apply model '(:seq 4 :event (:type "session_settings_changed"
                                             :data (:session_id "run" :event_type "mode"
                                                    :agent_mode "default"))))
-   (should-not (duet-session-mode-words session))
-   (duet-model-apply model '(:seq 5 :event (:type "agent_session"
+   (should-not (duet-actions-session-mode session))
+   (duet-events-apply model '(:seq 5 :event (:type "agent_session"
                                             :data (:session_id "run"
                                                    :mode (:current "plan")))))
-   (should (equal (duet-session-mode-words session) "plan"))))
+   (should (equal (duet-actions-session-mode session) "plan"))))
 
 (ert-deftest duet-settings-test-commands ()
   "A slash at the beginning of a prompt is completed to a command."
@@ -172,7 +172,8 @@ That is what the server is asked, the last first: (METHOD . PARAMETERS)."
      (insert "/rev")
      (let* ((data (duet-compose-complete-command))
             (annotate (plist-get (nthcdr 3 data) :annotation-function)))
-       (should (equal (all-completions "/" (nth 2 data)) '("/review" "/compact")))
+       (should (equal (all-completions "/" (nth 2 data))
+                      '("/review" "/compact" "/model" "/mode" "/thought" "/fast")))
        (should (equal (funcall annotate "/review") " [what]  Review it"))
        (should (equal (funcall annotate "/compact") "")))
      (let ((completion-at-point-functions '(duet-compose-complete-command)))

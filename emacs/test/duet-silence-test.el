@@ -38,19 +38,19 @@
   (duet-silence-test-with-transcript session model
     (should-not (duet-silence--header session))
     (should-not duet-silence--timer)
-    (duet-model-apply model (duet-silence-test-event 2 12 :note "API error 500"))
+    (duet-events-apply model (duet-silence-test-event 2 12 :note "API error 500"))
     (should (equal (substring-no-properties (duet-silence--header session))
                    "silent for 12 s"))
     (should (string-match-p "^demo has said nothing for 12 s: API error 500\n"
                             (duet-silence-test-tail)))
     (should duet-silence--timer)
-    (duet-model-apply model (duet-silence-test-event 3 300 :tool_title "Look into it"))
+    (duet-events-apply model (duet-silence-test-event 3 300 :tool_title "Look into it"))
     (duet-silence--tick)
     (should (string-match-p "^demo has said nothing for 5 min, in the middle of: Look into it\n"
                             (duet-silence-test-tail)))
     (let ((inhibit-read-only t)) (goto-char (point-max)) (insert "more\n"))
     (should (= (overlay-start duet-silence--overlay) (point-max)))
-    (duet-model-apply model (duet-silence-test-event 4 300 :ended t))
+    (duet-events-apply model (duet-silence-test-event 4 300 :ended t))
     (should-not (duet-silence-test-tail))
     (should-not (duet-silence--header session))
     (duet-silence--tick)
@@ -60,9 +60,9 @@
   "With the run silence is over, and while it waits for a person there is none."
   (dolist (state '("waiting_input" "interrupting" "completed"))
     (duet-silence-test-with-transcript session model
-      (duet-model-apply model (duet-silence-test-event 2 12))
+      (duet-events-apply model (duet-silence-test-event 2 12))
       (should (duet-session-silence session))
-      (duet-model-apply model (duet-model-test-event
+      (duet-events-apply model (duet-model-test-event
                                "session_status_changed" 3 :session_id "r1" :thread_id "t1"
                                :state state))
       (should-not (duet-session-silence session))
@@ -71,7 +71,7 @@
 (ert-deftest duet-silence-test-unseen ()
   "Nothing is counted that no window shows."
   (duet-silence-test-with-transcript session model
-    (duet-model-apply model (duet-silence-test-event 2 12))
+    (duet-events-apply model (duet-silence-test-event 2 12))
     (duet-silence--header session)
     (should duet-silence--timer)
     (switch-to-buffer "*scratch*")
@@ -85,12 +85,12 @@
                   (append more '(:id "r1" :thread_id "t1" :state "running" :agent "demo"
                                  :created_at "2026-01-01T00:00:00Z"
                                  :last_activity_at "2026-01-01T00:00:00Z")))))
-    (duet-model-load-sessions
+    (duet-pages-load-sessions
      model (vector (funcall object :silent_since "2026-01-01T00:00:00Z" :silent_note "n")))
     (let ((session (duet-model-session model "t1")))
       (should (equal (plist-get (duet-session-silence session) :note) "n"))
       (should (string-match-p "silent" (aref (cadr (duet-sessions-entry session)) 1)))
-      (duet-model-load-sessions model (vector (funcall object)))
+      (duet-pages-load-sessions model (vector (funcall object)))
       (should-not (duet-session-silence session)))))
 
 (provide 'duet-silence-test)

@@ -13,6 +13,7 @@
 
 (require 'cl-lib)
 (require 'ert)
+(require 'tramp)
 (require 'duet)
 
 ;; Nothing of what tests write is for the user's own history.
@@ -191,6 +192,20 @@ that are missing are \\`C-g'."
   (declare (indent 1) (debug (form body)))
   `(should (eq 'quit (condition-case nil (duet-test-typing ,keys ,@body) (quit 'quit)))))
 
+(defmacro duet-test-with-no-machine (directory &rest body)
+  "Run BODY with DIRECTORY bound to one on a machine that is not there.
+TRAMP is told so at once."
+  (declare (indent 1) (debug (symbolp body)))
+  `(let ((tramp-methods (cons '("away" (tramp-login-program "false") (tramp-login-args (("%h")))
+                                (tramp-remote-shell "/bin/sh") (tramp-remote-shell-args ("-c"))
+                                (tramp-connection-timeout 10))
+                              tramp-methods))
+         (tramp-verbose 0)
+         (,directory "/away:box:/tmp/"))
+     (unwind-protect (progn ,@body)
+       (tramp-cleanup-all-connections)
+       (tramp-cleanup-all-buffers))))
+
 (defmacro duet-test-should-say (regexp &rest body)
   "Check that BODY ends in a `user-error' whose text REGEXP matches."
   (declare (indent 1) (debug (form body)))
@@ -228,7 +243,7 @@ Questions are shown, and what is said is kept."
   (declare (indent 1) (debug (symbolp body)))
   `(duet-test-with-project ,name
      (let ((global-mode-string '(""))
-           (duet-lighter--text nil))
+           (duet-approvals--lighter-text nil))
        (duet-model-add-observer #'duet-approvals--observe)
        (duet-test-listening
          (unwind-protect (save-window-excursion ,@body)
@@ -279,6 +294,12 @@ question are bound to."
   (let ((file (expand-file-name "demo.txt" (duet-connection-root connection))))
     (and (file-exists-p file)
          (with-temp-buffer (insert-file-contents file) (buffer-string)))))
+
+(defun duet-test-go (text)
+  "Go to the line that has TEXT."
+  (goto-char (point-min))
+  (search-forward text)
+  (beginning-of-line))
 
 (provide 'duet-test-lib)
 ;;; duet-test-lib.el ends here

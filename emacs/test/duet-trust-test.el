@@ -107,12 +107,12 @@ command = [\"echo\", \"from the project\"]
   "What Emacs says of a project by itself: nothing, that it may run, or not here."
   (let ((duet-trust-ask nil))
     (duet-trust-test-with duet-trust-test-config
-      (let ((duet-trust-function #'always))
+      (let ((duet-connection-trust-function #'always))
         (duet-trust-test-restart connection))
       (should-not (stringp (duet-trust-test-launch connection)))
       (duet-trust-test-restart connection) ; nil takes no trust away
       (should-not (stringp (duet-trust-test-launch connection)))
-      (let ((duet-trust-function (lambda (_) 'restricted)))
+      (let ((duet-connection-trust-function (lambda (_) 'restricted)))
         (duet-trust-test-restart connection))
       (should (string-match-p "this editor does not trust" (duet-trust-test-launch connection)))
       (duet-trust-test-restart connection) ; nor does that, for others

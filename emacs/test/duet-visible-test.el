@@ -7,8 +7,8 @@
 
 (require 'duet-test-lib)
 (require 'duet-visible)
-(require 'duet-approval-footer)
-(require 'duet-approval-footer-test)
+(require 'duet-approvals-footer)
+(require 'duet-approvals-footer-test)
 (require 'duet-notify)
 
 (defconst duet-visible-test--unseen

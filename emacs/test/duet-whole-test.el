@@ -18,7 +18,7 @@
                           "\e[31mred\e[0m")))
       (duet-test-wait-for-state session 'completed)
       (duet-test-wait-for-text buffer "That is all")
-      (duet-model-apply
+      (duet-events-apply
        (duet-connection-model connection)
        (list :seq 1000000
              :event (list :type "conversation_updated" :timestamp "2030-01-01T00:00:00Z"

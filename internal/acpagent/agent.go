@@ -1,14 +1,12 @@
 package acpagent
 
 import (
-	"encoding/json"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -20,6 +18,12 @@ type Options struct {
 	Agent string
 	// CancelOnDisconnect says that the turns that a client has begun end when it goes.
 	CancelOnDisconnect bool
+	// SavedFiles says that the agent behind reads files from the disk also where the
+	// client offers them, with what is not saved.
+	SavedFiles bool
+	// Version2 says that clients get the draft of the protocol's version 2 that ask for
+	// it.
+	Version2 bool
 	// Limits bound what the client sends.
 	Limits frame.Limits
 	Logger *slog.Logger
@@ -36,12 +40,11 @@ const mostLine = 64 << 20
 
 // An agent serves one client.
 type agent struct {
-	hub  *client.Client
-	opts Options
+	hub    *client.Client
+	opts   Options
+	client editor
 
 	mu       sync.Mutex // guards the fields below
-	can      schema.ClientCapabilities
-	info     json.RawMessage // what the client calls itself
 	sessions map[string]*session
 }
 
@@ -79,10 +82,4 @@ func (a *agent) forget(s *session) {
 	}
 	a.mu.Unlock()
 	s.leave()
-}
-
-func (a *agent) capabilities() schema.ClientCapabilities {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.can
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/question"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/version2"
 )
 
 // ask asks the user of the client, with s.order held, what an agent asks, which is in the inbox as well:
@@ -23,7 +24,10 @@ func (s *session) ask(q hubwire.Approval) {
 	ctx, cancel := context.WithTimeout(s.ctx, questionWithin)
 	s.asking[q.ID] = cancel
 	s.mu.Unlock()
-	asker := question.Asker{Client: s.conn, Can: s.agent.capabilities()}
+	asker := question.Asker{Client: s.conn, Can: s.agent.client.capabilities()}
+	if s.version2 {
+		asker.Spelled = version2.Permission
+	}
 	if !asker.Fits(q) {
 		s.tell(update.Words("\n\n[%s asks: %s — this editor cannot show it. Answer with: duet-rpc approvals]\n", agentName(q), question.InWords(q)))
 		return

@@ -23,6 +23,8 @@ func refused(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, client.ErrTooLong):
+		return server.NewError(jsonrpc2.CodeInvalidParams, strings.TrimPrefix(err.Error(), "client: "), nil)
 	case errors.Is(err, client.Kind("session_not_found")):
 		return server.NewError(schema.CodeResourceNotFound, "Resource not found: "+message(err), nil)
 	case errors.As(err, &e):

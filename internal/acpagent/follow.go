@@ -6,6 +6,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/version2"
 )
 
 // follow tells the client from now on what happens behind an event.
@@ -83,6 +84,7 @@ func (s *session) stateChanged(d hubwire.Event) {
 			s.now = d.SessionID
 		}
 		s.mu.Unlock()
+		s.tellState(d.State)
 		return
 	}
 	if s.now == d.SessionID {
@@ -99,7 +101,33 @@ func (s *session) stateChanged(d hubwire.Event) {
 		}
 	}
 	s.mu.Unlock()
-	if !ours && d.State == hubwire.Failed && d.Error != "" {
+	if (!ours || s.version2) && d.State == hubwire.Failed && d.Error != "" {
 		s.tell(update.Words("\n\n[the turn failed: %s]\n", d.Error))
 	}
+	s.tellEnd(o)
+}
+
+// tellState tells of a state that is not the end of a turn, in version 2 of the protocol.
+func (s *session) tellState(state string) {
+	if !s.version2 {
+		return
+	}
+	switch state {
+	case "running":
+		s.tell(version2.State(version2.Running, ""))
+	case "waiting_input":
+		s.tell(version2.State(version2.RequiresAction, ""))
+	}
+}
+
+// tellEnd tells of the end of a turn, in version 2 of the protocol.
+func (s *session) tellEnd(o outcome) {
+	if !s.version2 {
+		return
+	}
+	why, failed := o.stopped()
+	if failed {
+		why = version2.Failed
+	}
+	s.tell(version2.State(version2.Idle, why))
 }

@@ -67,7 +67,7 @@ func (a *agent) load(ctx context.Context, p schema.OpenRequest) (schema.Opened, 
 
 // resume tells the client what happens in a conversation from now on.
 func (a *agent) resume(ctx context.Context, p schema.OpenRequest) (schema.Opened, error) {
-	return a.take(ctx, p, false)
+	return a.take(ctx, p, p.ReplayFrom != nil && p.ReplayFrom.Type == "start")
 }
 
 func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) (schema.Opened, error) {

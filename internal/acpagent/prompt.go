@@ -9,6 +9,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/server"
 )
 
 type turnKey struct{}
@@ -24,9 +25,31 @@ func (a *agent) promptArrives(ctx context.Context, params json.RawMessage) conte
 	}
 	t := newTurn()
 	s.mu.Lock()
+	if n := len(s.turns); n > 0 {
+		t.before = s.turns[n-1].begun
+	}
 	s.turns = append(s.turns, t)
 	s.mu.Unlock()
+	context.AfterFunc(ctx, func() { s.unserved(t) })
 	return context.WithValue(ctx, turnKey{}, t)
+}
+
+// serves reports whether a turn is the client's still, and is its handler's from now on.
+func (s *session) serves(t *turn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.served = slices.Contains(s.turns, t)
+	return t.served
+}
+
+// unserved forgets a turn whose request is over before its handler had it: its parameters
+// were wrong, or it was taken back.
+func (s *session) unserved(t *turn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !t.served {
+		s.forgetTurn(t)
+	}
 }
 
 // prompt runs a turn to its end. It ends with its own session of the hub, whatever else
@@ -40,34 +63,78 @@ func (a *agent) prompt(ctx context.Context, p schema.PromptRequest) (schema.Prom
 	if t == nil {
 		return schema.PromptResponse{}, notFound(p.SessionID)
 	}
+	if !s.serves(t) {
+		return schema.PromptResponse{StopReason: schema.Cancelled}, nil
+	}
 	defer s.turnLeft(t)
+	if t.before != nil { // prompts begin in the order in which they came
+		select {
+		case <-t.before:
+		case <-s.ctx.Done():
+			return schema.PromptResponse{StopReason: schema.Cancelled}, nil
+		case <-ctx.Done():
+			return schema.PromptResponse{StopReason: schema.Cancelled}, nil
+		}
+	}
 	text, content := readPrompt(p.Prompt)
 	if handled, err := s.command(ctx, text); handled {
 		return schema.PromptResponse{StopReason: schema.EndTurn}, err
 	}
+	if s.version2 {
+		return schema.PromptResponse{}, s.accept(ctx, t, text, content)
+	}
+	s.order.Lock()
 	run, err := s.begin(ctx, t, text, content)
+	s.order.Unlock()
+	t.isBegun()
 	if err != nil {
 		return schema.PromptResponse{}, refused(err)
 	}
 	if run == "" {
 		return schema.PromptResponse{StopReason: schema.Cancelled}, nil
 	}
+	defer context.AfterFunc(ctx, func() { s.takenBack(run) })()
 	select {
 	case o := <-t.ended:
-		return s.response(ctx, run, o)
+		return s.response(context.WithoutCancel(ctx), run, o)
 	case <-s.ctx.Done(): // the client has closed the session, or deleted it
-		return schema.PromptResponse{StopReason: schema.Cancelled}, nil
 	case <-s.conn.Stopping(): // nobody reads the answer; the turn goes on
-	case <-ctx.Done(): // the client has taken the request back
-		s.interrupt(run)
 	}
 	return schema.PromptResponse{StopReason: schema.Cancelled}, nil
+}
+
+// accept begins a turn of a client of version 2, which is answered at once: what happens
+// in it follows the answer.
+func (s *session) accept(ctx context.Context, t *turn, text string, content []json.RawMessage) error {
+	s.order.Lock()
+	if _, err := s.begin(ctx, t, text, content); err != nil {
+		s.order.Unlock()
+		return refused(err)
+	}
+	server.AfterReply(ctx, s.order.Unlock)
+	return nil
+}
+
+// takenBack ends a turn whose request the client has taken back; where it is the
+// connection that has ended, the turn goes on.
+func (s *session) takenBack(run string) {
+	select {
+	case <-s.conn.Stopping():
+	default:
+		s.interrupt(run)
+	}
 }
 
 // turnLeft forgets a turn that was answered.
 func (s *session) turnLeft(t *turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.forgetTurn(t)
+}
+
+// forgetTurn is turnLeft with s.mu held.
+func (s *session) forgetTurn(t *turn) {
+	t.isBegun()
 	s.turns = slices.DeleteFunc(s.turns, func(other *turn) bool { return other == t })
 }
 
@@ -89,18 +156,19 @@ func readPrompt(blocks []json.RawMessage) (text string, content []json.RawMessag
 	return text, content
 }
 
-// begin begins the session of the hub that a turn is, and returns it; "" if the client
-// has cancelled the turn before.
+// begin begins, with s.order held, the session of the hub that a turn is, and returns it;
+// "" if the client has cancelled the turn before.
 func (s *session) begin(ctx context.Context, t *turn, text string, content []json.RawMessage) (run string, err error) {
-	s.order.Lock()
-	defer s.order.Unlock()
 	s.mu.Lock()
 	start, place, cancelled := s.start, s.place, t.cancelled
 	s.mu.Unlock()
 	if cancelled {
 		return "", nil
 	}
-	params := map[string]any{"query": text, "metadata": map[string]any{"source": "acp", "client": s.agent.clientName()}}
+	params := map[string]any{"query": text, "metadata": map[string]any{"source": "acp", "client": s.agent.client.called()}}
+	if s.agent.readsFiles() {
+		params["reads_files"] = true
+	}
 	if len(content) > 0 {
 		params["content"] = content
 	}
@@ -172,16 +240,9 @@ func placed(params map[string]any, w schema.Workspace) {
 
 // response is the answer to a prompt whose turn has ended.
 func (s *session) response(ctx context.Context, run string, o outcome) (schema.PromptResponse, error) {
-	r := schema.PromptResponse{StopReason: schema.EndTurn}
-	switch o.state {
-	case hubwire.Completed:
-		switch o.stopReason {
-		case schema.MaxTokens, schema.MaxTurnRequests, schema.Refusal, schema.Cancelled:
-			r.StopReason = o.stopReason
-		}
-	case hubwire.Cancelled, hubwire.Interrupted, hubwire.Discarded:
-		r.StopReason = schema.Cancelled
-	default:
+	why, isFailure := o.stopped()
+	r := schema.PromptResponse{StopReason: why}
+	if isFailure {
 		return r, failed(o)
 	}
 	if state, err := hubwire.State(ctx, s.agent.hub, run); err == nil && state.TotalTokens > 0 {
@@ -213,15 +274,6 @@ func (s *session) cancel() {
 			s.interrupt(run)
 		}
 	})
-}
-
-// clientName is what the client calls itself.
-func (a *agent) clientName() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var info schema.Implementation
-	_ = json.Unmarshal(a.info, &info) // one that does not say
-	return cmp.Or(info.Title, info.Name, "a client")
 }
 
 // mcpConfig are the servers of a client as the hub takes them. What is no server is

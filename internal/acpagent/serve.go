@@ -7,6 +7,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/version2"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -19,6 +20,7 @@ func Serve(ctx context.Context, t server.Transport, hub *client.Client, o Option
 		Cancellation:   server.Cancellation{Method: schema.CancelRequest, Member: schema.CancelRequestMember, Tell: true},
 		OnNotification: a.notified,
 	})
+	hub.Handle(readFile, a.readFile)
 	err := srv.Serve(ctx, t, frame.NDJSON)
 	a.close()
 	return err
@@ -29,26 +31,28 @@ func (a *agent) methods() *server.Registry {
 	reg := server.NewRegistry()
 	server.Handle(reg, schema.Initialize, a.initialize)
 	server.Handle(reg, schema.Authenticate, a.authenticate, server.LongRunning())
-	server.Handle(reg, schema.SessionNew, a.newSession, server.LongRunning())
-	server.Handle(reg, schema.SessionLoad, a.load, server.LongRunning())
-	server.Handle(reg, schema.SessionResume, a.resume, server.LongRunning())
-	server.Handle(reg, schema.SessionFork, a.fork, server.LongRunning())
+	server.Handle(reg, schema.SessionNew, spelled(a, a.newSession, version2.Opened), server.LongRunning())
+	server.Handle(reg, schema.SessionLoad, spelled(a, a.load, version2.Opened), server.LongRunning())
+	server.Handle(reg, schema.SessionResume, spelled(a, a.resume, version2.Opened), server.LongRunning())
+	server.Handle(reg, schema.SessionFork, spelled(a, a.fork, version2.Opened), server.LongRunning())
 	server.Handle(reg, schema.SessionList, a.list, server.LongRunning())
 	server.Handle(reg, schema.SessionClose, a.closeSession, server.LongRunning())
 	server.Handle(reg, schema.SessionDelete, a.deleteSession, server.LongRunning())
 	server.Handle(reg, schema.SessionSetMode, a.setMode, server.LongRunning())
-	server.Handle(reg, schema.SessionSetValue, a.setConfigOption, server.LongRunning())
-	server.Handle(reg, schema.SessionPrompt, a.prompt, server.LongRunning(), server.Arriving(a.promptArrives))
+	server.Handle(reg, schema.SessionSetValue, spelled(a, a.setConfigOption, version2.ConfigOptions), server.LongRunning())
+	server.Handle(reg, schema.SessionPrompt, spelled(a, a.prompt, version2.Accepted), server.LongRunning(), server.Arriving(a.promptArrives))
 	return reg
 }
 
 // initialize says who is here. It needs no hub.
-func (a *agent) initialize(_ context.Context, p schema.InitializeRequest) (schema.InitializeResponse, error) {
-	a.mu.Lock()
-	a.can, a.info = schema.ReadCapabilities(p.ClientCapabilities), p.ClientInfo
-	a.mu.Unlock()
+func (a *agent) initialize(_ context.Context, p schema.InitializeRequest) (any, error) {
+	if a.opts.Version2 && p.ProtocolVersion >= schema.Version2 {
+		a.client.said(schema.Version2, p.Capabilities, p.Info)
+	} else {
+		a.client.said(schema.Version1, p.ClientCapabilities, p.ClientInfo)
+	}
 	present := &schema.Present{}
-	return schema.InitializeResponse{
+	r := schema.InitializeResponse{
 		ProtocolVersion: schema.Version1,
 		AgentCapabilities: schema.AgentCapabilities{
 			LoadSession:        true,
@@ -60,7 +64,22 @@ func (a *agent) initialize(_ context.Context, p schema.InitializeRequest) (schem
 		},
 		AgentInfo:   schema.Implementation{Name: "duet-rpc", Title: "Duet", Version: a.opts.Version},
 		AuthMethods: []schema.AuthMethod{},
-	}, nil
+	}
+	if a.client.isVersion2() {
+		return version2.Initialized(r), nil
+	}
+	return r, nil
+}
+
+// spelled makes an answer as the client's version of the protocol has it.
+func spelled[P, R any](a *agent, f func(context.Context, P) (R, error), as func(R) any) func(context.Context, P) (any, error) {
+	return func(ctx context.Context, p P) (any, error) {
+		r, err := f(ctx, p)
+		if err == nil && a.client.isVersion2() {
+			return as(r), nil
+		}
+		return r, err
+	}
 }
 
 // notified takes a notification of the client, in the order of its messages.

@@ -2,12 +2,14 @@ package acpagent
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/version2"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -17,13 +19,17 @@ type session struct {
 	agent *agent
 	conn  *server.Conn
 	id    string
-	ctx   context.Context // ends when the client has left the session
-	end   context.CancelFunc
+
+	version2 bool // of the protocol
+
+	ctx context.Context // ends when the client has left the session
+	end context.CancelFunc
 
 	// order is held while an event is told, and while a turn is begun: its events
 	// find whose it is.
 	order  sync.Mutex
 	teller update.Teller // guarded by order
+	words  int           // updates so far, for ids of what Duet says
 	told   view          // what the client knows of settings; guarded by order
 
 	mu     sync.Mutex        // guards the fields below
@@ -50,12 +56,12 @@ type beginning struct {
 // sessionOf makes a session of a conversation; begin is nil of one that the hub has.
 func (a *agent) sessionOf(conn *server.Conn, id string, begin *beginning) *session {
 	s := &session{
-		agent: a, conn: conn, id: id, start: begin,
+		agent: a, conn: conn, id: id, start: begin, version2: a.client.isVersion2(),
 		ours: make(map[string]bool), asking: make(map[string]context.CancelFunc),
 	}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.teller.Bytes = func(id string) ([]byte, error) { return hubwire.AttachmentBytes(s.ctx, a.hub, id) }
-	s.teller.IsOurs = s.isOurs
+	s.teller.IsOurs = func(run string) bool { return !s.version2 && s.isOurs(run) } // version 2 has each prompt told
 	return s
 }
 
@@ -69,6 +75,12 @@ func (s *session) beginning() *beginning {
 // tell tells the client of updates.
 func (s *session) tell(updates ...any) {
 	for _, u := range updates {
+		if s.version2 {
+			s.words++
+			if u = version2.Update(u, fmt.Sprint("duet-", s.words)); u == nil {
+				continue
+			}
+		}
 		if s.conn.Notify(s.ctx, schema.SessionUpdate, schema.UpdateNotification{SessionID: s.id, Update: u}) != nil {
 			return // it has gone
 		}

@@ -2,15 +2,21 @@ package acpagent
 
 import (
 	"context"
+	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 )
 
 // A turn is a prompt of the client, until it is answered.
 type turn struct {
 	run       string // the session that it is, once it has begun; guarded by session.mu
 	cancelled bool   // guarded by session.mu
+	served    bool   // its handler has it; guarded by session.mu
 	ended     chan outcome
+	before    <-chan struct{} // closed when the prompt before it has begun, or will not; nil: there is none
+	begun     chan struct{}
+	isBegun   func() // closes begun
 }
 
 // An outcome is how a turn ended.
@@ -23,7 +29,11 @@ func outcomeOf(d hubwire.Event) outcome {
 	return outcome{d.State, d.StopReason, d.Error, d.ErrorCode, d.AuthMethods}
 }
 
-func newTurn() *turn { return &turn{ended: make(chan outcome, 1)} }
+func newTurn() *turn {
+	t := &turn{ended: make(chan outcome, 1), begun: make(chan struct{})}
+	t.isBegun = sync.OnceFunc(func() { close(t.begun) })
+	return t
+}
 
 // over ends the turn, once.
 func (t *turn) over(o outcome) {
@@ -58,4 +68,22 @@ func (s *session) interrupt(run string) {
 	if err != nil {
 		s.agent.opts.Logger.Debug("a turn could not be interrupted", "err", err) // mostly, it has just ended
 	}
+}
+
+// stopped is why a turn stopped, or whether it failed: by itself, or since a process has
+// gone or its time was up.
+func (o outcome) stopped() (why string, failed bool) {
+	switch {
+	case o.code != "":
+		return schema.EndTurn, true
+	case o.state == hubwire.Completed:
+		switch o.stopReason {
+		case schema.MaxTokens, schema.MaxTurnRequests, schema.Refusal, schema.Cancelled:
+			return o.stopReason, false
+		}
+		return schema.EndTurn, false
+	case o.state == hubwire.Cancelled, o.state == hubwire.Interrupted, o.state == hubwire.Discarded:
+		return schema.Cancelled, false
+	}
+	return schema.EndTurn, true
 }

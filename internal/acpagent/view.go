@@ -79,7 +79,7 @@ func (s *session) ownOption(o hubwire.Option, wanted string) (schema.ConfigOptio
 	switch {
 	case o.Category == "mode", o.Category == "model":
 		return option, false
-	case o.Type == "boolean" && schema.Has(s.agent.capabilities().Session.ConfigOptions.Boolean):
+	case o.Type == "boolean" && schema.Has(s.agent.client.capabilities().Session.ConfigOptions.Boolean):
 		option.Type, option.CurrentValue = "boolean", current == "true"
 		return option, true
 	case o.Type == "boolean":

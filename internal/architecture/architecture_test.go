@@ -21,12 +21,13 @@ const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli
 frame:
-handlers: server server/passfd internal/adoption internal/agentlink internal/agentsetting internal/approval internal/catalog internal/config internal/configured internal/content internal/dialect internal/diff internal/domain internal/eventlog internal/history internal/hub internal/jsonwalk internal/logging internal/nativesession internal/openrpc internal/query internal/redact internal/restricted internal/signin internal/terminal internal/threadsettings
-internal/acpagent: client frame server internal/acpagent/hubwire internal/acpagent/question internal/acpagent/schema internal/acpagent/update  # neither hub nor store: it speaks with the hub as any client does
+handlers: server server/passfd internal/adoption internal/agentlink internal/agentsetting internal/approval internal/catalog internal/config internal/configured internal/content internal/dialect internal/diff internal/domain internal/editorfiles internal/eventlog internal/history internal/hub internal/jsonwalk internal/logging internal/nativesession internal/openrpc internal/query internal/redact internal/restricted internal/signin internal/terminal internal/threadsettings
+internal/acpagent: client frame server internal/acpagent/hubwire internal/acpagent/question internal/acpagent/schema internal/acpagent/update internal/acpagent/version2  # neither hub nor store: it speaks with the hub as any client does
 internal/acpagent/hubwire: client
 internal/acpagent/question: internal/acpagent/hubwire internal/acpagent/schema
 internal/acpagent/schema:
 internal/acpagent/update: internal/acpagent/hubwire internal/acpagent/schema
+internal/acpagent/version2: internal/acpagent/schema internal/diff
 internal/adoption: internal/catalog internal/conversation internal/domain internal/history internal/intake internal/query internal/redact internal/restricted internal/store
 internal/agentlink: frame internal/config internal/executor/acp/linefilter internal/executor/process
 internal/agentsetting: internal/catalog internal/config internal/domain  # it asks nobody and keeps nothing
@@ -81,6 +82,7 @@ internal/demoagent: internal/lazyregexp
 internal/dialect: frame server internal/domain internal/form internal/openjson  # how events are spelled
 internal/diff:
 internal/domain:  # values: everybody else speaks them
+internal/editorfiles: internal/catalog
 internal/eventlog: internal/background internal/domain internal/store
 internal/executor: frame server internal/catalog internal/catalogrpc internal/executor/acp internal/executor/command internal/executor/process internal/executor/task internal/executor/terminal internal/socket
 internal/executor/acp: frame internal/catalog internal/executor/acp/linefilter internal/executor/acp/setting internal/executor/authmethod internal/executor/blocks internal/executor/plan internal/executor/process internal/executor/silence internal/executor/task internal/executor/transcript internal/executor/wireerror internal/executor/workspace internal/form internal/shellcommand internal/toolinput
@@ -104,7 +106,7 @@ internal/form:
 internal/fulldisk: internal/background internal/domain internal/store
 internal/golden:
 internal/history: internal/domain internal/lazyregexp internal/store
-internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/project/known internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trust internal/visible
+internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/editorfiles internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/project/known internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trust internal/visible
 internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/catalog internal/config internal/configured internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/executorcall internal/fulldisk internal/intake internal/policy internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal internal/threadsettings  # no transport: it knows nothing of connections
 internal/intake: internal/catalog internal/content internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/jsontest:  # for tests

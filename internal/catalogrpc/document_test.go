@@ -22,6 +22,7 @@ func TestExecutorsDocument(t *testing.T) {
 	require.True(t, found, "%s has lost its mark", path)
 	hub, theirs := server.NewRegistry(), server.NewRegistry()
 	RegisterDaemon(hub, daemon{})
+	RegisterEditorFiles(hub, editorFiles{})
 	RegisterExecutor(theirs, &executor{})
 	golden.Bytes(t, path, []byte(head+mark+"\n## What the hub serves\n\n"+openrpc.Markdown(hub)+"\n## What an executor serves\n\n"+openrpc.Markdown(theirs)))
 }

@@ -20,9 +20,9 @@ type agentSettings struct {
 // addFlags adds the flags. known is whose modes, models and options they complete.
 func (a *agentSettings) addFlags(cmd *cobra.Command, s *settings, known func(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (wire.Known, error)) {
 	f := cmd.Flags()
-	f.StringVar(&a.mode, "mode", "", "what the agent may do without asking: "+strings.Join(wire.Modes, ", ")+", or a mode of its own")
-	f.StringVar(&a.model, "model", "", "a model that the agent has")
-	f.StringArrayVar(&a.options, "option", nil, "ID=VALUE, an option of the agent's; may be given several times")
+	f.StringVar(&a.mode, "mode", "", "what the agent may do without asking, as `MODE`: "+strings.Join(wire.Modes, ", ")+", or a mode of its own")
+	f.StringVarP(&a.model, "model", "m", "", "have the agent use `MODEL`")
+	f.StringArrayVar(&a.options, "option", nil, "set an option of the agent, `ID=VALUE`; may be given several times")
 	for name, list := range map[string]func(k wire.Known) []string{"mode": candidate.Modes, "model": candidate.Models, "option": candidate.Options} {
 		_ = cmd.RegisterFlagCompletionFunc(name, func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 			words, directive := completeAll(s, func(ctx context.Context, c *client.Client) []string {

@@ -59,6 +59,11 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 				if s.json {
 					return output.Raw(cmd.OutOrStdout(), raw)
 				}
+				if len(open) == 0 {
+					progress(cmd, s, "no question is open")
+				} else if tty.Is(cmd.OutOrStdout()) {
+					progress(cmd, s, "answer one with: duet-rpc approvals approve ID, deny ID or respond ID")
+				}
 				t := output.NewTable(cmd.OutOrStdout(), "ID", "TASK", "AGENT", "AGE", "ASKS")
 				for _, a := range open {
 					t.Row(inbox.UniqueID(a.ID, open), a.TaskID, a.Agent, output.Age(a.CreatedAt), output.Short(inbox.AsksAgain(a)+a.Asks()))

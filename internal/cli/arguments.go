@@ -7,7 +7,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 )
+
+// suggestsWithin is how many letters may be wrong in a command for it to be suggested.
+const suggestsWithin = 2
 
 // noArguments refuses arguments, and knows that a word after the program's
 // name was meant as a command.
@@ -17,10 +22,14 @@ func noArguments(cmd *cobra.Command, args []string) error {
 		return nil
 	case cmd.HasSubCommands():
 		meant := ""
+		cmd.SuggestionsMinimumDistance = suggestsWithin
 		if close := cmd.SuggestionsFor(args[0]); len(close) > 0 {
 			meant = fmt.Sprintf(" (did you mean %s?)", strings.Join(close, " or "))
 		}
-		return fmt.Errorf("there is no command %q%s; `duet-rpc --help` lists them", args[0], meant)
+		if !cmd.HasParent() && strings.ContainsAny(args[0], " \t\n") {
+			return fmt.Errorf("there is no command %q; to give it to an agent: duet-rpc prompt \"…\"", output.Short(args[0]))
+		}
+		return fmt.Errorf("there is no command %q%s; `%s --help` lists them", args[0], meant, cmd.CommandPath())
 	}
 	return fmt.Errorf("%q takes no arguments, got %q", cmd.CommandPath(), args[0])
 }

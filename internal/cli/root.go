@@ -66,8 +66,6 @@ func newRootCommand(version string, args []string) *cobra.Command {
 		Version: s.Version,
 		Args:    noArguments,
 
-		SuggestionsMinimumDistance: 2,
-
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -122,5 +120,5 @@ func commands() map[string]func(*settings) *cobra.Command {
 }
 
 func newACPCommand(s *settings) *cobra.Command {
-	return acp.New(&s.Settings, func(cmd *cobra.Command, agent *string, usage string) { agentFlag(cmd, s, agent, usage) })
+	return acp.New(&s.Settings, s.levelGiven, func(cmd *cobra.Command, agent *string, usage string) { agentFlag(cmd, s, agent, usage) })
 }

@@ -69,6 +69,7 @@ func New(daemon catalog.Daemon, opts Options) *Executor {
 	x.processes = process.NewRunner(x.ctx, x.log, process.Grace{Interrupt: opts.Grace.Interrupt, Terminate: opts.Grace.Terminate})
 	x.terminals = terminal.New(x.ctx, x.processes, daemon)
 	x.agents = acp.New(x.ctx, daemon, x.processes, x.log, acp.Options{
+		EditorFiles:  opts.EditorFiles,
 		StartTimeout: opts.StartTimeout, CancelGrace: opts.Grace.Cancel, SilentAfter: opts.SilentAfter, SilentToolAfter: opts.SilentToolAfter,
 	})
 	x.drivers = map[string]driver{"acp": x.agents, "command": command.New(x.processes)}

@@ -3,6 +3,8 @@ package executor
 import (
 	"log/slog"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // Options configure an Executor. The zero value means the defaults.
@@ -21,6 +23,8 @@ type Options struct {
 	SilentAfter, SilentToolAfter time.Duration
 	// Exit, if set, is called when Shutdown is done, before its reply goes out.
 	Exit func()
+	// EditorFiles, if set, are asked for what agents read.
+	EditorFiles catalog.EditorFiles
 }
 
 // Grace is how long each step of ending an agent may take before the next

@@ -67,13 +67,16 @@ func Serve(ctx context.Context, conn net.Conn, logger *slog.Logger) error {
 	if c, ok := conn.(*net.UnixConn); ok {
 		link = heldSender{held, socket.Sender{UnixConn: c}}
 	}
-	hub := &struct{ catalog.Daemon }{}
+	hub := &struct {
+		catalog.Daemon
+		catalog.EditorFiles
+	}{}
 	var rpc *server.Conn
-	x := New(hub, Options{Logger: logger, Exit: func() { rpc.End() }})
+	x := New(hub, Options{Logger: logger, EditorFiles: hub, Exit: func() { rpc.End() }})
 	reg := server.NewRegistry()
 	catalogrpc.RegisterExecutor(reg, x)
 	rpc = server.New(reg, LinkOptions(logger)).Connect(ctx, link, frame.NDJSON)
-	hub.Daemon = catalogrpc.Daemon(rpc)
+	hub.Daemon, hub.EditorFiles = catalogrpc.Daemon(rpc), catalogrpc.EditorFiles(rpc)
 	close(held.ready)
 
 	<-rpc.Stopping()

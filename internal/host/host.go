@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/editorfiles"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -18,6 +19,8 @@ type host struct {
 	kind     string        // what the configuration calls a hub like this
 	problem  string        // that this process is the hub, though it should not be; or ""
 	trouble  func() string // what else health is to tell; may be nil
+
+	editorFiles editorfiles.Readers
 
 	claim   *claim
 	notices notices

@@ -42,6 +42,8 @@ type hubOptions struct {
 	idle     func()                  // is called a moment after the last run has ended
 	notified func(context.Context)   // waits until subscribers know what has happened
 
+	editorFiles catalog.EditorFiles // may be nil
+
 	startsNothing bool // the hub is there for a change of what is kept alone
 }
 
@@ -99,7 +101,7 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 		StartsNothing: o.startsNothing,
 		Executors: func(daemon catalog.Daemon) hub.Executors {
 			h.executors = supervisor.New(supervisor.Options{
-				Daemon: daemon, Command: command, Environment: environment, Logger: o.log.Logger, WireError: handlers.ExecutorError,
+				Daemon: daemon, EditorFiles: o.editorFiles, Command: command, Environment: environment, Logger: o.log.Logger, WireError: handlers.ExecutorError,
 				Trace: traceExecutors(o.log), MostIdle: c.Limits.MostIdle(),
 			})
 			return h.executors

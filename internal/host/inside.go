@@ -22,15 +22,14 @@ import (
 //
 // The hub is a daemon, so that what runs outlives the editor, unless the configuration
 // says otherwise or none can be started. Where it is this process, what runs may end
-// before the process does.
-func ServeThrough(ctx context.Context, s *Settings, serve func(ctx context.Context, editor server.Transport, hub *client.Client, log *logging.Log) error) error {
+// before the process does. The log is closed at the end.
+func ServeThrough(ctx context.Context, s *Settings, log *logging.Log, serve func(ctx context.Context, editor server.Transport, hub *client.Client, log *logging.Log) error) error {
+	defer log.Close(logGrace)
 	editor, err := stdio.Take()
 	if err != nil {
 		return fmt.Errorf("cannot serve on standard input and output: %w", err)
 	}
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // as Serve does
-	log := s.OpenLog()
-	defer log.Close(logGrace)
 	log.Info("started", "version", s.Version, "pid", os.Getpid(), "level", s.LogLevel.String(), "sink", log.Sink)
 	ctx, stop := untilSignal(ctx, log, nil)
 	defer stop()

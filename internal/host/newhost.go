@@ -44,7 +44,8 @@ func newRegistry(h *host) *server.Registry {
 	})
 	h.notified = handlers.RegisterDomain(reg, handlers.Domain{
 		Hub: h.Hub, NextHub: h.nextHub, Version: h.settings.Version, Now: time.Now, Stop: h.life.stop, TakeHistory: h.takeHistory, Clients: h.connections, Logger: h.log.Logger, Workspaces: workspaces,
-		Kind: h.kind, Sockets: h.sockets.paths, Configuration: h.settings.config,
+		EditorFiles: &h.editorFiles,
+		Kind:        h.kind, Sockets: h.sockets.paths, Configuration: h.settings.config,
 	})
 	if h.settings.TestMethods {
 		handlers.RegisterTestMethods(reg)

@@ -36,8 +36,9 @@ type capabilities struct {
 // An asked agent is one that was started to be asked for its sessions.
 type asked struct {
 	*agentlink.Link
-	name string
-	can  capabilities
+	name  string
+	calls string // itself; "" if it does not say
+	can   capabilities
 }
 
 func open(ctx context.Context, l agentlink.Launch, opts agentlink.Options) (*asked, error) {
@@ -47,12 +48,15 @@ func open(ctx context.Context, l agentlink.Launch, opts agentlink.Options) (*ask
 	}
 	var info struct {
 		Capabilities capabilities `json:"agentCapabilities"`
+		Info         struct {
+			Name string `json:"name"`
+		} `json:"agentInfo"`
 	}
 	if err := json.Unmarshal(link.Info, &info); err != nil {
 		link.Close()
 		return nil, fmt.Errorf("%s: what it says of itself cannot be read: %w", l.Name, err)
 	}
-	return &asked{link, l.Name, info.Capabilities}, nil
+	return &asked{link, l.Name, info.Info.Name, info.Capabilities}, nil
 }
 
 // A CannotError says that an agent does not offer what is wanted of it.

@@ -28,7 +28,8 @@ type History struct {
 	// goes on with it.
 	HasHistory bool
 	Parts      []catalog.Retold
-	LeftOut    int // of the parts, the first ones: they were too much
+	LeftOut    int    // of the parts, the first ones: they were too much
+	Note       string // what is to be known of the agent's session now, or ""
 }
 
 // Wanted names a session of an agent's.
@@ -69,7 +70,7 @@ func Load(ctx context.Context, l agentlink.Launch, want Wanted, log *slog.Logger
 	default:
 		return History{}, &CannotError{l.Name + " cannot go on with a session that was begun elsewhere: it offers neither session/load nor session/resume"}
 	}
-	known, _, err := k.find(ctx, want.ID)
+	known, listed, err := k.find(ctx, want.ID)
 	if err != nil {
 		return History{}, explained(l.Name, err)
 	}
@@ -82,12 +83,15 @@ func Load(ctx context.Context, l agentlink.Launch, want Wanted, log *slog.Logger
 	if info, err := os.Stat(h.Dir); err != nil || !info.IsDir() {
 		return History{}, &DirectoryError{l.Name, h.Dir}
 	}
+	if err := k.awaitLoadable(ctx); err != nil {
+		return History{}, err
+	}
 	loading.Store(method == "session/load")
 	_, err = agentlink.Ask[json.RawMessage](ctx, k.Link, loadTime, method, map[string]any{"sessionId": want.ID, "cwd": h.Dir, "mcpServers": []any{}})
 	if err != nil {
-		return History{}, explained(l.Name, err)
+		return History{}, notLoaded(explained(l.Name, err), h.Dir, listed)
 	}
-	h.HasHistory = loading.Load()
+	h.HasHistory, h.Note = loading.Load(), k.afterLoad()
 	// gemini answers before it has told all; that it refuses what nobody knows tells
 	// that what it sent before has come.
 	for before := int64(-1); h.HasHistory && before != updates.Load(); {
@@ -103,6 +107,15 @@ func Load(ctx context.Context, l agentlink.Launch, want Wanted, log *slog.Logger
 	k.Close() // it has said all
 	replay.Close()
 	return h.History, nil
+}
+
+// notLoaded is why a session was not loaded in a directory, with what may be done about
+// it: an agent that does not list it may know it elsewhere.
+func notLoaded(err error, dir string, listed bool) error {
+	if listed || errors.Is(err, ErrSignedOut) || !errors.As(err, new(*agentlink.Refusal)) {
+		return err
+	}
+	return fmt.Errorf("%w (it was asked for the session in %s: some agents have one only in the directory in which it was begun, so say that, with working_dir or --dir; and check the id)", err, dir)
 }
 
 // A DirectoryError says that the directory of a session is not there.

@@ -98,3 +98,16 @@ func (d daemon) TerminalExit(ctx context.Context, p catalog.TerminalExitParams) 
 	d.process.inventory.terminal(p.TerminalID, false)
 	return d.Daemon.TerminalExit(ctx, p)
 }
+
+// editorFiles are taken of tasks that the executor was given.
+type editorFiles struct {
+	catalog.EditorFiles
+	process *process
+}
+
+func (f editorFiles) ReadEditorFile(ctx context.Context, p catalog.ReadEditorFileParams) (catalog.ReadEditorFileResult, error) {
+	if !f.process.inventory.has(p.TaskID) {
+		return catalog.ReadEditorFileResult{}, refusedByHub{errOthersTask}
+	}
+	return f.EditorFiles.ReadEditorFile(ctx, p)
+}

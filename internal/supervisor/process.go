@@ -91,6 +91,9 @@ func (p *process) run() {
 	defer cancel()
 	reg := server.NewRegistry()
 	catalogrpc.RegisterDaemon(reg, daemon{s.opts.Daemon, s.opts.WireError, p})
+	if s.opts.EditorFiles != nil {
+		catalogrpc.RegisterEditorFiles(reg, editorFiles{s.opts.EditorFiles, p})
+	}
 	var trace func(*server.Conn, bool, []byte)
 	if t := s.opts.Trace; t != nil {
 		trace = func(_ *server.Conn, sent bool, message []byte) { t(child.pid, sent, message) }

@@ -16,6 +16,8 @@ import (
 type Options struct {
 	// Daemon serves what executors ask.
 	Daemon catalog.Daemon
+	// EditorFiles, if set, can be asked for files, too.
+	EditorFiles catalog.EditorFiles
 	// Command is how an executor of ours is started.
 	Command []string
 	// Environment is that of executors: nothing is inherited.

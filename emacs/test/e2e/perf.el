@@ -49,7 +49,7 @@
 
 (defun perf-delta (session seq key text)
   "Add TEXT to the message KEY of SESSION, by an event with number SEQ."
-  (duet-model-apply
+  (duet-events-apply
    (duet-session-model session)
    (list :seq seq :event (list :type "message_delta" :timestamp "2026-01-01T00:00:01Z"
                                :data (list :session_id (duet-session-leaf-id session)

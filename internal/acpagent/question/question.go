@@ -22,6 +22,9 @@ type Client interface {
 type Asker struct {
 	Client Client
 	Can    schema.ClientCapabilities
+	// Spelled makes a question as the client's version of the protocol has it; nil: as
+	// it is.
+	Spelled func(schema.PermissionRequest) any
 }
 
 // The answers to a question of an agent that offers none.
@@ -57,7 +60,12 @@ func (a Asker) Ask(ctx context.Context, session string, q hubwire.Approval, abou
 func (a Asker) permit(ctx context.Context, session string, q hubwire.Approval, about schema.ToolCall) (*hubwire.Decision, error) {
 	options := offered(q)
 	var answer schema.PermissionResponse
-	err := a.Client.Call(ctx, schema.RequestPermission, schema.PermissionRequest{SessionID: session, ToolCall: about, Options: options}, &answer)
+	asked := schema.PermissionRequest{SessionID: session, ToolCall: about, Options: options}
+	var params any = asked
+	if a.Spelled != nil {
+		params = a.Spelled(asked)
+	}
+	err := a.Client.Call(ctx, schema.RequestPermission, params, &answer)
 	if err != nil || answer.Outcome.Outcome != schema.Selected {
 		return nil, err
 	}

@@ -14,6 +14,9 @@ type InitializeRequest struct {
 	ProtocolVersion    int             `json:"protocolVersion"`
 	ClientCapabilities json.RawMessage `json:"clientCapabilities,omitempty"`
 	ClientInfo         json.RawMessage `json:"clientInfo,omitempty"`
+
+	Capabilities json.RawMessage `json:"capabilities,omitempty"` // of version 2
+	Info         json.RawMessage `json:"info,omitempty"`         // of version 2
 }
 
 // ClientCapabilities are what a client can do for an agent.

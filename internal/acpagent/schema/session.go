@@ -35,6 +35,10 @@ type NewRequest struct{ Workspace }
 type OpenRequest struct {
 	SessionID string `json:"sessionId"`
 	Workspace
+
+	ReplayFrom *struct {
+		Type string `json:"type"` // start: all is told again
+	} `json:"replayFrom,omitempty"` // of version 2
 }
 
 // SessionRequest names a session.

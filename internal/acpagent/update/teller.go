@@ -94,7 +94,7 @@ func (t *Teller) Event(kind string, seq int64, at time.Time, d hubwire.Event) []
 	case hubwire.EventTerminalExit:
 		return t.exited(d)
 	case hubwire.EventError:
-		if d.Message != "" {
+		if d.Code == contentRefused { // what else an agent reports is no part of the conversation
 			return []any{chunk(schema.AgentThoughtChunk, "", "", schema.Text(d.Message+"\n"))}
 		}
 	case hubwire.EventUpdate:
@@ -109,6 +109,10 @@ func (t *Teller) Event(kind string, seq int64, at time.Time, d hubwire.Event) []
 	}
 	return nil
 }
+
+// contentRefused is the code of an error that says that something of a message is
+// missing.
+const contentRefused = "CONTENT_REFUSED"
 
 // conversation is what is told of something that was said or done.
 func (t *Teller) conversation(seq int64, d hubwire.Event) []any {

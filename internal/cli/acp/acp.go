@@ -4,6 +4,8 @@ package acp
 
 import (
 	"context"
+	"log/slog"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -27,7 +29,7 @@ editor, or duet-rpc itself, goes on with them.
 Exit status: 0 when the editor has gone; 1 if it could not start.`
 
 // New makes the command.
-func New(s *host.Settings, agentFlag func(cmd *cobra.Command, value *string, usage string)) *cobra.Command {
+func New(s *host.Settings, levelGiven func(cmd *cobra.Command) bool, agentFlag func(cmd *cobra.Command, value *string, usage string)) *cobra.Command {
 	var o acpagent.Options
 	cmd := &cobra.Command{
 		Use:     "acp",
@@ -36,7 +38,7 @@ func New(s *host.Settings, agentFlag func(cmd *cobra.Command, value *string, usa
 		Example: "  duet-rpc acp\n  duet-rpc acp --agent claude",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return host.ServeThrough(cmd.Context(), s, func(ctx context.Context, editor server.Transport, hub *client.Client, log *logging.Log) error {
+			return host.ServeThrough(cmd.Context(), s, openLog(s, levelGiven(cmd)), func(ctx context.Context, editor server.Transport, hub *client.Client, log *logging.Log) error {
 				o.Version, o.Logger = s.Version, log.Logger
 				o.Limits = s.Limits
 				o.Limits.MaxFrame = max(o.Limits.MaxFrame, longestPrompt)
@@ -49,9 +51,25 @@ func New(s *host.Settings, agentFlag func(cmd *cobra.Command, value *string, usa
 	}
 	agentFlag(cmd, &o.Agent, "the agent behind new sessions (default: default_agent, else the first that is found, else demo)")
 	cmd.Flags().BoolVar(&o.CancelOnDisconnect, "cancel-on-disconnect", false, "end the turns that the editor has begun when it goes")
+	cmd.Flags().BoolVar(&o.SavedFiles, "saved-files", os.Getenv(savedFiles) != "", "have the agent read files as they are on the disk, even if the editor offers what is not saved; default: "+savedFiles+" is set")
+	cmd.Flags().BoolVar(&o.Version2, "draft-version-2", false, "speak the draft of the protocol's version 2 with an editor that asks for it")
 	return cmd
 }
+
+// savedFiles is the variable that stands in for the flag.
+const savedFiles = "DUET_ACP_SAVED_FILES"
 
 // longestPrompt is how long a message of an editor may be, in bytes: 20 MiB of images
 // in base64.
 const longestPrompt = 32 << 20
+
+// openLog opens the log. Editors show their users what an agent writes to standard
+// error, so it is what is wrong unless the user wants more; a daemon that is started
+// logs as the settings say.
+func openLog(s *host.Settings, levelGiven bool) *logging.Log {
+	own := *s
+	if !levelGiven {
+		own.LogLevel = logging.Level(slog.LevelWarn)
+	}
+	return own.OpenLog()
+}

@@ -20,8 +20,8 @@ type Flags struct {
 
 // Add adds them to a command.
 func (f *Flags) Add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.schemaFile, "output-schema", "", "a file with a JSON Schema that the last message has to fit")
-	cmd.Flags().StringVarP(&f.file, "output-last-message", "o", "", "a file to which the last message is written")
+	cmd.Flags().StringVar(&f.schemaFile, "output-schema", "", "have the last message fit the JSON Schema in `FILE`")
+	cmd.Flags().StringVarP(&f.file, "output-last-message", "o", "", "write the last message to `FILE`")
 }
 
 // Asking is the prompt that asks for such an answer, too.

@@ -26,14 +26,14 @@ type Flags struct {
 
 // Add adds --attach to a command.
 func (f *Flags) Add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.attach, "attach", nil, "a file that goes with the prompt, such as an image; may be given several times")
+	cmd.Flags().StringArrayVar(&f.attach, "attach", nil, "send `FILE` with the prompt, such as an image; may be given several times")
 }
 
 // AddShort adds --file and --image, too, as other programs call them.
 func (f *Flags) AddShort(cmd *cobra.Command) {
 	f.Add(cmd)
-	cmd.Flags().StringArrayVar(&f.files, "file", nil, "the same as --attach")
-	cmd.Flags().StringArrayVar(&f.images, "image", nil, "an image that goes with the prompt; may be given several times")
+	cmd.Flags().StringArrayVarP(&f.files, "file", "f", nil, "send `FILE`, as --attach")
+	cmd.Flags().StringArrayVarP(&f.images, "image", "i", nil, "send the image `FILE` with the prompt; may be given several times")
 }
 
 // Read reads the files. args are the prompt's arguments: what comes from standard

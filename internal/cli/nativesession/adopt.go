@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +12,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
+
+// adoptPatience is how long an agent may take before it is said that it is waited for.
+const adoptPatience = 5 * time.Second
 
 const adoptHelp = `Make a session of Duet's of one that an agent keeps itself, such as one that was
 begun in the agent's own program: with all that was said and done in it. Then
@@ -40,6 +44,10 @@ func NewAdopt(o Options) *cobra.Command {
 						return err
 					}
 				}
+				late := time.AfterFunc(adoptPatience, func() {
+					o.Progress(cmd, "the agent is asked for the session, which may take a minute")
+				})
+				defer late.Stop()
 				r, raw, err := wire.Call[struct {
 					Task    string `json:"task_id"`
 					Session string `json:"session_id"`

@@ -4,10 +4,12 @@ package sessions
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 )
 
@@ -46,8 +48,12 @@ func (o Options) change(cmd *cobra.Command, id, method string, params map[string
 	}
 	params["session_id"] = s.ID // an id such as last may name another one in a moment
 	return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
-		if err := c.Call(ctx, method, params, nil); err != nil {
+		_, raw, err := wire.Call[json.RawMessage](ctx, c, method, params)
+		if err != nil {
 			return err
+		}
+		if o.JSON() {
+			return output.Raw(cmd.OutOrStdout(), raw)
 		}
 		o.Progress(cmd, s.TaskID+" "+now)
 		return nil

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -54,6 +56,25 @@ func NewSearch(o Options) *cobra.Command {
 	return cmd
 }
 
+// beforeMatch is how much of what was found is shown before the first word that was
+// searched for, in characters: a narrow terminal has room for that word.
+const beforeMatch = 16
+
+// aroundMatch is what was found from a little before the first word that was searched
+// for.
+func aroundMatch(snippet string) string {
+	at := strings.Index(snippet, "«")
+	if at <= 0 || utf8.RuneCountInString(snippet[:at]) <= beforeMatch {
+		return snippet
+	}
+	words := []rune(snippet[:at])
+	before := string(words[len(words)-beforeMatch:])
+	if _, rest, cut := strings.Cut(before, " "); cut && rest != "" {
+		before = rest
+	}
+	return "…" + before + snippet[at:]
+}
+
 func printHits(ctx context.Context, cmd *cobra.Command, c *client.Client, hits []hit) error {
 	tasks := make(map[string]string) // of sessions
 	t := output.NewTable(cmd.OutOrStdout(), "TASK", "AGE", "BY", "FOUND")
@@ -66,7 +87,7 @@ func printHits(ctx context.Context, cmd *cobra.Command, c *client.Client, hits [
 			}
 			tasks[h.SessionID] = s.TaskID
 		}
-		t.Row(tasks[h.SessionID], output.Age(h.CreatedAt), h.by(), h.Snippet)
+		t.Row(tasks[h.SessionID], output.Age(h.CreatedAt), h.by(), aroundMatch(h.Snippet))
 	}
 	return t.Flush()
 }

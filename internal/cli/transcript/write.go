@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
@@ -30,7 +31,7 @@ func (r Conversation) Text(look Look) string {
 	var b strings.Builder
 	depths := make(map[string]int) // of what is part of a tool call
 	attached := make(map[string][]wire.Attachment)
-	for _, e := range r.Entries {
+	for _, e := range resultsLast(r.Entries) {
 		indent := strings.Repeat("  ", depths[e.Parent])
 		if e.EventType == "tool_call" && e.ToolID != "" {
 			depths[e.ToolID] = min(depths[e.Parent]+1, mostNested)
@@ -47,6 +48,33 @@ func (r Conversation) Text(look Look) string {
 		b.WriteString(look.diff(output.Exact(r.Diff)))
 	}
 	return b.String()
+}
+
+// resultsLast are the entries with each result of a tool call behind all that is part of
+// the call, as it came; a conversation has it beside the call.
+func resultsLast(entries []Entry) []Entry {
+	parents, last := make(map[string]string), make(map[string]int)
+	for i, e := range entries {
+		if e.EventType == "tool_call" && e.ToolID != "" {
+			parents[e.ToolID] = e.Parent
+		}
+		for call, depth := e.Parent, 0; call != "" && depth < mostNested; call, depth = parents[call], depth+1 {
+			last[call] = i
+		}
+	}
+	list := make([]Entry, 0, len(entries))
+	waiting := make(map[int][]Entry) // behind the entry of an index, the outermost first
+	for i, e := range entries {
+		if behind := last[e.ResultFor]; e.EventType == "tool_result" && behind > i {
+			waiting[behind] = append(waiting[behind], e)
+			continue
+		}
+		list = append(list, e)
+		results := waiting[i]
+		slices.Reverse(results)
+		list = append(list, results...)
+	}
+	return list
 }
 
 // within is the look of what stands behind an indent.

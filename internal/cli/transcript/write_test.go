@@ -61,12 +61,12 @@ func TestASubAgentIsIndented(t *testing.T) {
 	c := Conversation{Entries: []Entry{
 		{EventType: "message", Role: "user", Content: "look", Data: image},
 		{EventType: "tool_call", ToolID: "1", Title: "Task"},
+		{EventType: "tool_result", ResultFor: "1", Result: "fine"},
 		{EventType: "tool_call", ToolID: "2", Parent: "1", Title: "Read", Data: image},
 		{EventType: "tool_result", ResultFor: "2", Parent: "1", Result: "seen\nit"},
 		{EventType: "message", Role: "assistant", Parent: "1", Content: "One\n\ntwo"},
 		{EventType: "message", Role: "assistant", Parent: "1", Content: "[image]", Data: image},
 		{EventType: "tool_call", ToolID: "3", Parent: "2", Title: "Deep"},
-		{EventType: "tool_result", ResultFor: "1", Result: "fine"},
 		{EventType: "message", Role: "assistant", Content: "Done"},
 	}}
 	assert.Equal(t, `❯ look
@@ -74,10 +74,6 @@ func TestASubAgentIsIndented(t *testing.T) {
 
 ● Task
   ● Read
-    seen
-    it
-    [image image/png 3 B] · duet-rpc session attachment a > FILE
-
   One
 
   two
@@ -85,6 +81,10 @@ func TestASubAgentIsIndented(t *testing.T) {
   [image image/png 3 B] · duet-rpc session attachment a > FILE
 
     ● Deep
+    seen
+    it
+    [image image/png 3 B] · duet-rpc session attachment a > FILE
+
   fine
 
 Done

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -179,6 +180,11 @@ func (a *asker) responseOf(q asked, text string) (d wire.Decision, again bool) {
 	}
 	if q.OptionsOnly && q.Declinable && text == "." {
 		return decline, false
+	}
+	isNamed := func(o wire.Option) bool { return strings.EqualFold(o.Name, text) || o.OptionID == text }
+	if q.OptionsOnly && text != "" && !slices.ContainsFunc(q.Options, isNamed) {
+		a.view.Note("please type " + choices(q))
+		return d, true
 	}
 	return wire.Decision{Decision: "respond", Comment: text}, text == ""
 }

@@ -228,14 +228,14 @@ func (a *asker) takesKey(q asked) bool {
 		f := a.fillingOf(q)
 		return f.at == len(f.form.Fields)
 	}
-	return q.Mode == wire.ModeURL || q.Type != wire.HumanContact && len(q.Options) < 10
+	return q.Mode == wire.ModeURL || (q.OptionsOnly || q.Type != wire.HumanContact) && len(q.Options) < 10
 }
 
 // promptFor is what stands before the cursor.
 func (a *asker) promptFor(q asked) string {
 	switch a.expected {
 	case aReason:
-		return "Why not? "
+		return "Why not? (Return alone gives no reason) "
 	case whatToTell:
 		return "What is the agent to be told? "
 	case aPattern:
@@ -254,11 +254,16 @@ func (a *asker) promptFor(q asked) string {
 	case q.Mode != "":
 		return a.elicitationPrompt(q)
 	case q.OptionsOnly:
-		return choicePrompt(q, hidden)
-	case q.Type == wire.HumanContact && hidden:
-		return "Your answer, or v to view all: "
+		return a.choicePrompt(q, hidden)
 	case q.Type == wire.HumanContact:
-		return "Your answer: "
+		text := "Your answer"
+		if hidden {
+			text += ", or v to view all"
+		}
+		if a.isInbox {
+			text += ", or Return to skip it, :quit"
+		}
+		return text + ": "
 	}
 	keys := "[y]es, [n]o"
 	if tells(q) {
@@ -286,15 +291,27 @@ func (a *asker) promptFor(q asked) string {
 }
 
 // choicePrompt asks for one of the options of a question that takes nothing else.
-func choicePrompt(q asked, hidden bool) string {
-	text := fmt.Sprintf("Choose 1 to %d", len(q.Options))
+func (a *asker) choicePrompt(q asked, hidden bool) string {
+	text := "Choose " + choices(q)
+	if hidden {
+		text += ", [v]iew all"
+	}
+	switch {
+	case a.isInbox && a.takesKey(q):
+		text += ", [s]kip, [q]uit"
+	case a.isInbox:
+		text += ", Return to skip it, :quit"
+	}
+	return text + ": "
+}
+
+// choices are what can be typed for one of a question's options.
+func choices(q asked) string {
+	text := fmt.Sprintf("1 to %d", len(q.Options))
 	if q.Declinable {
 		text += ", . for none of them"
 	}
-	if hidden {
-		text += ", v to view all"
-	}
-	return text + ": "
+	return text
 }
 
 // tells reports whether what a person says to a question would not reach the agent

@@ -86,7 +86,19 @@ type Silence struct {
 func (s Session) Called() string { return cmp.Or(s.Title, s.Summary, s.Query) }
 
 // Outcome is how it ended, in words.
-func (s Session) Outcome() string { return outcome(s.Status, s.Error, s.ErrorCode) }
+func (s Session) Outcome() string {
+	if s.Status == Completed {
+		switch s.StopReason { // of the Agent Client Protocol
+		case "refusal":
+			return Completed + ": the agent refused to go on"
+		case "max_tokens":
+			return Completed + ": cut off, it has reached its limit of tokens"
+		case "max_turn_requests":
+			return Completed + ": cut off, it has reached its limit of requests in a turn"
+		}
+	}
+	return outcome(s.Status, s.Error, s.ErrorCode)
+}
 
 // outcome is how something ended, and why unless it completed.
 func outcome(state, why, code string) string {

@@ -7,6 +7,9 @@ import (
 	"io/fs"
 
 	"github.com/coder/acp-go-sdk"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/workspace"
 )
 
 // serve answers a request of the agent. Each has a goroutine of its own; ctx
@@ -66,13 +69,28 @@ func handle[P, R any](ctx context.Context, params json.RawMessage, f func(contex
 // the Agent Client Protocol, ErrorCode).
 const resourceNotFound = -32002
 
-func (a *agent) readTextFile(_ context.Context, p acp.ReadTextFileRequest) (acp.ReadTextFileResponse, error) {
+func (a *agent) readTextFile(ctx context.Context, p acp.ReadTextFileRequest) (acp.ReadTextFileResponse, error) {
 	a.acted()
 	text, err := a.workspace.ReadText(p.Path, p.Line, p.Limit)
+	if err == nil || errors.Is(err, fs.ErrNotExist) { // else the agent may not read it, whoever has it
+		if edited, has := a.inEditor(ctx, p.Path); has {
+			return acp.ReadTextFileResponse{Content: workspace.Lines(edited, p.Line, p.Limit)}, nil
+		}
+	}
 	if errors.Is(err, fs.ErrNotExist) { // the protocol has a code for it, by which agents know a file that they may make
 		return acp.ReadTextFileResponse{}, &acp.RequestError{Code: resourceNotFound, Message: "Resource not found: " + p.Path}
 	}
 	return acp.ReadTextFileResponse{Content: text}, err
+}
+
+// inEditor is a file as the editor has it that began the turn, if one has.
+func (a *agent) inEditor(ctx context.Context, path string) (text string, has bool) {
+	t, files := a.current.Load(), a.driver.opts.EditorFiles
+	if t == nil || files == nil {
+		return "", false
+	}
+	r, err := files.ReadEditorFile(ctx, catalog.ReadEditorFileParams{TaskID: t.ID, Path: path})
+	return r.Text, err == nil && r.Found
 }
 
 func (a *agent) writeTextFile(ctx context.Context, p acp.WriteTextFileRequest) (acp.WriteTextFileResponse, error) {

@@ -37,6 +37,8 @@ type Hub interface {
 
 // Options configure a Driver. The zero value means the defaults.
 type Options struct {
+	// EditorFiles, if set, are asked for what an agent reads.
+	EditorFiles catalog.EditorFiles
 	// StartTimeout is how long an agent may take to answer initialize. Opening
 	// a session may take four times as long. Default 30 s.
 	StartTimeout time.Duration

@@ -71,13 +71,13 @@ func (a *agent) elicit(ctx context.Context, p elicitRequest) (elicitAnswer, erro
 	defer t.answers.questionClosed(call)
 	asked := a.linkOf(p)
 	if asked != nil {
-		go func() {
+		a.driver.work.Go(func() {
 			select {
 			case <-asked.done:
 				cancel(errDone)
 			case <-ctx.Done():
 			}
-		}()
+		})
 	}
 	answer, err := a.driver.hub.RequestPermission(ctx, catalog.RequestPermissionParams{
 		SessionToken: t.Params.SessionToken, TaskID: t.ID, ToolUseID: p.ToolCallID, Title: p.Message, IsQuestion: true,

@@ -197,7 +197,12 @@ func (w *Workspace) ReadText(path string, line, limit *int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text := strings.ToValidUTF8(string(data), "\uFFFD")
+	return Lines(strings.ToValidUTF8(string(data), "\uFFFD"), line, limit), nil
+}
+
+// Lines are those of a text from a line on, which is counted from 1, and no more than
+// limit; nil means all.
+func Lines(text string, line, limit *int) string {
 	if line != nil {
 		for n := 1; n < *line && text != ""; n++ {
 			_, text, _ = strings.Cut(text, "\n")
@@ -215,7 +220,7 @@ func (w *Workspace) ReadText(path string, line, limit *int) (string, error) {
 		}
 		text = text[:end]
 	}
-	return text, nil
+	return text
 }
 
 // WriteText replaces a file, or makes it and its directories. Readers see the

@@ -30,7 +30,6 @@ type Model struct {
 	serial   int
 	heard    []string       // the prompts in the conversation, as it was told last
 	images   [][]byte       // the images in it
-	offered  []string       // the tools in it
 	refusals map[string]int // how often a prompt was answered with an error
 	strayKey bool
 	hungUp   chan struct{}
@@ -117,7 +116,7 @@ func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
 	aside := len(c.tools) == 0 // agents also ask for a title and the like
 	if !aside {
 		m.mu.Lock()
-		m.heard, m.images, m.offered = c.prompts(), c.images, c.tools
+		m.heard, m.images = c.prompts(), c.images
 		m.mu.Unlock()
 	}
 	m.answer(w, r, a, c, aside)
@@ -197,20 +196,6 @@ func (m *Model) Images() [][]byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.images
-}
-
-// Tools are those that the agent offered when it asked last.
-func (m *Model) Tools() []string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.offered
-}
-
-// Tries is how often a prompt came that is answered with an error.
-func (m *Model) Tries(prompt string) int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.refusals[prompt]
 }
 
 // Refused reports whether somebody came with another key.

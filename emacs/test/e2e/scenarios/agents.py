@@ -65,6 +65,54 @@ def sets_an_agent(home, emacs):
 
 
 @scenario
+def sets_an_agent_in_a_prompt(home, emacs):
+    """A prompt sets the agent that it is for; what it does not have is told, and the prompt stays."""
+    configure(home)
+    home.init("(setq duet-reply-box t)\n")
+    terminal = start(home, emacs, columns=110, lines=40)
+    ask(terminal, "hello")
+    terminal.see(r"^Mode ask, model large, thinking low\.")
+    terminal.see(r"^ ● completed · choosy")
+    # In the box, word by word.
+    terminal.press("M-<", "c")
+    terminal.type("/mod")
+    terminal.press("Tab")
+    terminal.see(r"^❯ /mode$")
+    terminal.type("l")
+    terminal.press("Tab")
+    terminal.see(r"^❯ /model ?$")
+    terminal.type(" sm")
+    terminal.press("Tab")
+    terminal.see(r"^❯ /model +small ?$")
+    terminal.type(" /thou")
+    terminal.press("Tab")
+    terminal.see(r"^❯ /model +small +/thought ?$")
+    terminal.type(" high go on")
+    terminal.press("Enter")
+    terminal.see(r"^❯ go on\n(.*\n)*Mode ask, model small, thinking high\.")
+    terminal.see(r"^ ● completed · choosy · Small")
+    # What it does not have.
+    terminal.press("M-<", "c")
+    terminal.type("/model gigantic and on")
+    terminal.press("Enter")
+    terminal.see(r"^/model gigantic: there is no such one, but: large, small$")
+    terminal.see(r"^❯ /model gigantic and on$")
+    terminal.press("C-c", "C-k")
+    # Alone it tells the agent nothing.
+    terminal.type("/mode code")
+    terminal.press("Enter")
+    terminal.see(r"^Set, from the next turn on$")
+    terminal.see(r"^❯ *$")
+    # A new session.
+    terminal.press("M-<", "q", "c")
+    terminal.see(r"C-c C-c send")
+    terminal.type("/agent demo quiet words")
+    terminal.press("C-c", "C-c")
+    terminal.see(r"^ ● completed · demo")
+    terminal.see(r"^❯ quiet words\n")
+
+
+@scenario
 def attaches_files(home, emacs):
     """An image goes with a prompt by its file, a file of the project by its name behind @."""
     with open(os.path.join(home.project, "dot.png"), "wb") as file:

@@ -1,4 +1,4 @@
-;;; duet-approval-footer-test.el --- Tests of questions in transcripts  -*- lexical-binding: t; -*-
+;;; duet-approvals-footer-test.el --- Tests of questions in transcripts  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -8,7 +8,7 @@
 (require 'duet-test-lib)
 (require 'duet-approvals)
 
-(defun duet-approval-footer-test-ask (connection session id)
+(defun duet-approvals-footer-test-ask (connection session id)
   "Have somebody ask for leave to run ID in SESSION of CONNECTION; return it."
   (duet-test-request connection 'createApproval
                      (list :session_id (duet-session-leaf-id session)
@@ -16,7 +16,7 @@
   (duet-test-wait-for (cl-find id (duet-session-approvals session)
                                :key #'duet-approval-tool :test #'equal)))
 
-(ert-deftest duet-approval-footer-test-keys-at-the-end ()
+(ert-deftest duet-approvals-footer-test-keys-at-the-end ()
   "Whoever is at the end when a question comes has its keys at hand, and is back."
   (duet-test-with-questions connection
     (let ((shown (progn (duet-compose connection)
@@ -35,7 +35,7 @@
         (should (eq (key-binding key) command)))
       ;; Another one: whoever has gone elsewhere is left alone.
       (goto-char (point-min))
-      (let ((other (duet-approval-footer-test-ask connection duet-session "Other")))
+      (let ((other (duet-approvals-footer-test-ask connection duet-session "Other")))
         (duet-approvals-flush)
         (should (= (point) (point-min)))
         (duet-test-request connection 'sendDecision
@@ -54,20 +54,20 @@
       (duet-approvals-flush)
       (should (eobp)))))
 
-(ert-deftest duet-approval-footer-test-unseen ()
+(ert-deftest duet-approvals-footer-test-unseen ()
   "A window that is not selected, and a buffer in none, get to the question, too."
   (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "quiet hang"))
            (buffer (duet-transcript-open connection session)))
       (duet-test-wait-for-text buffer "^❯ quiet hang")
       (with-current-buffer buffer (goto-char (point-max)))
-      (duet-approval-footer-test-ask connection session "One")
+      (duet-approvals-footer-test-ask connection session "One")
       (duet-approvals-flush)
       (with-current-buffer buffer (should (looking-at-p "\\[a\\] approve")))
       (let ((window (display-buffer buffer t)))
         (should-not (eq window (selected-window)))
         (set-window-point window (with-current-buffer buffer (point-max)))
-        (duet-approval-footer-test-ask connection session "Two")
+        (duet-approvals-footer-test-ask connection session "Two")
         (duet-approvals-flush)
         (with-current-buffer buffer
           (should (eq (get-text-property (window-point window) 'duet-action)
@@ -76,7 +76,7 @@
                           (get-text-property (window-point window) 'duet-approval))
                          "One")))))))
 
-(ert-deftest duet-approval-footer-test-next-of-this-session ()
+(ert-deftest duet-approvals-footer-test-next-of-this-session ()
   "In a transcript j goes to its own questions first, and then to all others."
   (duet-test-with-questions connection
     (let* ((old (duet-test-launch connection "quiet hang old"))
@@ -89,7 +89,7 @@
       (pcase-dolist (`(,session . ,name) `((,old . "old 1") (,own . "own 1") (,new . "new 1")
                                            (,old . "old 2") (,own . "own 2")))
         (duet-test-wait-for-state session 'running 'waiting_input)
-        (duet-approval-footer-test-ask connection session name))
+        (duet-approvals-footer-test-ask connection session name))
       (duet-transcript-show connection own)
       (duet-test-wait-for-text (current-buffer) "^❯ quiet hang own")
       (duet-approvals-flush)
@@ -102,7 +102,7 @@
       (call-interactively #'duet-approval-next)
       (should (equal (funcall at) "old 1")))))
 
-(ert-deftest duet-approval-footer-test-asked-again ()
+(ert-deftest duet-approvals-footer-test-asked-again ()
   "Who is asked again is told why, on a line at the question."
   (let ((text (duet-approvals--inline
                (make-duet-approval :id "q" :type "function_call" :title "Bash: make" :stale t
@@ -111,7 +111,7 @@
                "/")))
     (should (string-match-p "\n  approved before, but who knows\n  \\[a\\] approve" text))))
 
-(ert-deftest duet-approval-footer-test-names ()
+(ert-deftest duet-approvals-footer-test-names ()
   "The name of a member is told as it was written, also where it is not ASCII."
   (let* ((input (json-parse-string "{\"größe\":{\"ü\":1},\"b\":\"ö\"}" :object-type 'plist))
          (approval (make-duet-approval :id "q" :type "function_call" :title "Size: it"
@@ -123,7 +123,7 @@
     (should (equal (json-parse-string (duet-approval--json input) :object-type 'plist)
                    input))))
 
-(ert-deftest duet-approval-footer-test-transcript ()
+(ert-deftest duet-approvals-footer-test-transcript ()
   "A question stands at the end of the transcript, and its keys answer it."
   (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "permit:2"))
@@ -168,7 +168,7 @@
       (dolist (key '("a" "d" "v"))
         (duet-test-should-say "No question is here" (call-interactively (key-binding key)))))))
 
-(ert-deftest duet-approval-footer-test-buttons ()
+(ert-deftest duet-approvals-footer-test-buttons ()
   "What stands below a question in a transcript is done by RET or by a click."
   (duet-test-with-questions connection
     (let* ((session (duet-test-launch connection "hello"))
@@ -206,7 +206,7 @@
       (duet-test-should-say "No question is here"
         (call-interactively #'duet-approvals--take)))))
 
-(ert-deftest duet-approval-footer-test-plan ()
+(ert-deftest duet-approvals-footer-test-plan ()
   "A plan is shown as the text that it is, and there is no rule of it."
   (let* ((duet-connections (make-hash-table))
          (approval (make-duet-approval
@@ -226,5 +226,5 @@
     (should-not (string-match-p "always:" text))
     (should-error (duet-approval-always--scoped approval "session") :type 'user-error)))
 
-(provide 'duet-approval-footer-test)
-;;; duet-approval-footer-test.el ends here
+(provide 'duet-approvals-footer-test)
+;;; duet-approvals-footer-test.el ends here

@@ -1,4 +1,4 @@
-;;; duet-approval-footer.el --- Questions at the end of a transcript  -*- lexical-binding: t; -*-
+;;; duet-approvals-footer.el --- Questions at the end of a transcript  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -178,5 +178,5 @@ those has answered it, and goes to the first, too."
       (dolist (window (get-buffer-window-list nil nil t))
         (when (behind-p (window-point window)) (set-window-point window button))))))
 
-(provide 'duet-approval-footer)
-;;; duet-approval-footer.el ends here
+(provide 'duet-approvals-footer)
+;;; duet-approvals-footer.el ends here

@@ -1,4 +1,4 @@
-;;; duet-visit.el --- What stands at point in a transcript  -*- lexical-binding: t; -*-
+;;; duet-transcript-visit.el --- What stands at point in a transcript  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -15,6 +15,7 @@
 (require 'thingatpt)
 (require 'duet-link)
 (require 'duet-model)
+(require 'duet-remote)
 (require 'duet-section)
 
 (defun duet-transcript-message-at-point ()
@@ -30,22 +31,22 @@ On the heading of what is folded, or can be, fold it or unfold it."
         (file (get-text-property (point) 'duet-file))
         (link (duet-link-at-point))
         (url (thing-at-point-url-at-point))
-        (place (duet-visit--place)))
+        (place (duet-transcript-visit--place)))
     (cond
      (action (call-interactively action))
-     (file (duet-visit--file file (get-text-property (point) 'duet-line)))
+     (file (duet-transcript-visit--file file (get-text-property (point) 'duet-line)))
      (link (duet-link-follow link))
      (url (browse-url url))
-     (place (duet-visit--file (car place) (cdr place)))
+     (place (duet-transcript-visit--file (car place) (cdr place)))
      (t
       ;; The line may name one.
       (let ((next (next-single-property-change (line-beginning-position) 'duet-file
                                                nil (line-end-position))))
         (if (and next (get-text-property next 'duet-file))
             (progn (goto-char next) (duet-transcript-visit))
-          (duet-visit--fold)))))))
+          (duet-transcript-visit--fold)))))))
 
-(defun duet-visit--fold ()
+(defun duet-transcript-visit--fold ()
   "Fold or unfold the section at point, from its heading; else say what there is.
 What people and agents have said is prose, and has no heading."
   (let* ((section (duet-section-at))
@@ -62,17 +63,17 @@ What people and agents have said is prose, and has no heading."
                   (substitute-command-keys
                    "\\<duet-transcript-mode-map>\\[duet-section-toggle] folds")))))
 
-(defun duet-visit--file (file line)
+(defun duet-transcript-visit--file (file line)
   "Visit FILE in another window, at LINE if that is non-nil."
-  (let ((file (expand-file-name file)))
+  (let ((file (duet-remote-name file)))
     (unless (file-exists-p file)
-      (user-error "There is no file %s any more" (abbreviate-file-name file)))
+      (user-error "There is no file %s any more" (duet-remote-abbreviate file)))
     (find-file-other-window file)
     (when line
       (goto-char (point-min))
       (forward-line (1- line)))))
 
-(defun duet-visit--place ()
+(defun duet-transcript-visit--place ()
   "Return the file that the prose at point names, and the line: (FILE . LINE).
 Return nil if there is none.  LINE is nil where only the file is named."
   (save-excursion
@@ -87,7 +88,7 @@ Return nil if there is none.  LINE is nil where only the file is named."
                (file (string-trim-right (match-string-no-properties 1) "\\.+")))
           (when (and (not (string-empty-p file))
                      (not (file-remote-p file))
-                     (file-regular-p (expand-file-name file)))
+                     (file-regular-p (duet-remote-name file)))
             (cons file (and line (string-to-number line)))))))))
 
 (defun duet-transcript-visit-mouse (event)
@@ -98,5 +99,5 @@ Return nil if there is none.  LINE is nil where only the file is named."
       (duet-section-toggle)
     (duet-transcript-visit)))
 
-(provide 'duet-visit)
-;;; duet-visit.el ends here
+(provide 'duet-transcript-visit)
+;;; duet-transcript-visit.el ends here

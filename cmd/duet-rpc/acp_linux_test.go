@@ -1,0 +1,325 @@
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// An editor that dies, and its process with it, ends nothing: the turn goes on, its
+// question waits, and another editor answers it. What was said through it is said in
+// the conversation.
+func TestACPEditorDies(t *testing.T) {
+	t.Parallel()
+	s := withoutDaemons(t, newSite(t))
+	c := s.acp(nil)
+	c.initialize()
+	session := c.begin(s.root)
+	c.ask("session/prompt", promptOf(session, "Edit it"))
+	c.awaitAsked(1)
+	c.crash()
+
+	other, third := s.acp(nil), s.acp(nil)
+	other.initialize()
+	third.initialize()
+	other.call("session/load", object{"sessionId": session, "cwd": s.root, "mcpServers": []any{}}, nil)
+	require.Equal(t, "Edit it", other.said("user_message_chunk"))
+	third.call("session/resume", object{"sessionId": session, "cwd": s.root}, nil)
+	question := other.awaitAsked(1)
+	require.Equal(t, "session/request_permission", question.Method)
+	require.Contains(t, string(question.Params), `"type":"diff"`)
+	taken := third.awaitAsked(1)
+	other.choose(question, "allow_once")
+	third.await("the question to be taken back", func() bool { return len(third.told) > 0 })
+	require.Equal(t, "$/cancel_request", third.told[0].Method)
+	require.JSONEq(t, fmt.Sprintf(`{"requestId":%s}`, taken.ID), string(third.told[0].Params))
+	other.await("the rest", func() bool { return strings.Contains(other.saidLocked("agent_message_chunk"), "That is all.") })
+	written, err := os.ReadFile(filepath.Join(s.root, "demo.txt"))
+	require.NoError(t, err)
+	require.Equal(t, "Turn 1: Edit it\n", string(written))
+
+	// What somebody else begins there is shown, with its prompt.
+	require.Equal(t, "end_turn", third.prompt(session, "quiet from the third"))
+	other.await("the other's turn", func() bool {
+		return strings.HasSuffix(other.saidLocked("user_message_chunk"), "quiet from the third") &&
+			strings.Contains(other.saidLocked("agent_message_chunk"), "You asked: quiet from the third")
+	})
+	require.Empty(t, third.said("user_message_chunk"), "its own prompt is not told to a client")
+	out, err := s.command("session", "show", session)
+	require.NoError(t, err)
+	require.Contains(t, out, "quiet from the third")
+	var conversation json.RawMessage // as HumanLayer's clients have it
+	s.lines().call("getConversation", object{"session_id": session}, &conversation)
+	require.Contains(t, string(conversation), "Edit it")
+
+	var list struct {
+		Sessions []struct{ SessionID, CWD string }
+	}
+	third.call("session/list", object{"cwd": s.root}, &list)
+	require.Len(t, list.Sessions, 1)
+	require.Equal(t, session, list.Sessions[0].SessionID)
+	other.quit()
+	third.quit()
+}
+
+// What is asked in the editor can be answered elsewhere, and the other way round.
+func TestACPQuestionIsInTheInboxToo(t *testing.T) {
+	t.Parallel()
+	s := withoutDaemons(t, newSite(t))
+	c := s.acp(nil)
+	c.initialize()
+	session := c.begin(s.root)
+	turn := c.ask("session/prompt", promptOf(session, "Edit it"))
+	question := c.awaitAsked(1)
+	out, err := s.command("approvals", "--json")
+	require.NoError(t, err)
+	id := regexp.MustCompile(`"approval_id": *"([^"]*)"`).FindStringSubmatch(out)
+	require.NotNil(t, id, out)
+	_, err = s.command("approvals", "approve", id[1])
+	require.NoError(t, err)
+	require.Nil(t, c.result(turn).Error)
+	c.await("the question to be taken back", func() bool { return len(c.told) > 0 })
+	c.choose(question, "reject_once") // too late, and not asked any more
+	require.Equal(t, "end_turn", c.prompt(session, "quiet"))
+
+	// An answer that was not offered is none: the question stays.
+	turn = c.ask("session/prompt", promptOf(session, "Edit again"))
+	question = c.awaitAsked(2)
+	c.choose(question, "yolo")
+	c.tell("session/cancel", object{"sessionId": session})
+	var stopped struct{ StopReason string }
+	require.NoError(t, json.Unmarshal(c.result(turn).Result, &stopped))
+	require.Equal(t, "cancelled", stopped.StopReason)
+
+	// Forms and addresses.
+	turn = c.ask("session/prompt", promptOf(session, "link"))
+	question = c.awaitAsked(3)
+	require.Equal(t, "elicitation/create", question.Method)
+	c.write(object{"jsonrpc": "2.0", "id": question.ID, "result": object{"action": "accept"}})
+	require.Nil(t, c.result(turn).Error)
+	c.quit()
+}
+
+// However fast an agent writes, all of it is told, in order.
+func TestACPTellsEveryChunk(t *testing.T) {
+	t.Parallel()
+	s := withoutDaemons(t, newSite(t))
+	c := s.acp(nil)
+	c.initialize()
+	session := c.begin(s.root)
+	most := watchMemory(c.cmd.Process.Pid)
+	const chunks = 10_000
+	require.Equal(t, "end_turn", c.prompt(session, fmt.Sprintf("quiet stream:%d", chunks)))
+	text := c.said("agent_message_chunk")
+	next := 1
+	for _, found := range regexp.MustCompile(`chunk (\d+)`).FindAllStringSubmatch(text, -1) {
+		require.Equal(t, strconv.Itoa(next), found[1])
+		next++
+	}
+	require.Equal(t, chunks+1, next)
+	c.quit()
+	if peak := most(); !raceEnabled {
+		assert.Less(t, peak, int64(96<<20), "bytes of memory")
+	}
+}
+
+// A turn that is cancelled has ended as cancelled, also one that has hardly begun; an
+// editor that goes cancels nothing, unless it is started so.
+func TestACPCancels(t *testing.T) {
+	t.Parallel()
+	s := withoutDaemons(t, newSite(t))
+	c := s.acp(nil)
+	c.initialize()
+	session := c.begin(s.root)
+	for range 3 {
+		id := c.ask("session/prompt", promptOf(session, "quiet stream:100000@50"))
+		c.tell("session/cancel", object{"sessionId": session})
+		require.JSONEq(t, `"cancelled"`, string(member(t, c.result(id).Result, "stopReason")))
+	}
+	id := c.ask("session/prompt", promptOf(session, "quiet stream:100000@50"))
+	c.await("some of it", func() bool { return strings.Contains(c.saidLocked("agent_message_chunk"), "chunk 2") })
+	c.tell("$/cancel_request", object{"requestId": id})
+	require.JSONEq(t, `"cancelled"`, string(member(t, c.result(id).Result, "stopReason")))
+	require.Equal(t, "end_turn", c.prompt(session, "quiet"), "nothing is in the way of the next one")
+
+	stays := c.begin(s.root)
+	c.ask("session/prompt", promptOf(stays, "quiet stream:100000@50"))
+	c.await("more", func() bool { return strings.Contains(c.saidLocked("agent_message_chunk"), "chunk 3 ") })
+	c.quit()
+	ends := s.acp(nil, "--cancel-on-disconnect")
+	ends.initialize()
+	ended := ends.begin(s.root)
+	ends.ask("session/prompt", promptOf(ended, "quiet stream:100000@50"))
+	ends.await("some", func() bool { return strings.Contains(ends.saidLocked("agent_message_chunk"), "chunk 2") })
+	ends.quit()
+	hub := s.lines()
+	requireState := func(id, want string) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			var r struct{ Session struct{ State string } }
+			hub.call("getSessionState", object{"session_id": id}, &r)
+			return r.Session.State == want
+		}, watchdog/3, pollEvery)
+	}
+	requireState(ended, "interrupted")
+	requireState(stays, "running")
+	again := s.acp(nil)
+	again.initialize()
+	again.call("session/load", object{"sessionId": stays, "cwd": s.root, "mcpServers": []any{}}, nil)
+	require.Contains(t, again.said("agent_message_chunk"), "chunk 3 ")
+	again.tell("session/cancel", object{"sessionId": stays})
+	requireState(stays, "interrupted")
+	again.quit()
+}
+
+// Whatever a client says of its servers, it gets a session; nothing is told before it
+// has its id. A session that was never used leaves nothing behind.
+func TestACPSessionsBegin(t *testing.T) {
+	t.Parallel()
+	s := withoutDaemons(t, newSite(t))
+	c := s.acp(allowing)
+	c.initialize()
+	var made struct {
+		SessionID string `json:"sessionId"`
+	}
+	for _, servers := range []string{
+		`[]`, `null`, `[{"name":"a","command":"/bin/true","args":[],"env":[{"name":"A","value":"b"}]}]`, `[{"type":"http","name":"h","url":"http://127.0.0.1:1/","headers":[]}]`,
+		`[{"type":"acp","name":"x","id":"1"},7,"what"]`, `{"no":"list"}`,
+	} {
+		c.call("session/new", object{"cwd": s.root, "mcpServers": json.RawMessage(servers)}, &made)
+	}
+	c.mu.Lock()
+	for i, line := range c.came {
+		if strings.Contains(line, "session/update") {
+			var m struct{ Params struct{ SessionID string } }
+			require.NoError(t, json.Unmarshal([]byte(line), &m))
+			require.Contains(t, strings.Join(c.came[:i], "\n"), `"result":{"sessionId":"`+m.Params.SessionID, "an update before the answer")
+		}
+	}
+	c.mu.Unlock()
+	require.Equal(t, "end_turn", c.prompt(made.SessionID, "quiet"))
+	var list struct{ Sessions []struct{ SessionID string } }
+	c.call("session/list", object{}, &list)
+	require.Len(t, list.Sessions, 1)
+
+	var forked struct {
+		SessionID string `json:"sessionId"`
+	}
+	c.call("session/fork", object{"sessionId": made.SessionID, "cwd": s.root}, &forked)
+	require.Equal(t, "end_turn", c.prompt(forked.SessionID, "quiet fork"))
+	c.call("session/list", object{}, &list)
+	require.Len(t, list.Sessions, 2)
+	c.call("session/close", object{"sessionId": forked.SessionID}, nil)
+	require.NotNil(t, c.result(c.ask("session/prompt", promptOf(forked.SessionID, "quiet"))).Error)
+	c.call("session/delete", object{"sessionId": forked.SessionID}, nil)
+	require.Equal(t, -32002, c.result(c.ask("session/load", object{"sessionId": forked.SessionID, "cwd": s.root, "mcpServers": []any{}})).Error.Code)
+	require.Equal(t, "end_turn", c.prompt(made.SessionID, "/agent"))
+	require.Contains(t, c.said("agent_message_chunk"), "The agent behind this session is scripted.")
+	require.Equal(t, "end_turn", c.prompt(made.SessionID, "/inbox"))
+	require.Contains(t, c.said("agent_message_chunk"), "Nothing waits for an answer.")
+	c.quit()
+}
+
+// What an agent reads in a turn of the client is read from the client's editor, with what
+// is not saved there; in a turn of somebody else, and where the client is started so, from
+// the disk.
+func TestACPUnsavedFiles(t *testing.T) {
+	t.Parallel()
+	s := withoutDaemons(t, newSite(t))
+	path := filepath.Join(s.root, "demo.txt")
+	require.NoError(t, os.WriteFile(path, []byte("saved\n"), 0o600))
+	var read []string
+	c := s.acp(func(m acpMessage) any {
+		if m.Method == "fs/read_text_file" {
+			read = append(read, string(m.Params))
+			return object{"content": "not saved\n"}
+		}
+		return allowing(m)
+	})
+	c.initializeWith(object{"readTextFile": true})
+	session := c.begin(s.root)
+	turn := func(c *acpClient, text string) (diff string) {
+		c.mu.Lock()
+		c.asked = nil
+		c.mu.Unlock()
+		require.Equal(t, "end_turn", c.prompt(session, text))
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, m := range c.asked {
+			if m.Method == "session/request_permission" {
+				diff = string(m.Params)
+			}
+		}
+		return diff
+	}
+	require.Contains(t, turn(c, "Edit it"), `"oldText":"not saved\n"`)
+	c.mu.Lock()
+	require.Len(t, read, 1)
+	require.Contains(t, read[0], `"path":"`+path+`"`)
+	require.Contains(t, read[0], `"sessionId":"`+session+`"`)
+	c.mu.Unlock()
+	require.NoError(t, os.WriteFile(path, []byte("saved\n"), 0o600))
+
+	other := s.acp(allowing, "--saved-files")
+	other.initializeWith(object{"readTextFile": true})
+	other.call("session/resume", object{"sessionId": session, "cwd": s.root}, nil)
+	require.Contains(t, turn(other, "Edit it"), `"oldText":"saved\n"`)
+	c.quit()
+	other.quit()
+}
+
+// The draft of the protocol's version 2 is spoken with who asks for it, if that is wanted:
+// a prompt is accepted at once, and its end is a state.
+func TestACPDraftOfVersion2(t *testing.T) {
+	t.Parallel()
+	s := withoutDaemons(t, newSite(t))
+	hello := object{"protocolVersion": 2, "info": object{"name": "test", "version": "2"}}
+	var r struct{ ProtocolVersion int }
+	first := s.acp(nil)
+	first.call("initialize", hello, &r)
+	require.Equal(t, 1, r.ProtocolVersion)
+	first.quit()
+	c := s.acp(allowing, "--draft-version-2")
+	c.call("initialize", hello, &r)
+	require.Equal(t, 2, r.ProtocolVersion)
+	var made struct {
+		SessionID string `json:"sessionId"`
+	}
+	c.call("session/new", object{"cwd": s.root}, &made)
+	turn := c.ask("session/prompt", promptOf(made.SessionID, "Edit it"))
+	require.JSONEq(t, `{}`, string(c.result(turn).Result))
+	c.await("the end", func() bool {
+		n := len(c.updates)
+		return n > 0 && string(c.updates[n-1].raw) == `{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}`
+	})
+	require.Equal(t, "Edit it", c.said("user_message_chunk"))
+	require.Contains(t, c.said("agent_message_chunk"), "That is all.")
+	require.Contains(t, string(c.awaitAsked(1).Params), `"git_patch"`)
+	accepted, told := -1, -1
+	for i, line := range c.came {
+		switch {
+		case strings.Contains(line, fmt.Sprintf(`"id":%d,"result":{}`, turn)):
+			accepted = i
+		case strings.Contains(line, "user_message_chunk"):
+			told = i
+		}
+	}
+	require.Less(t, accepted, told, "the answer comes first")
+	c.quit()
+}
+
+// member is a member of a JSON object.
+func member(t *testing.T, raw json.RawMessage, name string) json.RawMessage {
+	t.Helper()
+	var m map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(raw, &m), string(raw))
+	return m[name]
+}

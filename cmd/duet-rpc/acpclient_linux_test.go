@@ -1,0 +1,297 @@
+package main_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// An acpMessage is a message of the Agent Client Protocol.
+type acpMessage struct {
+	ID     json.RawMessage `json:"id,omitempty"`
+	Method string          `json:"method,omitempty"`
+	Params json.RawMessage `json:"params,omitempty"`
+	reply
+}
+
+// An acpUpdate is what tests look at of a session/update.
+type acpUpdate struct {
+	Kind       string `json:"sessionUpdate"`
+	MessageID  string `json:"messageId"`
+	ToolCallID string `json:"toolCallId"`
+	Status     string `json:"status"`
+	Title      string `json:"title"`
+	Content    json.RawMessage
+	raw        json.RawMessage
+}
+
+// text is that of a chunk.
+func (u acpUpdate) text() string {
+	var c struct{ Text string }
+	_ = json.Unmarshal(u.Content, &c)
+	return c.Text
+}
+
+// An acpClient is an editor that speaks the Agent Client Protocol with the program.
+type acpClient struct {
+	*process
+
+	mu      sync.Mutex // guards the fields below
+	changed *sync.Cond
+	serial  int
+	replies map[int]reply
+	updates []acpUpdate
+	asked   []acpMessage // requests of the program
+	told    []acpMessage // notifications but session/update
+	came    []string     // all messages, in the order in which they came
+	answer  func(acpMessage) any
+	over    bool
+}
+
+// acp starts the program as an agent of a client. Where the answer is not nil the
+// client answers requests with it, as far as that gives something.
+func (s *site) acp(answer func(acpMessage) any, args ...string) *acpClient {
+	s.t.Helper()
+	l := s.launch()
+	l.args = append(append([]string{"acp"}, args...), l.args...)
+	c := &acpClient{process: l.start(s.t), replies: make(map[int]reply), answer: answer}
+	c.changed = sync.NewCond(&c.mu)
+	go c.read()
+	return c
+}
+
+func (c *acpClient) read() {
+	in := bufio.NewReaderSize(c.stdout, 64<<10)
+	for {
+		line, err := in.ReadBytes('\n')
+		c.mu.Lock()
+		if err != nil {
+			c.over = true
+			c.changed.Broadcast()
+			c.mu.Unlock()
+			return
+		}
+		c.take(line)
+		c.changed.Broadcast()
+		c.mu.Unlock()
+	}
+}
+
+// take sorts a message. The lock is held.
+func (c *acpClient) take(line []byte) {
+	var m acpMessage
+	if err := json.Unmarshal(line, &m); err != nil {
+		c.t.Errorf("standard output has something else than messages: %.300q", line)
+		return
+	}
+	c.came = append(c.came, strings.TrimSuffix(string(line), "\n"))
+	switch {
+	case m.Method == "session/update":
+		var p struct {
+			Update json.RawMessage `json:"update"`
+		}
+		u := acpUpdate{}
+		if json.Unmarshal(m.Params, &p) != nil || json.Unmarshal(p.Update, &u) != nil {
+			c.t.Errorf("no update: %.300q", line)
+		}
+		u.raw = p.Update
+		c.updates = append(c.updates, u)
+	case m.Method != "" && m.ID == nil:
+		c.told = append(c.told, m)
+	case m.Method != "":
+		c.asked = append(c.asked, m)
+		if c.answer != nil {
+			if result := c.answer(m); result != nil {
+				c.write(object{"jsonrpc": "2.0", "id": m.ID, "result": result})
+			}
+		}
+	default:
+		var id int
+		if json.Unmarshal(m.ID, &id) != nil {
+			c.t.Errorf("a response to nothing: %.300q", line)
+		}
+		c.replies[id] = m.reply
+	}
+}
+
+func (c *acpClient) write(message object) {
+	body, err := json.Marshal(message)
+	if err == nil {
+		_, err = c.stdin.Write(append(body, '\n'))
+	}
+	if err != nil {
+		c.t.Logf("not sent: %v", err)
+	}
+}
+
+// ask sends a request.
+func (c *acpClient) ask(method string, params object) (id int) {
+	c.mu.Lock()
+	c.serial++
+	id = c.serial
+	c.mu.Unlock()
+	c.write(object{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+	return id
+}
+
+func (c *acpClient) tell(method string, params object) {
+	c.write(object{"jsonrpc": "2.0", "method": method, "params": params})
+}
+
+// await waits until something holds. The lock is held while it is looked at.
+func (c *acpClient) await(what string, holds func() bool) {
+	c.t.Helper()
+	overdue := time.AfterFunc(watchdog/3, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.over = true
+		c.changed.Broadcast()
+	})
+	defer overdue.Stop()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !holds() {
+		if c.over {
+			require.Fail(c.t, "waited in vain", "for %s; what came:\n%s", what, strings.Join(c.came, "\n"))
+		}
+		c.changed.Wait()
+	}
+}
+
+// result waits for the response to a request.
+func (c *acpClient) result(id int) reply {
+	c.t.Helper()
+	var r reply
+	c.await(fmt.Sprintf("the response to %d", id), func() (there bool) {
+		r, there = c.replies[id]
+		return there
+	})
+	return r
+}
+
+// call sends a request, and requires that it succeeds.
+func (c *acpClient) call(method string, params object, into any) {
+	c.t.Helper()
+	r := c.result(c.ask(method, params))
+	require.Nil(c.t, r.Error, "%s: %v", method, r.Error)
+	if into != nil {
+		require.NoError(c.t, json.Unmarshal(r.Result, into))
+	}
+}
+
+func (c *acpClient) initialize() { c.initializeWith(object{}) }
+
+func (c *acpClient) initializeWith(fs object) {
+	c.t.Helper()
+	c.call("initialize", object{
+		"protocolVersion":    1,
+		"clientCapabilities": object{"fs": fs, "elicitation": object{"form": object{}, "url": object{}}},
+		"clientInfo":         object{"name": "test", "version": "1"},
+	}, nil)
+}
+
+// begin makes a session.
+func (c *acpClient) begin(cwd string) (id string) {
+	c.t.Helper()
+	var r struct {
+		SessionID string `json:"sessionId"`
+	}
+	c.call("session/new", object{"cwd": cwd, "mcpServers": []any{}}, &r)
+	require.NotEmpty(c.t, r.SessionID)
+	return r.SessionID
+}
+
+func promptOf(session, text string) object {
+	return object{"sessionId": session, "prompt": []any{object{"type": "text", "text": text}}}
+}
+
+// prompt runs a turn, and returns why it stopped.
+func (c *acpClient) prompt(session, text string) string {
+	c.t.Helper()
+	var r struct {
+		StopReason string `json:"stopReason"`
+	}
+	c.call("session/prompt", promptOf(session, text), &r)
+	return r.StopReason
+}
+
+// said is the text of all chunks of a kind.
+func (c *acpClient) said(kind string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.saidLocked(kind)
+}
+
+func (c *acpClient) saidLocked(kind string) string {
+	var b strings.Builder
+	for _, u := range c.updates {
+		if u.Kind == kind {
+			b.WriteString(u.text())
+		}
+	}
+	return b.String()
+}
+
+// awaitAsked waits for the n-th request of the program, from 1.
+func (c *acpClient) awaitAsked(n int) acpMessage {
+	c.t.Helper()
+	c.await(fmt.Sprintf("%d requests", n), func() bool { return len(c.asked) >= n })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asked[n-1]
+}
+
+// choose answers a permission request.
+func (c *acpClient) choose(m acpMessage, option string) {
+	c.write(object{"jsonrpc": "2.0", "id": m.ID, "result": chosen(option)})
+}
+
+func chosen(option string) object {
+	return object{"outcome": object{"outcome": "selected", "optionId": option}}
+}
+
+// allowing answers each permission request by its first option.
+func allowing(m acpMessage) any {
+	var p struct {
+		Options []struct {
+			OptionID string `json:"optionId"`
+		} `json:"options"`
+	}
+	if json.Unmarshal(m.Params, &p) != nil || len(p.Options) == 0 {
+		return nil
+	}
+	return chosen(p.Options[0].OptionID)
+}
+
+// quit closes the client's end, and waits for the end of the program.
+func (c *acpClient) quit() {
+	c.t.Helper()
+	c.closeStdin()
+	<-c.ended
+	require.True(c.t, c.cmd.ProcessState.Success(), c.cmd.ProcessState)
+}
+
+// crash kills the program as an editor does that has no time.
+func (c *acpClient) crash() {
+	_ = c.cmd.Process.Signal(syscall.SIGKILL)
+	<-c.ended
+	c.closeStdin()
+}
+
+// withoutDaemons ends the daemon of a site at the end of a test.
+func withoutDaemons(t *testing.T, s *site) *site {
+	s.clearDaemons()
+	t.Cleanup(func() {
+		if !t.Failed() {
+			_, _ = s.command("daemon", "stop", "--force")
+		}
+	})
+	return s
+}

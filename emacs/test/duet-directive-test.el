@@ -1,0 +1,159 @@
+;;; duet-directive-test.el --- Tests of words of a prompt that set the agent  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+(require 'duet-agents)
+(require 'duet-compose)
+(require 'duet-directive)
+(require 'duet-reply)
+
+(defun duet-directive-test-session (&rest commands)
+  "Return a session whose agent has settings of its own, and COMMANDS."
+  (make-duet-session
+   :id "thread" :model (duet-model-create) :agent "choosy" :mode "default"
+   :modes '((:id "ask" :name "Ask" :by "agent") (:id "code" :name "Code" :by "agent")
+            (:id "bypassPermissions" :name "Bypass permissions" :by "duet"))
+   :told (list :model '(:current "m-large"
+                        :available [(:id "m-large" :name "Large")
+                                    (:id "m-small" :name "Small" :description "Cheap")])
+               :options [(:id "model" :category "model" :current "m-large"
+                          :values [(:id "m-large")])
+                         (:id "effort" :name "Effort" :values [(:id "low") (:id "high")])]
+               :commands (vconcat (mapcar (lambda (name) (list :name name)) commands)))))
+
+(ert-deftest duet-directive-test-take ()
+  "What a prompt begins with sets the agent, and is not told to it."
+  (let ((session (duet-directive-test-session)))
+    (pcase-dolist (`(,text . ,taken)
+                   '(("fix it" "fix it")
+                     ("/model m-small fix it" "fix it" :model "m-small")
+                     ("/model small\n\nfix\n it" "fix\n it" :model "m-small")
+                     ("/mode code /effort high /model m-large fix /mode ask"
+                      "fix /mode ask" :mode "code" :model "m-large" :options (:effort "high"))
+                     ("/mode ask" "" :mode "ask")
+                     ;; The agent's own, or nobody's.
+                     ("/review model m-small" "/review model m-small")
+                     ("/modeling" "/modeling")
+                     ("fix /model m-small" "fix /model m-small")
+                     ("/agent demo" "/agent demo")
+                     ("/usr/bin/model is gone" "/usr/bin/model is gone")
+                     ("/model/x y" "/model/x y")))
+      (should (equal (duet-directive-take text session) taken)))
+    ;; What the agent does not have is told before anything is sent.
+    (duet-test-should-say "/model tiny: there is no such one, but: m-large, m-small"
+      (duet-directive-take "/model tiny fix it" session))
+    (duet-test-should-say "/effort takes one of: low, high"
+      (duet-directive-take "/effort" session))
+    (duet-test-should-say "/effort takes one of: low, high"
+      (duet-directive-take "/effort /model m-small" session))
+    (cl-letf (((symbol-function 'yes-or-no-p) #'ignore))
+      (duet-test-should-say "The mode is as it was"
+        (duet-directive-take "/mode bypassPermissions fix it" session)))
+    ;; A slash command of the agent's is the agent's.
+    (should (equal (duet-directive-take "/model tiny" (duet-directive-test-session "model"))
+                   '("/model tiny")))
+    ;; Of what is not known yet anything may be right.
+    (should (equal (duet-directive-take "/mode x /model y z" (make-duet-session :id "new"))
+                   '("z" :mode "x" :model "y")))))
+
+(ert-deftest duet-directive-test-complete ()
+  "Words, and what stands behind them, are completed where a prompt begins."
+  (let ((session (duet-directive-test-session "review")))
+    (cl-flet ((offered (text)
+                (with-temp-buffer
+                  (insert text)
+                  (pcase (duet-directive-complete session)
+                    (`(,beg ,end ,table . ,more)
+                     (list (buffer-substring beg end)
+                           (completion-metadata-get
+                            (completion-metadata "" table nil) 'category)
+                           (mapcar (lambda (candidate)
+                                     (concat candidate
+                                             (funcall (plist-get more :annotation-function)
+                                                      candidate)))
+                                   (all-completions (buffer-substring beg end) table))))))))
+      (should (equal (offered "/m")
+                     '("/m" duet-command ("/model  the model that the agent uses"
+                                          "/mode  what the agent may do"))))
+      (should (equal (nth 2 (offered "/r")) '("/review")))
+      (should (equal (offered "/model ")
+                     '("" duet-model ("m-large  Large" "m-small  Small: Cheap"))))
+      (should (equal (offered "/model m-small /effort h") '("h" duet-option-value ("high"))))
+      (should (equal (nth 1 (offered "/mode ")) 'duet-mode))
+      ;; The agent's commands are for the beginning alone.
+      (should (equal (nth 2 (offered "/effort low /r")) '()))
+      (should (equal (nth 2 (offered "/effort low /e")) '("/effort  Effort")))
+      (dolist (text '("fix /m" "/model m-small fix" "/model m-small fix /m" "/review " ""))
+        (should-not (offered text))))))
+
+(ert-deftest duet-directive-test-compose ()
+  "A prompt sets the agent of its session; what cannot be stays where it is."
+  (duet-test-with-questions connection
+    (let* ((session (duet-test-launch connection "quiet"))
+           (count (progn (duet-test-wait-for-state session 'completed)
+                         (length (duet-session-runs session)))))
+      (duet-compose connection session)
+      (duet-test-wait-for (duet-session-modes session))
+      ;; Nothing is told to an agent that is only set.
+      (insert "/mode acceptEdits")
+      (duet-compose-send)
+      (duet-test-wait-for (equal (duet-session-mode session) "acceptEdits"))
+      (duet-test-wait-for (not (derived-mode-p 'duet-compose-mode)))
+      (should (= count (length (duet-session-runs session))))
+      ;; What it is told goes without what sets it.
+      (duet-compose connection session)
+      (insert "/mode plan quiet")
+      (duet-compose-send)
+      (duet-test-wait-for (> (length (duet-session-runs session)) count))
+      (duet-test-wait-for-state session 'completed)
+      (should (equal (duet-session-mode session) "plan"))
+      (should (member "quiet" (mapcar #'duet-message-text
+                                      (duet-session-message-list session))))
+      ;; What is wrong is told, and the prompt stays.
+      (duet-compose connection session)
+      (insert "/mode lazy quiet")
+      (duet-test-should-say "/mode lazy: there is no such one, but: .*plan"
+        (duet-compose-send))
+      (should (equal (buffer-string) "/mode lazy quiet"))
+      (erase-buffer)
+      ;; Also where the server alone knows.
+      (cl-letf (((duet-session-modes session) nil))
+        (insert "/mode lazy quiet")
+        (duet-compose-send)
+        (duet-test-wait-for (duet-test-heard "not sent: .*lazy")))
+      (should (equal (buffer-string) "/mode lazy quiet"))
+      (should-not duet-compose--sending)
+      (erase-buffer)
+      (duet-compose-cancel))))
+
+(ert-deftest duet-directive-test-new-session ()
+  "A prompt for a new session says which agent is asked, and how."
+  (duet-test-with-project connection
+    (let (asked session)
+      (duet-compose connection)
+      (duet-test-wait-for duet-settings-described)
+      (insert "/mode plan")
+      (duet-test-should-say "nothing to send but" (duet-compose-send))
+      (erase-buffer)
+      (insert "/agent demo /mode plan quiet")
+      (cl-letf* ((request (symbol-function 'duet-connection-request))
+                 ((symbol-function 'duet-connection-request)
+                  (lambda (connection method params &rest more)
+                    (when (eq method 'launchSession) (setq asked params))
+                    (apply request connection method params more))))
+        (duet-compose-send))
+      (should (equal (list (plist-get asked :query) (plist-get asked :agent)
+                           (plist-get asked :permission_mode) (plist-get asked :title))
+                     '("quiet" "demo" "plan" "quiet")))
+      (duet-test-wait-for (with-current-buffer (window-buffer)
+                            (setq session (and (derived-mode-p 'duet-transcript-mode)
+                                               duet-session))))
+      (duet-test-wait-for-state session 'completed)
+      (should (equal (duet-session-mode session) "plan")))))
+
+(provide 'duet-directive-test)
+;;; duet-directive-test.el ends here

@@ -1,0 +1,324 @@
+;;; duet-remote-test.el --- Tests of projects on other machines  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; The other machine is this one, by a method of TRAMP's that starts a shell here, as
+;; TRAMP's own tests have it.
+
+;;; Code:
+
+(require 'tramp)
+(require 'duet-test-lib)
+(require 'duet-attach)
+(require 'duet-delete)
+(require 'duet-export)
+(require 'duet-projects)
+(require 'duet-remote)
+(require 'duet-secrets)
+(require 'duet-terminal)
+
+(defmacro duet-remote-test-with-method (&rest body)
+  "Run BODY where the method mock of TRAMP starts a shell on this machine."
+  (declare (indent 0) (debug (body)))
+  `(let ((tramp-methods
+          (cons '("mock" (tramp-login-program "sh") (tramp-login-args (("-i")))
+                  (tramp-remote-shell "/bin/sh") (tramp-remote-shell-args ("-c"))
+                  (tramp-connection-timeout 60))
+                tramp-methods))
+         (tramp-default-host-alist (list (list "\\`mock\\'" nil (system-name))))
+         (tramp-persistency-file-name nil)
+         (tramp-verbose 0)
+         (enable-remote-dir-locals nil))
+     (skip-unless (not (memq system-type '(windows-nt ms-dos))))
+     (unwind-protect (progn ,@body)
+       (tramp-cleanup-all-connections)
+       (tramp-cleanup-all-buffers))))
+
+(defmacro duet-remote-test-with-project (connection &rest body)
+  "Run BODY with CONNECTION to a project on another machine."
+  (declare (indent 1) (debug (symbolp body)))
+  (let ((local (make-symbol "local")))
+    `(duet-remote-test-with-method
+       (duet-test-with-project ,local
+         (let* ((root (duet-connection-root ,local))
+                (default-directory (concat "/mock::" root))
+                (,connection nil))
+           (duet-test-end ,local)
+           (remhash root duet-connections)
+           (setq ,connection (duet-connection-ensure default-directory))
+           (unwind-protect
+               (progn
+                 (duet-test-wait-for (eq (duet-connection-state ,connection) 'ready))
+                 ,@body)
+             (duet-test-end ,connection)))))))
+
+
+;;; Names
+
+(ert-deftest duet-remote-test-names ()
+  "What a server calls a file becomes what Emacs visits, and the other way round."
+  (let ((there "/ssh:box:/srv/p/") (here "/srv/p/"))
+    (pcase-dolist (`(,name ,directory ,want)
+                   `(("/a/b" ,here "/a/b") ("a/b" ,here "/srv/p/a/b")
+                     ("/a/b" ,there "/ssh:box:/a/b") ("a/b" ,there "/ssh:box:/srv/p/a/b")
+                     ("~/x" ,there "/ssh:box:~/x")
+                     ;; An agent does not choose the machine.
+                     ("/ssh:evil:/x" ,here "/:/ssh:evil:/x")
+                     ("/ssh:evil:/x" ,there "/ssh:box:/:/ssh:evil:/x")
+                     ("/sudo::/etc/passwd" ,here "/:/sudo::/etc/passwd")))
+      (should (equal (list name directory (duet-remote-name name directory))
+                     (list name directory want))))
+    (pcase-dolist (`(,name . ,want)
+                   '(("/srv/p/a" . "/srv/p/a") ("/ssh:box:/srv/p/a" . "/srv/p/a")
+                     ("/sudo:root@box:/a" . "/a") ("/:/ssh:evil:/x" . "/ssh:evil:/x")
+                     ("/ssh:box:/:/ssh:evil:/x" . "/ssh:evil:/x")))
+      (should (equal (duet-remote-local name) want)))
+    (pcase-dolist (`(,name . ,want)
+                   '(("/srv/p/a/b" . "a/b") ("/ssh:box:/srv/p/a" . "a") ("a" . "a")
+                     ("/srv/pq" . nil) ("/srv/p/../x" . nil) ("/etc/x" . nil)))
+      (should (equal (list name (duet-remote-inside name there)) (list name want))))
+    (should-not (duet-remote-inside "/ssh:evil:/srv/p/a" here))
+    (should (duet-remote-same-p "/ssh:box:/x" there))
+    (should-not (duet-remote-same-p "/x" there))))
+
+(ert-deftest duet-remote-test-output ()
+  "What a program says is told from what stands before it and behind it."
+  (should (equal (duet-remote-output "Welcome!\nduet: ready\nwords\n\0oops\n")
+                 '("words\n" . "oops\n")))
+  (should (equal (duet-remote-output "duet: ready\r\nwords") '("words" . ""))))
+
+
+;;; The server
+
+(ert-deftest duet-remote-test-frames ()
+  "Frames of all sizes and letters get there and back as they are."
+  (duet-remote-test-with-method
+    (let* ((directory (file-name-as-directory (make-temp-file "duet-remote" t)))
+           (connection (duet-rpc-connect :command (append (duet-test-server) '("--test-methods"))
+                                         :directory (concat "/mock::" directory))))
+      (unwind-protect
+          (dolist (text (list "" "Grüße — 日本語 😀 \u0001\u0003\u0004\t\n\r\u007f^S^Q"
+                              (make-string 100000 ?ü) (make-string (* 1024 1024) ?x)
+                              (apply #'concat (make-list 50000 "日本語😀"))))
+            (should (equal (plist-get (duet-rpc-request connection 'echo (list :text text)
+                                                        :timeout duet-test-deadline)
+                                      :text)
+                           text)))
+        (duet-rpc-shutdown connection t)
+        (delete-directory directory t)))))
+
+(ert-deftest duet-remote-test-last-words ()
+  "A server that dies there is reported with its status and last words."
+  (duet-remote-test-with-method
+    (let* ((gone nil)
+           (connection (duet-rpc-connect
+                        :command '("sh" "-c" "read line; echo early >&2; echo späte Worte >&2; exit 3")
+                        :directory (concat "/mock::" temporary-file-directory)
+                        :on-shutdown (lambda (_) (setq gone t)))))
+      (unwind-protect
+          (should (string-match-p
+                   "exit status 3): späte Worte"
+                   (error-message-string
+                    (should-error (duet-rpc-request connection 'ping nil
+                                                    :timeout duet-test-deadline)
+                                  :type 'duet-rpc-died))))
+        (duet-test-wait-for gone)
+        (duet-rpc-shutdown connection t)))))
+
+(ert-deftest duet-remote-test-no-program ()
+  "Where the program is not there, it is said what to install and what to set."
+  (duet-remote-test-with-method
+    (let ((default-directory (concat "/mock::" temporary-file-directory))
+          (duet-rpc-command '("duet-rpc-that-is-nowhere")))
+      (duet-test-should-say
+          "Cannot find the program duet-rpc-that-is-nowhere on /mock:.*; install it there, or set ‘duet-rpc-command’"
+        (duet-rpc-connect)))))
+
+(ert-deftest duet-remote-test-command-of-a-host ()
+  "Each machine may have a command of its own, which is connection-local."
+  (duet-remote-test-with-method
+    (let* ((profiles connection-local-profile-alist)
+           (criteria connection-local-criteria-alist)
+           (directory (concat "/mock::" temporary-file-directory)))
+      (connection-local-set-profile-variables
+       'duet-remote-test `((duet-rpc-command . ,(duet-test-server))))
+      (connection-local-set-profiles '(:application tramp :protocol "mock") 'duet-remote-test)
+      (should-not (equal (duet-rpc-words) (duet-test-server)))
+      (unwind-protect
+          (let ((connection (duet-rpc-connect :directory directory)))
+            (should (eq t (plist-get (duet-rpc-request connection 'ping nil) :pong)))
+            (duet-rpc-shutdown connection t))
+        (setq connection-local-profile-alist profiles
+              connection-local-criteria-alist criteria)))))
+
+
+;;; All of it
+
+(ert-deftest duet-remote-test-session ()
+  "A session there is as one here: files have names that can be visited."
+  (duet-remote-test-with-project connection
+    (should (file-remote-p (duet-connection-root connection)))
+    (duet-model-add-observer #'duet-revert--observe)
+    (let* ((session (duet-test-launch connection "hello"))
+           (approval (duet-test-question session))
+           (transcript (duet-transcript-open connection session)))
+      (should-not (file-remote-p (duet-session-cwd session)))
+      (duet-test-request connection 'sendDecision
+                         (list :approval_id (duet-approval-id approval) :decision "approve"))
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for-text transcript "^  demo\\.txt$")
+      (save-window-excursion
+        (switch-to-buffer transcript)
+        (should (equal default-directory (duet-connection-root connection)))
+        (goto-char (point-min))
+        (search-forward "\n  demo.txt")
+        (duet-test-press "RET" #'duet-transcript-visit)
+        (duet-test-look)
+        (should (equal (duet-remote-local buffer-file-name)
+                       (duet-remote-local (expand-file-name "demo.txt" (duet-connection-root connection)))))
+        (should (file-remote-p buffer-file-name))
+        (should (equal (buffer-string) "Turn 1: hello\n"))
+        ;; It follows what the agent writes.
+        (let ((visiting (current-buffer)))
+          (duet-test-request connection 'updateSessionSettings
+                             (list :session_id (duet-session-leaf-id session)
+                                   :permission_mode "acceptEdits"))
+          (duet-test-request connection 'continueSession
+                             (list :session_id (duet-session-leaf-id session) :query "again"))
+          (duet-test-wait-for (and (cdr (duet-session-runs session))
+                                   (eq (duet-session-state session) 'completed)))
+          (duet-test-wait-for-text visiting "Turn 2: again")
+          (kill-buffer visiting))
+        ;; And the changes can be taken back.
+        (switch-to-buffer transcript)
+        (goto-char (point-max))
+        (duet-test-press "=" #'duet-diff)
+        (duet-test-look)
+        (duet-test-wait-for-text (current-buffer) "^\\+Turn 2: again$")
+        (should (string-match-p "^● demo\\.txt" (duet-test-text (current-buffer))))
+        (goto-char (point-min))
+        (search-forward "+Turn 2")
+        (cl-letf (((symbol-function 'y-or-n-p) #'always))
+          (duet-test-press "k" #'duet-diff-revert))
+        (should (equal (duet-test-demo-file connection) "Turn 1: hello\n"))))))
+
+(ert-deftest duet-remote-test-restart ()
+  "A server that dies there is started again; a machine that is gone is not asked."
+  (duet-remote-test-with-project connection
+    (let ((kill (lambda (pid) (call-process "kill" nil nil nil "-9" pid)))
+          (model (duet-connection-model connection))
+          (states '()))
+      (duet-model-add-observer (lambda (_ kind _session state _extra)
+                                 (when (eq kind 'connection) (push state states)))
+                               model)
+      (funcall kill (number-to-string
+                     (duet-get-number (duet-test-request connection 'daemon.status nil) :pid)))
+      (duet-test-wait-for (memq 'lost states))
+      (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
+      ;; The line breaks.
+      (duet-test-listening
+        (delete-process (jsonrpc--process (duet-connection-rpc connection)))
+        (duet-test-wait-for (eq (duet-connection-state connection) 'lost))
+        (should-not (duet-connection-timer connection))
+        (should-not (duet-connection-next connection))
+        (should (duet-test-heard "g in the list of sessions tries again")))
+      (with-current-buffer (duet-sessions-buffer connection)
+        (duet-test-press "g" #'duet-sessions-refresh))
+      (duet-test-wait-for (eq (duet-connection-state connection) 'ready)))))
+
+(ert-deftest duet-remote-test-terminal ()
+  "A terminal runs there, and is shown here."
+  (duet-remote-test-with-project connection
+    (let ((duet-terminal-backend 'term))
+      (save-window-excursion
+        (duet-terminal '("/bin/sh" "-c" "echo it is $((6 * 7)) in ${PWD##*/}; exec cat"))
+        (duet-test-wait-for-text (current-buffer) "it is 42 in project")
+        (kill-buffer)))))
+
+(ert-deftest duet-remote-test-keys ()
+  "A key of this machine goes to another only if the user says so, and is asked once."
+  (let ((there (make-duet-connection :root "/mock:box:/srv/p/"))
+        (here (make-duet-connection :root "/srv/p/"))
+        (duet-secrets--sent-to nil)
+        (sent '()) (asked 0) (answer nil))
+    (cl-letf (((symbol-function 'duet-secrets--look-up) (lambda (_) (copy-sequence "sk-1")))
+              ((symbol-function 'duet-secrets--provide)
+               (lambda (_ _ _ secret) (push (copy-sequence secret) sent)))
+              ((symbol-function 'y-or-n-p)
+               (lambda (prompt)
+                 (should (string-match-p "on /mock:box: asks for the key of openai" prompt))
+                 (cl-incf asked)
+                 (if (eq answer 'quit) (signal 'quit nil) answer))))
+      (let ((inhibit-message t))
+        (duet-secrets--answer here "1" "openai")
+        (should (equal sent '("sk-1")))
+        (should (= asked 0))
+        (duet-secrets--answer there "2" "openai")
+        (setq answer 'quit)
+        (duet-secrets--answer there "3" "openai")
+        (should (equal sent '("" "" "sk-1")))
+        (setq answer t)
+        (duet-secrets--answer there "4" "openai")
+        (duet-secrets--answer there "5" "openai")
+        (should (equal sent '("sk-1" "sk-1" "" "" "sk-1")))
+        (should (= asked 3))))))
+
+(ert-deftest duet-remote-test-attached-from-here ()
+  "A file of this machine goes with a prompt, but is not said to be there."
+  (let ((default-directory "/mock:box:/srv/p/")
+        (file (make-temp-file "duet remote" nil ".txt" "words")))
+    (unwind-protect
+        (let ((resource (plist-get (duet-attach--block file) :resource)))
+          (should (equal (plist-get resource :text) "words"))
+          (should (equal (plist-get resource :uri)
+                         (concat "attachment:"
+                                 (url-hexify-string (file-name-nondirectory file))))))
+      (delete-file file))))
+
+(ert-deftest duet-remote-test-mentioned ()
+  "Files of the project are completed and go with a prompt, under their names there."
+  (duet-remote-test-with-project connection
+    (write-region "Grüße\n" nil (expand-file-name "notes.txt") nil 'silent)
+    (with-temp-buffer
+      (setq default-directory (duet-connection-root connection))
+      (let* ((content (duet-attach-content "Look at @notes.txt."))
+             (resource (plist-get (car content) :resource)))
+        (should (length= content 1))
+        (should (equal (plist-get resource :text) "Grüße\n"))
+        (should (equal (plist-get resource :uri)
+                       (concat "file://" (duet-remote-local (expand-file-name "notes.txt"))))))
+      (let ((duet-attach--most-mentioned 1))
+        (should (equal (plist-get (car (duet-attach-content "@notes.txt")) :uri)
+                       (concat "file://" (duet-remote-local (expand-file-name "notes.txt")))))))
+    (save-window-excursion
+      (duet-compose connection)
+      (duet-test-wait-for (member "notes.txt" duet-compose--files))
+      (set-buffer-modified-p nil))))
+
+(ert-deftest duet-remote-test-lists ()
+  "Sessions there are in the list of all projects, exported and deleted."
+  (duet-remote-test-with-project connection
+    (let ((session (duet-test-launch connection "quiet Grüße")))
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-listening
+        (save-window-excursion
+          (duet-projects)
+          (duet-test-wait-for (zerop duet-projects--asking))
+          (should (string-match-p "● +completed +project@.* +quiet Grüße"
+                                  (duet-test-text (current-buffer))))
+          (duet-sessions-show connection)
+          (duet-sessions-go-to (current-buffer) session)
+          (duet-export-session session "md" (expand-file-name "out.md"))
+          (duet-test-wait-for (duet-test-heard "\\`Wrote /mock:"))
+          (should (string-match-p "\\`# quiet Grüße\n"
+                                  (with-temp-buffer (insert-file-contents "out.md")
+                                                    (buffer-string))))
+          (cl-letf (((symbol-function 'yes-or-no-p) #'always))
+            (duet-test-press "D" #'duet-delete))
+          (duet-test-wait-for (duet-test-heard "\\`1 deleted\\'")))))))
+
+(provide 'duet-remote-test)
+;;; duet-remote-test.el ends here

@@ -1,0 +1,117 @@
+;;; duet-rpc-test-lib.el --- The real server, for tests of duet-rpc.el  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; The environment variable DUET_RPC_BIN names the server.  What a test waits
+;; for it waits for with a deadline, never for a length of time.
+;;
+;; The tests named duet-rpc-test-raw-* use jsonrpc.el alone, as somebody may
+;; who does not want this package.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'ert)
+(require 'jsonrpc)
+(require 'duet-rpc)
+
+(defconst duet-rpc-test-deadline 60
+  "How many seconds anything may take; only a broken server takes them.")
+
+(defconst duet-rpc-test-soon 5
+  "How many seconds an end that is promised within 2 may take.
+The rest is for a busy machine.")
+
+(defconst duet-rpc-test-forever '(:ms 3600000)
+  "Params of a `test.sleep' that ends before a test only if it is told to.")
+
+(defun duet-rpc-test-server (&rest flags)
+  "Return the command that starts the server with FLAGS."
+  (let ((program (getenv "DUET_RPC_BIN")))
+    (unless (and program (file-executable-p program))
+      (ert-fail (format "DUET_RPC_BIN must name the duet-rpc binary, it is %S" program)))
+    `(,(expand-file-name program) "--test-methods" ,@flags)))
+
+(defmacro duet-rpc-test-with (binding &rest body)
+  "Run BODY with BINDING, (VARIABLE FORM), to the connection that FORM makes.
+The server is gone afterwards, and so are the buffers."
+  (declare (indent 1) (debug ((symbolp form) body)))
+  `(let* ((inhibit-message t)
+          (jsonrpc-default-request-timeout duet-rpc-test-deadline)
+          (duet-rpc-request-timeout duet-rpc-test-deadline)
+          ,binding)
+     (ignore jsonrpc-default-request-timeout)
+     (unwind-protect (progn ,@body)
+       (duet-rpc-test-bury ,(car binding)))))
+
+(defun duet-rpc-test-bury (connection)
+  "Kill the process and the buffers of CONNECTION."
+  (delete-process (jsonrpc--process connection))
+  (dolist (buffer (list (process-buffer (jsonrpc--process connection))
+                        (jsonrpc-stderr-buffer connection)
+                        (jsonrpc-events-buffer connection)))
+    (when (buffer-live-p buffer) (kill-buffer buffer))))
+
+(defun duet-rpc-test-connect (&rest flags)
+  "Connect to a server that is started with FLAGS."
+  (duet-rpc-connect :command (apply #'duet-rpc-test-server flags)))
+
+(defun duet-rpc-test-connect-and-tell (on-shutdown)
+  "Connect to a server whose end is told to ON-SHUTDOWN."
+  (duet-rpc-connect :command (duet-rpc-test-server) :on-shutdown on-shutdown))
+
+(defun duet-rpc-test-connect-raw (&rest flags)
+  "Connect to a server that is started with FLAGS, with jsonrpc.el alone."
+  (let ((command (apply #'duet-rpc-test-server flags)))
+    (apply #'make-instance 'jsonrpc-process-connection
+           :name "raw"
+           :process (lambda ()
+                      (make-process :name "raw" :command command
+                                    :connection-type 'pipe
+                                    :coding 'utf-8-emacs-unix :noquery t
+                                    :stderr (get-buffer-create "*raw stderr*")))
+           (duet-rpc--events-buffer-arguments))))
+
+(defmacro duet-rpc-test-wait-for (condition &optional seconds)
+  "Wait until CONDITION is non-nil and return its value.
+Fail if it is not within SECONDS, `duet-rpc-test-deadline' if nil."
+  `(duet-rpc-test-wait-for-1 (lambda () ,condition) ',condition
+                             (or ,seconds duet-rpc-test-deadline)))
+
+(defun duet-rpc-test-wait-for-1 (condition form seconds)
+  "Wait until CONDITION, which FORM spells, is non-nil, for SECONDS at most."
+  (let ((deadline (+ (float-time) seconds))
+        value)
+    (while (not (setq value (funcall condition)))
+      (when (> (float-time) deadline)
+        (ert-fail (format "Waited %s s for %S" seconds form)))
+      (accept-process-output nil 0.02))
+    value))
+
+(defun duet-rpc-test-error (connection method params)
+  "Return the error that a request of METHOD with PARAMS to CONNECTION meets."
+  (should-error (duet-rpc-request connection method params) :type 'duet-rpc-error))
+
+(defun duet-rpc-test-object (value)
+  "Return the members of VALUE, a JSON object, in a defined order."
+  (sort (cl-loop for (key member) on value by #'cddr collect (list key member))
+        (lambda (a b) (string< (symbol-name (car a)) (symbol-name (car b))))))
+
+(defun duet-rpc-test-gone-p (pid)
+  "Return non-nil if there is no process PID.
+One that has ended counts even where nobody has looked at its status yet."
+  (let ((attributes (process-attributes pid)))
+    (or (null attributes)
+        (equal (alist-get 'state attributes) "Z"))))
+
+(defun duet-rpc-test-long-text (length)
+  "Return a text of LENGTH characters, some of which JSON has to escape."
+  (let ((line "No \"play\" makes\tJack\\Jill ein tüchtiger Bursche; 日本語 🎉\n"))
+    (substring (apply #'concat (make-list (1+ (/ length (length line))) line))
+               0 length)))
+
+(provide 'duet-rpc-test-lib)
+;;; duet-rpc-test-lib.el ends here

@@ -1,0 +1,45 @@
+package acpagent
+
+import (
+	"cmp"
+	"encoding/json"
+	"sync"
+
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+)
+
+// An editor is what a client has said of itself.
+type editor struct {
+	mu      sync.Mutex // guards the fields below
+	version int        // of the protocol
+	can     schema.ClientCapabilities
+	name    string
+}
+
+// said takes what a client says of itself in initialize.
+func (e *editor) said(version int, can, info json.RawMessage) {
+	var who schema.Implementation
+	_ = json.Unmarshal(info, &who) // one that does not say
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.version, e.can, e.name = version, schema.ReadCapabilities(can), cmp.Or(who.Title, who.Name, "a client")
+}
+
+// isVersion2 reports whether it speaks the draft of version 2.
+func (e *editor) isVersion2() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.version == schema.Version2
+}
+
+func (e *editor) capabilities() schema.ClientCapabilities {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.can
+}
+
+func (e *editor) called() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.name
+}

@@ -1,0 +1,24 @@
+package catalogrpc
+
+import (
+	"context"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+const readEditorFile = "read_editor_file"
+
+// RegisterEditorFiles registers f.
+func RegisterEditorFiles(reg *server.Registry, f catalog.EditorFiles) {
+	server.Handle(reg, readEditorFile, f.ReadEditorFile, server.LongRunning(), server.Doc("Returns a file as the editor has it that began the task."))
+}
+
+// EditorFiles are those that the hub at the other end of conn can ask for.
+func EditorFiles(conn *server.Conn) catalog.EditorFiles { return editorFiles{conn} }
+
+type editorFiles struct{ conn *server.Conn }
+
+func (f editorFiles) ReadEditorFile(ctx context.Context, p catalog.ReadEditorFileParams) (catalog.ReadEditorFileResult, error) {
+	return call[catalog.ReadEditorFileResult](ctx, f.conn, readEditorFile, p)
+}

@@ -1,0 +1,69 @@
+package configured
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
+)
+
+// agents resolves names by what is said of them.
+type agents map[string]error
+
+func (a agents) Resolve(name string) (config.Agent, error) {
+	if err := a[name]; err != nil {
+		return config.Agent{}, err
+	}
+	if name == "" {
+		name = "default"
+	}
+	return config.Agent{Name: name, Driver: map[string]string{"theirs": config.DriverExecutor}[name]}, nil
+}
+
+func TestErrorsSayWhatToDo(t *testing.T) {
+	c := Configuration{Agents: agents{
+		"nobody": &config.UnknownAgentError{Name: "nobody", Known: []string{"a", "b"}}, "projects": &config.NotTrustedError{Agent: "projects"}, "broken": errors.New("it is broken"),
+	}}
+	for name, kind := range map[string]string{"nobody": domain.KindUnknownAgent, "projects": domain.KindNotTrusted, "broken": domain.KindExecutor} {
+		_, err := c.Agent(name)
+		var e *domain.Error
+		assert.ErrorAs(t, err, &e)
+		assert.Equal(t, kind, e.Kind)
+		assert.Equal(t, config.Agent{Name: name}, c.Known(name), "who only asks what is known of it is told nothing")
+	}
+	agent, err := c.Agent("")
+	assert.NoError(t, err)
+	assert.Equal(t, "default", agent.Name)
+	assert.True(t, c.ConfirmsAnswers("ours"))
+	assert.False(t, c.ConfirmsAnswers("theirs"))
+}
+
+// Who does not trust the workspace gets nothing of the project's file: no agent, no key,
+// and neither where the configuration cannot be read.
+func TestWhatARestrictedRunGets(t *testing.T) {
+	all, own := map[string]config.Key{"all": {}}, map[string]config.Key{"own": {}}
+	var unreadable error
+	c := Configuration{
+		Agents: agents{}, Keys: func() map[string]config.Key { return all }, Logger: slog.New(slog.DiscardHandler),
+		Restricted: func() (*config.Config, error) { return &config.Config{Keys: own}, unreadable },
+	}
+	var run domain.Run
+	assert.Equal(t, all, c.KeysOf(run))
+	_, err := c.AgentFor(false, "mine")
+	assert.NoError(t, err)
+
+	restricted.Mark(&run)
+	assert.Equal(t, own, c.KeysOf(run))
+	_, err = c.AgentFor(true, "mine")
+	assert.Error(t, err, "its configuration has no such agent")
+	unreadable = errors.New("it cannot be read")
+	assert.Nil(t, c.KeysOf(run))
+	_, err = c.AgentFor(true, "mine")
+	assert.ErrorContains(t, err, "it cannot be read")
+}

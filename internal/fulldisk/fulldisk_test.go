@@ -1,0 +1,157 @@
+package fulldisk
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
+)
+
+// world is the life of runs, their questions and conversations, as far as a full disk
+// has to do with them.
+type world struct {
+	store store.Store
+	room  chan struct{} // something is received as soon as there may be room
+
+	mu                           sync.Mutex // guards the fields below
+	full                         bool
+	live                         []int64
+	stopped                      []int64
+	kept, settled, ended, failed []int64
+}
+
+func (w *world) Change(ctx context.Context, change func(store.Tx) error) error {
+	w.mu.Lock()
+	full := w.full
+	w.mu.Unlock()
+	if full {
+		return store.ErrFull
+	}
+	return w.store.Write(ctx, change)
+}
+
+func (w *world) note(list *[]int64, run int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	*list = append(*list, run)
+}
+
+func (w *world) Live() []int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.live
+}
+
+func (w *world) StopperOf(run int64) func() { return func() { w.note(&w.stopped, run) } }
+
+func (w *world) FailFull(t store.Tx, run domain.Run) error {
+	w.note(&w.failed, run.ID)
+	run.State, run.ErrorCode = domain.Failed, domain.CodeStoreFull
+	return t.UpdateRun(run)
+}
+
+func (w *world) KeepQuestions(_ store.Tx, run domain.Run) error {
+	w.note(&w.kept, run.ID)
+	return nil
+}
+
+func (w *world) SettleAnswers(_ store.Tx, run domain.Run, _ bool) error {
+	w.note(&w.settled, run.ID)
+	return nil
+}
+
+func (w *world) End(_ store.Tx, run *domain.Run) error {
+	w.note(&w.ended, run.ID)
+	return nil
+}
+
+func (w *world) awaitRoom(ctx context.Context) error {
+	select {
+	case <-w.room:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// add keeps a run in a state, and returns its id.
+func (w *world) add(t *testing.T, state domain.State) int64 {
+	t.Helper()
+	var run domain.Run
+	require.NoError(t, w.store.Write(t.Context(), func(tx store.Tx) error {
+		thread := domain.Thread{UUID: t.Name() + string(state), CWD: "/", Created: tx.Now(), Active: tx.Now()}
+		if err := tx.InsertThread(&thread); err != nil {
+			return err
+		}
+		run = domain.Run{UUID: thread.UUID, SessionID: "s" + thread.UUID, RunID: "r" + thread.UUID, Thread: thread.ID, State: state, Created: tx.Now(), Active: tx.Now()}
+		return tx.InsertRun(&run)
+	}))
+	return run.ID
+}
+
+// hasRoom tells that there is room again, and returns when what follows is done.
+func (w *world) hasRoom(t *testing.T, c *CutShort) {
+	t.Helper()
+	c.DiskHasRoom()
+	require.NoError(t, w.store.Write(t.Context(), func(store.Tx) error { return nil })) // behind it
+}
+
+// What runs while the disk is full is stopped, and ended as soon as there is room; what
+// it left open is closed then. What is being interrupted ends by itself.
+func TestWhatAFullDiskCutsShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "duet.db")
+		s, err := sqlite.Open(t.Context(), path, store.Options{})
+		require.NoError(t, err)
+		defer func() { assert.NoError(t, s.Close()) }()
+		w := &world{store: s, room: make(chan struct{}), full: true}
+		runs, ending := w.add(t, domain.Running), w.add(t, domain.Interrupting)
+		w.live = []int64{runs, ending}
+		ctx, cancel := context.WithCancel(t.Context())
+		c := New(ctx, Options{Store: s, Runs: w, Questions: w, Conversation: w, AwaitRoom: w.awaitRoom, Logger: slog.New(slog.DiscardHandler)})
+		c.DiskIsFull(store.ErrFull)
+		c.DiskIsFull(store.ErrFull) // it is being dealt with
+		synctest.Wait()
+		assert.True(t, c.Has(runs))
+		assert.Equal(t, []int64{runs}, w.stopped, "before there is room to say so")
+		assert.Empty(t, w.failed)
+		assert.True(t, c.Ends(domain.Run{ID: runs, State: domain.Running}))
+		assert.False(t, c.Ends(domain.Run{ID: ending, State: domain.Interrupting}))
+
+		w.room <- struct{}{} // not enough
+		synctest.Wait()
+		assert.True(t, c.Has(runs))
+		w.mu.Lock()
+		w.full = false
+		w.mu.Unlock()
+		w.room <- struct{}{}
+		synctest.Wait()
+		assert.False(t, c.Has(runs))
+		assert.False(t, c.Has(ending))
+		assert.Equal(t, []int64{runs}, w.failed)
+		assert.Equal(t, []int64{runs}, w.kept)
+		assert.Empty(t, w.ended, "in as few bytes as can be")
+
+		w.hasRoom(t, c)
+		assert.Equal(t, []int64{runs}, w.ended)
+		assert.Equal(t, []int64{runs}, w.settled)
+		w.hasRoom(t, c)
+		assert.Equal(t, []int64{runs}, w.ended, "once")
+
+		cancel()
+		require.NoError(t, c.Close(context.Background()))
+		c.DiskIsFull(store.ErrFull) // a closed one starts nothing
+		synctest.Wait()
+		assert.Equal(t, []int64{runs}, w.failed)
+	})
+}
