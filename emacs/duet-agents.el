@@ -20,6 +20,7 @@
 (require 'duet-command)
 (require 'duet-compose)
 (require 'duet-connection)
+(require 'duet-look)
 (require 'duet-menu-bar)
 (require 'duet-remote)
 (require 'duet-settings)
@@ -174,17 +175,17 @@ If that fails call ERROR-FN with the reason; without one it is shown."
   "Return what there is to say of AGENT."
   (cond ((not (duet-get agent :trusted))
          (propertize "defined by this project, which you do not trust: M-x duet-trust"
-                     'face 'warning))
+                     'face 'duet-running))
         ((duet-get-string agent :cli)
          (propertize (format "its adapter is not installed: %s"
                              (duet-visible-line
                               (or (duet-get-string agent :install) "not on PATH")))
-                     'face 'shadow))
+                     'face 'duet-dim))
         ((not (duet-get agent :available))
          (propertize (format "not installed: %s"
                              (duet-visible-line
                               (or (duet-get-string agent :install) "not on PATH")))
-                     'face 'shadow))
+                     'face 'duet-dim))
         (t (duet-visible-line
             (duet-remote-abbreviate (or (duet-get-string agent :path) ""))))))
 

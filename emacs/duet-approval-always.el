@@ -21,7 +21,10 @@
 (defun duet-approval-always-covers (approval)
   "Return in words what a rule of APPROVAL would hold for, or nil."
   (when-let ((text (duet-get-string (duet-approval-always-rule approval :session) :text)))
-    (duet-approval-line (string-remove-suffix ", in this session" text))))
+    (duet-approval-line
+     ;; The server writes out where one's home is.
+     (string-replace (concat " " (expand-file-name "~/")) " ~/"
+                     (string-remove-suffix ", in this session" text)))))
 
 (defun duet-approval-always--what (approval)
   "Return what a rule made of APPROVAL would allow."

@@ -16,6 +16,7 @@
 (require 'cl-lib)
 (require 'subr-x)
 (require 'browse-url)
+(require 'duet-look)
 (require 'duet-model)
 (require 'duet-visible)
 
@@ -186,7 +187,7 @@ If there is none, it is a `user-error' that says in a sentence why."
 (defun duet-form--prompt (field default problem)
   "Return what is asked about FIELD, whose value is DEFAULT if nothing is typed.
 PROBLEM, a sentence or nil, says why it is asked again, on a line above."
-  (concat (if problem (concat (propertize problem 'face 'error) "\n") "")
+  (concat (if problem (concat (propertize problem 'face 'duet-failed) "\n") "")
           (duet-form--label field) " ("
           (duet-form--expects (nth 1 field))
           (cond (default (concat ", default " default))

@@ -19,13 +19,17 @@
   "What the user said.")
 (defface duet-heading '((t :inherit bold))
   "The first line of a section.")
-(defface duet-dim '((t :inherit shadow))
+;; What Emacs has for these is too pale on white to be read with ease: the colours
+;; here have a contrast of 4.5 there, and on the grey of a header line.
+(defface duet-dim
+  '((((class color) (min-colors 88) (background light)) :foreground "gray35")
+    (t :inherit shadow))
   "What matters less.")
-(defface duet-thinking '((t :inherit (shadow italic)))
+(defface duet-thinking '((t :inherit (duet-dim italic)))
   "What the agent thinks.")
 (defface duet-code
   '((((background dark)) :inherit fixed-pitch :foreground "PaleGreen2")
-    (t :inherit fixed-pitch :foreground "SeaGreen4"))
+    (t :inherit fixed-pitch :foreground "#1f6b42"))
   "Code.")
 (defface duet-code-block '((t :inherit fixed-pitch))
   "Code in a language whose colours are known.")
@@ -35,13 +39,15 @@
   "A heading in what an agent says.")
 (defface duet-markup-title '((t :inherit duet-markup-heading :underline t))
   "A heading of the first level in what an agent says.")
-(defface duet-quote '((t :inherit (shadow italic)))
+(defface duet-quote '((t :inherit (duet-dim italic)))
   "What an agent quotes.")
-(defface duet-struck '((t :inherit shadow :strike-through t))
+(defface duet-struck '((t :inherit duet-dim :strike-through t))
   "What an agent has struck out.")
-(defface duet-running '((t :inherit warning))
+(defface duet-running
+  '((((class color) (min-colors 88) (background light)) :weight bold :foreground "#8f4e00")
+    (t :inherit warning))
   "What is going on.")
-(defface duet-waiting '((t :inherit (warning bold)))
+(defface duet-waiting '((t :inherit (duet-running bold)))
   "What waits for the user.")
 (defface duet-attention
   ;; With a background of its own: that of a mode line or a header line may be any.
@@ -51,10 +57,22 @@
     (((class color)) :foreground "black" :background "yellow" :inverse-video nil)
     (t :inverse-video nil :underline t :weight bold))
   "What waits for the user, in the mode line and the header line.")
-(defface duet-done '((t :inherit success))
+(defface duet-done
+  '((((class color) (min-colors 88) (background light)) :weight bold :foreground "#1a6b1a")
+    (t :inherit success))
   "What has ended well.")
-(defface duet-failed '((t :inherit error))
+(defface duet-failed
+  '((((class color) (min-colors 88) (background light)) :weight bold :foreground "#b30000")
+    (t :inherit error))
   "What has not ended well.")
+(defface duet-added
+  '((((class color) (min-colors 88) (background light)) :foreground "#1a6b1a")
+    (t :inherit diff-indicator-added))
+  "How many lines were added.")
+(defface duet-removed
+  '((((class color) (min-colors 88) (background light)) :foreground "#b30000")
+    (t :inherit diff-indicator-removed))
+  "How many lines were removed.")
 
 (defconst duet-look--states
   '((draft "○" duet-dim) (queued "○" duet-dim) (pending "○" duet-dim)

@@ -21,6 +21,7 @@
 (require 'duet-connection)
 (require 'duet-delete)
 (require 'duet-export)
+(require 'duet-look)
 (require 'duet-marks)
 (require 'duet-remote)
 (require 'duet-search)
@@ -65,7 +66,7 @@
         (session (duet-menu--session)))
     (if (null connection)
         (concat "Duet: " (duet-remote-abbreviate default-directory)
-                (propertize "  not started: l or c does" 'face 'shadow))
+                (propertize "  not started: l or c does" 'face 'duet-dim))
       (let* ((model (duet-connection-model connection))
              (waiting (hash-table-count (duet-model-approvals model)))
              (running (cl-count-if #'duet-session-active-run
@@ -77,10 +78,10 @@
           (delq nil
                 (list
                  (if-let ((status (duet-connection-status connection)))
-                     (propertize status 'face 'error)
+                     (propertize status 'face 'duet-failed)
                    "ready")
                  (when (> waiting 0)
-                   (propertize (format "%d waiting for you" waiting) 'face 'warning))
+                   (propertize (format "%d waiting for you" waiting) 'face 'duet-running))
                  (when (> running 0) (format "%d running" running))
                  (when agent (format "new sessions ask %s" agent))))
           " · ")

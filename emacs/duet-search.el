@@ -17,6 +17,7 @@
 (require 'duet-actions)
 (require 'duet-connection)
 (require 'duet-history)
+(require 'duet-look)
 (require 'duet-menu-bar)
 (require 'duet-remote)
 (require 'duet-section)
@@ -117,7 +118,7 @@ The last word may be the beginning of one."
   (interactive (duet-only-in 'duet-search-mode) duet-search-mode)
   (let ((inhibit-read-only t))
     (erase-buffer)
-    (insert (propertize "\n Searching…" 'face 'shadow)))
+    (insert (propertize "\n Searching…" 'face 'duet-dim)))
   (setq duet-search--next nil)
   (duet-search--fetch 0))
 
@@ -179,7 +180,7 @@ The last word may be the beginning of one."
                       (delq nil (list (duet-search--who hit)
                                       (duet-search--date hit)))
                       " · "))
-             'face 'shadow)
+             'face 'duet-dim)
             "\n    "
             (duet-search--highlight (duet-search--line
                                      (or (duet-get-string hit :snippet) "")))

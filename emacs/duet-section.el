@@ -14,6 +14,7 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'duet-look)
 
 (cl-defstruct (duet-section (:copier nil))
   "A stretch of a buffer."
@@ -35,7 +36,7 @@
         ;; What is folded ends in dots that are no part of the line.
         buffer-display-table (make-display-table))
   (set-display-table-slot buffer-display-table 'selective-display
-                          (vconcat (mapcar (lambda (sign) (make-glyph-code sign 'shadow))
+                          (vconcat (mapcar (lambda (sign) (make-glyph-code sign 'duet-dim))
                                            " ...")))
   (add-to-invisibility-spec '(duet-fold . t)))
 

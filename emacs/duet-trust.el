@@ -22,6 +22,7 @@
 (require 'subr-x)
 (require 'duet-command)
 (require 'duet-connection)
+(require 'duet-look)
 (require 'duet-remote)
 
 (defcustom duet-trust-ask t
@@ -184,7 +185,7 @@ selected when somebody asked for this, if somebody did."
   (insert (propertize
            "\nIf you do not trust it, none of that has an effect; everything else works.
 You can change your mind later: M-x duet-trust\n"
-           'face 'shadow)
+           'face 'duet-dim)
           (substitute-command-keys
            "\n\\<duet-trust-mode-map>\\[duet-trust-yes] trusts it as it is, \\[duet-trust-no] does not.\n")))
 

@@ -34,6 +34,33 @@
                                            (plist-get attributes :background))
                  7)))))
 
+(defun duet-faces-test-hex (color)
+  "Return COLOR, a name or #rrggbb, as an entry of `color-name-rgb-alist'."
+  (if (string-prefix-p "#" color)
+      (cons color (mapcar (lambda (place)
+                            (* 257 (string-to-number (substring color place (+ 2 place)) 16)))
+                          '(1 3 5)))
+    (assoc (downcase color) color-name-rgb-alist)))
+
+(ert-deftest duet-faces-test-contrast-on-light ()
+  "What is coloured for a light background can be read there, and in a header line."
+  (let ((seen 0))
+    (dolist (face (face-list))
+      (when (string-prefix-p "duet-" (symbol-name face))
+        (pcase-dolist (`(,display . ,attributes) (face-default-spec face))
+          (let* ((attributes (if (listp (car attributes)) (car attributes) attributes))
+                 (foreground (plist-get attributes :foreground)))
+            (when (and foreground (not (plist-get attributes :background))
+                       (not (equal display '((background dark)))))
+              (cl-incf seen)
+              (let ((color-name-rgb-alist (list (duet-faces-test-hex foreground)
+                                                (duet-faces-test-hex "#ffffff")
+                                                (duet-faces-test-hex "#e5e5e5"))))
+                (dolist (background '("#ffffff" "#e5e5e5"))
+                  (should (>= (duet-faces-test-contrast (caar color-name-rgb-alist) background)
+                              4.5)))))))))
+    (should (> seen 5))))
+
 (ert-deftest duet-faces-test-where ()
   "The mode line and the header line have that face, and no other colour of text."
   (let ((faces (lambda (text)

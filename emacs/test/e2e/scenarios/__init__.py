@@ -1,4 +1,5 @@
 """What users do, and what they then see."""
 
 from scenarios import (agents, changes, forms, lists, markdown, notifications, questions,  # noqa: F401
-                       quitting, remote, replies, search, secrets, sessions, terminals, trust)
+                       quitting, readme, remote, replies, search, secrets, sessions, terminals,
+                       trust)

@@ -1,0 +1,65 @@
+"""What the README shows of Emacs is what Emacs shows."""
+
+import os
+import re
+
+from steps import ask, scenario, start
+from terminal import wait_for
+
+README = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "..", "..", "README.md")
+
+
+def shown(terminal):
+    """What the screen shows, as the README does: without what is empty, and without the echo area."""
+    lines = [line.rstrip() for line in terminal.screen().rstrip("\n").splitlines() if not line.startswith("File Edit")]
+    while lines and not re.search(r"\(Duet", lines[-1]):
+        lines.pop()
+    lines = [re.sub(r" \d+[smh]$", lambda age: "now".rjust(len(age.group())), line) for line in lines]
+    return re.sub(r"\n\n\n+", "\n\n", "\n".join(lines)) + "\n"
+
+
+def plain(screen):
+    """The same without what differs between versions of Emacs: how the mode line is laid out, and where point is."""
+    return re.sub(r"^-UUU:.*?(\*duet.*\*).*(\(Duet[^)]*\)).*(Duet\[1!\])-*$", r"\1 \2 \3", screen, flags=re.MULTILINE)
+
+
+def compare(terminal, number, words):
+    """Fails unless the block of that number of the README is on the screen; writes it with DUET_TEST_UPDATE=1."""
+    with open(README, encoding="utf-8") as file:
+        text = file.read()
+    found = list(re.finditer(r"^```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))[number]
+    if os.environ.get("DUET_TEST_UPDATE"):
+        with open(README, "w", encoding="utf-8") as file:
+            file.write(text[:found.start(1)] + shown(terminal) + text[found.end(1):])
+        return
+    wait_for(lambda: plain(shown(terminal)) == plain(found.group(1)),
+             f"{words} of the README, which DUET_TEST_UPDATE=1 writes anew:\n{found.group(1)}", screen=terminal.screen)
+
+
+@scenario
+def readme_screens(home, emacs):
+    """The list of sessions and the transcript of the README are those that are seen."""
+    terminal = start(home, emacs, lines=36)
+    ask(terminal, "quiet tools:3")
+    terminal.see(r"^ ● +completed +quiet tools:3")
+    terminal.press("C-x", "1", "l")
+    terminal.see_no(r"\(Duet\)")
+    ask(terminal, "Greet the README's reader")
+    terminal.see(r"^\? Write +demo\.txt")
+    terminal.see(r"\[a\] approve")
+    terminal.press("j")
+    terminal.see_cursor_at(r"\[a\] approve")
+    terminal.press("C-x", "1")
+    terminal.see_no(r"Duet-Sessions")
+    terminal.press("M-<")
+    terminal.see(r"^❯ Greet[^❯]*remembers it\)")
+    compare(terminal, 1, "the transcript")
+    terminal.press("l")
+    terminal.see(r"^ \? +waits for you")
+    ask(terminal, "quiet stream:3000@10")
+    terminal.see(r"^ ◐ +running")
+    terminal.press("C-x", "1", "l")
+    terminal.see_no(r"\(Duet\)")
+    terminal.see(r"^ ◐ +running.*\n \? +waits for you.*\n ● +completed")
+    terminal.press("M-<")
+    compare(terminal, 0, "the list of sessions")
