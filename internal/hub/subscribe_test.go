@@ -240,8 +240,12 @@ func TestWhatWaitsIsShownOnceToWhoeverSubscribes(t *testing.T) {
 				}
 				return n
 			}
+			isLast := func(e domain.Event) bool {
+				p, is := e.Payload.(domain.SettingsChanged)
+				return is && p.Title != nil && *p.Title == title
+			}
 			if c.f.Kinds == nil {
-				got.until(t, func() bool { return count(domain.EventSettings) > 0 })
+				got.until(t, func() bool { return slices.ContainsFunc(got.all(), func(n eventlog.Notice) bool { return isLast(n.Event) }) })
 			} else {
 				got.until(t, func() bool { return count(domain.EventApprovalRequested) == c.want })
 			}
