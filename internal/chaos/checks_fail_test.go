@@ -51,6 +51,11 @@ func story(words ...string) *evidence {
 			e.Calls = append(e.Calls, call{Approval: question, What: callDecide, Outcome: won, Write: answer{word, words}})
 			event("approval_resolved", fmt.Sprintf(`{"approval_id":%q,"decision":%q,"decided_by":"user","comment":%q}`, question, word, words))
 			status(word)
+		case "overtaken":
+			status("cancelled")
+			a := e.Approvals[question]
+			a.DecidedBy = byNewerTurn
+			e.Approvals[question] = a
 		case "told", "refused", "did":
 			what := map[string]string{"told": noteAllowed, "refused": noteDenied, "did": noteDid}[word]
 			e.Notes = append(e.Notes, note{At: at.UnixNano(), What: what, Step: "w/1", Call: "c"})
@@ -75,6 +80,8 @@ func TestChecks(t *testing.T) {
 		{"used up by nobody", []string{"asks", "approved"}, []string{checkApproved}},
 		{"used up by an agent that died", []string{"asks", "approved", "told"}, []string{checkApproved}},
 		{"open again", []string{"asks", "approved", "told", "reopened"}, nil},
+		{"open again, and overtaken by a newer turn", []string{"asks", "approved", "told", "reopened", "overtaken"}, nil},
+		{"overtaken, but approved after that", []string{"asks", "approved", "reopened", "overtaken", "asks", "approved"}, []string{checkApproved}},
 		{"asked again", []string{"asks", "approved", "asks"}, nil},
 		{"asked again, as if for the first time", []string{"asks", "approved", "told", "asks"}, []string{checkSaid}},
 		{"denied when it was open again", []string{"asks", "approved", "told", "reopened", "denied"}, nil},

@@ -84,14 +84,19 @@ func (e *evidence) registers(visualize func(approval string) string) (found []fi
 // approved: whatever was approved last of a step is carried out, or is asked
 // again and open; if its agent was told, so that it may be half done, the question
 // says so. It holds while all is at rest and before anybody continues
-// anything. What a person interrupted is nobody's to carry out.
+// anything. What a person interrupted is nobody's to carry out, and neither is what
+// was asked again and then overtaken by a turn that a person began.
 func (e *evidence) approved() (found []finding, of int) {
 	stopped := make(map[string]bool) // threads
 	for id := range e.Stopped {
 		stopped[e.Sessions[id].ThreadID] = true
 	}
 	open := make(map[string]shownApproval) // by step
+	overtaken := make(map[string]bool)     // questions that were asked again
 	for _, a := range e.Approvals {
+		if a.DecidedBy == byNewerTurn {
+			overtaken[a.Reopens] = true
+		}
 		if a.Status == statusPending && (open[a.step()].Reopened == "" || a.Reopened != "") {
 			open[a.step()] = a
 		}
@@ -121,7 +126,7 @@ func (e *evidence) approved() (found []finding, of int) {
 		told := slices.ContainsFunc(notes[step], func(n note) bool { return n.What == noteAllowed && !time.Unix(0, n.At).Before(last.at) })
 		again := open[step]
 		switch {
-		case done:
+		case done || overtaken[last.approval]:
 			continue
 		case again.ID != "" && (!told || again.Reopened != ""):
 			continue

@@ -80,6 +80,9 @@ func (a shownApproval) step() string { return stepOf(a.ToolInput.Command) }
 // byHuman is who decided what a human has.
 const byHuman = "user"
 
+// byNewerTurn is who closed a question whose conversation went on without it.
+const byNewerTurn = "overtaken"
+
 // A verdict is an end of a question, from the log.
 type verdict struct {
 	seq      int64
