@@ -41,11 +41,10 @@ text and thoughts, is left alone.")
   "Return the text of MESSAGE with faces, without a newline at its end."
   (let ((text (pcase (duet-message-kind message)
                 ('prompt (duet-render--prompt message))
-                ('text (duet-render-prose (duet-render-shown (duet-message-text message))))
+                ('text (duet-render-prose (duet-message-text message)))
                 ('thinking (concat (duet-render--thinking-heading message) "\n"
                                    (propertize
-                                    (duet-render-prose
-                                     (duet-render-shown (duet-message-text message)))
+                                    (duet-render-prose (duet-message-text message))
                                     'face 'duet-thinking)))
                 ('tool (duet-visible (duet-render--tool message)))
                 ('plan (duet-render--plan message))
@@ -76,14 +75,6 @@ The first line of a tool call is indented already."
       (concat (substring text 0 rest)
               (propertize (substring text rest)
                           'line-prefix nesting 'wrap-prefix nesting)))))
-
-(defun duet-render-shown (text)
-  "Return TEXT, which an agent writes, without the newlines at its end.
-Below it there is an empty line anyway, and they are shown if more follows."
-  (let ((end (length text)))
-    (while (and (> end 0) (eq (aref text (1- end)) ?\n))
-      (setq end (1- end)))
-    (if (= end (length text)) text (substring text 0 end))))
 
 (defun duet-render-prose (text &optional column)
   "Return TEXT, what somebody says, which begins in COLUMN, to be inserted."

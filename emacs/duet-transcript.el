@@ -394,7 +394,7 @@ A key that waits ends it, too, when there was some progress."
 (defun duet-transcript--stream (section message how)
   "Add to SECTION what MESSAGE has gained; if HOW is `redraw' look at all of it."
   (let* ((shown (duet-section-shown section))
-         (tail (duet-render-shown (duet-message-tail message shown)))
+         (tail (duet-message-tail message shown))
          (thinking (eq (duet-message-kind message) 'thinking)))
     (unless (string-empty-p tail)
       (setf (duet-section-shown section) (+ shown (length tail)))
@@ -406,20 +406,13 @@ A key that waits ends it, too, when there was some progress."
       (duet-section-append section (duet-render-below message tail)))
     (when (and (eq how 'redraw)
                (or thinking
-                   (not (string= (duet-render-prose
-                                (duet-render-shown (duet-message-text message)))
+                   (not (string= (duet-render-prose (duet-message-text message))
                                  (buffer-substring-no-properties
                                   (duet-section-beg section) (duet-section-end section))))))
       (duet-section-redraw section (duet-render message))
-      (setf (duet-section-shown section) (duet-transcript--shown message)
+      (setf (duet-section-shown section) (duet-message-size message)
             (duet-section-blocks section) nil))
     (unless thinking (duet-transcript--mark-up section))))
-
-(defun duet-transcript--shown (message)
-  "Return how many characters of MESSAGE are shown where all is that can be."
-  (if (duet-render-streams-p message)
-      (length (duet-render-shown (duet-message-text message)))
-    (duet-message-size message)))
 
 (defun duet-transcript--insert (message &optional before)
   "Insert a section for MESSAGE, in front of the section BEFORE.
@@ -429,7 +422,7 @@ Without BEFORE it goes where the model has it.  Return it."
                   (or before
                       (duet-transcript--section-after message)
                       (duet-transcript--tail)))))
-    (setf (duet-section-shown section) (duet-transcript--shown message))
+    (setf (duet-section-shown section) (duet-message-size message))
     (when (duet-render-folded-p message)
       (duet-section-fold-up section))
     (when (eq (duet-message-kind message) 'text)

@@ -322,29 +322,6 @@
                                         (get-text-property (match-beginning 0) 'face))
                                   (list size string face)))))))))
 
-(ert-deftest duet-transcript-test-ends-of-messages ()
-  "Newlines at the end of what an agent says are shown once more follows them."
-  (with-temp-buffer
-    (let* ((session (make-duet-session :model (duet-model-create :root "/") :id "s"))
-           (message (make-duet-message :key "m" :kind 'text :session session)))
-      (duet-transcript-mode)
-      (setq duet-session session)
-      (let ((duet-transcript-delay 1000) section)
-        (cl-flet ((say (text)
-                    (push text (duet-message-chunks message))
-                    (cl-incf (duet-message-size message) (length text))
-                    (if section (duet-transcript--stream section message 'append)
-                      (setq section (duet-transcript--insert message)))
-                    (buffer-substring-no-properties (duet-section-beg section)
-                                                    (duet-section-end section))))
-          (should (equal (say "One.\n\n") "One."))
-          (should (equal (say "\n") "One."))
-          (should (equal (say "Two\n") "One.\n\n\nTwo"))
-          (should (equal (say " and three.\n\n") "One.\n\n\nTwo\n and three."))
-          (duet-transcript--stream section message 'redraw)
-          (should (equal (buffer-string) "One.\n\n\nTwo\n and three.\n\n")))
-        (when duet-transcript--timer (cancel-timer duet-transcript--timer))))))
-
 (ert-deftest duet-transcript-test-edit-of-many-lines ()
   "Of an edit are shown the lines that it changes, each with where it stands."
   (let* ((rows (lambda (&rest others)
