@@ -155,10 +155,8 @@ So its key does what it does in the buffers."
     ("C" "New session" duet-new :if-derived duet-transcript-mode)
     ("r" "Continue" duet-continue :inapt-if-not duet-menu--session
      :if-not-derived duet-transcript-mode)
-    ("f" "Fork" duet-fork :inapt-if-not duet-menu--session)
     ("T" "Rename" duet-rename :inapt-if-not duet-menu--session)
     ("z" "Archive" duet-menu-archive :inapt-if-not duet-menu--sessions)
-    ("W" "Export" duet-export-session :inapt-if-not duet-menu--session)
     ("D" "Delete" duet-delete :inapt-if-not duet-menu--sessions)]
    ["Run"
     ("i" "Interrupt" duet-interrupt :inapt-if-not duet-menu--running)
@@ -180,7 +178,8 @@ So its key does what it does in the buffers."
    ["From here"
     ("&" "Terminal" duet-terminal)
     ("." "Region" duet-send-region)
-    ("!" "Mistake" duet-ask-about-error)]
+    ("!" "Mistake" duet-ask-about-error)
+    ("f" "Fork" duet-fork :inapt-if-not duet-menu--session)]
    ["Project"
     ("g" "Refresh" duet-menu-restart)
     ("y" "Trust" duet-trust)
@@ -189,6 +188,7 @@ So its key does what it does in the buffers."
    ["Duet"
     ("$" "Log" duet-log-show)
     (":" "Options" duet-menu-customize)
+    ("W" "Export" duet-export-session :inapt-if-not duet-menu--session)
     ("q" "Close" transient-quit-one)]]
   (interactive)
   (setq duet-menu--heading (duet-menu--describe))
