@@ -25,6 +25,15 @@ type editorFiles struct {
 	tasks map[*server.Conn][]string
 }
 
+// starting holds back who reads files until done is called, if a session is about to be
+// begun whose files will be offered.
+func (f *editorFiles) starting(reads bool) (done func()) {
+	if !reads || f.readers == nil {
+		return func() {}
+	}
+	return f.readers.Starting()
+}
+
 // offer has the files of a session read by the connection that has begun it, as long as
 // that lasts.
 func (f *editorFiles) offer(ctx context.Context, s domain.Session) {

@@ -172,6 +172,7 @@ type launchResult struct {
 }
 
 func (s sessions) launch(ctx context.Context, h *hub.Hub, p launchParams) (launchResult, error) {
+	defer s.files.starting(p.ReadsFiles)()
 	session, err := h.Launch(ctx, p.spec(s.Now()))
 	if err == nil && p.ReadsFiles {
 		s.files.offer(ctx, session)
@@ -249,6 +250,7 @@ func (s sessions) continues(ctx context.Context, h *hub.Hub, p continueParams) (
 	}
 	prompt, _ := p.with(query) // it was checked
 	spec.Prompt, spec.Content = prompt.text, prompt.content
+	defer s.files.starting(p.ReadsFiles)()
 	session, err := h.Continue(ctx, spec)
 	if err == nil && p.ReadsFiles {
 		s.files.offer(ctx, session)

@@ -20,8 +20,29 @@ type ReadFunc func(ctx context.Context, path string) (string, error)
 // Readers are the editors to ask, by task. The zero value has none. Its methods may be
 // called from any goroutine.
 type Readers struct {
-	mu     sync.Mutex // guards byTask
-	byTask map[string]ReadFunc
+	mu       sync.Mutex // guards the fields below
+	byTask   map[string]ReadFunc
+	starting int           // tasks whose editors have yet to offer
+	settled  chan struct{} // is closed when there are none; nil: there are none
+}
+
+// Starting says that a task is about to be begun whose files will be offered: until done
+// is called, who reads a file of a task that nobody has offered waits, since an agent may
+// be quicker than the answer to who has begun it.
+func (r *Readers) Starting() (done func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.starting++; r.starting == 1 {
+		r.settled = make(chan struct{})
+	}
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.starting--; r.starting == 0 {
+			close(r.settled)
+			r.settled = nil
+		}
+	}
 }
 
 // Offer has the files of a task read by an editor, until it is withdrawn.
@@ -45,14 +66,29 @@ func (r *Readers) Withdraw(tasks ...string) {
 
 // ReadEditorFile implements catalog.EditorFiles.
 func (r *Readers) ReadEditorFile(ctx context.Context, p catalog.ReadEditorFileParams) (catalog.ReadEditorFileResult, error) {
-	r.mu.Lock()
-	read := r.byTask[p.TaskID]
-	r.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	read := r.offered(ctx, p.TaskID)
 	if read == nil {
 		return catalog.ReadEditorFileResult{}, nil // as for most tasks: the disk counts
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
-	defer cancel()
 	text, err := read(ctx, p.Path)
 	return catalog.ReadEditorFileResult{Found: err == nil, Text: text}, nil
+}
+
+// offered is who reads the files of a task, or nil.
+func (r *Readers) offered(ctx context.Context, task string) ReadFunc {
+	for {
+		r.mu.Lock()
+		read, settled := r.byTask[task], r.settled
+		r.mu.Unlock()
+		if read != nil || settled == nil {
+			return read
+		}
+		select {
+		case <-settled:
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }

@@ -45,3 +45,23 @@ func TestOnlyWhoBeganATaskIsAsked(t *testing.T) {
 		nobody("mine")
 	})
 }
+
+// An agent may be quicker than the answer to who has begun its task.
+func TestAReadWaitsForTheOfferOfATaskThatIsBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r Readers
+		done := r.Starting()
+		other := r.Starting()
+		got := make(chan catalog.ReadEditorFileResult)
+		go func() {
+			result, _ := r.ReadEditorFile(t.Context(), catalog.ReadEditorFileParams{TaskID: "mine", Path: "/a"})
+			got <- result
+		}()
+		synctest.Wait()
+		other()
+		synctest.Wait()
+		r.Offer("mine", func(context.Context, string) (string, error) { return "not saved", nil })
+		done()
+		assert.Equal(t, catalog.ReadEditorFileResult{Found: true, Text: "not saved"}, <-got)
+	})
+}

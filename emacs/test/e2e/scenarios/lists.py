@@ -157,5 +157,7 @@ def projects(home, emacs):
     terminal.see(r"\[a\] approve")
     terminal.press("l", "l", "C-x", "1")
     terminal.see(r"^ ● +completed +project +quiet here +demo")
-    terminal.press("M->", "C-p", "Enter")
+    terminal.press("M-<", "C-n")
+    terminal.see_cursor_at(r"● +completed +project +quiet here")
+    terminal.press("Enter")
     terminal.see(r"^❯ quiet here$")
