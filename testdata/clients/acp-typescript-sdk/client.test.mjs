@@ -173,7 +173,10 @@ test('killed with an open question: another client loads the session and answers
 	await second.until(() => second.text().includes('I wrote demo.txt'), 'the end of the turn');
 	// It is one text, whoever was there.
 	const third = await editor(project);
-	await second.until(() => project.call('getSessionState', { session_id: sessionId }).session.status === 'completed', 'the end');
+	// The end of a turn that a client has not begun is no message to it: it has to be asked for.
+	while (project.call('getSessionState', { session_id: sessionId }).session.status !== 'completed') {
+		await new Promise((resolve) => setTimeout(resolve, 50));
+	}
 	await within(third.agent.request('session/load', { sessionId, cwd: project.root, mcpServers: [] }), 'session/load');
 	assert.equal(third.text(), second.text());
 	assert.equal((await within(third.prompt(sessionId, 'quiet'), 'a turn')).stopReason, 'end_turn');
