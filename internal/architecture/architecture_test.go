@@ -37,39 +37,38 @@ internal/background:
 internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
-internal/cli: client frame internal/cli/acp internal/cli/agents internal/cli/allprojects internal/cli/answer internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/reach internal/cli/sessions internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/cli/wire internal/config internal/demoagent internal/executor internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
+internal/cli: client frame internal/cli/acp internal/cli/agents internal/cli/allprojects internal/cli/answer internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/reach internal/cli/sessions internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/wire internal/config internal/demoagent internal/executor internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
 internal/cli/acp: client server internal/acpagent internal/host internal/logging
 internal/cli/agents: internal/agentlink internal/cli/output internal/cli/tty internal/config internal/project internal/registry internal/registry/added internal/signin
-internal/cli/allprojects: client internal/cli/interrupt internal/cli/output internal/cli/sessionview internal/cli/wire internal/host internal/project/known
-internal/cli/answer: internal/cli/wire
-internal/cli/attach: client internal/cli/output internal/cli/tty internal/cli/wire internal/lazyregexp
-internal/cli/attachment: client internal/cli/output internal/cli/tty internal/cli/wire internal/project
-internal/cli/candidate: client internal/cli/attach internal/cli/output internal/cli/wire
-internal/cli/daemon: client internal/cli/interrupt internal/cli/output internal/cli/wire internal/config internal/filewatch internal/host internal/project internal/socket
-internal/cli/doctor: frame internal/catalog internal/cli/mcp internal/cli/output internal/cli/wire internal/config internal/database internal/executor/process internal/host internal/logging internal/origin internal/project internal/socket
+internal/cli/allprojects: client internal/cli/interrupt internal/cli/output internal/cli/sessionview internal/wire internal/host internal/project/known
+internal/cli/answer: internal/wire
+internal/cli/attach: client internal/cli/output internal/cli/tty internal/wire internal/lazyregexp
+internal/cli/attachment: client internal/cli/output internal/cli/tty internal/wire internal/project
+internal/cli/candidate: client internal/cli/attach internal/cli/output internal/wire
+internal/cli/daemon: client internal/cli/interrupt internal/cli/output internal/wire internal/config internal/filewatch internal/host internal/project internal/socket
+internal/cli/doctor: frame internal/catalog internal/cli/mcp internal/cli/output internal/wire internal/config internal/database internal/executor/process internal/host internal/logging internal/origin internal/project internal/socket
 internal/cli/editor:
-internal/cli/eventline: client internal/cli/inbox internal/cli/output internal/cli/wire
+internal/cli/eventline: client internal/cli/inbox internal/cli/output internal/wire
 internal/cli/flagvalue: internal/logging
-internal/cli/foreign: client internal/cli/output internal/cli/wire internal/database internal/history internal/host internal/logging internal/origin internal/project
+internal/cli/foreign: client internal/cli/output internal/wire internal/database internal/history internal/host internal/logging internal/origin internal/project
 internal/cli/highlight:  # colours of code
-internal/cli/inbox: client internal/cli/output internal/cli/wire internal/diff internal/form internal/question
+internal/cli/inbox: client internal/cli/output internal/wire internal/diff internal/form internal/question
 internal/cli/interrupt:  # C-c
 internal/cli/live:
 internal/cli/markdown: internal/cli/highlight internal/lazyregexp internal/visible
 internal/cli/mcp: client frame internal/catalog internal/executor/process
-internal/cli/nativesession: client internal/cli/output internal/cli/wire
+internal/cli/nativesession: client internal/cli/output internal/wire
 internal/cli/output: internal/cli/markdown internal/cli/tty internal/visible
 internal/cli/pager: internal/cli/output internal/cli/tty
 internal/cli/picker: internal/cli/output internal/cli/tty
 internal/cli/prompttext: internal/cli/tty
 internal/cli/reach: client internal/cli/interrupt internal/host internal/logging internal/project
-internal/cli/sessions: client internal/cli/output internal/cli/pager internal/cli/picker internal/cli/sessionview internal/cli/transcript internal/cli/tty internal/cli/wire
-internal/cli/sessionview: internal/cli/output internal/cli/wire
-internal/cli/transcript: client internal/cli/markdown internal/cli/output internal/cli/wire internal/lazyregexp internal/visible
+internal/cli/sessions: client internal/cli/output internal/cli/pager internal/cli/picker internal/cli/sessionview internal/cli/transcript internal/cli/tty internal/wire
+internal/cli/sessionview: internal/cli/output internal/wire
+internal/cli/transcript: client internal/cli/markdown internal/cli/output internal/wire internal/lazyregexp internal/visible
 internal/cli/tty:
-internal/cli/turn: client internal/cli/editor internal/cli/inbox internal/cli/interrupt internal/cli/live internal/cli/markdown internal/cli/output internal/cli/pager internal/cli/tty internal/cli/wire internal/domain internal/form internal/question internal/visible
+internal/cli/turn: client internal/cli/editor internal/cli/inbox internal/cli/interrupt internal/cli/live internal/cli/markdown internal/cli/output internal/cli/pager internal/cli/tty internal/wire internal/domain internal/form internal/question internal/visible
 internal/cli/usage: internal/lazyregexp
-internal/cli/wire: client internal/cli/output
 internal/config: internal/catalog internal/config/bounded internal/filewatch internal/ownership internal/project internal/trust
 internal/config/bounded:  # files that came with a project
 internal/configured: internal/config internal/domain internal/restricted
@@ -148,6 +147,7 @@ internal/threadsettings: internal/agentsetting internal/background internal/cata
 internal/toolinput: internal/jsonwalk
 internal/trust: internal/project
 internal/visible: internal/lazyregexp
+internal/wire: client internal/cli/output
 internal/witness:  # for tests
 server: frame server/schema internal/background internal/pending
 server/passfd: server

@@ -15,7 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // answerHere answers a question where no hub runs. The agent that asked is gone; what

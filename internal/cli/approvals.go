@@ -17,8 +17,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 const approvalsHelp = `Answer the questions that agents ask: whether a tool may run, or anything else. A

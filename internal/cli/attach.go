@@ -10,7 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/attach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 const attachHelp = `Work in a terminal of the project's hub as if it were this one: what you type

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // whySilent says of a hub that has been reached before why it does not answer.

@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/eventline"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 const eventsHelp = `Print what happens in the project's hub, a line for each event: its number in

@@ -8,7 +8,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/nativesession"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // nativeSessions are what the commands about agents' own sessions need.

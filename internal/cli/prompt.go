@@ -22,7 +22,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 const promptHelp = `Run one prompt with an agent, and show what it does until it ends.

@@ -15,7 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessions"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 const sessionHelp = `A session is a prompt and what an agent did about it; sessions that continue one

@@ -8,7 +8,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 const sessionSetHelp = `Set the agent of a session to a mode, a model, or values of its own options;

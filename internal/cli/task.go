@@ -10,7 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 const taskHelp = `A task is a prompt that an agent works on in the hub while you do something else.

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/project/known"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // A listing is what --json prints.

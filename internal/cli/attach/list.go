@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // PrintList prints terminals as a table.

@@ -9,7 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/attach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // Tasks lists the last tasks, and the name of the last one.

@@ -4,9 +4,9 @@ package daemon
 import (
 	"context"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // Status asks the hub how it is; it starts none.

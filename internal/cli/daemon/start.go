@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // Start starts a daemon in the background, unless there is a hub, and returns when

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // examineSessions looks at what sessions need: the project, its

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 	"github.com/duet-rpc/duet-rpc/internal/form"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // FormValues are the values of a form, of which some were given as NAME=VALUE.

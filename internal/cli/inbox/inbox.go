@@ -10,10 +10,10 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/form"
 	"github.com/duet-rpc/duet-rpc/internal/question"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // shortID is how much of an approval's id is shown, unless another one begins

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // AwaitQuestion waits until somebody asks: a subscription begins with what

@@ -8,7 +8,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // AddList lets `session list` list the sessions of an agent's own, with --native. agent

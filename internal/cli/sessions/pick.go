@@ -12,7 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/picker"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // offered is how many sessions can be picked from.

@@ -14,7 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
 	"github.com/duet-rpc/duet-rpc/internal/cli/transcript"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 const showHelp = `Show a session and the agent's last message.

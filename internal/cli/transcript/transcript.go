@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // A Conversation is what was said and done up to a session, and which files the

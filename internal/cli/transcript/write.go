@@ -12,7 +12,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/markdown"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // A Look is how a conversation looks at a terminal.

@@ -14,7 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/editor"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // answered takes a line.

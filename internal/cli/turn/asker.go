@@ -14,8 +14,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/pager"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 	"github.com/duet-rpc/duet-rpc/internal/question"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // An asked is a question of the agent, and what is shown of it.

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // decideAlone is decide where nobody can be asked again: if the decision does

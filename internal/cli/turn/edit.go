@@ -8,7 +8,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/editor"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // withEdited makes a decision of a key where another input was written.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 	"github.com/duet-rpc/duet-rpc/internal/form"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // A filling is a form that is asked field by field.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 var aForm = wire.Approval{ID: "12345678-9", Type: wire.HumanContact, Title: "What?", Elicitation: wire.Elicitation{Mode: wire.ModeForm, Schema: json.RawMessage(

@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // follow is the session that goes on from here after one that has ended, or nil.

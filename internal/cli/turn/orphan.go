@@ -1,8 +1,8 @@
 package turn
 
 import (
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // IsOrphan reports whether a session was interrupted because its hub ended.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/live"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // A status is what the last line of a terminal says while a turn goes on: for how

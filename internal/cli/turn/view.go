@@ -15,9 +15,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/markdown"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
-	"github.com/duet-rpc/duet-rpc/internal/cli/wire"
 	"github.com/duet-rpc/duet-rpc/internal/question"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // A View shows a turn on a terminal or in a pipe: the agent's words on out,

@@ -15,7 +15,7 @@ import (
 // process that relays, to which nobody subscribes, and those that no hub sends
 // yet.
 func TestEventTypesAreThoseOfTheProtocol(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/protocol.md")
+	text, err := os.ReadFile("../../docs/protocol.md")
 	require.NoError(t, err)
 	_, table, found := strings.Cut(string(text), "| type | when | data, besides the run's ids |\n")
 	require.True(t, found)
