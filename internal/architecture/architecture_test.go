@@ -47,7 +47,7 @@ internal/cli/attach: client internal/cli/output internal/cli/tty internal/wire i
 internal/cli/attachment: client internal/cli/output internal/cli/tty internal/wire internal/project
 internal/cli/candidate: client internal/cli/attach internal/cli/output internal/wire
 internal/cli/daemon: client internal/cli/interrupt internal/cli/output internal/wire internal/config internal/filewatch internal/host internal/project internal/socket
-internal/cli/doctor: frame internal/catalog internal/cli/mcp internal/cli/output internal/wire internal/config internal/database internal/executor/process internal/host internal/logging internal/origin internal/project internal/socket
+internal/cli/doctor: frame internal/catalog internal/mcpprobe internal/cli/output internal/wire internal/config internal/database internal/executor/process internal/host internal/logging internal/origin internal/project internal/socket
 internal/cli/editor:
 internal/cli/eventline: client internal/cli/inbox internal/cli/output internal/wire
 internal/cli/flagvalue: internal/logging
@@ -57,7 +57,6 @@ internal/cli/inbox: client internal/cli/output internal/wire internal/diff inter
 internal/cli/interrupt:  # C-c
 internal/cli/live:
 internal/cli/markdown: internal/cli/highlight internal/lazyregexp internal/visible
-internal/cli/mcp: client frame internal/catalog internal/executor/process
 internal/cli/nativesession: client internal/cli/output internal/wire
 internal/cli/output: internal/cli/markdown internal/cli/tty internal/visible
 internal/cli/pager: internal/cli/output internal/cli/tty
@@ -113,6 +112,7 @@ internal/jsontest:  # for tests
 internal/jsonwalk:
 internal/lazyregexp:  # compiled when they are needed
 internal/logging:
+internal/mcpprobe: client frame internal/catalog internal/executor/process
 internal/nativesession: frame internal/agentlink internal/catalog internal/executor/acp internal/executor/authmethod
 internal/openjson:
 internal/openrpc: server server/schema
