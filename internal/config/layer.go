@@ -23,6 +23,7 @@ type layer struct {
 	idleAgents        *int
 	runTimeout        *time.Duration
 	safe              []string // directories, of the user's file alone
+	probeServers      *bool    // of the user's file alone
 	agents            map[string]agentTable
 	services          map[string]Key
 	rules             []Rule
@@ -42,7 +43,8 @@ type agentTable struct {
 
 // The keys that each table may have.
 var (
-	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories"}
+	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories", "mcp"}
+	mcpKeys    = []string{"probe"}
 	limitKeys  = []string{"max_runs", "queue_cap", "run_timeout", "idle_agents"}
 	agentKeys  = []string{"title", "driver", "command", "prompt", "history", "files", "start_timeout", "env", "env_from", "keys", "mcp_servers"}
 	serverKeys = []string{"name", "type", "command", "args", "env", "url", "headers"}
@@ -96,6 +98,9 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 			l.safe = append(l.safe, files.path(dir, dir != "*"))
 		}
 	}
+	if v, ok := top.values["mcp"]; ok {
+		l.decodeMCP(top, v)
+	}
 	l.agents = map[string]agentTable{}
 	for name, t := range top.tables("agents", most.agents) {
 		if name == demoAgent {
@@ -113,6 +118,20 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 	}
 	sortProblems(l.problems)
 	return l
+}
+
+func (l *layer) decodeMCP(top table, v any) {
+	values, ok := v.(map[string]any)
+	switch {
+	case l.source == SourceProject:
+		l.wrong(l.keyAt([]string{"mcp"}), "[mcp] says whether servers are tried, so it stands in your own configuration alone")
+	case !ok:
+		top.wrong("mcp", "a table, [mcp]", kind(v))
+	default:
+		t := top.sub("mcp", values, " in [mcp]")
+		t.only(mcpKeys)
+		l.probeServers = t.truth("probe")
+	}
 }
 
 func (l *layer) decodeLimits(t table) {

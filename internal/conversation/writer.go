@@ -165,6 +165,14 @@ func (w *Writer) SessionReplaced(t store.Tx, run domain.Run) error {
 	return w.say(t, run, "session_replaced", "The agent had lost its session; a new one was given the conversation so far.")
 }
 
+// MCPServerFailed is the code of what [Writer.ServerFailed] notes.
+const MCPServerFailed = "MCP_SERVER_FAILED"
+
+// ServerFailed notes that an MCP server of a run's agent does not work.
+func (w *Writer) ServerFailed(t store.Tx, run domain.Run, text string) error {
+	return w.say(t, run, "mcp_server_failed", text)
+}
+
 // ForkedLater notes that a run's agent made a fork of its own session when that had
 // gone on already.
 func (w *Writer) ForkedLater(t store.Tx, run domain.Run) error {
