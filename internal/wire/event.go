@@ -48,20 +48,20 @@ type EventData struct {
 
 	AgentSession
 
-	MessageID  string     `json:"message_id"`
-	Delta      string     `json:"delta"`
-	EventType  string     `json:"event_type"`
-	Role       string     `json:"role"`
-	Content    string     `json:"content"`
-	ToolID     string     `json:"tool_id"`
-	ToolName   string     `json:"tool_name"`
-	ToolTitle  string     `json:"tool_title"`
-	ToolStatus string     `json:"tool_status"`
-	Result     string     `json:"tool_result_content"`
-	RefusedBy  string     `json:"refused_by"`
-	Refusal    string     `json:"refusal"`
-	Entries    []PlanStep `json:"entries"`
-	ParentTool string     `json:"parent_tool_use_id"`
+	MessageID  string      `json:"message_id"`
+	Delta      string      `json:"delta"`
+	EventType  string      `json:"event_type"`
+	Role       string      `json:"role"`
+	Content    string      `json:"content"`
+	ToolID     string      `json:"tool_id"`
+	ToolName   string      `json:"tool_name"`
+	ToolTitle  string      `json:"tool_title"`
+	ToolStatus string      `json:"tool_status"`
+	Result     string      `json:"tool_result_content"`
+	RefusedBy  string      `json:"refused_by"`
+	Refusal    string      `json:"refusal"`
+	Entries    []PlanEntry `json:"entries"`
+	ParentTool string      `json:"parent_tool_use_id"`
 
 	Attachments []Attachment `json:"attachments"`
 	ToolData    struct {
@@ -96,8 +96,8 @@ type EventData struct {
 	ToSeq   int64  `json:"to_seq"`
 }
 
-// A PlanStep is a step of an agent's plan.
-type PlanStep struct {
+// A PlanEntry is a step of an agent's plan.
+type PlanEntry struct {
 	Content string `json:"content"`
 	Status  string `json:"status"` // pending, in_progress or completed
 }
@@ -108,8 +108,8 @@ func DataOf(e client.Event) (d EventData) {
 	return d
 }
 
-// Asked is the approval that an event of the type EventApproval tells of.
-func Asked(e client.Event) (a Approval) {
+// ApprovalOf is the approval that an event of the type EventApproval tells of.
+func ApprovalOf(e client.Event) (a Approval) {
 	_ = json.Unmarshal(e.Data, &a) // what cannot be read of it is zero
 	return a
 }

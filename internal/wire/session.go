@@ -27,41 +27,41 @@ func Ended(state string) bool {
 	return false
 }
 
-// Modes are Duet's own; an agent may have others.
-var Modes = []string{"default", "acceptEdits", "bypassPermissions", "plan"}
+// DuetModes are Duet's own; an agent may have others.
+var DuetModes = []string{"default", "acceptEdits", "bypassPermissions", "plan"}
 
 // A Session is one prompt and what an agent made of it.
 type Session struct {
-	ID           string       `json:"id"`
-	TaskID       string       `json:"task_id"`
-	ThreadID     string       `json:"thread_id"`
-	ParentID     string       `json:"parent_session_id"`
-	Status       string       `json:"status"`
-	State        string       `json:"state"`
-	Agent        string       `json:"agent"`
-	Query        string       `json:"query"`
-	Title        string       `json:"title"`
-	Summary      string       `json:"summary"` // of what a human asked for
-	Archived     bool         `json:"archived"`
-	Model        string       `json:"model"`
-	Mode         string       `json:"permission_mode"`
-	WorkingDir   string       `json:"working_dir"`
-	CreatedAt    string       `json:"created_at"`
-	CompletedAt  string       `json:"completed_at"`
-	LastActivity string       `json:"last_activity_at"`
-	Error        string       `json:"error"`
-	ErrorCode    string       `json:"error_code"`
-	AuthMethods  []AuthMethod `json:"auth_methods"` // of one that failed because somebody has to sign in
-	StopReason   string       `json:"stop_reason"`
-	AgentSession string       `json:"claude_session_id"`
-	TotalTokens  int          `json:"total_tokens"`
-	Milliseconds int64        `json:"duration_ms"`
-	Cost         float64      `json:"cost_usd"`
-	AgentMode    string       `json:"agent_mode"`
-	WantedMode   string       `json:"requested_mode"`
-	WantedModel  string       `json:"requested_model"`
-	Told         AgentSession `json:"agent_session"`
-	ModesKnown   []Choice     `json:"modes"`
+	ID             string       `json:"id"`
+	TaskID         string       `json:"task_id"`
+	ThreadID       string       `json:"thread_id"`
+	ParentID       string       `json:"parent_session_id"`
+	Status         string       `json:"status"`
+	State          string       `json:"state"`
+	Agent          string       `json:"agent"`
+	Query          string       `json:"query"`
+	Title          string       `json:"title"`
+	Summary        string       `json:"summary"` // of what a human asked for
+	Archived       bool         `json:"archived"`
+	Model          string       `json:"model"`
+	Mode           string       `json:"permission_mode"`
+	WorkingDir     string       `json:"working_dir"`
+	CreatedAt      string       `json:"created_at"`
+	CompletedAt    string       `json:"completed_at"`
+	LastActivity   string       `json:"last_activity_at"`
+	Error          string       `json:"error"`
+	ErrorCode      string       `json:"error_code"`
+	AuthMethods    []AuthMethod `json:"auth_methods"` // of one that failed because somebody has to sign in
+	StopReason     string       `json:"stop_reason"`
+	AgentSessionID string       `json:"claude_session_id"`
+	TotalTokens    int          `json:"total_tokens"`
+	Milliseconds   int64        `json:"duration_ms"`
+	CostUSD        float64      `json:"cost_usd"`
+	AgentMode      string       `json:"agent_mode"`
+	RequestedMode  string       `json:"requested_mode"`
+	RequestedModel string       `json:"requested_model"`
+	AgentSession   AgentSession `json:"agent_session"`
+	Modes          []Choice     `json:"modes"`
 	Silence
 	Result *struct {
 		Result string `json:"result"`
@@ -169,8 +169,8 @@ type TaskState struct {
 // Outcome is how it ended, in words.
 func (t TaskState) Outcome() string { return outcome(t.State, t.Error, t.ErrorCode) }
 
-// Named is the session that somebody means: by any of its ids, or as last.
-func Named(ctx context.Context, c *client.Client, id string) (string, error) {
+// SessionID is the session that somebody means: by any of its ids, or as last.
+func SessionID(ctx context.Context, c *client.Client, id string) (string, error) {
 	if id != "last" {
 		return id, nil
 	}

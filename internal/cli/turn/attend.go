@@ -119,7 +119,7 @@ func (a *asker) attend(ctx context.Context, session wire.Session, since int64, r
 		case e := <-events:
 			switch a.view.show(e) {
 			case questionAsked:
-				a.ask(ctx, wire.Asked(e))
+				a.ask(ctx, wire.ApprovalOf(e))
 			case questionResolved:
 				a.resolved(wire.DataOf(e))
 			case turnEnded:

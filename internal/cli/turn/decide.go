@@ -34,9 +34,9 @@ func (a *asker) decide(ctx context.Context, q asked, d wire.Decision) bool {
 	}
 	if r.Success {
 		a.decided[q.ID] = true
-		if r.Told != "" {
-			a.view.Note("the agent is told that with its next prompt: " + r.Told)
-			a.told = append(a.told, r.Told)
+		if r.ToldTaskID != "" {
+			a.view.Note("the agent is told that with its next prompt: " + r.ToldTaskID)
+			a.told = append(a.told, r.ToldTaskID)
 		}
 	} // else the session was interrupted, or somebody else was faster: an event says so
 	return true
