@@ -20,6 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
+	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -182,7 +183,7 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 		}
 	}
 	if err != nil {
-		return wire.Refusal(err)
+		return refusal.InWords(err)
 	}
 	session := p.session
 	view.End(session)
