@@ -22,11 +22,10 @@ client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli
 frame:
 handlers: server server/passfd internal/adoption internal/agentlink internal/agentsetting internal/approval internal/catalog internal/config internal/configured internal/content internal/dialect internal/diff internal/domain internal/editorfiles internal/eventlog internal/history internal/hub internal/jsonwalk internal/logging internal/nativesession internal/openrpc internal/query internal/redact internal/restricted internal/signin internal/terminal internal/threadsettings
-internal/acpagent: client frame server internal/acpagent/hubwire internal/acpagent/question internal/acpagent/schema internal/acpagent/update internal/acpagent/version2  # neither hub nor store: it speaks with the hub as any client does
-internal/acpagent/hubwire: client
-internal/acpagent/question: internal/acpagent/hubwire internal/acpagent/schema
+internal/acpagent: client frame server internal/acpagent/question internal/acpagent/schema internal/acpagent/update internal/acpagent/version2 internal/wire  # neither hub nor store: it speaks with the hub as any client does
+internal/acpagent/question: internal/acpagent/schema internal/wire
 internal/acpagent/schema:
-internal/acpagent/update: internal/acpagent/hubwire internal/acpagent/schema
+internal/acpagent/update: internal/acpagent/schema internal/wire
 internal/acpagent/version2: internal/acpagent/schema internal/diff
 internal/adoption: internal/catalog internal/conversation internal/domain internal/history internal/intake internal/query internal/redact internal/restricted internal/store
 internal/agentlink: frame internal/config internal/executor/acp/linefilter internal/executor/process

@@ -82,7 +82,7 @@ func whatFollows(a wire.Approval, d wire.Decision, here bool) string {
 
 // sendDecision answers a question, and says how it was taken.
 func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, d wire.Decision) error {
-	r, raw, err := wire.Call[wire.Decided](ctx, c, "sendDecision", d)
+	r, raw, err := wire.Decide(ctx, c, d)
 	if err != nil {
 		return err
 	}

@@ -46,6 +46,7 @@ type AgentOption struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
 	Category    string   `json:"category"`
+	Type        string   `json:"type"` // select or boolean
 	Current     string   `json:"current"`
 	Values      []Choice `json:"values"`
 }
@@ -77,6 +78,19 @@ func DescribeAgent(ctx context.Context, c *client.Client, agent, session string)
 	}
 	k, _, err := Call[AgentDescription](ctx, c, "agent.describe", params)
 	return k, err
+}
+
+// An Agent is one that is configured or known.
+type Agent struct {
+	Name      string `json:"name"`
+	Title     string `json:"title"`
+	Available bool   `json:"available"`
+}
+
+// Agents are those that are configured or known.
+func Agents(ctx context.Context, c *client.Client) ([]Agent, error) {
+	r, _, err := Call[struct{ Agents []Agent }](ctx, c, "agent.list", nil)
+	return r.Agents, err
 }
 
 // AddSettings adds to the parameters of a method those members that are not empty, and

@@ -9,8 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 )
 
-// FunctionCall is the type of an approval that asks whether a tool may run,
-// HumanContact that of one that asks a person something.
+// Types of approvals: whether a tool may run, and what else a person is asked.
 const (
 	FunctionCall = "function_call"
 	HumanContact = "human_contact"
@@ -26,6 +25,7 @@ type Approval struct {
 	Agent     string           `json:"agent"`
 	Type      string           `json:"type"`
 	Tool      string           `json:"tool_name"`
+	ToolKind  string           `json:"tool_kind"`
 	Input     json.RawMessage  `json:"tool_input"`
 	Editable  bool             `json:"input_editable"`
 	Title     string           `json:"title"`
@@ -33,6 +33,7 @@ type Approval struct {
 	Options   []ApprovalOption `json:"options"`
 	Diff      string           `json:"diff"`  // of getApproval: the whole, in text
 	Diffs     []FileDiff       `json:"diffs"` // of the event, instead
+	Paths     []string         `json:"paths"`
 	Status    string           `json:"status"`
 	Stale     bool             `json:"stale"`
 	Reopened  string           `json:"reopened"`
@@ -122,7 +123,7 @@ func (a Approval) Asks() string {
 // A Decision answers an approval.
 type Decision struct {
 	ID       string          `json:"approval_id"`
-	Decision string          `json:"decision"` // approve, deny, respond or cancel
+	Decision string          `json:"decision"` // Approve, Deny, Respond or Cancel
 	Comment  string          `json:"comment,omitempty"`
 	Option   string          `json:"option,omitempty"`
 	Scope    string          `json:"scope,omitempty"`
@@ -132,12 +133,25 @@ type Decision struct {
 	Tell     bool            `json:"tell,omitempty"`
 }
 
+// Values of Decision.Decision.
+const (
+	Approve = "approve"
+	Deny    = "deny"
+	Respond = "respond"
+	Cancel  = "cancel"
+)
+
 // A Decided is the hub's answer to a decision.
 type Decided struct {
 	Success    bool   `json:"success"`
 	Error      string `json:"error"`
 	Status     string `json:"status"`
 	ToldTaskID string `json:"told_task_id"` // the task that tells the agent; or empty
+}
+
+// Decide sends a decision. Where somebody else was first, the result says so.
+func Decide(ctx context.Context, c *client.Client, d Decision) (Decided, json.RawMessage, error) {
+	return Call[Decided](ctx, c, "sendDecision", d)
 }
 
 // OpenApprovals are the approvals that nobody has answered, of a session or,

@@ -113,7 +113,7 @@ func spentOn(s wire.Session) string {
 		parts = append(parts, output.Duration(time.Duration(s.Milliseconds)*time.Millisecond))
 	}
 	if s.TotalTokens > 0 {
-		parts = append(parts, output.Number(s.TotalTokens)+" tokens")
+		parts = append(parts, output.Number(int(s.TotalTokens))+" tokens")
 	}
 	if s.CostUSD > 0 {
 		parts = append(parts, fmt.Sprintf("$%.4f", s.CostUSD))
