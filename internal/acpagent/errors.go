@@ -28,22 +28,20 @@ func refused(err error) error {
 	case errors.Is(err, client.Kind("session_not_found")):
 		return server.NewError(schema.CodeResourceNotFound, "Resource not found: "+message(err), nil)
 	case errors.As(err, &e):
-		code := int64(jsonrpc2.CodeInternalError)
 		if e.Code == jsonrpc2.CodeInvalidParams {
-			code = e.Code
+			return server.NewError(e.Code, e.Message, nil)
 		}
-		return server.NewError(code, message(err), nil)
+		return server.NewError(jsonrpc2.CodeInternalError, message(err), nil)
 	}
 	return server.NewError(jsonrpc2.CodeInternalError, "Duet's hub does not answer: "+err.Error(), nil)
 }
 
-// message is what the hub says, without what its family of methods puts before it.
+// message is what the hub says, as a sentence, or what else went wrong.
 func message(err error) string {
-	var e *client.Error
-	if !errors.As(err, &e) {
-		return err.Error()
+	if r, ok := wire.RefusalOf(err); ok {
+		return r.Message
 	}
-	return strings.TrimPrefix(e.Message, "Internal error: ")
+	return err.Error()
 }
 
 // failed is how a turn that failed ends.

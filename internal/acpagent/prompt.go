@@ -217,14 +217,7 @@ func (s *session) launch(ctx context.Context, b *beginning, params map[string]an
 		params["session_id"], params["fork"] = b.from, true
 		return s.started(ctx, "continueSession", params)
 	}
-	for name, value := range map[string]string{"working_dir": b.place.CWD, "agent": b.agent, "permission_mode": b.mode, "model": b.model} {
-		if value != "" {
-			params[name] = value
-		}
-	}
-	if len(b.options) > 0 {
-		params["options"] = b.options
-	}
+	wire.AddSettings(params, map[string]string{"working_dir": b.place.CWD, "agent": b.agent, "permission_mode": b.mode, "model": b.model}, b.options)
 	return s.started(ctx, "launchSession", params)
 }
 

@@ -65,9 +65,9 @@ internal/cli/reach: client internal/cli/interrupt internal/host internal/logging
 internal/cli/refusal: internal/cli/output internal/wire
 internal/cli/sessions: client internal/cli/output internal/cli/pager internal/cli/picker internal/cli/sessionview internal/cli/transcript internal/cli/tty internal/wire
 internal/cli/sessionview: internal/cli/output internal/wire
-internal/cli/transcript: client internal/cli/markdown internal/cli/output internal/wire internal/lazyregexp internal/visible
+internal/cli/transcript: client internal/cli/attachment internal/cli/markdown internal/cli/output internal/wire internal/lazyregexp internal/visible
 internal/cli/tty:
-internal/cli/turn: client internal/cli/editor internal/cli/inbox internal/cli/interrupt internal/cli/live internal/cli/markdown internal/cli/output internal/cli/pager internal/cli/refusal internal/cli/tty internal/domain internal/form internal/question internal/visible internal/wire
+internal/cli/turn: client internal/cli/attachment internal/cli/editor internal/cli/inbox internal/cli/interrupt internal/cli/live internal/cli/markdown internal/cli/output internal/cli/pager internal/cli/refusal internal/cli/tty internal/domain internal/form internal/question internal/visible internal/wire
 internal/cli/usage: internal/lazyregexp
 internal/config: internal/catalog internal/config/bounded internal/filewatch internal/ownership internal/project internal/trust
 internal/config/bounded:  # files that came with a project

@@ -286,7 +286,7 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 			params["additional_directories"] = o.dirs
 		}
 		members := map[string]string{"title": o.title, "agent": o.agent, "working_dir": o.cwd, "permission_mode": o.set.mode, "model": o.set.model}
-		if err := wire.AddSettings(params, members, o.set.options); err != nil {
+		if err := o.set.addTo(params, members); err != nil {
 			return started, err
 		}
 		started, _, err = wire.Call[wire.Started](ctx, c, "launchSession", params)

@@ -145,7 +145,7 @@ func TestContentInKindOrInWords(t *testing.T) {
 	teller := newTeller()
 	assert.Equal(t, []string{
 		`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"image","data":"Ynl0ZXMgb2YgaQ==","mimeType":"image/png"}}`,
-		`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":"[image a.png image/png 7 bytes]\n"}}`,
+		`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":"[image a.png image/png 7 B]\n"}}`,
 		`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"resource_link","uri":"file:///x","name":"x"}}`,
 		`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"resource","resource":{"uri":"file:///y","mimeType":"text/plain","text":"bytes of r"}}}`,
 	}, told(t, teller, "conversation_updated", 1, `{"session_id":"s","event_type":"message","role":"assistant","message_id":"m","attachments":[

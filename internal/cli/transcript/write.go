@@ -10,6 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/markdown"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -122,7 +123,7 @@ func (l Look) labels(indent string, list []wire.Attachment) string {
 	var b strings.Builder
 	for _, a := range list {
 		line := a.Label()
-		if how := a.HowToSave(); how != "" {
+		if how := attachment.HowToSave(a); how != "" {
 			line += " · " + how
 		}
 		b.WriteString(l.painted("2", indent+output.Line(line)) + "\n")

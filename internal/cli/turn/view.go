@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/live"
 	"github.com/duet-rpc/duet-rpc/internal/cli/markdown"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
@@ -281,7 +282,7 @@ const mostNested = 8
 func (v *View) showAttachments(indent, role string, list []wire.Attachment) {
 	for _, a := range list {
 		line := output.Line(a.Label())
-		if how := a.HowToSave(); how != "" && role != "user" {
+		if how := attachment.HowToSave(a); how != "" && role != "user" {
 			line += " · " + output.Line(how)
 		}
 		v.aside(indent+"  "+line, dim)
