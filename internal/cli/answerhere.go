@@ -74,7 +74,7 @@ func whatFollows(a wire.Approval, d wire.Decision, here bool) string {
 	if !here {
 		where = "in the hub that was started for it"
 	}
-	if d.Decision == "approve" || d.Decision == "respond" || d.Tell {
+	if d.Decision == wire.Approve || d.Decision == wire.Respond || d.Tell {
 		return output.Line("no hub ran here, and the agent that asked is gone: its session goes on after " + a.TaskID + ", " + where)
 	}
 	return output.Line("no hub ran here, and the agent that asked is gone: the answer is kept, and nothing goes on before " + a.TaskID + " is continued")

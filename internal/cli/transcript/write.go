@@ -34,7 +34,7 @@ func (r Conversation) Text(look Look) string {
 	attached := make(map[string][]wire.Attachment)
 	for _, e := range resultsLast(r.Entries) {
 		indent := strings.Repeat("  ", depths[e.ParentTool])
-		if e.EventType == "tool_call" && e.ToolID != "" {
+		if e.EventType == wire.EntryToolCall && e.ToolID != "" {
 			depths[e.ToolID] = min(depths[e.ParentTool]+1, mostNested)
 			attached[e.ToolID] = e.Attachments()
 		}
@@ -56,7 +56,7 @@ func (r Conversation) Text(look Look) string {
 func resultsLast(entries []wire.Entry) []wire.Entry {
 	parents, last := make(map[string]string), make(map[string]int)
 	for i, e := range entries {
-		if e.EventType == "tool_call" && e.ToolID != "" {
+		if e.EventType == wire.EntryToolCall && e.ToolID != "" {
 			parents[e.ToolID] = e.ParentTool
 		}
 		for call, depth := e.ParentTool, 0; call != "" && depth < mostNested; call, depth = parents[call], depth+1 {
@@ -66,7 +66,7 @@ func resultsLast(entries []wire.Entry) []wire.Entry {
 	list := make([]wire.Entry, 0, len(entries))
 	waiting := make(map[int][]wire.Entry) // behind the entry of an index, the outermost first
 	for i, e := range entries {
-		if behind := last[e.ResultFor]; e.EventType == "tool_result" && behind > i {
+		if behind := last[e.ResultFor]; e.EventType == wire.EntryToolResult && behind > i {
 			waiting[behind] = append(waiting[behind], e)
 			continue
 		}
@@ -88,7 +88,7 @@ func (l Look) within(indent string) Look {
 // beside a result.
 func (l Look) entry(e wire.Entry, attached []wire.Attachment) string {
 	switch e.EventType {
-	case "message":
+	case wire.EntryMessage:
 		list := e.Attachments()
 		if e.Role == "user" {
 			return l.painted("1", "❯ "+trimmed(output.Marks.Prose(e.Content))) + "\n" + l.labels("  ", list) + "\n"
@@ -97,14 +97,14 @@ func (l Look) entry(e wire.Entry, attached []wire.Attachment) string {
 			return l.labels("", list) + "\n"
 		}
 		return l.markdown(e.Content, false) + "\n\n"
-	case "thinking":
+	case wire.EntryThinking:
 		if l.Color {
 			return l.markdown(e.Content, true) + "\n\n"
 		}
 		return "  (" + output.Indented(trimmed(output.Marks.Prose(e.Content))) + ")\n\n"
-	case "tool_call":
+	case wire.EntryToolCall:
 		return l.painted("1", "● "+output.Line(cmp.Or(e.Title, e.ToolName))+output.Line(inputOf(e))) + "\n"
-	case "tool_result":
+	case wire.EntryToolResult:
 		text := trimmed(output.Exact(visible.WithoutColors(cmp.Or(e.Refusal, e.Result))))
 		if text != "" {
 			text = l.painted("2", "  "+output.Indented(text)) + "\n"
@@ -226,7 +226,7 @@ func (r Conversation) Markdown() string {
 	}
 	for _, e := range r.Entries {
 		switch e.EventType {
-		case "message":
+		case wire.EntryMessage:
 			who := "Agent"
 			switch {
 			case e.Role == "user":
@@ -235,14 +235,14 @@ func (r Conversation) Markdown() string {
 				who = "Sub-agent"
 			}
 			fmt.Fprintf(&b, "\n## %s\n\n%s\n", who, strings.TrimRight(e.Content, "\n"))
-		case "thinking":
+		case wire.EntryThinking:
 			fmt.Fprintf(&b, "\n## Thoughts\n\n%s\n", strings.TrimRight(e.Content, "\n"))
-		case "tool_call":
+		case wire.EntryToolCall:
 			fmt.Fprintf(&b, "\n### Tool: %s\n", heading(cmp.Or(e.Title, e.ToolName)))
 			if e.ToolInput != "" && e.ToolInput != "{}" {
 				b.WriteString("\n" + fenced("json", indented(e.ToolInput)))
 			}
-		case "tool_result":
+		case wire.EntryToolResult:
 			if e.Refusal != "" {
 				fmt.Fprintf(&b, "\nNot allowed: %s\n", heading(e.Refusal))
 			}

@@ -198,7 +198,7 @@ func (v *View) showText(kind string, d wire.EventData) {
 func (v *View) showItem(d wire.EventData) {
 	tool := output.Line(cmp.Or(d.ToolTitle, d.ToolName))
 	switch d.EventType {
-	case "message":
+	case wire.EntryMessage:
 		if len(d.Attachments) > 0 {
 			v.showAttachments(v.belowIfAny(d.ParentTool), d.Role, d.Attachments)
 			v.message = ""
@@ -217,11 +217,11 @@ func (v *View) showItem(d wire.EventData) {
 		}
 		v.endMessage()
 		v.message = ""
-	case "thinking":
+	case wire.EntryThinking:
 		if d.ParentTool == "" {
 			v.showThought(d.Content)
 		}
-	case "tool_call":
+	case wire.EntryToolCall:
 		if d.ToolStatus == "pending" || v.lastTool != d.ToolID {
 			v.lastTool = d.ToolID
 			if !v.tools[d.ToolID] {
@@ -229,7 +229,7 @@ func (v *View) showItem(d wire.EventData) {
 				v.aside(v.nested(d)+"● "+tool, bold)
 			}
 		}
-	case "tool_result":
+	case wire.EntryToolResult:
 		mark := "✓ "
 		if d.ToolStatus == "failed" {
 			mark = "✗ "
