@@ -113,6 +113,7 @@ internal/jsonwalk:
 internal/lazyregexp:  # compiled when they are needed
 internal/logging:
 internal/nativesession: frame internal/agentlink internal/catalog internal/executor/acp internal/executor/authmethod
+internal/needs:  # for tests
 internal/openjson:
 internal/openrpc: server server/schema
 internal/origin: internal/ownership internal/project  # a database is known before anything of it is read
