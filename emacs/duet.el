@@ -20,7 +20,8 @@
 ;;
 ;; What is where, in the order in which data flow:
 ;;
-;;   duet-rpc.el         one server process, requests and notifications
+;;   duet-rpc.el         one server, from its start to its end (requests:
+;;                       duet-rpc-request.el, the process: duet-rpc-process.el)
 ;;   duet-connection.el  the connection of a project, which outlives its server
 ;;                       (which project: duet-project.el)
 ;;                       (on other machines: duet-remote.el)

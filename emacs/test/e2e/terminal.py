@@ -243,6 +243,18 @@ class Terminal:
             self.press("C-g")
             self.see(r"^Quit$")
 
+    def aftermath(self):
+        """Returns what Emacs has said and the keys that it has read, for whoever looks at what went wrong."""
+        shown = []
+        for keys, buffer in (("C-g", "C-g", "C-h", "e"), r"\*Messages\*"), (("C-h", "l"), r"\*Help\*"):
+            try:
+                self.press(*keys)
+                self.see(buffer, 5)
+            except Failure:
+                pass
+            shown.append(self._framed())
+        return "\n".join(shown)
+
     def server(self):
         """Returns the process id of the server that this Emacs has started."""
         return wait_for(lambda: next((pid for pid, name in children(self.pid).items() if name == "duet-rpc"), None),
