@@ -97,6 +97,9 @@ func (l Look) entry(e Entry, attached []wire.Attachment) string {
 		}
 		return l.markdown(e.Content, false) + "\n\n"
 	case "thinking":
+		if list := e.attachments(); len(list) > 0 {
+			return l.labels("✻ ", list) + "\n"
+		}
 		if l.Color {
 			return l.markdown(e.Content, true) + "\n\n"
 		}
