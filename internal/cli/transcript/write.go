@@ -98,6 +98,9 @@ func (l Look) entry(e wire.Entry, attached []wire.Attachment) string {
 		}
 		return l.markdown(e.Content, false) + "\n\n"
 	case wire.EntryThinking:
+		if list := e.Attachments(); len(list) > 0 {
+			return l.labels("✻ ", list) + "\n"
+		}
 		if l.Color {
 			return l.markdown(e.Content, true) + "\n\n"
 		}
