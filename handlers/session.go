@@ -73,6 +73,7 @@ type session struct {
 	Metadata       json.RawMessage `json:"metadata,omitempty"`
 
 	AgentMode        string                `json:"agent_mode,omitempty" doc:"The mode that the agent says it is in."`
+	RequestedAgent   string                `json:"requested_agent,omitempty" doc:"The agent that the conversation goes on with, if it is not the one of this session."`
 	RequestedMode    string                `json:"requested_mode,omitempty" doc:"The mode that was asked for, if it is not the one in force."`
 	RequestedModel   string                `json:"requested_model,omitempty" doc:"The model that was asked for, if the agent says that it works with another one."`
 	RequestedOptions map[string]string     `json:"requested_options,omitempty" doc:"Values of the agent's options that were asked for."`
@@ -143,6 +144,9 @@ func sessionOf(s domain.Session, now time.Time) *session {
 	}
 	if r.PermissionMode != cmp.Or(s.Thread.Mode, "default") {
 		r.RequestedMode = s.Thread.Mode
+	}
+	if s.Thread.Agent != s.Agent {
+		r.RequestedAgent = s.Thread.Agent
 	}
 	if r.Model != s.Thread.Model {
 		r.RequestedModel = s.Thread.Model

@@ -32,36 +32,37 @@ var Modes = []string{"default", "acceptEdits", "bypassPermissions", "plan"}
 
 // A Session is one prompt and what an agent made of it.
 type Session struct {
-	ID           string       `json:"id"`
-	TaskID       string       `json:"task_id"`
-	ThreadID     string       `json:"thread_id"`
-	ParentID     string       `json:"parent_session_id"`
-	Status       string       `json:"status"`
-	State        string       `json:"state"`
-	Agent        string       `json:"agent"`
-	Query        string       `json:"query"`
-	Title        string       `json:"title"`
-	Summary      string       `json:"summary"` // of what a human asked for
-	Archived     bool         `json:"archived"`
-	Model        string       `json:"model"`
-	Mode         string       `json:"permission_mode"`
-	WorkingDir   string       `json:"working_dir"`
-	CreatedAt    string       `json:"created_at"`
-	CompletedAt  string       `json:"completed_at"`
-	LastActivity string       `json:"last_activity_at"`
-	Error        string       `json:"error"`
-	ErrorCode    string       `json:"error_code"`
-	AuthMethods  []AuthMethod `json:"auth_methods"` // of one that failed because somebody has to sign in
-	StopReason   string       `json:"stop_reason"`
-	AgentSession string       `json:"claude_session_id"`
-	TotalTokens  int          `json:"total_tokens"`
-	Milliseconds int64        `json:"duration_ms"`
-	Cost         float64      `json:"cost_usd"`
-	AgentMode    string       `json:"agent_mode"`
-	WantedMode   string       `json:"requested_mode"`
-	WantedModel  string       `json:"requested_model"`
-	Told         AgentSession `json:"agent_session"`
-	ModesKnown   []Choice     `json:"modes"`
+	ID             string       `json:"id"`
+	TaskID         string       `json:"task_id"`
+	ThreadID       string       `json:"thread_id"`
+	ParentID       string       `json:"parent_session_id"`
+	Status         string       `json:"status"`
+	State          string       `json:"state"`
+	Agent          string       `json:"agent"`
+	Query          string       `json:"query"`
+	Title          string       `json:"title"`
+	Summary        string       `json:"summary"` // of what a human asked for
+	Archived       bool         `json:"archived"`
+	Model          string       `json:"model"`
+	Mode           string       `json:"permission_mode"`
+	WorkingDir     string       `json:"working_dir"`
+	CreatedAt      string       `json:"created_at"`
+	CompletedAt    string       `json:"completed_at"`
+	LastActivity   string       `json:"last_activity_at"`
+	Error          string       `json:"error"`
+	ErrorCode      string       `json:"error_code"`
+	AuthMethods    []AuthMethod `json:"auth_methods"` // of one that failed because somebody has to sign in
+	StopReason     string       `json:"stop_reason"`
+	AgentSession   string       `json:"claude_session_id"`
+	TotalTokens    int          `json:"total_tokens"`
+	Milliseconds   int64        `json:"duration_ms"`
+	Cost           float64      `json:"cost_usd"`
+	AgentMode      string       `json:"agent_mode"`
+	RequestedAgent string       `json:"requested_agent"`
+	WantedMode     string       `json:"requested_mode"`
+	WantedModel    string       `json:"requested_model"`
+	Told           AgentSession `json:"agent_session"`
+	ModesKnown     []Choice     `json:"modes"`
 	Silence
 	Result *struct {
 		Result string `json:"result"`
