@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/question"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // command carries out a prompt that is a command of Duet's, and reports whether it was
@@ -77,7 +77,7 @@ func (s *session) agentCommand(ctx context.Context, name string) (string, error)
 
 // inboxCommand answers a question of any session, or lists those that wait.
 func (s *session) inboxCommand(ctx context.Context, words []string) (string, error) {
-	waiting, err := hubwire.OpenApprovals(ctx, s.agent.hub)
+	waiting, _, err := wire.OpenApprovals(ctx, s.agent.hub, "")
 	if err != nil {
 		return "", err
 	}
@@ -96,7 +96,7 @@ func (s *session) inboxCommand(ctx context.Context, words []string) (string, err
 	if !ok {
 		return "That is no answer to it.\n\n" + question.Described(q), nil
 	}
-	decided, err := hubwire.Decide(ctx, s.agent.hub, d)
+	decided, _, err := wire.Decide(ctx, s.agent.hub, d)
 	switch {
 	case err != nil:
 		return "It was not taken: " + message(err) + "\n", nil
@@ -106,7 +106,7 @@ func (s *session) inboxCommand(ctx context.Context, words []string) (string, err
 	return "Answered.\n", nil
 }
 
-func inbox(waiting []hubwire.Approval) string {
+func inbox(waiting []wire.Approval) string {
 	if len(waiting) == 0 {
 		return "Nothing waits for an answer.\n"
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -63,7 +63,7 @@ func failed(o outcome) error {
 // authRequired is the error code of a session whose agent wants somebody to sign in.
 const authRequired = "AGENT_AUTH_REQUIRED"
 
-func authMethods(ways []hubwire.AuthMethod) []schema.AuthMethod {
+func authMethods(ways []wire.AuthMethod) []schema.AuthMethod {
 	list := make([]schema.AuthMethod, len(ways))
 	for i, way := range ways {
 		list[i] = schema.AuthMethod{ID: way.ID, Name: way.Name, Description: way.Description}

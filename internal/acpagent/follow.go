@@ -4,14 +4,20 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/version2"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
+
+// eventTypes are those that the client is told of.
+var eventTypes = []string{
+	wire.EventStatus, wire.EventConversation, wire.EventApproval, wire.EventResolved, wire.EventSettings, wire.EventDelta, wire.EventThinking, wire.EventPlan, wire.EventUsage,
+	wire.EventTerminal, wire.EventTerminalExit, wire.EventError, wire.EventAgentUpdate, wire.EventAgentSession, wire.EventDeleted, wire.EventLagged,
+}
 
 // follow tells the client from now on what happens behind an event.
 func (s *session) follow(ctx context.Context, since int64) error {
-	sub, err := s.agent.hub.Subscribe(ctx, client.SubscribeOptions{Types: hubwire.EventTypes, Session: s.id, Since: &since}, s.event)
+	sub, err := s.agent.hub.Subscribe(ctx, client.SubscribeOptions{Types: eventTypes, Session: s.id, Since: &since}, s.event)
 	if err != nil {
 		return err
 	}
@@ -46,7 +52,7 @@ func (s *session) lost(err error) {
 		return
 	}
 	for _, t := range s.turns {
-		t.over(outcome{state: hubwire.Failed, err: why})
+		t.over(outcome{state: wire.Failed, err: why})
 	}
 }
 
@@ -57,30 +63,30 @@ func (s *session) event(e client.Event) {
 	if s.ctx.Err() != nil {
 		return
 	}
-	d := hubwire.Read(e)
+	d := wire.DataOf(e)
 	switch e.Type {
-	case hubwire.EventApproval:
-		s.ask(hubwire.ReadApproval(e))
+	case wire.EventApproval:
+		s.ask(wire.ApprovalOf(e))
 		return
-	case hubwire.EventResolved:
+	case wire.EventResolved:
 		s.answered(d.ApprovalID)
 		return
-	case hubwire.EventSettings, hubwire.EventAgentSession:
+	case wire.EventSettings, wire.EventAgentSession:
 		s.settingsChanged()
 		return
 	}
 	s.tell(s.teller.Event(e.Type, e.Seq, e.Timestamp, d)...)
-	if e.Type == hubwire.EventStatus {
+	if e.Type == wire.EventStatus {
 		s.stateChanged(d)
 	}
 }
 
 // stateChanged takes a new state of a session of the conversation. All that it did was
 // told before.
-func (s *session) stateChanged(d hubwire.Event) {
+func (s *session) stateChanged(d wire.EventData) {
 	s.mu.Lock()
-	if !hubwire.Ended(d.State) {
-		if d.State != "queued" && d.State != "draft" {
+	if !wire.Ended(d.State) {
+		if d.State != wire.Queued && d.State != wire.Draft {
 			s.now = d.SessionID
 		}
 		s.mu.Unlock()
@@ -101,7 +107,7 @@ func (s *session) stateChanged(d hubwire.Event) {
 		}
 	}
 	s.mu.Unlock()
-	if (!ours || s.version2) && d.State == hubwire.Failed && d.Error != "" {
+	if (!ours || s.version2) && d.State == wire.Failed && d.Error != "" {
 		s.tell(update.Words("\n\n[the turn failed: %s]\n", d.Error))
 	}
 	s.tellEnd(o)
@@ -113,9 +119,9 @@ func (s *session) tellState(state string) {
 		return
 	}
 	switch state {
-	case "running":
+	case wire.Running:
 		s.tell(version2.State(version2.Running, ""))
-	case "waiting_input":
+	case wire.WaitingInput:
 		s.tell(version2.State(version2.RequiresAction, ""))
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/sourcegraph/jsonrpc2"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -25,11 +25,11 @@ func (a *agent) newSession(ctx context.Context, p schema.NewRequest) (schema.Ope
 
 // fork makes a session that shares another one so far.
 func (a *agent) fork(ctx context.Context, p schema.OpenRequest) (schema.Opened, error) {
-	from, err := hubwire.State(ctx, a.hub, p.SessionID)
+	from, _, err := wire.SessionState(ctx, a.hub, p.SessionID)
 	switch {
 	case err != nil:
 		return schema.Opened{}, refused(err)
-	case !hubwire.Ended(from.State):
+	case !wire.Ended(from.State):
 		return schema.Opened{}, server.NewError(jsonrpc2.CodeInvalidRequest, "the session is at work: it can be forked when its turn has ended", nil)
 	}
 	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{place: p.Workspace, from: from.ID, agent: from.Agent})
@@ -71,7 +71,7 @@ func (a *agent) resume(ctx context.Context, p schema.OpenRequest) (schema.Opened
 }
 
 func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) (schema.Opened, error) {
-	state, err := hubwire.State(ctx, a.hub, p.SessionID)
+	state, _, err := wire.SessionState(ctx, a.hub, p.SessionID)
 	if err != nil {
 		return schema.Opened{}, refused(err)
 	}
@@ -80,16 +80,16 @@ func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) 
 	}
 	s := a.sessionOf(server.ConnFrom(ctx), p.SessionID, nil)
 	s.place = &p.Workspace
-	since, err := hubwire.LastSeq(ctx, a.hub)
+	since, err := wire.LastSeq(ctx, a.hub)
 	if err != nil {
 		return schema.Opened{}, refused(err)
 	}
 	s.teller.Since = since
-	if !hubwire.Ended(state.State) {
+	if !wire.Ended(state.State) {
 		s.now = state.ID
 	}
 	if tellAgain {
-		err = hubwire.Conversation(ctx, a.hub, state.ID, func(e hubwire.Entry) error {
+		err = wire.Conversation(ctx, a.hub, state.ID, func(e wire.Entry) error {
 			s.tell(s.teller.Entry(e)...)
 			return ctx.Err()
 		})
@@ -123,8 +123,8 @@ func (a *agent) list(ctx context.Context, p schema.ListRequest) (schema.ListResp
 	if p.Cursor != nil && *p.Cursor != "" {
 		params["before"] = *p.Cursor
 	}
-	page, err := hubwire.Call[struct {
-		Sessions []hubwire.Session
+	page, _, err := wire.Call[struct {
+		Sessions []wire.Session
 		Next     string `json:"next_before"`
 	}](ctx, a.hub, "getSessionLeaves", params)
 	if err != nil {

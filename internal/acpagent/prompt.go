@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -173,18 +173,18 @@ func (s *session) begin(ctx context.Context, t *turn, text string, content []jso
 		params["content"] = content
 	}
 	hub := s.agent.hub
-	var started hubwire.Started
+	var started wire.Started
 	if start == nil {
 		params["session_id"] = s.id
 		if place != nil {
 			placed(params, *place)
 		}
-		started, err = hubwire.Call[hubwire.Started](ctx, hub, "continueSession", params)
+		started, err = s.started(ctx, "continueSession", params)
 		if err != nil {
 			return "", err
 		}
 	} else {
-		since, err := hubwire.LastSeq(ctx, hub)
+		since, err := wire.LastSeq(ctx, hub)
 		if err != nil {
 			return "", err
 		}
@@ -210,12 +210,12 @@ func (s *session) begin(ctx context.Context, t *turn, text string, content []jso
 }
 
 // launch begins the conversation.
-func (s *session) launch(ctx context.Context, b *beginning, params map[string]any) (hubwire.Started, error) {
+func (s *session) launch(ctx context.Context, b *beginning, params map[string]any) (wire.Started, error) {
 	params["conversation_id"] = s.id
 	placed(params, b.place)
 	if b.from != "" {
 		params["session_id"], params["fork"] = b.from, true
-		return hubwire.Call[hubwire.Started](ctx, s.agent.hub, "continueSession", params)
+		return s.started(ctx, "continueSession", params)
 	}
 	for name, value := range map[string]string{"working_dir": b.place.CWD, "agent": b.agent, "permission_mode": b.mode, "model": b.model} {
 		if value != "" {
@@ -225,7 +225,13 @@ func (s *session) launch(ctx context.Context, b *beginning, params map[string]an
 	if len(b.options) > 0 {
 		params["options"] = b.options
 	}
-	return hubwire.Call[hubwire.Started](ctx, s.agent.hub, "launchSession", params)
+	return s.started(ctx, "launchSession", params)
+}
+
+// started asks the hub for a session.
+func (s *session) started(ctx context.Context, method string, params map[string]any) (wire.Started, error) {
+	started, _, err := wire.Call[wire.Started](ctx, s.agent.hub, method, params)
+	return started, err
 }
 
 // placed adds the servers and the directories of a client to what begins a turn.
@@ -245,7 +251,7 @@ func (s *session) response(ctx context.Context, run string, o outcome) (schema.P
 	if isFailure {
 		return r, failed(o)
 	}
-	if state, err := hubwire.State(ctx, s.agent.hub, run); err == nil && state.TotalTokens > 0 {
+	if state, _, err := wire.SessionState(ctx, s.agent.hub, run); err == nil && state.TotalTokens > 0 {
 		r.Usage = &schema.Usage{
 			Total: state.TotalTokens, Input: state.InputTokens, Output: state.OutputTokens, CachedRead: state.CacheRead, CachedWrite: state.CacheWrite,
 		}

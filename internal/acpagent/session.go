@@ -1,15 +1,16 @@
 package acpagent
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/version2"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -60,7 +61,11 @@ func (a *agent) sessionOf(conn *server.Conn, id string, begin *beginning) *sessi
 		ours: make(map[string]bool), asking: make(map[string]context.CancelFunc),
 	}
 	s.ctx, s.end = context.WithCancel(context.Background())
-	s.teller.Bytes = func(id string) ([]byte, error) { return hubwire.AttachmentBytes(s.ctx, a.hub, id) }
+	s.teller.Bytes = func(id string) ([]byte, error) {
+		var b bytes.Buffer
+		err := wire.WriteAttachment(s.ctx, a.hub, &b, id)
+		return b.Bytes(), err
+	}
 	s.teller.IsOurs = func(run string) bool { return !s.version2 && s.isOurs(run) } // version 2 has each prompt told
 	return s
 }

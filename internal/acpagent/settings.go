@@ -8,8 +8,8 @@ import (
 	"strconv"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -19,31 +19,27 @@ var untilDone = client.WithTimeout(0)
 // look asks the hub how the session is set.
 func (s *session) look(ctx context.Context) (view, error) {
 	hub := s.agent.hub
-	agents, err := hubwire.Call[struct{ Agents []hubwire.Agent }](ctx, hub, "agent.list", nil)
+	agents, err := wire.Agents(ctx, hub)
 	if err != nil {
 		return view{}, err
 	}
 	b := s.beginning()
-	var state hubwire.Session
+	var state wire.Session
 	if b == nil {
-		if state, err = hubwire.State(ctx, hub, s.id); err != nil {
+		if state, _, err = wire.SessionState(ctx, hub, s.id); err != nil {
 			return view{}, err
 		}
-		agents.Agents = slices.DeleteFunc(agents.Agents, func(a hubwire.Agent) bool { return a.Name != state.Agent })
+		agents = slices.DeleteFunc(agents, func(a wire.Agent) bool { return a.Name != state.Agent })
 	} else {
-		params := map[string]string{}
-		if b.agent != "" {
-			params["agent"] = b.agent
-		}
-		d, err := hubwire.Call[hubwire.Described](ctx, hub, "agent.describe", params)
+		d, err := wire.DescribeAgent(ctx, hub, b.agent, "")
 		if err != nil {
 			return view{}, err
 		}
-		state = hubwire.Session{
-			Agent: d.Agent, Modes: d.Modes, Told: d.Told, RequestedMode: b.mode, RequestedModel: b.model, RequestedOptions: b.options,
+		state = wire.Session{
+			Agent: d.Agent, Modes: d.Modes, AgentSession: d.AgentSession, RequestedMode: b.mode, RequestedModel: b.model, RequestedOptions: b.options,
 		}
 	}
-	return s.viewOf(state, agents.Agents), nil
+	return s.viewOf(state, agents), nil
 }
 
 // setMode sets the mode.

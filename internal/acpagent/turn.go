@@ -4,8 +4,8 @@ import (
 	"context"
 	"sync"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // A turn is a prompt of the client, until it is answered.
@@ -22,10 +22,10 @@ type turn struct {
 // An outcome is how a turn ended.
 type outcome struct {
 	state, stopReason, err, code string
-	ways                         []hubwire.AuthMethod
+	ways                         []wire.AuthMethod
 }
 
-func outcomeOf(d hubwire.Event) outcome {
+func outcomeOf(d wire.EventData) outcome {
 	return outcome{d.State, d.StopReason, d.Error, d.ErrorCode, d.AuthMethods}
 }
 
@@ -76,13 +76,13 @@ func (o outcome) stopped() (why string, failed bool) {
 	switch {
 	case o.code != "":
 		return schema.EndTurn, true
-	case o.state == hubwire.Completed:
+	case o.state == wire.Completed:
 		switch o.stopReason {
 		case schema.MaxTokens, schema.MaxTurnRequests, schema.Refusal, schema.Cancelled:
 			return o.stopReason, false
 		}
 		return schema.EndTurn, false
-	case o.state == hubwire.Cancelled, o.state == hubwire.Interrupted, o.state == hubwire.Discarded:
+	case o.state == wire.Cancelled, o.state == wire.Interrupted, o.state == wire.Discarded:
 		return schema.Cancelled, false
 	}
 	return schema.EndTurn, true

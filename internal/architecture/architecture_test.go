@@ -22,11 +22,10 @@ client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli
 frame:
 handlers: server server/passfd internal/adoption internal/agentlink internal/agentsetting internal/approval internal/catalog internal/config internal/configured internal/content internal/dialect internal/diff internal/domain internal/editorfiles internal/eventlog internal/history internal/hub internal/jsonwalk internal/logging internal/nativesession internal/openrpc internal/query internal/redact internal/restricted internal/signin internal/terminal internal/threadsettings
-internal/acpagent: client frame server internal/acpagent/hubwire internal/acpagent/question internal/acpagent/schema internal/acpagent/update internal/acpagent/version2  # neither hub nor store: it speaks with the hub as any client does
-internal/acpagent/hubwire: client
-internal/acpagent/question: internal/acpagent/hubwire internal/acpagent/schema
+internal/acpagent: client frame server internal/acpagent/question internal/acpagent/schema internal/acpagent/update internal/acpagent/version2 internal/wire  # neither hub nor store: it speaks with the hub as any client does
+internal/acpagent/question: internal/acpagent/schema internal/wire
 internal/acpagent/schema:
-internal/acpagent/update: internal/acpagent/hubwire internal/acpagent/schema
+internal/acpagent/update: internal/acpagent/schema internal/wire
 internal/acpagent/version2: internal/acpagent/schema internal/diff
 internal/adoption: internal/catalog internal/conversation internal/domain internal/history internal/intake internal/query internal/redact internal/restricted internal/store
 internal/agentlink: frame internal/config internal/executor/acp/linefilter internal/executor/process
@@ -37,20 +36,20 @@ internal/background:
 internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
-internal/cli: client frame internal/cli/acp internal/cli/agents internal/cli/allprojects internal/cli/answer internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/reach internal/cli/sessions internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/wire internal/config internal/demoagent internal/executor internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
+internal/cli: client frame internal/cli/acp internal/cli/agents internal/cli/allprojects internal/cli/answer internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/reach internal/cli/refusal internal/cli/sessions internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/config internal/demoagent internal/executor internal/host internal/logging internal/trust internal/wire  # neither hub nor store: what the shell knows of them goes over the wire
 internal/cli/acp: client server internal/acpagent internal/host internal/logging
 internal/cli/agents: internal/agentlink internal/cli/output internal/cli/tty internal/config internal/project internal/registry internal/registry/added internal/signin
-internal/cli/allprojects: client internal/cli/interrupt internal/cli/output internal/cli/sessionview internal/wire internal/host internal/project/known
+internal/cli/allprojects: client internal/cli/interrupt internal/cli/output internal/cli/refusal internal/cli/sessionview internal/host internal/project/known internal/wire
 internal/cli/answer: internal/wire
 internal/cli/attach: client internal/cli/output internal/cli/tty internal/wire internal/lazyregexp
 internal/cli/attachment: client internal/cli/output internal/cli/tty internal/wire internal/project
 internal/cli/candidate: client internal/cli/attach internal/cli/output internal/wire
-internal/cli/daemon: client internal/cli/interrupt internal/cli/output internal/wire internal/config internal/filewatch internal/host internal/project internal/socket
+internal/cli/daemon: client internal/cli/interrupt internal/cli/output internal/cli/refusal internal/config internal/filewatch internal/host internal/project internal/socket internal/wire
 internal/cli/doctor: frame internal/catalog internal/cli/mcp internal/cli/output internal/wire internal/config internal/database internal/executor/process internal/host internal/logging internal/origin internal/project internal/socket
 internal/cli/editor:
 internal/cli/eventline: client internal/cli/inbox internal/cli/output internal/wire
 internal/cli/flagvalue: internal/logging
-internal/cli/foreign: client internal/cli/output internal/wire internal/database internal/history internal/host internal/logging internal/origin internal/project
+internal/cli/foreign: client internal/cli/output internal/cli/refusal internal/database internal/history internal/host internal/logging internal/origin internal/project
 internal/cli/highlight:  # colours of code
 internal/cli/inbox: client internal/cli/output internal/wire internal/diff internal/form internal/question
 internal/cli/interrupt:  # C-c
@@ -63,11 +62,12 @@ internal/cli/pager: internal/cli/output internal/cli/tty
 internal/cli/picker: internal/cli/output internal/cli/tty
 internal/cli/prompttext: internal/cli/tty
 internal/cli/reach: client internal/cli/interrupt internal/host internal/logging internal/project
+internal/cli/refusal: internal/cli/output internal/wire
 internal/cli/sessions: client internal/cli/output internal/cli/pager internal/cli/picker internal/cli/sessionview internal/cli/transcript internal/cli/tty internal/wire
 internal/cli/sessionview: internal/cli/output internal/wire
 internal/cli/transcript: client internal/cli/markdown internal/cli/output internal/wire internal/lazyregexp internal/visible
 internal/cli/tty:
-internal/cli/turn: client internal/cli/editor internal/cli/inbox internal/cli/interrupt internal/cli/live internal/cli/markdown internal/cli/output internal/cli/pager internal/cli/tty internal/wire internal/domain internal/form internal/question internal/visible
+internal/cli/turn: client internal/cli/editor internal/cli/inbox internal/cli/interrupt internal/cli/live internal/cli/markdown internal/cli/output internal/cli/pager internal/cli/refusal internal/cli/tty internal/domain internal/form internal/question internal/visible internal/wire
 internal/cli/usage: internal/lazyregexp
 internal/config: internal/catalog internal/config/bounded internal/filewatch internal/ownership internal/project internal/trust
 internal/config/bounded:  # files that came with a project
@@ -147,7 +147,7 @@ internal/threadsettings: internal/agentsetting internal/background internal/cata
 internal/toolinput: internal/jsonwalk
 internal/trust: internal/project
 internal/visible: internal/lazyregexp
-internal/wire: client internal/cli/output
+internal/wire: client
 internal/witness:  # for tests
 server: frame server/schema internal/background internal/pending
 server/passfd: server

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // block is an attachment as a content block: with its bytes, or in words where they
 // cannot be had.
-func (t *Teller) block(a hubwire.Attachment) schema.Content {
+func (t *Teller) block(a wire.Attachment) schema.Content {
 	if a.Type == "resource_link" || a.ID == "" && a.URI != "" {
 		return schema.Content{Type: "resource_link", URI: a.URI, Name: cmp.Or(a.Name, a.URI), Title: a.Title, MIMEType: a.MIMEType, Size: a.Size}
 	}
@@ -38,7 +38,7 @@ func (t *Teller) block(a hubwire.Attachment) schema.Content {
 }
 
 // inWords names an attachment in a line.
-func inWords(a hubwire.Attachment) string {
+func inWords(a wire.Attachment) string {
 	parts := []string{strings.ReplaceAll(a.Type, "_", " ")}
 	for _, part := range []string{a.Name, a.MIMEType, a.URI} {
 		if part != "" {
@@ -51,7 +51,7 @@ func inWords(a hubwire.Attachment) string {
 	return "[" + strings.Join(parts, " ") + "]"
 }
 
-func diffs(list []hubwire.Diff) (content []schema.ToolContent) {
+func diffs(list []wire.FileDiff) (content []schema.ToolContent) {
 	for _, d := range list {
 		text := d.NewText
 		content = append(content, schema.ToolContent{Type: "diff", Path: d.Path, OldText: d.OldText, NewText: &text})

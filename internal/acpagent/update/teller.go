@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // A Teller makes updates of one session. One goroutine at a time uses it.
@@ -32,29 +32,27 @@ func (t *Teller) BeginsInside() { t.messages.leftOut() }
 
 // Entry is what is told of an entry of the conversation. All are told before the first
 // event.
-func (t *Teller) Entry(e hubwire.Entry) []any {
+func (t *Teller) Entry(e wire.Entry) []any {
 	key := e.Key
-	if e.EventType == hubwire.ToolCall || e.EventType == hubwire.ToolResult {
+	if e.EventType == wire.EntryToolCall || e.EventType == wire.EntryToolResult {
 		key = e.ToolID + e.ResultFor
 	}
 	t.note(key, e.Seq)
 	switch e.EventType {
-	case hubwire.Message, hubwire.Thinking:
+	case wire.EntryMessage, wire.EntryThinking:
 		if !e.IsCompleted {
 			t.messages.began(e.Key, e.Content)
 		}
-		return t.said(e.EventType, e.Role, e.Key, t.parentID(e.SessionID, e.ParentTool), e.Content, attachments(e.Data))
-	case hubwire.ToolCall:
+		return t.said(e.EventType, e.Role, e.Key, t.parentID(e.SessionID, e.ParentTool), e.Content, e.Attachments())
+	case wire.EntryToolCall:
 		return []any{t.toolCall(call{
 			session: e.SessionID, id: e.ToolID, name: e.ToolName, title: e.Title, kind: e.ToolKind, status: e.Status, parent: e.ParentTool,
-			input: json.RawMessage(e.ToolInput), data: toolData(e.Data), refusal: e.Refusal,
+			input: json.RawMessage(e.ToolInput), data: e.Tool(), refusal: e.Refusal,
 		})}
-	case hubwire.ToolResult:
+	case wire.EntryToolResult:
 		return []any{t.toolCall(call{session: e.SessionID, id: e.ResultFor, status: e.Status, result: e.Result, refusal: e.Refusal, ended: e.IsCompleted})}
-	case hubwire.Plan:
-		var p struct{ Entries []hubwire.PlanEntry }
-		_ = json.Unmarshal(e.Data, &p) // what cannot be read of it is not told
-		return []any{plan(p.Entries)}
+	case wire.EntryPlan:
+		return []any{plan(e.PlanEntries())}
 	}
 	return nil
 }
@@ -75,34 +73,34 @@ func (t *Teller) note(key string, seq int64) {
 func (t *Teller) wasTold(key string, seq int64) bool { return seq > 0 && seq <= t.newest[key] }
 
 // Event is what is told of an event.
-func (t *Teller) Event(kind string, seq int64, at time.Time, d hubwire.Event) []any {
+func (t *Teller) Event(kind string, seq int64, at time.Time, d wire.EventData) []any {
 	switch kind {
-	case hubwire.EventDelta, hubwire.EventThinking:
+	case wire.EventDelta, wire.EventThinking:
 		if text := t.messages.piece(d.MessageID, d.Delta); text != "" {
-			return []any{chunk(kindOf(kind == hubwire.EventThinking, "assistant"), d.MessageID, t.parentID(d.SessionID, d.ParentTool), schema.Text(text))}
+			return []any{chunk(kindOf(kind == wire.EventThinking, "assistant"), d.MessageID, t.parentID(d.SessionID, d.ParentTool), schema.Text(text))}
 		}
-	case hubwire.EventConversation:
+	case wire.EventConversation:
 		return t.conversation(seq, d)
-	case hubwire.EventPlan:
+	case wire.EventPlan:
 		return []any{plan(d.Entries)}
-	case hubwire.EventUsage:
+	case wire.EventUsage:
 		if d.ContextUsed > 0 && d.ContextSize > 0 {
 			return []any{Usage(d.ContextUsed, d.ContextSize, d.CostUSD)}
 		}
-	case hubwire.EventTerminal:
+	case wire.EventTerminal:
 		return t.output(d, at)
-	case hubwire.EventTerminalExit:
+	case wire.EventTerminalExit:
 		return t.exited(d)
-	case hubwire.EventError:
+	case wire.EventError:
 		if d.Code == contentRefused { // what else an agent reports is no part of the conversation
 			return []any{chunk(schema.AgentThoughtChunk, "", "", schema.Text(d.Message+"\n"))}
 		}
-	case hubwire.EventUpdate:
+	case wire.EventAgentUpdate:
 		return passed(d.Update)
-	case hubwire.EventLagged:
+	case wire.EventLagged:
 		t.messages.leftOut()
-	case hubwire.EventStatus:
-		if hubwire.Ended(d.State) {
+	case wire.EventStatus:
+		if wire.Ended(d.State) {
 			t.messages.turnEnded()
 			t.tools, t.terminals = nil, nil
 		}
@@ -115,9 +113,9 @@ func (t *Teller) Event(kind string, seq int64, at time.Time, d hubwire.Event) []
 const contentRefused = "CONTENT_REFUSED"
 
 // conversation is what is told of something that was said or done.
-func (t *Teller) conversation(seq int64, d hubwire.Event) []any {
+func (t *Teller) conversation(seq int64, d wire.EventData) []any {
 	switch d.EventType {
-	case hubwire.Message, hubwire.Thinking:
+	case wire.EntryMessage, wire.EntryThinking:
 		if t.wasTold(d.MessageID, seq) || d.Role == "user" && t.IsOurs(d.SessionID) {
 			return nil
 		}
@@ -125,21 +123,21 @@ func (t *Teller) conversation(seq int64, d hubwire.Event) []any {
 			return t.said(d.EventType, d.Role, d.MessageID, "", d.Content, d.Attachments)
 		}
 		return t.said(d.EventType, d.Role, d.MessageID, t.parentID(d.SessionID, d.ParentTool), t.messages.whole(d.MessageID, d.Content), d.Attachments)
-	case hubwire.ToolCall, hubwire.ToolResult:
+	case wire.EntryToolCall, wire.EntryToolResult:
 		if t.wasTold(d.ToolID, seq) {
 			return nil
 		}
 		return []any{t.toolCall(call{
 			session: d.SessionID, id: d.ToolID, name: d.ToolName, title: d.ToolTitle, kind: d.ToolKind, status: d.ToolStatus, parent: d.ParentTool,
-			input: d.ToolInput, data: d.ToolData, result: d.Result, refusal: d.Refusal, ended: d.EventType == hubwire.ToolResult,
+			input: d.ToolInput, data: d.ToolData, result: d.Result, refusal: d.Refusal, ended: d.EventType == wire.EntryToolResult,
 		})}
 	}
 	return nil
 }
 
 // said is a message, or a thought, as chunks.
-func (t *Teller) said(kind, role, key, parentTool, text string, attached []hubwire.Attachment) (updates []any) {
-	as := kindOf(kind == hubwire.Thinking, role)
+func (t *Teller) said(kind, role, key, parentTool, text string, attached []wire.Attachment) (updates []any) {
+	as := kindOf(kind == wire.EntryThinking, role)
 	if text != "" {
 		updates = append(updates, chunk(as, key, parentTool, schema.Text(text)))
 	}
@@ -177,7 +175,7 @@ func Usage(used, size int64, dollars float64) schema.UsageUpdate {
 	return u
 }
 
-func plan(entries []hubwire.PlanEntry) schema.Plan {
+func plan(entries []wire.PlanEntry) schema.Plan {
 	p := schema.Plan{Kind: schema.KindPlan, Entries: make([]schema.PlanEntry, len(entries))}
 	for i, e := range entries {
 		if e.Priority == "" {
@@ -206,18 +204,4 @@ func passed(raw json.RawMessage) []any {
 		return []any{raw}
 	}
 	return nil
-}
-
-func attachments(raw json.RawMessage) []hubwire.Attachment {
-	var d struct{ Attachments []hubwire.Attachment }
-	_ = json.Unmarshal(raw, &d) // what cannot be read of it is not told
-	return d.Attachments
-}
-
-func toolData(raw json.RawMessage) *hubwire.ToolData {
-	var d hubwire.ToolData
-	if len(raw) == 0 || json.Unmarshal(raw, &d) != nil {
-		return nil
-	}
-	return &d
 }

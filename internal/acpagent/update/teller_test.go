@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 func newTeller() *Teller {
@@ -29,14 +29,14 @@ func newTeller() *Teller {
 // told is what is told of an event, as JSON.
 func told(t *testing.T, teller *Teller, kind string, seq int64, data string) []string {
 	t.Helper()
-	var d hubwire.Event
+	var d wire.EventData
 	require.NoError(t, json.Unmarshal([]byte(data), &d), data)
 	return asJSON(t, teller.Event(kind, seq, time.Unix(seq, 0), d))
 }
 
 func toldEntry(t *testing.T, teller *Teller, entry string) []string {
 	t.Helper()
-	var e hubwire.Entry
+	var e wire.Entry
 	require.NoError(t, json.Unmarshal([]byte(entry), &e), entry)
 	return asJSON(t, teller.Entry(e))
 }
@@ -129,7 +129,7 @@ func TestToolCalls(t *testing.T) {
 	told(t, teller, event, 3, `{"session_id":"s","event_type":"tool_call","tool_id":"d","tool_name":"Bash","tool_data":{"terminal":"T"}}`)
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call_update","toolCallId":"d","content":[{"type":"content","content":{"type":"text","text":"` + "```console\\na\\n```" + `"}}]}`},
 		told(t, teller, "terminal_output", 4, `{"terminal_id":"T","data":"a\n","encoding":"utf-8"}`))
-	assert.Empty(t, teller.Event("terminal_output", 5, time.Unix(4, 1), hubwire.Event{TerminalID: "T", Data: "b\n"}), "not each piece")
+	assert.Empty(t, teller.Event("terminal_output", 5, time.Unix(4, 1), wire.EventData{TerminalID: "T", Data: "b\n"}), "not each piece")
 	assert.Contains(t, told(t, teller, "terminal_exit", 6, `{"terminal_id":"T"}`)[0], `a\nb`)
 	assert.NotContains(t, strings.Replace(told(t, teller, event, 7, `{"session_id":"s","event_type":"tool_result","tool_id":"d","tool_status":"completed","tool_result_content":"a\nb\n"}`)[0], "rawOutput", "", 1), `"text":"a\nb\n"`, "and not twice")
 
@@ -137,8 +137,8 @@ func TestToolCalls(t *testing.T) {
 	told(t, teller, "session_status_changed", 8, `{"session_id":"s","state":"completed"}`)
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"c~s2","title":"again","status":"pending","_meta":{"duet":{"parentToolCallId":"d~s2"}}}`},
 		told(t, teller, event, 9, `{"session_id":"s2","event_type":"tool_call","tool_id":"c","tool_title":"again","tool_status":"pending","parent_tool_use_id":"d"}`))
-	assert.Equal(t, "c~s2", teller.Question(hubwire.Approval{SessionID: "s2", ToolUseID: "c"}).ToolCallID)
-	assert.Equal(t, "c", teller.Question(hubwire.Approval{SessionID: "s", ToolUseID: "c"}).ToolCallID)
+	assert.Equal(t, "c~s2", teller.Question(wire.Approval{SessionID: "s2", ToolUseID: "c"}).ToolCallID)
+	assert.Equal(t, "c", teller.Question(wire.Approval{SessionID: "s", ToolUseID: "c"}).ToolCallID)
 }
 
 func TestContentInKindOrInWords(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 const (
@@ -37,7 +37,7 @@ func (p *terminal) text() string {
 
 // output takes what a program has printed, and is what is told of its tool call: at
 // times, since all of it is told again.
-func (t *Teller) output(d hubwire.Event, at time.Time) []any {
+func (t *Teller) output(d wire.EventData, at time.Time) []any {
 	text := []byte(d.Data)
 	if d.Encoding == "base64" {
 		text, _ = base64.StdEncoding.DecodeString(d.Data) // what is no base64 was not printed
@@ -62,7 +62,7 @@ func (t *Teller) output(d hubwire.Event, at time.Time) []any {
 }
 
 // exited tells what is left of a program's output.
-func (t *Teller) exited(d hubwire.Event) []any {
+func (t *Teller) exited(d wire.EventData) []any {
 	if t.terminals[d.TerminalID] == nil {
 		return nil
 	}

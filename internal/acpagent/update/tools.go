@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // toolIDs make the ids of tool calls such that a client has each once: agents use one
@@ -29,7 +29,7 @@ func (ids *toolIDs) of(session, id string) string {
 
 // A tool is a tool call that has begun.
 type tool struct {
-	diffs    []hubwire.Diff
+	diffs    []wire.FileDiff
 	terminal string
 }
 
@@ -38,7 +38,7 @@ type call struct {
 	session, id, name, title, kind, status string
 	parent                                 string
 	input                                  json.RawMessage
-	data                                   *hubwire.ToolData
+	data                                   wire.ToolData
 	result                                 string
 	refusal                                string
 	ended                                  bool
@@ -63,18 +63,14 @@ func (t *Teller) toolCall(c call) schema.ToolCall {
 			u.Title = c.id
 		}
 	}
-	var attached []hubwire.Attachment
-	if d := c.data; d != nil {
-		if len(d.Diffs) > 0 {
-			known.diffs = d.Diffs
-		}
-		if d.Terminal != "" {
-			known.terminal = d.Terminal
-		}
-		attached = d.Attachments
-		for _, path := range d.Paths {
-			u.Locations = append(u.Locations, schema.Location{Path: path})
-		}
+	if len(c.data.Diffs) > 0 {
+		known.diffs = c.data.Diffs
+	}
+	if c.data.Terminal != "" {
+		known.terminal = c.data.Terminal
+	}
+	for _, path := range c.data.Paths {
+		u.Locations = append(u.Locations, schema.Location{Path: path})
 	}
 	content := append(diffs(known.diffs), t.printed(known.terminal)...)
 	if c.result != "" && (known.terminal == "" || !strings.Contains(t.terminals[known.terminal].text(), strings.TrimSpace(c.result))) {
@@ -83,7 +79,7 @@ func (t *Teller) toolCall(c call) schema.ToolCall {
 	if c.refusal != "" && !strings.Contains(c.result, c.refusal) {
 		content = append(content, textContent(c.refusal))
 	}
-	for _, a := range attached {
+	for _, a := range c.data.Attachments {
 		block := t.block(a)
 		content = append(content, schema.ToolContent{Type: "content", Content: &block})
 	}
@@ -101,7 +97,7 @@ func (t *Teller) toolCall(c call) schema.ToolCall {
 }
 
 // Question is the tool call that a question is about, with its diffs.
-func (t *Teller) Question(a hubwire.Approval) schema.ToolCall {
+func (t *Teller) Question(a wire.Approval) schema.ToolCall {
 	u := schema.ToolCall{ToolCallID: a.ToolUseID, Title: a.Title, ToolKind: toolKind(a.ToolKind), Status: schema.Pending, RawInput: object(a.Input)}
 	if u.ToolCallID == "" {
 		u.ToolCallID = a.ID

@@ -136,7 +136,7 @@ func (a *asker) decisionOf(q asked, line typed) (d wire.Decision, again bool) {
 }
 
 // optionOf makes a decision of one of the answers that the agent offers.
-func (a *asker) optionOf(q asked, o wire.Option) (d wire.Decision, again bool) {
+func (a *asker) optionOf(q asked, o wire.ApprovalOption) (d wire.Decision, again bool) {
 	if o.Rejects() {
 		return wire.Decision{Decision: "deny", Option: o.OptionID, Comment: cmp.Or(o.Name, "denied")}, false
 	}
@@ -181,7 +181,7 @@ func (a *asker) responseOf(q asked, text string) (d wire.Decision, again bool) {
 	if q.OptionsOnly && q.Declinable && text == "." {
 		return decline, false
 	}
-	isNamed := func(o wire.Option) bool { return strings.EqualFold(o.Name, text) || o.OptionID == text }
+	isNamed := func(o wire.ApprovalOption) bool { return strings.EqualFold(o.Name, text) || o.OptionID == text }
 	if q.OptionsOnly && text != "" && !slices.ContainsFunc(q.Options, isNamed) {
 		a.view.Note("please type " + choices(q))
 		return d, true

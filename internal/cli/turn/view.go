@@ -113,10 +113,10 @@ func spentOn(s wire.Session) string {
 		parts = append(parts, output.Duration(time.Duration(s.Milliseconds)*time.Millisecond))
 	}
 	if s.TotalTokens > 0 {
-		parts = append(parts, output.Number(s.TotalTokens)+" tokens")
+		parts = append(parts, output.Number(int(s.TotalTokens))+" tokens")
 	}
-	if s.Cost > 0 {
-		parts = append(parts, fmt.Sprintf("$%.4f", s.Cost))
+	if s.CostUSD > 0 {
+		parts = append(parts, fmt.Sprintf("$%.4f", s.CostUSD))
 	}
 	return strings.Join(parts, " · ")
 }
@@ -313,7 +313,7 @@ func (v *View) refusal(d wire.EventData) {
 }
 
 // showPlan shows the steps of a plan that are new or have changed.
-func (v *View) showPlan(steps []wire.PlanStep) {
+func (v *View) showPlan(steps []wire.PlanEntry) {
 	for _, step := range steps {
 		mark := "☐"
 		switch step.Status {
