@@ -1,6 +1,7 @@
 package acpagent
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 
@@ -32,7 +33,7 @@ func (a *agent) fork(ctx context.Context, p schema.OpenRequest) (schema.Opened, 
 	case !wire.Ended(from.State):
 		return schema.Opened{}, server.NewError(jsonrpc2.CodeInvalidRequest, "the session is at work: it can be forked when its turn has ended", nil)
 	}
-	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{place: p.Workspace, from: from.ID, agent: from.Agent})
+	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{place: p.Workspace, from: from.ID, agent: cmp.Or(from.RequestedAgent, from.Agent)})
 	return a.opened(ctx, s, true)
 }
 
