@@ -21,8 +21,11 @@ type session struct {
 	Query           string `json:"query"`
 	Summary         string `json:"summary" doc:"The query's first 80 characters."`
 	Title           string `json:"title"`
-	Model           string `json:"model,omitempty"`
-	WorkingDir      string `json:"working_dir"`
+
+	ConversationTitle string `json:"conversation_title" doc:"What the conversation is called: its title, or the first 80 characters of its first query."`
+
+	Model      string `json:"model,omitempty"`
+	WorkingDir string `json:"working_dir"`
 
 	CreatedAt      time.Time  `json:"created_at"`
 	StartTime      time.Time  `json:"start_time" doc:"The same as created_at."`
@@ -113,7 +116,7 @@ func (s *session) texts() []*string {
 }
 
 func (s *session) atMost() int {
-	total := 4096 + 2*s.described + textAtMost(s.texts()...) + textAtMost(&s.Summary, &s.Title, &s.Model, &s.WorkingDir, &s.ClaudeSessionID, &s.CallerTaskID, &s.Agent, &s.StopReason)
+	total := 4096 + 2*s.described + textAtMost(s.texts()...) + textAtMost(&s.Summary, &s.Title, &s.ConversationTitle, &s.Model, &s.WorkingDir, &s.ClaudeSessionID, &s.CallerTaskID, &s.Agent, &s.StopReason)
 	for _, dir := range s.AdditionalDirectories {
 		total += textAtMost(&dir)
 	}
@@ -127,7 +130,7 @@ func sessionOf(s domain.Session, now time.Time) *session {
 	tokens, settings := s.Tokens, s.Thread.Settings
 	r := &session{
 		ID: s.SessionID, RunID: s.RunID, ClaudeSessionID: s.Thread.NativeSession, ParentSessionID: s.ParentSession,
-		Status: dialect.StatusOf(s.State), Query: s.Prompt, Summary: headline(domain.RequestOf(s.Prompt), summaryShown), Title: titleOf(s),
+		Status: dialect.StatusOf(s.State), Query: s.Prompt, Summary: headline(domain.RequestOf(s.Prompt), summaryShown), Title: titleOf(s), ConversationTitle: cmp.Or(titleOf(s), headline(domain.RequestOf(s.FirstWords), summaryShown)),
 		Model: cmp.Or(s.Model, s.Thread.Model), WorkingDir: s.Thread.CWD,
 		CreatedAt: s.Created.UTC(), StartTime: s.Created.UTC(), StartedAt: timeOrNil(s.Started), LastActivityAt: s.Active.UTC(),
 		CompletedAt: timeOrNil(s.Ended), EndTime: timeOrNil(s.Ended),

@@ -137,7 +137,7 @@ func (a *agent) list(ctx context.Context, p schema.ListRequest) (schema.ListResp
 			continue
 		}
 		r.Sessions = append(r.Sessions, schema.SessionInfo{
-			SessionID: s.ThreadID, CWD: s.WorkingDir, AdditionalDirectories: s.Directories, Title: s.Called(), UpdatedAt: s.LastActivity,
+			SessionID: s.ThreadID, CWD: s.WorkingDir, AdditionalDirectories: s.Directories, Title: s.ConversationTitle, UpdatedAt: s.LastActivity,
 		})
 	}
 	return r, nil
