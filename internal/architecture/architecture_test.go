@@ -146,7 +146,7 @@ internal/store/sqlite/statement: internal/store internal/store/sqlite/dbfile int
 internal/store/storetest: internal/domain internal/store
 internal/supervisor: frame server internal/background internal/catalog internal/catalogrpc internal/domain internal/socket  # the hub is an interface to it
 internal/terminal: internal/background internal/catalog internal/domain internal/lazyregexp internal/redact internal/store
-internal/threadsettings: internal/agentsetting internal/background internal/catalog internal/config internal/domain internal/query internal/store
+internal/threadsettings: internal/agentsetting internal/background internal/catalog internal/config internal/domain internal/query internal/restricted internal/store
 internal/toolinput: internal/jsonwalk
 internal/trust: internal/project
 internal/visible: internal/lazyregexp

@@ -115,7 +115,7 @@ func (l Look) entry(e wire.Entry, attached []wire.Attachment) string {
 		return text + l.labels("  ", attached) + "\n"
 	case "approval":
 		return l.painted("2", "? "+output.Line(decisionOf(e))) + "\n\n"
-	case "system":
+	case wire.EntrySystem:
 		return l.painted("2", "— "+output.Indented(output.Exact(e.Content))) + "\n\n"
 	}
 	return ""
@@ -254,7 +254,7 @@ func (r Conversation) Markdown() string {
 			}
 		case "approval":
 			fmt.Fprintf(&b, "\n> Question: %s\n", heading(decisionOf(e)))
-		case "system":
+		case wire.EntrySystem:
 			fmt.Fprintf(&b, "\n> Note: %s\n", heading(e.Content))
 		}
 	}

@@ -246,7 +246,7 @@ func (v *View) showItem(d wire.EventData) {
 			v.showResult(d)
 		}
 		v.showAttachments(v.nested(d)+"  ", "tool", d.ToolData.Attachments)
-	case "system":
+	case wire.EntrySystem:
 		v.Note(d.Content)
 	}
 }
