@@ -56,11 +56,16 @@ func TestACPEditorDies(t *testing.T) {
 	require.Contains(t, string(conversation), "Edit it")
 
 	var list struct {
-		Sessions []struct{ SessionID, CWD string }
+		Sessions []struct{ SessionID, CWD, Title string }
 	}
 	third.call("session/list", object{"cwd": s.root}, &list)
 	require.Len(t, list.Sessions, 1)
 	require.Equal(t, session, list.Sessions[0].SessionID)
+	require.Equal(t, "Edit it", list.Sessions[0].Title, "by its first words, not by the last ones")
+	_, err = s.command("session", "rename", session, "A better name")
+	require.NoError(t, err)
+	third.call("session/list", object{"cwd": s.root}, &list)
+	require.Equal(t, "A better name", list.Sessions[0].Title)
 	other.quit()
 	third.quit()
 }

@@ -46,33 +46,40 @@ func (s *session) command(ctx context.Context, prompt string) (handled bool, err
 
 // agentCommand chooses the agent behind, or lists those that there are.
 func (s *session) agentCommand(ctx context.Context, name string) (string, error) {
-	if name != "" {
-		if err := s.set(ctx, configAgent, name); err != nil {
-			return "The agent behind this session stays: " + err.Error() + "\n", nil
-		}
-		s.order.Lock()
-		s.settingsChanged()
-		s.order.Unlock()
-		return "The agent behind this session is " + name + ".\n", nil
-	}
 	v, err := s.look(ctx)
 	if err != nil {
 		return "", err
 	}
-	var b strings.Builder
-	for _, o := range v.options {
-		if o.ID != configAgent {
-			continue
-		}
-		fmt.Fprintf(&b, "The agent behind this session is %v.", o.CurrentValue)
-		if len(o.Options) > 1 {
-			b.WriteString(" There are:\n\n")
-			for _, a := range o.Options {
-				fmt.Fprintf(&b, "- `%s` %s\n", a.Value, a.Name)
-			}
-		}
+	var o schema.ConfigOption
+	if i := slices.IndexFunc(v.options, func(o schema.ConfigOption) bool { return o.ID == configAgent }); i >= 0 {
+		o = v.options[i]
 	}
-	return b.String() + "\n", nil
+	switch {
+	case name == "":
+		return fmt.Sprintf("The agent behind this session is %v.%s\n", o.CurrentValue, others(o)), nil
+	case v.offers(configAgent, name) != nil:
+		return fmt.Sprintf("The agent behind this session stays %v: there is no agent %s.%s\n", o.CurrentValue, name, others(o)), nil
+	}
+	if err := s.set(ctx, configAgent, name); err != nil {
+		return fmt.Sprintf("The agent behind this session stays %v: %s\n", o.CurrentValue, err), nil
+	}
+	s.order.Lock()
+	s.settingsChanged()
+	s.order.Unlock()
+	return "The agent behind this session is " + name + ".\n", nil
+}
+
+// others lists the agents that can be chosen, if there are some.
+func others(o schema.ConfigOption) string {
+	if len(o.Options) < 2 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(" There are:\n\n")
+	for _, a := range o.Options {
+		fmt.Fprintf(&b, "- `%s` %s\n", a.Value, a.Name)
+	}
+	return b.String()
 }
 
 // inboxCommand answers a question of any session, or lists those that wait.

@@ -1,6 +1,7 @@
 package acpagent
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 
@@ -32,7 +33,7 @@ func (a *agent) fork(ctx context.Context, p schema.OpenRequest) (schema.Opened, 
 	case !wire.Ended(from.State):
 		return schema.Opened{}, server.NewError(jsonrpc2.CodeInvalidRequest, "the session is at work: it can be forked when its turn has ended", nil)
 	}
-	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{place: p.Workspace, from: from.ID, agent: from.Agent})
+	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{place: p.Workspace, from: from.ID, agent: cmp.Or(from.RequestedAgent, from.Agent)})
 	return a.opened(ctx, s, true)
 }
 
@@ -136,7 +137,7 @@ func (a *agent) list(ctx context.Context, p schema.ListRequest) (schema.ListResp
 			continue
 		}
 		r.Sessions = append(r.Sessions, schema.SessionInfo{
-			SessionID: s.ThreadID, CWD: s.WorkingDir, AdditionalDirectories: s.Directories, Title: s.Called(), UpdatedAt: s.LastActivity,
+			SessionID: s.ThreadID, CWD: s.WorkingDir, AdditionalDirectories: s.Directories, Title: s.ConversationTitle, UpdatedAt: s.LastActivity,
 		})
 	}
 	return r, nil

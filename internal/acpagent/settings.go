@@ -4,8 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
-	"slices"
 	"strconv"
+
+	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
@@ -29,7 +30,14 @@ func (s *session) look(ctx context.Context) (view, error) {
 		if state, _, err = wire.SessionState(ctx, hub, s.id); err != nil {
 			return view{}, err
 		}
-		agents = slices.DeleteFunc(agents, func(a wire.Agent) bool { return a.Name != state.Agent })
+		if another := state.RequestedAgent; another != "" { // it has told nothing in this session yet
+			d, err := wire.DescribeAgent(ctx, hub, another, "")
+			if err != nil {
+				return view{}, err
+			}
+			d.AgentSession.Info = nil
+			state.Agent, state.AgentMode, state.Model, state.Modes, state.AgentSession = another, "", "", d.Modes, d.AgentSession
+		}
 	} else {
 		d, err := wire.DescribeAgent(ctx, hub, b.agent, "")
 		if err != nil {
@@ -114,7 +122,10 @@ func (s *session) set(ctx context.Context, id, value string) error {
 	params := map[string]any{"session_id": s.id}
 	switch id {
 	case configAgent:
-		return nil // there is no other one to choose
+		if v.working {
+			return server.NewError(jsonrpc2.CodeInvalidRequest, "the session is at work: it can get another agent when its turn has ended", nil)
+		}
+		params[id] = value
 	case configMode, configModel:
 		params[id] = value
 	default:

@@ -24,11 +24,12 @@ type view struct {
 	options  []schema.ConfigOption
 	commands []schema.Command
 	title    string
+	working  bool // a turn is under way, or waits
 }
 
 // viewOf is how a session is set, as the client is told it.
 func (s *session) viewOf(state wire.Session, agents []wire.Agent) view {
-	v := view{title: state.Title}
+	v := view{title: state.Title, working: state.State != "" && !wire.Ended(state.State)}
 	if v.title == "" && state.AgentSession.Info != nil {
 		v.title = state.AgentSession.Info.Title
 	}
@@ -58,9 +59,9 @@ func (s *session) viewOf(state wire.Session, agents []wire.Agent) view {
 	return v
 }
 
-// agentOption chooses the agent behind, as long as that can be chosen.
+// agentOption chooses the agent behind.
 func agentOption(current string, agents []wire.Agent) schema.ConfigOption {
-	o := schema.ConfigOption{ID: configAgent, Name: "Agent", Description: "The agent behind Duet. It stays what it was at the first prompt.", Category: "_duet_agent", Type: "select", CurrentValue: current}
+	o := schema.ConfigOption{ID: configAgent, Name: "Agent", Description: "The agent behind Duet. Another one is told what was said so far.", Category: "_duet_agent", Type: "select", CurrentValue: current}
 	for _, a := range agents {
 		if a.Available || a.Name == current {
 			o.Options = append(o.Options, schema.ConfigValue{Value: a.Name, Name: cmp.Or(a.Title, a.Name)})

@@ -14,6 +14,7 @@ const (
 	EntryToolCall   = "tool_call"
 	EntryToolResult = "tool_result"
 	EntryPlan       = "plan"
+	EntrySystem     = "system" // what the hub has to say
 )
 
 // An Entry is something that was said or done, as getConversation tells it.

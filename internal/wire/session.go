@@ -40,36 +40,38 @@ var DuetModes = []string{"default", "acceptEdits", "bypassPermissions", "plan"}
 
 // A Session is one prompt and what an agent made of it.
 type Session struct {
-	ID               string            `json:"id"`
-	TaskID           string            `json:"task_id"`
-	ThreadID         string            `json:"thread_id"`
-	ParentID         string            `json:"parent_session_id"`
-	Status           string            `json:"status"`
-	State            string            `json:"state"`
-	Agent            string            `json:"agent"`
-	Query            string            `json:"query"`
-	Title            string            `json:"title"`
-	Summary          string            `json:"summary"` // of what a human asked for
-	Archived         bool              `json:"archived"`
-	Model            string            `json:"model"`
-	Mode             string            `json:"permission_mode"`
-	WorkingDir       string            `json:"working_dir"`
-	CreatedAt        string            `json:"created_at"`
-	CompletedAt      string            `json:"completed_at"`
-	LastActivity     string            `json:"last_activity_at"`
-	Error            string            `json:"error"`
-	ErrorCode        string            `json:"error_code"`
-	AuthMethods      []AuthMethod      `json:"auth_methods"` // of one that failed because somebody has to sign in
-	StopReason       string            `json:"stop_reason"`
-	AgentSessionID   string            `json:"claude_session_id"`
-	Milliseconds     int64             `json:"duration_ms"`
-	AgentMode        string            `json:"agent_mode"`
-	RequestedMode    string            `json:"requested_mode"`
-	RequestedModel   string            `json:"requested_model"`
-	AgentSession     AgentSession      `json:"agent_session"`
-	Modes            []Choice          `json:"modes"`
-	Directories      []string          `json:"additional_directories"`
-	RequestedOptions map[string]string `json:"requested_options"`
+	ID                string            `json:"id"`
+	TaskID            string            `json:"task_id"`
+	ThreadID          string            `json:"thread_id"`
+	ParentID          string            `json:"parent_session_id"`
+	Status            string            `json:"status"`
+	State             string            `json:"state"`
+	Agent             string            `json:"agent"`
+	Query             string            `json:"query"`
+	Title             string            `json:"title"`
+	ConversationTitle string            `json:"conversation_title"` // or its first words
+	Summary           string            `json:"summary"`            // of what a human asked for
+	Archived          bool              `json:"archived"`
+	Model             string            `json:"model"`
+	Mode              string            `json:"permission_mode"`
+	WorkingDir        string            `json:"working_dir"`
+	CreatedAt         string            `json:"created_at"`
+	CompletedAt       string            `json:"completed_at"`
+	LastActivity      string            `json:"last_activity_at"`
+	Error             string            `json:"error"`
+	ErrorCode         string            `json:"error_code"`
+	AuthMethods       []AuthMethod      `json:"auth_methods"` // of one that failed because somebody has to sign in
+	StopReason        string            `json:"stop_reason"`
+	AgentSessionID    string            `json:"claude_session_id"`
+	Milliseconds      int64             `json:"duration_ms"`
+	AgentMode         string            `json:"agent_mode"`
+	RequestedAgent    string            `json:"requested_agent"`
+	RequestedMode     string            `json:"requested_mode"`
+	RequestedModel    string            `json:"requested_model"`
+	AgentSession      AgentSession      `json:"agent_session"`
+	Modes             []Choice          `json:"modes"`
+	Directories       []string          `json:"additional_directories"`
+	RequestedOptions  map[string]string `json:"requested_options"`
 
 	InputTokens  int64   `json:"input_tokens"`
 	OutputTokens int64   `json:"output_tokens"`

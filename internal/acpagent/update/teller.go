@@ -51,6 +51,8 @@ func (t *Teller) Entry(e wire.Entry) []any {
 		})}
 	case wire.EntryToolResult:
 		return []any{t.toolCall(call{session: e.SessionID, id: e.ResultFor, status: e.Status, result: e.Result, refusal: e.Refusal, ended: e.IsCompleted})}
+	case wire.EntrySystem:
+		return []any{aside(e.Content)}
 	case wire.EntryPlan:
 		return []any{plan(e.PlanEntries())}
 	}
@@ -131,8 +133,17 @@ func (t *Teller) conversation(seq int64, d wire.EventData) []any {
 			session: d.SessionID, id: d.ToolID, name: d.ToolName, title: d.ToolTitle, kind: d.ToolKind, status: d.ToolStatus, parent: d.ParentTool,
 			input: d.ToolInput, data: d.ToolData, result: d.Result, refusal: d.Refusal, ended: d.EventType == wire.EntryToolResult,
 		})}
+	case wire.EntrySystem:
+		if !t.wasTold(d.MessageID, seq) {
+			return []any{aside(d.Content)}
+		}
 	}
 	return nil
+}
+
+// aside is something that the hub says in a conversation, beside what the agent says.
+func aside(text string) schema.Chunk {
+	return chunk(schema.AgentThoughtChunk, "", "", schema.Text("["+text+"]\n"))
 }
 
 // said is a message, or a thought, as chunks.

@@ -53,7 +53,7 @@ func Print(out io.Writer, x wire.Session, color bool) error {
 		cost = fmt.Sprintf("$%.4f", x.CostUSD)
 	}
 	fields := []output.Field{
-		{"session", x.ID}, {"task", x.TaskID}, {"conversation", x.ThreadID}, {"continues", x.ParentID}, {"status", x.Status}, {"silence", silence}, {"agent", x.Agent},
+		{"session", x.ID}, {"task", x.TaskID}, {"conversation", x.ThreadID}, {"continues", x.ParentID}, {"status", x.Status}, {"silence", silence}, {"agent", agentOf(x)},
 	}
 	fields = append(fields, agentFields(x)...)
 	fields = append(fields, output.Field{"title", x.Title},
@@ -71,7 +71,7 @@ func Print(out io.Writer, x wire.Session, color bool) error {
 func agentFields(x wire.Session) []output.Field {
 	told := x.AgentSession
 	mode, model := x.Mode, x.Model
-	if x.AgentMode != "" && x.AgentMode != x.Mode {
+	if x.AgentMode != "" && x.AgentMode != x.Mode && x.RequestedAgent == "" {
 		mode += ", the agent is in " + x.AgentMode
 	}
 	if x.RequestedMode != "" {
@@ -113,4 +113,12 @@ func idsOf(choices []wire.Choice) string {
 		ids = append(ids, c.ID)
 	}
 	return strings.Join(ids, ", ")
+}
+
+// agentOf is the agent of a session, and the one that its conversation goes on with.
+func agentOf(x wire.Session) string {
+	if x.RequestedAgent == "" {
+		return x.Agent
+	}
+	return x.Agent + "; the conversation goes on with " + x.RequestedAgent
 }

@@ -98,6 +98,9 @@ func (l Look) entry(e wire.Entry, attached []wire.Attachment) string {
 		}
 		return l.markdown(e.Content, false) + "\n\n"
 	case wire.EntryThinking:
+		if list := e.Attachments(); len(list) > 0 {
+			return l.labels("✻ ", list) + "\n"
+		}
 		if l.Color {
 			return l.markdown(e.Content, true) + "\n\n"
 		}
@@ -112,7 +115,7 @@ func (l Look) entry(e wire.Entry, attached []wire.Attachment) string {
 		return text + l.labels("  ", attached) + "\n"
 	case "approval":
 		return l.painted("2", "? "+output.Line(decisionOf(e))) + "\n\n"
-	case "system":
+	case wire.EntrySystem:
 		return l.painted("2", "— "+output.Indented(output.Exact(e.Content))) + "\n\n"
 	}
 	return ""
@@ -251,7 +254,7 @@ func (r Conversation) Markdown() string {
 			}
 		case "approval":
 			fmt.Fprintf(&b, "\n> Question: %s\n", heading(decisionOf(e)))
-		case "system":
+		case wire.EntrySystem:
 			fmt.Fprintf(&b, "\n> Note: %s\n", heading(e.Content))
 		}
 	}

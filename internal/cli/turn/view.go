@@ -200,7 +200,7 @@ func (v *View) showItem(d wire.EventData) {
 	switch d.EventType {
 	case wire.EntryMessage:
 		if len(d.Attachments) > 0 {
-			v.showAttachments(v.belowIfAny(d.ParentTool), d.Role, d.Attachments)
+			v.showAttachments(v.belowIfAny(d.ParentTool)+"  ", d.Role, d.Attachments)
 			v.message = ""
 			return
 		}
@@ -218,7 +218,10 @@ func (v *View) showItem(d wire.EventData) {
 		v.endMessage()
 		v.message = ""
 	case wire.EntryThinking:
-		if d.ParentTool == "" {
+		switch {
+		case len(d.Attachments) > 0:
+			v.showAttachments(v.belowIfAny(d.ParentTool)+"✻ ", d.Role, d.Attachments)
+		case d.ParentTool == "":
 			v.showThought(d.Content)
 		}
 	case wire.EntryToolCall:
@@ -242,8 +245,8 @@ func (v *View) showItem(d wire.EventData) {
 		if !v.status.printed { // what it has printed was shown as it came
 			v.showResult(d)
 		}
-		v.showAttachments(v.nested(d), "tool", d.ToolData.Attachments)
-	case "system":
+		v.showAttachments(v.nested(d)+"  ", "tool", d.ToolData.Attachments)
+	case wire.EntrySystem:
 		v.Note(d.Content)
 	}
 }
@@ -285,7 +288,7 @@ func (v *View) showAttachments(indent, role string, list []wire.Attachment) {
 		if how := attachment.HowToSave(a); how != "" && role != "user" {
 			line += " · " + output.Line(how)
 		}
-		v.aside(indent+"  "+line, dim)
+		v.aside(indent+line, dim)
 	}
 }
 
