@@ -75,7 +75,7 @@ func (s *session) event(e client.Event) {
 		s.settingsChanged()
 		return
 	}
-	s.tell(s.teller.Event(e.Type, e.Seq, e.Timestamp, d)...)
+	s.tell(s.translator.Event(e.Type, e.Seq, e.Timestamp, d)...)
 	if e.Type == wire.EventStatus {
 		s.stateChanged(d)
 	}

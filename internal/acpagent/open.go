@@ -85,13 +85,13 @@ func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) 
 	if err != nil {
 		return schema.Opened{}, refused(err)
 	}
-	s.teller.Since = since
+	s.translator.Since = since
 	if !wire.Ended(state.State) {
 		s.now = state.ID
 	}
 	if tellAgain {
 		err = wire.Conversation(ctx, a.hub, state.ID, func(e wire.Entry) error {
-			s.tell(s.teller.Entry(e)...)
+			s.tell(s.translator.Entry(e)...)
 			return ctx.Err()
 		})
 		if err != nil {
@@ -102,7 +102,7 @@ func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) 
 			s.tell(update.Usage(state.ContextUsed, state.ContextSize, state.CostUSD))
 		}
 	} else {
-		s.teller.BeginsInside()
+		s.translator.BeginsInside()
 	}
 	r, err := a.opened(ctx, s, false)
 	if err != nil {

@@ -28,10 +28,10 @@ type session struct {
 
 	// order is held while an event is told, and while a turn is begun: its events
 	// find whose it is.
-	order  sync.Mutex
-	teller update.Teller // guarded by order
-	words  int           // updates so far, for ids of what Duet says
-	told   view          // what the client knows of settings; guarded by order
+	order      sync.Mutex
+	translator update.Translator // guarded by order
+	words      int               // updates so far, for ids of what Duet says
+	told       view              // what the client knows of settings; guarded by order
 
 	mu     sync.Mutex        // guards the fields below
 	start  *beginning        // nil: the hub has the conversation
@@ -61,12 +61,12 @@ func (a *agent) sessionOf(conn *server.Conn, id string, begin *beginning) *sessi
 		ours: make(map[string]bool), asking: make(map[string]context.CancelFunc),
 	}
 	s.ctx, s.end = context.WithCancel(context.Background())
-	s.teller.Bytes = func(id string) ([]byte, error) {
+	s.translator.Bytes = func(id string) ([]byte, error) {
 		var b bytes.Buffer
 		err := wire.WriteAttachment(s.ctx, a.hub, &b, id)
 		return b.Bytes(), err
 	}
-	s.teller.IsOurs = func(run string) bool { return !s.version2 && s.isOurs(run) } // version 2 has each prompt told
+	s.translator.IsOurs = func(run string) bool { return !s.version2 && s.isOurs(run) } // version 2 has each prompt told
 	return s
 }
 
