@@ -32,7 +32,7 @@ func (s *session) ask(q wire.Approval) {
 		s.tell(update.Words("\n\n[%s asks: %s — this editor cannot show it. Answer with: duet-rpc approvals]\n", agentName(q), question.InWords(q)))
 		return
 	}
-	about := s.teller.Question(q)
+	about := s.translator.Question(q)
 	if !s.conn.Go(func(connected context.Context) {
 		defer cancel()
 		defer context.AfterFunc(connected, cancel)()

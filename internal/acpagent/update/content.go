@@ -11,7 +11,7 @@ import (
 
 // block is an attachment as a content block: with its bytes, or in words where they
 // cannot be had.
-func (t *Teller) block(a wire.Attachment) schema.Content {
+func (t *Translator) block(a wire.Attachment) schema.Content {
 	if a.Type == "resource_link" || a.ID == "" && a.URI != "" {
 		return schema.Content{Type: "resource_link", URI: a.URI, Name: cmp.Or(a.Name, a.URI), Title: a.Title, MIMEType: a.MIMEType, Size: a.Size}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// A Teller makes updates of one session. One goroutine at a time uses it.
-type Teller struct {
+// A Translator makes updates of one session. One goroutine at a time uses it.
+type Translator struct {
 	// Bytes are those of an attachment.
 	Bytes func(attachment string) ([]byte, error)
 	// IsOurs reports whether the client of this session has begun the turn: then it
@@ -24,15 +24,15 @@ type Teller struct {
 	ids       toolIDs
 	tools     map[string]*tool // those of the turn, by the ids that the client has
 	terminals map[string]*terminal
-	newest    map[string]int64 // of what was told again and changed behind Since: by which event
+	newest    map[string]int64 // of what was replayed and changed behind Since: by which event
 }
 
 // BeginsInside says that what comes first may be the rest of a message.
-func (t *Teller) BeginsInside() { t.messages.leftOut() }
+func (t *Translator) BeginsInside() { t.messages.leftOut() }
 
-// Entry is what is told of an entry of the conversation. All are told before the first
-// event.
-func (t *Teller) Entry(e wire.Entry) []any {
+// Entry is the updates of an entry of the conversation. All entries come before the
+// first event.
+func (t *Translator) Entry(e wire.Entry) []any {
 	key := e.Key
 	if e.EventType == wire.EntryToolCall || e.EventType == wire.EntryToolResult {
 		key = e.ToolID + e.ResultFor
@@ -59,8 +59,8 @@ func (t *Teller) Entry(e wire.Entry) []any {
 	return nil
 }
 
-// note notes which event changed something last that was told again.
-func (t *Teller) note(key string, seq int64) {
+// note notes which event changed something last that was replayed.
+func (t *Translator) note(key string, seq int64) {
 	if seq <= t.Since {
 		return
 	}
@@ -70,12 +70,12 @@ func (t *Teller) note(key string, seq int64) {
 	t.newest[key] = max(t.newest[key], seq)
 }
 
-// wasTold reports whether what an event tells of something was told already, as an
+// wasSent reports whether what an event tells of something was sent already, as an
 // entry.
-func (t *Teller) wasTold(key string, seq int64) bool { return seq > 0 && seq <= t.newest[key] }
+func (t *Translator) wasSent(key string, seq int64) bool { return seq > 0 && seq <= t.newest[key] }
 
-// Event is what is told of an event.
-func (t *Teller) Event(kind string, seq int64, at time.Time, d wire.EventData) []any {
+// Event is the updates of an event.
+func (t *Translator) Event(kind string, seq int64, at time.Time, d wire.EventData) []any {
 	switch kind {
 	case wire.EventDelta, wire.EventThinking:
 		if text := t.messages.piece(d.MessageID, d.Delta); text != "" {
@@ -115,10 +115,10 @@ func (t *Teller) Event(kind string, seq int64, at time.Time, d wire.EventData) [
 const contentRefused = "CONTENT_REFUSED"
 
 // conversation is what is told of something that was said or done.
-func (t *Teller) conversation(seq int64, d wire.EventData) []any {
+func (t *Translator) conversation(seq int64, d wire.EventData) []any {
 	switch d.EventType {
 	case wire.EntryMessage, wire.EntryThinking:
-		if t.wasTold(d.MessageID, seq) || d.Role == "user" && t.IsOurs(d.SessionID) {
+		if t.wasSent(d.MessageID, seq) || d.Role == "user" && t.IsOurs(d.SessionID) {
 			return nil
 		}
 		if d.Role == "user" {
@@ -126,7 +126,7 @@ func (t *Teller) conversation(seq int64, d wire.EventData) []any {
 		}
 		return t.said(d.EventType, d.Role, d.MessageID, t.parentID(d.SessionID, d.ParentTool), t.messages.whole(d.MessageID, d.Content), d.Attachments)
 	case wire.EntryToolCall, wire.EntryToolResult:
-		if t.wasTold(d.ToolID, seq) {
+		if t.wasSent(d.ToolID, seq) {
 			return nil
 		}
 		return []any{t.toolCall(call{
@@ -134,7 +134,7 @@ func (t *Teller) conversation(seq int64, d wire.EventData) []any {
 			input: d.ToolInput, data: d.ToolData, result: d.Result, refusal: d.Refusal, ended: d.EventType == wire.EntryToolResult,
 		})}
 	case wire.EntrySystem:
-		if !t.wasTold(d.MessageID, seq) {
+		if !t.wasSent(d.MessageID, seq) {
 			return []any{aside(d.Content)}
 		}
 	}
@@ -147,7 +147,7 @@ func aside(text string) schema.Chunk {
 }
 
 // said is a message, or a thought, as chunks.
-func (t *Teller) said(kind, role, key, parentTool, text string, attached []wire.Attachment) (updates []any) {
+func (t *Translator) said(kind, role, key, parentTool, text string, attached []wire.Attachment) (updates []any) {
 	as := kindOf(kind == wire.EntryThinking, role)
 	if text != "" {
 		updates = append(updates, chunk(as, key, parentTool, schema.Text(text)))
@@ -201,12 +201,12 @@ func plan(entries []wire.PlanEntry) schema.Plan {
 }
 
 // passed is an update of the agent that Duet does not know in this form: clients may.
-// Those about settings were told by other events.
+// Those about settings come of other events.
 func passed(raw json.RawMessage) []any {
 	var u struct {
 		Kind string `json:"sessionUpdate"`
 	}
-	_ = json.Unmarshal(raw, &u) // what is none is not told
+	_ = json.Unmarshal(raw, &u) // what is none is not passed on
 	switch u.Kind {
 	case schema.AgentMessageChunk, schema.AgentThoughtChunk, schema.KindToolCall, schema.KindToolUpdate, schema.KindPlan, schema.KindUsage:
 		return []any{raw}
