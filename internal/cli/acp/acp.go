@@ -5,7 +5,6 @@ package acp
 import (
 	"context"
 	"log/slog"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -39,6 +38,11 @@ func New(s *host.Settings, levelGiven func(cmd *cobra.Command) bool, agentFlag f
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return host.ServeThrough(cmd.Context(), s, openLog(s, levelGiven(cmd)), func(ctx context.Context, editor server.Transport, hub *client.Client, log *logging.Log) error {
+				if !cmd.Flags().Changed("saved-files") {
+					if c, err := s.Config(); err == nil { // the hub tells what is wrong with it
+						o.SavedFiles = c.ACP.SavedFiles
+					}
+				}
 				o.Version, o.Logger = s.Version, log.Logger
 				o.Limits = s.Limits
 				o.Limits.MaxFrame = max(o.Limits.MaxFrame, longestPrompt)
@@ -51,13 +55,10 @@ func New(s *host.Settings, levelGiven func(cmd *cobra.Command) bool, agentFlag f
 	}
 	agentFlag(cmd, &o.Agent, "the agent behind new sessions (default: default_agent, else the first that is found, else demo)")
 	cmd.Flags().BoolVar(&o.CancelOnDisconnect, "cancel-on-disconnect", false, "end the turns that the editor has begun when it goes")
-	cmd.Flags().BoolVar(&o.SavedFiles, "saved-files", os.Getenv(savedFiles) != "", "have the agent read files as they are on the disk, even if the editor offers what is not saved; default: "+savedFiles+" is set")
+	cmd.Flags().BoolVar(&o.SavedFiles, "saved-files", false, "have the agent read files as they are on the disk, even if the editor offers what is not saved; default: saved_files in [acp] of the configuration, or DUET_ACP_SAVED_FILES")
 	cmd.Flags().BoolVar(&o.Version2, "draft-version-2", false, "speak the draft of the protocol's version 2 with an editor that asks for it")
 	return cmd
 }
-
-// savedFiles is the variable that stands in for the flag.
-const savedFiles = "DUET_ACP_SAVED_FILES"
 
 // longestPrompt is how long a message of an editor may be, in bytes: 20 MiB of images
 // in base64.
