@@ -37,7 +37,7 @@ internal/background:
 internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
-internal/cli: client frame internal/cli/acp internal/cli/agents internal/cli/allprojects internal/cli/answer internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/reach internal/cli/sessions internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/wire internal/config internal/demoagent internal/executor internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
+internal/cli: client frame internal/cli/acp internal/cli/agents internal/cli/allprojects internal/cli/answer internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/leftopen internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/reach internal/cli/sessions internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/wire internal/config internal/demoagent internal/executor internal/host internal/logging internal/trust  # neither hub nor store: what the shell knows of them goes over the wire
 internal/cli/acp: client server internal/acpagent internal/host internal/logging
 internal/cli/agents: internal/agentlink internal/cli/output internal/cli/tty internal/config internal/project internal/registry internal/registry/added internal/signin
 internal/cli/allprojects: client internal/cli/interrupt internal/cli/output internal/cli/sessionview internal/wire internal/host internal/project/known
@@ -54,6 +54,7 @@ internal/cli/foreign: client internal/cli/output internal/wire internal/database
 internal/cli/highlight:  # colours of code
 internal/cli/inbox: client internal/cli/output internal/wire internal/diff internal/form internal/question
 internal/cli/interrupt:  # C-c
+internal/cli/leftopen: client internal/cli/interrupt internal/cli/output internal/cli/turn internal/wire
 internal/cli/live:
 internal/cli/markdown: internal/cli/highlight internal/lazyregexp internal/visible
 internal/cli/mcp: client frame internal/catalog internal/executor/process
@@ -68,7 +69,7 @@ internal/cli/sessionview: internal/cli/output internal/wire
 internal/cli/transcript: client internal/cli/markdown internal/cli/output internal/wire internal/lazyregexp internal/visible
 internal/cli/tty:
 internal/cli/turn: client internal/cli/editor internal/cli/inbox internal/cli/interrupt internal/cli/live internal/cli/markdown internal/cli/output internal/cli/pager internal/cli/tty internal/wire internal/domain internal/form internal/question internal/visible
-internal/cli/usage: internal/lazyregexp
+internal/cli/usage: internal/cli/output internal/cli/tty internal/lazyregexp
 internal/config: internal/catalog internal/config/bounded internal/filewatch internal/ownership internal/project internal/trust
 internal/config/bounded:  # files that came with a project
 internal/configured: internal/config internal/domain internal/restricted
@@ -129,6 +130,7 @@ internal/registry/added: internal/registry  # where what was added came from
 internal/relay: frame server internal/pending
 internal/removal: internal/domain internal/store
 internal/restricted: internal/domain
+internal/screen: internal/lazyregexp  # for tests and pictures
 internal/shellcommand: internal/lazyregexp
 internal/signin: internal/agentlink internal/executor/authmethod internal/executor/process
 internal/socket:

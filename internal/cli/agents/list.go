@@ -3,7 +3,6 @@ package agents
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -43,8 +42,7 @@ func describe(c *config.Config) []listed {
 
 // printAgents prints a table; * marks the default.
 func printAgents(out io.Writer, agents []listed) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "\tAGENT\tSTATE\tSOURCE\tPROGRAM")
+	rows := [][]string{{"", "AGENT", "STATE", "SOURCE", "PROGRAM"}}
 	for _, a := range agents {
 		mark, state, program := "", "available", output.Quoted(a.Path)
 		if a.Default {
@@ -59,12 +57,12 @@ func printAgents(out io.Writer, agents []listed) error {
 		if !a.Trusted {
 			state, program = "not trusted", "→ look at it with `duet-rpc trust`"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", mark, output.Line(a.Name), state, output.Line(a.Source), output.Line(program))
+		rows = append(rows, []string{mark, a.Name, state, a.Source, program})
 		if from := a.Added; from != nil {
-			fmt.Fprintf(table, "\t\t\t\t%s %s (%s) from %s\n", output.Line(from.ID), output.Line(from.Version), output.Line(from.Via), output.Quoted(from.From))
+			rows = append(rows, []string{"", "", "", "", fmt.Sprintf("%s %s (%s) from %s", from.ID, from.Version, from.Via, output.Quoted(from.From))})
 		}
 	}
-	return table.Flush()
+	return output.Listing(out, rows)
 }
 
 // oneAgent is the check of arguments that are the name of an agent.
