@@ -262,6 +262,20 @@ func TestACPUnsavedFiles(t *testing.T) {
 	require.Contains(t, turn(other, "Edit it"), `"oldText":"saved\n"`)
 	c.quit()
 	other.quit()
+
+	// The configuration says it, too.
+	path = filepath.Join(s.root, ".duet.toml")
+	require.NoError(t, os.WriteFile(path, []byte("[acp]\nsaved_files = true\n"), 0o600))
+	third := s.acp(func(m acpMessage) any {
+		if m.Method == "fs/read_text_file" {
+			return object{"content": "not saved\n"}
+		}
+		return allowing(m)
+	})
+	third.initializeWith(object{"readTextFile": true})
+	third.call("session/resume", object{"sessionId": session, "cwd": s.root}, nil)
+	require.NotContains(t, turn(third, "Edit it"), `"oldText":"not saved\n"`)
+	third.quit()
 }
 
 // The draft of the protocol's version 2 is spoken with who asks for it, if that is wanted:

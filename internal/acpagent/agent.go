@@ -46,6 +46,7 @@ type agent struct {
 
 	mu       sync.Mutex // guards the fields below
 	sessions map[string]*session
+	wanted   *signIn // nil: no agent wants anybody to sign in
 }
 
 // lookup is a session that the client has made or opened, or nil.

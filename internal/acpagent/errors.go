@@ -45,7 +45,7 @@ func message(err error) string {
 }
 
 // failed is how a turn that failed ends.
-func failed(o outcome) error {
+func (a *agent) failed(o outcome) error {
 	why := o.err
 	if why == "" {
 		why = "the turn has failed"
@@ -54,17 +54,20 @@ func failed(o outcome) error {
 	if o.code != authRequired {
 		return server.NewError(jsonrpc2.CodeInternalError, why, data)
 	}
-	data["authMethods"] = authMethods(o.ways)
+	data["authMethods"] = append(a.client.signInMethods(), authMethods(o.ways)...)
 	return server.NewError(schema.CodeAuthRequired, "Authentication required: "+why, data)
 }
 
 // authRequired is the error code of a session whose agent wants somebody to sign in.
 const authRequired = "AGENT_AUTH_REQUIRED"
 
-func authMethods(ways []wire.AuthMethod) []schema.AuthMethod {
-	list := make([]schema.AuthMethod, len(ways))
-	for i, way := range ways {
-		list[i] = schema.AuthMethod{ID: way.ID, Name: way.Name, Description: way.Description}
+// authMethods are the ways of an agent to sign in by a request. What it does in a terminal
+// is run by Duet, in one that the client opens.
+func authMethods(ways []wire.AuthMethod) (list []schema.AuthMethod) {
+	for _, way := range ways {
+		if way.Type != "terminal" {
+			list = append(list, schema.AuthMethod{ID: way.ID, Name: way.Name, Description: way.Description})
+		}
 	}
 	return list
 }

@@ -167,12 +167,3 @@ func (a *agent) deleteSession(ctx context.Context, p schema.SessionRequest) (sch
 	}
 	return schema.Present{}, nil
 }
-
-// authenticate signs in to the agent behind.
-func (a *agent) authenticate(ctx context.Context, p schema.AuthenticateRequest) (schema.Present, error) {
-	params := map[string]string{"method": p.MethodID}
-	if a.opts.Agent != "" {
-		params["agent"] = a.opts.Agent
-	}
-	return schema.Present{}, refused(a.hub.Call(ctx, "agent.authenticate", params, nil, untilDone))
-}

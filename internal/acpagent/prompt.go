@@ -241,10 +241,14 @@ func addWorkspace(params map[string]any, w schema.Workspace) {
 func (s *session) response(ctx context.Context, run string, o outcome) (schema.PromptResponse, error) {
 	why, isFailure := o.stopped()
 	r := schema.PromptResponse{StopReason: why}
+	state, _, err := wire.SessionState(ctx, s.agent.hub, run)
 	if isFailure {
-		return r, failed(o)
+		if o.code == authRequired {
+			s.agent.mustSignIn(state.Agent)
+		}
+		return r, s.agent.failed(o)
 	}
-	if state, _, err := wire.SessionState(ctx, s.agent.hub, run); err == nil && state.TotalTokens > 0 {
+	if err == nil && state.TotalTokens > 0 {
 		r.Usage = &schema.Usage{
 			Total: state.TotalTokens, Input: state.InputTokens, Output: state.OutputTokens, CachedRead: state.CacheRead, CachedWrite: state.CacheWrite,
 		}

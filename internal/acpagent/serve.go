@@ -63,7 +63,7 @@ func (a *agent) initialize(_ context.Context, p schema.InitializeRequest) (any, 
 			},
 		},
 		AgentInfo:   schema.Implementation{Name: "duet-rpc", Title: "Duet", Version: a.opts.Version},
-		AuthMethods: []schema.AuthMethod{},
+		AuthMethods: a.client.signInMethods(),
 	}
 	if a.client.isVersion2() {
 		return version2.Initialized(r), nil
