@@ -192,6 +192,17 @@ return soon: thousands of changes a second are to be expected."
       (setf (duet-model-observers model) (remq function (duet-model-observers model)))
     (setq duet-model-observers (remq function duet-model-observers))))
 
+(defun duet-model-follow (function &optional model)
+  "Have FUNCTION told of changes, in the current buffer until that is killed.
+FUNCTION and MODEL are those of `duet-model-add-observer'."
+  (let* ((buffer (current-buffer))
+         (observer (lambda (&rest change)
+                     (when (buffer-live-p buffer)
+                       (with-current-buffer buffer (apply function change))))))
+    (duet-model-add-observer observer model)
+    (add-hook 'kill-buffer-hook
+              (lambda () (duet-model-remove-observer observer model)) nil t)))
+
 (defun duet-model-announce (model kind &optional session object extra)
   "Tell those who watch MODEL of a change: KIND, SESSION, OBJECT and EXTRA."
   (dolist (function (append (duet-model-observers model) duet-model-observers))

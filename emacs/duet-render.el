@@ -21,7 +21,7 @@
 (require 'duet-remote)
 (require 'duet-visible)
 
-(declare-function duet-whole-show "duet-whole" ())
+(declare-function duet-whole-show "duet-transcript-visit" ())
 
 (defvar duet-render-functions nil
   "Functions that add something to a message.

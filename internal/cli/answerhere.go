@@ -74,7 +74,7 @@ func whatFollows(a wire.Approval, d wire.Decision, here bool) string {
 	if !here {
 		where = "in the hub that was started for it"
 	}
-	if d.Decision == "approve" || d.Decision == "respond" || d.Tell {
+	if d.Decision == wire.Approve || d.Decision == wire.Respond || d.Tell {
 		return output.Line("no hub ran here, and the agent that asked is gone: its session goes on after " + a.TaskID + ", " + where)
 	}
 	return output.Line("no hub ran here, and the agent that asked is gone: the answer is kept, and nothing goes on before " + a.TaskID + " is continued")
@@ -82,7 +82,7 @@ func whatFollows(a wire.Approval, d wire.Decision, here bool) string {
 
 // sendDecision answers a question, and says how it was taken.
 func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, d wire.Decision) error {
-	r, raw, err := wire.Call[wire.Decided](ctx, c, "sendDecision", d)
+	r, raw, err := wire.Decide(ctx, c, d)
 	if err != nil {
 		return err
 	}
@@ -96,8 +96,8 @@ func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 		return errors.New(output.Line(cmp.Or(r.Error, "the question could not be answered")))
 	}
 	progress(cmd, s, "%s: %s", inbox.ShortID(d.ID), r.Status)
-	if r.Told != "" {
-		progress(cmd, s, "the agent is told with its next prompt: %s", r.Told)
+	if r.ToldTaskID != "" {
+		progress(cmd, s, "the agent is told with its next prompt: %s", r.ToldTaskID)
 	}
 	return nil
 }

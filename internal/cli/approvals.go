@@ -15,6 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/pager"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
+	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/host"
@@ -43,7 +44,7 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if tty.Is(os.Stdin) && tty.Is(cmd.OutOrStdout()) && !s.json && !wait && !list {
 				if err := goThrough(cmd, s, turn.InboxOptions{Session: session, Once: once}); !host.IsNone(err) {
-					return wire.Refusal(err)
+					return refusal.InWords(err)
 				} // else what was kept is listed
 			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {

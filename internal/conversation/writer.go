@@ -171,6 +171,11 @@ func (w *Writer) SessionReplaced(t store.Tx, run domain.Run) error {
 	return w.say(t, run, "session_replaced", "The agent had lost its session; a new one was given the conversation so far: what was said and which tools were used, but not what they gave back.")
 }
 
+// AnotherAgent notes that another agent than the one before works on a run.
+func (w *Writer) AnotherAgent(t store.Tx, run domain.Run, before string) error {
+	return w.say(t, run, "another_agent", fmt.Sprintf("%s goes on here; up to now the agent was %s.", run.Agent, before))
+}
+
 // ForkedLater notes that a run's agent made a fork of its own session when that had
 // gone on already.
 func (w *Writer) ForkedLater(t store.Tx, run domain.Run) error {

@@ -282,3 +282,7 @@ func TestAgentIsToldInOrder(t *testing.T) {
 	}
 	assert.Equal(t, want, got)
 }
+
+func (w *world) AgentFor(_ bool, name string) (config.Agent, error) { return w.Agent(name) }
+
+func (w *world) CloseStale(store.Tx, int64) error { return nil }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/live"
 	"github.com/duet-rpc/duet-rpc/internal/cli/markdown"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
@@ -113,10 +114,10 @@ func spentOn(s wire.Session) string {
 		parts = append(parts, output.Duration(time.Duration(s.Milliseconds)*time.Millisecond))
 	}
 	if s.TotalTokens > 0 {
-		parts = append(parts, output.Number(s.TotalTokens)+" tokens")
+		parts = append(parts, output.Number(int(s.TotalTokens))+" tokens")
 	}
-	if s.Cost > 0 {
-		parts = append(parts, fmt.Sprintf("$%.4f", s.Cost))
+	if s.CostUSD > 0 {
+		parts = append(parts, fmt.Sprintf("$%.4f", s.CostUSD))
 	}
 	return strings.Join(parts, " · ")
 }
@@ -197,7 +198,7 @@ func (v *View) showText(kind string, d wire.EventData) {
 func (v *View) showItem(d wire.EventData) {
 	tool := output.Line(cmp.Or(d.ToolTitle, d.ToolName))
 	switch d.EventType {
-	case "message":
+	case wire.EntryMessage:
 		if len(d.Attachments) > 0 {
 			v.showAttachments(v.belowIfAny(d.ParentTool)+"  ", d.Role, d.Attachments)
 			v.message = ""
@@ -216,14 +217,14 @@ func (v *View) showItem(d wire.EventData) {
 		}
 		v.endMessage()
 		v.message = ""
-	case "thinking":
+	case wire.EntryThinking:
 		switch {
 		case len(d.Attachments) > 0:
 			v.showAttachments(v.belowIfAny(d.ParentTool)+"✻ ", d.Role, d.Attachments)
 		case d.ParentTool == "":
 			v.showThought(d.Content)
 		}
-	case "tool_call":
+	case wire.EntryToolCall:
 		if d.ToolStatus == "pending" || v.lastTool != d.ToolID {
 			v.lastTool = d.ToolID
 			if !v.tools[d.ToolID] {
@@ -231,7 +232,7 @@ func (v *View) showItem(d wire.EventData) {
 				v.aside(v.nested(d)+"● "+tool, bold)
 			}
 		}
-	case "tool_result":
+	case wire.EntryToolResult:
 		mark := "✓ "
 		if d.ToolStatus == "failed" {
 			mark = "✗ "
@@ -245,7 +246,7 @@ func (v *View) showItem(d wire.EventData) {
 			v.showResult(d)
 		}
 		v.showAttachments(v.nested(d)+"  ", "tool", d.ToolData.Attachments)
-	case "system":
+	case wire.EntrySystem:
 		v.Note(d.Content)
 	}
 }
@@ -284,7 +285,7 @@ const mostNested = 8
 func (v *View) showAttachments(indent, role string, list []wire.Attachment) {
 	for _, a := range list {
 		line := output.Line(a.Label())
-		if how := a.HowToSave(); how != "" && role != "user" {
+		if how := attachment.HowToSave(a); how != "" && role != "user" {
 			line += " · " + output.Line(how)
 		}
 		v.aside(indent+line, dim)
@@ -316,7 +317,7 @@ func (v *View) refusal(d wire.EventData) {
 }
 
 // showPlan shows the steps of a plan that are new or have changed.
-func (v *View) showPlan(steps []wire.PlanStep) {
+func (v *View) showPlan(steps []wire.PlanEntry) {
 	for _, step := range steps {
 		mark := "☐"
 		switch step.Status {
