@@ -176,6 +176,14 @@ func (w *Writer) AnotherAgent(t store.Tx, run domain.Run, before string) error {
 	return w.say(t, run, "another_agent", fmt.Sprintf("%s goes on here; up to now the agent was %s.", run.Agent, before))
 }
 
+// MCPServerFailed is the code of what [Writer.ServerFailed] notes.
+const MCPServerFailed = "MCP_SERVER_FAILED"
+
+// ServerFailed notes that an MCP server of a run's agent does not work.
+func (w *Writer) ServerFailed(t store.Tx, run domain.Run, text string) error {
+	return w.say(t, run, "mcp_server_failed", text)
+}
+
 // ForkedLater notes that a run's agent made a fork of its own session when that had
 // gone on already.
 func (w *Writer) ForkedLater(t store.Tx, run domain.Run) error {
