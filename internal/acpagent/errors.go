@@ -17,6 +17,14 @@ func notFound(id string) error {
 	return server.NewError(schema.CodeResourceNotFound, "Resource not found: no session has the id "+id, map[string]string{"sessionId": id})
 }
 
+// refusedFor is refused for a method that names a session.
+func refusedFor(id string, err error) error {
+	if errors.Is(err, client.Kind("session_not_found")) {
+		return notFound(id)
+	}
+	return refused(err)
+}
+
 // refused is an error of the hub as the client is told it.
 func refused(err error) error {
 	var e *client.Error

@@ -49,6 +49,7 @@ type Config struct {
 	Hub          string // embedded or daemon
 	Limits       Limits
 	ACP          ACP
+	ProbeServers bool             // MCP servers that agents get are tried
 	Agents       map[string]Agent // by name, built-in ones among them
 	Keys         map[string]Key   // by service; none from a file that is not trusted
 	Rules        []Rule           // the project's before the user's; no allow rule from a file that is not trusted

@@ -97,6 +97,7 @@ type EventData struct {
 	Data       string `json:"data"`
 	Encoding   string `json:"encoding"`
 	ExitCode   int    `json:"exit_code"`
+	Code       string `json:"code"`
 
 	Since time.Time `json:"since"`
 	Note  string    `json:"note"`

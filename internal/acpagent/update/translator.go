@@ -94,7 +94,7 @@ func (t *Translator) Event(kind string, seq int64, at time.Time, d wire.EventDat
 	case wire.EventTerminalExit:
 		return t.exited(d)
 	case wire.EventError:
-		if d.Code == contentRefused { // what else an agent reports is no part of the conversation
+		if d.Code == contentRefused || d.Code == serverFailed { // what else an agent reports is no part of the conversation
 			return []any{chunk(schema.AgentThoughtChunk, "", "", schema.Text(d.Message+"\n"))}
 		}
 	case wire.EventAgentUpdate:
@@ -113,6 +113,9 @@ func (t *Translator) Event(kind string, seq int64, at time.Time, d wire.EventDat
 // contentRefused is the code of an error that says that something of a message is
 // missing.
 const contentRefused = "CONTENT_REFUSED"
+
+// serverFailed is the code of an error that says that an MCP server will not be there.
+const serverFailed = "MCP_SERVER_FAILED"
 
 // conversation is what is told of something that was said or done.
 func (t *Translator) conversation(seq int64, d wire.EventData) []any {
