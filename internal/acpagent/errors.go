@@ -41,7 +41,7 @@ func refused(err error) error {
 		}
 		return server.NewError(jsonrpc2.CodeInternalError, message(err), nil)
 	}
-	return server.NewError(jsonrpc2.CodeInternalError, "Duet's hub does not answer: "+err.Error(), nil)
+	return server.NewError(jsonrpc2.CodeInternalError, "Duet's hub does not answer; `duet-rpc daemon status` says how it is: "+err.Error(), nil)
 }
 
 // message is what the hub says, as a sentence, or what else went wrong.
@@ -62,7 +62,7 @@ func (a *agent) failed(o outcome) error {
 	if o.code != authRequired {
 		return server.NewError(jsonrpc2.CodeInternalError, why, data)
 	}
-	data["authMethods"] = append(a.client.signInMethods(), authMethods(o.ways)...)
+	data["authMethods"] = append(a.client.signInMethods(), authMethods(o.authMethods)...)
 	return server.NewError(schema.CodeAuthRequired, "Authentication required: "+why, data)
 }
 
@@ -71,10 +71,10 @@ const authRequired = "AGENT_AUTH_REQUIRED"
 
 // authMethods are the ways of an agent to sign in by a request. What it does in a terminal
 // is run by Duet, in one that the client opens.
-func authMethods(ways []wire.AuthMethod) (list []schema.AuthMethod) {
-	for _, way := range ways {
-		if way.Type != "terminal" {
-			list = append(list, schema.AuthMethod{ID: way.ID, Name: way.Name, Description: way.Description})
+func authMethods(methods []wire.AuthMethod) (list []schema.AuthMethod) {
+	for _, m := range methods {
+		if m.Type != "terminal" {
+			list = append(list, schema.AuthMethod{ID: m.ID, Name: m.Name, Description: m.Description})
 		}
 	}
 	return list
