@@ -10,6 +10,9 @@
 ;; all but its first line can be folded away.  Behind each section stands a
 ;; blank line, which belongs to none, so that what is added at one's end is
 ;; never at the beginning of the next.
+;;
+;; Blank lines at the end of a section itself can be hidden.  They stay in the
+;; buffer: what is added goes behind them, and what is copied has them.
 
 ;;; Code:
 
@@ -24,6 +27,7 @@
   (end nil :documentation "A marker behind its last character.")
   (fold nil :documentation "The overlay that hides its body, or nil.")
   (shown 0 :documentation "How many characters of its object's text are shown.")
+  (blank nil :documentation "What is hidden at its end: (FROM . TO), counted from its beginning.")
   (blocks nil :documentation "Where its blocks of code and tables are; see duet-block.el."))
 
 (defvar-local duet-sections nil
@@ -38,7 +42,12 @@
   (set-display-table-slot buffer-display-table 'selective-display
                           (vconcat (mapcar (lambda (sign) (make-glyph-code sign 'duet-dim))
                                            " ...")))
-  (add-to-invisibility-spec '(duet-fold . t)))
+  (add-to-invisibility-spec '(duet-fold . t))
+  (add-to-invisibility-spec 'duet-blank)
+  ;; A property of our own: markup sets and clears `invisible' as it gets into sight.
+  (setq-local char-property-alias-alist
+              (cons '(invisible duet-section-blank)
+                    (assq-delete-all 'invisible (copy-alist char-property-alias-alist)))))
 
 (defun duet-section-get (key)
   "Return the section of the buffer whose key is KEY, or nil."
@@ -96,6 +105,26 @@ Windows whose point is at the end stay there, and others where they are."
         (insert text)
         (duet-section--own section beg (point))))
     (restore-buffer-modified-p nil)))
+
+(defun duet-section-hide-blank (section)
+  "Hide the blank lines at the end of SECTION, and show those that were its end."
+  (let ((beg (marker-position (duet-section-beg section)))
+        (end (marker-position (duet-section-end section)))
+        (was (duet-section-blank section)))
+    (with-silent-modifications
+      (when was
+        (remove-text-properties (min end (+ beg (car was))) (min end (+ beg (cdr was)))
+                                '(duet-section-blank nil)))
+      (let ((from (save-excursion
+                    (goto-char end)
+                    (skip-chars-backward " \t\r\n" beg)
+                    ;; The end of a line that somebody is writing is none.
+                    (skip-chars-forward " \t\r" end)
+                    (point))))
+        (setf (duet-section-blank section)
+              (when (< from end)
+                (put-text-property from end 'duet-section-blank 'duet-blank)
+                (cons (- from beg) (- end beg))))))))
 
 (defun duet-section-redraw (section text)
   "Replace all of SECTION by TEXT.

@@ -396,6 +396,7 @@ A key that waits ends it, too, when there was some progress."
       (duet-section-redraw section (duet-render message))
       (setf (duet-section-shown section) (duet-message-size message)
             (duet-section-blocks section) nil))
+    (duet-section-hide-blank section)
     (unless thinking (duet-transcript--mark-up section))))
 
 (defun duet-transcript--insert (message &optional before)
@@ -407,6 +408,8 @@ Without BEFORE it goes where the model has it.  Return it."
                       (duet-transcript--section-after message)
                       (duet-transcript--tail)))))
     (setf (duet-section-shown section) (duet-message-size message))
+    (when (duet-render-streams-p message)
+      (duet-section-hide-blank section))
     (when (duet-render-folded-p message)
       (duet-section-fold-up section))
     (when (eq (duet-message-kind message) 'text)

@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
+	"github.com/duet-rpc/duet-rpc/internal/cli/leftopen"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
@@ -49,7 +50,7 @@ func answerHere(cmd *cobra.Command, s *settings, id string, decide func(wire.App
 		return err
 	}
 	d.ID = a.ID
-	view.Note(whatFollows(a, d, h.Here()))
+	view.Note(leftopen.WhatFollows(a, d, h.Here()))
 	if err := sendDecision(ctx, cmd, s, h.Client, d); err != nil {
 		return err
 	}
@@ -57,10 +58,7 @@ func answerHere(cmd *cobra.Command, s *settings, id string, decide func(wire.App
 	if err != nil || wire.Ended(session.State) || !h.Here() {
 		return err
 	}
-	session, interrupted, err := turn.Attend(ctx, h.Client, view, session, turn.Options{
-		Signals: h.Interrupts, EndNow: func() { os.Exit(interrupt.Status) },
-		SilentAfter: s.AnswerWithin, WhySilent: func() string { return whySilent(ctx, s) },
-	})
+	session, interrupted, err := turn.Attend(ctx, h.Client, view, session, attending(ctx, s, h.Interrupts))
 	if err != nil {
 		return err
 	}
@@ -68,16 +66,37 @@ func answerHere(cmd *cobra.Command, s *settings, id string, decide func(wire.App
 	return statusOf(session, interrupted)
 }
 
-// whatFollows says what an answer leads to whose agent is gone.
-func whatFollows(a wire.Approval, d wire.Decision, here bool) string {
-	where := "in this process, until it ends"
-	if !here {
-		where = "in the hub that was started for it"
+// errNothingOpen says that no question was left open, for which no hub is begun.
+var errNothingOpen = errors.New("no question is open")
+
+// goThroughHere puts the questions that were left open to whoever sits at the terminal,
+// where no hub runs, in the same way.
+func goThroughHere(cmd *cobra.Command, s *settings, session string) error {
+	isOpen := func(ctx context.Context, c *client.Client) error {
+		open, _, err := wire.OpenApprovals(ctx, c, session)
+		if err == nil && len(open) == 0 {
+			return errNothingOpen
+		}
+		return err
 	}
-	if d.Decision == wire.Approve || d.Decision == wire.Respond || d.Tell {
-		return output.Line("no hub ran here, and the agent that asked is gone: its session goes on after " + a.TaskID + ", " + where)
+	if err := lookedUp(cmd, s, isOpen); err != nil { // before a hub begins
+		return err
 	}
-	return output.Line("no hub ran here, and the agent that asked is gone: the answer is kept, and nothing goes on before " + a.TaskID + " is continued")
+	view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false)
+	h, err := reach.Open(cmd.Context(), &s.Settings, s.levelGiven(cmd), view.Note)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	return leftopen.GoThrough(h.Context(), h.Client, view, leftopen.Options{Session: session, Here: h.Here(), Attend: attending(h.Context(), s, h.Interrupts)})
+}
+
+// attending are the options of how a session is attended.
+func attending(ctx context.Context, s *settings, signals <-chan os.Signal) turn.Options {
+	return turn.Options{
+		Signals: signals, EndNow: func() { os.Exit(interrupt.Status) },
+		SilentAfter: s.AnswerWithin, WhySilent: func() string { return whySilent(ctx, s) },
+	}
 }
 
 // sendDecision answers a question, and says how it was taken.

@@ -104,7 +104,13 @@ func (v *View) End(s wire.Session) {
 	if spent := spentOn(s); spent != "" {
 		v.Note(spent)
 	}
-	v.Note(fmt.Sprintf("%s; go on with: duet-rpc prompt --continue %s \"…\"", s.Outcome(), s.TaskID))
+	goOn := fmt.Sprintf("go on with: duet-rpc prompt --continue %s \"…\"", s.TaskID)
+	if whole := s.Outcome() + "; " + goOn; output.Fits(v.side, "— "+whole) {
+		v.Note(whole)
+		return
+	}
+	v.Note(s.Outcome())
+	v.Note(goOn)
 }
 
 // spentOn says what a session took: time, tokens and money, as far as they are known.
@@ -350,6 +356,9 @@ func (v *View) say(text string) {
 		v.endLine()
 	}
 	v.status.spoken = time.Now()
+	if v.words != nil {
+		text = output.Marks.Signs(text)
+	}
 	switch {
 	case v.rendered != nil:
 		v.rendered.Columns = v.region.Columns()
