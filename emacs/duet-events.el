@@ -317,9 +317,13 @@ SEQ and TIME are the event's."
 
 (defun duet-events--said-kind (type data)
   "Return what a message is that the protocol calls TYPE, as DATA tell.
-What an agent says that is no text is `content'."
+What an agent says that is no text is `content', what it thinks `sketch'."
   (let ((kind (duet-events--kind type (duet-get-string data :role))))
-    (if (and (eq kind 'text) (duet-events--attachments data)) 'content kind)))
+    (cond
+     ((null (duet-events--attachments data)) kind)
+     ((eq kind 'text) 'content)
+     ((eq kind 'thinking) 'sketch)
+     (t kind))))
 
 (defun duet-events--whole (session run type data seq time)
   "Settle a message of RUN in SESSION, of TYPE, that DATA holds whole.

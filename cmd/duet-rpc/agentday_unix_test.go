@@ -33,7 +33,6 @@ type dayAgent struct {
 	model string // one that it has
 
 	denialEnds bool // its turn
-	untold     bool // a command, but in a title
 	forgets    bool // the prompt of an interrupted turn
 	givesUp    bool // on a 429
 	mutters    bool // of a 500, on its standard error
@@ -83,7 +82,7 @@ func dayAgents() []dayAgent {
 		},
 		{
 			name: "Gemini CLI", folder: "gemini-cli", packaged: "@google/gemini-cli", site: newGeminiSite,
-			leaves: []string{"Allow", "Reject"}, model: "gemini-2.5-pro", forgets: true, untold: true, unsigned: "Gemini API key is missing",
+			leaves: []string{"Allow", "Reject"}, model: "gemini-2.5-pro", forgets: true, unsigned: "Gemini API key is missing",
 			command: "about", commandless: "the project's own are not told", prompt: "/about", says: "0.61.0",
 			todoless: "it offers its model no tool for that", withholds: true,
 			start: []string{"gemini", "--experimental-acp"}, unlisted: true,
@@ -123,6 +122,7 @@ var dayScenarios = []dayScenario{
 	{"Plan mode is left by an answer, and then a file is written", playPlan},
 	{"A command is denied, with a reason", playDenial},
 	{"A rule denies a command", playRule},
+	{"A rule allows a command", playAllowRule},
 	{"A command is allowed for good", playAlways},
 	{"A model that it does not have", playUnknownModel},
 	{"A slash command", playSlashCommand},

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	duet "github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/needs"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 )
 
@@ -280,13 +281,7 @@ print("well")
 
 func TestAPythonClientTakesADescriptor(t *testing.T) {
 	t.Parallel()
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("python3 is not installed")
-		}
-		t.Skip("python3 is not installed")
-	}
+	python := needs.Tool(t, "python3")
 	s := newSite(t)
 	s.daemon()
 	ctx, cancel := context.WithTimeout(context.Background(), watchdog/3)

@@ -38,11 +38,7 @@ func TestHistoryOfAHubThatWasKilled(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.command("approvals", "--wait")
 	require.NoError(t, err)
-	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
-	require.Eventually(t, func() bool {
-		_, err := s.command("daemon", "status")
-		return err != nil
-	}, watchdog/3, pollEvery, "process %d is the hub still", pid)
+	s.killHub(pid)
 	files := s.contents()
 	require.Contains(t, files, "duet.db-wal", "it was killed")
 	for _, args := range readings {
@@ -122,11 +118,7 @@ func TestAChangeWithoutAHubStartsNothing(t *testing.T) {
 		_, err := s.command("task", "submit", prompt)
 		require.NoError(t, err)
 	}
-	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
-	require.Eventually(t, func() bool {
-		_, err := s.command("daemon", "status")
-		return err != nil
-	}, watchdog/3, pollEvery, "process %d is the hub still", pid)
+	s.killHub(pid)
 	_, err := s.command("session", "rename", "task-0002", "Renamed")
 	require.NoError(t, err)
 	_, err = s.command("task", "cancel", "task-0003")
@@ -225,6 +217,16 @@ func TestASessionIsPicked(t *testing.T) {
 			assert.Empty(t, said)
 		})
 	}
+}
+
+// killHub kills the process that is the hub, and waits until nobody is it.
+func (s *site) killHub(pid int) {
+	s.t.Helper()
+	require.NoError(s.t, syscall.Kill(pid, syscall.SIGKILL))
+	require.Eventually(s.t, func() bool {
+		_, err := s.command("daemon", "status")
+		return err != nil
+	}, watchdog/3, pollEvery, "process %d is the hub still", pid)
 }
 
 // contents are the files in the project's state directory that matter, by name.

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/golden"
+	"github.com/duet-rpc/duet-rpc/internal/needs"
 )
 
 // What the README tells to type in a shell does what it says, in a clone whose
@@ -71,9 +72,7 @@ func TestReadmeInAShell(t *testing.T) {
 func TestReadmeInAFreshClone(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{"git", "make", "go", "install"} {
-		if _, err := exec.LookPath(tool); err != nil && os.Getenv("CI") == "" {
-			t.Skip("there is no " + tool)
-		}
+		needs.Tool(t, tool)
 	}
 	home := t.TempDir()
 	clone := filepath.Join(home, "duet-rpc")

@@ -264,7 +264,7 @@ would be lost."
      message "# One *two*\n\n```sh\n# no\n```\n## `Three` ##\ntext\n#\n" 1000)
     (duet-markup-test-look message)
     (should (equal (mapcar #'car (duet-markup-headings)) '("One two" "Three")))
-    (let ((index (alist-get "Headings" (duet-prompts--index) nil nil #'equal)))
+    (let ((index (alist-get "Headings" (duet-transcript-move--index) nil nil #'equal)))
       (should (equal (mapcar #'car index) '("One two" "Three")))
       (goto-char (cdadr index))
       (should (looking-at "## `Three`")))))

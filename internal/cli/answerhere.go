@@ -66,20 +66,10 @@ func answerHere(cmd *cobra.Command, s *settings, id string, decide func(wire.App
 	return statusOf(session, interrupted)
 }
 
-// errNothingOpen says that no question was left open, for which no hub is begun.
-var errNothingOpen = errors.New("no question is open")
-
 // goThroughHere puts the questions that were left open to whoever sits at the terminal,
 // where no hub runs, in the same way.
 func goThroughHere(cmd *cobra.Command, s *settings, session string) error {
-	isOpen := func(ctx context.Context, c *client.Client) error {
-		open, _, err := wire.OpenApprovals(ctx, c, session)
-		if err == nil && len(open) == 0 {
-			return errNothingOpen
-		}
-		return err
-	}
-	if err := lookedUp(cmd, s, isOpen); err != nil { // before a hub begins
+	if err := lookedUp(cmd, s, leftopen.Any(session)); err != nil { // before a hub begins
 		return err
 	}
 	view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false)
@@ -101,7 +91,7 @@ func attending(ctx context.Context, s *settings, signals <-chan os.Signal) turn.
 
 // sendDecision answers a question, and says how it was taken.
 func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, d wire.Decision) error {
-	r, raw, err := wire.Call[wire.Decided](ctx, c, "sendDecision", d)
+	r, raw, err := wire.Decide(ctx, c, d)
 	if err != nil {
 		return err
 	}
@@ -115,8 +105,8 @@ func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 		return errors.New(output.Line(cmp.Or(r.Error, "the question could not be answered")))
 	}
 	progress(cmd, s, "%s: %s", inbox.ShortID(d.ID), r.Status)
-	if r.Told != "" {
-		progress(cmd, s, "the agent is told with its next prompt: %s", r.Told)
+	if r.ToldTaskID != "" {
+		progress(cmd, s, "the agent is told with its next prompt: %s", r.ToldTaskID)
 	}
 	return nil
 }

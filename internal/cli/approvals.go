@@ -13,9 +13,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
+	"github.com/duet-rpc/duet-rpc/internal/cli/leftopen"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/pager"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
+	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/host"
@@ -47,8 +49,8 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 				if host.IsNone(err) {
 					err = goThroughHere(cmd, s, session)
 				}
-				if !errors.Is(err, errNothingOpen) {
-					return wire.Refusal(err)
+				if !errors.Is(err, leftopen.ErrNone) {
+					return refusal.InWords(err)
 				} // else it is said that none is open
 			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {

@@ -123,5 +123,5 @@ func commands() map[string]func(*settings) *cobra.Command {
 }
 
 func newACPCommand(s *settings) *cobra.Command {
-	return acp.New(&s.Settings, s.levelGiven, func(cmd *cobra.Command, agent *string, usage string) { agentFlag(cmd, s, agent, usage) })
+	return acp.New(&s.Settings, s.levelGiven, func(cmd *cobra.Command, agent *string, usage string) { agentFlag(cmd, s, agent, usage) }, s.agentsOptions().Login)
 }

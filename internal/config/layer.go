@@ -22,6 +22,7 @@ type layer struct {
 	maxRuns, queueCap *int
 	idleAgents        *int
 	runTimeout        *time.Duration
+	savedFiles        *bool
 	safe              []string // directories, of the user's file alone
 	agents            map[string]agentTable
 	services          map[string]Key
@@ -42,8 +43,9 @@ type agentTable struct {
 
 // The keys that each table may have.
 var (
-	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories"}
+	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories", "acp"}
 	limitKeys  = []string{"max_runs", "queue_cap", "run_timeout", "idle_agents"}
+	acpKeys    = []string{"saved_files"}
 	agentKeys  = []string{"title", "driver", "command", "prompt", "history", "files", "start_timeout", "env", "env_from", "keys", "mcp_servers"}
 	serverKeys = []string{"name", "type", "command", "args", "env", "url", "headers"}
 	keyKeys    = []string{"env", "command", "file"}
@@ -86,6 +88,15 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 			l.decodeLimits(top.sub("limits", values, " in [limits]"))
 		} else {
 			top.wrong("limits", "a table, [limits]", kind(v))
+		}
+	}
+	if v, ok := top.values["acp"]; ok {
+		if values, ok := v.(map[string]any); ok {
+			t := top.sub("acp", values, " in [acp]")
+			t.only(acpKeys)
+			l.savedFiles = t.flag("saved_files")
+		} else {
+			top.wrong("acp", "a table, [acp]", kind(v))
 		}
 	}
 	files := fileNames{base: filepath.Dir(path), home: getenv("HOME")}

@@ -26,6 +26,11 @@ func (t *turn) image(ctx context.Context, _ argument) error {
 	return t.end(ctx, call, acp.ToolCallStatusCompleted)
 }
 
+// sketch thinks of a picture.
+func (t *turn) sketch(ctx context.Context, _ argument) error {
+	return t.update(ctx, acp.UpdateAgentThought(acp.ImageBlock(picture, "image/png")))
+}
+
 // colors runs a tool that prints in colours.
 func (t *turn) colors(ctx context.Context, _ argument) error {
 	call := t.newCall("Bash", "make test", acp.ToolKindExecute, map[string]any{"command": "make test"})

@@ -35,6 +35,7 @@ func keywords() []keyword {
 		{name: "slow", help: "pauses of 300 ms between steps, so that a human can interrupt"},
 		{name: "mode", form: ":ID", early: true, run: (*turn).changeMode, help: "the agent changes its own mode to ID"},
 		{name: "think", early: true, run: (*turn).think, help: "thoughts first"},
+		{name: "sketch", early: true, run: (*turn).sketch, help: "a thought that is an image first"},
 		{name: "garbage", effect: replaces, run: (*turn).garbage, help: "prints a line that is not JSON, then goes on"},
 		{name: "badutf8", effect: replaces, run: (*turn).badUTF8, help: "prints invalid UTF-8 inside a JSON string, then goes on"},
 		{name: "unknown", effect: replaces, run: (*turn).unknownUpdate, help: "sends an update of a kind nobody knows"},

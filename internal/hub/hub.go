@@ -63,6 +63,9 @@ type Options struct {
 	// Idle, if set, is called a moment after the last run has ended: a good
 	// time to return memory to the system.
 	Idle func()
+	// AgentTold, if set, is called when the end of a run has told of who is signed in to
+	// its agent: it has answered, or wants somebody to sign in.
+	AgentTold func(agent config.Agent, answered bool)
 	// KillAgents ends agents that a dead process left behind.
 	KillAgents func([]domain.Process)
 	// Valid, if set, tells whether this process is still the project's hub. It

@@ -45,7 +45,7 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 			return w.opts.Conversation.Tool(t, &run, call, r.blocks, r.kind == catalog.EventToolResult)
 		})
 	case catalog.EventContent:
-		return w.opts.Conversation.Content(t, &run, r.parent, r.blocks)
+		return w.opts.Conversation.Content(t, &run, r.parent, r.blocks, r.thought)
 	case catalog.EventPlan:
 		return decoded(r, func(plan catalog.Plan) error { return w.opts.Conversation.Plan(t, run, plan) })
 	case catalog.EventFileChange:

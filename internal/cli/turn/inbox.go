@@ -85,7 +85,7 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 			case e.Type == wire.EventResolved:
 				a.resolved(wire.DataOf(e))
 			case !o.Once:
-				approval := wire.Asked(e)
+				approval := wire.ApprovalOf(e)
 				if a.seen[approval.ID] {
 					continue
 				}

@@ -35,12 +35,12 @@ func (s *status) follow(kind string, d wire.EventData) {
 	case kind == wire.EventStatus && d.State != "running":
 		s.silent, s.noted, s.tool = nil, false, ""
 	case kind != wire.EventConversation:
-	case d.EventType == "tool_call":
+	case d.EventType == wire.EntryToolCall:
 		if s.tool == "" {
 			s.printed = false
 		}
 		s.tool = cmp.Or(d.ToolTitle, d.ToolName)
-	case d.EventType == "tool_result":
+	case d.EventType == wire.EntryToolResult:
 		s.tool = ""
 	}
 }

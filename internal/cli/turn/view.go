@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/live"
 	"github.com/duet-rpc/duet-rpc/internal/cli/markdown"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
@@ -119,10 +120,10 @@ func spentOn(s wire.Session) string {
 		parts = append(parts, output.Duration(time.Duration(s.Milliseconds)*time.Millisecond))
 	}
 	if s.TotalTokens > 0 {
-		parts = append(parts, output.Number(s.TotalTokens)+" tokens")
+		parts = append(parts, output.Number(int(s.TotalTokens))+" tokens")
 	}
-	if s.Cost > 0 {
-		parts = append(parts, fmt.Sprintf("$%.4f", s.Cost))
+	if s.CostUSD > 0 {
+		parts = append(parts, fmt.Sprintf("$%.4f", s.CostUSD))
 	}
 	return strings.Join(parts, " · ")
 }
@@ -203,9 +204,9 @@ func (v *View) showText(kind string, d wire.EventData) {
 func (v *View) showItem(d wire.EventData) {
 	tool := output.Line(cmp.Or(d.ToolTitle, d.ToolName))
 	switch d.EventType {
-	case "message":
+	case wire.EntryMessage:
 		if len(d.Attachments) > 0 {
-			v.showAttachments(v.belowIfAny(d.ParentTool), d.Role, d.Attachments)
+			v.showAttachments(v.belowIfAny(d.ParentTool)+"  ", d.Role, d.Attachments)
 			v.message = ""
 			return
 		}
@@ -222,11 +223,14 @@ func (v *View) showItem(d wire.EventData) {
 		}
 		v.endMessage()
 		v.message = ""
-	case "thinking":
-		if d.ParentTool == "" {
+	case wire.EntryThinking:
+		switch {
+		case len(d.Attachments) > 0:
+			v.showAttachments(v.belowIfAny(d.ParentTool)+"✻ ", d.Role, d.Attachments)
+		case d.ParentTool == "":
 			v.showThought(d.Content)
 		}
-	case "tool_call":
+	case wire.EntryToolCall:
 		if d.ToolStatus == "pending" || v.lastTool != d.ToolID {
 			v.lastTool = d.ToolID
 			if !v.tools[d.ToolID] {
@@ -234,7 +238,7 @@ func (v *View) showItem(d wire.EventData) {
 				v.aside(v.nested(d)+"● "+tool, bold)
 			}
 		}
-	case "tool_result":
+	case wire.EntryToolResult:
 		mark := "✓ "
 		if d.ToolStatus == "failed" {
 			mark = "✗ "
@@ -247,8 +251,8 @@ func (v *View) showItem(d wire.EventData) {
 		if !v.status.printed { // what it has printed was shown as it came
 			v.showResult(d)
 		}
-		v.showAttachments(v.nested(d), "tool", d.ToolData.Attachments)
-	case "system":
+		v.showAttachments(v.nested(d)+"  ", "tool", d.ToolData.Attachments)
+	case wire.EntrySystem:
 		v.Note(d.Content)
 	}
 }
@@ -287,10 +291,10 @@ const mostNested = 8
 func (v *View) showAttachments(indent, role string, list []wire.Attachment) {
 	for _, a := range list {
 		line := output.Line(a.Label())
-		if how := a.HowToSave(); how != "" && role != "user" {
+		if how := attachment.HowToSave(a); how != "" && role != "user" {
 			line += " · " + output.Line(how)
 		}
-		v.aside(indent+"  "+line, dim)
+		v.aside(indent+line, dim)
 	}
 }
 
@@ -319,7 +323,7 @@ func (v *View) refusal(d wire.EventData) {
 }
 
 // showPlan shows the steps of a plan that are new or have changed.
-func (v *View) showPlan(steps []wire.PlanStep) {
+func (v *View) showPlan(steps []wire.PlanEntry) {
 	for _, step := range steps {
 		mark := "☐"
 		switch step.Status {

@@ -1,4 +1,4 @@
-;;; duet-elapsed-test.el --- Tests of how long a turn takes  -*- lexical-binding: t; -*-
+;;; duet-progress-test.el --- Tests of how long a turn takes  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -7,17 +7,17 @@
 
 (require 'duet-test-lib)
 
-(ert-deftest duet-elapsed-test-words ()
+(ert-deftest duet-progress-test-words ()
   "Seconds, then minutes and seconds, then hours and minutes."
   (pcase-dolist (`(,seconds . ,words) '((0 . "0s") (59 . "59s") (60 . "1m 00s") (61 . "1m 01s")
                                         (3599 . "59m 59s") (3600 . "1h 00m") (7300 . "2h 01m")
                                         (-5 . "0s")))
-    (should (equal (cons seconds (duet-elapsed-words seconds)) (cons seconds words)))))
+    (should (equal (cons seconds (duet-progress-words seconds)) (cons seconds words)))))
 
-(ert-deftest duet-elapsed-test-header ()
+(ert-deftest duet-progress-test-header ()
   "While a turn runs the header tells for how long, and that its agent does something."
   (duet-test-with-project connection
-    (duet-model-add-observer #'duet-elapsed--observe)
+    (duet-model-add-observer #'duet-progress--elapsed-observe)
     (let* ((session (duet-test-launch connection "quiet stream:5000@20"))
            (buffer (duet-transcript-open connection session)))
       (duet-test-wait-for-text buffer "chunk 2")
@@ -38,7 +38,7 @@
           (duet-test-wait-for-state session 'interrupted)
           (should-not (shown)))))))
 
-(ert-deftest duet-elapsed-test-timer ()
+(ert-deftest duet-progress-test-timer ()
   "A timer counts while a window shows a turn that runs, and no longer."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet stream:5000@20"))
@@ -47,13 +47,13 @@
       (save-window-excursion
         (switch-to-buffer buffer)
         (duet-header session connection)
-        (should duet-elapsed--timer)
-        (duet-elapsed--tick)
-        (should duet-elapsed--timer)
+        (should duet-progress--timer)
+        (duet-progress--tick)
+        (should duet-progress--timer)
         (call-interactively #'duet-interrupt)
         (duet-test-wait-for-state session 'interrupted)
-        (duet-elapsed--tick)
-        (should-not duet-elapsed--timer)))))
+        (duet-progress--tick)
+        (should-not duet-progress--timer)))))
 
-(provide 'duet-elapsed-test)
-;;; duet-elapsed-test.el ends here
+(provide 'duet-progress-test)
+;;; duet-progress-test.el ends here

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// A Teller makes updates of one session. One goroutine at a time uses it.
-type Teller struct {
+// A Translator makes updates of one session. One goroutine at a time uses it.
+type Translator struct {
 	// Bytes are those of an attachment.
 	Bytes func(attachment string) ([]byte, error)
 	// IsOurs reports whether the client of this session has begun the turn: then it
@@ -24,43 +24,43 @@ type Teller struct {
 	ids       toolIDs
 	tools     map[string]*tool // those of the turn, by the ids that the client has
 	terminals map[string]*terminal
-	newest    map[string]int64 // of what was told again and changed behind Since: by which event
+	newest    map[string]int64 // of what was replayed and changed behind Since: by which event
 }
 
 // BeginsInside says that what comes first may be the rest of a message.
-func (t *Teller) BeginsInside() { t.messages.leftOut() }
+func (t *Translator) BeginsInside() { t.messages.leftOut() }
 
-// Entry is what is told of an entry of the conversation. All are told before the first
-// event.
-func (t *Teller) Entry(e hubwire.Entry) []any {
+// Entry is the updates of an entry of the conversation. All entries come before the
+// first event.
+func (t *Translator) Entry(e wire.Entry) []any {
 	key := e.Key
-	if e.EventType == hubwire.ToolCall || e.EventType == hubwire.ToolResult {
+	if e.EventType == wire.EntryToolCall || e.EventType == wire.EntryToolResult {
 		key = e.ToolID + e.ResultFor
 	}
 	t.note(key, e.Seq)
 	switch e.EventType {
-	case hubwire.Message, hubwire.Thinking:
+	case wire.EntryMessage, wire.EntryThinking:
 		if !e.IsCompleted {
 			t.messages.began(e.Key, e.Content)
 		}
-		return t.said(e.EventType, e.Role, e.Key, t.parentID(e.SessionID, e.ParentTool), e.Content, attachments(e.Data))
-	case hubwire.ToolCall:
+		return t.said(e.EventType, e.Role, e.Key, t.parentID(e.SessionID, e.ParentTool), e.Content, e.Attachments())
+	case wire.EntryToolCall:
 		return []any{t.toolCall(call{
 			session: e.SessionID, id: e.ToolID, name: e.ToolName, title: e.Title, kind: e.ToolKind, status: e.Status, parent: e.ParentTool,
-			input: json.RawMessage(e.ToolInput), data: toolData(e.Data), refusal: e.Refusal,
+			input: json.RawMessage(e.ToolInput), data: e.Tool(), refusal: e.Refusal,
 		})}
-	case hubwire.ToolResult:
+	case wire.EntryToolResult:
 		return []any{t.toolCall(call{session: e.SessionID, id: e.ResultFor, status: e.Status, result: e.Result, refusal: e.Refusal, ended: e.IsCompleted})}
-	case hubwire.Plan:
-		var p struct{ Entries []hubwire.PlanEntry }
-		_ = json.Unmarshal(e.Data, &p) // what cannot be read of it is not told
-		return []any{plan(p.Entries)}
+	case wire.EntrySystem:
+		return []any{aside(e.Content)}
+	case wire.EntryPlan:
+		return []any{plan(e.PlanEntries())}
 	}
 	return nil
 }
 
-// note notes which event changed something last that was told again.
-func (t *Teller) note(key string, seq int64) {
+// note notes which event changed something last that was replayed.
+func (t *Translator) note(key string, seq int64) {
 	if seq <= t.Since {
 		return
 	}
@@ -70,39 +70,39 @@ func (t *Teller) note(key string, seq int64) {
 	t.newest[key] = max(t.newest[key], seq)
 }
 
-// wasTold reports whether what an event tells of something was told already, as an
+// wasSent reports whether what an event tells of something was sent already, as an
 // entry.
-func (t *Teller) wasTold(key string, seq int64) bool { return seq > 0 && seq <= t.newest[key] }
+func (t *Translator) wasSent(key string, seq int64) bool { return seq > 0 && seq <= t.newest[key] }
 
-// Event is what is told of an event.
-func (t *Teller) Event(kind string, seq int64, at time.Time, d hubwire.Event) []any {
+// Event is the updates of an event.
+func (t *Translator) Event(kind string, seq int64, at time.Time, d wire.EventData) []any {
 	switch kind {
-	case hubwire.EventDelta, hubwire.EventThinking:
+	case wire.EventDelta, wire.EventThinking:
 		if text := t.messages.piece(d.MessageID, d.Delta); text != "" {
-			return []any{chunk(kindOf(kind == hubwire.EventThinking, "assistant"), d.MessageID, t.parentID(d.SessionID, d.ParentTool), schema.Text(text))}
+			return []any{chunk(kindOf(kind == wire.EventThinking, "assistant"), d.MessageID, t.parentID(d.SessionID, d.ParentTool), schema.Text(text))}
 		}
-	case hubwire.EventConversation:
+	case wire.EventConversation:
 		return t.conversation(seq, d)
-	case hubwire.EventPlan:
+	case wire.EventPlan:
 		return []any{plan(d.Entries)}
-	case hubwire.EventUsage:
+	case wire.EventUsage:
 		if d.ContextUsed > 0 && d.ContextSize > 0 {
 			return []any{Usage(d.ContextUsed, d.ContextSize, d.CostUSD)}
 		}
-	case hubwire.EventTerminal:
+	case wire.EventTerminal:
 		return t.output(d, at)
-	case hubwire.EventTerminalExit:
+	case wire.EventTerminalExit:
 		return t.exited(d)
-	case hubwire.EventError:
+	case wire.EventError:
 		if d.Code == contentRefused { // what else an agent reports is no part of the conversation
 			return []any{chunk(schema.AgentThoughtChunk, "", "", schema.Text(d.Message+"\n"))}
 		}
-	case hubwire.EventUpdate:
+	case wire.EventAgentUpdate:
 		return passed(d.Update)
-	case hubwire.EventLagged:
+	case wire.EventLagged:
 		t.messages.leftOut()
-	case hubwire.EventStatus:
-		if hubwire.Ended(d.State) {
+	case wire.EventStatus:
+		if wire.Ended(d.State) {
 			t.messages.turnEnded()
 			t.tools, t.terminals = nil, nil
 		}
@@ -115,31 +115,40 @@ func (t *Teller) Event(kind string, seq int64, at time.Time, d hubwire.Event) []
 const contentRefused = "CONTENT_REFUSED"
 
 // conversation is what is told of something that was said or done.
-func (t *Teller) conversation(seq int64, d hubwire.Event) []any {
+func (t *Translator) conversation(seq int64, d wire.EventData) []any {
 	switch d.EventType {
-	case hubwire.Message, hubwire.Thinking:
-		if t.wasTold(d.MessageID, seq) || d.Role == "user" && t.IsOurs(d.SessionID) {
+	case wire.EntryMessage, wire.EntryThinking:
+		if t.wasSent(d.MessageID, seq) || d.Role == "user" && t.IsOurs(d.SessionID) {
 			return nil
 		}
 		if d.Role == "user" {
 			return t.said(d.EventType, d.Role, d.MessageID, "", d.Content, d.Attachments)
 		}
 		return t.said(d.EventType, d.Role, d.MessageID, t.parentID(d.SessionID, d.ParentTool), t.messages.whole(d.MessageID, d.Content), d.Attachments)
-	case hubwire.ToolCall, hubwire.ToolResult:
-		if t.wasTold(d.ToolID, seq) {
+	case wire.EntryToolCall, wire.EntryToolResult:
+		if t.wasSent(d.ToolID, seq) {
 			return nil
 		}
 		return []any{t.toolCall(call{
 			session: d.SessionID, id: d.ToolID, name: d.ToolName, title: d.ToolTitle, kind: d.ToolKind, status: d.ToolStatus, parent: d.ParentTool,
-			input: d.ToolInput, data: d.ToolData, result: d.Result, refusal: d.Refusal, ended: d.EventType == hubwire.ToolResult,
+			input: d.ToolInput, data: d.ToolData, result: d.Result, refusal: d.Refusal, ended: d.EventType == wire.EntryToolResult,
 		})}
+	case wire.EntrySystem:
+		if !t.wasSent(d.MessageID, seq) {
+			return []any{aside(d.Content)}
+		}
 	}
 	return nil
 }
 
+// aside is something that the hub says in a conversation, beside what the agent says.
+func aside(text string) schema.Chunk {
+	return chunk(schema.AgentThoughtChunk, "", "", schema.Text("["+text+"]\n"))
+}
+
 // said is a message, or a thought, as chunks.
-func (t *Teller) said(kind, role, key, parentTool, text string, attached []hubwire.Attachment) (updates []any) {
-	as := kindOf(kind == hubwire.Thinking, role)
+func (t *Translator) said(kind, role, key, parentTool, text string, attached []wire.Attachment) (updates []any) {
+	as := kindOf(kind == wire.EntryThinking, role)
 	if text != "" {
 		updates = append(updates, chunk(as, key, parentTool, schema.Text(text)))
 	}
@@ -177,7 +186,7 @@ func Usage(used, size int64, dollars float64) schema.UsageUpdate {
 	return u
 }
 
-func plan(entries []hubwire.PlanEntry) schema.Plan {
+func plan(entries []wire.PlanEntry) schema.Plan {
 	p := schema.Plan{Kind: schema.KindPlan, Entries: make([]schema.PlanEntry, len(entries))}
 	for i, e := range entries {
 		if e.Priority == "" {
@@ -192,12 +201,12 @@ func plan(entries []hubwire.PlanEntry) schema.Plan {
 }
 
 // passed is an update of the agent that Duet does not know in this form: clients may.
-// Those about settings were told by other events.
+// Those about settings come of other events.
 func passed(raw json.RawMessage) []any {
 	var u struct {
 		Kind string `json:"sessionUpdate"`
 	}
-	_ = json.Unmarshal(raw, &u) // what is none is not told
+	_ = json.Unmarshal(raw, &u) // what is none is not passed on
 	switch u.Kind {
 	case schema.AgentMessageChunk, schema.AgentThoughtChunk, schema.KindToolCall, schema.KindToolUpdate, schema.KindPlan, schema.KindUsage:
 		return []any{raw}
@@ -206,18 +215,4 @@ func passed(raw json.RawMessage) []any {
 		return []any{raw}
 	}
 	return nil
-}
-
-func attachments(raw json.RawMessage) []hubwire.Attachment {
-	var d struct{ Attachments []hubwire.Attachment }
-	_ = json.Unmarshal(raw, &d) // what cannot be read of it is not told
-	return d.Attachments
-}
-
-func toolData(raw json.RawMessage) *hubwire.ToolData {
-	var d hubwire.ToolData
-	if len(raw) == 0 || json.Unmarshal(raw, &d) != nil {
-		return nil
-	}
-	return &d
 }

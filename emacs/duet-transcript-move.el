@@ -1,4 +1,4 @@
-;;; duet-prompts.el --- From prompt to prompt in a transcript  -*- lexical-binding: t; -*-
+;;; duet-transcript-move.el --- Moving and scrolling in a transcript  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -6,21 +6,30 @@
 ;;; Commentary:
 
 ;; In a transcript `M-n' and `M-p' go to the next and the previous prompt, and
-;; Imenu lists all that are loaded, and the headings
-;; of what agents say.
+;; Imenu lists all that are loaded, and the headings of what agents say.
+;;
+;; A window follows what is written as long as its point is at the end of the
+;; buffer.  The mouse wheel and the scroll bar take the point along when they
+;; leave the end, and leave it behind when they come back.  Here they bring it
+;; back: who scrolls down to the end follows it again.
 
 ;;; Code:
 
 (require 'cl-lib)
-(require 'subr-x)
 (require 'imenu)
+(require 'subr-x)
 (require 'duet-actions)
 (require 'duet-connection)
 (require 'duet-markup)
 (require 'duet-section)
 (require 'duet-transcript)
 
-(defun duet-prompts ()
+(declare-function duet-approvals-catch "duet-approvals-footer" ())
+
+
+;;; Prompts
+
+(defun duet-transcript-move-prompts ()
   "Return the prompts that the transcript shows: (MESSAGE . POSITION), in order."
   (cl-loop for message in (duet-session-message-list duet-session)
            for section = (and (eq (duet-message-kind message) 'prompt)
@@ -34,7 +43,7 @@
                    (list (prefix-numeric-value current-prefix-arg)))
                duet-transcript-mode)
   (let* ((count (or count 1))
-         (places (mapcar #'cdr (duet-prompts)))
+         (places (mapcar #'cdr (duet-transcript-move-prompts)))
          (there (cond ((zerop count) (point))
                       ((> count 0)
                        (nth (1- count) (cl-remove-if (lambda (place) (<= place (point)))
@@ -61,18 +70,18 @@
                duet-transcript-mode)
   (duet-prompt-next (- (or count 1))))
 
-(defun duet-prompts--index ()
+(defun duet-transcript-move--index ()
   "Return the prompts of the transcript, and what agents call parts, for Imenu."
-  (append (duet-prompts--entries
+  (append (duet-transcript-move--entries
            (mapcar (lambda (prompt)
                      (cons (car (split-string (string-trim (duet-message-text (car prompt)))
                                               "\n"))
                            (cdr prompt)))
-                   (duet-prompts)))
+                   (duet-transcript-move-prompts)))
           (when-let ((headings (duet-markup-headings)))
-            (list (cons "Headings" (duet-prompts--entries headings))))))
+            (list (cons "Headings" (duet-transcript-move--entries headings))))))
 
-(defun duet-prompts--entries (places)
+(defun duet-transcript-move--entries (places)
   "Return PLACES, (WORDS . POSITION) each, as entries for Imenu.
 Those that are alike are numbered."
   (let ((counts (make-hash-table :test #'equal)))
@@ -83,17 +92,67 @@ Those that are alike are numbered."
                       (copy-marker (cdr place)))))
             places)))
 
-(defun duet-prompts--setup ()
+(defun duet-transcript-move--setup ()
   "Have Imenu list the prompts of the transcript in the current buffer."
-  (setq-local imenu-create-index-function #'duet-prompts--index
+  (setq-local imenu-create-index-function #'duet-transcript-move--index
               imenu-auto-rescan t
               ;; What is listed is not looked for in the text.
               imenu-auto-rescan-maxout most-positive-fixnum))
 
-(add-hook 'duet-transcript-mode-hook #'duet-prompts--setup)
+(add-hook 'duet-transcript-mode-hook #'duet-transcript-move--setup)
 
 (define-key duet-transcript-mode-map (kbd "M-n") #'duet-prompt-next)
 (define-key duet-transcript-mode-map (kbd "M-p") #'duet-prompt-previous)
 
-(provide 'duet-prompts)
-;;; duet-prompts.el ends here
+
+;;; The mouse wheel
+
+(defconst duet-transcript-move--scroll-commands
+  '(mwheel-scroll pixel-scroll-precision scroll-bar-toolkit-scroll scroll-bar-drag)
+  "Commands by which the mouse scrolls, on one system or another.")
+
+(defun duet-transcript-move--scroll-back-p (event)
+  "Return non-nil if EVENT is that of a wheel that does not turn to the end."
+  (memq (event-basic-type event)
+        '(wheel-up wheel-left wheel-right mouse-4 mouse-6 mouse-7)))
+
+(defun duet-transcript-move--scroll-command (event)
+  "Return which of the commands that scroll EVENT calls elsewhere."
+  (let ((area (posn-area (event-start event)))
+        (type (event-basic-type event)))
+    (car (memq (key-binding (if area (vector area type) (vector type)) nil t)
+               duet-transcript-move--scroll-commands))))
+
+(defun duet-scroll-mouse (event)
+  "Scroll as EVENT asks for; follow what is written if that leads to the end."
+  (interactive "e")
+  (let ((command (duet-transcript-move--scroll-command event))
+        (window (posn-window (event-start event))))
+    (unless command
+      (user-error "Nothing scrolls by this"))
+    (setq this-command command)
+    (condition-case nil
+        (call-interactively command nil (vector event))
+      (end-of-buffer nil))
+    (when (and (window-live-p window) (not (duet-transcript-move--scroll-back-p event)))
+      (duet-transcript-move--scroll-follow window))))
+
+(defun duet-transcript-move--scroll-follow (window)
+  "Have WINDOW follow the end of its transcript if it shows that."
+  (with-current-buffer (window-buffer window)
+    (when (and (derived-mode-p 'duet-transcript-mode)
+               (pos-visible-in-window-p (point-max) window))
+      (when (< (window-point window) (duet-transcript--end))
+        (set-window-point window (point-max))
+        (when (fboundp 'duet-approvals-catch) (duet-approvals-catch)))
+      (duet-transcript-fill window))))
+
+;; A search goes on while the text is scrolled.
+(put 'duet-scroll-mouse 'scroll-command t)
+(put 'duet-scroll-mouse 'isearch-scroll t)
+
+(dolist (command duet-transcript-move--scroll-commands)
+  (define-key duet-transcript-mode-map (vector 'remap command) #'duet-scroll-mouse))
+
+(provide 'duet-transcript-move)
+;;; duet-transcript-move.el ends here

@@ -1,8 +1,8 @@
-// Package mcp asks servers of the Model Context Protocol whether they work
+// Package mcpprobe asks servers of the Model Context Protocol whether they work
 // (https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle). It
 // says no more to them than initialize, which is a request of JSON-RPC, a line
 // each; all else is between them and agents.
-package mcp
+package mcpprobe
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package wire
+package refusal
 
 import (
 	"encoding/json"
@@ -21,8 +21,8 @@ func TestARefusalIsASentence(t *testing.T) {
 		{"Internal error: gone", `null`, "gone"},
 		{"approval not found: x\ny", `"odd"`, "approval not found: x y"},
 	} {
-		assert.EqualError(t, Refusal(&client.Error{Code: -32602, Message: c.message, Data: json.RawMessage(c.data)}), c.want)
+		assert.EqualError(t, InWords(&client.Error{Code: -32602, Message: c.message, Data: json.RawMessage(c.data)}), c.want)
 	}
 	other := errors.New("Internal error: of this process")
-	assert.Equal(t, other, Refusal(other))
+	assert.Equal(t, other, InWords(other))
 }

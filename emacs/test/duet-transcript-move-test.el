@@ -1,4 +1,4 @@
-;;; duet-prompts-test.el --- Tests of moving from prompt to prompt  -*- lexical-binding: t; -*-
+;;; duet-transcript-move-test.el --- Tests of moving from prompt to prompt  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -6,9 +6,9 @@
 ;;; Code:
 
 (require 'duet-test-lib)
-(require 'duet-prompts)
+(require 'duet-transcript-move)
 
-(ert-deftest duet-prompts-test-moving ()
+(ert-deftest duet-transcript-move-test-moving ()
   "Keys go from prompt to prompt, say where there is none, and Imenu lists all."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet one"))
@@ -56,5 +56,5 @@
         (duet-test-should-say "duet-transcript only" (call-interactively #'duet-prompt-next))
         (duet-test-should-say "duet-transcript only" (call-interactively #'duet-prompt-previous))))))
 
-(provide 'duet-prompts-test)
-;;; duet-prompts-test.el ends here
+(provide 'duet-transcript-move-test)
+;;; duet-transcript-move-test.el ends here
