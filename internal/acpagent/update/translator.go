@@ -149,10 +149,11 @@ func aside(text string) schema.Chunk {
 	return chunk(schema.AgentThoughtChunk, "", "", schema.Text("["+text+"]\n"))
 }
 
-// said is a message, or a thought, as chunks.
+// said is a message, or a thought, as chunks. What an agent says that is no text has
+// words that stand for it, for clients that do not show it.
 func (t *Translator) said(kind, role, key, parentTool, text string, attached []wire.Attachment) (updates []any) {
 	as := kindOf(kind == wire.EntryThinking, role)
-	if text != "" {
+	if text != "" && (len(attached) == 0 || role == "user") {
 		updates = append(updates, chunk(as, key, parentTool, schema.Text(text)))
 	}
 	for _, a := range attached {
