@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/golden"
-"github.com/duet-rpc/duet-rpc/internal/needs"
+	"github.com/duet-rpc/duet-rpc/internal/needs"
 )
 
 // What the README tells to type in a shell does what it says, in a clone whose
