@@ -109,7 +109,8 @@ If that fails call ERROR-FN with the reason; without one it is shown."
   "Major mode of the list of agents.
 
 \\{duet-agents-mode-map}"
-  (setq tabulated-list-format [("" 2 nil) ("Agent" 14 t) ("Name" 20 t) ("" 0 nil)]
+  (setq tabulated-list-format [("" 2 nil) ("Agent" 12 t) ("Version" 10 t)
+                               ("Signed in" 15 t) ("" 0 nil)]
         tabulated-list-padding 1)
   (tabulated-list-init-header))
 
@@ -159,7 +160,9 @@ If that fails call ERROR-FN with the reason; without one it is shown."
                                    (duet-get agent :default))
                                  "*" "")
                              name
-                             (duet-visible-line (or (duet-get-string agent :title) ""))
+                             (duet-visible-line
+                              (or (duet-get-string agent :version) ""))
+                             (duet-agents--signed-in agent)
                              (duet-agents--remark agent)))))
            agents))
     (tabulated-list-print t)
@@ -170,6 +173,43 @@ If that fails call ERROR-FN with the reason; without one it is shown."
     (setq header-line-format
           (substitute-command-keys
            " * is asked  \\<duet-agents-mode-map>\\[duet-agents-choose] ask the one at point, \\[duet-agents-unchoose] the default, \\[duet-agents-copy-install] copy how to install"))))
+
+(defun duet-agents--signed-in (agent)
+  "Return what is known of who is signed in to AGENT, and since when."
+  (let* ((state (duet-get-string agent :signed_in))
+         (hint (duet-get-string agent :signed_in_hint))
+         (account (duet-get-string agent :account))
+         (at (duet-get-string agent :signed_in_at))
+         (words (pcase state
+                  ((or 'nil "") "")
+                  ("unknown" (if hint "likely" "not known"))
+                  ("not_needed" "not needed")
+                  ("opens_sessions" "opens sessions")
+                  (_ (duet-visible-line state))))
+         (told (and at (ignore-errors
+                         (format "It told that %s ago."
+                                 (duet-agents--age (date-to-time at)))))))
+    (propertize words
+                'face (pcase state
+                        ("no" 'duet-failed)
+                        ("unknown" 'duet-dim)
+                        (_ 'default))
+                'help-echo
+                (string-join
+                 (delq nil (list (and account (duet-visible-line account))
+                                 (and hint (duet-visible-line hint))
+                                 told
+                                 (and (equal state "unknown")
+                                      "I asks it, and signs in.")))
+                 "\n"))))
+
+(defun duet-agents--age (time)
+  "Return in words how long ago TIME was."
+  (let ((seconds (max 0 (floor (float-time (time-subtract nil time))))))
+    (cond ((< seconds 60) (format "%d s" seconds))
+          ((< seconds 3600) (format "%d min" (/ seconds 60)))
+          ((< seconds (* 48 3600)) (format "%d h" (/ seconds 3600)))
+          (t (format "%d days" (/ seconds 86400))))))
 
 (defun duet-agents--remark (agent)
   "Return what there is to say of AGENT."
@@ -187,7 +227,11 @@ If that fails call ERROR-FN with the reason; without one it is shown."
                               (or (duet-get-string agent :install) "not on PATH")))
                      'face 'duet-dim))
         (t (duet-visible-line
-            (duet-remote-abbreviate (or (duet-get-string agent :path) ""))))))
+            (string-join
+             (delete "" (list (or (duet-get-string agent :title) "")
+                              (duet-remote-abbreviate
+                               (or (duet-get-string agent :path) ""))))
+             "  ")))))
 
 (defun duet-agents--at-point ()
   "Return the agent at point."

@@ -51,6 +51,8 @@ text and thoughts, is left alone.")
                 ('diff (duet-visible (duet-render--diff message)))
                 ('answer (duet-visible (duet-render--answer message)))
                 ('content "")
+                ('sketch (propertize (concat (duet-look-sign "✻") " Thought")
+                                     'face 'duet-thinking))
                 ('error (propertize (concat (duet-look-sign "✗") " "
                                             (duet-message-text message))
                                     'face 'duet-failed))

@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
+	"github.com/duet-rpc/duet-rpc/internal/cli/leftopen"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
@@ -49,7 +50,7 @@ func answerHere(cmd *cobra.Command, s *settings, id string, decide func(wire.App
 		return err
 	}
 	d.ID = a.ID
-	view.Note(whatFollows(a, d, h.Here()))
+	view.Note(leftopen.WhatFollows(a, d, h.Here()))
 	if err := sendDecision(ctx, cmd, s, h.Client, d); err != nil {
 		return err
 	}
@@ -57,10 +58,7 @@ func answerHere(cmd *cobra.Command, s *settings, id string, decide func(wire.App
 	if err != nil || wire.Ended(session.State) || !h.Here() {
 		return err
 	}
-	session, interrupted, err := turn.Attend(ctx, h.Client, view, session, turn.Options{
-		Signals: h.Interrupts, EndNow: func() { os.Exit(interrupt.Status) },
-		SilentAfter: s.AnswerWithin, WhySilent: func() string { return whySilent(ctx, s) },
-	})
+	session, interrupted, err := turn.Attend(ctx, h.Client, view, session, attending(ctx, s, h.Interrupts))
 	if err != nil {
 		return err
 	}
@@ -68,21 +66,42 @@ func answerHere(cmd *cobra.Command, s *settings, id string, decide func(wire.App
 	return statusOf(session, interrupted)
 }
 
-// whatFollows says what an answer leads to whose agent is gone.
-func whatFollows(a wire.Approval, d wire.Decision, here bool) string {
-	where := "in this process, until it ends"
-	if !here {
-		where = "in the hub that was started for it"
+// errNothingOpen says that no question was left open, for which no hub is begun.
+var errNothingOpen = errors.New("no question is open")
+
+// goThroughHere puts the questions that were left open to whoever sits at the terminal,
+// where no hub runs, in the same way.
+func goThroughHere(cmd *cobra.Command, s *settings, session string) error {
+	isOpen := func(ctx context.Context, c *client.Client) error {
+		open, _, err := wire.OpenApprovals(ctx, c, session)
+		if err == nil && len(open) == 0 {
+			return errNothingOpen
+		}
+		return err
 	}
-	if d.Decision == "approve" || d.Decision == "respond" || d.Tell {
-		return output.Line("no hub ran here, and the agent that asked is gone: its session goes on after " + a.TaskID + ", " + where)
+	if err := lookedUp(cmd, s, isOpen); err != nil { // before a hub begins
+		return err
 	}
-	return output.Line("no hub ran here, and the agent that asked is gone: the answer is kept, and nothing goes on before " + a.TaskID + " is continued")
+	view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false)
+	h, err := reach.Open(cmd.Context(), &s.Settings, s.levelGiven(cmd), view.Note)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	return leftopen.GoThrough(h.Context(), h.Client, view, leftopen.Options{Session: session, Here: h.Here(), Attend: attending(h.Context(), s, h.Interrupts)})
+}
+
+// attending are the options of how a session is attended.
+func attending(ctx context.Context, s *settings, signals <-chan os.Signal) turn.Options {
+	return turn.Options{
+		Signals: signals, EndNow: func() { os.Exit(interrupt.Status) },
+		SilentAfter: s.AnswerWithin, WhySilent: func() string { return whySilent(ctx, s) },
+	}
 }
 
 // sendDecision answers a question, and says how it was taken.
 func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, d wire.Decision) error {
-	r, raw, err := wire.Call[wire.Decided](ctx, c, "sendDecision", d)
+	r, raw, err := wire.Decide(ctx, c, d)
 	if err != nil {
 		return err
 	}
@@ -96,8 +115,8 @@ func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 		return errors.New(output.Line(cmp.Or(r.Error, "the question could not be answered")))
 	}
 	progress(cmd, s, "%s: %s", inbox.ShortID(d.ID), r.Status)
-	if r.Told != "" {
-		progress(cmd, s, "the agent is told with its next prompt: %s", r.Told)
+	if r.ToldTaskID != "" {
+		progress(cmd, s, "the agent is told with its next prompt: %s", r.ToldTaskID)
 	}
 	return nil
 }

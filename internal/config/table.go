@@ -87,6 +87,20 @@ func (t table) text(key string) *string {
 	return &s
 }
 
+// truth is true or false.
+func (t table) truth(key string) *bool {
+	v, ok := t.values[key]
+	if !ok {
+		return nil
+	}
+	b, ok := v.(bool)
+	if !ok {
+		t.wrong(key, "true or false", kind(v))
+		return nil
+	}
+	return &b
+}
+
 // checked is a string that check says nothing against.
 func (t table) checked(key string, check func(string) error) *string {
 	s := t.text(key)
@@ -130,6 +144,20 @@ func (t table) whole(key string, least, most int) *int {
 	}
 	whole := int(n)
 	return &whole
+}
+
+// flag is true or false.
+func (t table) flag(key string) *bool {
+	v, ok := t.values[key]
+	if !ok {
+		return nil
+	}
+	yes, ok := v.(bool)
+	if !ok {
+		t.wrong(key, "true or false", kind(v))
+		return nil
+	}
+	return &yes
 }
 
 // duration is a string such as "2h" between two durations, both allowed.

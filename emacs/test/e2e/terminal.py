@@ -115,10 +115,16 @@ class Home:
         return done.stdout
 
     def close(self):
-        """Ends all that was started, and removes the directory."""
+        """Ends all that was started, and removes the directory; returns what was said by each Emacs that could."""
         # A server may stay for another Emacs, so all of these go first.
         Terminal.await_end([pid for terminal in self.terminals for pid in terminal.close(stays=True)])
+        try:
+            with open(os.path.join(self.path, "said"), encoding="utf-8", errors="replace") as file:
+                said = file.read()
+        except FileNotFoundError:
+            said = ""
         shutil.rmtree(self.path, ignore_errors=True)
+        return said
 
 
 class Terminal:
@@ -246,6 +252,18 @@ class Terminal:
         except Failure:
             self.press("C-g")
             self.see(r"^Quit$")
+
+    def aftermath(self):
+        """Returns what Emacs has said and the keys that it has read, for whoever looks at what went wrong."""
+        shown = []
+        for keys, buffer in (("C-g", "C-g", "C-h", "e"), r"\*Messages\*"), (("C-h", "l"), r"\*Help\*"):
+            try:
+                self.press(*keys)
+                self.see(buffer, 5)
+            except Failure:
+                pass
+            shown.append(self._framed())
+        return "\n".join(shown)
 
     def server(self):
         """Returns the process id of the server that this Emacs has started."""
