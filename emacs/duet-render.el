@@ -194,8 +194,10 @@ It makes no difference whether a text is broken whole or piece by piece."
             (or (duet-get-string data :title) (duet-get-string data :tool_name)
                 "a question")
             (if said
-                (concat "\n  " (propertize (duet-render-wrap (string-trim said))
-                                           'face 'duet-prompt))
+                (concat "\n" (propertize (concat (duet-render--shown "  ")
+                                                (propertize (duet-render-wrap (string-trim said))
+                                                            'face 'duet-prompt))
+                                        'wrap-prefix "  "))
               ""))))
 
 

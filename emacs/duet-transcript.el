@@ -114,6 +114,7 @@
         word-wrap t
         bidi-paragraph-direction 'left-to-right
         duet-transcript--how (make-hash-table :test #'eq)
+        mode-line-buffer-identification '(:eval (duet-header-name))
         header-line-format '(:eval (duet-header duet-session duet-connection)))
   ;; The number of a line says nothing here, and to count them takes longer than
   ;; all else that a key does, once there are some megabytes.
