@@ -45,7 +45,7 @@ internal/cli/answer: internal/wire
 internal/cli/attach: client internal/cli/output internal/cli/tty internal/lazyregexp internal/wire
 internal/cli/attachment: client internal/cli/output internal/cli/tty internal/project internal/wire
 internal/cli/candidate: client internal/cli/attach internal/cli/output internal/wire
-internal/cli/daemon: client internal/cli/interrupt internal/cli/output internal/cli/refusal internal/config internal/filewatch internal/host internal/project internal/socket internal/wire
+internal/cli/daemon: client internal/cli/interrupt internal/cli/output internal/cli/refusal internal/config internal/filewatch internal/host internal/project internal/wire
 internal/cli/doctor: frame internal/catalog internal/cli/output internal/config internal/database internal/executor/process internal/host internal/logging internal/mcpprobe internal/origin internal/project internal/socket internal/wire
 internal/cli/editor:
 internal/cli/eventline: client internal/cli/inbox internal/cli/output internal/wire
