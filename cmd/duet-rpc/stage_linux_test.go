@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/golden"
+	"github.com/duet-rpc/duet-rpc/internal/needs"
 	"github.com/duet-rpc/duet-rpc/internal/screen"
 )
 
@@ -53,13 +54,7 @@ exec sleep 1000`
 // newStage makes one. No program of this machine is found in it but those of its own.
 func newStage(t *testing.T, variant string, columns int, terminal ...string) *stage {
 	t.Helper()
-	tmux, err := exec.LookPath("tmux")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("tmux is not installed")
-		}
-		t.Skip("tmux is not installed")
-	}
+	tmux := needs.Tool(t, "tmux")
 	binary, err := fastProgram()
 	require.NoError(t, err)
 	home := "/tmp/" + strings.ToLower(rand.Text()[:6])

@@ -30,11 +30,10 @@ func answerHere(cmd *cobra.Command, s *settings, id string, decide func(wire.App
 	if err := lookedUp(cmd, s, isAsked); err != nil { // before a hub begins
 		return err
 	}
-	out, side := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false)
 	if s.json {
-		out, side = io.Discard, io.Discard
+		view = turn.NewView(io.Discard, io.Discard, s.NoColor, false)
 	}
-	view := turn.NewView(out, side, s.NoColor, false)
 	h, err := reach.Open(cmd.Context(), &s.Settings, s.levelGiven(cmd), view.Note)
 	if err != nil {
 		return err
@@ -66,20 +65,9 @@ func answerHere(cmd *cobra.Command, s *settings, id string, decide func(wire.App
 	return statusOf(session, interrupted)
 }
 
-// errNothingOpen says that no question was left open, for which no hub is begun.
-var errNothingOpen = errors.New("no question is open")
-
-// goThroughHere puts the questions that were left open to whoever sits at the terminal,
-// where no hub runs, in the same way.
+// goThroughHere is goThrough where no hub runs.
 func goThroughHere(cmd *cobra.Command, s *settings, session string) error {
-	isOpen := func(ctx context.Context, c *client.Client) error {
-		open, _, err := wire.OpenApprovals(ctx, c, session)
-		if err == nil && len(open) == 0 {
-			return errNothingOpen
-		}
-		return err
-	}
-	if err := lookedUp(cmd, s, isOpen); err != nil { // before a hub begins
+	if err := lookedUp(cmd, s, leftopen.Any(session)); err != nil { // before a hub begins
 		return err
 	}
 	view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false)

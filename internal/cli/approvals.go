@@ -13,6 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
+	"github.com/duet-rpc/duet-rpc/internal/cli/leftopen"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/pager"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
@@ -48,7 +49,7 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 				if host.IsNone(err) {
 					err = goThroughHere(cmd, s, session)
 				}
-				if !errors.Is(err, errNothingOpen) {
+				if !errors.Is(err, leftopen.ErrNone) {
 					return refusal.InWords(err)
 				} // else it is said that none is open
 			}

@@ -4,6 +4,7 @@ package leftopen
 
 import (
 	"context"
+	"errors"
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
@@ -11,6 +12,21 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
+
+// ErrNone says that no question was left open.
+var ErrNone = errors.New("no question is open")
+
+// Any looks whether there is a question, of a session by any of its ids or of all; its
+// error is ErrNone if not.
+func Any(session string) func(context.Context, *client.Client) error {
+	return func(ctx context.Context, c *client.Client) error {
+		open, _, err := wire.OpenApprovals(ctx, c, session)
+		if err == nil && len(open) == 0 {
+			return ErrNone
+		}
+		return err
+	}
+}
 
 // Options say which questions, and how what goes on is attended.
 type Options struct {
@@ -96,7 +112,7 @@ func WhatFollows(a wire.Approval, d wire.Decision, here bool) string {
 	if !here {
 		where = "in the hub that was started for it"
 	}
-	if d.Decision == "approve" || d.Decision == "respond" || d.Tell {
+	if d.Decision == wire.Approve || d.Decision == wire.Respond || d.Tell {
 		return output.Line("no hub ran here, and the agent that asked is gone: its session goes on after " + a.TaskID + ", " + where)
 	}
 	return output.Line("no hub ran here, and the agent that asked is gone: the answer is kept, and nothing goes on before " + a.TaskID + " is continued")
