@@ -45,7 +45,7 @@ internal/cli/answer: internal/wire
 internal/cli/attach: client internal/cli/output internal/cli/tty internal/wire internal/lazyregexp
 internal/cli/attachment: client internal/cli/output internal/cli/tty internal/wire internal/project
 internal/cli/candidate: client internal/cli/attach internal/cli/output internal/wire
-internal/cli/daemon: client internal/cli/interrupt internal/cli/output internal/wire internal/config internal/filewatch internal/host internal/project internal/socket
+internal/cli/daemon: client internal/cli/interrupt internal/cli/output internal/wire internal/config internal/filewatch internal/host internal/project
 internal/cli/doctor: frame internal/catalog internal/cli/mcp internal/cli/output internal/wire internal/config internal/database internal/executor/process internal/host internal/logging internal/origin internal/project internal/socket
 internal/cli/editor:
 internal/cli/eventline: client internal/cli/inbox internal/cli/output internal/wire
