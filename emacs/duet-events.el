@@ -258,7 +258,9 @@ The event has TYPE, DATA, the number SEQ and the TIME."
      (when-let ((path (duet-get-string data :path)))
        (duet-events--put session run (duet-events--diff-key run path) 'diff
                          data seq time)))
-    ("task_error"
+    ;; What the conversation has as well, its own event tells.
+    ((and "task_error" (guard (not (equal (duet-get-string data :code)
+                                          "MCP_SERVER_FAILED"))))
      (let ((message (make-duet-message :key (format "error:%s" seq) :kind 'error
                                        :session session :run run :seq seq
                                        :created time)))

@@ -45,6 +45,17 @@ func TestACPGoldenExchanges(t *testing.T) {
 			c.result(c.ask("session/prompt", object{"sessionId": session, "prompt": "Edit it"}))
 			c.result(c.ask("session/set_mode", object{"sessionId": session, "modeId": "yolo"}))
 			c.result(c.ask("session/new", object{"cwd": "here", "mcpServers": []any{}}))
+			c.result(c.ask("session/new", object{"cwd": filepath.Join(s.root, "nowhere"), "mcpServers": []any{}}))
+			c.result(c.ask("session/set_config_option", object{"sessionId": session, "configId": "agent", "value": "nobody"}))
+			c.result(c.ask("session/set_config_option", object{"sessionId": session, "configId": "colour", "value": "red"}))
+			c.result(c.ask("session/load", object{"sessionId": "nobody's", "cwd": s.root, "mcpServers": []any{}}))
+			c.result(c.ask("session/fork", object{"sessionId": "nobody's", "cwd": s.root}))
+			c.result(c.ask("session/delete", object{"sessionId": "nobody's"}))
+			c.result(c.ask("session/close", object{"sessionId": "nobody's"}))
+			c.result(c.ask("session/prompt", object{"sessionId": session, "prompt": []any{}}))
+			c.result(c.ask("session/prompt", object{"sessionId": session, "prompt": []any{object{"type": "image", "mimeType": "image/png"}}}))
+			c.result(c.ask("session/prompt", promptOf(session, "quiet fail")))
+			c.result(c.ask("authenticate", object{"methodId": "nothing"}))
 			c.result(c.ask("session/dance", object{}))
 		},
 	} {

@@ -57,10 +57,10 @@ func (s *session) agentCommand(ctx context.Context, name string) (string, error)
 	switch {
 	case name == "":
 		return fmt.Sprintf("The agent behind this session is %v.%s\n", o.CurrentValue, others(o)), nil
-	case v.offers(configAgent, name) != nil:
+	case v.offers("", configAgent, name) != nil:
 		return fmt.Sprintf("The agent behind this session stays %v: there is no agent %s.%s\n", o.CurrentValue, name, others(o)), nil
 	}
-	if err := s.set(ctx, configAgent, name); err != nil {
+	if err := s.set(ctx, "", configAgent, name); err != nil {
 		return fmt.Sprintf("The agent behind this session stays %v: %s\n", o.CurrentValue, err), nil
 	}
 	s.order.Lock()

@@ -17,6 +17,14 @@ func notFound(id string) error {
 	return server.NewError(schema.CodeResourceNotFound, "Resource not found: no session has the id "+id, map[string]string{"sessionId": id})
 }
 
+// refusedFor is refused for a method that names a session.
+func refusedFor(id string, err error) error {
+	if errors.Is(err, client.Kind("session_not_found")) {
+		return notFound(id)
+	}
+	return refused(err)
+}
+
 // refused is an error of the hub as the client is told it.
 func refused(err error) error {
 	var e *client.Error
@@ -33,7 +41,7 @@ func refused(err error) error {
 		}
 		return server.NewError(jsonrpc2.CodeInternalError, message(err), nil)
 	}
-	return server.NewError(jsonrpc2.CodeInternalError, "Duet's hub does not answer: "+err.Error(), nil)
+	return server.NewError(jsonrpc2.CodeInternalError, "Duet's hub does not answer; `duet-rpc daemon status` says how it is: "+err.Error(), nil)
 }
 
 // message is what the hub says, as a sentence, or what else went wrong.
@@ -42,32 +50,4 @@ func message(err error) string {
 		return r.Message
 	}
 	return err.Error()
-}
-
-// failed is how a turn that failed ends.
-func (a *agent) failed(o outcome) error {
-	why := o.err
-	if why == "" {
-		why = "the turn has failed"
-	}
-	data := map[string]any{"errorCode": o.code}
-	if o.code != authRequired {
-		return server.NewError(jsonrpc2.CodeInternalError, why, data)
-	}
-	data["authMethods"] = append(a.client.signInMethods(), authMethods(o.ways)...)
-	return server.NewError(schema.CodeAuthRequired, "Authentication required: "+why, data)
-}
-
-// authRequired is the error code of a session whose agent wants somebody to sign in.
-const authRequired = "AGENT_AUTH_REQUIRED"
-
-// authMethods are the ways of an agent to sign in by a request. What it does in a terminal
-// is run by Duet, in one that the client opens.
-func authMethods(ways []wire.AuthMethod) (list []schema.AuthMethod) {
-	for _, way := range ways {
-		if way.Type != "terminal" {
-			list = append(list, schema.AuthMethod{ID: way.ID, Name: way.Name, Description: way.Description})
-		}
-	}
-	return list
 }

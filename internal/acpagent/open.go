@@ -3,7 +3,9 @@ package acpagent
 import (
 	"cmp"
 	"context"
+	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/google/uuid"
 	"github.com/sourcegraph/jsonrpc2"
@@ -17,11 +19,23 @@ import (
 // newSession makes a session. The hub gets it with the first prompt: an editor that
 // makes one at each start leaves nothing behind.
 func (a *agent) newSession(ctx context.Context, p schema.NewRequest) (schema.Opened, error) {
-	if !filepath.IsAbs(p.CWD) {
-		return schema.Opened{}, server.InvalidParam(server.ParamError{Param: "cwd", Expected: "an absolute path", Received: "another one"})
+	if err := checkPlace(p.CWD); err != nil {
+		return schema.Opened{}, err
 	}
 	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{workspace: p.Workspace, agent: a.opts.Agent})
 	return a.opened(ctx, s, true)
+}
+
+// checkPlace refuses what no agent can work in.
+func checkPlace(dir string) error {
+	wrong := server.ParamError{Param: "cwd", Expected: "the absolute path of a directory that there is", Received: strconv.Quote(dir)}
+	if !filepath.IsAbs(dir) {
+		return server.InvalidParam(wrong)
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return server.InvalidParam(wrong)
+	}
+	return nil
 }
 
 // fork makes a session that shares another one so far.
@@ -29,7 +43,7 @@ func (a *agent) fork(ctx context.Context, p schema.OpenRequest) (schema.Opened, 
 	from, _, err := wire.SessionState(ctx, a.hub, p.SessionID)
 	switch {
 	case err != nil:
-		return schema.Opened{}, refused(err)
+		return schema.Opened{}, refusedFor(p.SessionID, err)
 	case !wire.Ended(from.State):
 		return schema.Opened{}, server.NewError(jsonrpc2.CodeInvalidRequest, "the session is at work: it can be forked when its turn has ended", nil)
 	}
@@ -74,7 +88,7 @@ func (a *agent) resume(ctx context.Context, p schema.OpenRequest) (schema.Opened
 func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) (schema.Opened, error) {
 	state, _, err := wire.SessionState(ctx, a.hub, p.SessionID)
 	if err != nil {
-		return schema.Opened{}, refused(err)
+		return schema.Opened{}, refusedFor(p.SessionID, err)
 	}
 	if old := a.lookup(p.SessionID); old != nil { // it is opened again
 		a.forget(old)
@@ -111,7 +125,7 @@ func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) 
 	server.AfterReply(ctx, func() {
 		s.conn.Go(func(context.Context) {
 			if err := s.follow(s.ctx, since); err != nil && s.ctx.Err() == nil {
-				s.tell(update.Words("\n\n[Duet cannot tell what happens in this session: %s]\n", message(err)))
+				s.tell(update.Words("\n\n[Duet cannot tell what happens in this session: %s. Open it again to see it]\n", message(err)))
 			}
 		})
 	})
@@ -159,7 +173,7 @@ func (a *agent) deleteSession(ctx context.Context, p schema.SessionRequest) (sch
 	s := a.lookup(p.SessionID)
 	if s == nil || s.beginning() == nil { // else the hub does not know it
 		if err := a.hub.Call(ctx, "session.delete", map[string]string{"session_id": p.SessionID}, nil); err != nil {
-			return schema.Present{}, refused(err)
+			return schema.Present{}, refusedFor(p.SessionID, err)
 		}
 	}
 	if s != nil {

@@ -77,6 +77,9 @@ func (a *agent) prompt(ctx context.Context, p schema.PromptRequest) (schema.Prom
 		}
 	}
 	text, content := readPrompt(p.Prompt)
+	if strings.TrimSpace(text) == "" {
+		return schema.PromptResponse{}, server.InvalidParam(server.ParamError{Param: "prompt", Expected: "a text, or something beside text", Received: "nothing"})
+	}
 	if handled, err := s.command(ctx, text); handled {
 		return schema.PromptResponse{StopReason: schema.EndTurn}, err
 	}

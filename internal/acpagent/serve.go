@@ -19,6 +19,7 @@ func Serve(ctx context.Context, t server.Transport, hub *client.Client, o Option
 		Limits: o.Limits, Logger: o.Logger, MaxLine: mostLine, CallTimeout: questionWithin, Trace: o.Trace,
 		Cancellation:   server.Cancellation{Method: schema.CancelRequest, Member: schema.CancelRequestMember, Tell: true},
 		OnNotification: a.notified,
+		MethodHint:     "Duet is an agent of the Agent Client Protocol; what it can do stands in the answer to initialize",
 	})
 	hub.Handle(readFile, a.readFile)
 	err := srv.Serve(ctx, t, frame.NDJSON)

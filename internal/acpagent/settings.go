@@ -56,7 +56,7 @@ func (a *agent) setMode(ctx context.Context, p schema.SetModeRequest) (schema.Pr
 	if err != nil {
 		return schema.Present{}, err
 	}
-	if err := s.set(ctx, configMode, p.ModeID); err != nil {
+	if err := s.set(ctx, "modeId", configMode, p.ModeID); err != nil {
 		return schema.Present{}, err
 	}
 	s.order.Lock()
@@ -78,7 +78,7 @@ func (a *agent) setConfigOption(ctx context.Context, p schema.SetConfigOptionReq
 	} else if json.Unmarshal(p.Value, &value) != nil {
 		return schema.ConfigOptions{}, server.InvalidParam(server.ParamError{Param: "value", Expected: "a string or a boolean", Received: "something else"})
 	}
-	if err := s.set(ctx, p.ConfigID, value); err != nil {
+	if err := s.set(ctx, "value", p.ConfigID, value); err != nil {
 		return schema.ConfigOptions{}, err
 	}
 	s.order.Lock()
@@ -87,13 +87,14 @@ func (a *agent) setConfigOption(ctx context.Context, p schema.SetConfigOptionReq
 	return schema.ConfigOptions{ConfigOptions: s.settings.options}, nil
 }
 
-// set sets something: at the agent, or for the first prompt.
-func (s *session) set(ctx context.Context, id, value string) error {
+// set sets something: at the agent, or for the first prompt. param is what the client
+// calls the value.
+func (s *session) set(ctx context.Context, param, id, value string) error {
 	v, err := s.look(ctx)
 	if err != nil {
 		return refused(err)
 	}
-	if err := v.offers(id, value); err != nil {
+	if err := v.offers(param, id, value); err != nil {
 		return err
 	}
 	if b := s.beginning(); b != nil {
@@ -102,7 +103,7 @@ func (s *session) set(ctx context.Context, id, value string) error {
 		switch id {
 		case configAgent:
 			if b.from != "" && value != b.agent {
-				return invalidValue("the agent of the session that this is a fork of", value)
+				return invalidValue(param, "the agent of the session that this is a fork of", value)
 			}
 			if value != b.agent {
 				b.agent, b.mode, b.model, b.options = value, "", "", nil // which are names that the other one need not know

@@ -13,31 +13,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// The ways to sign in that every client is offered, whichever agent is behind. Those of
-// the agent itself are told when it wants somebody to sign in.
-const (
-	signInByAgent    = "agent"
-	signInInTerminal = "terminal"
-)
-
-// LoginFlag is the flag with which the program signs in, in a terminal.
-const LoginFlag = "--login"
-
-// signInMethods are the ways to sign in that a client can use. It appends the arguments
-// of the one in a terminal to those that it starts Duet with.
-func (e *editor) signInMethods() []schema.AuthMethod {
-	var list []schema.AuthMethod
-	if e.capabilities().SignsInInTerminal() {
-		list = append(list, schema.AuthMethod{
-			ID: signInInTerminal, Name: "Sign in to the agent in a terminal", Description: "The agent behind Duet says there which ways it has",
-			Type: "terminal", Args: []string{LoginFlag},
-		})
-	}
-	return append(list, schema.AuthMethod{
-		ID: signInByAgent, Name: "Have the agent sign you in", Description: "The agent behind Duet does that itself, mostly in your browser",
-	})
-}
-
 // A signIn is what the agent behind wanted last: that somebody signs in.
 type signIn struct{ agent string }
 
@@ -106,4 +81,32 @@ func (a *agent) isSignedIn() error {
 	defer a.mu.Unlock()
 	a.wanted = nil
 	return nil
+}
+
+// failed is how a turn that failed ends.
+func (a *agent) failed(o outcome) error {
+	why := o.err
+	if why == "" {
+		why = "the turn has failed"
+	}
+	data := map[string]any{"errorCode": o.code}
+	if o.code != authRequired {
+		return server.NewError(jsonrpc2.CodeInternalError, why, data)
+	}
+	data["authMethods"] = append(a.client.signInMethods(), authMethods(o.authMethods)...)
+	return server.NewError(schema.CodeAuthRequired, "Authentication required: "+why, data)
+}
+
+// authRequired is the error code of a session whose agent wants somebody to sign in.
+const authRequired = "AGENT_AUTH_REQUIRED"
+
+// authMethods are the ways of an agent to sign in by a request. What it does in a terminal
+// is run by Duet, in one that the client opens.
+func authMethods(methods []wire.AuthMethod) (list []schema.AuthMethod) {
+	for _, m := range methods {
+		if m.Type != "terminal" {
+			list = append(list, schema.AuthMethod{ID: m.ID, Name: m.Name, Description: m.Description})
+		}
+	}
+	return list
 }

@@ -128,8 +128,8 @@ func valuesOf(choices []wire.Choice, current string) ([]schema.ConfigValue, stri
 	return values, cmp.Or(current, values[0].Value)
 }
 
-// offers reports whether a value can be chosen.
-func (v view) offers(id, value string) error {
+// offers reports whether a value can be chosen, which the client calls param.
+func (v view) offers(param, id, value string) error {
 	for _, o := range v.options {
 		if o.ID != id {
 			continue
@@ -141,13 +141,13 @@ func (v view) offers(id, value string) error {
 		for i, c := range o.Options {
 			known[i] = c.Value
 		}
-		return invalidValue("one of "+strings.Join(known, ", "), value)
+		return invalidValue(param, "one of "+strings.Join(known, ", "), value)
 	}
-	return invalidValue("a choice that the session has", id)
+	return invalidValue("configId", "a choice that the session has", id)
 }
 
-func invalidValue(expected, received string) error {
-	return server.InvalidParam(server.ParamError{Param: "value", Expected: expected, Received: strconv.Quote(received)})
+func invalidValue(param, expected, received string) error {
+	return server.InvalidParam(server.ParamError{Param: param, Expected: expected, Received: strconv.Quote(received)})
 }
 
 func (v view) commandsUpdate() schema.Commands {

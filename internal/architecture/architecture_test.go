@@ -108,13 +108,14 @@ internal/fulldisk: internal/background internal/domain internal/store
 internal/golden:
 internal/history: internal/domain internal/lazyregexp internal/store
 internal/host: client frame handlers server server/stdio internal/agentstatus internal/catalog internal/config internal/database internal/domain internal/editorfiles internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/project/known internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trust internal/visible
-internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/catalog internal/config internal/configured internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/executorcall internal/fulldisk internal/intake internal/policy internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal internal/threadsettings  # no transport: it knows nothing of connections
+internal/hub: internal/mcpservers internal/adoption internal/agentsetting internal/approval internal/background internal/catalog internal/config internal/configured internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/executorcall internal/fulldisk internal/intake internal/policy internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal internal/threadsettings  # no transport: it knows nothing of connections
 internal/intake: internal/catalog internal/content internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/jsontest:  # for tests
 internal/jsonwalk:
 internal/lazyregexp:  # compiled when they are needed
 internal/logging:
-internal/mcpprobe: client frame internal/catalog internal/executor/process
+internal/mcpprobe: internal/catalog internal/executor/process
+internal/mcpservers: internal/background internal/catalog internal/executor/process internal/mcpprobe internal/redact
 internal/nativesession: frame internal/agentlink internal/catalog internal/executor/acp internal/executor/authmethod
 internal/needs:  # for tests
 internal/openjson:

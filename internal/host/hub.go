@@ -88,6 +88,10 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 	}
 	h.hub, err = hub.Open(ctx, hub.Options{
 		OpenStore: sqlite.Opener(p.Database(), prepared.ID), Database: p.Database(), Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Limits: c.Limits, Changes: live,
+		TryServers: func() bool {
+			now, err := live.Current(false)
+			return err == nil && now.ProbeServers
+		},
 		Restricted: func() (*config.Config, error) { return live.Current(true) },
 		AgentTold:  func(a config.Agent, answered bool) { notes.Turn(a.Name, a.StartCommand(), answered) },
 		Getenv:     os.Getenv, Logger: o.log.Logger, KillAgents: supervisor.KillAgents,

@@ -185,7 +185,6 @@ type TaskState struct {
 	CompletedAt string          `json:"completedAt"`
 	Output      string          `json:"output"`
 	Error       string          `json:"error"`
-	Metadata    json.RawMessage `json:"metadata"`
 }
 
 // Outcome is how it ended, in words.

@@ -94,7 +94,7 @@ func (t *Translator) Event(kind string, seq int64, at time.Time, d wire.EventDat
 	case wire.EventTerminalExit:
 		return t.exited(d)
 	case wire.EventError:
-		if d.Code == contentRefused { // what else an agent reports is no part of the conversation
+		if d.Code == contentRefused || d.Code == serverFailed { // what else an agent reports is no part of the conversation
 			return []any{chunk(schema.AgentThoughtChunk, "", "", schema.Text(d.Message+"\n"))}
 		}
 	case wire.EventAgentUpdate:
@@ -113,6 +113,9 @@ func (t *Translator) Event(kind string, seq int64, at time.Time, d wire.EventDat
 // contentRefused is the code of an error that says that something of a message is
 // missing.
 const contentRefused = "CONTENT_REFUSED"
+
+// serverFailed is the code of an error that says that an MCP server will not be there.
+const serverFailed = "MCP_SERVER_FAILED"
 
 // conversation is what is told of something that was said or done.
 func (t *Translator) conversation(seq int64, d wire.EventData) []any {
@@ -146,10 +149,11 @@ func aside(text string) schema.Chunk {
 	return chunk(schema.AgentThoughtChunk, "", "", schema.Text("["+text+"]\n"))
 }
 
-// said is a message, or a thought, as chunks.
+// said is a message, or a thought, as chunks. What an agent says that is no text has
+// words that stand for it, for clients that do not show it.
 func (t *Translator) said(kind, role, key, parentTool, text string, attached []wire.Attachment) (updates []any) {
 	as := kindOf(kind == wire.EntryThinking, role)
-	if text != "" {
+	if text != "" && (len(attached) == 0 || role == "user") {
 		updates = append(updates, chunk(as, key, parentTool, schema.Text(text)))
 	}
 	for _, a := range attached {

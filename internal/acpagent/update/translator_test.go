@@ -148,11 +148,15 @@ func TestContentInKindOrInWords(t *testing.T) {
 		`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":"[image a.png image/png 7 B]\n"}}`,
 		`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"resource_link","uri":"file:///x","name":"x"}}`,
 		`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"resource","resource":{"uri":"file:///y","mimeType":"text/plain","text":"bytes of r"}}}`,
-	}, translated(t, translator, "conversation_updated", 1, `{"session_id":"s","event_type":"message","role":"assistant","message_id":"m","attachments":[
+	}, translated(t, translator, "conversation_updated", 1, `{"session_id":"s","event_type":"message","role":"assistant","message_id":"m",
+		"content":"[image image/png]\n[image a.png image/png 7 B]\n…","attachments":[
 		{"type":"image","attachment_id":"i","mime_type":"image/png"},
 		{"type":"image","attachment_id":"gone","mime_type":"image/png","name":"a.png","size":7},
 		{"type":"resource_link","uri":"file:///x","name":"x"},
 		{"type":"resource","attachment_id":"r","uri":"file:///y","mime_type":"text/plain"}]}`))
+	assert.Equal(t, []string{`{"sessionUpdate":"agent_thought_chunk","messageId":"n","content":{"type":"image","data":"Ynl0ZXMgb2YgaQ==","mimeType":"image/png"}}`},
+		translated(t, translator, "conversation_updated", 2, `{"session_id":"s","event_type":"thinking","role":"assistant","message_id":"n",
+			"content":"[image image/png]","attachments":[{"type":"image","attachment_id":"i","mime_type":"image/png"}]}`))
 	assert.Equal(t, []string{`{"sessionUpdate":"plan","entries":[{"content":"a","priority":"medium","status":"pending"}]}`}, translated(t, translator, "plan", 2, `{"entries":[{"content":"a"}]}`))
 	assert.Equal(t, []string{`{"sessionUpdate":"usage_update","used":5,"size":10,"cost":{"amount":0.5,"currency":"USD"}}`}, translated(t, translator, "usage", 3, `{"context_used":5,"context_size":10,"cost_usd":0.5}`))
 	assert.Empty(t, translated(t, translator, "usage", 4, `{"input_tokens":5}`), "how full the context is, is not said")

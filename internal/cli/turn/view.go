@@ -194,7 +194,9 @@ func (v *View) showText(kind string, d wire.EventData) {
 	case wire.EventSilent:
 		v.agentSilent(d)
 	case wire.EventError:
-		v.Note("error: " + d.Message)
+		if d.Code != "MCP_SERVER_FAILED" { // the conversation has that, too
+			v.Note("error: " + d.Message)
+		}
 	case wire.EventStatus:
 		if d.State == "interrupting" && d.Reason == "timeout" {
 			v.Note("its time is up; the agent is told to end, and ended if it does not")
