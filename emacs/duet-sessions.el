@@ -127,7 +127,9 @@ It has at least LEAST characters."
         (room (- (if-let ((window (get-buffer-window nil t)))
                      (window-width window)
                    (frame-width))
-                 tabulated-list-padding)))
+                 tabulated-list-padding
+                 ;; A heading in the buffer ends in a space.
+                 (if tabulated-list-use-header-line 0 1))))
     (seq-doseq (other tabulated-list-format)
       (setq room (- room 1 (if (eq other column) 0 (nth 1 other)))))
     (unless (= (nth 1 column) (max room least))
@@ -160,6 +162,9 @@ Where that is gone, point goes to the one that followed it."
       (let ((inhibit-read-only t))
         (erase-buffer)
         (insert (duet-sessions--hint))
+        (let ((fill-column (max 20 (- (min 80 (frame-width)) 2)))
+              (fill-prefix " "))
+          (fill-region (point-min) (point-max)))
         (goto-char (point-min))))
     (restore-buffer-modified-p nil)
     (when (and here (not (memq here sessions)))

@@ -303,3 +303,18 @@ func (s *site) awaitWaiting(t *testing.T, n int) {
 		return err == nil && strings.Count(out, "waiting") == n
 	}, watchdog/3, pollEvery)
 }
+
+// A prompt that goes on with a conversation whose last turn waits for an answer says so.
+func TestAPromptSaysForWhatItWaits(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.daemon()
+	_, err := s.command("task", "submit", "quiet permit:1")
+	require.NoError(t, err)
+	s.awaitWaiting(t, 1)
+	p := s.prompt(t, "-c", "quiet and now this")
+	p.sees("waiting for the conversation's turn before to end, or for a")
+	_, err = s.command("daemon", "stop", "--force")
+	require.NoError(t, err)
+	p.ends()
+}

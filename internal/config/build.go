@@ -92,8 +92,8 @@ func (b *builder) apply(l *layer, trusted bool) {
 	if l.idleAgents != nil && (trusted || !raises(l.idleAgents, c.Limits.MostIdle())) {
 		set(b, &c.Limits.IdleAgents, &l.idleAgents, "limits.idle_agents", l.source)
 	}
-	set(b, &c.ACP.SavedFiles, l.savedFiles, "acp.saved_files", l.source) // whoever wants it: a file on the disk is no secret to the agent
 	set(b, &c.ProbeServers, l.probeServers, "mcp.probe", l.source)
+	set(b, &c.ACP.SavedFiles, l.savedFiles, "acp.saved_files", l.source) // whoever wants it: a file on the disk is no secret to the agent
 	for name, t := range l.agents {
 		if _, known := c.Agents[name]; trusted || !known {
 			b.applyAgent(name, t, l.source, trusted)

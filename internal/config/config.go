@@ -48,8 +48,8 @@ type Config struct {
 	DefaultAgent string // as configured; empty where nobody chose, see [Config.Resolve]
 	Hub          string // embedded or daemon
 	Limits       Limits
+	ProbeServers bool // MCP servers that agents get are tried
 	ACP          ACP
-	ProbeServers bool             // MCP servers that agents get are tried
 	Agents       map[string]Agent // by name, built-in ones among them
 	Keys         map[string]Key   // by service; none from a file that is not trusted
 	Rules        []Rule           // the project's before the user's; no allow rule from a file that is not trusted

@@ -141,7 +141,7 @@ func (l *layer) decodeMCP(top table, v any) {
 	default:
 		t := top.sub("mcp", values, " in [mcp]")
 		t.only(mcpKeys)
-		l.probeServers = t.truth("probe")
+		l.probeServers = t.flag("probe")
 	}
 }
 

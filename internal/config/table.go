@@ -87,20 +87,6 @@ func (t table) text(key string) *string {
 	return &s
 }
 
-// truth is true or false.
-func (t table) truth(key string) *bool {
-	v, ok := t.values[key]
-	if !ok {
-		return nil
-	}
-	b, ok := v.(bool)
-	if !ok {
-		t.wrong(key, "true or false", kind(v))
-		return nil
-	}
-	return &b
-}
-
 // checked is a string that check says nothing against.
 func (t table) checked(key string, check func(string) error) *string {
 	s := t.text(key)

@@ -171,17 +171,17 @@ func (w *Writer) SessionReplaced(t store.Tx, run domain.Run) error {
 	return w.say(t, run, "session_replaced", "The agent had lost its session; a new one was given the conversation so far: what was said and which tools were used, but not what they gave back.")
 }
 
-// AnotherAgent notes that another agent than the one before works on a run.
-func (w *Writer) AnotherAgent(t store.Tx, run domain.Run, before string) error {
-	return w.say(t, run, "another_agent", fmt.Sprintf("%s goes on here; up to now the agent was %s.", run.Agent, before))
-}
-
 // MCPServerFailed is the code of what [Writer.ServerFailed] notes.
 const MCPServerFailed = "MCP_SERVER_FAILED"
 
 // ServerFailed notes that an MCP server of a run's agent does not work.
 func (w *Writer) ServerFailed(t store.Tx, run domain.Run, text string) error {
 	return w.say(t, run, "mcp_server_failed", text)
+}
+
+// AnotherAgent notes that another agent than the one before works on a run.
+func (w *Writer) AnotherAgent(t store.Tx, run domain.Run, before string) error {
+	return w.say(t, run, "another_agent", fmt.Sprintf("%s goes on here; up to now the agent was %s.", run.Agent, before))
 }
 
 // ForkedLater notes that a run's agent made a fork of its own session when that had

@@ -68,6 +68,15 @@ func Lines(out io.Writer, text string) string {
 	return strings.Join(lines, "\n")
 }
 
+// Asking is a question to which tty.Yes adds the answers, with them on the next line
+// where the terminal that out is has no room for both.
+func Asking(out io.Writer, question string) string {
+	if Fits(out, question+" [y/N] y") {
+		return question
+	}
+	return Lines(out, question) + "\n "
+}
+
 // Fits tells whether a line has room on the terminal that out is, if it is one.
 func Fits(out io.Writer, line string) bool {
 	columns, _, _ := tty.Size(out)

@@ -90,8 +90,16 @@ func (v *View) Begin(s wire.Session) {
 	v.session, v.status.began = s, time.Time{}
 	v.Note(fmt.Sprintf("%s · agent %s · %s", s.TaskID, s.Agent, s.WorkingDir))
 	if s.State == wire.Queued {
-		v.Note("waiting for a free slot")
+		v.Note(waitsFor(s))
 	}
+}
+
+// waitsFor says for what a session waits that is queued, as far as it tells.
+func waitsFor(s wire.Session) string {
+	if s.ParentID != "" {
+		return "waiting for the conversation's turn before to end, or for a free slot; `duet-rpc task list` says which works, `duet-rpc approvals` what is asked"
+	}
+	return "waiting for a free slot; `duet-rpc task list` says what works"
 }
 
 // End says how the session ended, and how to go on.
