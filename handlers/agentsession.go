@@ -17,19 +17,22 @@ import (
 // registerAgents registers what tells of agents, and sets them.
 func registerAgents(reg *server.Registry, d Domain) {
 	handle(reg, d, dialect.Session, "session.set", setAgent, server.LongRunning(),
-		server.Doc("Sets the agent of a session's conversation to a mode, a model, or values of its options. If it works just now it takes them at once, or refuses them, and then nothing is changed; else it gets them with the next prompt."))
+		server.Doc("Sets the agent of a session's conversation to a mode, a model, or values of its options. If it works just now it takes them at once, or refuses them, and then nothing is changed; else it gets them with the next prompt. With agent, another agent goes on with the conversation: it is told what was said, begins in default or plan, with a model of its own, and nothing that the one before might do unasked; what that one asked and nobody has answered is closed. While a session of the conversation runs, or waits to, that is refused."))
 	handle(reg, d, dialect.Session, "agent.describe", describeAgent,
 		server.Doc("Tells which modes can be asked of an agent, and what it has told of its session last, in any conversation: its modes, models, options and slash commands."))
 }
 
 type setParams struct {
 	SessionID string            `json:"session_id" doc:"The session; every id of the run will do."`
+	Agent     *string           `json:"agent,omitempty" doc:"Another agent of the configuration, which goes on with the conversation from the next prompt on."`
 	Mode      *string           `json:"mode,omitempty" doc:"A mode of the agent's, or default, acceptEdits, bypassPermissions or plan (\"Modes\")."`
 	Model     *string           `json:"model,omitempty" doc:"A model of the agent's; empty: none is asked for any more."`
 	Options   map[string]string `json:"options,omitempty" doc:"Values of the agent's options, by their ids; an empty one is not asked for any more."`
 }
 
-func (p setParams) check() error { return need("session_id", p.SessionID) }
+func (p setParams) check() error {
+	return first(need("session_id", p.SessionID), needIfGiven("agent", p.Agent))
+}
 
 type setResult struct {
 	Live    bool    `json:"live" doc:"The agent works, and has taken it; else it gets it with the next prompt."`
@@ -37,7 +40,7 @@ type setResult struct {
 }
 
 func setAgent(ctx context.Context, h *hub.Hub, p setParams) (setResult, error) {
-	s, live, err := h.Settings().SetAgent(ctx, p.SessionID, threadsettings.Change{Mode: p.Mode, Model: p.Model, Options: p.Options})
+	s, live, err := h.Settings().SetAgent(ctx, p.SessionID, threadsettings.Change{Agent: p.Agent, Mode: p.Mode, Model: p.Model, Options: p.Options})
 	if err != nil {
 		var e *domain.Error
 		if errors.As(err, &e) && e.Kind == domain.KindInvalid && e.Param == "permission_mode" {

@@ -21,8 +21,11 @@ type session struct {
 	Query           string `json:"query"`
 	Summary         string `json:"summary" doc:"The query's first 80 characters."`
 	Title           string `json:"title"`
-	Model           string `json:"model,omitempty"`
-	WorkingDir      string `json:"working_dir"`
+
+	ConversationTitle string `json:"conversation_title" doc:"What the conversation is called: its title, or the first 80 characters of its first query."`
+
+	Model      string `json:"model,omitempty"`
+	WorkingDir string `json:"working_dir"`
 
 	CreatedAt      time.Time  `json:"created_at"`
 	StartTime      time.Time  `json:"start_time" doc:"The same as created_at."`
@@ -73,6 +76,7 @@ type session struct {
 	Metadata       json.RawMessage `json:"metadata,omitempty"`
 
 	AgentMode        string                `json:"agent_mode,omitempty" doc:"The mode that the agent says it is in."`
+	RequestedAgent   string                `json:"requested_agent,omitempty" doc:"The agent that the conversation goes on with, if it is not the one of this session."`
 	RequestedMode    string                `json:"requested_mode,omitempty" doc:"The mode that was asked for, if it is not the one in force."`
 	RequestedModel   string                `json:"requested_model,omitempty" doc:"The model that was asked for, if the agent says that it works with another one."`
 	RequestedOptions map[string]string     `json:"requested_options,omitempty" doc:"Values of the agent's options that were asked for."`
@@ -112,7 +116,7 @@ func (s *session) texts() []*string {
 }
 
 func (s *session) atMost() int {
-	total := 4096 + 2*s.described + textAtMost(s.texts()...) + textAtMost(&s.Summary, &s.Title, &s.Model, &s.WorkingDir, &s.ClaudeSessionID, &s.CallerTaskID, &s.Agent, &s.StopReason)
+	total := 4096 + 2*s.described + textAtMost(s.texts()...) + textAtMost(&s.Summary, &s.Title, &s.ConversationTitle, &s.Model, &s.WorkingDir, &s.ClaudeSessionID, &s.CallerTaskID, &s.Agent, &s.StopReason)
 	for _, dir := range s.AdditionalDirectories {
 		total += textAtMost(&dir)
 	}
@@ -126,7 +130,7 @@ func sessionOf(s domain.Session, now time.Time) *session {
 	tokens, settings := s.Tokens, s.Thread.Settings
 	r := &session{
 		ID: s.SessionID, RunID: s.RunID, ClaudeSessionID: s.Thread.NativeSession, ParentSessionID: s.ParentSession,
-		Status: dialect.StatusOf(s.State), Query: s.Prompt, Summary: headline(domain.RequestOf(s.Prompt), summaryShown), Title: titleOf(s),
+		Status: dialect.StatusOf(s.State), Query: s.Prompt, Summary: headline(domain.RequestOf(s.Prompt), summaryShown), Title: titleOf(s), ConversationTitle: cmp.Or(titleOf(s), headline(domain.RequestOf(s.FirstWords), summaryShown)),
 		Model: cmp.Or(s.Model, s.Thread.Model), WorkingDir: s.Thread.CWD,
 		CreatedAt: s.Created.UTC(), StartTime: s.Created.UTC(), StartedAt: timeOrNil(s.Started), LastActivityAt: s.Active.UTC(),
 		CompletedAt: timeOrNil(s.Ended), EndTime: timeOrNil(s.Ended),
@@ -143,6 +147,9 @@ func sessionOf(s domain.Session, now time.Time) *session {
 	}
 	if r.PermissionMode != cmp.Or(s.Thread.Mode, "default") {
 		r.RequestedMode = s.Thread.Mode
+	}
+	if s.Thread.Agent != s.Agent {
+		r.RequestedAgent = s.Thread.Agent
 	}
 	if r.Model != s.Thread.Model {
 		r.RequestedModel = s.Thread.Model

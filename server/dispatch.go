@@ -159,7 +159,7 @@ func checkEnvelope(m *frame.Message) *jsonrpc2.Error {
 func (c *Conn) serveUnknown(m *frame.Message, name string, to replies) {
 	switch {
 	case m.ID != nil:
-		to.fail(m.ID, methodNotFound(name))
+		to.fail(m.ID, methodNotFound(name, c.srv.opts.MethodHint))
 	case name == c.srv.opts.Cancellation.Method:
 		c.serveCancel(m.Params)
 	case name == "initialized": // what clients of LSP send behind initialize, and no server needs

@@ -61,9 +61,9 @@ func invalidRequest(reason, detail string) *jsonrpc2.Error {
 	return NewError(jsonrpc2.CodeInvalidRequest, "Invalid Request: "+detail, reasonData{reason})
 }
 
-func methodNotFound(name string) *jsonrpc2.Error {
+func methodNotFound(name, hint string) *jsonrpc2.Error {
 	name = frame.Excerpt(name)
-	return NewError(jsonrpc2.CodeMethodNotFound, "Method not found: "+name+" (listMethods tells what there is)",
+	return NewError(jsonrpc2.CodeMethodNotFound, "Method not found: "+name+" ("+hint+")",
 		struct {
 			Method string `json:"method"`
 		}{name})

@@ -71,6 +71,9 @@ type Options struct {
 	// requests of its own, or speaks a dialect in which a result without an id is
 	// an event. m is borrowed until it returns, and it must not block.
 	OnResponse func(c *Conn, m *frame.Message)
+	// MethodHint says to who asks for a method that there is none of what there is.
+	// Default: "listMethods tells what there is".
+	MethodHint string
 	// Cancellation is how requests are taken back on the connections. Default: as in
 	// the Language Server Protocol, and the peer is not told of a [Conn.Call] that
 	// was given up.
@@ -98,6 +101,7 @@ func (o Options) withDefaults() Options {
 	if o.Detect == nil {
 		o.Detect = frame.Detect
 	}
+	o.MethodHint = cmp.Or(o.MethodHint, "listMethods tells what there is")
 	o.Cancellation.Method = cmp.Or(o.Cancellation.Method, "$/cancelRequest")
 	o.Cancellation.Member = cmp.Or(o.Cancellation.Member, "id")
 	setDefault(&o.MaxLongRunning, 64)

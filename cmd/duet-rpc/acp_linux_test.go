@@ -19,18 +19,13 @@ import (
 // the conversation.
 func TestACPEditorDies(t *testing.T) {
 	t.Parallel()
-	s := withoutDaemons(t, newSite(t))
-	c := s.acp(nil)
-	c.initialize()
-	session := c.begin(s.root)
+	s, c, session := newACPSession(t)
 	c.ask("session/prompt", promptOf(session, "Edit it"))
 	c.awaitAsked(1)
 	c.crash()
 
-	other, third := s.acp(nil), s.acp(nil)
-	other.initialize()
-	third.initialize()
-	other.call("session/load", object{"sessionId": session, "cwd": s.root, "mcpServers": []any{}}, nil)
+	other, third := s.editor(nil), s.editor(nil)
+	other.load(session, s.root)
 	require.Equal(t, "Edit it", other.said("user_message_chunk"))
 	third.call("session/resume", object{"sessionId": session, "cwd": s.root}, nil)
 	question := other.awaitAsked(1)
@@ -61,11 +56,16 @@ func TestACPEditorDies(t *testing.T) {
 	require.Contains(t, string(conversation), "Edit it")
 
 	var list struct {
-		Sessions []struct{ SessionID, CWD string }
+		Sessions []struct{ SessionID, CWD, Title string }
 	}
 	third.call("session/list", object{"cwd": s.root}, &list)
 	require.Len(t, list.Sessions, 1)
 	require.Equal(t, session, list.Sessions[0].SessionID)
+	require.Equal(t, "Edit it", list.Sessions[0].Title, "by its first words, not by the last ones")
+	_, err = s.command("session", "rename", session, "A better name")
+	require.NoError(t, err)
+	third.call("session/list", object{"cwd": s.root}, &list)
+	require.Equal(t, "A better name", list.Sessions[0].Title)
 	other.quit()
 	third.quit()
 }
@@ -73,10 +73,7 @@ func TestACPEditorDies(t *testing.T) {
 // What is asked in the editor can be answered elsewhere, and the other way round.
 func TestACPQuestionIsInTheInboxToo(t *testing.T) {
 	t.Parallel()
-	s := withoutDaemons(t, newSite(t))
-	c := s.acp(nil)
-	c.initialize()
-	session := c.begin(s.root)
+	s, c, session := newACPSession(t)
 	turn := c.ask("session/prompt", promptOf(session, "Edit it"))
 	question := c.awaitAsked(1)
 	out, err := s.command("approvals", "--json")
@@ -111,10 +108,7 @@ func TestACPQuestionIsInTheInboxToo(t *testing.T) {
 // However fast an agent writes, all of it is told, in order.
 func TestACPTellsEveryChunk(t *testing.T) {
 	t.Parallel()
-	s := withoutDaemons(t, newSite(t))
-	c := s.acp(nil)
-	c.initialize()
-	session := c.begin(s.root)
+	_, c, session := newACPSession(t)
 	most := watchMemory(c.cmd.Process.Pid)
 	const chunks = 10_000
 	require.Equal(t, "end_turn", c.prompt(session, fmt.Sprintf("quiet stream:%d", chunks)))
@@ -135,10 +129,7 @@ func TestACPTellsEveryChunk(t *testing.T) {
 // editor that goes cancels nothing, unless it is started so.
 func TestACPCancels(t *testing.T) {
 	t.Parallel()
-	s := withoutDaemons(t, newSite(t))
-	c := s.acp(nil)
-	c.initialize()
-	session := c.begin(s.root)
+	s, c, session := newACPSession(t)
 	for range 3 {
 		id := c.ask("session/prompt", promptOf(session, "quiet stream:100000@50"))
 		c.tell("session/cancel", object{"sessionId": session})
@@ -154,8 +145,7 @@ func TestACPCancels(t *testing.T) {
 	c.ask("session/prompt", promptOf(stays, "quiet stream:100000@50"))
 	c.await("more", func() bool { return strings.Contains(c.saidLocked("agent_message_chunk"), "chunk 3 ") })
 	c.quit()
-	ends := s.acp(nil, "--cancel-on-disconnect")
-	ends.initialize()
+	ends := s.editor(nil, "--cancel-on-disconnect")
 	ended := ends.begin(s.root)
 	ends.ask("session/prompt", promptOf(ended, "quiet stream:100000@50"))
 	ends.await("some", func() bool { return strings.Contains(ends.saidLocked("agent_message_chunk"), "chunk 2") })
@@ -171,9 +161,8 @@ func TestACPCancels(t *testing.T) {
 	}
 	requireState(ended, "interrupted")
 	requireState(stays, "running")
-	again := s.acp(nil)
-	again.initialize()
-	again.call("session/load", object{"sessionId": stays, "cwd": s.root, "mcpServers": []any{}}, nil)
+	again := s.editor(nil)
+	again.load(stays, s.root)
 	require.Contains(t, again.said("agent_message_chunk"), "chunk 3 ")
 	again.tell("session/cancel", object{"sessionId": stays})
 	requireState(stays, "interrupted")
@@ -185,8 +174,7 @@ func TestACPCancels(t *testing.T) {
 func TestACPSessionsBegin(t *testing.T) {
 	t.Parallel()
 	s := withoutDaemons(t, newSite(t))
-	c := s.acp(allowing)
-	c.initialize()
+	c := s.editor(allowing)
 	var made struct {
 		SessionID string `json:"sessionId"`
 	}
@@ -220,7 +208,7 @@ func TestACPSessionsBegin(t *testing.T) {
 	c.call("session/close", object{"sessionId": forked.SessionID}, nil)
 	require.NotNil(t, c.result(c.ask("session/prompt", promptOf(forked.SessionID, "quiet"))).Error)
 	c.call("session/delete", object{"sessionId": forked.SessionID}, nil)
-	require.Equal(t, -32002, c.result(c.ask("session/load", object{"sessionId": forked.SessionID, "cwd": s.root, "mcpServers": []any{}})).Error.Code)
+	require.Equal(t, -32002, c.result(c.ask("session/load", opening(forked.SessionID, s.root))).Error.Code)
 	require.Equal(t, "end_turn", c.prompt(made.SessionID, "/agent"))
 	require.Contains(t, c.said("agent_message_chunk"), "The agent behind this session is scripted.")
 	require.Equal(t, "end_turn", c.prompt(made.SessionID, "/inbox"))
@@ -274,6 +262,20 @@ func TestACPUnsavedFiles(t *testing.T) {
 	require.Contains(t, turn(other, "Edit it"), `"oldText":"saved\n"`)
 	c.quit()
 	other.quit()
+
+	// The configuration says it, too.
+	path = filepath.Join(s.root, ".duet.toml")
+	require.NoError(t, os.WriteFile(path, []byte("[acp]\nsaved_files = true\n"), 0o600))
+	third := s.acp(func(m acpMessage) any {
+		if m.Method == "fs/read_text_file" {
+			return object{"content": "not saved\n"}
+		}
+		return allowing(m)
+	})
+	third.initializeWith(object{"readTextFile": true})
+	third.call("session/resume", object{"sessionId": session, "cwd": s.root}, nil)
+	require.NotContains(t, turn(third, "Edit it"), `"oldText":"not saved\n"`)
+	third.quit()
 }
 
 // The draft of the protocol's version 2 is spoken with who asks for it, if that is wanted:

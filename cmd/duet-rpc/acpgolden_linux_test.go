@@ -28,16 +28,15 @@ func TestACPGoldenExchanges(t *testing.T) {
 			c.call("session/close", object{"sessionId": session}, nil)
 		},
 		"load": func(t *testing.T, s *site, c *acpClient) {
-			first := s.acp(allowing)
-			first.initialize()
+			first := s.editor(allowing)
 			session := first.begin(s.root)
 			require.Equal(t, "end_turn", first.prompt(session, "Edit it"))
 			first.quit()
-			c.call("session/load", object{"sessionId": session, "cwd": s.root, "mcpServers": []any{}}, nil)
+			c.load(session, s.root)
 			c.awaitUpdate("available_commands_update")
 			c.call("session/list", object{"cwd": s.root}, nil)
 			c.call("session/delete", object{"sessionId": session}, nil)
-			c.result(c.ask("session/load", object{"sessionId": session, "cwd": s.root, "mcpServers": []any{}}))
+			c.result(c.ask("session/load", opening(session, s.root)))
 		},
 		"refusals": func(_ *testing.T, s *site, c *acpClient) {
 			session := c.begin(s.root)
@@ -46,14 +45,24 @@ func TestACPGoldenExchanges(t *testing.T) {
 			c.result(c.ask("session/prompt", object{"sessionId": session, "prompt": "Edit it"}))
 			c.result(c.ask("session/set_mode", object{"sessionId": session, "modeId": "yolo"}))
 			c.result(c.ask("session/new", object{"cwd": "here", "mcpServers": []any{}}))
+			c.result(c.ask("session/new", object{"cwd": filepath.Join(s.root, "nowhere"), "mcpServers": []any{}}))
+			c.result(c.ask("session/set_config_option", object{"sessionId": session, "configId": "agent", "value": "nobody"}))
+			c.result(c.ask("session/set_config_option", object{"sessionId": session, "configId": "colour", "value": "red"}))
+			c.result(c.ask("session/load", object{"sessionId": "nobody's", "cwd": s.root, "mcpServers": []any{}}))
+			c.result(c.ask("session/fork", object{"sessionId": "nobody's", "cwd": s.root}))
+			c.result(c.ask("session/delete", object{"sessionId": "nobody's"}))
+			c.result(c.ask("session/close", object{"sessionId": "nobody's"}))
+			c.result(c.ask("session/prompt", object{"sessionId": session, "prompt": []any{}}))
+			c.result(c.ask("session/prompt", object{"sessionId": session, "prompt": []any{object{"type": "image", "mimeType": "image/png"}}}))
+			c.result(c.ask("session/prompt", promptOf(session, "quiet fail")))
+			c.result(c.ask("authenticate", object{"methodId": "nothing"}))
 			c.result(c.ask("session/dance", object{}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := withoutDaemons(t, newSite(t))
-			c := s.acp(allowing)
-			c.initialize()
+			c := s.editor(allowing)
 			converse(t, s, c)
 			c.quit()
 			golden.Bytes(t, filepath.Join("../../testdata/acp", name+".txt"), c.written(s.root))

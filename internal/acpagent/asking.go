@@ -6,16 +6,16 @@ import (
 
 	"github.com/sourcegraph/jsonrpc2"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/question"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/version2"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // ask asks the user of the client, with s.order held, what an agent asks, which is in the inbox as well:
 // whoever answers first decides, and the other one is not asked any more.
-func (s *session) ask(q hubwire.Approval) {
+func (s *session) ask(q wire.Approval) {
 	s.mu.Lock()
 	if s.asking[q.ID] != nil {
 		s.mu.Unlock()
@@ -32,7 +32,7 @@ func (s *session) ask(q hubwire.Approval) {
 		s.tell(update.Words("\n\n[%s asks: %s — this editor cannot show it. Answer with: duet-rpc approvals]\n", agentName(q), question.InWords(q)))
 		return
 	}
-	about := s.teller.Question(q)
+	about := s.translator.Question(q)
 	if !s.conn.Go(func(connected context.Context) {
 		defer cancel()
 		defer context.AfterFunc(connected, cancel)()
@@ -43,7 +43,7 @@ func (s *session) ask(q hubwire.Approval) {
 }
 
 // await waits for the user's answer, and makes it the decision.
-func (s *session) await(ctx context.Context, asker question.Asker, q hubwire.Approval, about schema.ToolCall) {
+func (s *session) await(ctx context.Context, asker question.Asker, q wire.Approval, about schema.ToolCall) {
 	log := s.agent.opts.Logger
 	decision, err := asker.Ask(ctx, s.id, q, about)
 	switch {
@@ -56,12 +56,12 @@ func (s *session) await(ctx context.Context, asker question.Asker, q hubwire.App
 		log.Info("the client has not answered; the question stays in the inbox", "approval", q.ID)
 		return
 	}
-	decided, err := hubwire.Decide(context.WithoutCancel(ctx), s.agent.hub, *decision)
+	decided, _, err := wire.Decide(context.WithoutCancel(ctx), s.agent.hub, *decision)
 	if err != nil {
 		log.Warn("an answer was not taken", "approval", q.ID, "err", err)
 		s.order.Lock()
 		defer s.order.Unlock()
-		s.tell(update.Words("\n\n[your answer was not taken: %s]\n", message(err)))
+		s.tell(update.Words("\n\n[your answer was not taken: %s. The question waits in the inbox: /inbox, or duet-rpc approvals]\n", message(err)))
 	} else if !decided.Success {
 		log.Info("an answer came too late", "approval", q.ID, "why", decided.Error)
 	}
@@ -79,7 +79,7 @@ func (s *session) answered(id string) {
 }
 
 // agentName is who asks.
-func agentName(q hubwire.Approval) string {
+func agentName(q wire.Approval) string {
 	if q.Agent == "" {
 		return "The agent"
 	}

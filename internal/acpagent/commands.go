@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/question"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // command carries out a prompt that is a command of Duet's, and reports whether it was
@@ -22,7 +22,7 @@ func (s *session) command(ctx context.Context, prompt string) (handled bool, err
 		return false, nil
 	}
 	s.order.Lock()
-	isOurs := slices.ContainsFunc(s.told.commands, func(c schema.Command) bool {
+	isOurs := slices.ContainsFunc(s.settings.commands, func(c schema.Command) bool {
 		return c.Name == name && slices.ContainsFunc(ownCommands, func(own schema.Command) bool { return own.Description == c.Description })
 	})
 	s.order.Unlock()
@@ -46,38 +46,45 @@ func (s *session) command(ctx context.Context, prompt string) (handled bool, err
 
 // agentCommand chooses the agent behind, or lists those that there are.
 func (s *session) agentCommand(ctx context.Context, name string) (string, error) {
-	if name != "" {
-		if err := s.set(ctx, configAgent, name); err != nil {
-			return "The agent behind this session stays: " + err.Error() + "\n", nil
-		}
-		s.order.Lock()
-		s.settingsChanged()
-		s.order.Unlock()
-		return "The agent behind this session is " + name + ".\n", nil
-	}
 	v, err := s.look(ctx)
 	if err != nil {
 		return "", err
 	}
-	var b strings.Builder
-	for _, o := range v.options {
-		if o.ID != configAgent {
-			continue
-		}
-		fmt.Fprintf(&b, "The agent behind this session is %v.", o.CurrentValue)
-		if len(o.Options) > 1 {
-			b.WriteString(" There are:\n\n")
-			for _, a := range o.Options {
-				fmt.Fprintf(&b, "- `%s` %s\n", a.Value, a.Name)
-			}
-		}
+	var o schema.ConfigOption
+	if i := slices.IndexFunc(v.options, func(o schema.ConfigOption) bool { return o.ID == configAgent }); i >= 0 {
+		o = v.options[i]
 	}
-	return b.String() + "\n", nil
+	switch {
+	case name == "":
+		return fmt.Sprintf("The agent behind this session is %v.%s\n", o.CurrentValue, others(o)), nil
+	case v.offers("", configAgent, name) != nil:
+		return fmt.Sprintf("The agent behind this session stays %v: there is no agent %s.%s\n", o.CurrentValue, name, others(o)), nil
+	}
+	if err := s.set(ctx, "", configAgent, name); err != nil {
+		return fmt.Sprintf("The agent behind this session stays %v: %s\n", o.CurrentValue, err), nil
+	}
+	s.order.Lock()
+	s.settingsChanged()
+	s.order.Unlock()
+	return "The agent behind this session is " + name + ".\n", nil
+}
+
+// others lists the agents that can be chosen, if there are some.
+func others(o schema.ConfigOption) string {
+	if len(o.Options) < 2 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(" There are:\n\n")
+	for _, a := range o.Options {
+		fmt.Fprintf(&b, "- `%s` %s\n", a.Value, a.Name)
+	}
+	return b.String()
 }
 
 // inboxCommand answers a question of any session, or lists those that wait.
 func (s *session) inboxCommand(ctx context.Context, words []string) (string, error) {
-	waiting, err := hubwire.OpenApprovals(ctx, s.agent.hub)
+	waiting, _, err := wire.OpenApprovals(ctx, s.agent.hub, "")
 	if err != nil {
 		return "", err
 	}
@@ -96,7 +103,7 @@ func (s *session) inboxCommand(ctx context.Context, words []string) (string, err
 	if !ok {
 		return "That is no answer to it.\n\n" + question.Described(q), nil
 	}
-	decided, err := hubwire.Decide(ctx, s.agent.hub, d)
+	decided, _, err := wire.Decide(ctx, s.agent.hub, d)
 	switch {
 	case err != nil:
 		return "It was not taken: " + message(err) + "\n", nil
@@ -106,7 +113,7 @@ func (s *session) inboxCommand(ctx context.Context, words []string) (string, err
 	return "Answered.\n", nil
 }
 
-func inbox(waiting []hubwire.Approval) string {
+func inbox(waiting []wire.Approval) string {
 	if len(waiting) == 0 {
 		return "Nothing waits for an answer.\n"
 	}

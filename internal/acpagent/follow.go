@@ -4,29 +4,35 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/version2"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
+
+// eventTypes are those that the client is told of.
+var eventTypes = []string{
+	wire.EventStatus, wire.EventConversation, wire.EventApproval, wire.EventResolved, wire.EventSettings, wire.EventDelta, wire.EventThinking, wire.EventPlan, wire.EventUsage,
+	wire.EventTerminal, wire.EventTerminalExit, wire.EventError, wire.EventAgentUpdate, wire.EventAgentSession, wire.EventDeleted, wire.EventLagged,
+}
 
 // follow tells the client from now on what happens behind an event.
 func (s *session) follow(ctx context.Context, since int64) error {
-	sub, err := s.agent.hub.Subscribe(ctx, client.SubscribeOptions{Types: hubwire.EventTypes, Session: s.id, Since: &since}, s.event)
+	sub, err := s.agent.hub.Subscribe(ctx, client.SubscribeOptions{Types: eventTypes, Session: s.id, Since: &since}, s.event)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
-	left := s.left
+	closed := s.closed
 	s.sub = sub
 	s.mu.Unlock()
-	if left {
+	if closed {
 		sub.Close()
 		return nil
 	}
 	s.conn.Go(func(connected context.Context) {
 		select {
 		case <-sub.Done():
-			s.lost(sub.Err())
+			s.subscriptionEnded(sub.Err())
 		case <-s.ctx.Done():
 		case <-connected.Done():
 		}
@@ -34,19 +40,20 @@ func (s *session) follow(ctx context.Context, since int64) error {
 	return nil
 }
 
-// lost ends the turns of the client where nothing more is heard of the conversation.
-func (s *session) lost(err error) {
-	why := "the hub tells no more of this session"
+// subscriptionEnded ends the turns of the client where nothing more is heard of the
+// conversation.
+func (s *session) subscriptionEnded(err error) {
+	why := "the hub tells no more of this session; open it again to see how the turn goes on"
 	if err != nil {
 		why += ": " + message(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.left {
+	if s.closed {
 		return
 	}
 	for _, t := range s.turns {
-		t.over(outcome{state: hubwire.Failed, err: why})
+		t.end(outcome{state: wire.Failed, err: why})
 	}
 }
 
@@ -57,38 +64,38 @@ func (s *session) event(e client.Event) {
 	if s.ctx.Err() != nil {
 		return
 	}
-	d := hubwire.Read(e)
+	d := wire.DataOf(e)
 	switch e.Type {
-	case hubwire.EventApproval:
-		s.ask(hubwire.ReadApproval(e))
+	case wire.EventApproval:
+		s.ask(wire.ApprovalOf(e))
 		return
-	case hubwire.EventResolved:
+	case wire.EventResolved:
 		s.answered(d.ApprovalID)
 		return
-	case hubwire.EventSettings, hubwire.EventAgentSession:
+	case wire.EventSettings, wire.EventAgentSession:
 		s.settingsChanged()
 		return
 	}
-	s.tell(s.teller.Event(e.Type, e.Seq, e.Timestamp, d)...)
-	if e.Type == hubwire.EventStatus {
+	s.tell(s.translator.Event(e.Type, e.Seq, e.Timestamp, d)...)
+	if e.Type == wire.EventStatus {
 		s.stateChanged(d)
 	}
 }
 
 // stateChanged takes a new state of a session of the conversation. All that it did was
 // told before.
-func (s *session) stateChanged(d hubwire.Event) {
+func (s *session) stateChanged(d wire.EventData) {
 	s.mu.Lock()
-	if !hubwire.Ended(d.State) {
-		if d.State != "queued" && d.State != "draft" {
-			s.now = d.SessionID
+	if !wire.Ended(d.State) {
+		if d.State != wire.Queued && d.State != wire.Draft {
+			s.running = d.SessionID
 		}
 		s.mu.Unlock()
 		s.tellState(d.State)
 		return
 	}
-	if s.now == d.SessionID {
-		s.now = ""
+	if s.running == d.SessionID {
+		s.running = ""
 	}
 	o := outcomeOf(d)
 	_, ours := s.ours[d.SessionID]
@@ -97,11 +104,11 @@ func (s *session) stateChanged(d hubwire.Event) {
 	}
 	for _, t := range s.turns {
 		if t.run == d.SessionID {
-			t.over(o)
+			t.end(o)
 		}
 	}
 	s.mu.Unlock()
-	if (!ours || s.version2) && d.State == hubwire.Failed && d.Error != "" {
+	if (!ours || s.version2) && d.State == wire.Failed && d.Error != "" {
 		s.tell(update.Words("\n\n[the turn failed: %s]\n", d.Error))
 	}
 	s.tellEnd(o)
@@ -113,9 +120,9 @@ func (s *session) tellState(state string) {
 		return
 	}
 	switch state {
-	case "running":
+	case wire.Running:
 		s.tell(version2.State(version2.Running, ""))
-	case "waiting_input":
+	case wire.WaitingInput:
 		s.tell(version2.State(version2.RequiresAction, ""))
 	}
 }

@@ -1,38 +1,53 @@
 package acpagent
 
 import (
+	"cmp"
 	"context"
+	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/google/uuid"
 	"github.com/sourcegraph/jsonrpc2"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // newSession makes a session. The hub gets it with the first prompt: an editor that
 // makes one at each start leaves nothing behind.
 func (a *agent) newSession(ctx context.Context, p schema.NewRequest) (schema.Opened, error) {
-	if !filepath.IsAbs(p.CWD) {
-		return schema.Opened{}, server.InvalidParam(server.ParamError{Param: "cwd", Expected: "an absolute path", Received: "another one"})
+	if err := checkPlace(p.CWD); err != nil {
+		return schema.Opened{}, err
 	}
-	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{place: p.Workspace, agent: a.opts.Agent})
+	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{workspace: p.Workspace, agent: a.opts.Agent})
 	return a.opened(ctx, s, true)
+}
+
+// checkPlace refuses what no agent can work in.
+func checkPlace(dir string) error {
+	wrong := server.ParamError{Param: "cwd", Expected: "the absolute path of a directory that there is", Received: strconv.Quote(dir)}
+	if !filepath.IsAbs(dir) {
+		return server.InvalidParam(wrong)
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return server.InvalidParam(wrong)
+	}
+	return nil
 }
 
 // fork makes a session that shares another one so far.
 func (a *agent) fork(ctx context.Context, p schema.OpenRequest) (schema.Opened, error) {
-	from, err := hubwire.State(ctx, a.hub, p.SessionID)
+	from, _, err := wire.SessionState(ctx, a.hub, p.SessionID)
 	switch {
 	case err != nil:
-		return schema.Opened{}, refused(err)
-	case !hubwire.Ended(from.State):
+		return schema.Opened{}, refusedFor(p.SessionID, err)
+	case !wire.Ended(from.State):
 		return schema.Opened{}, server.NewError(jsonrpc2.CodeInvalidRequest, "the session is at work: it can be forked when its turn has ended", nil)
 	}
-	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{place: p.Workspace, from: from.ID, agent: from.Agent})
+	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{workspace: p.Workspace, from: from.ID, agent: cmp.Or(from.RequestedAgent, from.Agent)})
 	return a.opened(ctx, s, true)
 }
 
@@ -44,13 +59,13 @@ func (a *agent) opened(ctx context.Context, s *session, withID bool) (schema.Ope
 		s.leave()
 		return schema.Opened{}, refused(err)
 	}
-	s.told = v
+	s.settings = v
 	a.keep(s)
 	server.AfterReply(ctx, func() {
 		s.conn.Go(func(context.Context) {
 			s.order.Lock()
 			defer s.order.Unlock()
-			s.tell(s.told.commandsUpdate())
+			s.tell(s.settings.commandsUpdate())
 		})
 	})
 	r := schema.Opened{Modes: v.modes, ConfigOptions: v.options}
@@ -71,26 +86,26 @@ func (a *agent) resume(ctx context.Context, p schema.OpenRequest) (schema.Opened
 }
 
 func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) (schema.Opened, error) {
-	state, err := hubwire.State(ctx, a.hub, p.SessionID)
+	state, _, err := wire.SessionState(ctx, a.hub, p.SessionID)
 	if err != nil {
-		return schema.Opened{}, refused(err)
+		return schema.Opened{}, refusedFor(p.SessionID, err)
 	}
-	if old := a.open(p.SessionID); old != nil { // it is opened again
+	if old := a.lookup(p.SessionID); old != nil { // it is opened again
 		a.forget(old)
 	}
 	s := a.sessionOf(server.ConnFrom(ctx), p.SessionID, nil)
-	s.place = &p.Workspace
-	since, err := hubwire.LastSeq(ctx, a.hub)
+	s.workspace = &p.Workspace
+	since, err := wire.LastSeq(ctx, a.hub)
 	if err != nil {
 		return schema.Opened{}, refused(err)
 	}
-	s.teller.Since = since
-	if !hubwire.Ended(state.State) {
-		s.now = state.ID
+	s.translator.Since = since
+	if !wire.Ended(state.State) {
+		s.running = state.ID
 	}
 	if tellAgain {
-		err = hubwire.Conversation(ctx, a.hub, state.ID, func(e hubwire.Entry) error {
-			s.tell(s.teller.Entry(e)...)
+		err = wire.Conversation(ctx, a.hub, state.ID, func(e wire.Entry) error {
+			s.tell(s.translator.Entry(e)...)
 			return ctx.Err()
 		})
 		if err != nil {
@@ -101,7 +116,7 @@ func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) 
 			s.tell(update.Usage(state.ContextUsed, state.ContextSize, state.CostUSD))
 		}
 	} else {
-		s.teller.BeginsInside()
+		s.translator.BeginsInside()
 	}
 	r, err := a.opened(ctx, s, false)
 	if err != nil {
@@ -110,7 +125,7 @@ func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) 
 	server.AfterReply(ctx, func() {
 		s.conn.Go(func(context.Context) {
 			if err := s.follow(s.ctx, since); err != nil && s.ctx.Err() == nil {
-				s.tell(update.Words("\n\n[Duet cannot tell what happens in this session: %s]\n", message(err)))
+				s.tell(update.Words("\n\n[Duet cannot tell what happens in this session: %s. Open it again to see it]\n", message(err)))
 			}
 		})
 	})
@@ -123,8 +138,8 @@ func (a *agent) list(ctx context.Context, p schema.ListRequest) (schema.ListResp
 	if p.Cursor != nil && *p.Cursor != "" {
 		params["before"] = *p.Cursor
 	}
-	page, err := hubwire.Call[struct {
-		Sessions []hubwire.Session
+	page, _, err := wire.Call[struct {
+		Sessions []wire.Session
 		Next     string `json:"next_before"`
 	}](ctx, a.hub, "getSessionLeaves", params)
 	if err != nil {
@@ -136,7 +151,7 @@ func (a *agent) list(ctx context.Context, p schema.ListRequest) (schema.ListResp
 			continue
 		}
 		r.Sessions = append(r.Sessions, schema.SessionInfo{
-			SessionID: s.ThreadID, CWD: s.WorkingDir, AdditionalDirectories: s.Directories, Title: s.Called(), UpdatedAt: s.LastActivity,
+			SessionID: s.ThreadID, CWD: s.WorkingDir, AdditionalDirectories: s.Directories, Title: s.ConversationTitle, UpdatedAt: s.LastActivity,
 		})
 	}
 	return r, nil
@@ -144,7 +159,7 @@ func (a *agent) list(ctx context.Context, p schema.ListRequest) (schema.ListResp
 
 // closeSession ends the client's turns in a session, and leaves it.
 func (a *agent) closeSession(_ context.Context, p schema.SessionRequest) (schema.Present, error) {
-	s, err := a.known(p.SessionID)
+	s, err := a.find(p.SessionID)
 	if err != nil {
 		return schema.Present{}, err
 	}
@@ -155,23 +170,14 @@ func (a *agent) closeSession(_ context.Context, p schema.SessionRequest) (schema
 
 // deleteSession deletes a conversation for good.
 func (a *agent) deleteSession(ctx context.Context, p schema.SessionRequest) (schema.Present, error) {
-	s := a.open(p.SessionID)
+	s := a.lookup(p.SessionID)
 	if s == nil || s.beginning() == nil { // else the hub does not know it
 		if err := a.hub.Call(ctx, "session.delete", map[string]string{"session_id": p.SessionID}, nil); err != nil {
-			return schema.Present{}, refused(err)
+			return schema.Present{}, refusedFor(p.SessionID, err)
 		}
 	}
 	if s != nil {
 		a.forget(s)
 	}
 	return schema.Present{}, nil
-}
-
-// authenticate signs in to the agent behind.
-func (a *agent) authenticate(ctx context.Context, p schema.AuthenticateRequest) (schema.Present, error) {
-	params := map[string]string{"method": p.MethodID}
-	if a.opts.Agent != "" {
-		params["agent"] = a.opts.Agent
-	}
-	return schema.Present{}, refused(a.hub.Call(ctx, "agent.authenticate", params, nil, untilDone))
 }

@@ -19,6 +19,7 @@ func Serve(ctx context.Context, t server.Transport, hub *client.Client, o Option
 		Limits: o.Limits, Logger: o.Logger, MaxLine: mostLine, CallTimeout: questionWithin, Trace: o.Trace,
 		Cancellation:   server.Cancellation{Method: schema.CancelRequest, Member: schema.CancelRequestMember, Tell: true},
 		OnNotification: a.notified,
+		MethodHint:     "Duet is an agent of the Agent Client Protocol; what it can do stands in the answer to initialize",
 	})
 	hub.Handle(readFile, a.readFile)
 	err := srv.Serve(ctx, t, frame.NDJSON)
@@ -47,9 +48,9 @@ func (a *agent) methods() *server.Registry {
 // initialize says who is here. It needs no hub.
 func (a *agent) initialize(_ context.Context, p schema.InitializeRequest) (any, error) {
 	if a.opts.Version2 && p.ProtocolVersion >= schema.Version2 {
-		a.client.said(schema.Version2, p.Capabilities, p.Info)
+		a.client.initialize(schema.Version2, p.Capabilities, p.Info)
 	} else {
-		a.client.said(schema.Version1, p.ClientCapabilities, p.ClientInfo)
+		a.client.initialize(schema.Version1, p.ClientCapabilities, p.ClientInfo)
 	}
 	present := &schema.Present{}
 	r := schema.InitializeResponse{
@@ -63,7 +64,7 @@ func (a *agent) initialize(_ context.Context, p schema.InitializeRequest) (any, 
 			},
 		},
 		AgentInfo:   schema.Implementation{Name: "duet-rpc", Title: "Duet", Version: a.opts.Version},
-		AuthMethods: []schema.AuthMethod{},
+		AuthMethods: a.client.signInMethods(),
 	}
 	if a.client.isVersion2() {
 		return version2.Initialized(r), nil
@@ -89,7 +90,7 @@ func (a *agent) notified(_ *server.Conn, method string, params json.RawMessage) 
 	}
 	var p schema.SessionRequest
 	_ = json.Unmarshal(params, &p) // what cannot be read names no session
-	if s := a.open(p.SessionID); s != nil {
+	if s := a.lookup(p.SessionID); s != nil {
 		s.cancel()
 	}
 }

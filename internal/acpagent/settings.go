@@ -4,12 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
-	"slices"
 	"strconv"
 
+	"github.com/sourcegraph/jsonrpc2"
+
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -19,40 +20,43 @@ var untilDone = client.WithTimeout(0)
 // look asks the hub how the session is set.
 func (s *session) look(ctx context.Context) (view, error) {
 	hub := s.agent.hub
-	agents, err := hubwire.Call[struct{ Agents []hubwire.Agent }](ctx, hub, "agent.list", nil)
+	agents, err := wire.Agents(ctx, hub)
 	if err != nil {
 		return view{}, err
 	}
 	b := s.beginning()
-	var state hubwire.Session
+	var state wire.Session
 	if b == nil {
-		if state, err = hubwire.State(ctx, hub, s.id); err != nil {
+		if state, _, err = wire.SessionState(ctx, hub, s.id); err != nil {
 			return view{}, err
 		}
-		agents.Agents = slices.DeleteFunc(agents.Agents, func(a hubwire.Agent) bool { return a.Name != state.Agent })
-	} else {
-		params := map[string]string{}
-		if b.agent != "" {
-			params["agent"] = b.agent
+		if another := state.RequestedAgent; another != "" { // it has told nothing in this session yet
+			d, err := wire.DescribeAgent(ctx, hub, another, "")
+			if err != nil {
+				return view{}, err
+			}
+			d.AgentSession.Info = nil
+			state.Agent, state.AgentMode, state.Model, state.Modes, state.AgentSession = another, "", "", d.Modes, d.AgentSession
 		}
-		d, err := hubwire.Call[hubwire.Described](ctx, hub, "agent.describe", params)
+	} else {
+		d, err := wire.DescribeAgent(ctx, hub, b.agent, "")
 		if err != nil {
 			return view{}, err
 		}
-		state = hubwire.Session{
-			Agent: d.Agent, Modes: d.Modes, Told: d.Told, RequestedMode: b.mode, RequestedModel: b.model, RequestedOptions: b.options,
+		state = wire.Session{
+			Agent: d.Agent, Modes: d.Modes, AgentSession: d.AgentSession, RequestedMode: b.mode, RequestedModel: b.model, RequestedOptions: b.options,
 		}
 	}
-	return s.viewOf(state, agents.Agents), nil
+	return s.viewOf(state, agents), nil
 }
 
 // setMode sets the mode.
 func (a *agent) setMode(ctx context.Context, p schema.SetModeRequest) (schema.Present, error) {
-	s, err := a.known(p.SessionID)
+	s, err := a.find(p.SessionID)
 	if err != nil {
 		return schema.Present{}, err
 	}
-	if err := s.set(ctx, configMode, p.ModeID); err != nil {
+	if err := s.set(ctx, "modeId", configMode, p.ModeID); err != nil {
 		return schema.Present{}, err
 	}
 	s.order.Lock()
@@ -63,7 +67,7 @@ func (a *agent) setMode(ctx context.Context, p schema.SetModeRequest) (schema.Pr
 
 // setConfigOption sets one of the choices, and tells all.
 func (a *agent) setConfigOption(ctx context.Context, p schema.SetConfigOptionRequest) (schema.ConfigOptions, error) {
-	s, err := a.known(p.SessionID)
+	s, err := a.find(p.SessionID)
 	if err != nil {
 		return schema.ConfigOptions{}, err
 	}
@@ -74,22 +78,23 @@ func (a *agent) setConfigOption(ctx context.Context, p schema.SetConfigOptionReq
 	} else if json.Unmarshal(p.Value, &value) != nil {
 		return schema.ConfigOptions{}, server.InvalidParam(server.ParamError{Param: "value", Expected: "a string or a boolean", Received: "something else"})
 	}
-	if err := s.set(ctx, p.ConfigID, value); err != nil {
+	if err := s.set(ctx, "value", p.ConfigID, value); err != nil {
 		return schema.ConfigOptions{}, err
 	}
 	s.order.Lock()
 	defer s.order.Unlock()
 	s.settingsChanged()
-	return schema.ConfigOptions{ConfigOptions: s.told.options}, nil
+	return schema.ConfigOptions{ConfigOptions: s.settings.options}, nil
 }
 
-// set sets something: at the agent, or for the first prompt.
-func (s *session) set(ctx context.Context, id, value string) error {
+// set sets something: at the agent, or for the first prompt. param is what the client
+// calls the value.
+func (s *session) set(ctx context.Context, param, id, value string) error {
 	v, err := s.look(ctx)
 	if err != nil {
 		return refused(err)
 	}
-	if err := v.offers(id, value); err != nil {
+	if err := v.offers(param, id, value); err != nil {
 		return err
 	}
 	if b := s.beginning(); b != nil {
@@ -98,7 +103,7 @@ func (s *session) set(ctx context.Context, id, value string) error {
 		switch id {
 		case configAgent:
 			if b.from != "" && value != b.agent {
-				return invalidValue("the agent of the session that this is a fork of", value)
+				return invalidValue(param, "the agent of the session that this is a fork of", value)
 			}
 			if value != b.agent {
 				b.agent, b.mode, b.model, b.options = value, "", "", nil // which are names that the other one need not know
@@ -118,7 +123,10 @@ func (s *session) set(ctx context.Context, id, value string) error {
 	params := map[string]any{"session_id": s.id}
 	switch id {
 	case configAgent:
-		return nil // there is no other one to choose
+		if v.working {
+			return server.NewError(jsonrpc2.CodeInvalidRequest, "the session is at work: it can get another agent when its turn has ended", nil)
+		}
+		params[id] = value
 	case configMode, configModel:
 		params[id] = value
 	default:
@@ -133,8 +141,8 @@ func (s *session) settingsChanged() {
 	if err != nil {
 		return // it is told with the next change
 	}
-	before := s.told
-	s.told = v
+	before := s.settings
+	s.settings = v
 	if !reflect.DeepEqual(before.commands, v.commands) {
 		s.tell(v.commandsUpdate())
 	}

@@ -4,39 +4,39 @@ import (
 	"context"
 	"sync"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // A turn is a prompt of the client, until it is answered.
 type turn struct {
 	run       string // the session that it is, once it has begun; guarded by session.mu
 	cancelled bool   // guarded by session.mu
-	served    bool   // its handler has it; guarded by session.mu
+	claimed   bool   // its handler has it; guarded by session.mu
 	ended     chan outcome
 	before    <-chan struct{} // closed when the prompt before it has begun, or will not; nil: there is none
 	begun     chan struct{}
-	isBegun   func() // closes begun
+	markBegun func() // closes begun
 }
 
 // An outcome is how a turn ended.
 type outcome struct {
 	state, stopReason, err, code string
-	ways                         []hubwire.AuthMethod
+	authMethods                  []wire.AuthMethod
 }
 
-func outcomeOf(d hubwire.Event) outcome {
+func outcomeOf(d wire.EventData) outcome {
 	return outcome{d.State, d.StopReason, d.Error, d.ErrorCode, d.AuthMethods}
 }
 
 func newTurn() *turn {
 	t := &turn{ended: make(chan outcome, 1), begun: make(chan struct{})}
-	t.isBegun = sync.OnceFunc(func() { close(t.begun) })
+	t.markBegun = sync.OnceFunc(func() { close(t.begun) })
 	return t
 }
 
-// over ends the turn, once.
-func (t *turn) over(o outcome) {
+// end ends the turn, once.
+func (t *turn) end(o outcome) {
 	select {
 	case t.ended <- o:
 	default:
@@ -76,13 +76,13 @@ func (o outcome) stopped() (why string, failed bool) {
 	switch {
 	case o.code != "":
 		return schema.EndTurn, true
-	case o.state == hubwire.Completed:
+	case o.state == wire.Completed:
 		switch o.stopReason {
 		case schema.MaxTokens, schema.MaxTurnRequests, schema.Refusal, schema.Cancelled:
 			return o.stopReason, false
 		}
 		return schema.EndTurn, false
-	case o.state == hubwire.Cancelled, o.state == hubwire.Interrupted, o.state == hubwire.Discarded:
+	case o.state == wire.Cancelled, o.state == wire.Interrupted, o.state == wire.Discarded:
 		return schema.Cancelled, false
 	}
 	return schema.EndTurn, true

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -24,18 +24,19 @@ type view struct {
 	options  []schema.ConfigOption
 	commands []schema.Command
 	title    string
+	working  bool // a turn is under way, or waits
 }
 
 // viewOf is how a session is set, as the client is told it.
-func (s *session) viewOf(state hubwire.Session, agents []hubwire.Agent) view {
-	v := view{title: state.Title}
-	if v.title == "" && state.Told.Info != nil {
-		v.title = state.Told.Info.Title
+func (s *session) viewOf(state wire.Session, agents []wire.Agent) view {
+	v := view{title: state.Title, working: state.State != "" && !wire.Ended(state.State)}
+	if v.title == "" && state.AgentSession.Info != nil {
+		v.title = state.AgentSession.Info.Title
 	}
 	v.options = append(v.options, agentOption(state.Agent, agents))
 	mode := cmp.Or(state.RequestedMode, state.Mode, state.AgentMode)
-	if mode == "" && state.Told.Mode != nil {
-		mode = state.Told.Mode.Current
+	if mode == "" && state.AgentSession.Mode != nil {
+		mode = state.AgentSession.Mode.Current
 	}
 	if len(state.Modes) > 0 {
 		modes, current := valuesOf(state.Modes, cmp.Or(mode, "default"))
@@ -45,22 +46,22 @@ func (s *session) viewOf(state hubwire.Session, agents []hubwire.Agent) view {
 		}
 		v.options = append(v.options, schema.ConfigOption{ID: configMode, Name: "Mode", Category: "mode", Type: "select", CurrentValue: current, Options: modes})
 	}
-	if m := state.Told.Model; m != nil && len(m.Available) > 0 {
+	if m := state.AgentSession.Model; m != nil && len(m.Available) > 0 {
 		models, current := valuesOf(m.Available, cmp.Or(state.RequestedModel, m.Current, state.Model))
 		v.options = append(v.options, schema.ConfigOption{ID: configModel, Name: "Model", Category: "model", Type: "select", CurrentValue: current, Options: models})
 	}
-	for _, o := range state.Told.Options {
+	for _, o := range state.AgentSession.Options {
 		if option, ok := s.ownOption(o, state.RequestedOptions[o.ID]); ok {
 			v.options = append(v.options, option)
 		}
 	}
-	v.commands = commandsOf(state.Told.Commands)
+	v.commands = commandsOf(state.AgentSession.Commands)
 	return v
 }
 
-// agentOption chooses the agent behind, as long as that can be chosen.
-func agentOption(current string, agents []hubwire.Agent) schema.ConfigOption {
-	o := schema.ConfigOption{ID: configAgent, Name: "Agent", Description: "The agent behind Duet. It stays what it was at the first prompt.", Category: "_duet_agent", Type: "select", CurrentValue: current}
+// agentOption chooses the agent behind.
+func agentOption(current string, agents []wire.Agent) schema.ConfigOption {
+	o := schema.ConfigOption{ID: configAgent, Name: "Agent", Description: "The agent behind Duet. Another one is told what was said so far.", Category: "_duet_agent", Type: "select", CurrentValue: current}
 	for _, a := range agents {
 		if a.Available || a.Name == current {
 			o.Options = append(o.Options, schema.ConfigValue{Value: a.Name, Name: cmp.Or(a.Title, a.Name)})
@@ -74,7 +75,7 @@ func agentOption(current string, agents []hubwire.Agent) schema.ConfigOption {
 
 // ownOption is a setting of the agent's own, where it is none of those that every
 // session has.
-func (s *session) ownOption(o hubwire.Option, wanted string) (schema.ConfigOption, bool) {
+func (s *session) ownOption(o wire.AgentOption, wanted string) (schema.ConfigOption, bool) {
 	current := cmp.Or(wanted, o.Current)
 	option := schema.ConfigOption{ID: optionID(o.ID), Name: cmp.Or(o.Name, o.ID), Description: o.Description, Category: o.Category, Type: "select", CurrentValue: current}
 	switch {
@@ -114,7 +115,7 @@ func agentsID(id string) string {
 }
 
 // valuesOf are choices with the current one among them.
-func valuesOf(choices []hubwire.Choice, current string) ([]schema.ConfigValue, string) {
+func valuesOf(choices []wire.Choice, current string) ([]schema.ConfigValue, string) {
 	values := make([]schema.ConfigValue, 0, len(choices)+1)
 	known := false
 	for _, c := range choices {
@@ -127,8 +128,8 @@ func valuesOf(choices []hubwire.Choice, current string) ([]schema.ConfigValue, s
 	return values, cmp.Or(current, values[0].Value)
 }
 
-// offers reports whether a value can be chosen.
-func (v view) offers(id, value string) error {
+// offers reports whether a value can be chosen, which the client calls param.
+func (v view) offers(param, id, value string) error {
 	for _, o := range v.options {
 		if o.ID != id {
 			continue
@@ -140,13 +141,13 @@ func (v view) offers(id, value string) error {
 		for i, c := range o.Options {
 			known[i] = c.Value
 		}
-		return invalidValue("one of "+strings.Join(known, ", "), value)
+		return invalidValue(param, "one of "+strings.Join(known, ", "), value)
 	}
-	return invalidValue("a choice that the session has", id)
+	return invalidValue("configId", "a choice that the session has", id)
 }
 
-func invalidValue(expected, received string) error {
-	return server.InvalidParam(server.ParamError{Param: "value", Expected: expected, Received: strconv.Quote(received)})
+func invalidValue(param, expected, received string) error {
+	return server.InvalidParam(server.ParamError{Param: param, Expected: expected, Received: strconv.Quote(received)})
 }
 
 func (v view) commandsUpdate() schema.Commands {
@@ -166,7 +167,7 @@ var ownCommands = []schema.Command{
 
 // commandsOf are the commands of the agent behind, and Duet's. Of two with one name the
 // agent's counts.
-func commandsOf(agents []hubwire.Command) []schema.Command {
+func commandsOf(agents []wire.AgentCommand) []schema.Command {
 	list := make([]schema.Command, 0, len(agents)+len(ownCommands))
 	for _, c := range agents {
 		command := schema.Command{Name: c.Name, Description: c.Description}

@@ -183,15 +183,26 @@ func (in *Inbox) CloseOvertaken(t store.Tx, run domain.Run) error {
 	return in.closeBefore(t, run)
 }
 
+// CloseStale closes the questions of dead agents that a conversation leaves behind as it
+// gets another agent, which has not asked them.
+func (in *Inbox) CloseStale(t store.Tx, thread int64) error {
+	return in.closeStale(t, thread, func(domain.Approval) bool { return true })
+}
+
 // closeBefore closes the questions of dead agents that were there when a run was
 // wanted.
 func (in *Inbox) closeBefore(t store.Tx, run domain.Run) error {
-	stale, err := t.StaleApprovals(in.ctx, run.Thread)
+	return in.closeStale(t, run.Thread, func(a domain.Approval) bool { return isOvertaken(a, run) })
+}
+
+// closeStale closes those questions of dead agents in a conversation that are overtaken.
+func (in *Inbox) closeStale(t store.Tx, thread int64, overtaken func(domain.Approval) bool) error {
+	stale, err := t.StaleApprovals(in.ctx, thread)
 	if err != nil {
 		return err
 	}
 	for _, a := range stale {
-		if !isOvertaken(a, run) {
+		if !overtaken(a) {
 			continue
 		}
 		a.Status, a.DecidedBy = domain.ApprovalCancelled, domain.DecidedByOvertaken

@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
+	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -33,7 +34,7 @@ func answerApproval(cmd *cobra.Command, s *settings, id string, decide func(wire
 	if host.IsNone(err) {
 		err = answerHere(cmd, s, id, decide)
 	}
-	return wire.Refusal(err)
+	return refusal.InWords(err)
 }
 
 // answerFlags are those of answers to questions about tools.
@@ -49,7 +50,7 @@ func scopeFlag(cmd *cobra.Command, d *wire.Decision) {
 }
 
 func newApproveCommand(s *settings) *cobra.Command {
-	d := wire.Decision{Decision: "approve"}
+	d := wire.Decision{Decision: wire.Approve}
 	var input, option string
 	cmd := &cobra.Command{
 		Use:   "approve ID",
@@ -78,7 +79,7 @@ func newApproveCommand(s *settings) *cobra.Command {
 }
 
 func newDenyCommand(s *settings) *cobra.Command {
-	d := wire.Decision{Decision: "deny"}
+	d := wire.Decision{Decision: wire.Deny}
 	var option string
 	cmd := &cobra.Command{
 		Use:               "deny ID [REASON...]",

@@ -57,7 +57,7 @@ func newCallCommand(s *settings) *cobra.Command {
 				return c.Call(ctx, args[0], params, &raw, client.WithTimeout(timeout))
 			})
 			if err != nil {
-				return refusal(cmd, s, err)
+				return errorOf(cmd, s, err)
 			}
 			if s.json {
 				return output.Raw(cmd.OutOrStdout(), raw)
@@ -103,8 +103,8 @@ func callParams(in io.Reader, args []string) (any, error) {
 	return value, nil
 }
 
-// refusal is what is said of an error.
-func refusal(cmd *cobra.Command, s *settings, err error) error {
+// errorOf is what call says of an error: all that the hub has said.
+func errorOf(cmd *cobra.Command, s *settings, err error) error {
 	var e *client.Error
 	if !errors.As(err, &e) {
 		return err

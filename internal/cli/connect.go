@@ -11,6 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
+	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -26,7 +27,7 @@ and none runs or answers; 130 if you interrupted it (C-c twice ends at once).`
 // withHub runs do with a connection to the project's hub, until a signal
 // comes. What the hub refuses is said in its own words.
 func withHub(cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error, opts ...client.Option) error {
-	return wire.Refusal(connected(cmd, s, do, opts...))
+	return refusal.InWords(connected(cmd, s, do, opts...))
 }
 
 // askHub calls a method of the project's hub, and prints what it answers: by print,
@@ -90,6 +91,7 @@ func without(w reach.Without) map[string]string { return map[string]string{witho
 // progress says something beside the result.
 func progress(cmd *cobra.Command, s *settings, format string, args ...any) {
 	if !s.json {
-		fmt.Fprintf(cmd.ErrOrStderr(), "— %s\n", output.Line(fmt.Sprintf(format, args...)))
+		side := cmd.ErrOrStderr()
+		fmt.Fprintln(side, output.Lines(side, "— "+output.Line(fmt.Sprintf(format, args...))))
 	}
 }

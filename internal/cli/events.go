@@ -130,17 +130,10 @@ func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cl
 		}
 		session = x.ID
 	}
-	status, _, err := wire.Call[struct {
-		Subsystems struct {
-			Store struct {
-				LastSeq int64 `json:"last_seq"`
-			}
-		}
-	}](ctx, c, "daemon.status", nil)
+	last, err := wire.LastSeq(ctx, c)
 	if err != nil {
 		return err
 	}
-	last := status.Subsystems.Store.LastSeq
 	if last <= o.since {
 		return nil
 	}

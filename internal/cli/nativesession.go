@@ -8,7 +8,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/nativesession"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
+	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 )
 
 // nativeSessions are what the commands about agents' own sessions need.
@@ -19,7 +19,7 @@ func nativeSessions(s *settings) nativesession.Options {
 			if serves == reach.Change { // this part of the command asks an agent
 				serves = reach.Nothing
 			}
-			return wire.Refusal(connectedOr(cmd, s, serves, do))
+			return refusal.InWords(connectedOr(cmd, s, serves, do))
 		},
 		JSON:     func() bool { return s.json },
 		Progress: func(cmd *cobra.Command, format string, args ...any) { progress(cmd, s, format, args...) },

@@ -20,6 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
+	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -100,15 +101,15 @@ func newPromptCommand(s *settings) *cobra.Command {
 	o.answer.Add(cmd)
 	o.with.AddShort(cmd)
 	directories(cmd, "cwd", "add-dir")
-	o.set.addFlags(cmd, s, func(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (wire.Known, error) {
+	o.set.addFlags(cmd, s, func(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (wire.AgentDescription, error) {
 		if o.from == "" {
 			return knownByFlag(ctx, c, cmd, args)
 		}
-		from, err := wire.Named(ctx, c, o.from)
+		from, err := wire.SessionID(ctx, c, o.from)
 		if err != nil {
-			return wire.Known{}, err
+			return wire.AgentDescription{}, err
 		}
-		return wire.KnownOf(ctx, c, "", from)
+		return wire.DescribeAgent(ctx, c, "", from)
 	})
 	_ = cmd.RegisterFlagCompletionFunc("continue", completeAll(s, candidate.Tasks))
 	cmd.MarkFlagsMutuallyExclusive("yes", "deny")
@@ -182,7 +183,7 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 		}
 	}
 	if err != nil {
-		return wire.Refusal(err)
+		return refusal.InWords(err)
 	}
 	session := p.session
 	view.End(session)
@@ -233,7 +234,7 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 			o, text, again = promptOptions{from: p.session.ID}, turn.GoOnPrompt(p.text), false
 		}
 		if o.from != "" {
-			if o.from, err = wire.Named(ctx, c, o.from); err != nil {
+			if o.from, err = wire.SessionID(ctx, c, o.from); err != nil {
 				return false, err
 			}
 			if o.from != p.session.ID { // else its agent is gone, and asks again
@@ -248,11 +249,8 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 			return false, err
 		}
 	}
-	options := turn.Options{
-		Yes: p.options.yes, Deny: p.options.deny, Signals: p.interrupts, EndNow: func() { os.Exit(interrupt.Status) },
-		SilentAfter: p.settings.AnswerWithin, WhySilent: func() string { return whySilent(ctx, p.settings) },
-		Again: again,
-	}
+	options := attending(ctx, p.settings, p.interrupts)
+	options.Yes, options.Deny, options.Again = p.options.yes, p.options.deny, again
 	if !p.settings.json && tty.Is(os.Stdin) && tty.Is(os.Stderr) {
 		options.SignIn = func(ctx context.Context, agent, method string) error {
 			return p.settings.agentsOptions().Login(ctx, os.Stderr, agent, method)
@@ -285,7 +283,7 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 			params["additional_directories"] = o.dirs
 		}
 		members := map[string]string{"title": o.title, "agent": o.agent, "working_dir": o.cwd, "permission_mode": o.set.mode, "model": o.set.model}
-		if err := wire.Wanted(params, members, o.set.options); err != nil {
+		if err := o.set.addTo(params, members); err != nil {
 			return started, err
 		}
 		started, _, err = wire.Call[wire.Started](ctx, c, "launchSession", params)

@@ -13,6 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/nativesession"
 	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
+	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessions"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -83,7 +84,7 @@ func findingOptions(s *settings) sessions.Options {
 				found, _, err = wire.SessionState(ctx, c, id)
 				return err
 			})
-			return found, wire.Refusal(err)
+			return found, refusal.InWords(err)
 		},
 		Help: hubStatusHelp, Reads: without(reach.Kept), Changes: without(reach.Change),
 		AskYes:   func(cmd *cobra.Command, question, no, again string) error { return askYes(cmd, s, question, no, again) },
@@ -122,7 +123,7 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 				params["additional_directories"] = dirs
 			}
 			members := map[string]string{"agent": agent, "working_dir": cwd, "title": title, "permission_mode": a.mode, "model": a.model}
-			if err := wire.Wanted(params, members, a.options); err != nil {
+			if err := a.addTo(params, members); err != nil {
 				return err
 			}
 			return startWork(cmd, s, "launchSession", params, wait)

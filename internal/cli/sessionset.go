@@ -15,23 +15,30 @@ const sessionSetHelp = `Set the agent of a session to a mode, a model, or values
 "duet-rpc session show" lists those that it has. An agent that works takes them at
 once, or refuses them, and then nothing is changed; any other gets them with the
 next prompt. An option without a value is not asked for any more.
+
+With --agent another agent goes on with the conversation from the next prompt on: it
+is told what was said, and may do nothing unasked that the one before might.
 `
 
 func newSessionSetCommand(s *settings) *cobra.Command {
 	var a agentSettings
+	var agent string
 	cmd := &cobra.Command{
 		Annotations:       without(reach.Change),
 		Use:               "set ID",
-		Short:             "Set a session's agent to a mode, a model or an option",
+		Short:             "Set a session's agent to a mode, a model or an option, or have another agent go on",
 		Long:              sessionSetHelp + hubStatusHelp,
-		Example:           "  duet-rpc session set task-0001 --mode plan\n  duet-rpc session set task-0001 --model opus --option thinking=high",
+		Example:           "  duet-rpc session set task-0001 --mode plan\n  duet-rpc session set task-0001 --agent codex\n  duet-rpc session set task-0001 --model opus --option thinking=high",
 		Args:              exactly("ID"),
 		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if a.isEmpty() {
-				return errors.New("say what to set: --mode, --model or --option")
+			if a.isEmpty() && agent == "" {
+				return errors.New("say what to set: --agent, --mode, --model or --option")
 			}
 			params := map[string]any{"session_id": args[0]}
+			if agent != "" {
+				params["agent"] = agent
+			}
 			if err := a.params(params); err != nil {
 				return err
 			}
@@ -49,6 +56,7 @@ func newSessionSetCommand(s *settings) *cobra.Command {
 			})
 		},
 	}
+	agentFlag(cmd, s, &agent, "have the agent `NAME` go on with the conversation")
 	a.addFlags(cmd, s, knownByID)
 	return cmd
 }

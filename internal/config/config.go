@@ -48,6 +48,8 @@ type Config struct {
 	DefaultAgent string // as configured; empty where nobody chose, see [Config.Resolve]
 	Hub          string // embedded or daemon
 	Limits       Limits
+	ProbeServers bool // MCP servers that agents get are tried
+	ACP          ACP
 	Agents       map[string]Agent // by name, built-in ones among them
 	Keys         map[string]Key   // by service; none from a file that is not trusted
 	Rules        []Rule           // the project's before the user's; no allow rule from a file that is not trusted
@@ -70,6 +72,11 @@ type Limits struct {
 	QueueCap   int           // waiting runs: 1 to 100,000, default 1,000
 	RunTimeout time.Duration // of one run: 1 s to 168 h, default 2 h
 	IdleAgents *int          // kept for the next prompt, 0 to 1,000; nil: as many as MaxRuns
+}
+
+// ACP is how `duet-rpc acp` serves editors.
+type ACP struct {
+	SavedFiles bool // agents read files from the disk also where the editor offers what is not saved
 }
 
 // MostIdle is how many agents are kept that have nothing to do.

@@ -62,6 +62,32 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
+// What duet-rpc acp does with files is said by the files and by the environment.
+func TestSavedFiles(t *testing.T) {
+	w := newWorld(t)
+	value := func() config.Value {
+		for _, v := range w.load().Values() {
+			if v.Key == "acp.saved_files" {
+				return v
+			}
+		}
+		return config.Value{}
+	}
+	assert.Equal(t, config.Value{Key: "acp.saved_files", Value: false, Source: config.SourceDefault}, value())
+	w.write(w.user, "[acp]\nsaved_files = true\n")
+	assert.True(t, w.load().ACP.SavedFiles)
+	w.write(w.project, "[acp]\nsaved_files = false\n")
+	assert.Equal(t, config.Value{Key: "acp.saved_files", Value: false, Source: config.SourceProject}, value())
+	assert.Empty(t, w.load().Untrusted)
+	w.env["DUET_ACP_SAVED_FILES"] = "1"
+	assert.Equal(t, config.Value{Key: "acp.saved_files", Value: true, Source: config.SourceEnvironment}, value())
+	for _, wrong := range []string{"[acp]\nsaved_files = 1\n", "[acp]\nsaved = true\n", "acp = true\n"} {
+		w.write(w.user, wrong)
+		_, err := config.Load(w.sources())
+		assert.Error(t, err, wrong)
+	}
+}
+
 func TestLimitsOnBothSides(t *testing.T) {
 	for key, test := range map[string]struct{ good, bad []string }{
 		"max_runs":    {[]string{"1", "100"}, []string{"0", "101", "-1", "1.5", `"3"`, "99999999999"}},

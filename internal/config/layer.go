@@ -22,7 +22,9 @@ type layer struct {
 	maxRuns, queueCap *int
 	idleAgents        *int
 	runTimeout        *time.Duration
+	savedFiles        *bool
 	safe              []string // directories, of the user's file alone
+	probeServers      *bool    // of the user's file alone
 	agents            map[string]agentTable
 	services          map[string]Key
 	rules             []Rule
@@ -42,8 +44,10 @@ type agentTable struct {
 
 // The keys that each table may have.
 var (
-	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories"}
+	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp"}
+	mcpKeys    = []string{"probe"}
 	limitKeys  = []string{"max_runs", "queue_cap", "run_timeout", "idle_agents"}
+	acpKeys    = []string{"saved_files"}
 	agentKeys  = []string{"title", "driver", "command", "prompt", "history", "files", "start_timeout", "env", "env_from", "keys", "mcp_servers"}
 	serverKeys = []string{"name", "type", "command", "args", "env", "url", "headers"}
 	keyKeys    = []string{"env", "command", "file"}
@@ -88,6 +92,15 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 			top.wrong("limits", "a table, [limits]", kind(v))
 		}
 	}
+	if v, ok := top.values["acp"]; ok {
+		if values, ok := v.(map[string]any); ok {
+			t := top.sub("acp", values, " in [acp]")
+			t.only(acpKeys)
+			l.savedFiles = t.flag("saved_files")
+		} else {
+			top.wrong("acp", "a table, [acp]", kind(v))
+		}
+	}
 	files := fileNames{base: filepath.Dir(path), home: getenv("HOME")}
 	if _, set := top.values["safe_directories"]; set && source == SourceProject {
 		l.wrong(l.keyAt([]string{"safe_directories"}), "safe_directories says whose files count, so it stands in your own configuration alone")
@@ -95,6 +108,9 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 		for _, dir := range top.texts("safe_directories", checkSafe) {
 			l.safe = append(l.safe, files.path(dir, dir != "*"))
 		}
+	}
+	if v, ok := top.values["mcp"]; ok {
+		l.decodeMCP(top, v)
 	}
 	l.agents = map[string]agentTable{}
 	for name, t := range top.tables("agents", most.agents) {
@@ -113,6 +129,20 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 	}
 	sortProblems(l.problems)
 	return l
+}
+
+func (l *layer) decodeMCP(top table, v any) {
+	values, ok := v.(map[string]any)
+	switch {
+	case l.source == SourceProject:
+		l.wrong(l.keyAt([]string{"mcp"}), "[mcp] says whether servers are tried, so it stands in your own configuration alone")
+	case !ok:
+		top.wrong("mcp", "a table, [mcp]", kind(v))
+	default:
+		t := top.sub("mcp", values, " in [mcp]")
+		t.only(mcpKeys)
+		l.probeServers = t.flag("probe")
+	}
 }
 
 func (l *layer) decodeLimits(t table) {

@@ -132,6 +132,20 @@ func (t table) whole(key string, least, most int) *int {
 	return &whole
 }
 
+// flag is true or false.
+func (t table) flag(key string) *bool {
+	v, ok := t.values[key]
+	if !ok {
+		return nil
+	}
+	yes, ok := v.(bool)
+	if !ok {
+		t.wrong(key, "true or false", kind(v))
+		return nil
+	}
+	return &yes
+}
+
 // duration is a string such as "2h" between two durations, both allowed.
 func (t table) duration(key string, least, most time.Duration) *time.Duration {
 	v, ok := t.values[key]

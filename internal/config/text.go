@@ -12,10 +12,15 @@ type textNames struct{ agent, hub, maxRuns, queueCap, runTimeout, idleAgents str
 // environmentLayer is what environment variables say.
 func environmentLayer(getenv func(string) string) *layer {
 	names := textNames{"DUET_AGENT", "DUET_HUB", "DUET_MAX_RUNS", "DUET_QUEUE_CAP", "DUET_RUN_TIMEOUT", "DUET_IDLE_AGENTS"}
-	return textLayer(SourceEnvironment, names, Overrides{
+	l := textLayer(SourceEnvironment, names, Overrides{
 		Agent: getenv(names.agent), Hub: getenv(names.hub), MaxRuns: getenv(names.maxRuns),
 		QueueCap: getenv(names.queueCap), RunTimeout: getenv(names.runTimeout), IdleAgents: getenv(names.idleAgents),
 	})
+	if getenv("DUET_ACP_SAVED_FILES") != "" {
+		yes := true
+		l.savedFiles = &yes
+	}
+	return l
 }
 
 // flagLayer is what flags say.

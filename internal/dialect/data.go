@@ -126,6 +126,7 @@ type settingsData struct {
 
 	AgentModeChoices []choice          `json:"agent_mode_choices,omitempty"`
 	Options          map[string]string `json:"options,omitempty"`
+	RequestedAgent   *string           `json:"requested_agent,omitempty"`
 }
 
 type planData struct {

@@ -47,7 +47,7 @@ func data(e domain.Event) any {
 		return settingsData{
 			ids: ids, EventType: "settings_updated", Title: p.Title, Mode: p.Mode, Model: p.Model, AutoAcceptEdits: p.AutoAcceptEdits,
 			SkipPermissions: p.SkipPermissions, SkipUntil: rfc3339(p.SkipUntil), Archived: p.Archived, Reason: p.Reason,
-			Options: p.Options,
+			Options: p.Options, RequestedAgent: p.Agent,
 		}
 	case domain.NativeSessionChanged:
 		return settingsData{ids: ids, EventType: "native_session", NativeSession: p.NativeSession, SessionWasReplaced: p.Replaced, Forked: p.Forked}

@@ -113,6 +113,7 @@ type SettingsChanged struct {
 	Archived        *bool
 	Reason          string
 	Options         map[string]string // of the agent; "": not asked for any more
+	Agent           *string           // another one, from the next prompt on
 }
 
 // NativeSessionChanged says which session of its agent's own a thread has.

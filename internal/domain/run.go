@@ -66,6 +66,7 @@ type Session struct {
 	Run
 	Thread        Thread
 	ParentSession string // SessionID of the run that it continues, or ""
+	FirstWords    string // of the prompt with which the thread began: at most 400 characters
 }
 
 // A RunFilter chooses runs. The zero value means all.

@@ -82,6 +82,9 @@ func (h *Hub) enqueue(t store.Tx, run *domain.Run, thread domain.Thread) error {
 			return err
 		}
 	}
+	if err := h.noteAnotherAgent(t, *run); err != nil {
+		return err
+	}
 	if err := h.conversation.Prompt(t, *run, thread); err != nil {
 		return err
 	}
@@ -90,4 +93,16 @@ func (h *Hub) enqueue(t store.Tx, run *domain.Run, thread domain.Thread) error {
 		return err
 	}
 	return h.announce(t, *run, domain.SettingsChanged{Archived: &thread.Archived, Reason: "continued"})
+}
+
+// noteAnotherAgent says in the conversation of a run that another agent goes on there.
+func (h *Hub) noteAnotherAgent(t store.Tx, run domain.Run) error {
+	if run.Parent == 0 {
+		return nil
+	}
+	before, err := t.Run(h.ctx, run.Parent)
+	if err != nil || before.Thread != run.Thread || before.Agent == run.Agent || before.Agent == "" {
+		return err
+	}
+	return h.conversation.AnotherAgent(t, run, before.Agent)
 }

@@ -27,6 +27,9 @@ func (w *recorder) recordBetween(t store.Tx, from between, s catalog.Session) er
 	if err != nil || last.ID != run.ID {
 		return err
 	}
+	if thread, err := t.Thread(w.ctx, run.Thread); err != nil || thread.Agent != run.Agent { // another agent goes on there
+		return err
+	}
 	if err := json.Unmarshal(w.opts.Keys(run.Thread).JSON(encode(s)), &s); err != nil {
 		return err
 	}

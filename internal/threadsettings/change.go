@@ -10,6 +10,7 @@ import (
 
 // Change changes a thread; a nil field means no change.
 type Change struct {
+	Agent                  *string // its name; the fields below are then of that one
 	Title                  *string
 	Mode                   *string
 	Model                  *string
@@ -19,6 +20,11 @@ type Change struct {
 	Archived               *bool
 	AdditionalDirectories  *[]string
 	Options                map[string]string // of the agent, by ID; "": it is not asked for any more; nil: no change
+}
+
+// isForAnother reports whether a thread is to have another agent than it has.
+func (c Change) isForAnother(thread domain.Thread) bool {
+	return c.Agent != nil && *c.Agent != thread.Agent
 }
 
 // isForAgent reports whether an agent is to be told of it.

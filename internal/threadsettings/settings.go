@@ -4,7 +4,6 @@ package threadsettings
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 
 	"github.com/duet-rpc/duet-rpc/internal/agentsetting"
@@ -13,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/query"
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -29,6 +29,8 @@ type Runs interface {
 type Agents interface {
 	// Agent is the agent of a name, or the default one for "". Its error can be told.
 	Agent(name string) (config.Agent, error)
+	// AgentFor is Agent for somebody who may be restricted.
+	AgentFor(restricted bool, name string) (config.Agent, error)
 	// Known is an agent, or what is known of one that is not there.
 	Known(name string) config.Agent
 }
@@ -37,6 +39,8 @@ type Agents interface {
 type Questions interface {
 	// Reconsider answers those of a thread that its settings answer now.
 	Reconsider(t store.Tx, thread int64) error
+	// CloseStale closes those of a thread whose agents are gone.
+	CloseStale(t store.Tx, thread int64) error
 }
 
 // Options say what Settings stand on. All of them are required.
@@ -73,31 +77,36 @@ func (ts *Settings) Update(ctx context.Context, id string, c Change) (domain.Ses
 	if _, err := ts.checkChange(ctx, id, c); err != nil {
 		return domain.Session{}, err
 	}
-	return ts.keep(ctx, id, c, c.isForAgent())
+	return ts.keep(ctx, id, c, c.isForAgent)
 }
 
 // SetAgent is Update that waits until an agent that works on the thread has
 // taken its mode, its model and its options, which live tells. If it refuses them
-// nothing is changed.
+// nothing is changed. What Update has kept meanwhile is overwritten, as its change comes
+// later.
 func (ts *Settings) SetAgent(ctx context.Context, id string, c Change) (s domain.Session, live bool, err error) {
 	named, err := ts.checkChange(ctx, id, c)
 	if err != nil {
 		return domain.Session{}, false, err
 	}
-	before, done := ts.turns.take(named.Thread.ID)
+	turn := ts.turns.take(named.Thread.ID, false)
 	select {
-	case <-before:
-		defer done()
+	case <-turn.before:
+		defer turn.done()
 	case <-ctx.Done():
-		if !ts.telling.Go(func() { <-before; done() }) { // those behind it still wait for those before it
-			done()
+		if !ts.telling.Go(func() { <-turn.before; turn.done() }) { // those behind it still wait for those before it
+			turn.done()
 		}
 		return domain.Session{}, false, ctx.Err()
 	}
-	if live, err = ts.setLive(ctx, named.Thread, c); err != nil {
-		return domain.Session{}, false, err
+	if !c.isForAnother(named.Thread) {
+		if live, err = ts.setLive(ctx, named.Thread, c); err != nil {
+			return domain.Session{}, false, err
+		}
 	}
-	s, err = ts.keep(ctx, id, c, false)
+	// The agent is told behind this change of what was kept while it was told of it: then
+	// it is told of this one again, which counts.
+	s, err = ts.keep(ctx, id, c, func() bool { return c.isForAgent() && turn.isOvertaken() })
 	return s, live, err
 }
 
@@ -114,12 +123,16 @@ func (ts *Settings) checkChange(ctx context.Context, id string, c Change) (domai
 	var mode, model string
 	set(&mode, c.Mode)
 	set(&model, c.Model)
-	return named, ts.Check(ctx, ts.opts.Store, named.Thread.ID, named.Thread.Agent, mode, model, c.Options)
+	agent, err := ts.agentAfter(ctx, named, c)
+	if err != nil {
+		return named, err
+	}
+	return named, ts.Check(ctx, ts.opts.Store, named.Thread.ID, agent, mode, model, c.Options)
 }
 
-// keep makes a change that was checked. If tell is set the agent is told afterwards, of
-// one change after the other.
-func (ts *Settings) keep(ctx context.Context, id string, c Change, tell bool) (domain.Session, error) {
+// keep makes a change that was checked. If tell says so, when the change is committed,
+// the agent is told afterwards, of one change after the other.
+func (ts *Settings) keep(ctx context.Context, id string, c Change, tell func() bool) (domain.Session, error) {
 	var run domain.Run
 	err := ts.opts.Runs.Write(ctx, func(t store.Tx) error {
 		var err error
@@ -133,6 +146,18 @@ func (ts *Settings) keep(ctx context.Context, id string, c Change, tell bool) (d
 		changed := domain.SettingsChanged{
 			Title: c.Title, Mode: c.Mode, Model: c.Model, Archived: c.Archived, AutoAcceptEdits: c.AutoAcceptEdits, SkipPermissions: c.SkipPermissions,
 			Options: c.Options,
+		}
+		if c.isForAnother(thread) {
+			agent, err := ts.opts.Agents.AgentFor(restricted.Is(ctx), *c.Agent)
+			if err != nil {
+				return err
+			}
+			if err := ts.giveTo(t, &thread, agent.Name, &changed); err != nil {
+				return err
+			}
+			if run, err = t.Run(ts.ctx, run.ID); err != nil { // a draft has it, too
+				return err
+			}
 		}
 		set(&thread.Title, c.Title)
 		set(&thread.Mode, c.Mode)
@@ -167,42 +192,15 @@ func (ts *Settings) keep(ctx context.Context, id string, c Change, tell bool) (d
 		if err := announce(t, run, changed); err != nil {
 			return err
 		}
-		if tell {
-			t.AfterCommit(func() { ts.tellInBackground(domain.Session{Run: run, Thread: thread}, c) })
-		}
+		t.AfterCommit(func() {
+			if tell() {
+				ts.tellInBackground(domain.Session{Run: run, Thread: thread}, c)
+			}
+		})
 		return ts.opts.Questions.Reconsider(t, thread.ID)
 	})
 	if err != nil {
 		return domain.Session{}, err
 	}
 	return ts.opts.Query.ByRun(ctx, run.ID)
-}
-
-// setModes changes the mode of a thread's runs that have not ended. Those that
-// have are not touched, however many there are: what follows them begins with the
-// thread's.
-func (ts *Settings) setModes(t store.Tx, thread *domain.Thread, mode string) error {
-	last, err := t.LastRun(ts.ctx, thread.ID)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return err
-	}
-	thread.Settings.ModeRun = last.ID
-	runs, err := t.UnfinishedRuns(ts.ctx, thread.ID)
-	if err != nil {
-		return err
-	}
-	for _, run := range runs {
-		agentMode := run.AgentMode
-		if run.State == domain.Draft || run.State == domain.Queued {
-			agentMode = "" // the one that it would have gone on in
-		}
-		if run.Mode == mode && run.AgentMode == agentMode {
-			continue
-		}
-		run.Mode, run.AgentMode = mode, agentMode
-		if err := t.UpdateRun(run); err != nil {
-			return err
-		}
-	}
-	return nil
 }

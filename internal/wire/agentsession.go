@@ -2,8 +2,6 @@ package wire
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/duet-rpc/duet-rpc/client"
 )
@@ -37,7 +35,6 @@ type Choice struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	Group       string `json:"group"`
-	By          string `json:"by"` // of a mode: agent or duet
 }
 
 // An AgentOption is a setting of an agent's own.
@@ -46,6 +43,7 @@ type AgentOption struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
 	Category    string   `json:"category"`
+	Type        string   `json:"type"` // select or boolean
 	Current     string   `json:"current"`
 	Values      []Choice `json:"values"`
 }
@@ -57,46 +55,50 @@ type AgentCommand struct {
 	InputHint   string `json:"input_hint"`
 }
 
-// Known is what can be asked of an agent.
-type Known struct {
-	Agent string       `json:"agent"`
-	Modes []Choice     `json:"modes"`
-	Told  AgentSession `json:"agent_session"`
+// An AgentDescription is what can be asked of an agent.
+type AgentDescription struct {
+	Agent        string       `json:"agent"`
+	Modes        []Choice     `json:"modes"`
+	AgentSession AgentSession `json:"agent_session"`
 }
 
-// KnownOf asks what can be asked of an agent, or of the agent of a session if that
+// DescribeAgent asks what can be asked of an agent, or of the agent of a session if that
 // is given; "" is the default agent.
-func KnownOf(ctx context.Context, c *client.Client, agent, session string) (Known, error) {
+func DescribeAgent(ctx context.Context, c *client.Client, agent, session string) (AgentDescription, error) {
 	if session != "" {
 		s, _, err := SessionState(ctx, c, session)
-		return Known{s.Agent, s.ModesKnown, s.Told}, err
+		return AgentDescription{s.Agent, s.Modes, s.AgentSession}, err
 	}
 	params := map[string]string{}
 	if agent != "" {
 		params["agent"] = agent
 	}
-	k, _, err := Call[Known](ctx, c, "agent.describe", params)
+	k, _, err := Call[AgentDescription](ctx, c, "agent.describe", params)
 	return k, err
 }
 
-// Wanted adds to the parameters of a method those members that are not empty, and
-// options, each ID=VALUE, of an agent.
-func Wanted(params map[string]any, members map[string]string, options []string) error {
+// An Agent is one that is configured or known.
+type Agent struct {
+	Name      string `json:"name"`
+	Title     string `json:"title"`
+	Available bool   `json:"available"`
+}
+
+// Agents are those that are configured or known.
+func Agents(ctx context.Context, c *client.Client) ([]Agent, error) {
+	r, _, err := Call[struct{ Agents []Agent }](ctx, c, "agent.list", nil)
+	return r.Agents, err
+}
+
+// AddSettings adds to the parameters of a method those members that are not empty, and
+// options of an agent, by their ids.
+func AddSettings(params map[string]any, members, options map[string]string) {
 	for name, value := range members {
 		if value != "" {
 			params[name] = value
 		}
 	}
-	values := make(map[string]string)
-	for _, text := range options {
-		id, value, ok := strings.Cut(text, "=")
-		if !ok || id == "" {
-			return fmt.Errorf("--option takes ID=VALUE, got %q", text)
-		}
-		values[id] = value
+	if len(options) > 0 {
+		params["options"] = options
 	}
-	if len(values) > 0 {
-		params["options"] = values
-	}
-	return nil
 }

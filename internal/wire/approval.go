@@ -9,8 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 )
 
-// FunctionCall is the type of an approval that asks whether a tool may run,
-// HumanContact that of one that asks a person something.
+// Types of approvals: whether a tool may run, and what else a person is asked.
 const (
 	FunctionCall = "function_call"
 	HumanContact = "human_contact"
@@ -18,31 +17,33 @@ const (
 
 // An Approval is what an agent asks.
 type Approval struct {
-	ID        string          `json:"approval_id"`
-	CallID    string          `json:"call_id"`
-	ToolUseID string          `json:"tool_use_id"`
-	TaskID    string          `json:"task_id"`
-	ThreadID  string          `json:"thread_id"`
-	Agent     string          `json:"agent"`
-	Type      string          `json:"type"`
-	Tool      string          `json:"tool_name"`
-	Input     json.RawMessage `json:"tool_input"`
-	Editable  bool            `json:"input_editable"`
-	Title     string          `json:"title"`
-	Subject   string          `json:"subject"`
-	Options   []Option        `json:"options"`
-	Diff      string          `json:"diff"`  // of getApproval: the whole, in text
-	Diffs     []FileDiff      `json:"diffs"` // of the event, instead
-	Status    string          `json:"status"`
-	Stale     bool            `json:"stale"`
-	Reopened  string          `json:"reopened"`
-	Truncated bool            `json:"truncated"`
-	SessionID string          `json:"session_id"`
-	CreatedAt string          `json:"created_at"`
-	Deadline  string          `json:"deadline"`
-	Comment   string          `json:"comment"`
-	Response  string          `json:"response"`
-	DecidedBy string          `json:"decided_by"`
+	ID        string           `json:"approval_id"`
+	CallID    string           `json:"call_id"`
+	ToolUseID string           `json:"tool_use_id"`
+	TaskID    string           `json:"task_id"`
+	ThreadID  string           `json:"thread_id"`
+	Agent     string           `json:"agent"`
+	Type      string           `json:"type"`
+	Tool      string           `json:"tool_name"`
+	ToolKind  string           `json:"tool_kind"`
+	Input     json.RawMessage  `json:"tool_input"`
+	Editable  bool             `json:"input_editable"`
+	Title     string           `json:"title"`
+	Subject   string           `json:"subject"`
+	Options   []ApprovalOption `json:"options"`
+	Diff      string           `json:"diff"`  // of getApproval: the whole, in text
+	Diffs     []FileDiff       `json:"diffs"` // of the event, instead
+	Paths     []string         `json:"paths"`
+	Status    string           `json:"status"`
+	Stale     bool             `json:"stale"`
+	Reopened  string           `json:"reopened"`
+	Truncated bool             `json:"truncated"`
+	SessionID string           `json:"session_id"`
+	CreatedAt string           `json:"created_at"`
+	Deadline  string           `json:"deadline"`
+	Comment   string           `json:"comment"`
+	Response  string           `json:"response"`
+	DecidedBy string           `json:"decided_by"`
 
 	Explanation  string                 `json:"explanation"`  // of what decided by itself
 	Plan         string                 `json:"plan"`         // what the agent would do next
@@ -76,8 +77,8 @@ const (
 	ModeURL  = "url"
 )
 
-// An Option is an answer that an agent offers.
-type Option struct {
+// An ApprovalOption is an answer that an agent offers.
+type ApprovalOption struct {
 	OptionID string `json:"option_id"`
 	Name     string `json:"name"`
 	Kind     string `json:"kind"`
@@ -85,10 +86,10 @@ type Option struct {
 
 // Rejects reports whether an agent that is given the option does not do what it
 // asks for.
-func (o Option) Rejects() bool { return strings.HasPrefix(o.Kind, "reject_") }
+func (o ApprovalOption) Rejects() bool { return strings.HasPrefix(o.Kind, "reject_") }
 
 // InWords is the option as people are shown it: its name, and what its kind adds.
-func (o Option) InWords() string {
+func (o ApprovalOption) InWords() string {
 	name := cmp.Or(o.Name, o.OptionID)
 	switch o.Kind {
 	case "allow_always":
@@ -112,7 +113,7 @@ type FileDiff struct {
 
 // Asks is what is asked, in words.
 func (a Approval) Asks() string {
-	text := cmp.Or(a.Title, a.Subject, a.Tool)
+	text := cmp.Or(a.Title, a.Subject, a.Tool, "a question")
 	if a.Tool != "" && !strings.Contains(text, a.Tool) {
 		text = a.Tool + ": " + text
 	}
@@ -122,7 +123,7 @@ func (a Approval) Asks() string {
 // A Decision answers an approval.
 type Decision struct {
 	ID       string          `json:"approval_id"`
-	Decision string          `json:"decision"` // approve, deny, respond or cancel
+	Decision string          `json:"decision"` // Approve, Deny, Respond or Cancel
 	Comment  string          `json:"comment,omitempty"`
 	Option   string          `json:"option,omitempty"`
 	Scope    string          `json:"scope,omitempty"`
@@ -132,12 +133,25 @@ type Decision struct {
 	Tell     bool            `json:"tell,omitempty"`
 }
 
+// Values of Decision.Decision.
+const (
+	Approve = "approve"
+	Deny    = "deny"
+	Respond = "respond"
+	Cancel  = "cancel"
+)
+
 // A Decided is the hub's answer to a decision.
 type Decided struct {
-	Success bool   `json:"success"`
-	Error   string `json:"error"`
-	Status  string `json:"status"`
-	Told    string `json:"told_task_id"` // the task that tells the agent; or empty
+	Success    bool   `json:"success"`
+	Error      string `json:"error"`
+	Status     string `json:"status"`
+	ToldTaskID string `json:"told_task_id"` // the task that tells the agent; or empty
+}
+
+// Decide sends a decision. Where somebody else was first, the result says so.
+func Decide(ctx context.Context, c *client.Client, d Decision) (Decided, json.RawMessage, error) {
+	return Call[Decided](ctx, c, "sendDecision", d)
 }
 
 // OpenApprovals are the approvals that nobody has answered, of a session or,

@@ -1,8 +1,12 @@
 package wire
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/client"
 )
 
 // An Attachment is content that is no text: an image, a sound, a resource, or a
@@ -13,13 +17,28 @@ type Attachment struct {
 	MIMEType string `json:"mime_type"`
 	Size     int64  `json:"size"`
 	Name     string `json:"name"`
+	Title    string `json:"title"`
 	URI      string `json:"uri"`
 }
 
-// An AttachmentPart is some bytes of an attachment.
-type AttachmentPart struct {
-	Data       []byte `json:"data"`
-	NextOffset int64  `json:"next_offset"` // 0: that is all
+// WriteAttachment writes the bytes of an attachment that the hub has, part by part.
+func WriteAttachment(ctx context.Context, c *client.Client, out io.Writer, id string) error {
+	for offset := int64(0); ; {
+		part, _, err := Call[struct {
+			Data []byte `json:"data"`
+			Next int64  `json:"next_offset"` // 0: that is all
+		}](ctx, c, "getAttachment", map[string]any{"id": id, "offset": offset})
+		if err != nil {
+			return err
+		}
+		if _, err := out.Write(part.Data); err != nil {
+			return fmt.Errorf("writing it: %w", err)
+		}
+		if part.Next <= offset {
+			return nil
+		}
+		offset = part.Next
+	}
 }
 
 // Label says in a line what it is, such as [image image/png 12 KB].
@@ -42,12 +61,4 @@ func (a Attachment) Label() string {
 		parts = append(parts, a.URI)
 	}
 	return "[" + strings.Join(parts, " ") + "]"
-}
-
-// HowToSave is how to get its bytes, or "".
-func (a Attachment) HowToSave() string {
-	if a.ID == "" {
-		return ""
-	}
-	return "duet-rpc session attachment " + a.ID + " > FILE"
 }

@@ -30,6 +30,12 @@ type HubStatus struct {
 	Raw json.RawMessage `json:"-"` // all of it, as it came
 }
 
+// LastSeq is the number of the last event in the log.
+func LastSeq(ctx context.Context, c *client.Client) (int64, error) {
+	status, err := Status(ctx, c)
+	return status.Subsystems.Store.LastSeq, err
+}
+
 // Status asks a hub how it is.
 func Status(ctx context.Context, c *client.Client) (HubStatus, error) {
 	status, raw, err := Call[HubStatus](ctx, c, "daemon.status", nil)

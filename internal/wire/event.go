@@ -7,7 +7,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 )
 
-// The types of events that the command line tells apart.
+// The types of events that are told apart.
 const (
 	EventStatus       = "session_status_changed"
 	EventConversation = "conversation_updated"
@@ -17,19 +17,22 @@ const (
 	EventDelta        = "message_delta"
 	EventThinking     = "thinking_delta"
 	EventPlan         = "plan"
+	EventUsage        = "usage"
 	EventDiff         = "diff_updated"
 	EventTerminal     = "terminal_output"
 	EventTerminalExit = "terminal_exit"
 	EventError        = "task_error"
+	EventAgentUpdate  = "agent_update"
 	EventSilent       = "agent_silent"
 	EventAgentSession = "agent_session"
 	EventDeleted      = "session_deleted"
+	EventLagged       = client.TypeLagged
 )
 
 // EventTypes are all types that can be subscribed to.
 var EventTypes = []string{
-	EventStatus, EventConversation, EventApproval, EventResolved, EventSettings, EventDelta, EventThinking, EventPlan, "usage", EventDiff,
-	EventTerminal, EventTerminalExit, "task_progress", EventError, "agent_update", "gate_result", "build_progress", client.TypeLagged,
+	EventStatus, EventConversation, EventApproval, EventResolved, EventSettings, EventDelta, EventThinking, EventPlan, EventUsage, EventDiff,
+	EventTerminal, EventTerminalExit, "task_progress", EventError, EventAgentUpdate, "gate_result", "build_progress", EventLagged,
 	client.TypeLogDamaged, "secret_requested", EventAgentSession, EventSilent, EventDeleted,
 }
 
@@ -46,27 +49,34 @@ type EventData struct {
 	Error     string `json:"error"`
 	AgentMode string `json:"agent_mode"`
 
+	ErrorCode   string       `json:"error_code"`
+	StopReason  string       `json:"stop_reason"`
+	AuthMethods []AuthMethod `json:"auth_methods"`
+
 	AgentSession
 
-	MessageID  string     `json:"message_id"`
-	Delta      string     `json:"delta"`
-	EventType  string     `json:"event_type"`
-	Role       string     `json:"role"`
-	Content    string     `json:"content"`
-	ToolID     string     `json:"tool_id"`
-	ToolName   string     `json:"tool_name"`
-	ToolTitle  string     `json:"tool_title"`
-	ToolStatus string     `json:"tool_status"`
-	Result     string     `json:"tool_result_content"`
-	RefusedBy  string     `json:"refused_by"`
-	Refusal    string     `json:"refusal"`
-	Entries    []PlanStep `json:"entries"`
-	ParentTool string     `json:"parent_tool_use_id"`
+	MessageID   string          `json:"message_id"`
+	Delta       string          `json:"delta"`
+	EventType   string          `json:"event_type"` // of a conversation: EntryMessage and the like
+	Role        string          `json:"role"`
+	Content     string          `json:"content"`
+	ToolID      string          `json:"tool_id"`
+	ToolName    string          `json:"tool_name"`
+	ToolTitle   string          `json:"tool_title"`
+	ToolKind    string          `json:"tool_kind"`
+	ToolStatus  string          `json:"tool_status"`
+	ToolInput   json.RawMessage `json:"tool_input"`
+	ToolData    ToolData        `json:"tool_data"`
+	Result      string          `json:"tool_result_content"`
+	RefusedBy   string          `json:"refused_by"`
+	Refusal     string          `json:"refusal"`
+	ParentTool  string          `json:"parent_tool_use_id"`
+	Attachments []Attachment    `json:"attachments"`
+	Entries     []PlanEntry     `json:"entries"`
 
-	Attachments []Attachment `json:"attachments"`
-	ToolData    struct {
-		Attachments []Attachment `json:"attachments"`
-	} `json:"tool_data"`
+	ContextUsed int64   `json:"context_used"`
+	ContextSize int64   `json:"context_size"`
+	CostUSD     float64 `json:"cost_usd"`
 
 	Path      string `json:"path"`
 	Diff      string `json:"diff"`
@@ -92,14 +102,10 @@ type EventData struct {
 	Note  string    `json:"note"`
 	Ended bool      `json:"ended"`
 
-	Message string `json:"message"`
-	ToSeq   int64  `json:"to_seq"`
-}
-
-// A PlanStep is a step of an agent's plan.
-type PlanStep struct {
-	Content string `json:"content"`
-	Status  string `json:"status"` // pending, in_progress or completed
+	Code    string          `json:"code"` // of an error that an agent reports
+	Message string          `json:"message"`
+	Update  json.RawMessage `json:"update"` // as the agent sent it
+	ToSeq   int64           `json:"to_seq"`
 }
 
 // DataOf is the data of an event. What cannot be read of it is zero.
@@ -108,8 +114,8 @@ func DataOf(e client.Event) (d EventData) {
 	return d
 }
 
-// Asked is the approval that an event of the type EventApproval tells of.
-func Asked(e client.Event) (a Approval) {
+// ApprovalOf is the approval that an event of the type EventApproval tells of.
+func ApprovalOf(e client.Event) (a Approval) {
 	_ = json.Unmarshal(e.Data, &a) // what cannot be read of it is zero
 	return a
 }

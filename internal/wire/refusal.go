@@ -3,34 +3,28 @@ package wire
 import (
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 )
 
-// Refusal is an error with what the hub says of it as a sentence, on a line, if it is
-// one that the hub gave; any other stays as it is.
-func Refusal(err error) error {
+// A Refusal is what the hub says of a request that it does not carry out.
+type Refusal struct {
+	Message  string   `json:"-"`        // a sentence, without the name of the error's code
+	Param    string   `json:"param"`    // the parameter that it is about; or ""
+	Accepted []string `json:"accepted"` // the values that would do, where they can be listed
+}
+
+// RefusalOf is the refusal that an error is; ok is false for an error that the hub did
+// not give.
+func RefusalOf(err error) (r Refusal, ok bool) {
 	var refused *client.Error
 	if !errors.As(err, &refused) {
-		return err
+		return r, false
 	}
-	var wrong struct {
-		Param    string   `json:"param"`
-		Accepted []string `json:"accepted"`
-	}
-	_ = json.Unmarshal(refused.Data, &wrong) // what it does not say is not used
-	text := withoutCode(refused.Message)
-	if flag := flagOf(wrong.Param); flag != "" && strings.HasPrefix(text, wrong.Param+": ") {
-		text = flag + strings.TrimPrefix(text, wrong.Param)
-	}
-	unlisted := func(value string) bool { return !strings.Contains(text, value) }
-	if !slices.ContainsFunc(wrong.Accepted, unlisted) {
-		return errors.New(output.Line(text))
-	}
-	return errors.New(output.Line(text + "; there is " + strings.Join(wrong.Accepted, ", ")))
+	_ = json.Unmarshal(refused.Data, &r) // what it does not say is empty
+	r.Message = withoutCode(refused.Message)
+	return r, true
 }
 
 // withoutCode is a message without the name of its code, as docs/protocol.md lists
@@ -44,21 +38,4 @@ func withoutCode(message string) string {
 		}
 	}
 	return message
-}
-
-// flagOf is the flag by which the user has given a parameter, or "".
-func flagOf(param string) string {
-	switch param {
-	case "permission_mode", "mode":
-		return "--mode"
-	case "working_dir", "cwd":
-		return "--cwd"
-	case "additional_directories":
-		return "--add-dir"
-	case "options":
-		return "--option"
-	case "agent", "model", "title", "limit", "status", "state", "since", "priority", "pattern", "scope":
-		return "--" + param
-	}
-	return ""
 }

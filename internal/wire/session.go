@@ -11,57 +11,77 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 )
 
-// The states of a task that the command line tells apart.
+// States of a task or a session.
 const (
-	Queued      = "queued"
+	Draft        = "draft"
+	Queued       = "queued"
+	Running      = "running"
+	WaitingInput = "waiting_input"
+
 	Completed   = "completed"
+	Failed      = "failed"
+	TimedOut    = "timed_out"
+	Cancelled   = "cancelled"
 	Interrupted = "interrupted"
+	Discarded   = "discarded"
 )
 
 // Ended reports whether a state is final.
 func Ended(state string) bool {
 	switch state {
-	case Completed, "failed", "timed_out", "cancelled", Interrupted, "discarded":
+	case Completed, Failed, TimedOut, Cancelled, Interrupted, Discarded:
 		return true
 	}
 	return false
 }
 
-// Modes are Duet's own; an agent may have others.
-var Modes = []string{"default", "acceptEdits", "bypassPermissions", "plan"}
+// DuetModes are Duet's own; an agent may have others.
+var DuetModes = []string{"default", "acceptEdits", "bypassPermissions", "plan"}
 
 // A Session is one prompt and what an agent made of it.
 type Session struct {
-	ID           string       `json:"id"`
-	TaskID       string       `json:"task_id"`
-	ThreadID     string       `json:"thread_id"`
-	ParentID     string       `json:"parent_session_id"`
-	Status       string       `json:"status"`
-	State        string       `json:"state"`
-	Agent        string       `json:"agent"`
-	Query        string       `json:"query"`
-	Title        string       `json:"title"`
-	Summary      string       `json:"summary"` // of what a human asked for
-	Archived     bool         `json:"archived"`
-	Model        string       `json:"model"`
-	Mode         string       `json:"permission_mode"`
-	WorkingDir   string       `json:"working_dir"`
-	CreatedAt    string       `json:"created_at"`
-	CompletedAt  string       `json:"completed_at"`
-	LastActivity string       `json:"last_activity_at"`
-	Error        string       `json:"error"`
-	ErrorCode    string       `json:"error_code"`
-	AuthMethods  []AuthMethod `json:"auth_methods"` // of one that failed because somebody has to sign in
-	StopReason   string       `json:"stop_reason"`
-	AgentSession string       `json:"claude_session_id"`
-	TotalTokens  int          `json:"total_tokens"`
-	Milliseconds int64        `json:"duration_ms"`
-	Cost         float64      `json:"cost_usd"`
-	AgentMode    string       `json:"agent_mode"`
-	WantedMode   string       `json:"requested_mode"`
-	WantedModel  string       `json:"requested_model"`
-	Told         AgentSession `json:"agent_session"`
-	ModesKnown   []Choice     `json:"modes"`
+	ID                string            `json:"id"`
+	TaskID            string            `json:"task_id"`
+	ThreadID          string            `json:"thread_id"`
+	ParentID          string            `json:"parent_session_id"`
+	Status            string            `json:"status"`
+	State             string            `json:"state"`
+	Agent             string            `json:"agent"`
+	Query             string            `json:"query"`
+	Title             string            `json:"title"`
+	ConversationTitle string            `json:"conversation_title"` // or its first words
+	Summary           string            `json:"summary"`            // of what a human asked for
+	Archived          bool              `json:"archived"`
+	Model             string            `json:"model"`
+	Mode              string            `json:"permission_mode"`
+	WorkingDir        string            `json:"working_dir"`
+	CreatedAt         string            `json:"created_at"`
+	CompletedAt       string            `json:"completed_at"`
+	LastActivity      string            `json:"last_activity_at"`
+	Error             string            `json:"error"`
+	ErrorCode         string            `json:"error_code"`
+	AuthMethods       []AuthMethod      `json:"auth_methods"` // of one that failed because somebody has to sign in
+	StopReason        string            `json:"stop_reason"`
+	AgentSessionID    string            `json:"claude_session_id"`
+	Milliseconds      int64             `json:"duration_ms"`
+	AgentMode         string            `json:"agent_mode"`
+	RequestedAgent    string            `json:"requested_agent"`
+	RequestedMode     string            `json:"requested_mode"`
+	RequestedModel    string            `json:"requested_model"`
+	AgentSession      AgentSession      `json:"agent_session"`
+	Modes             []Choice          `json:"modes"`
+	Directories       []string          `json:"additional_directories"`
+	RequestedOptions  map[string]string `json:"requested_options"`
+
+	InputTokens  int64   `json:"input_tokens"`
+	OutputTokens int64   `json:"output_tokens"`
+	CacheRead    int64   `json:"cache_read_input_tokens"`
+	CacheWrite   int64   `json:"cache_creation_input_tokens"`
+	TotalTokens  int64   `json:"total_tokens"`
+	ContextUsed  int64   `json:"effective_context_tokens"`
+	ContextSize  int64   `json:"context_limit"`
+	CostUSD      float64 `json:"cost_usd"`
+
 	Silence
 	Result *struct {
 		Result string `json:"result"`
@@ -70,9 +90,10 @@ type Session struct {
 
 // An AuthMethod is a way to sign in to an agent.
 type AuthMethod struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
-	Type string `json:"type"` // agent, terminal or env_var
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Type        string `json:"type"` // agent, terminal or env_var
 }
 
 // A Silence is that the agent of a session gives no sign of life.
@@ -122,6 +143,7 @@ type Started struct {
 	TaskID    string `json:"taskId"`  // of task.submit
 	Task      string `json:"task_id"` // of others
 	SessionID string `json:"session_id"`
+	ThreadID  string `json:"thread_id"`
 	Agent     string `json:"agent"`
 	State     string `json:"state"`
 	Status    string `json:"status"`
@@ -144,7 +166,7 @@ type Task struct {
 // and one that failed because of what.
 func (t Task) StateInWords() string {
 	switch {
-	case t.Status == "waiting_input":
+	case t.Status == WaitingInput:
 		return "waiting"
 	case t.State == Completed || t.ErrorCode == "":
 		return t.State
@@ -163,14 +185,13 @@ type TaskState struct {
 	CompletedAt string          `json:"completedAt"`
 	Output      string          `json:"output"`
 	Error       string          `json:"error"`
-	Metadata    json.RawMessage `json:"metadata"`
 }
 
 // Outcome is how it ended, in words.
 func (t TaskState) Outcome() string { return outcome(t.State, t.Error, t.ErrorCode) }
 
-// Named is the session that somebody means: by any of its ids, or as last.
-func Named(ctx context.Context, c *client.Client, id string) (string, error) {
+// SessionID is the session that somebody means: by any of its ids, or as last.
+func SessionID(ctx context.Context, c *client.Client, id string) (string, error) {
 	if id != "last" {
 		return id, nil
 	}

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // answerField is the one field of the form for a question that wants words.
@@ -16,14 +16,14 @@ const answerField = "answer"
 var wordsSchema = json.RawMessage(`{"type":"object","properties":{"` + answerField + `":{"type":"string","title":"Your answer","minLength":1}},"required":["` + answerField + `"]}`)
 
 // elicit has the user fill in a form, open an address, or answer in words.
-func (a Asker) elicit(ctx context.Context, session string, q hubwire.Approval) (*hubwire.Decision, error) {
-	r := schema.ElicitationRequest{SessionID: session, Mode: hubwire.ModeForm, Message: cmp.Or(q.Title, q.Subject, "The agent asks."), Schema: q.Schema}
+func (a Asker) elicit(ctx context.Context, session string, q wire.Approval) (*wire.Decision, error) {
+	r := schema.ElicitationRequest{SessionID: session, Mode: wire.ModeForm, Message: cmp.Or(q.Title, q.Subject, "The agent asks."), Schema: q.Schema}
 	inWords := q.Mode == ""
 	switch {
 	case inWords:
 		r.Schema = wordsSchema
-	case q.Mode == hubwire.ModeURL:
-		r.Mode, r.URL, r.ID = hubwire.ModeURL, q.URL, q.ID
+	case q.Mode == wire.ModeURL:
+		r.Mode, r.URL, r.ID = wire.ModeURL, q.URL, q.ID
 		if len(q.URLWarnings) > 0 {
 			r.Message += "\n" + strings.Join(q.URLWarnings, "\n")
 		}
@@ -32,10 +32,10 @@ func (a Asker) elicit(ctx context.Context, session string, q hubwire.Approval) (
 	if err := a.Client.Call(ctx, schema.ElicitationCreate, r, &answer); err != nil {
 		return nil, err
 	}
-	d := &hubwire.Decision{ID: q.ID}
+	d := &wire.Decision{ID: q.ID}
 	switch answer.Action {
 	case "accept":
-		d.Decision, d.Comment = hubwire.Respond, "agreed"
+		d.Decision, d.Comment = wire.Respond, "agreed"
 		if inWords {
 			var words struct {
 				Answer string `json:"answer"`
@@ -44,16 +44,16 @@ func (a Asker) elicit(ctx context.Context, session string, q hubwire.Approval) (
 			if d.Comment = words.Answer; d.Comment == "" {
 				return nil, nil
 			}
-		} else if q.Mode == hubwire.ModeForm {
+		} else if q.Mode == wire.ModeForm {
 			d.Content = answer.Content
 		}
 	case "decline":
-		d.Decision, d.Comment = hubwire.Deny, "declined"
+		d.Decision, d.Comment = wire.Deny, "declined"
 	case "cancel":
 		if inWords {
 			return nil, nil
 		}
-		d.Decision = hubwire.Cancel
+		d.Decision = wire.Cancel
 	default:
 		return nil, nil
 	}

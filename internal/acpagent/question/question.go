@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // A Client is asked. A call that is given up is taken back from it.
@@ -35,13 +35,13 @@ var ownOptions = []schema.PermissionOption{
 
 // Fits reports whether the client can show a question so that it can be answered
 // there. Any other is answered elsewhere.
-func (a Asker) Fits(q hubwire.Approval) bool {
+func (a Asker) Fits(q wire.Approval) bool {
 	switch {
-	case q.Mode == hubwire.ModeForm:
+	case q.Mode == wire.ModeForm:
 		return schema.Has(a.Can.Elicitation.Form)
-	case q.Mode == hubwire.ModeURL:
+	case q.Mode == wire.ModeURL:
 		return schema.Has(a.Can.Elicitation.URL)
-	case q.Type == hubwire.HumanContact:
+	case q.Type == wire.HumanContact:
 		return len(q.Options) > 0 || schema.Has(a.Can.Elicitation.Form)
 	}
 	return true
@@ -49,15 +49,15 @@ func (a Asker) Fits(q hubwire.Approval) bool {
 
 // Ask asks, about a tool call, and returns the decision; nil if the user has made none. It fails with the
 // error of ctx where the question was answered elsewhere.
-func (a Asker) Ask(ctx context.Context, session string, q hubwire.Approval, about schema.ToolCall) (*hubwire.Decision, error) {
-	if q.Mode != "" || q.Type == hubwire.HumanContact && len(q.Options) == 0 {
+func (a Asker) Ask(ctx context.Context, session string, q wire.Approval, about schema.ToolCall) (*wire.Decision, error) {
+	if q.Mode != "" || q.Type == wire.HumanContact && len(q.Options) == 0 {
 		return a.elicit(ctx, session, q)
 	}
 	return a.permit(ctx, session, q, about)
 }
 
 // permit asks whether a tool may run, or which of the agent's answers it is to be.
-func (a Asker) permit(ctx context.Context, session string, q hubwire.Approval, about schema.ToolCall) (*hubwire.Decision, error) {
+func (a Asker) permit(ctx context.Context, session string, q wire.Approval, about schema.ToolCall) (*wire.Decision, error) {
 	options := offered(q)
 	var answer schema.PermissionResponse
 	asked := schema.PermissionRequest{SessionID: session, ToolCall: about, Options: options}
@@ -74,29 +74,29 @@ func (a Asker) permit(ctx context.Context, session string, q hubwire.Approval, a
 		return nil, fmt.Errorf("the client chose the option %q, which was not offered", answer.Outcome.OptionID)
 	}
 	chosen := options[i]
-	d := &hubwire.Decision{ID: q.ID}
+	d := &wire.Decision{ID: q.ID}
 	if len(q.Options) > 0 {
 		d.Option = chosen.OptionID
 	}
 	switch rejects := chosen.Kind == schema.RejectOnce || chosen.Kind == schema.RejectAlways; {
 	case rejects:
-		d.Decision, d.Comment = hubwire.Deny, chosen.Name
-	case q.Type == hubwire.HumanContact:
-		d.Decision, d.Comment = hubwire.Respond, chosen.Name
+		d.Decision, d.Comment = wire.Deny, chosen.Name
+	case q.Type == wire.HumanContact:
+		d.Decision, d.Comment = wire.Respond, chosen.Name
 	default:
-		d.Decision = hubwire.Approve
+		d.Decision = wire.Approve
 	}
 	return d, nil
 }
 
 // offered are the agent's own answers, each of a kind that clients know.
-func offered(q hubwire.Approval) []schema.PermissionOption {
+func offered(q wire.Approval) []schema.PermissionOption {
 	if len(q.Options) == 0 {
 		return ownOptions
 	}
 	options := make([]schema.PermissionOption, len(q.Options))
 	for i, o := range q.Options {
-		options[i] = schema.PermissionOption{OptionID: o.ID, Name: cmp.Or(o.Name, o.ID), Kind: o.Kind}
+		options[i] = schema.PermissionOption{OptionID: o.OptionID, Name: cmp.Or(o.Name, o.OptionID), Kind: o.Kind}
 		switch o.Kind {
 		case schema.AllowOnce, schema.AllowAlways, schema.RejectOnce, schema.RejectAlways:
 		default:

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // answering is a client that answers each request alike.
@@ -32,31 +32,31 @@ func (c *answering) Call(_ context.Context, method string, params, result any) e
 var everything = schema.ReadCapabilities(json.RawMessage(`{"elicitation":{"form":{},"url":{}}}`))
 
 func TestAnswersBecomeDecisions(t *testing.T) {
-	tool := hubwire.Approval{ID: "q", Type: hubwire.FunctionCall, Tool: "Bash", Options: []hubwire.ApprovalOption{{ID: "y", Name: "Yes", Kind: "allow_once"}, {ID: "n", Kind: "reject_once"}}}
-	bare := hubwire.Approval{ID: "q", Type: hubwire.FunctionCall, Tool: "Bash"}
-	person := hubwire.Approval{ID: "q", Type: hubwire.HumanContact, Title: "Which?", Options: []hubwire.ApprovalOption{{ID: "r", Name: "red"}}}
-	words := hubwire.Approval{ID: "q", Type: hubwire.HumanContact, Title: "What?"}
-	form := hubwire.Approval{ID: "q", Type: hubwire.HumanContact, Mode: hubwire.ModeForm, Schema: json.RawMessage(`{"type":"object"}`)}
-	link := hubwire.Approval{ID: "q", Type: hubwire.HumanContact, Mode: hubwire.ModeURL, URL: "https://x"}
+	tool := wire.Approval{ID: "q", Type: wire.FunctionCall, Tool: "Bash", Options: []wire.ApprovalOption{{OptionID: "y", Name: "Yes", Kind: "allow_once"}, {OptionID: "n", Kind: "reject_once"}}}
+	bare := wire.Approval{ID: "q", Type: wire.FunctionCall, Tool: "Bash"}
+	person := wire.Approval{ID: "q", Type: wire.HumanContact, Title: "Which?", Options: []wire.ApprovalOption{{OptionID: "r", Name: "red"}}}
+	words := wire.Approval{ID: "q", Type: wire.HumanContact, Title: "What?"}
+	form := wire.Approval{ID: "q", Type: wire.HumanContact, Elicitation: wire.Elicitation{Mode: wire.ModeForm, Schema: json.RawMessage(`{"type":"object"}`)}}
+	link := wire.Approval{ID: "q", Type: wire.HumanContact, Elicitation: wire.Elicitation{Mode: wire.ModeURL, URL: "https://x"}}
 	chose := func(id string) string { return `{"outcome":{"outcome":"selected","optionId":"` + id + `"}}` }
 	for _, c := range []struct {
-		q      hubwire.Approval
+		q      wire.Approval
 		answer string
-		want   *hubwire.Decision
+		want   *wire.Decision
 	}{
-		{tool, chose("y"), &hubwire.Decision{ID: "q", Decision: "approve", Option: "y"}},
-		{tool, chose("n"), &hubwire.Decision{ID: "q", Decision: "deny", Option: "n", Comment: "n"}},
+		{tool, chose("y"), &wire.Decision{ID: "q", Decision: "approve", Option: "y"}},
+		{tool, chose("n"), &wire.Decision{ID: "q", Decision: "deny", Option: "n", Comment: "n"}},
 		{tool, `{"outcome":{"outcome":"cancelled"}}`, nil},
-		{bare, chose("duet-allow"), &hubwire.Decision{ID: "q", Decision: "approve"}},
-		{bare, chose("duet-reject"), &hubwire.Decision{ID: "q", Decision: "deny", Comment: "Reject"}},
-		{person, chose("r"), &hubwire.Decision{ID: "q", Decision: "respond", Option: "r", Comment: "red"}},
-		{words, `{"action":"accept","content":{"answer":"this"}}`, &hubwire.Decision{ID: "q", Decision: "respond", Comment: "this"}},
+		{bare, chose("duet-allow"), &wire.Decision{ID: "q", Decision: "approve"}},
+		{bare, chose("duet-reject"), &wire.Decision{ID: "q", Decision: "deny", Comment: "Reject"}},
+		{person, chose("r"), &wire.Decision{ID: "q", Decision: "respond", Option: "r", Comment: "red"}},
+		{words, `{"action":"accept","content":{"answer":"this"}}`, &wire.Decision{ID: "q", Decision: "respond", Comment: "this"}},
 		{words, `{"action":"accept","content":{}}`, nil},
 		{words, `{"action":"cancel"}`, nil},
-		{form, `{"action":"accept","content":{"a":1}}`, &hubwire.Decision{ID: "q", Decision: "respond", Comment: "agreed", Content: json.RawMessage(`{"a":1}`)}},
-		{form, `{"action":"decline"}`, &hubwire.Decision{ID: "q", Decision: "deny", Comment: "declined"}},
-		{form, `{"action":"cancel"}`, &hubwire.Decision{ID: "q", Decision: "cancel"}},
-		{link, `{"action":"accept"}`, &hubwire.Decision{ID: "q", Decision: "respond", Comment: "agreed"}},
+		{form, `{"action":"accept","content":{"a":1}}`, &wire.Decision{ID: "q", Decision: "respond", Comment: "agreed", Content: json.RawMessage(`{"a":1}`)}},
+		{form, `{"action":"decline"}`, &wire.Decision{ID: "q", Decision: "deny", Comment: "declined"}},
+		{form, `{"action":"cancel"}`, &wire.Decision{ID: "q", Decision: "cancel"}},
+		{link, `{"action":"accept"}`, &wire.Decision{ID: "q", Decision: "respond", Comment: "agreed"}},
 	} {
 		client := &answering{answer: c.answer}
 		got, err := Asker{Client: client, Can: everything}.Ask(t.Context(), "s", c.q, schema.ToolCall{})
@@ -70,7 +70,7 @@ func TestAnswersBecomeDecisions(t *testing.T) {
 // Only what the agent offers is offered, each of a kind that clients know.
 func TestWhatIsOffered(t *testing.T) {
 	client := &answering{answer: `{"outcome":{"outcome":"cancelled"}}`}
-	_, err := Asker{Client: client, Can: everything}.Ask(t.Context(), "s", hubwire.Approval{Options: []hubwire.ApprovalOption{{ID: "a", Name: "A", Kind: "allow_always"}, {ID: "b", Kind: "odd"}}}, schema.ToolCall{ToolCallID: "t"})
+	_, err := Asker{Client: client, Can: everything}.Ask(t.Context(), "s", wire.Approval{Options: []wire.ApprovalOption{{OptionID: "a", Name: "A", Kind: "allow_always"}, {OptionID: "b", Kind: "odd"}}}, schema.ToolCall{ToolCallID: "t"})
 	require.NoError(t, err)
 	assert.Equal(t, schema.RequestPermission, client.method)
 	assert.JSONEq(t, `{"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[{"optionId":"a","name":"A","kind":"allow_always"},{"optionId":"b","name":"b","kind":"allow_once"}]}`, client.params)
@@ -79,17 +79,17 @@ func TestWhatIsOffered(t *testing.T) {
 func TestWhatAClientCannotShow(t *testing.T) {
 	var none schema.ClientCapabilities
 	for _, c := range []struct {
-		q    hubwire.Approval
+		q    wire.Approval
 		can  schema.ClientCapabilities
 		fits bool
 	}{
-		{hubwire.Approval{Type: hubwire.FunctionCall}, none, true},
-		{hubwire.Approval{Type: hubwire.HumanContact}, none, false},
-		{hubwire.Approval{Type: hubwire.HumanContact}, everything, true},
-		{hubwire.Approval{Type: hubwire.HumanContact, Options: []hubwire.ApprovalOption{{ID: "a"}}}, none, true},
-		{hubwire.Approval{Mode: hubwire.ModeForm}, none, false},
-		{hubwire.Approval{Mode: hubwire.ModeURL}, none, false},
-		{hubwire.Approval{Mode: hubwire.ModeURL}, everything, true},
+		{wire.Approval{Type: wire.FunctionCall}, none, true},
+		{wire.Approval{Type: wire.HumanContact}, none, false},
+		{wire.Approval{Type: wire.HumanContact}, everything, true},
+		{wire.Approval{Type: wire.HumanContact, Options: []wire.ApprovalOption{{OptionID: "a"}}}, none, true},
+		{wire.Approval{Elicitation: wire.Elicitation{Mode: wire.ModeForm}}, none, false},
+		{wire.Approval{Elicitation: wire.Elicitation{Mode: wire.ModeURL}}, none, false},
+		{wire.Approval{Elicitation: wire.Elicitation{Mode: wire.ModeURL}}, everything, true},
 	} {
 		assert.Equal(t, c.fits, Asker{Can: c.can}.Fits(c.q), "%+v", c.q)
 	}
@@ -97,23 +97,23 @@ func TestWhatAClientCannotShow(t *testing.T) {
 
 // What a client cannot show is answered in words, by /inbox.
 func TestAnswersInWords(t *testing.T) {
-	tool := hubwire.Approval{ID: "q", Type: hubwire.FunctionCall, Options: []hubwire.ApprovalOption{{ID: "y", Name: "Go on", Kind: "allow_once"}, {ID: "n", Name: "Stop", Kind: "reject_once"}}}
-	person := hubwire.Approval{ID: "q", Type: hubwire.HumanContact}
+	tool := wire.Approval{ID: "q", Type: wire.FunctionCall, Options: []wire.ApprovalOption{{OptionID: "y", Name: "Go on", Kind: "allow_once"}, {OptionID: "n", Name: "Stop", Kind: "reject_once"}}}
+	person := wire.Approval{ID: "q", Type: wire.HumanContact}
 	for _, c := range []struct {
-		q     hubwire.Approval
+		q     wire.Approval
 		words string
-		want  hubwire.Decision
+		want  wire.Decision
 		ok    bool
 	}{
-		{tool, "yes", hubwire.Decision{Decision: "approve"}, true},
-		{tool, "No", hubwire.Decision{Decision: "deny", Comment: "denied"}, true},
-		{tool, "1", hubwire.Decision{Decision: "approve", Option: "y"}, true},
-		{tool, "stop", hubwire.Decision{Decision: "deny", Option: "n", Comment: "Stop"}, true},
-		{tool, "3", hubwire.Decision{Decision: "approve"}, false},
-		{tool, "perhaps", hubwire.Decision{Decision: "approve"}, false},
-		{person, "whatever I say", hubwire.Decision{Decision: "respond", Comment: "whatever I say"}, true},
-		{hubwire.Approval{ID: "q", Mode: hubwire.ModeForm}, "no", hubwire.Decision{Decision: "deny", Comment: "declined"}, true},
-		{hubwire.Approval{ID: "q", Mode: hubwire.ModeForm}, "yes", hubwire.Decision{Decision: "deny", Comment: "declined"}, false},
+		{tool, "yes", wire.Decision{Decision: "approve"}, true},
+		{tool, "No", wire.Decision{Decision: "deny", Comment: "denied"}, true},
+		{tool, "1", wire.Decision{Decision: "approve", Option: "y"}, true},
+		{tool, "stop", wire.Decision{Decision: "deny", Option: "n", Comment: "Stop"}, true},
+		{tool, "3", wire.Decision{Decision: "approve"}, false},
+		{tool, "perhaps", wire.Decision{Decision: "approve"}, false},
+		{person, "whatever I say", wire.Decision{Decision: "respond", Comment: "whatever I say"}, true},
+		{wire.Approval{ID: "q", Elicitation: wire.Elicitation{Mode: wire.ModeForm}}, "no", wire.Decision{Decision: "deny", Comment: "declined"}, true},
+		{wire.Approval{ID: "q", Elicitation: wire.Elicitation{Mode: wire.ModeForm}}, "yes", wire.Decision{Decision: "deny", Comment: "declined"}, false},
 	} {
 		got, ok := Answer(c.q, c.words)
 		c.want.ID = "q"

@@ -7,38 +7,34 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // InWords is what is asked, in a line.
-func InWords(q hubwire.Approval) string {
-	text := cmp.Or(q.Title, q.Subject, q.Tool, "a question")
-	if q.Tool != "" && !strings.Contains(text, q.Tool) {
-		text = q.Tool + ": " + text
-	}
-	text, _, _ = strings.Cut(text, "\n")
+func InWords(q wire.Approval) string {
+	text, _, _ := strings.Cut(q.Asks(), "\n")
 	return text
 }
 
 // Described is what is asked with the answers that there are.
-func Described(q hubwire.Approval) string {
+func Described(q wire.Approval) string {
 	var b strings.Builder
 	b.WriteString(cmp.Or(q.Title, q.Subject, q.Tool, "a question") + "\n\n")
 	if len(q.Input) > 0 && string(q.Input) != "null" {
 		fmt.Fprintf(&b, "```json\n%s\n```\n\n", q.Input)
 	}
 	for i, o := range q.Options {
-		fmt.Fprintf(&b, "%d. %s\n", i+1, cmp.Or(o.Name, o.ID))
+		fmt.Fprintf(&b, "%d. %s\n", i+1, cmp.Or(o.Name, o.OptionID))
 	}
 	return b.String()
 }
 
 // Answer is the decision that words mean: the number or the name of an option, yes or
 // no, or the words themselves where words are asked for.
-func Answer(q hubwire.Approval, words string) (d hubwire.Decision, ok bool) {
-	d = hubwire.Decision{ID: q.ID}
+func Answer(q wire.Approval, words string) (d wire.Decision, ok bool) {
+	d = wire.Decision{ID: q.ID}
 	n, err := strconv.Atoi(words)
-	i := slices.IndexFunc(q.Options, func(o hubwire.ApprovalOption) bool { return o.ID == words || strings.EqualFold(o.Name, words) })
+	i := slices.IndexFunc(q.Options, func(o wire.ApprovalOption) bool { return o.OptionID == words || strings.EqualFold(o.Name, words) })
 	if err == nil && n >= 1 && n <= len(q.Options) {
 		i = n - 1
 	}
@@ -46,26 +42,26 @@ func Answer(q hubwire.Approval, words string) (d hubwire.Decision, ok bool) {
 	switch {
 	case i >= 0:
 		o := q.Options[i]
-		d.Option, d.Comment = o.ID, cmp.Or(o.Name, o.ID)
+		d.Option, d.Comment = o.OptionID, cmp.Or(o.Name, o.OptionID)
 		switch {
 		case o.Rejects():
-			d.Decision = hubwire.Deny
-		case q.Type == hubwire.HumanContact:
-			d.Decision = hubwire.Respond
+			d.Decision = wire.Deny
+		case q.Type == wire.HumanContact:
+			d.Decision = wire.Respond
 		default:
-			d.Decision, d.Comment = hubwire.Approve, ""
+			d.Decision, d.Comment = wire.Approve, ""
 		}
 		return d, true
-	case q.Mode == hubwire.ModeForm:
-		d.Decision, d.Comment = hubwire.Deny, "declined"
+	case q.Mode == wire.ModeForm:
+		d.Decision, d.Comment = wire.Deny, "declined"
 		return d, no
-	case q.Mode == hubwire.ModeURL && yes, q.Type == hubwire.HumanContact && q.Mode == "":
-		d.Decision, d.Comment = hubwire.Respond, words
+	case q.Mode == wire.ModeURL && yes, q.Type == wire.HumanContact && q.Mode == "":
+		d.Decision, d.Comment = wire.Respond, words
 		return d, true
 	case no:
-		d.Decision, d.Comment = hubwire.Deny, "denied"
+		d.Decision, d.Comment = wire.Deny, "denied"
 		return d, true
 	}
-	d.Decision = hubwire.Approve
+	d.Decision = wire.Approve
 	return d, yes
 }

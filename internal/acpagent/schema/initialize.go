@@ -36,8 +36,12 @@ type ClientCapabilities struct {
 		URL  json.RawMessage `json:"url,omitempty"`
 	} `json:"elicitation,omitzero"`
 	Auth struct {
-		Terminal bool `json:"terminal,omitempty"`
+		Terminal json.RawMessage `json:"terminal,omitempty"` // true or, in version 2, an object
 	} `json:"auth,omitzero"`
+	Meta struct {
+		TerminalAuth   bool `json:"terminal-auth,omitempty"`   // as Auth.Terminal was called before it was in the protocol
+		TerminalOutput bool `json:"terminal_output,omitempty"` // it shows terminals that are the agent's
+	} `json:"_meta,omitzero"`
 }
 
 // ReadCapabilities reads what a client says that it can do. What cannot be read of it
@@ -45,6 +49,12 @@ type ClientCapabilities struct {
 func ReadCapabilities(raw json.RawMessage) (c ClientCapabilities) {
 	_ = json.Unmarshal(raw, &c)
 	return c
+}
+
+// SignsInInTerminal reports whether the client runs the agent's program in a terminal for
+// the user to sign in.
+func (c ClientCapabilities) SignsInInTerminal() bool {
+	return Has(c.Auth.Terminal) || c.Meta.TerminalAuth
 }
 
 // Has reports whether a capability is there whose value is an object.

@@ -5,14 +5,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 const (
-	// mostPrinted is how much of what a program prints is told, in bytes: its end.
+	// mostPrinted is how much of what a program prints is sent, in bytes: its end.
 	mostPrinted = 32 << 10
-	// printedEvery is how often it is told, at most: each time all of it.
+	// printedEvery is how often it is sent, at most: each time all of it.
 	printedEvery = 500 * time.Millisecond
 )
 
@@ -20,7 +20,7 @@ const (
 type terminal struct {
 	printed []byte
 	cut     bool
-	told    time.Time
+	sent    time.Time // when it was sent last
 }
 
 // text is the output as it can be shown.
@@ -35,9 +35,9 @@ func (p *terminal) text() string {
 	return text
 }
 
-// output takes what a program has printed, and is what is told of its tool call: at
-// times, since all of it is told again.
-func (t *Teller) output(d hubwire.Event, at time.Time) []any {
+// output takes what a program has printed, and returns the update of its tool call: at
+// times, since each has all of it.
+func (t *Translator) output(d wire.EventData, at time.Time) []any {
 	text := []byte(d.Data)
 	if d.Encoding == "base64" {
 		text, _ = base64.StdEncoding.DecodeString(d.Data) // what is no base64 was not printed
@@ -54,15 +54,15 @@ func (t *Teller) output(d hubwire.Event, at time.Time) []any {
 	if over := len(p.printed) - mostPrinted; over > 0 {
 		p.printed, p.cut = append([]byte(nil), p.printed[over:]...), true
 	}
-	if at.Sub(p.told) < printedEvery {
+	if at.Sub(p.sent) < printedEvery {
 		return nil
 	}
-	p.told = at
+	p.sent = at
 	return t.terminalUpdate(d.TerminalID)
 }
 
 // exited tells what is left of a program's output.
-func (t *Teller) exited(d hubwire.Event) []any {
+func (t *Translator) exited(d wire.EventData) []any {
 	if t.terminals[d.TerminalID] == nil {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (t *Teller) exited(d hubwire.Event) []any {
 }
 
 // terminalUpdate tells the output of a terminal with the tool call that it is of.
-func (t *Teller) terminalUpdate(id string) []any {
+func (t *Translator) terminalUpdate(id string) []any {
 	for call, known := range t.tools {
 		if known.terminal == id {
 			return []any{schema.ToolCall{Kind: schema.KindToolUpdate, ToolCallID: call, Content: append(diffs(known.diffs), t.printed(id)...)}}
@@ -80,7 +80,7 @@ func (t *Teller) terminalUpdate(id string) []any {
 }
 
 // printed is the output of a terminal as content.
-func (t *Teller) printed(id string) []schema.ToolContent {
+func (t *Translator) printed(id string) []schema.ToolContent {
 	text := t.terminals[id].text()
 	if id == "" || text == "" {
 		return nil

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/hubwire"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // toolIDs make the ids of tool calls such that a client has each once: agents use one
@@ -29,23 +29,23 @@ func (ids *toolIDs) of(session, id string) string {
 
 // A tool is a tool call that has begun.
 type tool struct {
-	diffs    []hubwire.Diff
+	diffs    []wire.FileDiff
 	terminal string
 }
 
-// A call is what is told of a tool call, from an event or an entry.
+// A call is what is known of a tool call, from an event or an entry.
 type call struct {
 	session, id, name, title, kind, status string
 	parent                                 string
 	input                                  json.RawMessage
-	data                                   *hubwire.ToolData
+	data                                   wire.ToolData
 	result                                 string
 	refusal                                string
 	ended                                  bool
 }
 
 // toolCall is the update for a tool call that begins, changes or ends.
-func (t *Teller) toolCall(c call) schema.ToolCall {
+func (t *Translator) toolCall(c call) schema.ToolCall {
 	c.id, c.parent = t.ids.of(c.session, c.id), t.parentID(c.session, c.parent)
 	known := t.tools[c.id]
 	u := schema.ToolCall{Kind: schema.KindToolUpdate, ToolCallID: c.id, Title: c.title, ToolKind: toolKind(c.kind), Status: status(c.status), RawInput: object(c.input), Meta: parent(c.parent)}
@@ -63,18 +63,14 @@ func (t *Teller) toolCall(c call) schema.ToolCall {
 			u.Title = c.id
 		}
 	}
-	var attached []hubwire.Attachment
-	if d := c.data; d != nil {
-		if len(d.Diffs) > 0 {
-			known.diffs = d.Diffs
-		}
-		if d.Terminal != "" {
-			known.terminal = d.Terminal
-		}
-		attached = d.Attachments
-		for _, path := range d.Paths {
-			u.Locations = append(u.Locations, schema.Location{Path: path})
-		}
+	if len(c.data.Diffs) > 0 {
+		known.diffs = c.data.Diffs
+	}
+	if c.data.Terminal != "" {
+		known.terminal = c.data.Terminal
+	}
+	for _, path := range c.data.Paths {
+		u.Locations = append(u.Locations, schema.Location{Path: path})
 	}
 	content := append(diffs(known.diffs), t.printed(known.terminal)...)
 	if c.result != "" && (known.terminal == "" || !strings.Contains(t.terminals[known.terminal].text(), strings.TrimSpace(c.result))) {
@@ -83,7 +79,7 @@ func (t *Teller) toolCall(c call) schema.ToolCall {
 	if c.refusal != "" && !strings.Contains(c.result, c.refusal) {
 		content = append(content, textContent(c.refusal))
 	}
-	for _, a := range attached {
+	for _, a := range c.data.Attachments {
 		block := t.block(a)
 		content = append(content, schema.ToolContent{Type: "content", Content: &block})
 	}
@@ -101,7 +97,7 @@ func (t *Teller) toolCall(c call) schema.ToolCall {
 }
 
 // Question is the tool call that a question is about, with its diffs.
-func (t *Teller) Question(a hubwire.Approval) schema.ToolCall {
+func (t *Translator) Question(a wire.Approval) schema.ToolCall {
 	u := schema.ToolCall{ToolCallID: a.ToolUseID, Title: a.Title, ToolKind: toolKind(a.ToolKind), Status: schema.Pending, RawInput: object(a.Input)}
 	if u.ToolCallID == "" {
 		u.ToolCallID = a.ID
@@ -154,7 +150,7 @@ func object(raw json.RawMessage) json.RawMessage {
 
 // parentID is the id of the tool call that something of a session is a part of; "": of
 // none.
-func (t *Teller) parentID(session, id string) string {
+func (t *Translator) parentID(session, id string) string {
 	if id == "" {
 		return ""
 	}

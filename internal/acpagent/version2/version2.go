@@ -15,7 +15,7 @@ type object = map[string]any
 func Initialized(r schema.InitializeResponse) any {
 	present := object{}
 	return object{
-		"protocolVersion": schema.Version2, "info": r.AgentInfo, "authMethods": r.AuthMethods,
+		"protocolVersion": schema.Version2, "info": r.AgentInfo, "authMethods": []schema.AuthMethod{}, // auth/login is not served
 		"capabilities": object{"session": object{
 			"prompt": object{"image": present, "audio": present, "embeddedContext": present},
 			"mcp":    object{"stdio": present, "http": present},

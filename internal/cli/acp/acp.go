@@ -5,7 +5,7 @@ package acp
 import (
 	"context"
 	"log/slog"
-	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -29,8 +29,9 @@ editor, or duet-rpc itself, goes on with them.
 Exit status: 0 when the editor has gone; 1 if it could not start.`
 
 // New makes the command.
-func New(s *host.Settings, levelGiven func(cmd *cobra.Command) bool, agentFlag func(cmd *cobra.Command, value *string, usage string)) *cobra.Command {
+func New(s *host.Settings, levelGiven func(cmd *cobra.Command) bool, agentFlag func(cmd *cobra.Command, value *string, usage string), login Login) *cobra.Command {
 	var o acpagent.Options
+	var signsIn bool
 	cmd := &cobra.Command{
 		Use:     "acp",
 		Short:   "Be an agent for an editor that speaks the Agent Client Protocol",
@@ -38,7 +39,15 @@ func New(s *host.Settings, levelGiven func(cmd *cobra.Command) bool, agentFlag f
 		Example: "  duet-rpc acp\n  duet-rpc acp --agent claude",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if signsIn {
+				return signIn(cmd, s, o.Agent, login)
+			}
 			return host.ServeThrough(cmd.Context(), s, openLog(s, levelGiven(cmd)), func(ctx context.Context, editor server.Transport, hub *client.Client, log *logging.Log) error {
+				if !cmd.Flags().Changed("saved-files") {
+					if c, err := s.Config(); err == nil { // the hub tells what is wrong with it
+						o.SavedFiles = c.ACP.SavedFiles
+					}
+				}
 				o.Version, o.Logger = s.Version, log.Logger
 				o.Limits = s.Limits
 				o.Limits.MaxFrame = max(o.Limits.MaxFrame, longestPrompt)
@@ -51,13 +60,11 @@ func New(s *host.Settings, levelGiven func(cmd *cobra.Command) bool, agentFlag f
 	}
 	agentFlag(cmd, &o.Agent, "the agent behind new sessions (default: default_agent, else the first that is found, else demo)")
 	cmd.Flags().BoolVar(&o.CancelOnDisconnect, "cancel-on-disconnect", false, "end the turns that the editor has begun when it goes")
-	cmd.Flags().BoolVar(&o.SavedFiles, "saved-files", os.Getenv(savedFiles) != "", "have the agent read files as they are on the disk, even if the editor offers what is not saved; default: "+savedFiles+" is set")
+	cmd.Flags().BoolVar(&o.SavedFiles, "saved-files", false, "have the agent read files as they are on the disk, even if the editor offers what is not saved; default: saved_files in [acp] of the configuration, or DUET_ACP_SAVED_FILES")
+	cmd.Flags().BoolVar(&signsIn, strings.TrimPrefix(acpagent.LoginFlag, "--"), false, "sign in to the agent in this terminal, as duet-rpc agents login does, and end: for editors that open one")
 	cmd.Flags().BoolVar(&o.Version2, "draft-version-2", false, "speak the draft of the protocol's version 2 with an editor that asks for it")
 	return cmd
 }
-
-// savedFiles is the variable that stands in for the flag.
-const savedFiles = "DUET_ACP_SAVED_FILES"
 
 // longestPrompt is how long a message of an editor may be, in bytes: 20 MiB of images
 // in base64.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -71,6 +72,24 @@ func TestRegistryEntry(t *testing.T) {
 		assert.Equal(t, program, it.Command, platform)
 	}
 	assert.ElementsMatch(t, built, slices.Collect(maps.Keys(entry.Distribution.Binary)))
+}
+
+// The entry is one by the schema that the registry checks it by (agent.schema.json of
+// github.com/agentclientprotocol/registry, as it was published with version 1). That its
+// agents offer a way to sign in is held by TestACPSignIn of cmd/duet-rpc.
+func TestRegistryEntryFitsTheSchema(t *testing.T) {
+	t.Parallel()
+	compiler := jsonschema.NewCompiler()
+	compiler.AssertFormat()
+	schema, err := compiler.Compile("../../../testdata/acp-registry/agent.schema.json")
+	require.NoError(t, err)
+	text, err := os.ReadFile("../../../docs/acp-registry/agent.json")
+	require.NoError(t, err)
+	var entry map[string]any
+	require.NoError(t, json.Unmarshal(text, &entry))
+	require.NoError(t, schema.Validate(entry))
+	delete(entry, "distribution")
+	require.Error(t, schema.Validate(entry), "the schema says something")
 }
 
 // The registry takes icons of 16 by 16 that have no colour of their own.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/project/known"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -101,7 +102,7 @@ func (l *listed) ask(ctx context.Context, s *host.Settings, params any) error {
 	}
 	defer end()
 	l.Hub = !kept
-	return wire.Refusal(l.take(ctx, c, params))
+	return refusal.InWords(l.take(ctx, c, params))
 }
 
 func (l *listed) take(ctx context.Context, c *client.Client, params any) error {

@@ -3,7 +3,6 @@ package attachment
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/duet-rpc/duet-rpc/client"
@@ -16,17 +15,14 @@ func Write(ctx context.Context, c *client.Client, out io.Writer, id string) erro
 	if tty.Is(out) {
 		return errors.New("it is not for a terminal: write it to a file, with > FILE")
 	}
-	for offset := int64(0); ; {
-		part, _, err := wire.Call[wire.AttachmentPart](ctx, c, "getAttachment", map[string]any{"id": id, "offset": offset})
-		if err != nil {
-			return err
-		}
-		if _, err := out.Write(part.Data); err != nil {
-			return fmt.Errorf("writing it: %w", err)
-		}
-		if part.NextOffset <= offset {
-			return nil
-		}
-		offset = part.NextOffset
+	return wire.WriteAttachment(ctx, c, out, id)
+}
+
+// HowToSave is the command that saves the bytes of an attachment, or "" where it has
+// none.
+func HowToSave(a wire.Attachment) string {
+	if a.ID == "" {
+		return ""
 	}
+	return "duet-rpc session attachment " + a.ID + " > FILE"
 }

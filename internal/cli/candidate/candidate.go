@@ -56,19 +56,19 @@ func Methods(ctx context.Context, c *client.Client) []string {
 }
 
 // Modes lists the modes that can be asked of an agent.
-func Modes(k wire.Known) []string { return described(k.Modes, "") }
+func Modes(k wire.AgentDescription) []string { return described(k.Modes, "") }
 
 // Models lists an agent's models.
-func Models(k wire.Known) []string {
-	if k.Told.Model == nil {
+func Models(k wire.AgentDescription) []string {
+	if k.AgentSession.Model == nil {
 		return nil
 	}
-	return described(k.Told.Model.Available, "")
+	return described(k.AgentSession.Model.Available, "")
 }
 
 // Options lists the values of an agent's options, as ID=VALUE.
-func Options(k wire.Known) (all []string) {
-	for _, o := range k.Told.Options {
+func Options(k wire.AgentDescription) (all []string) {
+	for _, o := range k.AgentSession.Options {
 		all = append(all, described(o.Values, o.ID+"=")...)
 	}
 	return all

@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
+	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 )
 
 const daemonStopHelp = `Stop the project's hub, whoever started it, once the agents have finished. After
@@ -34,7 +34,7 @@ func newStop(o Options) *cobra.Command {
 				return interrupt.Err
 			}
 			if err != nil {
-				return wire.Refusal(err)
+				return refusal.InWords(err)
 			}
 			what := "stopped"
 			if killed {

@@ -11,11 +11,11 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/history"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // TakeOver takes over the history, as the project's hub or by the one that runs,
@@ -61,7 +61,7 @@ func (f *Database) takeByHub(ctx context.Context, s *host.Settings, p project.Pr
 	case errors.As(err, &refused) && refused.Code == jsonrpc2.CodeMethodNotFound:
 		return taken.Result, alone // it is of an earlier version
 	case err != nil:
-		return taken.Result, fmt.Errorf("%w; %w", wire.Refusal(err), alone)
+		return taken.Result, fmt.Errorf("%w; %w", refusal.InWords(err), alone)
 	}
 	f.Now = taken.Database
 	return taken.Result, nil

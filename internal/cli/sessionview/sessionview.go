@@ -33,7 +33,7 @@ func Status(x wire.Session) string {
 // Commands prints the slash commands of a session's agent, a line each.
 func Commands(out io.Writer, x wire.Session) error {
 	t := output.NewTable(out, "COMMAND", "INPUT", "DESCRIPTION")
-	for _, c := range x.Told.Commands {
+	for _, c := range x.AgentSession.Commands {
 		t.Row("/"+c.Name, output.Short(c.InputHint), output.Short(c.Description))
 	}
 	return t.Flush()
@@ -49,17 +49,17 @@ func Print(out io.Writer, x wire.Session, color bool) error {
 	if x.TotalTokens > 0 {
 		tokens = fmt.Sprint(x.TotalTokens)
 	}
-	if x.Cost > 0 {
-		cost = fmt.Sprintf("$%.4f", x.Cost)
+	if x.CostUSD > 0 {
+		cost = fmt.Sprintf("$%.4f", x.CostUSD)
 	}
 	fields := []output.Field{
-		{"session", x.ID}, {"task", x.TaskID}, {"conversation", x.ThreadID}, {"continues", x.ParentID}, {"status", x.Status}, {"silence", silence}, {"agent", x.Agent},
+		{"session", x.ID}, {"task", x.TaskID}, {"conversation", x.ThreadID}, {"continues", x.ParentID}, {"status", x.Status}, {"silence", silence}, {"agent", agentOf(x)},
 	}
 	fields = append(fields, agentFields(x)...)
 	fields = append(fields, output.Field{"title", x.Title},
 		output.Field{"query", x.Query}, output.Field{"directory", x.WorkingDir}, output.Field{"created", output.Time(x.CreatedAt)}, output.Field{"ended", output.Time(x.CompletedAt)},
 		output.Field{"stop reason", x.StopReason}, output.Field{"error", x.Error}, output.Field{"error code", x.ErrorCode},
-		output.Field{"agent's session", x.AgentSession}, output.Field{"tokens", tokens}, output.Field{"cost", cost})
+		output.Field{"agent's session", x.AgentSessionID}, output.Field{"tokens", tokens}, output.Field{"cost", cost})
 	err := output.Fields(out, fields...)
 	if x.Result != nil {
 		output.Body(out, x.Result.Result, color)
@@ -69,18 +69,18 @@ func Print(out io.Writer, x wire.Session, color bool) error {
 
 // agentFields are what a session's agent is set to, and what it can be set to.
 func agentFields(x wire.Session) []output.Field {
-	told := x.Told
+	told := x.AgentSession
 	mode, model := x.Mode, x.Model
-	if x.AgentMode != "" && x.AgentMode != x.Mode {
+	if x.AgentMode != "" && x.AgentMode != x.Mode && x.RequestedAgent == "" {
 		mode += ", the agent is in " + x.AgentMode
 	}
-	if x.WantedMode != "" {
-		mode += ", asked for: " + x.WantedMode
+	if x.RequestedMode != "" {
+		mode += ", asked for: " + x.RequestedMode
 	}
-	if x.WantedModel != "" {
-		model += ", asked for: " + x.WantedModel
+	if x.RequestedModel != "" {
+		model += ", asked for: " + x.RequestedModel
 	}
-	fields := []output.Field{{"mode", mode}, {"modes", idsOf(x.ModesKnown)}, {"model", model}}
+	fields := []output.Field{{"mode", mode}, {"modes", idsOf(x.Modes)}, {"model", model}}
 	if told.Model != nil {
 		fields = append(fields, output.Field{"models", idsOf(told.Model.Available)})
 	}
@@ -113,4 +113,12 @@ func idsOf(choices []wire.Choice) string {
 		ids = append(ids, c.ID)
 	}
 	return strings.Join(ids, ", ")
+}
+
+// agentOf is the agent of a session, and the one that its conversation goes on with.
+func agentOf(x wire.Session) string {
+	if x.RequestedAgent == "" {
+		return x.Agent
+	}
+	return x.Agent + "; the conversation goes on with " + x.RequestedAgent
 }

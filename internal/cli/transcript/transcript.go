@@ -14,40 +14,12 @@ import (
 // session changed.
 type Conversation struct {
 	Session wire.Session
-	Entries []Entry
+	Entries []wire.Entry
 	Files   []File
 	Diff    string // of all files
 
 	session json.RawMessage // these as they came
-	entries []json.RawMessage
 	files   []json.RawMessage
-}
-
-// An Entry is an event of getConversation.
-type Entry struct {
-	EventType string          `json:"event_type"`
-	CreatedAt string          `json:"created_at"`
-	Role      string          `json:"role"`
-	Content   string          `json:"content"`
-	ToolID    string          `json:"tool_id"`
-	ToolName  string          `json:"tool_name"`
-	Title     string          `json:"title"`
-	Input     string          `json:"tool_input_json"`
-	Result    string          `json:"tool_result_content"`
-	Status    string          `json:"status"`
-	Refusal   string          `json:"refusal"`
-	ResultFor string          `json:"tool_result_for_id"`
-	Parent    string          `json:"parent_tool_use_id"`
-	Data      json.RawMessage `json:"data"`
-}
-
-// attachments are what it has beside text.
-func (e Entry) attachments() []wire.Attachment {
-	var d struct {
-		Attachments []wire.Attachment `json:"attachments"`
-	}
-	_ = json.Unmarshal(e.Data, &d) // data of another kind has none
-	return d.Attachments
 }
 
 // A File is one that the session changed.
@@ -56,9 +28,6 @@ type File struct {
 	Diff   string `json:"diff"`
 	Binary bool   `json:"binary"`
 }
-
-// pageSize is how many events are asked for at once; the hub gives as many as fit.
-const pageSize = 1000
 
 // Read reads a conversation whole, by any id of its session.
 func Read(ctx context.Context, c *client.Client, id string) (Conversation, error) {
@@ -73,18 +42,11 @@ func Read(ctx context.Context, c *client.Client, id string) (Conversation, error
 		return r, err
 	}
 	r.Session = state.Session
-	for offset := new(0); offset != nil; {
-		page, _, err := wire.Call[struct {
-			Events     []json.RawMessage `json:"events"`
-			NextOffset *int              `json:"next_offset"`
-		}](ctx, c, "getConversation", map[string]any{"session_id": r.Session.ID, "offset": *offset, "limit": pageSize})
-		if err != nil {
-			return r, err
-		}
-		r.entries = append(r.entries, page.Events...)
-		offset = page.NextOffset
-	}
-	if r.Entries, err = decoded[Entry](r.entries); err != nil {
+	err = wire.Conversation(ctx, c, r.Session.ID, func(e wire.Entry) error {
+		r.Entries = append(r.Entries, e)
+		return nil
+	})
+	if err != nil {
 		return r, err
 	}
 	return r, r.readFiles(ctx, c)
@@ -127,6 +89,10 @@ func (r Conversation) JSON() ([]byte, error) {
 	if files == nil {
 		files = []json.RawMessage{}
 	}
+	events := make([]json.RawMessage, len(r.Entries))
+	for i, e := range r.Entries {
+		events[i] = e.Raw
+	}
 	return json.MarshalIndent(struct {
 		Format  string            `json:"format"`
 		Version int               `json:"version"`
@@ -134,5 +100,5 @@ func (r Conversation) JSON() ([]byte, error) {
 		Events  []json.RawMessage `json:"events"`
 		Files   []json.RawMessage `json:"files"`
 		Diff    string            `json:"diff"`
-	}{"duet-conversation", 1, r.session, append([]json.RawMessage{}, r.entries...), files, r.Diff}, "", "  ")
+	}{"duet-conversation", 1, r.session, events, files, r.Diff}, "", "  ")
 }

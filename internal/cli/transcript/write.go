@@ -10,6 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/markdown"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -32,10 +33,10 @@ func (r Conversation) Text(look Look) string {
 	depths := make(map[string]int) // of what is part of a tool call
 	attached := make(map[string][]wire.Attachment)
 	for _, e := range resultsLast(r.Entries) {
-		indent := strings.Repeat("  ", depths[e.Parent])
-		if e.EventType == "tool_call" && e.ToolID != "" {
-			depths[e.ToolID] = min(depths[e.Parent]+1, mostNested)
-			attached[e.ToolID] = e.attachments()
+		indent := strings.Repeat("  ", depths[e.ParentTool])
+		if e.EventType == wire.EntryToolCall && e.ToolID != "" {
+			depths[e.ToolID] = min(depths[e.ParentTool]+1, mostNested)
+			attached[e.ToolID] = e.Attachments()
 		}
 		for line := range strings.Lines(look.within(indent).entry(e, attached[e.ResultFor])) {
 			if strings.TrimSpace(line) != "" {
@@ -52,20 +53,20 @@ func (r Conversation) Text(look Look) string {
 
 // resultsLast are the entries with each result of a tool call behind all that is part of
 // the call, as it came; a conversation has it beside the call.
-func resultsLast(entries []Entry) []Entry {
+func resultsLast(entries []wire.Entry) []wire.Entry {
 	parents, last := make(map[string]string), make(map[string]int)
 	for i, e := range entries {
-		if e.EventType == "tool_call" && e.ToolID != "" {
-			parents[e.ToolID] = e.Parent
+		if e.EventType == wire.EntryToolCall && e.ToolID != "" {
+			parents[e.ToolID] = e.ParentTool
 		}
-		for call, depth := e.Parent, 0; call != "" && depth < mostNested; call, depth = parents[call], depth+1 {
+		for call, depth := e.ParentTool, 0; call != "" && depth < mostNested; call, depth = parents[call], depth+1 {
 			last[call] = i
 		}
 	}
-	list := make([]Entry, 0, len(entries))
-	waiting := make(map[int][]Entry) // behind the entry of an index, the outermost first
+	list := make([]wire.Entry, 0, len(entries))
+	waiting := make(map[int][]wire.Entry) // behind the entry of an index, the outermost first
 	for i, e := range entries {
-		if behind := last[e.ResultFor]; e.EventType == "tool_result" && behind > i {
+		if behind := last[e.ResultFor]; e.EventType == wire.EntryToolResult && behind > i {
 			waiting[behind] = append(waiting[behind], e)
 			continue
 		}
@@ -85,10 +86,10 @@ func (l Look) within(indent string) Look {
 
 // entry is an entry for people at a terminal. attached is what a tool gave back
 // beside a result.
-func (l Look) entry(e Entry, attached []wire.Attachment) string {
+func (l Look) entry(e wire.Entry, attached []wire.Attachment) string {
 	switch e.EventType {
-	case "message":
-		list := e.attachments()
+	case wire.EntryMessage:
+		list := e.Attachments()
 		if e.Role == "user" {
 			return l.painted("1", "❯ "+trimmed(output.Marks.Prose(e.Content))) + "\n" + l.labels("  ", list) + "\n"
 		}
@@ -96,14 +97,17 @@ func (l Look) entry(e Entry, attached []wire.Attachment) string {
 			return l.labels("", list) + "\n"
 		}
 		return l.markdown(e.Content, false) + "\n\n"
-	case "thinking":
+	case wire.EntryThinking:
+		if list := e.Attachments(); len(list) > 0 {
+			return l.labels("✻ ", list) + "\n"
+		}
 		if l.Color {
 			return l.markdown(e.Content, true) + "\n\n"
 		}
 		return "  (" + output.Indented(trimmed(output.Marks.Prose(e.Content))) + ")\n\n"
-	case "tool_call":
+	case wire.EntryToolCall:
 		return l.painted("1", "● "+output.Line(cmp.Or(e.Title, e.ToolName))+output.Line(inputOf(e))) + "\n"
-	case "tool_result":
+	case wire.EntryToolResult:
 		text := trimmed(output.Exact(visible.WithoutColors(cmp.Or(e.Refusal, e.Result))))
 		if text != "" {
 			text = l.painted("2", "  "+output.Indented(text)) + "\n"
@@ -111,7 +115,7 @@ func (l Look) entry(e Entry, attached []wire.Attachment) string {
 		return text + l.labels("  ", attached) + "\n"
 	case "approval":
 		return l.painted("2", "? "+output.Line(decisionOf(e))) + "\n\n"
-	case "system":
+	case wire.EntrySystem:
 		return l.painted("2", "— "+output.Indented(output.Exact(e.Content))) + "\n\n"
 	}
 	return ""
@@ -122,7 +126,7 @@ func (l Look) labels(indent string, list []wire.Attachment) string {
 	var b strings.Builder
 	for _, a := range list {
 		line := a.Label()
-		if how := a.HowToSave(); how != "" {
+		if how := attachment.HowToSave(a); how != "" {
 			line += " · " + how
 		}
 		b.WriteString(l.painted("2", indent+output.Line(line)) + "\n")
@@ -166,12 +170,12 @@ func (l Look) diff(text string) string {
 
 // inputOf is the command or the file that a tool call is about, behind a colon, as far
 // as its title does not say it.
-func inputOf(e Entry) string {
+func inputOf(e wire.Entry) string {
 	var input struct {
 		Command any    `json:"command"`
 		Path    string `json:"file_path"`
 	}
-	if json.Unmarshal([]byte(e.Input), &input) != nil {
+	if json.Unmarshal([]byte(e.ToolInput), &input) != nil {
 		return ""
 	}
 	about := input.Path
@@ -185,7 +189,7 @@ func inputOf(e Entry) string {
 }
 
 // decisionOf is what was asked and decided.
-func decisionOf(e Entry) string {
+func decisionOf(e wire.Entry) string {
 	var d struct {
 		Title     string `json:"title"`
 		Decision  string `json:"decision"`
@@ -225,23 +229,23 @@ func (r Conversation) Markdown() string {
 	}
 	for _, e := range r.Entries {
 		switch e.EventType {
-		case "message":
+		case wire.EntryMessage:
 			who := "Agent"
 			switch {
 			case e.Role == "user":
 				who = "User"
-			case e.Parent != "":
+			case e.ParentTool != "":
 				who = "Sub-agent"
 			}
 			fmt.Fprintf(&b, "\n## %s\n\n%s\n", who, strings.TrimRight(e.Content, "\n"))
-		case "thinking":
+		case wire.EntryThinking:
 			fmt.Fprintf(&b, "\n## Thoughts\n\n%s\n", strings.TrimRight(e.Content, "\n"))
-		case "tool_call":
+		case wire.EntryToolCall:
 			fmt.Fprintf(&b, "\n### Tool: %s\n", heading(cmp.Or(e.Title, e.ToolName)))
-			if e.Input != "" && e.Input != "{}" {
-				b.WriteString("\n" + fenced("json", indented(e.Input)))
+			if e.ToolInput != "" && e.ToolInput != "{}" {
+				b.WriteString("\n" + fenced("json", indented(e.ToolInput)))
 			}
-		case "tool_result":
+		case wire.EntryToolResult:
 			if e.Refusal != "" {
 				fmt.Fprintf(&b, "\nNot allowed: %s\n", heading(e.Refusal))
 			}
@@ -250,7 +254,7 @@ func (r Conversation) Markdown() string {
 			}
 		case "approval":
 			fmt.Fprintf(&b, "\n> Question: %s\n", heading(decisionOf(e)))
-		case "system":
+		case wire.EntrySystem:
 			fmt.Fprintf(&b, "\n> Note: %s\n", heading(e.Content))
 		}
 	}

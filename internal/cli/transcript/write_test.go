@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // What the hub has to say of a conversation, such as what an agent complained of while
 // it was silent, stands where it happened.
 func TestNotesStandInATranscript(t *testing.T) {
-	c := Conversation{Entries: []Entry{
+	c := Conversation{Entries: []wire.Entry{
 		{EventType: "message", Role: "user", Content: "go"},
 		{EventType: "system", Content: "claude said nothing for 9 s: API error 429\ntrying again\x1b[2J"},
 		{EventType: "message", Role: "assistant", Content: "Done."},
@@ -22,10 +24,10 @@ func TestNotesStandInATranscript(t *testing.T) {
 
 // On a terminal that shows colours Markdown is rendered, and thoughts are faint.
 func TestATranscriptOnATerminal(t *testing.T) {
-	c := Conversation{Diff: "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n", Entries: []Entry{
+	c := Conversation{Diff: "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n", Entries: []wire.Entry{
 		{EventType: "message", Role: "user", Content: "go *on*"},
 		{EventType: "thinking", Content: "**Hm**, `x`"},
-		{EventType: "tool_call", Title: "Bash", Input: `{"command":"make"}`},
+		{EventType: "tool_call", Title: "Bash", ToolInput: `{"command":"make"}`},
 		{EventType: "tool_result", Result: "\x1b[31mno\x1b[0m\nway\x1b[2J"},
 		{EventType: "approval", Data: []byte(`{"title":"Bash","decision":"denied"}`)},
 		{EventType: "message", Role: "assistant", Content: "It is **done**, all of it.\n\n```go\nfunc x()\n```"},
@@ -58,15 +60,15 @@ it.
 // named with how to get it.
 func TestASubAgentIsIndented(t *testing.T) {
 	image := json.RawMessage(`{"attachments":[{"type":"image","attachment_id":"a","mime_type":"image/png","size":3}]}`)
-	c := Conversation{Entries: []Entry{
+	c := Conversation{Entries: []wire.Entry{
 		{EventType: "message", Role: "user", Content: "look", Data: image},
 		{EventType: "tool_call", ToolID: "1", Title: "Task"},
 		{EventType: "tool_result", ResultFor: "1", Result: "fine"},
-		{EventType: "tool_call", ToolID: "2", Parent: "1", Title: "Read", Data: image},
-		{EventType: "tool_result", ResultFor: "2", Parent: "1", Result: "seen\nit"},
-		{EventType: "message", Role: "assistant", Parent: "1", Content: "One\n\ntwo"},
-		{EventType: "message", Role: "assistant", Parent: "1", Content: "[image]", Data: image},
-		{EventType: "tool_call", ToolID: "3", Parent: "2", Title: "Deep"},
+		{EventType: "tool_call", ToolID: "2", ParentTool: "1", Title: "Read", Data: image},
+		{EventType: "tool_result", ResultFor: "2", ParentTool: "1", Result: "seen\nit"},
+		{EventType: "message", Role: "assistant", ParentTool: "1", Content: "One\n\ntwo"},
+		{EventType: "message", Role: "assistant", ParentTool: "1", Content: "[image]", Data: image},
+		{EventType: "tool_call", ToolID: "3", ParentTool: "2", Title: "Deep"},
 		{EventType: "message", Role: "assistant", Content: "Done"},
 	}}
 	assert.Equal(t, `❯ look

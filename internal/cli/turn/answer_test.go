@@ -72,7 +72,7 @@ func TestKeysAnswerAQuestionAboutATool(t *testing.T) {
 func TestAnAgentsOwnAnswersAndRules(t *testing.T) {
 	tool := wire.Approval{
 		ID: "12345678-9", Type: wire.FunctionCall, Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`),
-		Options: []wire.Option{{OptionID: "yes", Name: "Yes", Kind: "allow_once"}, {OptionID: "ever", Name: "Yes, ever", Kind: "allow_always"}, {OptionID: "no", Name: "No, tell", Kind: "reject_once"}},
+		Options: []wire.ApprovalOption{{OptionID: "yes", Name: "Yes", Kind: "allow_once"}, {OptionID: "ever", Name: "Yes, ever", Kind: "allow_always"}, {OptionID: "no", Name: "No, tell", Kind: "reject_once"}},
 		Rules:   map[string]wire.RulePreview{"session": {Pattern: "ls", Text: "the command ls, in this session"}, "project": {Text: "Bash with the very same input, in this project"}},
 	}
 	for _, c := range []struct {
@@ -108,7 +108,7 @@ func TestAnAgentsOwnAnswersAndRules(t *testing.T) {
 }
 
 func TestAQuestionToAPersonIsAnsweredByNumberOrWords(t *testing.T) {
-	person := wire.Approval{Type: wire.HumanContact, Title: "Which?", Options: []wire.Option{{OptionID: "r", Name: "red"}, {OptionID: "b", Name: "blue"}}}
+	person := wire.Approval{Type: wire.HumanContact, Title: "Which?", Options: []wire.ApprovalOption{{OptionID: "r", Name: "red"}, {OptionID: "b", Name: "blue"}}}
 	for line, want := range map[string]wire.Decision{
 		"2":     {Decision: "respond", Option: "b", Comment: "blue"},
 		"3":     {Decision: "respond", Comment: "3"},
@@ -128,7 +128,7 @@ func TestAQuestionToAPersonIsAnsweredByNumberOrWords(t *testing.T) {
 func TestAChoiceIsAnsweredByNumberOrNotAtAll(t *testing.T) {
 	person := wire.Approval{
 		Type: wire.HumanContact, Title: "Which?", OptionsOnly: true, Declinable: true,
-		Options: []wire.Option{{OptionID: "r", Name: "red"}, {OptionID: "b", Name: "blue"}},
+		Options: []wire.ApprovalOption{{OptionID: "r", Name: "red"}, {OptionID: "b", Name: "blue"}},
 	}
 	for line, want := range map[string]wire.Decision{
 		"2": {Decision: "respond", Option: "b", Comment: "blue"},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -119,7 +120,7 @@ func (a *asker) attend(ctx context.Context, session wire.Session, since int64, r
 		case e := <-events:
 			switch a.view.show(e) {
 			case questionAsked:
-				a.ask(ctx, wire.Asked(e))
+				a.ask(ctx, wire.ApprovalOf(e))
 			case questionResolved:
 				a.resolved(wire.DataOf(e))
 			case turnEnded:
@@ -143,7 +144,7 @@ func (a *asker) attend(ctx context.Context, session wire.Session, since int64, r
 			case a.isToEnd && !errors.Is(err, client.Kind("session_not_running")):
 				return session, err // the end of the session may never come
 			default:
-				a.view.Note(wire.Refusal(err).Error())
+				a.view.Note(refusal.InWords(err).Error())
 			}
 		case <-overdue:
 			return session, errors.New("the session was interrupted, and its end has not come; the hub may not be able to keep it")

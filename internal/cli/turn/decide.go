@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -16,7 +17,7 @@ func (a *asker) decideAlone(ctx context.Context, q asked, d wire.Decision) {
 	}
 	a.view.Note("nobody is there to answer; interrupting")
 	if err := a.hub.Call(ctx, "interruptSession", map[string]string{"session_id": q.SessionID, "reason": "nobody_answers"}, nil); err != nil {
-		a.view.Note(wire.Refusal(err).Error())
+		a.view.Note(refusal.InWords(err).Error())
 	}
 }
 
@@ -29,14 +30,14 @@ func (a *asker) decide(ctx context.Context, q asked, d wire.Decision) bool {
 	var r wire.Decided
 	err := a.send(ctx, d, &r)
 	if err != nil && ctx.Err() == nil {
-		a.view.Note(wire.Refusal(err).Error())
+		a.view.Note(refusal.InWords(err).Error())
 		return false
 	}
 	if r.Success {
 		a.decided[q.ID] = true
-		if r.Told != "" {
-			a.view.Note("the agent is told that with its next prompt: " + r.Told)
-			a.told = append(a.told, r.Told)
+		if r.ToldTaskID != "" {
+			a.view.Note("the agent is told that with its next prompt: " + r.ToldTaskID)
+			a.told = append(a.told, r.ToldTaskID)
 		}
 	} // else the session was interrupted, or somebody else was faster: an event says so
 	return true
@@ -44,11 +45,11 @@ func (a *asker) decide(ctx context.Context, q asked, d wire.Decision) bool {
 
 // asResponse is a decision as an answer to a question that is not about a tool.
 func asResponse(q asked, d wire.Decision) wire.Decision {
-	if d.Decision == "approve" && len(q.Options) > 0 {
+	if d.Decision == wire.Approve && len(q.Options) > 0 {
 		d.Option, d.Comment = q.Options[0].OptionID, q.Options[0].Name
 	}
-	if d.Decision != "deny" || !q.Declinable {
-		d.Decision = "respond"
+	if d.Decision != wire.Deny || !q.Declinable {
+		d.Decision = wire.Respond
 	}
 	d.Comment = cmp.Or(d.Comment, "yes")
 	return d

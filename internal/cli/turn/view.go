@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/live"
 	"github.com/duet-rpc/duet-rpc/internal/cli/markdown"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
@@ -103,7 +104,13 @@ func (v *View) End(s wire.Session) {
 	if spent := spentOn(s); spent != "" {
 		v.Note(spent)
 	}
-	v.Note(fmt.Sprintf("%s; go on with: duet-rpc prompt --continue %s \"…\"", s.Outcome(), s.TaskID))
+	goOn := fmt.Sprintf("go on with: duet-rpc prompt --continue %s \"…\"", s.TaskID)
+	if whole := s.Outcome() + "; " + goOn; output.Fits(v.side, "— "+whole) {
+		v.Note(whole)
+		return
+	}
+	v.Note(s.Outcome())
+	v.Note(goOn)
 }
 
 // spentOn says what a session took: time, tokens and money, as far as they are known.
@@ -113,10 +120,10 @@ func spentOn(s wire.Session) string {
 		parts = append(parts, output.Duration(time.Duration(s.Milliseconds)*time.Millisecond))
 	}
 	if s.TotalTokens > 0 {
-		parts = append(parts, output.Number(s.TotalTokens)+" tokens")
+		parts = append(parts, output.Number(int(s.TotalTokens))+" tokens")
 	}
-	if s.Cost > 0 {
-		parts = append(parts, fmt.Sprintf("$%.4f", s.Cost))
+	if s.CostUSD > 0 {
+		parts = append(parts, fmt.Sprintf("$%.4f", s.CostUSD))
 	}
 	return strings.Join(parts, " · ")
 }
@@ -179,7 +186,9 @@ func (v *View) showText(kind string, d wire.EventData) {
 	case wire.EventSilent:
 		v.agentSilent(d)
 	case wire.EventError:
-		v.Note("error: " + d.Message)
+		if d.Code != "MCP_SERVER_FAILED" { // the conversation has that, too
+			v.Note("error: " + d.Message)
+		}
 	case wire.EventStatus:
 		if d.State == "interrupting" && d.Reason == "timeout" {
 			v.Note("its time is up; the agent is told to end, and ended if it does not")
@@ -197,9 +206,9 @@ func (v *View) showText(kind string, d wire.EventData) {
 func (v *View) showItem(d wire.EventData) {
 	tool := output.Line(cmp.Or(d.ToolTitle, d.ToolName))
 	switch d.EventType {
-	case "message":
+	case wire.EntryMessage:
 		if len(d.Attachments) > 0 {
-			v.showAttachments(v.belowIfAny(d.ParentTool), d.Role, d.Attachments)
+			v.showAttachments(v.belowIfAny(d.ParentTool)+"  ", d.Role, d.Attachments)
 			v.message = ""
 			return
 		}
@@ -216,11 +225,14 @@ func (v *View) showItem(d wire.EventData) {
 		}
 		v.endMessage()
 		v.message = ""
-	case "thinking":
-		if d.ParentTool == "" {
+	case wire.EntryThinking:
+		switch {
+		case len(d.Attachments) > 0:
+			v.showAttachments(v.belowIfAny(d.ParentTool)+"✻ ", d.Role, d.Attachments)
+		case d.ParentTool == "":
 			v.showThought(d.Content)
 		}
-	case "tool_call":
+	case wire.EntryToolCall:
 		if d.ToolStatus == "pending" || v.lastTool != d.ToolID {
 			v.lastTool = d.ToolID
 			if !v.tools[d.ToolID] {
@@ -228,7 +240,7 @@ func (v *View) showItem(d wire.EventData) {
 				v.aside(v.nested(d)+"● "+tool, bold)
 			}
 		}
-	case "tool_result":
+	case wire.EntryToolResult:
 		mark := "✓ "
 		if d.ToolStatus == "failed" {
 			mark = "✗ "
@@ -241,8 +253,8 @@ func (v *View) showItem(d wire.EventData) {
 		if !v.status.printed { // what it has printed was shown as it came
 			v.showResult(d)
 		}
-		v.showAttachments(v.nested(d), "tool", d.ToolData.Attachments)
-	case "system":
+		v.showAttachments(v.nested(d)+"  ", "tool", d.ToolData.Attachments)
+	case wire.EntrySystem:
 		v.Note(d.Content)
 	}
 }
@@ -281,10 +293,10 @@ const mostNested = 8
 func (v *View) showAttachments(indent, role string, list []wire.Attachment) {
 	for _, a := range list {
 		line := output.Line(a.Label())
-		if how := a.HowToSave(); how != "" && role != "user" {
+		if how := attachment.HowToSave(a); how != "" && role != "user" {
 			line += " · " + output.Line(how)
 		}
-		v.aside(indent+"  "+line, dim)
+		v.aside(indent+line, dim)
 	}
 }
 
@@ -313,7 +325,7 @@ func (v *View) refusal(d wire.EventData) {
 }
 
 // showPlan shows the steps of a plan that are new or have changed.
-func (v *View) showPlan(steps []wire.PlanStep) {
+func (v *View) showPlan(steps []wire.PlanEntry) {
 	for _, step := range steps {
 		mark := "☐"
 		switch step.Status {
@@ -346,6 +358,9 @@ func (v *View) say(text string) {
 		v.endLine()
 	}
 	v.status.spoken = time.Now()
+	if v.words != nil {
+		text = output.Marks.Signs(text)
+	}
 	switch {
 	case v.rendered != nil:
 		v.rendered.Columns = v.region.Columns()

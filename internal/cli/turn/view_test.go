@@ -182,7 +182,7 @@ func TestTheFirstAndLastLinesOfAResultAreShown(t *testing.T) {
 func TestTheEndSaysWhatWasSpent(t *testing.T) {
 	var side bytes.Buffer
 	v := NewView(&side, &side, true, false)
-	v.End(wire.Session{TaskID: "task-1", Status: "completed", Milliseconds: 125_300, TotalTokens: 12345, Cost: 0.0213})
+	v.End(wire.Session{TaskID: "task-1", Status: "completed", Milliseconds: 125_300, TotalTokens: 12345, CostUSD: 0.0213})
 	v.End(wire.Session{TaskID: "task-2", Status: "completed"})
 	assert.Equal(t, `— 2 min 5 s · 12,345 tokens · $0.0213
 — completed; go on with: duet-rpc prompt --continue task-1 "…"

@@ -22,7 +22,7 @@ func Watch(ctx context.Context, c *client.Client, view *View, session string) er
 		}
 		switch view.show(e) {
 		case questionAsked:
-			if a := wire.Asked(e); !asked[a.ID] {
+			if a := wire.ApprovalOf(e); !asked[a.ID] {
 				asked[a.ID] = true
 				view.showQuestion(inbox.Whole(ctx, c, a))
 			}

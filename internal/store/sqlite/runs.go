@@ -53,7 +53,7 @@ func scanRun(row statement.Scanner) (domain.Run, error) {
 }
 
 const (
-	sessionColumns = runColumns + ", " + threadColumns + ", coalesce(p.session_id, '')"
+	sessionColumns = runColumns + ", " + threadColumns + ", coalesce(p.session_id, ''), (SELECT substr(o.prompt, 1, 400) FROM runs o WHERE o.thread = r.thread ORDER BY o.id LIMIT 1)"
 	sessionJoins   = "JOIN threads t ON t.id = r.thread LEFT JOIN runs p ON p.id = r.parent "
 )
 
@@ -63,7 +63,7 @@ func scanSession(row statement.Scanner) (domain.Session, error) {
 		t threadRow
 		s domain.Session
 	)
-	err := row.Scan(append(append(r.fields(), t.fields()...), &s.ParentSession)...)
+	err := row.Scan(append(append(r.fields(), t.fields()...), &s.ParentSession, &s.FirstWords)...)
 	s.Run, s.Thread = r.run(), t.thread()
 	return s, err
 }

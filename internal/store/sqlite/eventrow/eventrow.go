@@ -284,6 +284,7 @@ type settingsRow struct {
 	Reason          string    `json:"reason,omitempty"`
 
 	Options map[string]string `json:"options,omitempty"`
+	Agent   *string           `json:"agent,omitempty"`
 }
 
 type nativeSessionRow struct {

@@ -1,0 +1,70 @@
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// outsider is an agent that takes prompts when somebody has signed in: by a request, or in
+// a terminal.
+const outsider = `#!/bin/sh
+answer() { printf '{"jsonrpc":"2.0","id":%%s,%%s}\n' "$id" "$1"; }
+while read -r line; do
+	id=${line#*'"id":'} id=${id%%%%,*}
+	case $line in
+	*'"initialize"'*) answer '"result":{"protocolVersion":1,"agentInfo":{"name":"outsider","version":"1"},"authMethods":[{"id":"tui","name":"In a terminal","type":"terminal","args":["login"]},{"id":"browser","name":"In a browser"}]}' ;;
+	*'"authenticate"'*) touch %[1]q; answer '"result":{}' ;;
+	*'"session/new"'*) if test -e %[1]q; then answer '"result":{"sessionId":"s"}'; else answer '"error":{"code":-32000,"message":"log in first"}'; fi ;;
+	*'"session/prompt"'*) answer '"result":{"stopReason":"end_turn"}' ;;
+	esac
+done
+`
+
+// The ways to sign in are told to every client, as the registry of agents wants it, and
+// they are those of the agent behind.
+func TestACPSignIn(t *testing.T) {
+	t.Parallel()
+	s := withoutDaemons(t, newSite(t))
+	program := filepath.Join(s.home, "outsider")
+	require.NoError(t, os.WriteFile(program, fmt.Appendf(nil, outsider, filepath.Join(s.home, "in")), 0o700))
+	s.agents(fmt.Sprintf("[agents.outsider]\ncommand = [%q]\n", program))
+
+	type method struct {
+		ID, Type string
+		Args     []string
+	}
+	c := s.acp(nil, "--agent", "outsider")
+	var hello struct{ AuthMethods []method }
+	c.call("initialize", object{"protocolVersion": 1, "clientCapabilities": object{"auth": object{"terminal": true}}}, &hello)
+	require.Equal(t, []method{{"terminal", "terminal", []string{"--login"}}, {ID: "agent"}}, hello.AuthMethods)
+	session := c.begin(s.root)
+	refused := c.result(c.ask("session/prompt", promptOf(session, "hello")))
+	require.Equal(t, -32000, refused.Error.Code)
+	var data struct{ AuthMethods []method }
+	require.NoError(t, json.Unmarshal(refused.Error.Data, &data))
+	require.Equal(t, []method{{"terminal", "terminal", []string{"--login"}}, {ID: "agent"}, {ID: "browser"}}, data.AuthMethods, "what it does in a terminal is run by Duet")
+	notYet := c.result(c.ask("authenticate", object{"methodId": "terminal"}))
+	require.Equal(t, -32000, notYet.Error.Code)
+	c.call("authenticate", object{"methodId": "agent"}, nil)
+	require.FileExists(t, filepath.Join(s.home, "in"))
+	require.Equal(t, "end_turn", c.prompt(session, "hello"))
+	c.call("authenticate", object{"methodId": "terminal"}, nil)
+	require.NotNil(t, c.result(c.ask("authenticate", object{"methodId": "nothing"})).Error)
+	c.quit()
+
+	// A client that opens no terminal is offered none; who asks without need is not
+	// bothered, whichever agent is behind.
+	require.NoError(t, os.Remove(filepath.Join(s.home, "in")))
+	other := s.acp(nil)
+	hello.AuthMethods = nil
+	other.call("initialize", object{"protocolVersion": 1}, &hello)
+	require.Equal(t, []method{{ID: "agent"}}, hello.AuthMethods)
+	other.call("authenticate", object{"methodId": "agent"}, nil)
+	require.NoFileExists(t, filepath.Join(s.home, "in"))
+	other.quit()
+}

@@ -1,0 +1,112 @@
+package acpagent
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// A signIn is what the agent behind wanted last: that somebody signs in.
+type signIn struct{ agent string }
+
+// mustSignIn notes which agent wants somebody to sign in.
+func (a *agent) mustSignIn(agent string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.wanted = &signIn{agent}
+}
+
+// authenticate signs in to the agent behind: to the one that has wanted it last, or else
+// to the one of new sessions. Where nobody has to sign in that is no error, since some
+// clients ask for it each time they are started.
+func (a *agent) authenticate(ctx context.Context, p schema.AuthenticateRequest) (schema.Present, error) {
+	a.mu.Lock()
+	wanted := a.wanted
+	a.mu.Unlock()
+	name := a.opts.Agent
+	if wanted != nil {
+		name = cmp.Or(wanted.agent, name)
+	}
+	params := map[string]string{}
+	if name != "" {
+		params["agent"] = name
+	}
+	if p.MethodID != signInByAgent && p.MethodID != signInInTerminal {
+		params["method"] = p.MethodID // one of the agent's own
+		return schema.Present{}, a.signIn(ctx, params)
+	}
+	var checked struct {
+		Agent  string
+		Report struct {
+			SignedIn string `json:"signed_in"`
+			Account  string
+			Methods  []wire.AuthMethod
+		}
+	}
+	if err := a.hub.Call(ctx, "agent.check", params, &checked, untilDone); err != nil {
+		return schema.Present{}, refused(err)
+	}
+	switch is := checked.Report.SignedIn; {
+	case is == "yes", is == "not_needed", is == "opens_sessions" && (wanted == nil || p.MethodID == signInInTerminal):
+		return schema.Present{}, a.isSignedIn()
+	case p.MethodID == signInInTerminal:
+		return schema.Present{}, server.NewError(schema.CodeAuthRequired, fmt.Sprintf("Authentication required: %s says that nobody is signed in: %s", checked.Agent, checked.Report.Account), nil)
+	}
+	i := slices.IndexFunc(checked.Report.Methods, func(m wire.AuthMethod) bool { return m.Type == "agent" || m.Type == "" })
+	if i < 0 {
+		return schema.Present{}, server.NewError(jsonrpc2.CodeInternalError, fmt.Sprintf("%s cannot sign you in by itself: run `duet-rpc agents login %s` in a terminal", checked.Agent, checked.Agent), nil)
+	}
+	params["method"] = checked.Report.Methods[i].ID
+	return schema.Present{}, a.signIn(ctx, params)
+}
+
+// signIn has an agent sign in.
+func (a *agent) signIn(ctx context.Context, params map[string]string) error {
+	if err := a.hub.Call(ctx, "agent.authenticate", params, nil, untilDone); err != nil {
+		return refused(err)
+	}
+	return a.isSignedIn()
+}
+
+// isSignedIn notes that what was wanted is done.
+func (a *agent) isSignedIn() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.wanted = nil
+	return nil
+}
+
+// failed is how a turn that failed ends.
+func (a *agent) failed(o outcome) error {
+	why := o.err
+	if why == "" {
+		why = "the turn has failed"
+	}
+	data := map[string]any{"errorCode": o.code}
+	if o.code != authRequired {
+		return server.NewError(jsonrpc2.CodeInternalError, why, data)
+	}
+	data["authMethods"] = append(a.client.signInMethods(), authMethods(o.authMethods)...)
+	return server.NewError(schema.CodeAuthRequired, "Authentication required: "+why, data)
+}
+
+// authRequired is the error code of a session whose agent wants somebody to sign in.
+const authRequired = "AGENT_AUTH_REQUIRED"
+
+// authMethods are the ways of an agent to sign in by a request. What it does in a terminal
+// is run by Duet, in one that the client opens.
+func authMethods(methods []wire.AuthMethod) (list []schema.AuthMethod) {
+	for _, m := range methods {
+		if m.Type != "terminal" {
+			list = append(list, schema.AuthMethod{ID: m.ID, Name: m.Name, Description: m.Description})
+		}
+	}
+	return list
+}

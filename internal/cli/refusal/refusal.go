@@ -1,0 +1,46 @@
+// Package refusal says what the hub refuses in the words of who has typed a command.
+package refusal
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
+)
+
+// InWords is an error with what the hub says of it as a sentence, on a line, if it is
+// one that the hub gave; any other stays as it is. Parameters are called by their flags.
+func InWords(err error) error {
+	r, ok := wire.RefusalOf(err)
+	if !ok {
+		return err
+	}
+	text := r.Message
+	if flag := flagOf(r.Param); flag != "" && strings.HasPrefix(text, r.Param+": ") {
+		text = flag + strings.TrimPrefix(text, r.Param)
+	}
+	unlisted := func(value string) bool { return !strings.Contains(text, value) }
+	if !slices.ContainsFunc(r.Accepted, unlisted) {
+		return errors.New(output.Line(text))
+	}
+	return errors.New(output.Line(text + "; there is " + strings.Join(r.Accepted, ", ")))
+}
+
+// flagOf is the flag by which the user has given a parameter, or "".
+func flagOf(param string) string {
+	switch param {
+	case "permission_mode", "mode":
+		return "--mode"
+	case "working_dir", "cwd":
+		return "--cwd"
+	case "additional_directories":
+		return "--add-dir"
+	case "options":
+		return "--option"
+	case "agent", "model", "title", "limit", "status", "state", "since", "priority", "pattern", "scope":
+		return "--" + param
+	}
+	return ""
+}

@@ -1,0 +1,28 @@
+package refusal
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/client"
+)
+
+// Who has typed a command reads a sentence about what was typed, with each list once.
+func TestARefusalIsASentence(t *testing.T) {
+	for _, c := range []struct{ message, data, want string }{
+		{`Invalid params: there is no agent "x"; known are a, b`, `{"param":"agent","accepted":["a","b"]}`, `there is no agent "x"; known are a, b`},
+		{`Invalid params: permission_mode: expected a mode, received "x"`, `{"param":"permission_mode","accepted":["plan","default"]}`, `--mode: expected a mode, received "x"; there is plan, default`},
+		{`Invalid params: items[2].name: expected text, received 1`, `{"param":"items[2].name"}`, `items[2].name: expected text, received 1`},
+		{`Invalid params: status: expected one of a, b, received "x"`, `{"param":"status","accepted":["a","b"]}`, `--status: expected one of a, b, received "x"`},
+		{"Task not found: no task has the id", `{}`, "no task has the id"},
+		{"Internal error: gone", `null`, "gone"},
+		{"approval not found: x\ny", `"odd"`, "approval not found: x y"},
+	} {
+		assert.EqualError(t, InWords(&client.Error{Code: -32602, Message: c.message, Data: json.RawMessage(c.data)}), c.want)
+	}
+	other := errors.New("Internal error: of this process")
+	assert.Equal(t, other, InWords(other))
+}

@@ -1,0 +1,122 @@
+package hub
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+	"github.com/duet-rpc/duet-rpc/internal/query"
+	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
+)
+
+// A conversation goes on with another agent: it begins a session of its own, is told what
+// was said, and may do nothing that was accepted for the one before.
+func TestAConversationGoesOnWithAnotherAgent(t *testing.T) {
+	var names atomic.Pointer[[]string]
+	names.Store(&[]string{"old", "new"})
+	var daemon catalog.Daemon
+	var mu sync.Mutex // guards what follows
+	told := map[string][]string{}
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		before, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: x.p.SessionToken})
+		if err != nil {
+			return catalog.ExecutePromptResult{Status: catalog.StatusFailed}
+		}
+		x.report(catalog.EventNativeSession, catalog.NativeSession{SessionID: "of " + x.p.Agent})
+		x.in("code", "ask", "code")
+		model := ""
+		if before.ModelConfig != nil {
+			model = before.ModelConfig.Model
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		daemon = x.daemon
+		told[x.p.Prompt] = []string{x.p.Agent, before.NativeSessionID, x.p.PermissionMode, before.AgentMode, model, before.Options["o"]}
+		for _, m := range before.Messages {
+			told[x.p.Prompt] = append(told[x.p.Prompt], m.Content)
+		}
+		return completed
+	}, func(o *Options) { o.Agents = named{&names} })
+	heard := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventAgentSession}}, -1)
+	s, err := h.Launch(t.Context(), LaunchSpec{Prompt: "one", Agent: "old", Model: "big", Mode: "code", Settings: domain.Settings{SkipPermissions: true, AutoAcceptEdits: true, Options: map[string]string{"o": "v"}}})
+	require.NoError(t, err)
+	await(t, h, s)
+	other, unknown := "new", "nobody"
+	_, _, err = h.Settings().SetAgent(t.Context(), s.UUID, threadsettings.Change{Agent: &unknown})
+	require.Equal(t, domain.KindUnknownAgent, kindOf(t, err))
+	changed, live, err := h.Settings().SetAgent(t.Context(), s.UUID, threadsettings.Change{Agent: &other})
+	require.NoError(t, err)
+	assert.False(t, live)
+	assert.Equal(t, []any{"new", "old", ""}, []any{changed.Thread.Agent, changed.Agent, changed.Thread.NativeSession})
+	assert.False(t, changed.Thread.Settings.SkipPermissions)
+	assert.False(t, changed.Thread.Settings.AutoAcceptEdits)
+
+	// What the one before says of its session is nobody's concern any more.
+	mu.Lock()
+	require.NoError(t, daemon.ReportSession(t.Context(), catalog.ReportSessionParams{SessionID: s.Thread.UUID, TaskID: s.UUID, Session: catalog.Session{Commands: []catalog.Command{{Name: "late"}}}}))
+	mu.Unlock()
+
+	next, err := h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "two"})
+	require.NoError(t, err)
+	next = await(t, h, next)
+	assert.Equal(t, []any{s.Thread.ID, "new", domain.Completed}, []any{next.Thread.ID, next.Agent, next.State})
+	mu.Lock()
+	assert.Equal(t, map[string][]string{
+		"one": {"old", "", "code", "", "big", "v"}, "two": {"new", "", "default", "", "", "", "one"},
+	}, told)
+	mu.Unlock()
+	c, err := h.query.Conversation(t.Context(), next.SessionID, query.Page{})
+	require.NoError(t, err)
+	var notes []string
+	for _, e := range c.Entries {
+		if e.Role == "system" {
+			notes = append(notes, e.Content)
+		}
+	}
+	assert.Equal(t, []string{"new goes on here; up to now the agent was old."}, notes)
+
+	for _, e := range heard.all() {
+		assert.Empty(t, e.Payload.(domain.AgentSessionChanged).Commands)
+	}
+
+	// The agent that it has already is no change.
+	same, _, err := h.Settings().SetAgent(t.Context(), next.UUID, threadsettings.Change{Agent: &other})
+	require.NoError(t, err)
+	assert.Equal(t, "of new", same.Thread.NativeSession)
+}
+
+// While something of a conversation runs or waits, it keeps its agent; what an agent left
+// open that is gone is not asked for the next one.
+func TestAConversationAtWorkKeepsItsAgent(t *testing.T) {
+	var names atomic.Pointer[[]string]
+	names.Store(&[]string{"old", "new"})
+	path := database(t)
+	other := "new"
+	asking := func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		x.ask(ctx, "Write", map[string]string{"file_path": "a"})
+		return completed
+	}
+	withNames := func(o *Options) { o.Agents = named{&names} }
+	h := openHub(t, path, asking, withNames)
+	s, err := h.Launch(t.Context(), LaunchSpec{Prompt: "one", Agent: "old"})
+	require.NoError(t, err)
+	pendingOf(t, h, 1)
+	_, _, err = h.Settings().SetAgent(t.Context(), s.UUID, threadsettings.Change{Agent: &other})
+	require.Equal(t, domain.KindBadState, kindOf(t, err))
+	_, err = h.Settings().Update(t.Context(), s.UUID, threadsettings.Change{Agent: &other})
+	require.Equal(t, domain.KindBadState, kindOf(t, err))
+	require.NoError(t, h.Close())
+
+	h = openHub(t, path, asking, withNames)
+	pendingOf(t, h, 1) // it outlives its agent
+	_, _, err = h.Settings().SetAgent(t.Context(), s.UUID, threadsettings.Change{Agent: &other})
+	require.NoError(t, err)
+	pendingOf(t, h, 0)
+}
