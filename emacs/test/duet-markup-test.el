@@ -120,6 +120,45 @@ would be lost."
               (if (null looks) (setq looks this)
                 (should (equal (list text size this) (list text size looks)))))))))))
 
+(ert-deftest duet-markup-test-tables-that-are-drawn ()
+  "Where characters are drawn the bars of rows with wide ones are put where they belong."
+  (let ((text (concat "| Input | 名字 | Kept |\n|:--|:-:|--:|\n| `a` | 一 | ✅ yes |\n"
+                      "| plain | b | c |\n| \u00e9 |二二|🎉🎉🎉🎉🎉 |\n")))
+    (cl-letf (((symbol-function 'duet-table--drawn-p) #'always))
+      (duet-markup-test-with message
+        (duet-markup-test-say-all message text 7)
+        (duet-markup-test-look message)
+        (goto-char (point-min))
+        (forward-line 1)
+        (let* ((rule (get-text-property (point) 'display))
+               (places (cl-loop for char across rule
+                                for column from 0
+                                when (and (> column 0) (memq char '(?┼ ?┤ ?+ ?|)))
+                                collect column)))
+          (should (= (length places) 3))
+          (cl-flet ((places-of (line)
+                      (goto-char (point-min))
+                      (forward-line line)
+                      (cl-loop for place from (point) below (line-end-position)
+                               for display = (get-text-property place 'display)
+                               when (eq (car-safe display) 'space)
+                               collect (plist-get (cdr display) :align-to))))
+            (should (equal (places-of 0) places))
+            (should (equal (places-of 2) places))
+            ;; One column is as wide as another: nothing has to be aligned.
+            (should (equal (places-of 3) '()))
+            ;; Where there is no space in front of a bar it stands behind its cell.
+            (should (equal (places-of 4) (list (nth 0 places) (nth 2 places))))))
+        (should (equal (filter-buffer-substring
+                        (point-min) (+ (point-min) (length text)))
+                       text))))
+    ;; A terminal has columns.
+    (duet-markup-test-with message
+      (duet-markup-test-say-all message text 7)
+      (duet-markup-test-look message)
+      (should-not (cl-loop for place from (point-min) below (point-max)
+                           thereis (consp (get-text-property place 'display)))))))
+
 (ert-deftest duet-markup-test-copied-as-written ()
   "What is copied is what was written, and only marks are hidden."
   (random "duet")

@@ -45,7 +45,7 @@ internal/cli/answer: internal/wire
 internal/cli/attach: client internal/cli/output internal/cli/tty internal/lazyregexp internal/wire
 internal/cli/attachment: client internal/cli/output internal/cli/tty internal/project internal/wire
 internal/cli/candidate: client internal/cli/attach internal/cli/output internal/wire
-internal/cli/daemon: client internal/cli/interrupt internal/cli/output internal/cli/refusal internal/config internal/filewatch internal/host internal/project internal/socket internal/wire
+internal/cli/daemon: client internal/cli/interrupt internal/cli/output internal/cli/refusal internal/config internal/filewatch internal/host internal/project internal/wire
 internal/cli/doctor: frame internal/catalog internal/cli/output internal/config internal/database internal/executor/process internal/host internal/logging internal/mcpprobe internal/origin internal/project internal/socket internal/wire
 internal/cli/editor:
 internal/cli/eventline: client internal/cli/inbox internal/cli/output internal/wire
@@ -108,7 +108,7 @@ internal/fulldisk: internal/background internal/domain internal/store
 internal/golden:
 internal/history: internal/domain internal/lazyregexp internal/store
 internal/host: client frame handlers server server/stdio internal/agentstatus internal/catalog internal/config internal/database internal/domain internal/editorfiles internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/project/known internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trust internal/visible
-internal/hub: internal/mcpservers internal/adoption internal/agentsetting internal/approval internal/background internal/catalog internal/config internal/configured internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/executorcall internal/fulldisk internal/intake internal/policy internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal internal/threadsettings  # no transport: it knows nothing of connections
+internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/catalog internal/config internal/configured internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/executorcall internal/fulldisk internal/intake internal/mcpservers internal/policy internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal internal/threadsettings  # no transport: it knows nothing of connections
 internal/intake: internal/catalog internal/content internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/jsontest:  # for tests
 internal/jsonwalk:
