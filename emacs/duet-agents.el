@@ -24,10 +24,10 @@
 (require 'duet-menu-bar)
 (require 'duet-remote)
 (require 'duet-settings)
+(require 'duet-transcript)
 
 (declare-function duet "duet" (&optional directory))
-(declare-function duet-login "duet-login" (agent))
-(declare-function duet-logout "duet-login" (agent))
+(declare-function duet-terminal-show "duet-terminal" (connection name command &optional here))
 (declare-function duet-approval-next "duet-approvals" ())
 
 (defvar duet-agents-chosen (make-hash-table :test #'equal)
@@ -109,7 +109,8 @@ If that fails call ERROR-FN with the reason; without one it is shown."
   "Major mode of the list of agents.
 
 \\{duet-agents-mode-map}"
-  (setq tabulated-list-format [("" 2 nil) ("Agent" 14 t) ("Name" 20 t) ("" 0 nil)]
+  (setq tabulated-list-format [("" 2 nil) ("Agent" 12 t) ("Version" 10 t)
+                               ("Signed in" 15 t) ("" 0 nil)]
         tabulated-list-padding 1)
   (tabulated-list-init-header))
 
@@ -159,7 +160,9 @@ If that fails call ERROR-FN with the reason; without one it is shown."
                                    (duet-get agent :default))
                                  "*" "")
                              name
-                             (duet-visible-line (or (duet-get-string agent :title) ""))
+                             (duet-visible-line
+                              (or (duet-get-string agent :version) ""))
+                             (duet-agents--signed-in agent)
                              (duet-agents--remark agent)))))
            agents))
     (tabulated-list-print t)
@@ -170,6 +173,43 @@ If that fails call ERROR-FN with the reason; without one it is shown."
     (setq header-line-format
           (substitute-command-keys
            " * is asked  \\<duet-agents-mode-map>\\[duet-agents-choose] ask the one at point, \\[duet-agents-unchoose] the default, \\[duet-agents-copy-install] copy how to install"))))
+
+(defun duet-agents--signed-in (agent)
+  "Return what is known of who is signed in to AGENT, and since when."
+  (let* ((state (duet-get-string agent :signed_in))
+         (hint (duet-get-string agent :signed_in_hint))
+         (account (duet-get-string agent :account))
+         (at (duet-get-string agent :signed_in_at))
+         (words (pcase state
+                  ((or 'nil "") "")
+                  ("unknown" (if hint "likely" "not known"))
+                  ("not_needed" "not needed")
+                  ("opens_sessions" "opens sessions")
+                  (_ (duet-visible-line state))))
+         (told (and at (ignore-errors
+                         (format "It told that %s ago."
+                                 (duet-agents--age (date-to-time at)))))))
+    (propertize words
+                'face (pcase state
+                        ("no" 'duet-failed)
+                        ("unknown" 'duet-dim)
+                        (_ 'default))
+                'help-echo
+                (string-join
+                 (delq nil (list (and account (duet-visible-line account))
+                                 (and hint (duet-visible-line hint))
+                                 told
+                                 (and (equal state "unknown")
+                                      "I asks it, and signs in.")))
+                 "\n"))))
+
+(defun duet-agents--age (time)
+  "Return in words how long ago TIME was."
+  (let ((seconds (max 0 (floor (float-time (time-subtract nil time))))))
+    (cond ((< seconds 60) (format "%d s" seconds))
+          ((< seconds 3600) (format "%d min" (/ seconds 60)))
+          ((< seconds (* 48 3600)) (format "%d h" (/ seconds 3600)))
+          (t (format "%d days" (/ seconds 86400))))))
 
 (defun duet-agents--remark (agent)
   "Return what there is to say of AGENT."
@@ -187,7 +227,11 @@ If that fails call ERROR-FN with the reason; without one it is shown."
                               (or (duet-get-string agent :install) "not on PATH")))
                      'face 'duet-dim))
         (t (duet-visible-line
-            (duet-remote-abbreviate (or (duet-get-string agent :path) ""))))))
+            (string-join
+             (delete "" (list (or (duet-get-string agent :title) "")
+                              (duet-remote-abbreviate
+                               (or (duet-get-string agent :path) ""))))
+             "  ")))))
 
 (defun duet-agents--at-point ()
   "Return the agent at point."
@@ -262,6 +306,88 @@ If that fails call ERROR-FN with the reason; without one it is shown."
     (when name
       (duet-agents--choose connection
                            (nth (cl-position name names :test #'equal) usable)))))
+
+
+;;; Signing in
+
+(defun duet-agents--login-read-agent (prompt)
+  "Have the user name an agent after PROMPT, and return the name.
+In the list of agents it is the one at point, and in a conversation that
+failed because nobody has signed in, its own."
+  (cond
+   ((derived-mode-p 'duet-agents-mode)
+    (duet-get-string (duet-agents--at-point) :name))
+   ((and duet-session
+         (duet-transcript-needs-login duet-session (duet-session-leaf duet-session))))
+   (t
+    (let* ((connection (duet-connection-here))
+           (default (duet-agents-asked connection))
+           (name (string-trim
+                  (read-string (format-prompt prompt default) nil nil default))))
+      (when (string-empty-p name) (user-error "No agent is named"))
+      name))))
+
+;;;###autoload
+(defun duet-login (agent)
+  "Sign in to AGENT, by its name, in one of the ways that it offers."
+  (interactive (list (duet-agents--login-read-agent "Sign in to")))
+  (let ((connection (duet-connection-here)))
+    (message "%s is asked how..." agent)
+    (duet-connection-request
+     connection 'agent.check (list :agent agent)
+     :success-fn
+     (lambda (result)
+       ;; Outside of the filter, which a minibuffer would hold up.
+       (run-at-time 0 nil #'duet-agents--login-choose
+                    connection agent (duet-get result :report))))))
+
+(defun duet-agents--login-choose (connection agent report)
+  "Have the user choose a way to sign in to AGENT of CONNECTION.
+REPORT is what the agent says of itself."
+  (let ((methods (duet-get-objects report :methods))
+        (account (or (duet-get-string report :account) "")))
+    (cond
+     ((null methods) (message "%s offers no way to sign in" agent))
+     ((and (equal (duet-get-string report :signed_in) "yes")
+           (not (y-or-n-p (format "You are signed in (%s); sign in anew? "
+                                  (duet-visible-line account)))))
+      (message "You stay signed in"))
+     (t (let ((id (condition-case nil
+                      (duet-settings--read (format "Sign in to %s" agent)
+                                           (duet-settings-choices methods) nil
+                                           'duet-login)
+                    ;; In a timer Emacs does not say so itself.
+                    (quit (message "Quit") nil))))
+          (when id
+            (duet-agents--login-with
+             connection agent
+             (cl-find id methods :test #'equal
+                      :key (lambda (method) (duet-get-string method :id))))))))))
+
+(defun duet-agents--login-with (connection agent method)
+  "Sign in to AGENT of CONNECTION with METHOD."
+  (let ((id (duet-get-string method :id)))
+    (if (equal (duet-get-string method :type) "terminal")
+        (progn
+          ;; It takes other packages with it.
+          (require 'duet-terminal)
+          ;; A terminal of Emacs: the server's have another environment, where
+          ;; your configuration may not be found.
+          (duet-terminal-show connection (format "sign in to %s" agent)
+                              (duet-command (duet-connection-root connection)
+                                            "agents" "login" agent "--method" id)))
+      (message "%s signs you in; look at your browser if it opens one" agent)
+      (duet-connection-request
+       connection 'agent.authenticate (list :agent agent :method id)
+       :success-fn (lambda (_) (message "You are signed in to %s" agent))))))
+
+;;;###autoload
+(defun duet-logout (agent)
+  "Sign out of AGENT, by its name."
+  (interactive (list (duet-agents--login-read-agent "Sign out of")))
+  (duet-connection-request
+   (duet-connection-here) 'agent.logout (list :agent agent)
+   :success-fn (lambda (_) (message "%s has signed you out" agent))))
 
 (provide 'duet-agents)
 ;;; duet-agents.el ends here

@@ -15,12 +15,12 @@
 (require 'subr-x)
 (require 'duet-log)
 (require 'duet-remote)
-(require 'duet-rpc)
+(require 'duet-rpc-process)
 
 (defun duet-command (root &rest arguments)
   "Return the command that runs duet-rpc with ARGUMENTS for the project ROOT."
   (let* ((default-directory (file-name-as-directory (expand-file-name root)))
-         (words (seq-difference (duet-rpc-words) '("serve" "--stdio"))))
+         (words (seq-difference (duet-rpc-process-words) '("serve" "--stdio"))))
     (append (if (file-remote-p default-directory)
                 (cons (or (duet-remote-program (car words)) (car words)) (cdr words))
               words)

@@ -223,7 +223,7 @@ is tried again: the user may have mended it."
                  (string-prefix-p (concat duet-connection-version ".") version))
       (display-warning
        'duet (format "The program %s is version %s, and this package is for %s; update the older one"
-                     (car (duet-rpc-words)) (or version "unknown")
+                     (car (duet-rpc-process-words)) (or version "unknown")
                      duet-connection-version)))))
 
 (defun duet-connection--ended (connection rpc)
@@ -238,7 +238,7 @@ is tried again: the user may have mended it."
                    (lambda ()
                      (unless (or (duet-connection-rpc connection)
                                  (eq (duet-connection-state connection) 'stopped))
-                       (duet-connection--lose connection (duet-rpc--obituary rpc)
+                       (duet-connection--lose connection (duet-rpc-obituary rpc)
                                               (duet-rpc-unreachable-p rpc))))))))
 
 (defun duet-connection--bury (rpc)

@@ -28,8 +28,6 @@
 
 (defvar-local duet-diff--loading nil
   "Whether the server was asked.")
-(defvar-local duet-diff--observer nil
-  "The function that watches the model for the buffer.")
 (defvar-local duet-diff--decided nil
   "What was decided about, changes and files, the last first.")
 
@@ -65,41 +63,40 @@
 \\{duet-diff-mode-map}"
   (setq buffer-read-only t
         buffer-undo-list t
+        mode-line-buffer-identification '(:eval (duet-header-name))
         header-line-format '(:eval (duet-diff--header)))
   ;; The keys of `diff-mode' for buffers that cannot be changed go before ours.
   (setq-local minor-mode-overriding-map-alist nil)
   (setq-local revert-buffer-function (lambda (&rest _) (duet-diff-refresh))
               next-error-function #'duet-diff--next-error)
-  (add-to-invisibility-spec '(duet-diff . t))
-  (add-hook 'kill-buffer-hook #'duet-diff--forget nil t))
+  (add-to-invisibility-spec '(duet-diff . t)))
 
 (defun duet-diff--header ()
   "Return the header line: what is left to do, and which keys do it."
   (let* ((items (duet-diff--items))
          (left (cl-count-if-not #'duet-diff--state items)))
-    (concat
-     " "
-     (cond (duet-diff--loading "loading…")
-           ((null items) "")
-           ((zerop left) (propertize "all reviewed" 'face 'duet-done))
-           (t (format "%d of %d reviewed" (- (length items) left) (length items))))
-     (cond (duet-diff--whole (propertize " · all turns" 'face 'duet-dim))
-           ((and duet-session duet-diff--run
-                 (not (eq (duet-session-run duet-session duet-diff--run)
-                          (duet-session-leaf duet-session))))
-            (propertize " · an earlier turn" 'face 'duet-dim))
-           (t ""))
-     (if items
-         (cl-flet ((key (command words) (duet-header-key command words 'duet-diff-mode-map)))
-           (concat " · " (key #'duet-diff-accept "accept")
-                   ", " (key #'duet-diff-revert "revert")
-                   (substitute-command-keys
-                    ", \\<duet-diff-mode-map>\\[duet-diff-accept-file]/\\[duet-diff-revert-file] file, ")
-                   (string-join (list (key #'duet-diff-undo "undo")
-                                      (key #'duet-diff-visit "source")
-                                      (key #'duet-diff-ediff "ediff"))
-                                ", ")))
-       ""))))
+    (duet-header-fit
+     (append
+      (list
+       (concat " "
+               (cond (duet-diff--loading "loading…")
+                     ((null items) "")
+                     ((zerop left) (propertize "all reviewed" 'face 'duet-done))
+                     (t (format "%d of %d reviewed" (- (length items) left)
+                                (length items)))))
+       (cond (duet-diff--whole (propertize " · all turns" 'face 'duet-dim))
+             ((and duet-session duet-diff--run
+                   (not (eq (duet-session-run duet-session duet-diff--run)
+                            (duet-session-leaf duet-session))))
+              (propertize " · an earlier turn" 'face 'duet-dim))))
+      (when items
+        (list (concat " · " (duet-header-key #'duet-diff-accept "accept" 'duet-diff-mode-map)
+                      ", " (duet-header-key #'duet-diff-revert "revert" 'duet-diff-mode-map))
+              (cons 1 (substitute-command-keys
+                       ", \\<duet-diff-mode-map>\\[duet-diff-accept-file]/\\[duet-diff-revert-file] file"))))
+      (when items
+        (duet-header-keys 'duet-diff-mode-map '(2 duet-diff-undo "undo")
+                          '(3 duet-diff-visit "source") '(4 duet-diff-ediff "ediff")))))))
 
 
 ;;; What is shown
@@ -124,13 +121,14 @@ If WHOLE is non-nil show what all turns up to that have changed."
                      (generate-new-buffer
                       (format "*duet diff: %s*" (duet-session-name session))))))
     (with-current-buffer buffer
-      (unless (derived-mode-p 'duet-diff-mode) (duet-diff-mode))
+      (unless (derived-mode-p 'duet-diff-mode)
+        (duet-diff-mode)
+        (duet-model-follow #'duet-diff--changed (duet-connection-model connection)))
       (setq duet-connection connection
             duet-session session
             duet-diff--run run
             duet-diff--whole whole
             default-directory (duet-connection-directory connection session))
-      (unless duet-diff--observer (duet-diff--watch))
       (duet-diff-refresh))
     (pop-to-buffer buffer)))
 
@@ -142,29 +140,16 @@ Where that is shown, show the last turn's changes again."
   (duet-diff session (duet-session-leaf-id session)
              (not (and (derived-mode-p 'duet-diff-mode) duet-diff--whole))))
 
-(defun duet-diff--watch ()
-  "Look at the changes again when the run of the buffer ends."
-  (let ((buffer (current-buffer)))
-    (setq duet-diff--observer
-          (lambda (_model kind session &rest _)
-            (when (and (eq kind 'session) (buffer-live-p buffer))
-              (with-current-buffer buffer
-                (when (eq session duet-session)
-                  (let* ((run (duet-session-run session duet-diff--run))
-                         (state (and run (duet-run-state run)))
-                         (before duet-diff--state))
-                    (setq duet-diff--state state)
-                    (when (and before (not (eq before state))
-                               (not (memq state duet-model-active-states)))
-                      (duet-diff-refresh))))))))
-    (duet-model-add-observer duet-diff--observer
-                             (duet-connection-model duet-connection))))
-
-(defun duet-diff--forget ()
-  "Stop watching the model; the buffer is killed."
-  (when duet-diff--observer
-    (duet-model-remove-observer duet-diff--observer
-                                (duet-connection-model duet-connection))))
+(defun duet-diff--changed (_model kind session &rest _)
+  "Look at the changes again if a change of KIND is that SESSION's run has ended."
+  (when (and (eq kind 'session) (eq session duet-session))
+    (let* ((run (duet-session-run session duet-diff--run))
+           (state (and run (duet-run-state run)))
+           (before duet-diff--state))
+      (setq duet-diff--state state)
+      (when (and before (not (eq before state))
+                 (not (memq state duet-model-active-states)))
+        (duet-diff-refresh)))))
 
 (defun duet-diff-refresh ()
   "Ask the server again for what the turn has changed."

@@ -258,7 +258,9 @@ The event has TYPE, DATA, the number SEQ and the TIME."
      (when-let ((path (duet-get-string data :path)))
        (duet-events--put session run (duet-events--diff-key run path) 'diff
                          data seq time)))
-    ("task_error"
+    ;; What the conversation has as well, its own event tells.
+    ((and "task_error" (guard (not (equal (duet-get-string data :code)
+                                          "MCP_SERVER_FAILED"))))
      (let ((message (make-duet-message :key (format "error:%s" seq) :kind 'error
                                        :session session :run run :seq seq
                                        :created time)))
@@ -317,9 +319,13 @@ SEQ and TIME are the event's."
 
 (defun duet-events--said-kind (type data)
   "Return what a message is that the protocol calls TYPE, as DATA tell.
-What an agent says that is no text is `content'."
+What an agent says that is no text is `content', what it thinks `sketch'."
   (let ((kind (duet-events--kind type (duet-get-string data :role))))
-    (if (and (eq kind 'text) (duet-events--attachments data)) 'content kind)))
+    (cond
+     ((null (duet-events--attachments data)) kind)
+     ((eq kind 'text) 'content)
+     ((eq kind 'thinking) 'sketch)
+     (t kind))))
 
 (defun duet-events--whole (session run type data seq time)
   "Settle a message of RUN in SESSION, of TYPE, that DATA holds whole.

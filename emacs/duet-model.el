@@ -95,7 +95,7 @@
 (cl-defstruct (duet-message (:copier nil))
   "Something in a conversation that has a place of its own."
   (key nil :documentation "A string that no other message of the session has.")
-  (kind nil :documentation "prompt, text, thinking, tool, plan, diff, system or error.")
+  (kind nil :documentation "prompt, text, content, thinking, sketch, tool, plan, diff, answer, system or error.")
   (session nil :documentation "The `duet-session' that has it.")
   (run nil :documentation "The id of the run that it belongs to.")
   (open nil :documentation "Whether it is still being written.")
@@ -191,6 +191,17 @@ return soon: thousands of changes a second are to be expected."
   (if model
       (setf (duet-model-observers model) (remq function (duet-model-observers model)))
     (setq duet-model-observers (remq function duet-model-observers))))
+
+(defun duet-model-follow (function &optional model)
+  "Have FUNCTION told of changes, in the current buffer until that is killed.
+FUNCTION and MODEL are those of `duet-model-add-observer'."
+  (let* ((buffer (current-buffer))
+         (observer (lambda (&rest change)
+                     (when (buffer-live-p buffer)
+                       (with-current-buffer buffer (apply function change))))))
+    (duet-model-add-observer observer model)
+    (add-hook 'kill-buffer-hook
+              (lambda () (duet-model-remove-observer observer model)) nil t)))
 
 (defun duet-model-announce (model kind &optional session object extra)
   "Tell those who watch MODEL of a change: KIND, SESSION, OBJECT and EXTRA."

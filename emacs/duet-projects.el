@@ -26,9 +26,6 @@
 (require 'duet-remote)
 (require 'duet-sessions)
 
-(declare-function duet-approval-next "duet-approvals" ())
-(declare-function duet-approvals "duet-approvals" ())
-
 (defconst duet-projects--limit 300
   "How many sessions the program is asked for at most.")
 
@@ -40,23 +37,10 @@
   "How many answers are awaited.")
 (defvar-local duet-projects--question 0
   "The number of the last time that was asked; older answers do not count.")
-(defvar-local duet-projects--timer nil
-  "The timer that brings the list up to date.")
-(defvar-local duet-projects--observer nil
-  "The function that watches all models for the list.")
-
 (defvar duet-projects-mode-map
-  (let ((map (make-sparse-keymap)))
-    (set-keymap-parent map tabulated-list-mode-map)
-    (define-key map (kbd "RET") #'duet-projects-open)
-    (define-key map [mouse-2] #'duet-projects-open-mouse)
-    (define-key map [follow-link] 'mouse-face)
-    (define-key map "c" #'duet-projects-compose)
+  (let ((map (duet-sessions-keymap #'duet-projects-open #'duet-projects-open-mouse
+                                   #'duet-projects-compose #'duet-projects-refresh)))
     (define-key map "l" #'duet-projects-narrow)
-    (define-key map "g" #'duet-projects-refresh)
-    (define-key map "j" #'duet-approval-next)
-    (define-key map "w" #'duet-approvals)
-    (define-key map "?" #'duet-menu-or-help)
     map)
   "Keymap of `duet-projects-mode'.")
 
@@ -70,9 +54,7 @@
         tabulated-list-padding 1
         default-directory (expand-file-name "~/")
         mode-line-process '(:eval (if (> duet-projects--asking 0) " [asking…]" "")))
-  (tabulated-list-init-header)
-  (add-hook 'window-size-change-functions #'duet-projects--resized nil t)
-  (add-hook 'kill-buffer-hook #'duet-projects--forget nil t))
+  (tabulated-list-init-header))
 
 ;;;###autoload
 (defun duet-projects ()
@@ -82,45 +64,13 @@
     (with-current-buffer buffer
       (unless (derived-mode-p 'duet-projects-mode)
         (duet-projects-mode)
-        (duet-projects--watch))
+        (duet-sessions-follow #'duet-projects--print))
       (duet-projects--ask))
     (pop-to-buffer buffer '((display-buffer-reuse-window display-buffer-same-window)))
     (duet-projects--print)))
 
 
 ;;; What is listed
-
-(defun duet-projects--watch ()
-  "Watch all models for the current buffer."
-  (let ((buffer (current-buffer)))
-    (setq duet-projects--observer
-          (lambda (_model kind &rest _)
-            (when (and (memq kind '(sessions session approval approval-resolved connection))
-                       (buffer-live-p buffer))
-              (duet-projects--later buffer 0.3))))
-    (duet-model-add-observer duet-projects--observer)))
-
-(defun duet-projects--later (buffer seconds)
-  "Bring BUFFER up to date in some SECONDS."
-  (with-current-buffer buffer
-    (unless duet-projects--timer
-      (setq duet-projects--timer
-            (run-at-time seconds nil
-                         (lambda ()
-                           (when (buffer-live-p buffer)
-                             (with-current-buffer buffer
-                               (setq duet-projects--timer nil)
-                               (duet-log-guard "List of all projects"
-                                 (duet-projects--print))))))))))
-
-(defun duet-projects--resized (window)
-  "Note that WINDOW, which shows the list, has another size."
-  (duet-projects--later (window-buffer window) 0))
-
-(defun duet-projects--forget ()
-  "Stop watching; the buffer is killed."
-  (when duet-projects--timer (cancel-timer duet-projects--timer))
-  (duet-model-remove-observer duet-projects--observer))
 
 (defun duet-projects--ask ()
   "Ask the program for the sessions of all projects, on each machine."

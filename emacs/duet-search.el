@@ -16,6 +16,7 @@
 (require 'subr-x)
 (require 'duet-actions)
 (require 'duet-connection)
+(require 'duet-header)
 (require 'duet-history)
 (require 'duet-look)
 (require 'duet-menu-bar)
@@ -83,14 +84,15 @@
 
 (defun duet-search--header ()
   "Return the header line."
-  (concat " Said: " (propertize (replace-regexp-in-string
-                                 "%" "%%" (or duet-search--query ""))
-                                'face 'bold)
-          (substitute-command-keys
-           "  \\<duet-search-mode-map>\\[duet-search-visit] open, \\[duet-search] search anew")
-          (if duet-search--next
-              (substitute-command-keys ", \\<duet-search-mode-map>\\[duet-search-more] more")
-            "")))
+  (duet-header-fit
+   (cons
+    (concat " Said: " (propertize (replace-regexp-in-string
+                                   "%" "%%" (or duet-search--query ""))
+                                  'face 'bold)
+            "  " (duet-header-key #'duet-search-visit "open" 'duet-search-mode-map))
+    (duet-header-keys 'duet-search-mode-map
+                      '(2 duet-search "search anew")
+                      (and duet-search--next '(1 duet-search-more "more"))))))
 
 ;;;###autoload
 (defun duet-search (query)

@@ -27,20 +27,27 @@
 (declare-function duet-projects "duet-projects" ())
 (declare-function duet-diff-all "duet-diff" (session))
 
-(defvar-local duet-sessions--timer nil
-  "The timer that brings the list up to date.")
-(defvar-local duet-sessions--observer nil
-  "The function that watches the model for the list.")
 (defvar-local duet-sessions--archived nil
   "Whether sessions that were put away are shown.")
 
-(defvar duet-sessions-mode-map
+(defun duet-sessions-keymap (open open-mouse compose refresh)
+  "Return a keymap for a list of sessions, with what all such lists have.
+OPEN, OPEN-MOUSE, COMPOSE and REFRESH are the commands of this one."
   (let ((map (make-sparse-keymap)))
     (set-keymap-parent map tabulated-list-mode-map)
-    (define-key map (kbd "RET") #'duet-sessions-open)
-    (define-key map [mouse-2] #'duet-sessions-open-mouse)
+    (define-key map (kbd "RET") open)
+    (define-key map [mouse-2] open-mouse)
     (define-key map [follow-link] 'mouse-face)
-    (define-key map "c" #'duet-sessions-compose)
+    (define-key map "c" compose)
+    (define-key map "g" refresh)
+    (define-key map "j" #'duet-approval-next)
+    (define-key map "w" #'duet-approvals)
+    (define-key map "?" #'duet-menu-or-help)
+    map))
+
+(defvar duet-sessions-mode-map
+  (let ((map (duet-sessions-keymap #'duet-sessions-open #'duet-sessions-open-mouse
+                                   #'duet-sessions-compose #'duet-sessions-refresh)))
     (define-key map "i" #'duet-interrupt)
     (define-key map "r" #'duet-continue)
     (define-key map "f" #'duet-fork)
@@ -49,12 +56,8 @@
     (define-key map "Z" #'duet-sessions-toggle-archived)
     (define-key map "T" #'duet-rename)
     (define-key map "l" #'duet-projects)
-    (define-key map "g" #'duet-sessions-refresh)
-    (define-key map "j" #'duet-approval-next)
-    (define-key map "w" #'duet-approvals)
     (define-key map "=" #'duet-diff)
     (define-key map (kbd "M-=") #'duet-diff-all)
-    (define-key map "?" #'duet-menu-or-help)
     map)
   "Keymap of `duet-sessions-mode'.")
 
@@ -68,9 +71,7 @@
         tabulated-list-padding 1
         duet-actions-session-at-point-function #'tabulated-list-get-id
         mode-line-process '(:eval (duet-sessions--mode-line)))
-  (tabulated-list-init-header)
-  (add-hook 'window-size-change-functions #'duet-sessions--resized nil t)
-  (add-hook 'kill-buffer-hook #'duet-sessions--forget nil t))
+  (tabulated-list-init-header))
 
 (defun duet-sessions-buffer (connection)
   "Return the buffer that lists the sessions of CONNECTION; make it if need be."
@@ -86,7 +87,7 @@
           (duet-sessions-mode)
           (setq duet-connection connection
                 default-directory root)
-          (duet-sessions--watch)
+          (duet-sessions-follow #'duet-sessions--print (duet-connection-model connection))
           (duet-sessions--print)
           (current-buffer)))))
 
@@ -95,37 +96,29 @@
   (pop-to-buffer (duet-sessions-buffer connection)
                  '((display-buffer-reuse-window display-buffer-same-window))))
 
-(defun duet-sessions--watch ()
-  "Watch the model for the current buffer."
-  (let ((buffer (current-buffer)))
-    (setq duet-sessions--observer
-          (lambda (_model kind &rest _)
-            (when (and (buffer-live-p buffer)
-                       (memq kind '(sessions session approval approval-resolved
-                                             connection)))
-              (with-current-buffer buffer
-                (unless duet-sessions--timer
-                  (setq duet-sessions--timer
-                        ;; A long list is drawn less often.
-                        (run-at-time (+ 0.1 (* 0.001 (length tabulated-list-entries)))
-                                     nil #'duet-sessions--tick buffer)))))))
-    (duet-model-add-observer duet-sessions--observer
-                             (duet-connection-model duet-connection))))
-
-(defun duet-sessions--tick (buffer)
-  "Bring BUFFER, a list of sessions, up to date."
-  (when (buffer-live-p buffer)
-    (with-current-buffer buffer
-      (setq duet-sessions--timer nil)
-      (duet-log-guard "List of sessions"
-        (duet-sessions--print)))))
-
-(defun duet-sessions--resized (window)
-  "Note that WINDOW, which shows a list of sessions, has another size."
-  (with-current-buffer (window-buffer window)
-    (unless duet-sessions--timer
-      (setq duet-sessions--timer
-            (run-at-time 0 nil #'duet-sessions--tick (current-buffer))))))
+(defun duet-sessions-follow (print &optional model)
+  "Have PRINT called in the current buffer, a list of sessions, to follow them.
+It is called soon after a session of MODEL, or of any if that is nil, has
+changed, and when a window of the list has another size."
+  (let* ((buffer (current-buffer))
+         (timer nil)
+         (tick (lambda ()
+                 (setq timer nil)
+                 (when (buffer-live-p buffer)
+                   (with-current-buffer buffer
+                     (duet-log-guard "List of sessions"
+                       (funcall print))))))
+         (later (lambda (seconds)
+                  (unless timer
+                    (setq timer (run-at-time seconds nil tick))))))
+    (duet-model-follow
+     (lambda (_model kind &rest _)
+       (when (memq kind '(sessions session approval approval-resolved connection))
+         ;; A long list is drawn less often.
+         (funcall later (+ 0.1 (* 0.001 (length tabulated-list-entries))))))
+     model)
+    (add-hook 'window-size-change-functions (lambda (_window) (funcall later 0)) nil t)
+    (add-hook 'kill-buffer-hook (lambda () (when timer (cancel-timer timer))) nil t)))
 
 (defun duet-sessions-fit (number least)
   "Give the column NUMBER of a list the room that the window has left.
@@ -134,19 +127,14 @@ It has at least LEAST characters."
         (room (- (if-let ((window (get-buffer-window nil t)))
                      (window-width window)
                    (frame-width))
-                 tabulated-list-padding)))
+                 tabulated-list-padding
+                 ;; A heading in the buffer ends in a space.
+                 (if tabulated-list-use-header-line 0 1))))
     (seq-doseq (other tabulated-list-format)
       (setq room (- room 1 (if (eq other column) 0 (nth 1 other)))))
     (unless (= (nth 1 column) (max room least))
       (setf (nth 1 column) (max room least))
       (tabulated-list-init-header))))
-
-(defun duet-sessions--forget ()
-  "Stop watching the model; the buffer is killed."
-  (when duet-sessions--timer (cancel-timer duet-sessions--timer))
-  (when duet-sessions--observer
-    (duet-model-remove-observer duet-sessions--observer
-                                (duet-connection-model duet-connection))))
 
 (defun duet-sessions--print ()
   "Show the sessions as they are; keep point on its session.
@@ -174,6 +162,9 @@ Where that is gone, point goes to the one that followed it."
       (let ((inhibit-read-only t))
         (erase-buffer)
         (insert (duet-sessions--hint))
+        (let ((fill-column (max 20 (- (min 80 (frame-width)) 2)))
+              (fill-prefix " "))
+          (fill-region (point-min) (point-max)))
         (goto-char (point-min))))
     (restore-buffer-modified-p nil)
     (when (and here (not (memq here sessions)))

@@ -291,8 +291,7 @@ buffer: `duet-terminals' lists it."
   (setq tabulated-list-format [("Terminal" 14 t) ("Runs" 26 t) ("Where" 17 t)
                                ("" 0 nil)]
         tabulated-list-padding 1)
-  (tabulated-list-init-header)
-  (add-hook 'kill-buffer-hook #'duet-terminals--forget nil t))
+  (tabulated-list-init-header))
 
 (duet-menu-bar-add duet-terminals-mode-map
                    '(["Attach" duet-terminals-attach]
@@ -301,8 +300,6 @@ buffer: `duet-terminals' lists it."
 
 (defvar-local duet-terminals--known nil
   "The terminals, as the server lists them.")
-(defvar-local duet-terminals--observer nil
-  "The function that watches the model for the list.")
 
 ;;;###autoload
 (defun duet-terminals ()
@@ -317,27 +314,15 @@ buffer: `duet-terminals' lists it."
         (duet-terminals-mode)
         (setq duet-connection connection
               default-directory (duet-connection-root connection))
-        (duet-terminals--watch))
+        (duet-model-follow #'duet-terminals--changed (duet-connection-model connection)))
       (duet-terminals-refresh))
     (pop-to-buffer buffer)))
 
-(defun duet-terminals--watch ()
-  "Bring the current buffer up to date whenever a terminal ends."
-  (let ((buffer (current-buffer)))
-    (setq duet-terminals--observer
-          (lambda (_model kind _session _object extra)
-            (when (and (buffer-live-p buffer)
-                       (or (and (eq kind 'terminal) (equal extra "terminal_exit"))
-                           (eq kind 'connection)))
-              (with-current-buffer buffer (duet-terminals-refresh)))))
-    (duet-model-add-observer duet-terminals--observer
-                             (duet-connection-model duet-connection))))
-
-(defun duet-terminals--forget ()
-  "Stop watching the model; the buffer is killed."
-  (when duet-terminals--observer
-    (duet-model-remove-observer duet-terminals--observer
-                                (duet-connection-model duet-connection))))
+(defun duet-terminals--changed (_model kind _session _object extra)
+  "Bring the list up to date if a change, KIND and EXTRA, may be the end of a terminal."
+  (when (or (and (eq kind 'terminal) (equal extra "terminal_exit"))
+            (memq kind '(connection lagged)))
+    (duet-terminals-refresh)))
 
 (defun duet-terminals-list (connection function)
   "Call FUNCTION with the terminals of the server of CONNECTION, a list.

@@ -8,15 +8,22 @@
 ;; RET goes to what point is on: a file that a tool has named, a place or an
 ;; address that an agent has written into its prose, a button; on a heading it
 ;; folds.
+;;
+;; Of a tool's input, of its result and of a diff a transcript shows so many lines.
+;; Where something is left out, RET on the line that says so shows all of it, in a
+;; buffer of its own.
 
 ;;; Code:
 
+(require 'ansi-color)
 (require 'subr-x)
 (require 'thingatpt)
+(require 'duet-actions)
 (require 'duet-link)
 (require 'duet-model)
 (require 'duet-remote)
 (require 'duet-section)
+(require 'duet-visible)
 
 (defun duet-transcript-message-at-point ()
   "Return the message at point, or nil."
@@ -98,6 +105,44 @@ Return nil if there is none.  LINE is nil where only the file is named."
   (if (get-text-property (point) 'duet-fold)
       (duet-section-toggle)
     (duet-transcript-visit)))
+
+
+;;; All of what is shown in part
+
+(defvar duet-transcript-whole-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map "?" #'duet-menu-or-help)
+    map)
+  "Keymap of `duet-transcript-whole-mode'.")
+
+(define-derived-mode duet-transcript-whole-mode special-mode "Duet-Whole"
+  "Major mode that shows all of a text.
+
+\\{duet-transcript-whole-mode-map}"
+  (setq buffer-undo-list t
+        bidi-paragraph-direction 'left-to-right
+        truncate-lines nil)
+  (setq-local bidi-inhibit-bpa t))
+
+(defun duet-whole-show ()
+  "Show all of the text of which the line at point leaves something out."
+  (interactive nil duet-transcript-mode)
+  (let ((text (or (get-text-property (point) 'duet-whole)
+                  (user-error "Nothing is left out here")))
+        (name (save-excursion
+                (when-let ((section (duet-section-at)))
+                  (goto-char (duet-section-beg section))
+                  (buffer-substring-no-properties (point) (line-end-position)))))
+        (buffer (get-buffer-create "*duet whole*")))
+    (with-current-buffer buffer
+      (duet-transcript-whole-mode)
+      (setq header-line-format
+            (concat " " (replace-regexp-in-string "%" "%%" (or name "") t t)))
+      (let ((inhibit-read-only t))
+        (erase-buffer)
+        (insert (duet-visible text) "\n")
+        (goto-char (point-min))))
+    (pop-to-buffer buffer)))
 
 (provide 'duet-transcript-visit)
 ;;; duet-transcript-visit.el ends here

@@ -29,7 +29,7 @@
 
 (declare-function duet "duet" (&optional directory))
 (declare-function duet-new "duet" ())
-(declare-function duet-login "duet-login" (agent))
+(declare-function duet-login "duet-agents" (agent))
 (declare-function duet-approval-approve "duet-approval" (approval))
 (declare-function duet-approval-deny "duet-approval" (approval))
 (declare-function duet-approval-next "duet-approvals" ())
@@ -67,8 +67,6 @@
   "Sections that are to be looked at for blocks of code.")
 (defvar-local duet-transcript--timer nil
   "The timer that brings the buffer up to date.")
-(defvar-local duet-transcript--observer nil
-  "The function that watches the model for the buffer.")
 
 (defvar duet-transcript-mode-map
   (let ((map (make-sparse-keymap)))
@@ -116,6 +114,7 @@
         word-wrap t
         bidi-paragraph-direction 'left-to-right
         duet-transcript--how (make-hash-table :test #'eq)
+        mode-line-buffer-identification '(:eval (duet-header-name))
         header-line-format '(:eval (duet-header duet-session duet-connection)))
   ;; The number of a line says nothing here, and to count them takes longer than
   ;; all else that a key does, once there are some megabytes.
@@ -175,7 +174,7 @@
         (setq duet-connection connection
               duet-session session
               default-directory (duet-connection-directory connection session))
-        (duet-transcript--watch)
+        (duet-model-follow #'duet-transcript--observe (duet-connection-model connection))
         (run-hooks 'duet-transcript-shown-hook)
         (duet-settings-learn connection session)
         (if (eq (duet-session-loaded session) t)
@@ -268,27 +267,13 @@ Emacs leaves it where it was when the window was lower."
   "Stop watching the model; the buffer is killed."
   (when duet-transcript--timer
     (cancel-timer duet-transcript--timer))
-  (when duet-transcript--observer
-    (duet-model-remove-observer duet-transcript--observer
-                                (duet-connection-model duet-connection))
-    (when (eq (duet-session-loaded duet-session) t)
-      (duet-model-forget-messages duet-session))))
+  (when (and duet-session (eq (duet-session-loaded duet-session) t))
+    (duet-model-forget-messages duet-session)))
 
 
 ;;; What is new
 
-(defun duet-transcript--watch ()
-  "Watch the model for the current buffer."
-  (let ((buffer (current-buffer)))
-    (setq duet-transcript--observer
-          (lambda (_model kind session object extra)
-            (when (buffer-live-p buffer)
-              (with-current-buffer buffer
-                (duet-transcript--observe kind session object extra)))))
-    (duet-model-add-observer duet-transcript--observer
-                             (duet-connection-model duet-connection))))
-
-(defun duet-transcript--observe (kind session object extra)
+(defun duet-transcript--observe (_model kind session object extra)
   "Note a change of the model: KIND, SESSION, OBJECT and EXTRA."
   (cond
    ((memq kind '(connection lagged))
@@ -389,7 +374,9 @@ A key that waits ends it, too, when there was some progress."
      ((null section) (duet-transcript--insert message))
      ((duet-render-streams-p message)
       (duet-transcript--stream section message how))
-     (t (duet-section-redraw section (duet-render message))))))
+     (t
+      (setf (duet-section-summary section) (duet-render-summary message))
+      (duet-section-redraw section (duet-render message))))))
 
 (defun duet-transcript--stream (section message how)
   "Add to SECTION what MESSAGE has gained; if HOW is `redraw' look at all of it."
@@ -412,6 +399,7 @@ A key that waits ends it, too, when there was some progress."
       (duet-section-redraw section (duet-render message))
       (setf (duet-section-shown section) (duet-message-size message)
             (duet-section-blocks section) nil))
+    (duet-section-hide-blank section)
     (unless thinking (duet-transcript--mark-up section))))
 
 (defun duet-transcript--insert (message &optional before)
@@ -423,6 +411,9 @@ Without BEFORE it goes where the model has it.  Return it."
                       (duet-transcript--section-after message)
                       (duet-transcript--tail)))))
     (setf (duet-section-shown section) (duet-message-size message))
+    (when (duet-render-streams-p message)
+      (duet-section-hide-blank section))
+    (setf (duet-section-summary section) (duet-render-summary message))
     (when (duet-render-folded-p message)
       (duet-section-fold-up section))
     (when (eq (duet-message-kind message) 'text)

@@ -20,7 +20,8 @@
 ;;
 ;; What is where, in the order in which data flow:
 ;;
-;;   duet-rpc.el         one server process, requests and notifications
+;;   duet-rpc.el         one server, from its start to its end (requests:
+;;                       duet-rpc-request.el, the process: duet-rpc-process.el)
 ;;   duet-connection.el  the connection of a project, which outlives its server
 ;;                       (which project: duet-project.el)
 ;;                       (on other machines: duet-remote.el)
@@ -30,11 +31,11 @@
 ;;   duet-sessions.el    the list of sessions
 ;;   duet-projects.el    the sessions of all projects
 ;;   duet-transcript.el  a session (sections: duet-section.el, above it:
-;;                       duet-header.el, how long a turn takes: duet-elapsed.el,
-;;                       agents that say nothing: duet-silence.el, looks:
-;;                       duet-render.el, duet-look.el, duet-whole.el, duet-lines.el,
-;;                       duet-visible.el, what RET visits: duet-transcript-visit.el, what the
-;;                       mouse wheel does: duet-scroll.el)
+;;                       duet-header.el, a turn that goes on: duet-progress.el,
+;;                       looks: duet-render.el, duet-look.el, duet-lines.el,
+;;                       duet-visible.el, what RET visits:
+;;                       duet-transcript-visit.el, from prompt to prompt, and the
+;;                       mouse wheel: duet-transcript-move.el)
 ;;   duet-markup.el      what agents say as the Markdown that it is (blocks:
 ;;                       duet-block.el, paragraphs: duet-prose.el, marks in a line:
 ;;                       duet-inline.el, tables: duet-table.el, colours of code:
@@ -57,52 +58,48 @@
 ;;                       duet-diff-turns.el, files: duet-hunk.el)
 ;;   duet-revert.el      buffers that visit what agents write
 ;;   duet-menu.el        all of this in one menu (in the menu bar: duet-menu-bar.el)
-;;   duet-marks.el       marks in the list of sessions
-;;   duet-delete.el      sessions that are deleted for good
+;;   duet-marks.el       marks in the list of sessions; deleting
 ;;   duet-export.el      sessions written to files
-;;   duet-prompts.el     from prompt to prompt in a transcript
 ;;   duet-search.el      where in all conversations something was said
 ;;   duet-terminal.el    the server's terminals
-;;   duet-agents.el      which agents there are
-;;   duet-login.el       signing in to agents
+;;   duet-agents.el      which agents there are; signing in to them
 ;;   duet-adopt.el       sessions that were begun in an agent's own program
 ;;   duet-settings.el    what a session's agent is set to, and can be
 ;;   duet-ask.el         prompts about what a buffer has
 ;;   duet-secrets.el     keys for agents, from auth-source
 ;;   duet-trust.el       whether a project's .duet.toml may run programs
-;;   duet-quit.el        what ends with Emacs or with a server
 ;;   duet-bookmark.el    bookmarks of lists and transcripts
 ;;   duet-evil.el        keys where Evil is there
 ;;   duet-command.el     what the program says on its command line
 
 ;;; Code:
 
-(require 'duet-connection)
-(require 'duet-sessions)
-(require 'duet-transcript)
-(require 'duet-compose)
+(require 'cl-lib)
+(require 'subr-x)
+(require 'duet-approvals)
 (require 'duet-attach)
 (require 'duet-attachment)
 (require 'duet-bookmark)
-(require 'duet-evil)
-(require 'duet-export)
-(require 'duet-approvals)
-(require 'duet-notify)
-(require 'duet-delete)
+(require 'duet-command)
+(require 'duet-compose)
+(require 'duet-connection)
 (require 'duet-diff)
 (require 'duet-diff-view)
-(require 'duet-revert)
-(require 'duet-scroll)
+(require 'duet-evil)
+(require 'duet-export)
 (require 'duet-marks)
-(require 'duet-prompts)
-(require 'duet-quit)
-(require 'duet-reply)
-(require 'duet-secrets)
-(require 'duet-silence)
-(require 'duet-elapsed)
-(require 'duet-trust)
-(require 'duet-whole)
 (require 'duet-menu-bar)
+(require 'duet-notify)
+(require 'duet-progress)
+(require 'duet-remote)
+(require 'duet-reply)
+(require 'duet-revert)
+(require 'duet-secrets)
+(require 'duet-sessions)
+(require 'duet-transcript)
+(require 'duet-transcript-move)
+(require 'duet-transcript-visit)
+(require 'duet-trust)
 
 ;; These take other packages of Emacs with them, so they come when they are
 ;; needed, also where no package was installed and `load-path' has their folder.
@@ -125,7 +122,7 @@
   "Autoload the commands of LIBRARIES that have autoload cookies."
   (macroexp-progn (apply #'append (mapcar #'duet--autoloads libraries))))
 
-(duet--autoload "duet-adopt" "duet-agents" "duet-ask" "duet-login" "duet-menu"
+(duet--autoload "duet-adopt" "duet-agents" "duet-ask" "duet-menu"
                 "duet-projects" "duet-rules" "duet-search" "duet-terminal")
 
 ;;;###autoload
@@ -170,6 +167,88 @@ and can be continued; you are asked first."
           (message "Nothing is stopped")
         (duet-connection-stop connection)
         (message "The server is stopped")))))
+
+
+;;; What ends with Emacs or with a server
+
+;; When Emacs ends, so do the servers that it has started, and the turns that
+;; agents work on there are interrupted.  Somebody who ends either is told how
+;; many, and asked first.
+;;
+;; A server may only pass on what the hub of the project says, which another
+;; editor or a daemon is; then nothing ends.  The program tells who is the hub.
+;; It is asked when agents begin to work, since a turn ends with its hub.
+
+(defcustom duet-confirm-kill-emacs t
+  "Whether to ask before Emacs ends while agents work in servers of its own."
+  :type 'boolean
+  :group 'duet)
+
+(defvar duet-quit--hubs (make-hash-table :test #'eq :weakness 'key)
+  "What is known of who works for a connection: t while that is asked, or a pid.")
+
+(defun duet-quit--active (connection)
+  "Return the number of turns that agents work on in the project of CONNECTION."
+  (cl-count-if #'duet-session-active-run
+               (duet-model-session-list (duet-connection-model connection))))
+
+(defun duet-quit--observe (model kind &rest _)
+  "Find out who works for MODEL's connection if KIND says that somebody begins."
+  (when (memq kind '(session sessions))
+    (when-let ((connection (duet-connection-of model)))
+      (cond
+       ((zerop (duet-quit--active connection)) (remhash connection duet-quit--hubs))
+       ((null (gethash connection duet-quit--hubs)) (duet-quit--ask connection))))))
+
+(defun duet-quit--ask (connection)
+  "Ask the program who is the hub of the project of CONNECTION."
+  (puthash connection t duet-quit--hubs)
+  (duet-command-json
+   (duet-connection-root connection) '("daemon" "status")
+   (lambda (status)
+     (when (gethash connection duet-quit--hubs)
+       (puthash connection (or (duet-get-number status :pid) t) duet-quit--hubs)))
+   #'ignore))
+
+(defun duet-quit--elsewhere-p (connection)
+  "Return non-nil if it is known that no process of ours works for CONNECTION."
+  (let* ((pid (gethash connection duet-quit--hubs))
+         (process (jsonrpc--process (duet-connection-rpc connection)))
+         (own (process-id process)))
+    (and (integerp pid)
+         own
+         ;; What processes another machine has is not known here.
+         (not (duet-remote-p process))
+         ;; The program may have been started by another, which is ours.
+         (cl-loop for ancestor = pid
+                  then (alist-get 'ppid (process-attributes ancestor))
+                  repeat 10
+                  while (and ancestor (> ancestor 1))
+                  never (eql ancestor own)))))
+
+(defun duet-quit-turns (connection)
+  "Return how many turns are interrupted when the server of CONNECTION ends."
+  (if (or (null (duet-connection-rpc connection))
+          (duet-quit--elsewhere-p connection))
+      0
+    (duet-quit--active connection)))
+
+(defun duet-quit-query ()
+  "Ask whether Emacs may end though agents work; return non-nil if it may.
+One of `kill-emacs-query-functions'."
+  (or (not duet-confirm-kill-emacs)
+      (let ((turns 0))
+        (maphash (lambda (_ connection)
+                   (setq turns (+ turns (or (duet-log-guard "Turns"
+                                              (duet-quit-turns connection))
+                                            0))))
+                 duet-connections)
+        (or (zerop turns)
+            (y-or-n-p (format "%d turn%s of agents would be interrupted; exit anyway? "
+                              turns (if (= turns 1) "" "s")))))))
+
+(add-hook 'kill-emacs-query-functions #'duet-quit-query)
+(duet-model-add-observer #'duet-quit--observe)
 
 (provide 'duet)
 ;;; duet.el ends here

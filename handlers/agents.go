@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
+	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/configured"
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
@@ -19,7 +20,7 @@ import (
 // session.
 func registerSignIn(reg *server.Registry, d Domain) {
 	m := signIn{d}
-	server.Handle(reg, "agent.list", m.list, server.Doc("Lists the agents that are configured or known, and how to get those that are not installed. None is started."))
+	server.Handle(reg, "agent.list", m.list, server.Doc("Lists the agents that are configured or known, how to get those that are not installed, their versions, and who was signed in when they told that last. Nothing is started."))
 	server.Handle(reg, "agent.check", m.check, server.LongRunning(),
 		server.Doc("Starts an agent in an empty directory, and tells its version, the ways to sign in that it offers, and whether somebody is signed in, as far as it says. It gets no prompt, and is ended within about a minute."))
 	server.Handle(reg, "agent.authenticate", m.authenticate, server.LongRunning(),
@@ -30,7 +31,7 @@ func registerSignIn(reg *server.Registry, d Domain) {
 type signIn struct{ Domain }
 
 type agentList struct {
-	Agents []config.Description `json:"agents" doc:"The default one first, then those that are available."`
+	Agents []agentstatus.Agent `json:"agents" doc:"The default one first, then those that are available."`
 }
 
 type agentName struct {
@@ -62,7 +63,7 @@ func (m signIn) list(ctx context.Context, _ none) (agentList, error) {
 	if err != nil {
 		return agentList{}, dialect.Session.Error(err)
 	}
-	return agentList{c.Describe()}, nil
+	return agentList{agentstatus.Describe(ctx, c, agentstatus.Options{Notes: m.AgentNotes, Version: m.Version, Getenv: os.Getenv})}, nil
 }
 
 // launch is how an agent is started for who asks.
@@ -91,6 +92,7 @@ func (m signIn) check(ctx context.Context, p agentName) (checkResult, error) {
 	if err != nil {
 		return checkResult{}, signInError(ctx, err)
 	}
+	m.AgentNotes.Checked(l.Name, l.Command, report)
 	return checkResult{l.Name, report, missing}, nil
 }
 
@@ -102,6 +104,7 @@ func (m signIn) authenticate(ctx context.Context, p authenticateParams) (success
 	if err := signin.Authenticate(ctx, l, p.Method, m.Logger); err != nil {
 		return success{}, signInError(ctx, err)
 	}
+	m.AgentNotes.Authenticated(l.Name, l.Command)
 	return success{true}, nil
 }
 
@@ -113,6 +116,7 @@ func (m signIn) logout(ctx context.Context, p agentName) (success, error) {
 	if err := signin.Logout(ctx, l, m.Logger); err != nil {
 		return success{}, signInError(ctx, err)
 	}
+	m.AgentNotes.SignedOut(l.Name, l.Command)
 	return success{true}, nil
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -63,7 +64,7 @@ func askable(t *testing.T) (dir string, mine *client) {
 		Configuration: func(restricted bool) (*config.Config, error) {
 			return config.Load(config.Sources{Project: file, Getenv: os.Getenv, Trust: trusted, Restricted: restricted})
 		},
-		Workspaces: workspaces,
+		Workspaces: workspaces, AgentNotes: agentstatus.NewNotes(filepath.Join(t.TempDir(), "notes")),
 	})
 	return dir, connectTo(t, server.New(reg, server.Options{}), frame.LSP)
 }
@@ -79,6 +80,18 @@ func TestAgentsAreAskedAboutThemselves(t *testing.T) {
 	assert.Contains(t, names, "claude")
 	assert.NoFileExists(t, filepath.Join(dir, "started"), "no agent is started to be listed")
 
+	listed := func() (one map[string]any) {
+		t.Helper()
+		for _, a := range object(t, c.ask("agent.list", ""))["agents"].([]any) {
+			if one = a.(map[string]any); one["name"] == "theirs" {
+				return one
+			}
+		}
+		return nil
+	}
+	assert.Equal(t, "unknown", listed()["signed_in"])
+	assert.NotContains(t, listed(), "version")
+
 	signedIn := func() string {
 		t.Helper()
 		return jsontest.As[string](t, c.ask("agent.check", `{"agent":"theirs"}`), "report.signed_in")
@@ -86,6 +99,10 @@ func TestAgentsAreAskedAboutThemselves(t *testing.T) {
 	checked := c.ask("agent.check", `{"agent":"theirs"}`)
 	assert.Equal(t, "no", jsontest.As[string](t, checked, "report.signed_in"))
 	assert.Equal(t, "4.5.6", jsontest.As[string](t, checked, "report.version"))
+	assert.Equal(t, "no", listed()["signed_in"], "it has told that")
+	assert.Equal(t, "4.5.6", listed()["version"])
+	assert.Equal(t, "log in first", listed()["account"])
+	assert.Contains(t, listed(), "signed_in_at")
 	var methods []signin.Method
 	require.NoError(t, json.Unmarshal(jsontest.Member(t, checked, "report.methods"), &methods))
 	require.Len(t, methods, 3)
@@ -103,8 +120,10 @@ func TestAgentsAreAskedAboutThemselves(t *testing.T) {
 		assert.Equal(t, -32602, c.fail("agent.authenticate", params).Code, params)
 	}
 	c.ask("agent.authenticate", `{"agent":"theirs","method":"browser"}`)
+	assert.Equal(t, "yes", listed()["signed_in"])
 	assert.Equal(t, "opens_sessions", signedIn())
 	c.ask("agent.logout", `{"agent":"theirs"}`)
+	assert.Equal(t, "no", listed()["signed_in"])
 	assert.Equal(t, "no", signedIn())
 }
 

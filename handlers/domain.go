@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/editorfiles"
 	"github.com/duet-rpc/duet-rpc/internal/history"
@@ -42,6 +43,8 @@ type Domain struct {
 	EditorFiles *editorfiles.Readers
 	// Workspaces, if set, knows who does not trust the workspace.
 	Workspaces *Workspaces
+	// AgentNotes, if set, are what agents have told of themselves last.
+	AgentNotes *agentstatus.Notes
 }
 
 // RegisterDomain registers the methods of tasks, sessions and executors. flush waits

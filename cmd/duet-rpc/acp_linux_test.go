@@ -19,18 +19,13 @@ import (
 // the conversation.
 func TestACPEditorDies(t *testing.T) {
 	t.Parallel()
-	s := withoutDaemons(t, newSite(t))
-	c := s.acp(nil)
-	c.initialize()
-	session := c.begin(s.root)
+	s, c, session := newACPSession(t)
 	c.ask("session/prompt", promptOf(session, "Edit it"))
 	c.awaitAsked(1)
 	c.crash()
 
-	other, third := s.acp(nil), s.acp(nil)
-	other.initialize()
-	third.initialize()
-	other.call("session/load", object{"sessionId": session, "cwd": s.root, "mcpServers": []any{}}, nil)
+	other, third := s.editor(nil), s.editor(nil)
+	other.load(session, s.root)
 	require.Equal(t, "Edit it", other.said("user_message_chunk"))
 	third.call("session/resume", object{"sessionId": session, "cwd": s.root}, nil)
 	question := other.awaitAsked(1)
@@ -78,10 +73,7 @@ func TestACPEditorDies(t *testing.T) {
 // What is asked in the editor can be answered elsewhere, and the other way round.
 func TestACPQuestionIsInTheInboxToo(t *testing.T) {
 	t.Parallel()
-	s := withoutDaemons(t, newSite(t))
-	c := s.acp(nil)
-	c.initialize()
-	session := c.begin(s.root)
+	s, c, session := newACPSession(t)
 	turn := c.ask("session/prompt", promptOf(session, "Edit it"))
 	question := c.awaitAsked(1)
 	out, err := s.command("approvals", "--json")
@@ -116,10 +108,7 @@ func TestACPQuestionIsInTheInboxToo(t *testing.T) {
 // However fast an agent writes, all of it is told, in order.
 func TestACPTellsEveryChunk(t *testing.T) {
 	t.Parallel()
-	s := withoutDaemons(t, newSite(t))
-	c := s.acp(nil)
-	c.initialize()
-	session := c.begin(s.root)
+	_, c, session := newACPSession(t)
 	most := watchMemory(c.cmd.Process.Pid)
 	const chunks = 10_000
 	require.Equal(t, "end_turn", c.prompt(session, fmt.Sprintf("quiet stream:%d", chunks)))
@@ -140,10 +129,7 @@ func TestACPTellsEveryChunk(t *testing.T) {
 // editor that goes cancels nothing, unless it is started so.
 func TestACPCancels(t *testing.T) {
 	t.Parallel()
-	s := withoutDaemons(t, newSite(t))
-	c := s.acp(nil)
-	c.initialize()
-	session := c.begin(s.root)
+	s, c, session := newACPSession(t)
 	for range 3 {
 		id := c.ask("session/prompt", promptOf(session, "quiet stream:100000@50"))
 		c.tell("session/cancel", object{"sessionId": session})
@@ -159,8 +145,7 @@ func TestACPCancels(t *testing.T) {
 	c.ask("session/prompt", promptOf(stays, "quiet stream:100000@50"))
 	c.await("more", func() bool { return strings.Contains(c.saidLocked("agent_message_chunk"), "chunk 3 ") })
 	c.quit()
-	ends := s.acp(nil, "--cancel-on-disconnect")
-	ends.initialize()
+	ends := s.editor(nil, "--cancel-on-disconnect")
 	ended := ends.begin(s.root)
 	ends.ask("session/prompt", promptOf(ended, "quiet stream:100000@50"))
 	ends.await("some", func() bool { return strings.Contains(ends.saidLocked("agent_message_chunk"), "chunk 2") })
@@ -176,9 +161,8 @@ func TestACPCancels(t *testing.T) {
 	}
 	requireState(ended, "interrupted")
 	requireState(stays, "running")
-	again := s.acp(nil)
-	again.initialize()
-	again.call("session/load", object{"sessionId": stays, "cwd": s.root, "mcpServers": []any{}}, nil)
+	again := s.editor(nil)
+	again.load(stays, s.root)
 	require.Contains(t, again.said("agent_message_chunk"), "chunk 3 ")
 	again.tell("session/cancel", object{"sessionId": stays})
 	requireState(stays, "interrupted")
@@ -190,8 +174,7 @@ func TestACPCancels(t *testing.T) {
 func TestACPSessionsBegin(t *testing.T) {
 	t.Parallel()
 	s := withoutDaemons(t, newSite(t))
-	c := s.acp(allowing)
-	c.initialize()
+	c := s.editor(allowing)
 	var made struct {
 		SessionID string `json:"sessionId"`
 	}
@@ -225,7 +208,7 @@ func TestACPSessionsBegin(t *testing.T) {
 	c.call("session/close", object{"sessionId": forked.SessionID}, nil)
 	require.NotNil(t, c.result(c.ask("session/prompt", promptOf(forked.SessionID, "quiet"))).Error)
 	c.call("session/delete", object{"sessionId": forked.SessionID}, nil)
-	require.Equal(t, -32002, c.result(c.ask("session/load", object{"sessionId": forked.SessionID, "cwd": s.root, "mcpServers": []any{}})).Error.Code)
+	require.Equal(t, -32002, c.result(c.ask("session/load", opening(forked.SessionID, s.root))).Error.Code)
 	require.Equal(t, "end_turn", c.prompt(made.SessionID, "/agent"))
 	require.Contains(t, c.said("agent_message_chunk"), "The agent behind this session is scripted.")
 	require.Equal(t, "end_turn", c.prompt(made.SessionID, "/inbox"))

@@ -69,6 +69,22 @@ func (s *site) acp(answer func(acpMessage) any, args ...string) *acpClient {
 	return c
 }
 
+// editor is acp with the handshake done.
+func (s *site) editor(answer func(acpMessage) any, args ...string) *acpClient {
+	s.t.Helper()
+	c := s.acp(answer, args...)
+	c.initialize()
+	return c
+}
+
+// newACPSession is a site in which an editor has made a session.
+func newACPSession(t *testing.T) (s *site, c *acpClient, session string) {
+	t.Helper()
+	s = withoutDaemons(t, newSite(t))
+	c = s.editor(nil)
+	return s, c, c.begin(s.root)
+}
+
 func (c *acpClient) read() {
 	in := bufio.NewReaderSize(c.stdout, 64<<10)
 	for {
@@ -214,6 +230,17 @@ func (c *acpClient) begin(cwd string) (id string) {
 	c.call("session/new", object{"cwd": cwd, "mcpServers": []any{}}, &r)
 	require.NotEmpty(c.t, r.SessionID)
 	return r.SessionID
+}
+
+// load opens a session with all that was said in it.
+func (c *acpClient) load(session, cwd string) {
+	c.t.Helper()
+	c.call("session/load", opening(session, cwd), nil)
+}
+
+// opening are the parameters of session/load.
+func opening(session, cwd string) object {
+	return object{"sessionId": session, "cwd": cwd, "mcpServers": []any{}}
 }
 
 func promptOf(session, text string) object {

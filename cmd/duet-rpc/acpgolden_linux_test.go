@@ -28,16 +28,15 @@ func TestACPGoldenExchanges(t *testing.T) {
 			c.call("session/close", object{"sessionId": session}, nil)
 		},
 		"load": func(t *testing.T, s *site, c *acpClient) {
-			first := s.acp(allowing)
-			first.initialize()
+			first := s.editor(allowing)
 			session := first.begin(s.root)
 			require.Equal(t, "end_turn", first.prompt(session, "Edit it"))
 			first.quit()
-			c.call("session/load", object{"sessionId": session, "cwd": s.root, "mcpServers": []any{}}, nil)
+			c.load(session, s.root)
 			c.awaitUpdate("available_commands_update")
 			c.call("session/list", object{"cwd": s.root}, nil)
 			c.call("session/delete", object{"sessionId": session}, nil)
-			c.result(c.ask("session/load", object{"sessionId": session, "cwd": s.root, "mcpServers": []any{}}))
+			c.result(c.ask("session/load", opening(session, s.root)))
 		},
 		"refusals": func(_ *testing.T, s *site, c *acpClient) {
 			session := c.begin(s.root)
@@ -63,8 +62,7 @@ func TestACPGoldenExchanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := withoutDaemons(t, newSite(t))
-			c := s.acp(allowing)
-			c.initialize()
+			c := s.editor(allowing)
 			converse(t, s, c)
 			c.quit()
 			golden.Bytes(t, filepath.Join("../../testdata/acp", name+".txt"), c.written(s.root))

@@ -115,13 +115,6 @@ func playRule(t *testing.T, a dayAgent) string {
 	s.configure()
 	c := s.open()
 	l := c.launch("run: touch made", s.agent)
-	if a.untold {
-		question := s.asksToRun(c, l.SessionID)
-		c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "deny", "comment": "no"}, nil)
-		c.awaitEnd(l.SessionID)
-		s.close(c)
-		return "no: it says what it would run as a title alone, so it is asked"
-	}
 	c.awaitEnd(l.SessionID)
 	assert.False(t, s.exists("made"))
 	for _, e := range c.seen() {
@@ -134,6 +127,22 @@ func playRule(t *testing.T, a dayAgent) string {
 	require.NotEmpty(t, refusals)
 	for _, why := range refusals {
 		assert.Regexp(t, `^rule=user: .*config.toml, line \d+: deny tool "Bash", command "touch \*"$`, why)
+	}
+	s.close(c)
+	return "yes"
+}
+
+// playAllowRule has a rule of the user that allows what the agent would run.
+func playAllowRule(t *testing.T, a dayAgent) string {
+	s := a.site(t)
+	s.rules = "[[rules]]\neffect = \"allow\"\ntool = \"Bash\"\ncommand = \"touch *\"\n"
+	s.configure()
+	c := s.open()
+	l := c.launch("run: touch made", s.agent)
+	c.completes(l)
+	assert.True(t, s.exists("made"))
+	for _, e := range c.seen() {
+		require.NotEqual(t, "new_approval", e.Type, "%s", e.Raw)
 	}
 	s.close(c)
 	return "yes"

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/needs"
 	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
@@ -324,27 +325,30 @@ func TestAttachToAnAgentsTerminal(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// With tmux the terminal is a window on a session that others join, and that
-// outlives it.
-func TestAttachToTmux(t *testing.T) {
-	t.Parallel()
-	if _, err := exec.LookPath("tmux"); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("tmux is not installed")
-		}
-		t.Skip("tmux is not installed")
-	}
-	s := newSite(t)
+// newTmux is a directory for the sockets of a tmux of the test's own, and how to run a
+// command of that tmux. It is ended with the test.
+func newTmux(t *testing.T) (dir string, tmux func(args ...string) (string, error)) {
+	t.Helper()
+	program := needs.Tool(t, "tmux")
 	dir, err := os.MkdirTemp("/tmp", "tmux") // a socket's path has to be short
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	tmux := func(args ...string) (string, error) {
-		cmd := exec.Command("tmux", args...)
+	tmux = func(args ...string) (string, error) {
+		cmd := exec.Command(program, args...)
 		cmd.Env = append(cleanEnvironment(), "TMUX_TMPDIR="+dir)
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
 	t.Cleanup(func() { _, _ = tmux("kill-server") })
+	return dir, tmux
+}
+
+// With tmux the terminal is a window on a session that others join, and that
+// outlives it.
+func TestAttachToTmux(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	dir, tmux := newTmux(t)
 	s.daemon()
 	c := s.lines()
 	spawn := func() (id string) {
@@ -386,24 +390,11 @@ func TestAttachToTmux(t *testing.T) {
 // standard input is.
 func TestAttachRunsACommandInTmux(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("tmux"); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("tmux is not installed")
-		}
-		t.Skip("tmux is not installed")
-	}
 	s := newSite(t)
-	dir, err := os.MkdirTemp("/tmp", "tmux") // a socket's path has to be short
-	require.NoError(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir, _ := newTmux(t)
 	s.env = append(s.env, "TMUX_TMPDIR="+dir)
-	t.Cleanup(func() {
-		cmd := exec.Command("tmux", "kill-server")
-		cmd.Env = append(cleanEnvironment(), "TMUX_TMPDIR="+dir)
-		_ = cmd.Run()
-	})
 	s.daemon()
-	_, err = s.command("--root", s.root, "attach", "--new", "--tmux", "work", "--", "sh", "-c", "echo ran >ran.txt")
+	_, err := s.command("--root", s.root, "attach", "--new", "--tmux", "work", "--", "sh", "-c", "echo ran >ran.txt")
 	require.NoError(t, err)
 	text, err := os.ReadFile(filepath.Join(s.root, "ran.txt"))
 	require.NoError(t, err)

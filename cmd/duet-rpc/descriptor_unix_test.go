@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	duet "github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/needs"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 )
 
@@ -140,7 +141,7 @@ func TestATerminalsDescriptorIsPassed(t *testing.T) {
 	assert.Equal(t, "terminal_taken", kindOf(t, s.files().try("terminal.attach", object{"terminal_id": r.ID, "descriptor": true}, nil)))
 	w := s.window(80, 24, "attach", r.ID)
 	assert.Equal(t, 1, w.leaves())
-	w.shows("it can be watched when they have given it back")
+	w.shows("it can be watched when they have given")
 
 	// Given back, the hub reads it again, and others see it.
 	require.NoError(t, tty.f.Close())
@@ -280,13 +281,7 @@ print("well")
 
 func TestAPythonClientTakesADescriptor(t *testing.T) {
 	t.Parallel()
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("python3 is not installed")
-		}
-		t.Skip("python3 is not installed")
-	}
+	python := needs.Tool(t, "python3")
 	s := newSite(t)
 	s.daemon()
 	ctx, cancel := context.WithTimeout(context.Background(), watchdog/3)

@@ -38,11 +38,7 @@ func TestHistoryOfAHubThatWasKilled(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.command("approvals", "--wait")
 	require.NoError(t, err)
-	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
-	require.Eventually(t, func() bool {
-		_, err := s.command("daemon", "status")
-		return err != nil
-	}, watchdog/3, pollEvery, "process %d is the hub still", pid)
+	s.killHub(pid)
 	files := s.contents()
 	require.Contains(t, files, "duet.db-wal", "it was killed")
 	for _, args := range readings {
@@ -122,11 +118,7 @@ func TestAChangeWithoutAHubStartsNothing(t *testing.T) {
 		_, err := s.command("task", "submit", prompt)
 		require.NoError(t, err)
 	}
-	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
-	require.Eventually(t, func() bool {
-		_, err := s.command("daemon", "status")
-		return err != nil
-	}, watchdog/3, pollEvery, "process %d is the hub still", pid)
+	s.killHub(pid)
 	_, err := s.command("session", "rename", "task-0002", "Renamed")
 	require.NoError(t, err)
 	_, err = s.command("task", "cancel", "task-0003")
@@ -227,6 +219,16 @@ func TestASessionIsPicked(t *testing.T) {
 	}
 }
 
+// killHub kills the process that is the hub, and waits until nobody is it.
+func (s *site) killHub(pid int) {
+	s.t.Helper()
+	require.NoError(s.t, syscall.Kill(pid, syscall.SIGKILL))
+	require.Eventually(s.t, func() bool {
+		_, err := s.command("daemon", "status")
+		return err != nil
+	}, watchdog/3, pollEvery, "process %d is the hub still", pid)
+}
+
 // contents are the files in the project's state directory that matter, by name.
 func (s *site) contents() map[string]string {
 	s.t.Helper()
@@ -243,4 +245,76 @@ func (s *site) contents() map[string]string {
 		files[e.Name()] = string(text)
 	}
 	return files
+}
+
+// On a terminal the questions that were left open are gone through where no hub runs,
+// too, and what an answer lets go on is shown.
+func TestQuestionsAreGoneThroughWithoutAHub(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.daemon()
+	for n := range 3 {
+		_, err := s.command("task", "submit", "quiet permit:1")
+		require.NoError(t, err)
+		s.awaitWaiting(t, n+1)
+	}
+	_, err := s.command("daemon", "stop")
+	require.NoError(t, err)
+
+	p := s.onTerminal(t, 100, "--no-color", "approvals")
+	p.sees("no hub runs here: a session that you answer goes on in this process, until it ends")
+	p.sees("task-0001 · agent scripted")
+	p.sees("2 others wait")
+	p.sees("[q]uit: ")
+	p.presses("y")
+	p.sees("task-0004 · agent scripted")
+	p.sees("completed")
+	p.sees("task-0002 · agent scripted")
+	p.sees("1 other waits")
+	p.sees("[q]uit: ")
+	p.presses("n")
+	p.sees("Why not? ")
+	p.types("not now")
+	p.sees("the answer is kept, and nothing goes on before task-0002 is continued")
+	p.sees("task-0003 · agent scripted")
+	p.sees("[q]uit: ")
+	p.presses("s")
+	p.sees("1 question left open")
+	assert.Zero(t, p.status(), p.tty.printed)
+	s.requireNobody("the answers")
+
+	p = s.onTerminal(t, 100, "--no-color", "approvals")
+	p.sees("task-0003")
+	p.sees("[q]uit: ")
+	p.presses("y")
+	p.sees("completed")
+	assert.Zero(t, p.status(), p.tty.printed)
+
+	p = s.onTerminal(t, 100, "--no-color", "approvals") // and where none is open no hub begins
+	p.sees("no question is open")
+	assert.Zero(t, p.status(), p.tty.printed)
+}
+
+// awaitWaiting waits until so many tasks wait for an answer.
+func (s *site) awaitWaiting(t *testing.T, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		out, err := s.command("task", "list", "--state", "running")
+		return err == nil && strings.Count(out, "waiting") == n
+	}, watchdog/3, pollEvery)
+}
+
+// A prompt that goes on with a conversation whose last turn waits for an answer says so.
+func TestAPromptSaysForWhatItWaits(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.daemon()
+	_, err := s.command("task", "submit", "quiet permit:1")
+	require.NoError(t, err)
+	s.awaitWaiting(t, 1)
+	p := s.prompt(t, "-c", "quiet and now this")
+	p.sees("waiting for the conversation's turn before to end, or for a")
+	_, err = s.command("daemon", "stop", "--force")
+	require.NoError(t, err)
+	p.ends()
 }

@@ -70,6 +70,33 @@
    (with-current-buffer list (duet-test-press "u" #'duet-agents-unchoose))
    (duet-test-wait-for-text list "^ \\* +demo ")))
 
+;; What an agent told last is shown with its version; what is not known says so.
+(ert-deftest duet-agents-test-status ()
+  "The list has versions, and whether somebody is signed in."
+  (duet-agents-test-with
+   (with-current-buffer list
+     (should (string-match-p "^ \\* +demo +[0-9][^ ]* +not needed" (buffer-string)))
+     (duet-agents--print
+      `((:name "told" :available t :trusted t :version "1.2.3" :signed_in "no"
+         :account "log in first"
+         :signed_in_at ,(format-time-string "%FT%TZ" (time-subtract nil 7200) t))
+        (:name "hinted" :available t :trusted t :signed_in "unknown"
+         :signed_in_hint "it is given A_KEY")
+        (:name "silent" :available t :trusted t :signed_in "unknown")
+        (:name "odd" :available t :trusted t :version "1\n2" :signed_in "\e[2J"
+         :signed_in_at "whenever")))
+     (should (string-match-p "^ +told +1\\.2\\.3 +no " (buffer-string)))
+     (should (string-match-p "^ +hinted +likely" (buffer-string)))
+     (should (string-match-p "^ +silent +not known" (buffer-string)))
+     (should-not (string-match-p "\e" (buffer-string)))
+     (goto-char (point-min))
+     (search-forward " no ")
+     (should (equal (get-text-property (- (point) 2) 'help-echo)
+                    "log in first\nIt told that 2 h ago."))
+     (search-forward "likely")
+     (should (string-prefix-p "it is given A_KEY\n"
+                              (get-text-property (1- (point)) 'help-echo))))))
+
 (ert-deftest duet-agents-test-refresh ()
   "g looks again; a program that cannot be run says so, and leaves the list."
   (duet-agents-test-with

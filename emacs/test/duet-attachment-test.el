@@ -62,6 +62,20 @@
       (should (equal (get-text-property 4 'duet-attachment text)
                      duet-attachment-test-image)))))
 
+(ert-deftest duet-attachment-test-thoughts ()
+  "A thought that is an image is shown as a thought, and does not stream."
+  (let* ((session
+          (duet-attachment-test-session
+           (list :event_type "thinking" :message_id "m1" :role "assistant"
+                 :content "[image image/png 12 KB]"
+                 :attachments (vector duet-attachment-test-image))))
+         (message (car (duet-session-message-list session)))
+         (text (duet-render message)))
+    (should (string-match "\\`[^\n]*Thought\n  \\[image image/png 12 kB\\]\\'" text))
+    (should (equal (get-text-property (1- (length text)) 'duet-attachment text)
+                   duet-attachment-test-image))
+    (should-not (duet-render-streams-p message))))
+
 (ert-deftest duet-attachment-test-name-that-steers ()
   "What an agent calls a file does not change what is read."
   (let ((line (duet-attachment--line nil '(:type "resource" :name "a\n\e[31m\u202eb"))))

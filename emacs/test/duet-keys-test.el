@@ -109,7 +109,7 @@
     (duet-diff-mode-map . "changes") (duet-search-mode-map . "search")
     (duet-terminals-mode-map . "terminals") (duet-terminal-ended-mode-map . "terminals")
     (duet-agents-mode-map . "agents") (duet-rules-mode-map . "rules")
-    (duet-trust-mode-map . "trust") (duet-whole-mode-map . "text") (menu . "menu"))
+    (duet-trust-mode-map . "trust") (duet-transcript-whole-mode-map . "text") (menu . "menu"))
   "Keymaps, and the views that they are of, in the order of the table.")
 
 (defconst duet-keys-test-written

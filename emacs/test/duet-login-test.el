@@ -6,7 +6,8 @@
 ;;; Code:
 
 (require 'duet-test-lib)
-(require 'duet-login)
+(require 'duet-agents)
+(require 'duet-terminal)
 
 (defconst duet-login-test-agent
   "#!/bin/sh

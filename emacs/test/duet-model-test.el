@@ -124,6 +124,26 @@
     (funcall reply "running" 0)
     (should (eq (funcall state) 'completed))))
 
+(ert-deftest duet-model-test-server-failed ()
+  "That an MCP server does not work is told once: the conversation has it."
+  (let ((model (duet-model-test-model t))
+        (seq 1000))
+    (pcase-dolist (`(,type . ,data)
+                   '(("task_error" :code "MCP_SERVER_FAILED" :message "the server x ended")
+                     ("conversation_updated" :event_type "system" :role "system"
+                      :message_id "sys-1" :content "the server x ended")
+                     ("task_error" :code "OTHER" :message "something else")))
+      (duet-events-apply
+       model (list :seq (cl-incf seq)
+                   :event (list :type type :data (append '(:session_id "r1" :run_id "r1"
+                                                           :thread_id "t1" :task_id "task-0001")
+                                                         data)))))
+    (let ((said (mapcar (lambda (message)
+                          (cons (duet-message-kind message) (duet-message-text message)))
+                        (hash-table-values (duet-session-messages (duet-model-session model "t1"))))))
+      (should (equal (seq-count (lambda (one) (equal (cdr one) "the server x ended")) said) 1))
+      (should (member '(error . "something else") said)))))
+
 (ert-deftest duet-model-test-odd-events-signal-nothing ()
   "Whatever comes, nothing is signalled, and a transcript can show the rest."
   (let ((model (duet-model-test-model t))

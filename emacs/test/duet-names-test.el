@@ -22,7 +22,7 @@
   '((duet-model duet-get)               ; how all files read what the server says
     (duet-connection duet-only-in)      ; stands in what makes a command one of a mode
     (duet-transcript duet-session)      ; what a buffer is about, beside `duet-connection'
-    (duet-rpc duet))                    ; the group of all options
+    (duet-rpc-process duet))            ; the group of all options
   "Files, and beginnings of names that they have besides.")
 
 (defun duet-names-test-forms (file)

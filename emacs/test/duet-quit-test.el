@@ -6,7 +6,7 @@
 ;;; Code:
 
 (require 'duet-test-lib)
-(require 'duet-quit)
+(require 'duet)
 
 (defmacro duet-quit-test-with-project (name &rest body)
   "Run BODY in a project of its own, with NAME bound to its connection."

@@ -13,7 +13,7 @@
 (require 'tramp)
 (require 'duet-test-lib)
 (require 'duet-attach)
-(require 'duet-delete)
+(require 'duet-marks)
 (require 'duet-export)
 (require 'duet-projects)
 (require 'duet-remote)
@@ -146,7 +146,7 @@
       (connection-local-set-profile-variables
        'duet-remote-test `((duet-rpc-command . ,(duet-test-server))))
       (connection-local-set-profiles '(:application tramp :protocol "mock") 'duet-remote-test)
-      (should-not (equal (duet-rpc-words) (duet-test-server)))
+      (should-not (equal (duet-rpc-process-words) (duet-test-server)))
       (unwind-protect
           (let ((connection (duet-rpc-connect :directory directory)))
             (should (eq t (plist-get (duet-rpc-request connection 'ping nil) :pong)))

@@ -34,15 +34,15 @@
         (progn
           (make-symbolic-link (car words) link)
           (let ((duet-rpc-command (format "'%s' --test-methods" link)))
-            (should (equal (duet-rpc-words) (list link "--test-methods")))
+            (should (equal (duet-rpc-process-words) (list link "--test-methods")))
             (duet-rpc-test-with (connection (duet-rpc-connect))
               (should (equal (duet-rpc-request connection 'echo '(:a 1)) '(:a 1)))
               (should (equal (duet-rpc-connection-command connection)
                              (list link "--test-methods"))))))
       (delete-directory folder t))
-    (should (equal (duet-rpc-words "~/bin/duet-rpc")
+    (should (equal (duet-rpc-process-words "~/bin/duet-rpc")
                    (list (expand-file-name "~/bin/duet-rpc"))))
-    (should (equal (duet-rpc-words '("~/bin/duet-rpc" "a b")) '("~/bin/duet-rpc" "a b")))))
+    (should (equal (duet-rpc-process-words '("~/bin/duet-rpc" "a b")) '("~/bin/duet-rpc" "a b")))))
 
 (ert-deftest duet-rpc-test-unknown-directory ()
   "A directory that is not there is named."
@@ -434,13 +434,13 @@
         (expected "{\"a\":\"x\\ufffd\\ufffdy\\\\u0000\\\\\\ufffd\\n\\u000a\\\\\",\"\\ufffd\":0}"))
     (unwind-protect
         (progn
-          (should (equal (duet-rpc--without-nul process text) expected))
+          (should (equal (duet-rpc-request--without-nul process text) expected))
           (dotimes (cut (length text))
-            (should (equal (concat (duet-rpc--without-nul process (substring text 0 cut))
-                                   (duet-rpc--without-nul process (substring text cut)))
+            (should (equal (concat (duet-rpc-request--without-nul process (substring text 0 cut))
+                                   (duet-rpc-request--without-nul process (substring text cut)))
                            expected)))
           (should (equal (mapconcat (lambda (char)
-                                      (duet-rpc--without-nul process (string char)))
+                                      (duet-rpc-request--without-nul process (string char)))
                                     text "")
                          expected)))
       (delete-process process))))

@@ -25,36 +25,42 @@
        (save-window-excursion
          (switch-to-buffer (current-buffer))
          (unwind-protect (progn ,@body)
-           (when duet-silence--timer
-             (cancel-timer duet-silence--timer)
-             (setq duet-silence--timer nil)))))))
+           (when duet-progress--timer
+             (cancel-timer duet-progress--timer)
+             (setq duet-progress--timer nil)))))))
 
 (defun duet-silence-test-tail ()
   "Return what stands at the end of the current transcript."
-  (and duet-silence--overlay (overlay-get duet-silence--overlay 'after-string)))
+  (and duet-progress--silence-overlay (overlay-get duet-progress--silence-overlay 'after-string)))
 
 (ert-deftest duet-silence-test-shown ()
   "Header line and end of a transcript tell of silence, and of its end."
   (duet-silence-test-with-transcript session model
-    (should-not (duet-silence--header session))
-    (should-not duet-silence--timer)
+    (should-not (duet-progress--silence-header session))
+    (should-not duet-progress--timer)
     (duet-events-apply model (duet-silence-test-event 2 12 :note "API error 500"))
-    (should (equal (substring-no-properties (duet-silence--header session))
+    (should (equal (substring-no-properties (duet-progress--silence-header session))
                    "silent for 12 s"))
     (should (string-match-p "^demo has said nothing for 12 s: API error 500\n"
                             (duet-silence-test-tail)))
-    (should duet-silence--timer)
+    (should duet-progress--timer)
     (duet-events-apply model (duet-silence-test-event 3 300 :tool_title "Look into it"))
-    (duet-silence--tick)
+    (duet-progress--tick)
     (should (string-match-p "^demo has said nothing for 5 min, in the middle of: Look into it\n"
                             (duet-silence-test-tail)))
     (let ((inhibit-read-only t)) (goto-char (point-max)) (insert "more\n"))
-    (should (= (overlay-start duet-silence--overlay) (point-max)))
+    (should (= (overlay-start duet-progress--silence-overlay) (point-max)))
     (duet-events-apply model (duet-silence-test-event 4 300 :ended t))
     (should-not (duet-silence-test-tail))
-    (should-not (duet-silence--header session))
-    (duet-silence--tick)
-    (should-not duet-silence--timer)))
+    (should-not (duet-progress--silence-header session))
+    ;; The turn goes on, and how long it takes is counted.
+    (duet-progress--tick)
+    (should duet-progress--timer)
+    (duet-events-apply model (duet-model-test-event
+                              "session_status_changed" 5 :session_id "r1" :thread_id "t1"
+                              :state "completed"))
+    (duet-progress--tick)
+    (should-not duet-progress--timer)))
 
 (ert-deftest duet-silence-test-over ()
   "With the run silence is over, and while it waits for a person there is none."
@@ -72,11 +78,11 @@
   "Nothing is counted that no window shows."
   (duet-silence-test-with-transcript session model
     (duet-events-apply model (duet-silence-test-event 2 12))
-    (duet-silence--header session)
-    (should duet-silence--timer)
+    (duet-progress--silence-header session)
+    (should duet-progress--timer)
     (switch-to-buffer "*scratch*")
-    (duet-silence--tick)
-    (should-not duet-silence--timer)))
+    (duet-progress--tick)
+    (should-not duet-progress--timer)))
 
 (ert-deftest duet-silence-test-listed ()
   "A session that is listed tells whether its agent is silent."

@@ -6,7 +6,7 @@
 ;;; Code:
 
 (require 'duet-test-lib)
-(require 'duet-whole)
+(require 'duet-transcript-visit)
 
 (ert-deftest duet-whole-test-show ()
   "RET where something is left out shows all of it, as it is safe to look at."
@@ -36,7 +36,7 @@
         (backward-char)
         (should-not (invisible-p (point)))
         (duet-test-press "RET" #'duet-transcript-visit)
-        (should (derived-mode-p 'duet-whole-mode))
+        (should (derived-mode-p 'duet-transcript-whole-mode))
         (should (equal (buffer-substring-no-properties (point-min) (point-max))
                        (concat (string-remove-suffix "\e[31mred\e[0m" lines) "red\n")))
         (should (string-match-p "Bash" header-line-format))

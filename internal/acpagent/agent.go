@@ -49,16 +49,16 @@ type agent struct {
 	wanted   *signIn // nil: no agent wants anybody to sign in
 }
 
-// open is a session that the client has made or opened, or nil.
-func (a *agent) open(id string) *session {
+// lookup is a session that the client has made or opened, or nil.
+func (a *agent) lookup(id string) *session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.sessions[id]
 }
 
-// known is open with an error for the client.
-func (a *agent) known(id string) (*session, error) {
-	if s := a.open(id); s != nil {
+// find is lookup with an error for the client.
+func (a *agent) find(id string) (*session, error) {
+	if s := a.lookup(id); s != nil {
 		return s, nil
 	}
 	return nil, notFound(id)

@@ -22,7 +22,7 @@ func (s *session) command(ctx context.Context, prompt string) (handled bool, err
 		return false, nil
 	}
 	s.order.Lock()
-	isOurs := slices.ContainsFunc(s.told.commands, func(c schema.Command) bool {
+	isOurs := slices.ContainsFunc(s.settings.commands, func(c schema.Command) bool {
 		return c.Name == name && slices.ContainsFunc(ownCommands, func(own schema.Command) bool { return own.Description == c.Description })
 	})
 	s.order.Unlock()

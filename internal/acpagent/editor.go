@@ -16,8 +16,8 @@ type editor struct {
 	name    string
 }
 
-// said takes what a client says of itself in initialize.
-func (e *editor) said(version int, can, info json.RawMessage) {
+// initialize takes what a client says of itself in its first request.
+func (e *editor) initialize(version int, can, info json.RawMessage) {
 	var who schema.Implementation
 	_ = json.Unmarshal(info, &who) // one that does not say
 	e.mu.Lock()
@@ -38,7 +38,7 @@ func (e *editor) capabilities() schema.ClientCapabilities {
 	return e.can
 }
 
-func (e *editor) called() string {
+func (e *editor) title() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.name

@@ -36,48 +36,18 @@ func refused(err error) error {
 	case errors.Is(err, client.Kind("session_not_found")):
 		return server.NewError(schema.CodeResourceNotFound, "Resource not found: "+message(err), nil)
 	case errors.As(err, &e):
-		code := int64(jsonrpc2.CodeInternalError)
 		if e.Code == jsonrpc2.CodeInvalidParams {
-			code = e.Code
+			return server.NewError(e.Code, e.Message, nil)
 		}
-		return server.NewError(code, message(err), nil)
+		return server.NewError(jsonrpc2.CodeInternalError, message(err), nil)
 	}
-	return server.NewError(jsonrpc2.CodeInternalError, "Duet's hub does not answer: "+err.Error(), nil)
+	return server.NewError(jsonrpc2.CodeInternalError, "Duet's hub does not answer; `duet-rpc daemon status` says how it is: "+err.Error(), nil)
 }
 
-// message is what the hub says, without what its family of methods puts before it.
+// message is what the hub says, as a sentence, or what else went wrong.
 func message(err error) string {
-	var e *client.Error
-	if !errors.As(err, &e) {
-		return err.Error()
+	if r, ok := wire.RefusalOf(err); ok {
+		return r.Message
 	}
-	return strings.TrimPrefix(e.Message, "Internal error: ")
-}
-
-// failed is how a turn that failed ends.
-func (a *agent) failed(o outcome) error {
-	why := o.err
-	if why == "" {
-		why = "the turn has failed"
-	}
-	data := map[string]any{"errorCode": o.code}
-	if o.code != authRequired {
-		return server.NewError(jsonrpc2.CodeInternalError, why, data)
-	}
-	data["authMethods"] = append(a.client.signInMethods(), authMethods(o.ways)...)
-	return server.NewError(schema.CodeAuthRequired, "Authentication required: "+why, data)
-}
-
-// authRequired is the error code of a session whose agent wants somebody to sign in.
-const authRequired = "AGENT_AUTH_REQUIRED"
-
-// authMethods are the ways of an agent to sign in by a request. What it does in a terminal
-// is run by Duet, in one that the client opens.
-func authMethods(ways []wire.AuthMethod) (list []schema.AuthMethod) {
-	for _, way := range ways {
-		if way.Type != "terminal" {
-			list = append(list, schema.AuthMethod{ID: way.ID, Name: way.Name, Description: way.Description})
-		}
-	}
-	return list
+	return err.Error()
 }

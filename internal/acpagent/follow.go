@@ -22,17 +22,17 @@ func (s *session) follow(ctx context.Context, since int64) error {
 		return err
 	}
 	s.mu.Lock()
-	left := s.left
+	closed := s.closed
 	s.sub = sub
 	s.mu.Unlock()
-	if left {
+	if closed {
 		sub.Close()
 		return nil
 	}
 	s.conn.Go(func(connected context.Context) {
 		select {
 		case <-sub.Done():
-			s.lost(sub.Err())
+			s.subscriptionEnded(sub.Err())
 		case <-s.ctx.Done():
 		case <-connected.Done():
 		}
@@ -40,19 +40,20 @@ func (s *session) follow(ctx context.Context, since int64) error {
 	return nil
 }
 
-// lost ends the turns of the client where nothing more is heard of the conversation.
-func (s *session) lost(err error) {
-	why := "the hub tells no more of this session"
+// subscriptionEnded ends the turns of the client where nothing more is heard of the
+// conversation.
+func (s *session) subscriptionEnded(err error) {
+	why := "the hub tells no more of this session; open it again to see how the turn goes on"
 	if err != nil {
 		why += ": " + message(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.left {
+	if s.closed {
 		return
 	}
 	for _, t := range s.turns {
-		t.over(outcome{state: wire.Failed, err: why})
+		t.end(outcome{state: wire.Failed, err: why})
 	}
 }
 
@@ -75,7 +76,7 @@ func (s *session) event(e client.Event) {
 		s.settingsChanged()
 		return
 	}
-	s.tell(s.teller.Event(e.Type, e.Seq, e.Timestamp, d)...)
+	s.tell(s.translator.Event(e.Type, e.Seq, e.Timestamp, d)...)
 	if e.Type == wire.EventStatus {
 		s.stateChanged(d)
 	}
@@ -87,14 +88,14 @@ func (s *session) stateChanged(d wire.EventData) {
 	s.mu.Lock()
 	if !wire.Ended(d.State) {
 		if d.State != wire.Queued && d.State != wire.Draft {
-			s.now = d.SessionID
+			s.running = d.SessionID
 		}
 		s.mu.Unlock()
 		s.tellState(d.State)
 		return
 	}
-	if s.now == d.SessionID {
-		s.now = ""
+	if s.running == d.SessionID {
+		s.running = ""
 	}
 	o := outcomeOf(d)
 	_, ours := s.ours[d.SessionID]
@@ -103,7 +104,7 @@ func (s *session) stateChanged(d wire.EventData) {
 	}
 	for _, t := range s.turns {
 		if t.run == d.SessionID {
-			t.over(o)
+			t.end(o)
 		}
 	}
 	s.mu.Unlock()

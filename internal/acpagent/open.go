@@ -22,7 +22,7 @@ func (a *agent) newSession(ctx context.Context, p schema.NewRequest) (schema.Ope
 	if err := checkPlace(p.CWD); err != nil {
 		return schema.Opened{}, err
 	}
-	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{place: p.Workspace, agent: a.opts.Agent})
+	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{workspace: p.Workspace, agent: a.opts.Agent})
 	return a.opened(ctx, s, true)
 }
 
@@ -47,7 +47,7 @@ func (a *agent) fork(ctx context.Context, p schema.OpenRequest) (schema.Opened, 
 	case !wire.Ended(from.State):
 		return schema.Opened{}, server.NewError(jsonrpc2.CodeInvalidRequest, "the session is at work: it can be forked when its turn has ended", nil)
 	}
-	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{place: p.Workspace, from: from.ID, agent: cmp.Or(from.RequestedAgent, from.Agent)})
+	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{workspace: p.Workspace, from: from.ID, agent: cmp.Or(from.RequestedAgent, from.Agent)})
 	return a.opened(ctx, s, true)
 }
 
@@ -59,13 +59,13 @@ func (a *agent) opened(ctx context.Context, s *session, withID bool) (schema.Ope
 		s.leave()
 		return schema.Opened{}, refused(err)
 	}
-	s.told = v
+	s.settings = v
 	a.keep(s)
 	server.AfterReply(ctx, func() {
 		s.conn.Go(func(context.Context) {
 			s.order.Lock()
 			defer s.order.Unlock()
-			s.tell(s.told.commandsUpdate())
+			s.tell(s.settings.commandsUpdate())
 		})
 	})
 	r := schema.Opened{Modes: v.modes, ConfigOptions: v.options}
@@ -90,22 +90,22 @@ func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) 
 	if err != nil {
 		return schema.Opened{}, refusedFor(p.SessionID, err)
 	}
-	if old := a.open(p.SessionID); old != nil { // it is opened again
+	if old := a.lookup(p.SessionID); old != nil { // it is opened again
 		a.forget(old)
 	}
 	s := a.sessionOf(server.ConnFrom(ctx), p.SessionID, nil)
-	s.place = &p.Workspace
+	s.workspace = &p.Workspace
 	since, err := wire.LastSeq(ctx, a.hub)
 	if err != nil {
 		return schema.Opened{}, refused(err)
 	}
-	s.teller.Since = since
+	s.translator.Since = since
 	if !wire.Ended(state.State) {
-		s.now = state.ID
+		s.running = state.ID
 	}
 	if tellAgain {
 		err = wire.Conversation(ctx, a.hub, state.ID, func(e wire.Entry) error {
-			s.tell(s.teller.Entry(e)...)
+			s.tell(s.translator.Entry(e)...)
 			return ctx.Err()
 		})
 		if err != nil {
@@ -116,7 +116,7 @@ func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) 
 			s.tell(update.Usage(state.ContextUsed, state.ContextSize, state.CostUSD))
 		}
 	} else {
-		s.teller.BeginsInside()
+		s.translator.BeginsInside()
 	}
 	r, err := a.opened(ctx, s, false)
 	if err != nil {
@@ -125,7 +125,7 @@ func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) 
 	server.AfterReply(ctx, func() {
 		s.conn.Go(func(context.Context) {
 			if err := s.follow(s.ctx, since); err != nil && s.ctx.Err() == nil {
-				s.tell(update.Words("\n\n[Duet cannot tell what happens in this session: %s]\n", message(err)))
+				s.tell(update.Words("\n\n[Duet cannot tell what happens in this session: %s. Open it again to see it]\n", message(err)))
 			}
 		})
 	})
@@ -159,7 +159,7 @@ func (a *agent) list(ctx context.Context, p schema.ListRequest) (schema.ListResp
 
 // closeSession ends the client's turns in a session, and leaves it.
 func (a *agent) closeSession(_ context.Context, p schema.SessionRequest) (schema.Present, error) {
-	s, err := a.known(p.SessionID)
+	s, err := a.find(p.SessionID)
 	if err != nil {
 		return schema.Present{}, err
 	}
@@ -170,7 +170,7 @@ func (a *agent) closeSession(_ context.Context, p schema.SessionRequest) (schema
 
 // deleteSession deletes a conversation for good.
 func (a *agent) deleteSession(ctx context.Context, p schema.SessionRequest) (schema.Present, error) {
-	s := a.open(p.SessionID)
+	s := a.lookup(p.SessionID)
 	if s == nil || s.beginning() == nil { // else the hub does not know it
 		if err := a.hub.Call(ctx, "session.delete", map[string]string{"session_id": p.SessionID}, nil); err != nil {
 			return schema.Present{}, refusedFor(p.SessionID, err)

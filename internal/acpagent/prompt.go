@@ -19,7 +19,7 @@ type turnKey struct{}
 func (a *agent) promptArrives(ctx context.Context, params json.RawMessage) context.Context {
 	var p schema.SessionRequest
 	_ = json.Unmarshal(params, &p) // what cannot be read names no session
-	s := a.open(p.SessionID)
+	s := a.lookup(p.SessionID)
 	if s == nil {
 		return ctx
 	}
@@ -30,24 +30,24 @@ func (a *agent) promptArrives(ctx context.Context, params json.RawMessage) conte
 	}
 	s.turns = append(s.turns, t)
 	s.mu.Unlock()
-	context.AfterFunc(ctx, func() { s.unserved(t) })
+	context.AfterFunc(ctx, func() { s.forgetUnclaimed(t) })
 	return context.WithValue(ctx, turnKey{}, t)
 }
 
-// serves reports whether a turn is the client's still, and is its handler's from now on.
-func (s *session) serves(t *turn) bool {
+// claim reports whether a turn is the client's still, and is its handler's from now on.
+func (s *session) claim(t *turn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t.served = slices.Contains(s.turns, t)
-	return t.served
+	t.claimed = slices.Contains(s.turns, t)
+	return t.claimed
 }
 
-// unserved forgets a turn whose request is over before its handler had it: its parameters
-// were wrong, or it was taken back.
-func (s *session) unserved(t *turn) {
+// forgetUnclaimed forgets a turn whose request is over before its handler had it: its
+// parameters were wrong, or it was cancelled.
+func (s *session) forgetUnclaimed(t *turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !t.served {
+	if !t.claimed {
 		s.forgetTurn(t)
 	}
 }
@@ -55,7 +55,7 @@ func (s *session) unserved(t *turn) {
 // prompt runs a turn to its end. It ends with its own session of the hub, whatever else
 // happens in the conversation.
 func (a *agent) prompt(ctx context.Context, p schema.PromptRequest) (schema.PromptResponse, error) {
-	s, err := a.known(p.SessionID)
+	s, err := a.find(p.SessionID)
 	if err != nil {
 		return schema.PromptResponse{}, err
 	}
@@ -63,7 +63,7 @@ func (a *agent) prompt(ctx context.Context, p schema.PromptRequest) (schema.Prom
 	if t == nil {
 		return schema.PromptResponse{}, notFound(p.SessionID)
 	}
-	if !s.serves(t) {
+	if !s.claim(t) {
 		return schema.PromptResponse{StopReason: schema.Cancelled}, nil
 	}
 	defer s.turnLeft(t)
@@ -89,14 +89,14 @@ func (a *agent) prompt(ctx context.Context, p schema.PromptRequest) (schema.Prom
 	s.order.Lock()
 	run, err := s.begin(ctx, t, text, content)
 	s.order.Unlock()
-	t.isBegun()
+	t.markBegun()
 	if err != nil {
 		return schema.PromptResponse{}, refused(err)
 	}
 	if run == "" {
 		return schema.PromptResponse{StopReason: schema.Cancelled}, nil
 	}
-	defer context.AfterFunc(ctx, func() { s.takenBack(run) })()
+	defer context.AfterFunc(ctx, func() { s.requestCancelled(run) })()
 	select {
 	case o := <-t.ended:
 		return s.response(context.WithoutCancel(ctx), run, o)
@@ -118,9 +118,9 @@ func (s *session) accept(ctx context.Context, t *turn, text string, content []js
 	return nil
 }
 
-// takenBack ends a turn whose request the client has taken back; where it is the
+// requestCancelled ends a turn whose request the client has cancelled; where it is the
 // connection that has ended, the turn goes on.
-func (s *session) takenBack(run string) {
+func (s *session) requestCancelled(run string) {
 	select {
 	case <-s.conn.Stopping():
 	default:
@@ -137,7 +137,7 @@ func (s *session) turnLeft(t *turn) {
 
 // forgetTurn is turnLeft with s.mu held.
 func (s *session) forgetTurn(t *turn) {
-	t.isBegun()
+	t.markBegun()
 	s.turns = slices.DeleteFunc(s.turns, func(other *turn) bool { return other == t })
 }
 
@@ -163,12 +163,12 @@ func readPrompt(blocks []json.RawMessage) (text string, content []json.RawMessag
 // "" if the client has cancelled the turn before.
 func (s *session) begin(ctx context.Context, t *turn, text string, content []json.RawMessage) (run string, err error) {
 	s.mu.Lock()
-	start, place, cancelled := s.start, s.place, t.cancelled
+	start, workspace, cancelled := s.start, s.workspace, t.cancelled
 	s.mu.Unlock()
 	if cancelled {
 		return "", nil
 	}
-	params := map[string]any{"query": text, "metadata": map[string]any{"source": "acp", "client": s.agent.client.called()}}
+	params := map[string]any{"query": text, "metadata": map[string]any{"source": "acp", "client": s.agent.client.title()}}
 	if s.agent.readsFiles() {
 		params["reads_files"] = true
 	}
@@ -179,8 +179,8 @@ func (s *session) begin(ctx context.Context, t *turn, text string, content []jso
 	var started wire.Started
 	if start == nil {
 		params["session_id"] = s.id
-		if place != nil {
-			placed(params, *place)
+		if workspace != nil {
+			addWorkspace(params, *workspace)
 		}
 		started, err = s.started(ctx, "continueSession", params)
 		if err != nil {
@@ -202,7 +202,7 @@ func (s *session) begin(ctx context.Context, t *turn, text string, content []jso
 		}
 	}
 	s.mu.Lock()
-	t.run, s.place = started.SessionID, nil
+	t.run, s.workspace = started.SessionID, nil
 	s.ours[t.run] = true
 	cancelled = t.cancelled
 	s.mu.Unlock()
@@ -215,19 +215,12 @@ func (s *session) begin(ctx context.Context, t *turn, text string, content []jso
 // launch begins the conversation.
 func (s *session) launch(ctx context.Context, b *beginning, params map[string]any) (wire.Started, error) {
 	params["conversation_id"] = s.id
-	placed(params, b.place)
+	addWorkspace(params, b.workspace)
 	if b.from != "" {
 		params["session_id"], params["fork"] = b.from, true
 		return s.started(ctx, "continueSession", params)
 	}
-	for name, value := range map[string]string{"working_dir": b.place.CWD, "agent": b.agent, "permission_mode": b.mode, "model": b.model} {
-		if value != "" {
-			params[name] = value
-		}
-	}
-	if len(b.options) > 0 {
-		params["options"] = b.options
-	}
+	wire.AddSettings(params, map[string]string{"working_dir": b.workspace.CWD, "agent": b.agent, "permission_mode": b.mode, "model": b.model}, b.options)
 	return s.started(ctx, "launchSession", params)
 }
 
@@ -237,8 +230,8 @@ func (s *session) started(ctx context.Context, method string, params map[string]
 	return started, err
 }
 
-// placed adds the servers and the directories of a client to what begins a turn.
-func placed(params map[string]any, w schema.Workspace) {
+// addWorkspace adds the servers and the directories of a client to what begins a turn.
+func addWorkspace(params map[string]any, w schema.Workspace) {
 	if servers := mcpConfig(w.MCPServers); servers != nil {
 		params["mcp_config"] = servers
 	}
@@ -277,8 +270,8 @@ func (s *session) cancel() {
 			runs = append(runs, t.run)
 		}
 	}
-	if len(s.turns) == 0 && s.now != "" {
-		runs = []string{s.now}
+	if len(s.turns) == 0 && s.running != "" {
+		runs = []string{s.running}
 	}
 	s.mu.Unlock()
 	slices.Reverse(runs) // what waits first, else it would begin

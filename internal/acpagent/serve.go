@@ -48,9 +48,9 @@ func (a *agent) methods() *server.Registry {
 // initialize says who is here. It needs no hub.
 func (a *agent) initialize(_ context.Context, p schema.InitializeRequest) (any, error) {
 	if a.opts.Version2 && p.ProtocolVersion >= schema.Version2 {
-		a.client.said(schema.Version2, p.Capabilities, p.Info)
+		a.client.initialize(schema.Version2, p.Capabilities, p.Info)
 	} else {
-		a.client.said(schema.Version1, p.ClientCapabilities, p.ClientInfo)
+		a.client.initialize(schema.Version1, p.ClientCapabilities, p.ClientInfo)
 	}
 	present := &schema.Present{}
 	r := schema.InitializeResponse{
@@ -90,7 +90,7 @@ func (a *agent) notified(_ *server.Conn, method string, params json.RawMessage) 
 	}
 	var p schema.SessionRequest
 	_ = json.Unmarshal(params, &p) // what cannot be read names no session
-	if s := a.open(p.SessionID); s != nil {
+	if s := a.lookup(p.SessionID); s != nil {
 		s.cancel()
 	}
 }

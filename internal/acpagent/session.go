@@ -28,30 +28,30 @@ type session struct {
 
 	// order is held while an event is told, and while a turn is begun: its events
 	// find whose it is.
-	order  sync.Mutex
-	teller update.Teller // guarded by order
-	words  int           // updates so far, for ids of what Duet says
-	told   view          // what the client knows of settings; guarded by order
+	order      sync.Mutex
+	translator update.Translator // guarded by order
+	words      int               // updates so far, for the ids of messages that have none
+	settings   view              // what the client knows of settings; guarded by order
 
-	mu     sync.Mutex        // guards the fields below
-	start  *beginning        // nil: the hub has the conversation
-	place  *schema.Workspace // what the client said when it opened the session, until the next prompt has it; may be nil
-	sub    *client.Subscription
-	left   bool
-	turns  []*turn                       // of the client, in the order of its prompts
-	ours   map[string]bool               // sessions that the client has begun: whether they go on
-	now    string                        // the session that is under way; "": none
-	asking map[string]context.CancelFunc // questions that the client is asked
+	mu        sync.Mutex        // guards the fields below
+	start     *beginning        // nil: the hub has the conversation
+	workspace *schema.Workspace // what the client said when it opened the session, until the next prompt has it; may be nil
+	sub       *client.Subscription
+	closed    bool
+	turns     []*turn                       // of the client, in the order of its prompts
+	ours      map[string]bool               // sessions that the client has begun: whether they go on
+	running   string                        // the session that is under way; "": none
+	asking    map[string]context.CancelFunc // questions that the client is asked
 }
 
 // A beginning is what the first prompt begins a conversation with.
 type beginning struct {
-	place   schema.Workspace
-	from    string // the session behind which it is a fork; "": it is new
-	agent   string
-	mode    string
-	model   string
-	options map[string]string
+	workspace schema.Workspace
+	from      string // the session behind which it is a fork; "": it is new
+	agent     string
+	mode      string
+	model     string
+	options   map[string]string
 }
 
 // sessionOf makes a session of a conversation; begin is nil of one that the hub has.
@@ -61,13 +61,13 @@ func (a *agent) sessionOf(conn *server.Conn, id string, begin *beginning) *sessi
 		ours: make(map[string]bool), asking: make(map[string]context.CancelFunc),
 	}
 	s.ctx, s.end = context.WithCancel(context.Background())
-	s.teller.Bytes = func(id string) ([]byte, error) {
+	s.translator.Bytes = func(id string) ([]byte, error) {
 		var b bytes.Buffer
 		err := wire.WriteAttachment(s.ctx, a.hub, &b, id)
 		return b.Bytes(), err
 	}
-	s.teller.ShowsTerminals = !s.version2 && a.client.capabilities().Meta.TerminalOutput
-	s.teller.IsOurs = func(run string) bool { return !s.version2 && s.isOurs(run) } // version 2 has each prompt told
+	s.translator.ShowsTerminals = !s.version2 && a.client.capabilities().Meta.TerminalOutput
+	s.translator.IsOurs = func(run string) bool { return !s.version2 && s.isOurs(run) } // version 2 has each prompt told
 	return s
 }
 
@@ -96,7 +96,7 @@ func (s *session) tell(updates ...any) {
 // leave ends what is done for the session. What runs goes on, and questions stay open.
 func (s *session) leave() {
 	s.mu.Lock()
-	s.left = true
+	s.closed = true
 	sub := s.sub
 	s.mu.Unlock()
 	s.end()

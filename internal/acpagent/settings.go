@@ -52,7 +52,7 @@ func (s *session) look(ctx context.Context) (view, error) {
 
 // setMode sets the mode.
 func (a *agent) setMode(ctx context.Context, p schema.SetModeRequest) (schema.Present, error) {
-	s, err := a.known(p.SessionID)
+	s, err := a.find(p.SessionID)
 	if err != nil {
 		return schema.Present{}, err
 	}
@@ -67,7 +67,7 @@ func (a *agent) setMode(ctx context.Context, p schema.SetModeRequest) (schema.Pr
 
 // setConfigOption sets one of the choices, and tells all.
 func (a *agent) setConfigOption(ctx context.Context, p schema.SetConfigOptionRequest) (schema.ConfigOptions, error) {
-	s, err := a.known(p.SessionID)
+	s, err := a.find(p.SessionID)
 	if err != nil {
 		return schema.ConfigOptions{}, err
 	}
@@ -84,7 +84,7 @@ func (a *agent) setConfigOption(ctx context.Context, p schema.SetConfigOptionReq
 	s.order.Lock()
 	defer s.order.Unlock()
 	s.settingsChanged()
-	return schema.ConfigOptions{ConfigOptions: s.told.options}, nil
+	return schema.ConfigOptions{ConfigOptions: s.settings.options}, nil
 }
 
 // set sets something: at the agent, or for the first prompt. param is what the client
@@ -141,8 +141,8 @@ func (s *session) settingsChanged() {
 	if err != nil {
 		return // it is told with the next change
 	}
-	before := s.told
-	s.told = v
+	before := s.settings
+	s.settings = v
 	if !reflect.DeepEqual(before.commands, v.commands) {
 		s.tell(v.commandsUpdate())
 	}

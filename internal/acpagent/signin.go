@@ -82,3 +82,31 @@ func (a *agent) isSignedIn() error {
 	a.wanted = nil
 	return nil
 }
+
+// failed is how a turn that failed ends.
+func (a *agent) failed(o outcome) error {
+	why := o.err
+	if why == "" {
+		why = "the turn has failed"
+	}
+	data := map[string]any{"errorCode": o.code}
+	if o.code != authRequired {
+		return server.NewError(jsonrpc2.CodeInternalError, why, data)
+	}
+	data["authMethods"] = append(a.client.signInMethods(), authMethods(o.authMethods)...)
+	return server.NewError(schema.CodeAuthRequired, "Authentication required: "+why, data)
+}
+
+// authRequired is the error code of a session whose agent wants somebody to sign in.
+const authRequired = "AGENT_AUTH_REQUIRED"
+
+// authMethods are the ways of an agent to sign in by a request. What it does in a terminal
+// is run by Duet, in one that the client opens.
+func authMethods(methods []wire.AuthMethod) (list []schema.AuthMethod) {
+	for _, m := range methods {
+		if m.Type != "terminal" {
+			list = append(list, schema.AuthMethod{ID: m.ID, Name: m.Name, Description: m.Description})
+		}
+	}
+	return list
+}

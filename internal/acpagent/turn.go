@@ -12,17 +12,17 @@ import (
 type turn struct {
 	run       string // the session that it is, once it has begun; guarded by session.mu
 	cancelled bool   // guarded by session.mu
-	served    bool   // its handler has it; guarded by session.mu
+	claimed   bool   // its handler has it; guarded by session.mu
 	ended     chan outcome
 	before    <-chan struct{} // closed when the prompt before it has begun, or will not; nil: there is none
 	begun     chan struct{}
-	isBegun   func() // closes begun
+	markBegun func() // closes begun
 }
 
 // An outcome is how a turn ended.
 type outcome struct {
 	state, stopReason, err, code string
-	ways                         []wire.AuthMethod
+	authMethods                  []wire.AuthMethod
 }
 
 func outcomeOf(d wire.EventData) outcome {
@@ -31,12 +31,12 @@ func outcomeOf(d wire.EventData) outcome {
 
 func newTurn() *turn {
 	t := &turn{ended: make(chan outcome, 1), begun: make(chan struct{})}
-	t.isBegun = sync.OnceFunc(func() { close(t.begun) })
+	t.markBegun = sync.OnceFunc(func() { close(t.begun) })
 	return t
 }
 
-// over ends the turn, once.
-func (t *turn) over(o outcome) {
+// end ends the turn, once.
+func (t *turn) end(o outcome) {
 	select {
 	case t.ended <- o:
 	default:

@@ -91,7 +91,6 @@ func TestAdoptWithoutHistory(t *testing.T) {
 		"long": {Session{HasHistory: true, LeftOut: 7}, "its first 7 parts are left out"},
 	} {
 		c.session.Agent, c.session.Native, c.session.Title, c.session.Dir = "fake", native, "title", "/p"
-		c.session.Secrets = new(redact.Secrets)
 		s, _, err := w.Adopt(t.Context(), c.session)
 		require.NoError(t, err)
 		assert.Equal(t, "title", s.Prompt)

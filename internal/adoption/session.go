@@ -26,7 +26,7 @@ type Session struct {
 	Parts      []catalog.Retold
 	HasHistory bool
 	LeftOut    int
-	Secrets    *redact.Secrets // taken out of all of it
+	Secrets    *redact.Secrets // taken out of all of it; nil: none
 }
 
 // Directory is the directory that a caller means, absolute: that of the project for "".

@@ -21,7 +21,7 @@ const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli
 frame:
-handlers: server server/passfd internal/adoption internal/agentlink internal/agentsetting internal/approval internal/catalog internal/config internal/configured internal/content internal/dialect internal/diff internal/domain internal/editorfiles internal/eventlog internal/history internal/hub internal/jsonwalk internal/logging internal/nativesession internal/openrpc internal/query internal/redact internal/restricted internal/signin internal/terminal internal/threadsettings
+handlers: server server/passfd internal/adoption internal/agentlink internal/agentsetting internal/agentstatus internal/approval internal/catalog internal/config internal/configured internal/content internal/dialect internal/diff internal/domain internal/editorfiles internal/eventlog internal/history internal/hub internal/jsonwalk internal/logging internal/nativesession internal/openrpc internal/query internal/redact internal/restricted internal/signin internal/terminal internal/threadsettings
 internal/acpagent: client frame server internal/acpagent/question internal/acpagent/schema internal/acpagent/update internal/acpagent/version2 internal/wire  # neither hub nor store: it speaks with the hub as any client does
 internal/acpagent/question: internal/acpagent/schema internal/wire
 internal/acpagent/schema:
@@ -30,32 +30,33 @@ internal/acpagent/version2: internal/acpagent/schema internal/diff
 internal/adoption: internal/catalog internal/conversation internal/domain internal/history internal/intake internal/query internal/redact internal/restricted internal/store
 internal/agentlink: frame internal/config internal/executor/acp/linefilter internal/executor/process
 internal/agentsetting: internal/catalog internal/config internal/domain  # it asks nobody and keeps nothing
+internal/agentstatus: internal/config internal/executor/process internal/lazyregexp internal/project internal/signin  # it starts no agent
 internal/approval: internal/catalog internal/config internal/domain internal/form internal/policy internal/restricted internal/store internal/store/health internal/toolinput  # how runs go on is an interface to it
 internal/architecture:
 internal/background:
 internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
-internal/cli: client frame internal/cli/acp internal/cli/agents internal/cli/allprojects internal/cli/answer internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/reach internal/cli/refusal internal/cli/sessions internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/config internal/demoagent internal/executor internal/host internal/logging internal/trust internal/wire  # neither hub nor store: what the shell knows of them goes over the wire
+internal/cli: client frame internal/cli/acp internal/cli/agents internal/cli/allprojects internal/cli/answer internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/leftopen internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/reach internal/cli/refusal internal/cli/sessions internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/config internal/demoagent internal/executor internal/host internal/logging internal/trust internal/wire  # neither hub nor store: what the shell knows of them goes over the wire
 internal/cli/acp: client server internal/acpagent internal/host internal/logging internal/signin
-internal/cli/agents: internal/agentlink internal/cli/output internal/cli/tty internal/config internal/project internal/registry internal/registry/added internal/signin
+internal/cli/agents: internal/agentlink internal/agentstatus internal/cli/output internal/cli/tty internal/config internal/project internal/registry internal/registry/added internal/signin
 internal/cli/allprojects: client internal/cli/interrupt internal/cli/output internal/cli/refusal internal/cli/sessionview internal/host internal/project/known internal/wire
 internal/cli/answer: internal/wire
-internal/cli/attach: client internal/cli/output internal/cli/tty internal/wire internal/lazyregexp
-internal/cli/attachment: client internal/cli/output internal/cli/tty internal/wire internal/project
+internal/cli/attach: client internal/cli/output internal/cli/tty internal/lazyregexp internal/wire
+internal/cli/attachment: client internal/cli/output internal/cli/tty internal/project internal/wire
 internal/cli/candidate: client internal/cli/attach internal/cli/output internal/wire
-internal/cli/daemon: client internal/cli/interrupt internal/cli/output internal/cli/refusal internal/config internal/filewatch internal/host internal/project internal/socket internal/wire
-internal/cli/doctor: frame internal/catalog internal/cli/mcp internal/cli/output internal/wire internal/config internal/database internal/executor/process internal/host internal/logging internal/origin internal/project internal/socket
+internal/cli/daemon: client internal/cli/interrupt internal/cli/output internal/cli/refusal internal/config internal/filewatch internal/host internal/project internal/wire
+internal/cli/doctor: frame internal/catalog internal/cli/output internal/config internal/database internal/executor/process internal/host internal/logging internal/mcpprobe internal/origin internal/project internal/socket internal/wire
 internal/cli/editor:
 internal/cli/eventline: client internal/cli/inbox internal/cli/output internal/wire
 internal/cli/flagvalue: internal/logging
 internal/cli/foreign: client internal/cli/output internal/cli/refusal internal/database internal/history internal/host internal/logging internal/origin internal/project
 internal/cli/highlight:  # colours of code
-internal/cli/inbox: client internal/cli/output internal/wire internal/diff internal/form internal/question
+internal/cli/inbox: client internal/cli/output internal/diff internal/form internal/question internal/wire
 internal/cli/interrupt:  # C-c
+internal/cli/leftopen: client internal/cli/interrupt internal/cli/output internal/cli/turn internal/wire
 internal/cli/live:
 internal/cli/markdown: internal/cli/highlight internal/lazyregexp internal/visible
-internal/cli/mcp: client frame internal/catalog internal/executor/process
 internal/cli/nativesession: client internal/cli/output internal/wire
 internal/cli/output: internal/cli/markdown internal/cli/tty internal/visible
 internal/cli/pager: internal/cli/output internal/cli/tty
@@ -65,10 +66,10 @@ internal/cli/reach: client internal/cli/interrupt internal/host internal/logging
 internal/cli/refusal: internal/cli/output internal/wire
 internal/cli/sessions: client internal/cli/output internal/cli/pager internal/cli/picker internal/cli/sessionview internal/cli/transcript internal/cli/tty internal/wire
 internal/cli/sessionview: internal/cli/output internal/wire
-internal/cli/transcript: client internal/cli/markdown internal/cli/output internal/wire internal/lazyregexp internal/visible
+internal/cli/transcript: client internal/cli/attachment internal/cli/markdown internal/cli/output internal/lazyregexp internal/visible internal/wire
 internal/cli/tty:
-internal/cli/turn: client internal/cli/editor internal/cli/inbox internal/cli/interrupt internal/cli/live internal/cli/markdown internal/cli/output internal/cli/pager internal/cli/refusal internal/cli/tty internal/domain internal/form internal/question internal/visible internal/wire
-internal/cli/usage: internal/lazyregexp
+internal/cli/turn: client internal/cli/attachment internal/cli/editor internal/cli/inbox internal/cli/interrupt internal/cli/live internal/cli/markdown internal/cli/output internal/cli/pager internal/cli/refusal internal/cli/tty internal/domain internal/form internal/question internal/visible internal/wire
+internal/cli/usage: internal/cli/output internal/cli/tty internal/lazyregexp
 internal/config: internal/catalog internal/config/bounded internal/filewatch internal/ownership internal/project internal/trust
 internal/config/bounded:  # files that came with a project
 internal/configured: internal/config internal/domain internal/restricted
@@ -84,7 +85,7 @@ internal/domain:  # values: everybody else speaks them
 internal/editorfiles: internal/catalog
 internal/eventlog: internal/background internal/domain internal/store
 internal/executor: frame server internal/catalog internal/catalogrpc internal/executor/acp internal/executor/command internal/executor/process internal/executor/task internal/executor/terminal internal/socket
-internal/executor/acp: frame internal/catalog internal/executor/acp/linefilter internal/executor/acp/setting internal/executor/authmethod internal/executor/blocks internal/executor/plan internal/executor/process internal/executor/silence internal/executor/task internal/executor/transcript internal/executor/wireerror internal/executor/workspace internal/form internal/shellcommand internal/toolinput
+internal/executor/acp: frame internal/catalog internal/executor/acp/linefilter internal/executor/acp/setting internal/executor/authmethod internal/executor/blocks internal/executor/plan internal/executor/process internal/executor/silence internal/executor/task internal/executor/titlecommand internal/executor/transcript internal/executor/wireerror internal/executor/workspace internal/form internal/shellcommand internal/toolinput
 internal/executor/acp/linefilter: frame
 internal/executor/acp/setting: frame internal/catalog
 internal/executor/authmethod: internal/catalog
@@ -96,6 +97,7 @@ internal/executor/process: internal/catalog internal/lazyregexp
 internal/executor/silence: internal/catalog
 internal/executor/task: internal/catalog internal/executor/process internal/executor/workspace
 internal/executor/terminal: server internal/catalog internal/executor/process
+internal/executor/titlecommand: internal/executor/task  # words of an agent, as an input
 internal/executor/transcript: internal/catalog
 internal/executor/wireerror: internal/lazyregexp
 internal/executor/workspace: internal/catalog
@@ -105,14 +107,17 @@ internal/form:
 internal/fulldisk: internal/background internal/domain internal/store
 internal/golden:
 internal/history: internal/domain internal/lazyregexp internal/store
-internal/host: client frame handlers server server/stdio internal/catalog internal/config internal/database internal/domain internal/editorfiles internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/project/known internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trust internal/visible
-internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/catalog internal/config internal/configured internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/executorcall internal/fulldisk internal/intake internal/policy internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal internal/threadsettings  # no transport: it knows nothing of connections
+internal/host: client frame handlers server server/stdio internal/agentstatus internal/catalog internal/config internal/database internal/domain internal/editorfiles internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/project/known internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trust internal/visible
+internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/catalog internal/config internal/configured internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/executorcall internal/fulldisk internal/intake internal/mcpservers internal/policy internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal internal/threadsettings  # no transport: it knows nothing of connections
 internal/intake: internal/catalog internal/content internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/jsontest:  # for tests
 internal/jsonwalk:
 internal/lazyregexp:  # compiled when they are needed
 internal/logging:
+internal/mcpprobe: internal/catalog internal/executor/process
+internal/mcpservers: internal/background internal/catalog internal/executor/process internal/mcpprobe internal/redact
 internal/nativesession: frame internal/agentlink internal/catalog internal/executor/acp internal/executor/authmethod
+internal/needs:  # for tests
 internal/openjson:
 internal/openrpc: server server/schema
 internal/origin: internal/ownership internal/project  # a database is known before anything of it is read
@@ -129,6 +134,7 @@ internal/registry/added: internal/registry  # where what was added came from
 internal/relay: frame server internal/pending
 internal/removal: internal/domain internal/store
 internal/restricted: internal/domain
+internal/screen: internal/lazyregexp  # for tests and pictures
 internal/shellcommand: internal/lazyregexp
 internal/signin: internal/agentlink internal/executor/authmethod internal/executor/process
 internal/socket:

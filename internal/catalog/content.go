@@ -28,9 +28,10 @@ type Resource struct {
 	Blob     string  `json:"blob,omitempty" doc:"The bytes, in base64."`
 }
 
-// MessageContent is a part of what an agent says that is no text. It stands by
+// MessageContent is a part of what an agent says, or thinks, that is no text. It stands by
 // itself, between messages.
 type MessageContent struct {
 	Content  ContentBlock `json:"content"`
 	ParentID string       `json:"parent_id,omitempty" doc:"The tool call of the sub-agent that says it. Ours."`
+	Thought  bool         `json:"thought,omitempty" doc:"It is part of a thought. Ours."`
 }

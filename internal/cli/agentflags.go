@@ -8,6 +8,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
+	"github.com/duet-rpc/duet-rpc/internal/cli/flagvalue"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -42,7 +43,15 @@ func (a *agentSettings) addFlags(cmd *cobra.Command, s *settings, known func(ctx
 
 // params adds what the flags say to the parameters of session.set.
 func (a *agentSettings) params(params map[string]any) error {
-	return wire.AddSettings(params, map[string]string{"mode": a.mode, "model": a.model}, a.options)
+	return a.addTo(params, map[string]string{"mode": a.mode, "model": a.model})
+}
+
+// addTo adds members that are not empty, and what --option says, to the parameters of a
+// method.
+func (a *agentSettings) addTo(params map[string]any, members map[string]string) error {
+	options, err := flagvalue.AgentOptions(a.options)
+	wire.AddSettings(params, members, options)
+	return err
 }
 
 // isEmpty reports whether no flag was given.

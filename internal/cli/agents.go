@@ -13,7 +13,7 @@ import (
 // agentsOptions are what the commands about agents need.
 func (s *settings) agentsOptions() agents.Options {
 	return agents.Options{
-		Config: s.Config, JSON: func() bool { return s.json }, NoArguments: noArguments,
+		Config: s.Config, Version: s.Version, JSON: func() bool { return s.json }, NoArguments: noArguments,
 		Working: func(cmd *cobra.Command, agent string) (tasks []string) {
 			_ = connected(cmd, s, func(ctx context.Context, c *client.Client) error { // without a hub none works here
 				list, _, err := wire.Call[[]wire.Task](ctx, c, "task.list", map[string]any{"agent": agent, "state": "running"})

@@ -50,7 +50,7 @@ func scopeFlag(cmd *cobra.Command, d *wire.Decision) {
 }
 
 func newApproveCommand(s *settings) *cobra.Command {
-	d := wire.Decision{Decision: "approve"}
+	d := wire.Decision{Decision: wire.Approve}
 	var input, option string
 	cmd := &cobra.Command{
 		Use:   "approve ID",
@@ -79,7 +79,7 @@ func newApproveCommand(s *settings) *cobra.Command {
 }
 
 func newDenyCommand(s *settings) *cobra.Command {
-	d := wire.Decision{Decision: "deny"}
+	d := wire.Decision{Decision: wire.Deny}
 	var option string
 	cmd := &cobra.Command{
 		Use:               "deny ID [REASON...]",

@@ -60,12 +60,12 @@ func (r response) decision(a wire.Approval) (wire.Decision, error) {
 	words := strings.Join(r.words, " ")
 	switch {
 	case r.decline:
-		return wire.Decision{Decision: "deny", Comment: "declined"}, nil
+		return wire.Decision{Decision: wire.Deny, Comment: "declined"}, nil
 	case r.cancel:
-		return wire.Decision{Decision: "cancel"}, nil
+		return wire.Decision{Decision: wire.Cancel}, nil
 	case a.Mode == wire.ModeForm && words == "":
 		content, err := inbox.FormValues(a, r.fields)
-		return wire.Decision{Decision: "respond", Content: content}, err
+		return wire.Decision{Decision: wire.Respond, Content: content}, err
 	case len(r.fields) > 0:
 		return wire.Decision{}, errors.New("--field is for a form, which this question is not")
 	case words == "":
@@ -73,7 +73,7 @@ func (r response) decision(a wire.Approval) (wire.Decision, error) {
 	case a.Mode == wire.ModeURL && words != "yes":
 		return wire.Decision{}, fmt.Errorf("this asks whether you open %s: type yes, or use --decline or --cancel", output.Line(a.URL))
 	}
-	d := wire.Decision{Decision: "respond", Comment: words}
+	d := wire.Decision{Decision: wire.Respond, Comment: words}
 	for i, o := range a.Options {
 		if d.Comment == strconv.Itoa(i+1) || d.Comment == o.OptionID || strings.EqualFold(d.Comment, o.Name) {
 			d.Option, d.Comment = o.OptionID, o.Name

@@ -249,11 +249,8 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 			return false, err
 		}
 	}
-	options := turn.Options{
-		Yes: p.options.yes, Deny: p.options.deny, Signals: p.interrupts, EndNow: func() { os.Exit(interrupt.Status) },
-		SilentAfter: p.settings.AnswerWithin, WhySilent: func() string { return whySilent(ctx, p.settings) },
-		Again: again,
-	}
+	options := attending(ctx, p.settings, p.interrupts)
+	options.Yes, options.Deny, options.Again = p.options.yes, p.options.deny, again
 	if !p.settings.json && tty.Is(os.Stdin) && tty.Is(os.Stderr) {
 		options.SignIn = func(ctx context.Context, agent, method string) error {
 			return p.settings.agentsOptions().Login(ctx, os.Stderr, agent, method)
@@ -286,7 +283,7 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 			params["additional_directories"] = o.dirs
 		}
 		members := map[string]string{"title": o.title, "agent": o.agent, "working_dir": o.cwd, "permission_mode": o.set.mode, "model": o.set.model}
-		if err := wire.AddSettings(params, members, o.set.options); err != nil {
+		if err := o.set.addTo(params, members); err != nil {
 			return started, err
 		}
 		started, _, err = wire.Call[wire.Started](ctx, c, "launchSession", params)

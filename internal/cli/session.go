@@ -123,7 +123,7 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 				params["additional_directories"] = dirs
 			}
 			members := map[string]string{"agent": agent, "working_dir": cwd, "title": title, "permission_mode": a.mode, "model": a.model}
-			if err := wire.AddSettings(params, members, a.options); err != nil {
+			if err := a.addTo(params, members); err != nil {
 				return err
 			}
 			return startWork(cmd, s, "launchSession", params, wait)

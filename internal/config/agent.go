@@ -26,6 +26,7 @@ type builtIn struct {
 	keyService  string // the service that the key is of
 	files       string // one of catalog.Files…; "" means that they are read and written
 	install     string // how people get it
+	login       loginFile
 	cli         string // the program that people know, which needs this one to be spoken with
 }
 
@@ -38,12 +39,14 @@ func builtIns() []builtIn {
 			envFrom:     []string{"ANTHROPIC_BASE_URL", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_EXECUTABLE"},
 			keyVariable: "ANTHROPIC_API_KEY", keyService: "anthropic",
 			install: "npm install -g @agentclientprotocol/claude-agent-acp", cli: "claude",
+			login: loginFile{"CLAUDE_CONFIG_DIR", ".claude", ".credentials.json"},
 		},
 		{
 			name: "codex", title: "Codex", command: []string{"codex-acp"},
 			envFrom:     []string{"OPENAI_BASE_URL", "CODEX_HOME"},
 			keyVariable: "OPENAI_API_KEY", keyService: "openai",
 			install: "npm install -g @zed-industries/codex-acp", cli: "codex",
+			login: loginFile{"CODEX_HOME", ".codex", "auth.json"},
 		},
 		{
 			name: "gemini", title: "Gemini CLI", command: []string{"gemini", "--experimental-acp"},
@@ -51,11 +54,13 @@ func builtIns() []builtIn {
 			keyVariable: "GEMINI_API_KEY", keyService: "gemini",
 			files:   catalog.FilesWrite, // it reads a file before it makes it, and gives up when its editor says that there is none
 			install: "npm install -g @google/gemini-cli",
+			login:   loginFile{"", ".gemini", "oauth_creds.json"},
 		},
 		{
 			name: "opencode", title: "opencode", command: []string{"opencode", "acp"},
 			envFrom: []string{"OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR"},
 			install: "npm install -g opencode-ai",
+			login:   loginFile{"XDG_DATA_HOME", ".local/share", "opencode/auth.json"},
 		},
 		{
 			name: "goose", title: "goose", command: []string{"goose", "acp"},

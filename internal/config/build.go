@@ -36,12 +36,14 @@ func (l *layer) limits(below Limits) Limits {
 
 func newBuilder(getenv func(string) string, projectFile string) *builder {
 	b := &builder{getenv: getenv, c: &Config{
-		Hub:         HubEmbedded,
-		Limits:      defaultLimits(),
-		Agents:      map[string]Agent{demoAgent: demo()},
-		Keys:        map[string]Key{},
-		projectFile: projectFile,
-		origins:     map[string]string{},
+		Hub:    HubEmbedded,
+		Limits: defaultLimits(),
+
+		ProbeServers: true,
+		Agents:       map[string]Agent{demoAgent: demo()},
+		Keys:         map[string]Key{},
+		projectFile:  projectFile,
+		origins:      map[string]string{},
 	}}
 	for _, known := range builtIns() {
 		b.c.Agents[known.name] = Agent{
@@ -90,6 +92,7 @@ func (b *builder) apply(l *layer, trusted bool) {
 	if l.idleAgents != nil && (trusted || !raises(l.idleAgents, c.Limits.MostIdle())) {
 		set(b, &c.Limits.IdleAgents, &l.idleAgents, "limits.idle_agents", l.source)
 	}
+	set(b, &c.ProbeServers, l.probeServers, "mcp.probe", l.source)
 	set(b, &c.ACP.SavedFiles, l.savedFiles, "acp.saved_files", l.source) // whoever wants it: a file on the disk is no secret to the agent
 	for name, t := range l.agents {
 		if _, known := c.Agents[name]; trusted || !known {

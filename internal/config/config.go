@@ -48,6 +48,7 @@ type Config struct {
 	DefaultAgent string // as configured; empty where nobody chose, see [Config.Resolve]
 	Hub          string // embedded or daemon
 	Limits       Limits
+	ProbeServers bool // MCP servers that agents get are tried
 	ACP          ACP
 	Agents       map[string]Agent // by name, built-in ones among them
 	Keys         map[string]Key   // by service; none from a file that is not trusted

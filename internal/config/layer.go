@@ -24,6 +24,7 @@ type layer struct {
 	runTimeout        *time.Duration
 	savedFiles        *bool
 	safe              []string // directories, of the user's file alone
+	probeServers      *bool    // of the user's file alone
 	agents            map[string]agentTable
 	services          map[string]Key
 	rules             []Rule
@@ -43,7 +44,8 @@ type agentTable struct {
 
 // The keys that each table may have.
 var (
-	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories", "acp"}
+	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp"}
+	mcpKeys    = []string{"probe"}
 	limitKeys  = []string{"max_runs", "queue_cap", "run_timeout", "idle_agents"}
 	acpKeys    = []string{"saved_files"}
 	agentKeys  = []string{"title", "driver", "command", "prompt", "history", "files", "start_timeout", "env", "env_from", "keys", "mcp_servers"}
@@ -107,6 +109,9 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 			l.safe = append(l.safe, files.path(dir, dir != "*"))
 		}
 	}
+	if v, ok := top.values["mcp"]; ok {
+		l.decodeMCP(top, v)
+	}
 	l.agents = map[string]agentTable{}
 	for name, t := range top.tables("agents", most.agents) {
 		if name == demoAgent {
@@ -124,6 +129,20 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 	}
 	sortProblems(l.problems)
 	return l
+}
+
+func (l *layer) decodeMCP(top table, v any) {
+	values, ok := v.(map[string]any)
+	switch {
+	case l.source == SourceProject:
+		l.wrong(l.keyAt([]string{"mcp"}), "[mcp] says whether servers are tried, so it stands in your own configuration alone")
+	case !ok:
+		top.wrong("mcp", "a table, [mcp]", kind(v))
+	default:
+		t := top.sub("mcp", values, " in [mcp]")
+		t.only(mcpKeys)
+		l.probeServers = t.flag("probe")
+	}
 }
 
 func (l *layer) decodeLimits(t table) {

@@ -26,6 +26,7 @@ func (c *Config) Values() []Value {
 	add("limits.queue_cap", c.Limits.QueueCap)
 	add("limits.run_timeout", shortDuration(c.Limits.RunTimeout))
 	add("limits.idle_agents", c.Limits.MostIdle())
+	add("mcp.probe", c.ProbeServers)
 	add("acp.saved_files", c.ACP.SavedFiles)
 	for _, a := range c.List() {
 		for _, f := range a.fields() {

@@ -129,9 +129,9 @@ func (w *Writer) Adopted(t store.Tx, run domain.Run, note string) error {
 }
 
 // Content adds what a run's agent says that is no text, as a message of its own
-// behind the one that is open, and changes run to what is known then. parent is the
-// tool call of the sub-agent that says it, or "".
-func (w *Writer) Content(t store.Tx, run *domain.Run, parent string, list []domain.Content) error {
+// behind the one that is open, or what it thinks, as a thought of its own, and changes
+// run to what is known then. parent is the tool call of the sub-agent that says it, or "".
+func (w *Writer) Content(t store.Tx, run *domain.Run, parent string, list []domain.Content, thought bool) error {
 	if err := w.CloseMessage(t, run); err != nil {
 		return err
 	}
@@ -140,6 +140,12 @@ func (w *Writer) Content(t store.Tx, run *domain.Run, parent string, list []doma
 	}
 	blocks := domain.BlocksOf(list)
 	text := content.Labels(blocks)
+	m := domain.MessageAdded{Type: domain.ItemMessage, ParentID: parent, Role: "assistant", Text: text, Subtype: "content", Blocks: blocks}
+	if thought {
+		m.Type = domain.ItemThinking
+		_, err := w.add(t, *run, m)
+		return err
+	}
 	run.Messages++
 	if run.Result == "" && parent == "" { // else a text stays the answer
 		run.Result = text
@@ -147,7 +153,7 @@ func (w *Writer) Content(t store.Tx, run *domain.Run, parent string, list []doma
 	if err := t.UpdateRun(*run); err != nil {
 		return err
 	}
-	_, err := w.add(t, *run, domain.MessageAdded{Type: domain.ItemMessage, ParentID: parent, Role: "assistant", Text: text, Subtype: "content", Blocks: blocks})
+	_, err := w.add(t, *run, m)
 	return err
 }
 
@@ -162,7 +168,15 @@ func (w *Writer) Message(t store.Tx, run *domain.Run, role, text, kind string) (
 
 // SessionReplaced notes that a run's agent had lost its own session.
 func (w *Writer) SessionReplaced(t store.Tx, run domain.Run) error {
-	return w.say(t, run, "session_replaced", "The agent had lost its session; a new one was given the conversation so far.")
+	return w.say(t, run, "session_replaced", "The agent had lost its session; a new one was given the conversation so far: what was said and which tools were used, but not what they gave back.")
+}
+
+// MCPServerFailed is the code of what [Writer.ServerFailed] notes.
+const MCPServerFailed = "MCP_SERVER_FAILED"
+
+// ServerFailed notes that an MCP server of a run's agent does not work.
+func (w *Writer) ServerFailed(t store.Tx, run domain.Run, text string) error {
+	return w.say(t, run, "mcp_server_failed", text)
 }
 
 // AnotherAgent notes that another agent than the one before works on a run.

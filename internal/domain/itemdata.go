@@ -21,7 +21,7 @@ type ToolDetails struct {
 	Blocks    []Block // what it gave back that is no text
 }
 
-// MessageContent is what a message has beside its text (ItemMessage).
+// MessageContent is what a message has beside its text (ItemMessage, ItemThinking).
 type MessageContent struct{ Blocks []Block }
 
 // Equal reports whether two say the same.

@@ -7,9 +7,11 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/internal/approval"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/credential"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -33,7 +35,7 @@ type Reports interface {
 	Answered(run int64, approval string)
 }
 
-// Options say what Calls stand on. All of them are required.
+// Options say what Calls stand on. All but the last are required.
 type Options struct {
 	Store        store.Reader
 	Query        *query.Queries
@@ -44,6 +46,8 @@ type Options struct {
 	Approvals    *approval.Inbox
 	Reports      Reports
 	Agents       Agents
+	// GetsServers, if set, is told which MCP servers the agent of a run gets. It must not block.
+	GetsServers func(s domain.Session, agent config.Agent, servers []catalog.MCPServer)
 }
 
 // Calls answers executors. Its methods may be called from any goroutine; their errors

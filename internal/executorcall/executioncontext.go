@@ -37,6 +37,9 @@ func (c *Calls) GetExecutionContext(ctx context.Context, p catalog.GetExecutionC
 	for _, own := range s.Thread.Settings.MCPServers {
 		result.MCPServers = append(result.MCPServers, catalog.MCPServer(own))
 	}
+	if c.opts.GetsServers != nil {
+		c.opts.GetsServers(s, agent, result.MCPServers)
+	}
 	if result.ForkNativeSessionID, err = c.forkedSession(ctx, s); err != nil {
 		return result, err
 	}

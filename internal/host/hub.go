@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/database"
@@ -73,6 +74,10 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 	if err != nil {
 		return nil, err
 	}
+	notes, err := agentstatus.DefaultNotes(os.Getenv)
+	if err != nil {
+		o.log.Debug("what agents tell of themselves is not kept", "err", err)
+	}
 	h := &openHub{log: o.log, gone: make(chan struct{}), notified: o.notified}
 	lost := sync.OnceFunc(func() { close(h.gone) })
 	var removed <-chan struct{}
@@ -83,7 +88,12 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 	}
 	h.hub, err = hub.Open(ctx, hub.Options{
 		OpenStore: sqlite.Opener(p.Database(), prepared.ID), Database: p.Database(), Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Limits: c.Limits, Changes: live,
+		TryServers: func() bool {
+			now, err := live.Current(false)
+			return err == nil && now.ProbeServers
+		},
 		Restricted: func() (*config.Config, error) { return live.Current(true) },
+		AgentTold:  func(a config.Agent, answered bool) { notes.Turn(a.Name, a.StartCommand(), answered) },
 		Getenv:     os.Getenv, Logger: o.log.Logger, KillAgents: supervisor.KillAgents,
 		Idle: func() {
 			debug.FreeOSMemory()

@@ -2,10 +2,12 @@ package host
 
 import (
 	"fmt"
+	"os"
 	"runtime/debug"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -42,10 +44,14 @@ func newRegistry(h *host) *server.Registry {
 		Trust: func() error { return trustWorkspace(h.settings, h.log) },
 		Busy:  h.busy, Drain: h.drain, Others: func() bool { return h.connections() > 1 }, Workspaces: workspaces,
 	})
+	notes, err := agentstatus.DefaultNotes(os.Getenv)
+	if err != nil {
+		h.log.Debug("what agents tell of themselves is not kept", "err", err)
+	}
 	h.notified = handlers.RegisterDomain(reg, handlers.Domain{
 		Hub: h.Hub, NextHub: h.nextHub, Version: h.settings.Version, Now: time.Now, Stop: h.life.stop, TakeHistory: h.takeHistory, Clients: h.connections, Logger: h.log.Logger, Workspaces: workspaces,
-		EditorFiles: &h.editorFiles,
-		Kind:        h.kind, Sockets: h.sockets.paths, Configuration: h.settings.config,
+		EditorFiles: &h.editorFiles, AgentNotes: notes,
+		Kind: h.kind, Sockets: h.sockets.paths, Configuration: h.settings.config,
 	})
 	if h.settings.TestMethods {
 		handlers.RegisterTestMethods(reg)

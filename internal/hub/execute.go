@@ -45,7 +45,8 @@ func (h *Hub) execute(live *liveRun) {
 	defer h.keys.Release(run.Thread)
 	defer h.tokens.Revoke(run.ID)
 	h.limit(live)
-	result, err := h.attempt(run, live)
+	result, agent, err := h.attempt(run, live)
+	h.tellOfSignIn(agent, result, err)
 	live.reports.Finish()
 	close(live.answered)
 	if h.ctx.Err() != nil {
@@ -79,18 +80,21 @@ func (h *Hub) finishFull(t store.Tx, id int64) error {
 	return h.cutShort.Fail(t, run)
 }
 
-// attempt runs a prompt with an executor. An error means that there was none,
-// or that it has gone.
-func (h *Hub) attempt(run domain.Run, live *liveRun) (catalog.ExecutePromptResult, error) {
-	var result catalog.ExecutePromptResult
+// attempt runs a prompt of a thread with an executor of its agent. An error means that
+// there was none, or that it has gone.
+func (h *Hub) attempt(run domain.Run, live *liveRun) (result catalog.ExecutePromptResult, agent config.Agent, err error) {
 	thread, err := h.store.Thread(live.ctx, run.Thread)
-	if err != nil {
-		return result, err
+	if err == nil {
+		agent, err = h.configured.AgentFor(restricted.Marked(run), thread.Agent)
 	}
-	agent, err := h.configured.AgentFor(restricted.Marked(run), thread.Agent)
-	if err != nil {
-		return result, err
+	if err == nil {
+		result, err = h.attemptWith(run, live, thread, agent)
 	}
+	return result, agent, err
+}
+
+// attemptWith is attempt with the agent of a thread.
+func (h *Hub) attemptWith(run domain.Run, live *liveRun, thread domain.Thread, agent config.Agent) (result catalog.ExecutePromptResult, err error) {
 	if h.configs != nil {
 		h.configs.RunStarted(run.ID, agent.FromProject)
 		defer h.configs.RunEnded(run.ID)
@@ -136,6 +140,15 @@ func (h *Hub) attempt(run domain.Run, live *liveRun) (catalog.ExecutePromptResul
 		return *reported, nil
 	}
 	return result, err
+}
+
+// tellOfSignIn tells what an answer, or a failure, says of who is signed in to an agent.
+func (h *Hub) tellOfSignIn(agent config.Agent, result catalog.ExecutePromptResult, err error) {
+	wanted := result.Error != nil && result.Error.Code == codeAuthRequired
+	if h.opts.AgentTold == nil || err != nil || agent.Driver != config.DriverACP || result.Status != catalog.StatusCompleted && !wanted {
+		return
+	}
+	h.opts.AgentTold(agent, !wanted)
 }
 
 // finish brings a run to the end that its executor reported.

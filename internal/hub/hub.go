@@ -20,6 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executorcall"
 	"github.com/duet-rpc/duet-rpc/internal/fulldisk"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
+	"github.com/duet-rpc/duet-rpc/internal/mcpservers"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/health"
@@ -55,14 +56,20 @@ type Options struct {
 	Restricted func() (*config.Config, error)
 	// Changes, if set, is looked at while agents are at work: what they stand
 	// on may be taken back.
-	Changes   configwatch.Changes
-	Limits    config.Limits
-	Executors func(catalog.Daemon) Executors // makes the executors' owner, once
-	Getenv    func(string) string
-	Logger    *slog.Logger
+	Changes configwatch.Changes
+	// TryServers, if set, tells whether the MCP servers that agents get are tried, so
+	// that conversations are told which do not work.
+	TryServers func() bool
+	Limits     config.Limits
+	Executors  func(catalog.Daemon) Executors // makes the executors' owner, once
+	Getenv     func(string) string
+	Logger     *slog.Logger
 	// Idle, if set, is called a moment after the last run has ended: a good
 	// time to return memory to the system.
 	Idle func()
+	// AgentTold, if set, is called when the end of a run has told of who is signed in to
+	// its agent: it has answered, or wants somebody to sign in.
+	AgentTold func(agent config.Agent, answered bool)
 	// KillAgents ends agents that a dead process left behind.
 	KillAgents func([]domain.Process)
 	// Valid, if set, tells whether this process is still the project's hub. It
@@ -95,6 +102,7 @@ type Hub struct {
 	settings     *threadsettings.Settings
 	cutShort     *fulldisk.CutShort
 	calls        *executorcall.Calls
+	servers      *mcpservers.Servers // nil: none is tried
 	terminals    *terminal.Registry
 	tokens       *credential.Tokens
 	keys         *credential.Keys
@@ -168,8 +176,10 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.intake = intake.New(h.ctx, intake.Options{
 		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Health: h.health, Keys: h.keys.Of, Root: opts.Root, Logger: h.log,
 	})
+	h.servers = h.newServers(h.ctx)
 	h.calls = executorcall.New(h.ctx, executorcall.Options{
-		Store: h.store, Query: h.query, Write: h.write, Tokens: h.tokens, Keys: h.keys, Conversation: h.conversation, Approvals: h.approvals, Reports: h.intake, Agents: h.configured,
+		GetsServers: h.tryServers,
+		Store:       h.store, Query: h.query, Write: h.write, Tokens: h.tokens, Keys: h.keys, Conversation: h.conversation, Approvals: h.approvals, Reports: h.intake, Agents: h.configured,
 	})
 	h.adoption = h.newAdoption()
 	h.terminals = h.newTerminals(h.ctx)
@@ -212,6 +222,9 @@ func (h *Hub) Close() error {
 	h.keys.Close()
 	h.intake.Close()
 	_ = h.terminals.Close(ctx)
+	if h.servers != nil {
+		_ = h.servers.Close(ctx)
+	}
 	_ = h.events.Close(ctx)
 	if h.configs != nil {
 		_ = h.configs.Close(ctx)

@@ -12,7 +12,8 @@ const (
 	codeOrphaned     = "ORPHANED"
 	codeTimeout      = "TIMEOUT"
 	codeExecutorGone = "EXECUTOR_GONE"
-	codeAgentExited  = "AGENT_EXITED" // an executor's
+	codeAgentExited  = "AGENT_EXITED"        // an executor's
+	codeAuthRequired = "AGENT_AUTH_REQUIRED" // an executor's
 	codeStart        = "START_FAILED"
 	codeRevoked      = "TRUST_REVOKED"
 )

@@ -41,7 +41,7 @@ func (u *unpacker) take(r report) {
 		if r.blocks = u.read(r.run, []catalog.ContentBlock{m.Content}); len(r.blocks) == 0 {
 			return
 		}
-		r.data, r.parent = nil, m.ParentID
+		r.data, r.parent, r.thought = nil, m.ParentID, m.Thought
 	case catalog.EventToolCall, catalog.EventToolUpdate, catalog.EventToolResult:
 		var call catalog.ToolCall
 		if bytes.Contains(r.data, []byte(`"content"`)) && json.Unmarshal(r.data, &call) == nil && call.Content != nil {

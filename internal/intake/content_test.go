@@ -68,6 +68,27 @@ func TestASubAgentsImageIsOfItsCall(t *testing.T) {
 	assert.Empty(t, run.Result)
 }
 
+// A picture that the agent thinks of is a thought, and no answer.
+func TestAThoughtThatIsAnImageIsKept(t *testing.T) {
+	r := newRecords(t)
+	r.report(t, catalog.EventThinkingChunk, `{"delta":{"text":"Like this:"}}`)
+	list := r.report(t, catalog.EventContent, `{"content":{"type":"image","mimeType":"image/png","data":"AAEC"},"thought":true}`)
+	require.Len(t, list, 2, "what it has thought until then comes first")
+	block := domain.Block{Type: "image", MIMEType: "image/png", Attachment: domain.AttachmentID([]byte{0, 1, 2}), Size: 3}
+	picture := list[1].(domain.MessageAdded)
+	assert.Equal(t, domain.ItemThinking, picture.Type)
+	assert.Equal(t, []domain.Block{block}, picture.Blocks)
+	items, err := r.store.ItemsOfRun(t.Context(), r.run.ID)
+	require.NoError(t, err)
+	require.Len(t, items, 2)
+	assert.Equal(t, domain.ItemThinking, items[1].Kind)
+	assert.Equal(t, domain.MessageContent{Blocks: []domain.Block{block}}, items[1].Data)
+	run, err := r.store.Run(t.Context(), r.run.ID)
+	require.NoError(t, err)
+	assert.Empty(t, run.Result)
+	assert.Zero(t, run.Messages)
+}
+
 func TestWhatAToolGivesBackIsKept(t *testing.T) {
 	r := newRecords(t)
 	r.report(t, catalog.EventToolCall, `{"tool_id":"t","tool":"Read","input":{"content":"is no content"}}`)

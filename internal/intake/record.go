@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -45,7 +46,7 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 			return w.opts.Conversation.Tool(t, &run, call, r.blocks, r.kind == catalog.EventToolResult)
 		})
 	case catalog.EventContent:
-		return w.opts.Conversation.Content(t, &run, r.parent, r.blocks)
+		return w.opts.Conversation.Content(t, &run, r.parent, r.blocks, r.thought)
 	case catalog.EventPlan:
 		return decoded(r, func(plan catalog.Plan) error { return w.opts.Conversation.Plan(t, run, plan) })
 	case catalog.EventFileChange:
@@ -77,7 +78,7 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 		}
 		return announce(t, run, domain.ProgressReported{Report: object(r.data)})
 	case catalog.EventError:
-		return announce(t, run, domain.AgentErrorReported{Report: object(r.data)})
+		return w.recordError(t, run, r)
 	case catalog.EventRaw:
 		if len(r.data) == 0 {
 			return announce(t, run, domain.AgentUpdated{})
@@ -85,6 +86,19 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 		return announce(t, run, domain.AgentUpdated{Update: r.data})
 	}
 	return announce(t, run, domain.AgentUpdated{Update: encode(map[string]any{"type": r.kind, "data": r.data})})
+}
+
+// recordError announces an error that does not end a run. That a server of the agent
+// does not work is part of the conversation, too.
+func (w *recorder) recordError(t store.Tx, run domain.Run, r report) error {
+	if err := announce(t, run, domain.AgentErrorReported{Report: object(r.data)}); err != nil {
+		return err
+	}
+	var e catalog.ReportedError
+	if json.Unmarshal(r.data, &e) != nil || e.Code != conversation.MCPServerFailed {
+		return nil
+	}
+	return w.opts.Conversation.ServerFailed(t, run, e.Message)
 }
 
 // recordUsage keeps what a run has used so far. What is 0 was not told.

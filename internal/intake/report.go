@@ -27,6 +27,8 @@ type report struct {
 	blocks []domain.Content         // of content, and of a tool call; not in data
 	parent string                   // of content: the tool call of the sub-agent that says it
 
+	thought bool // of content: it is part of a thought
+
 	between *between // of what is told between two turns, which has no run
 }
 

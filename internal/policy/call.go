@@ -20,15 +20,16 @@ type Call struct {
 	hash       string          // by which the question is known again
 	isPlan     bool            // it leaves the agent's plan mode
 
-	command        shellcommand.Command  // what it runs, where that is a text, or words
-	commandText    string                // as a rule for it alone says it; "" where none can
-	commandNotText bool                  // it runs something that is neither
-	extended       bool                  // it wants leave for more than to run that
-	dir            string                // in which it runs that; "": the session's
-	inside         func(dir string) bool // reports whether rules for commands are meant to hold there; Judge sets it
-	paths          []string              // what it touches
-	pathNotText    bool                  // it touches something that is not simply one text
-	files          []file                // paths, by all their names; Judge sets it
+	command        shellcommand.Command   // what it runs, where that is a text, or words
+	commandText    string                 // as a rule for it alone says it; "" where none can
+	commandNotText bool                   // it runs something that is neither
+	extended       bool                   // it wants leave for more than to run that
+	readings       []shellcommand.Command // what it may run instead of command: each counts as that does
+	dir            string                 // in which it runs that; "": the session's
+	inside         func(dir string) bool  // reports whether rules for commands are meant to hold there; Judge sets it
+	paths          []string               // what it touches
+	pathNotText    bool                   // it touches something that is not simply one text
+	files          []file                 // paths, by all their names; Judge sets it
 
 	// ambiguity is why programs may read the input differently, "" if they do not.
 	ambiguity string
@@ -68,8 +69,8 @@ func CallOf(a domain.Approval) Call {
 func (c *Call) readCommand(in toolinput.Input, input json.RawMessage) {
 	switch {
 	case in.Ambiguity != "" || in.CommandNotText && in.Words == nil:
-		c.alternatives.texts = in.Commands
-		for _, text := range in.Commands {
+		c.alternatives.texts = append(slices.Clip(in.Commands), in.Readings...)
+		for _, text := range c.alternatives.texts {
 			c.alternatives.commands = append(c.alternatives.commands, shellcommand.Read(text))
 		}
 		return
@@ -81,7 +82,10 @@ func (c *Call) readCommand(in toolinput.Input, input json.RawMessage) {
 	default:
 		c.command = shellcommand.Read(c.commandText)
 	}
-	if c.command.IsNothing() {
+	for _, text := range in.Readings {
+		c.readings, c.commandText = append(c.readings, shellcommand.Read(text)), ""
+	}
+	if c.command.IsNothing() && len(c.readings) == 0 {
 		return
 	}
 	members, _ := toolinput.Members(input) // it is an object: it has a command
@@ -103,13 +107,22 @@ func (c *Call) readCommand(in toolinput.Input, input json.RawMessage) {
 // allowedBy reports whether rules for commands with these patterns allow what a
 // call runs.
 func (c Call) allowedBy(patterns ...shellcommand.Pattern) bool {
-	return !c.commandNotText && !c.extended && (c.dir == "" || c.inside != nil && c.inside(c.dir)) && c.command.AllowedBy(patterns, c.inside)
+	if c.commandNotText || c.extended || c.dir != "" && (c.inside == nil || !c.inside(c.dir)) {
+		return false
+	}
+	for _, reading := range c.readings {
+		if !reading.AllowedBy(patterns, c.inside) {
+			return false
+		}
+	}
+	return c.command.AllowedBy(patterns, c.inside)
 }
 
 // couldRun reports whether what a call runs, or a part of it, could be what a
 // deny rule says, in any of the ways in which it can be read.
 func (c Call) couldRun(p shellcommand.Pattern) bool {
-	return c.command.CouldRun(p) || slices.ContainsFunc(c.alternatives.commands, func(command shellcommand.Command) bool { return command.CouldRun(p) })
+	could := func(command shellcommand.Command) bool { return command.CouldRun(p) }
+	return could(c.command) || slices.ContainsFunc(c.readings, could) || slices.ContainsFunc(c.alternatives.commands, could)
 }
 
 // Ambiguity is why programs may read the input differently, "" if they do not.

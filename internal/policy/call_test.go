@@ -65,6 +65,59 @@ func TestAnInputWithTwoReadingsIsAllowedByNothingAndDeniedByEither(t *testing.T)
 	}
 }
 
+// A command that is told in a text for people may be any of several: each has to be
+// allowed, and one that is denied is enough.
+func TestACommandWithSeveralReadings(t *testing.T) {
+	rule := func(effect, command string) config.Rule {
+		return config.Rule{Effect: effect, Tool: "Bash", Command: command, Source: "user"}
+	}
+	call := func(input string) domain.Approval {
+		return domain.Approval{Tool: "Bash", ToolKind: "execute", NameByKind: true, Input: json.RawMessage(input)}
+	}
+	const (
+		clear   = `{"command":"rm x","cwd":"/p/sub"}`
+		unclear = `{"command":"touch x [in d]","command_readings":["touch x"]}`
+		hidden  = `{"command":"touch x (rm y)","command_readings":["touch x"]}`
+		evading = `{"command":"echo x; rm y (z)","command_readings":["echo x; rm y"]}`
+		many    = `{"command":"touch x [a]","command_readings":["touch x",""]}`
+	)
+	for _, c := range []struct {
+		input, want string
+		rules       []config.Rule
+	}{
+		{clear, "true rule=user", []config.Rule{rule("allow", "rm *")}},
+		{clear, "false rule=user", []config.Rule{rule("allow", "*"), rule("deny", "rm *")}},
+		{unclear, "true rule=user", []config.Rule{rule("allow", "touch *")}},
+		{unclear, "true rule=user", []config.Rule{rule("allow", "touch x"), rule("allow", "touch x *")}},
+		{unclear, "", []config.Rule{rule("allow", "touch x")}},
+		{unclear, "", []config.Rule{rule("allow", "touch x ?*")}},
+		{unclear, "false rule=user", []config.Rule{rule("allow", "*"), rule("deny", "touch x")}},
+		{unclear, "false rule=user", []config.Rule{rule("allow", "*"), rule("deny", "touch x [[]in d]")}},
+		{hidden, "", []config.Rule{rule("allow", "touch *")}},
+		{hidden, "false rule=user", []config.Rule{rule("deny", "touch x")}},
+		{evading, "", []config.Rule{rule("allow", "echo *")}},
+		{evading, "false rule=user", []config.Rule{rule("allow", "*"), rule("deny", "rm y")}},
+		{many, "", []config.Rule{rule("allow", "touch *")}},
+		{`{"command":"touch x","cwd":["/p","/q"]}`, "", []config.Rule{rule("allow", "touch *")}},
+		{`{"command":"touch x","cwd":"/etc"}`, "", []config.Rule{rule("allow", "touch *")}},
+	} {
+		assert.Equal(t, c.want, rulingOn(New("/p", always(c.rules)), call(c.input), domain.Thread{CWD: "/p"}, domain.Run{}), "%s %v", c.input, c.rules)
+	}
+	asked := call(unclear)
+	asked.Question = Hash(asked.Tool, asked.Input)
+	for effect, want := range map[string]map[string]string{
+		"allow": {unclear: "true", `{"command":"touch x"}`: "", `{"command":"touch x [in d]"}`: ""},
+		"deny":  {unclear: "false", `{"command":"touch x"}`: "false", `{"command":"touch x [in d]"}`: "false", `{"command":"touch y"}`: ""},
+	} {
+		rules, err := RulesFor(asked, RuleSpec{Effect: effect})
+		require.NoError(t, err)
+		for input, ruling := range want {
+			got, _, _ := strings.Cut(rulingOn(New("", nil), call(input), domain.Thread{}, domain.Run{}, rules...), " ")
+			assert.Equal(t, ruling, got, "%s %s", effect, input)
+		}
+	}
+}
+
 // A list of words is the command that it runs, and one of anything else is none.
 func TestAListIsTheCommandThatItRuns(t *testing.T) {
 	list := []config.Rule{

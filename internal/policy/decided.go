@@ -84,7 +84,7 @@ func explanationOf(r domain.Rule) string {
 // tool, and no wider than what was asked needs: of what runs commands, for this
 // one alone; of what touches files, for those in the same directory; of a tool
 // that the agent has not named, for the same input. Where the input can be read in
-// several ways there is one for each of them.
+// several ways there is one for each of them; of a command that can, if it is denied.
 //
 // The error is [ErrNoPattern] where s.Pattern has no use.
 func RulesFor(a domain.Approval, s RuleSpec) ([]domain.Rule, error) {
@@ -118,15 +118,28 @@ func RulesFor(a domain.Approval, s RuleSpec) ([]domain.Rule, error) {
 		}
 	}
 	rules := []domain.Rule{rule}
-	if c.IsAmbiguous() {
-		for _, command := range c.alternatives.texts {
-			if command != "" {
-				rule.Command = command
-				rules = append(rules, rule)
-			}
+	for _, command := range c.eachRead(s) {
+		if command != "" {
+			rule.Command = command
+			rules = append(rules, rule)
 		}
 	}
 	return rules, nil
+}
+
+// eachRead are the ways to read what a call runs for which there is a rule each, beside
+// the one for just this input: what is denied in one is denied if it is said plainly, too.
+func (c Call) eachRead(s RuleSpec) (texts []string) {
+	switch {
+	case c.IsAmbiguous():
+		return c.alternatives.texts
+	case len(c.readings) > 0 && s.Effect == config.EffectDeny && s.Pattern == "":
+		texts = append(texts, c.command.Text)
+		for _, reading := range c.readings {
+			texts = append(texts, reading.Text)
+		}
+	}
+	return texts
 }
 
 // patternFor is the pattern of the one directory in which files are, or "" if

@@ -18,8 +18,8 @@ const (
 	Shortest = 8
 )
 
-// Secrets are texts that are not to be shown. The zero value has none. Its
-// methods may be called from any goroutine.
+// Secrets are texts that are not to be shown. The zero value has none, and so has
+// nil. Its methods may be called from any goroutine.
 type Secrets struct {
 	adding sync.Mutex
 	known  atomic.Pointer[known]
@@ -51,11 +51,19 @@ func (s *Secrets) Add(text string) {
 }
 
 // None reports whether there are none.
-func (s *Secrets) None() bool { return s.known.Load() == nil }
+func (s *Secrets) None() bool { return s.all() == nil }
+
+// all are those that are known now; nil: none.
+func (s *Secrets) all() *known {
+	if s == nil {
+		return nil
+	}
+	return s.known.Load()
+}
 
 // Text is text with a Mark for every secret in it.
 func (s *Secrets) Text(text string) string {
-	k := s.known.Load()
+	k := s.all()
 	if k == nil {
 		return text
 	}
@@ -166,7 +174,7 @@ func telling(secret string) int { return max(Shortest, len(secret)/4) }
 // divided: an end that begins a secret, or a beginning that ends one, is taken out
 // too where it is at least a quarter of it, and Shortest.
 func (s *Secrets) Piece(text string) string {
-	k := s.known.Load()
+	k := s.all()
 	if k == nil {
 		return text
 	}

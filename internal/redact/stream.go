@@ -17,10 +17,7 @@ type Stream struct {
 
 // Add is what can be shown when a piece has come.
 func (s *Stream) Add(piece string) (shown string) {
-	var k *known
-	if s.Secrets != nil {
-		k = s.Secrets.known.Load()
-	}
+	k := s.Secrets.all()
 	if k == nil {
 		return piece
 	}
@@ -66,7 +63,7 @@ func (s *Stream) Border() (shown string) {
 	}
 	shown = s.held
 	s.before, s.held = s.before+s.held, ""
-	for _, secret := range s.Secrets.known.Load().list {
+	for _, secret := range s.Secrets.all().list {
 		if strings.HasPrefix(secret, s.before) && len(s.before) >= telling(secret) {
 			return Mark
 		}

@@ -43,16 +43,20 @@ func TestMain(m *testing.M) {
 		serveInherited()
 	case "deaf": // it never reads
 		fmt.Fprintln(os.Stderr, "deaf")
-		time.Sleep(time.Minute)
+		waitToBeKilled()
 	case "gone": // it never connects
-	case "agent":
-		time.Sleep(time.Minute)
+	case "agent": // of an executor, which may end before it
+		waitToBeKilled()
 	default:
 		goleak.VerifyTestMain(m)
 		return
 	}
 	os.Exit(0)
 }
+
+// waitToBeKilled waits until somebody else ends this process, as tests expect; where
+// nobody does, the process ends by itself.
+func waitToBeKilled() { time.Sleep(within) }
 
 // tiny is an executor that does what its prompts say.
 type tiny struct {

@@ -83,13 +83,13 @@ func (ts *Settings) setLive(ctx context.Context, thread domain.Thread, c Change)
 // tellInBackground has an agent told of a change when it was told of those before. It
 // never waits: it is called by the store's writer.
 func (ts *Settings) tellInBackground(s domain.Session, c Change) {
-	before, done := ts.turns.take(s.Thread.ID)
+	turn := ts.turns.take(s.Thread.ID, true)
 	if !ts.telling.Go(func() {
-		defer done()
-		<-before
+		defer turn.done()
+		<-turn.before
 		ts.setInBackground(s, c)
 	}) {
-		done()
+		turn.done()
 	}
 }
 

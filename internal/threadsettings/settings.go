@@ -77,24 +77,25 @@ func (ts *Settings) Update(ctx context.Context, id string, c Change) (domain.Ses
 	if _, err := ts.checkChange(ctx, id, c); err != nil {
 		return domain.Session{}, err
 	}
-	return ts.keep(ctx, id, c, c.isForAgent())
+	return ts.keep(ctx, id, c, c.isForAgent)
 }
 
 // SetAgent is Update that waits until an agent that works on the thread has
 // taken its mode, its model and its options, which live tells. If it refuses them
-// nothing is changed.
+// nothing is changed. What Update has kept meanwhile is overwritten, as its change comes
+// later.
 func (ts *Settings) SetAgent(ctx context.Context, id string, c Change) (s domain.Session, live bool, err error) {
 	named, err := ts.checkChange(ctx, id, c)
 	if err != nil {
 		return domain.Session{}, false, err
 	}
-	before, done := ts.turns.take(named.Thread.ID)
+	turn := ts.turns.take(named.Thread.ID, false)
 	select {
-	case <-before:
-		defer done()
+	case <-turn.before:
+		defer turn.done()
 	case <-ctx.Done():
-		if !ts.telling.Go(func() { <-before; done() }) { // those behind it still wait for those before it
-			done()
+		if !ts.telling.Go(func() { <-turn.before; turn.done() }) { // those behind it still wait for those before it
+			turn.done()
 		}
 		return domain.Session{}, false, ctx.Err()
 	}
@@ -103,7 +104,9 @@ func (ts *Settings) SetAgent(ctx context.Context, id string, c Change) (s domain
 			return domain.Session{}, false, err
 		}
 	}
-	s, err = ts.keep(ctx, id, c, false)
+	// The agent is told behind this change of what was kept while it was told of it: then
+	// it is told of this one again, which counts.
+	s, err = ts.keep(ctx, id, c, func() bool { return c.isForAgent() && turn.isOvertaken() })
 	return s, live, err
 }
 
@@ -127,9 +130,9 @@ func (ts *Settings) checkChange(ctx context.Context, id string, c Change) (domai
 	return named, ts.Check(ctx, ts.opts.Store, named.Thread.ID, agent, mode, model, c.Options)
 }
 
-// keep makes a change that was checked. If tell is set the agent is told afterwards, of
-// one change after the other.
-func (ts *Settings) keep(ctx context.Context, id string, c Change, tell bool) (domain.Session, error) {
+// keep makes a change that was checked. If tell says so, when the change is committed,
+// the agent is told afterwards, of one change after the other.
+func (ts *Settings) keep(ctx context.Context, id string, c Change, tell func() bool) (domain.Session, error) {
 	var run domain.Run
 	err := ts.opts.Runs.Write(ctx, func(t store.Tx) error {
 		var err error
@@ -189,9 +192,11 @@ func (ts *Settings) keep(ctx context.Context, id string, c Change, tell bool) (d
 		if err := announce(t, run, changed); err != nil {
 			return err
 		}
-		if tell {
-			t.AfterCommit(func() { ts.tellInBackground(domain.Session{Run: run, Thread: thread}, c) })
-		}
+		t.AfterCommit(func() {
+			if tell() {
+				ts.tellInBackground(domain.Session{Run: run, Thread: thread}, c)
+			}
+		})
 		return ts.opts.Questions.Reconsider(t, thread.ID)
 	})
 	if err != nil {

@@ -30,6 +30,7 @@ type world struct {
 
 	mu           sync.Mutex // guards the fields below
 	works        bool       // an agent does
+	setting      func()     // is called when it is told, if it is not nil
 	result       catalog.SetSessionResult
 	err          error
 	set          []catalog.SetSessionParams
@@ -72,8 +73,14 @@ func (w *world) LeaseOf(int64) catalog.Lease {
 
 func (w *world) SetSession(_ context.Context, p catalog.SetSessionParams) (catalog.SetSessionResult, error) {
 	w.mu.Lock()
+	setting := w.setting
+	w.set, w.setting = append(w.set, p), nil
+	w.mu.Unlock()
+	if setting != nil {
+		setting()
+	}
+	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.set = append(w.set, p)
 	return w.result, w.err
 }
 
@@ -228,6 +235,33 @@ func TestRefusalIsToldToTheRun(t *testing.T) {
 	last := w.events[len(w.events)-1].Payload
 	require.IsType(t, domain.AgentErrorReported{}, last)
 	assert.JSONEq(t, `{"code":"SETTING_REFUSED","message":"not now"}`, string(last.(domain.AgentErrorReported).Report))
+}
+
+// Whoever does not wait changes what an agent is just being told: it ends with what the
+// conversation has.
+func TestAgentEndsWithWhatIsKept(t *testing.T) {
+	for name, meanwhile := range map[string][]string{"one change": {"large"}, "one there and back": {"large", ""}, "none": nil} {
+		w := newWorld(t)
+		w.works = true
+		run := w.thread(t, domain.Running)[0]
+		w.setting = func() {
+			for _, model := range meanwhile {
+				_, err := w.Update(t.Context(), run.UUID, Change{Model: &model, Options: map[string]string{"a": model}})
+				assert.NoError(t, err)
+			}
+		}
+		_, live, err := w.SetAgent(t.Context(), run.UUID, Change{Model: new("small"), Options: map[string]string{"a": "1"}})
+		require.NoError(t, err)
+		assert.True(t, live)
+		require.NoError(t, w.Close(t.Context()))
+		thread, err := w.store.Thread(t.Context(), run.Thread)
+		require.NoError(t, err)
+		last := w.set[len(w.set)-1]
+		assert.Equal(t, []string{thread.Model, thread.Settings.Options["a"]}, []string{last.Model, last.Options["a"]}, name)
+		if meanwhile == nil {
+			assert.Len(t, w.set, 1, "it is told once")
+		}
+	}
 }
 
 // An agent is told of changes in the order in which they were kept, so that it ends with

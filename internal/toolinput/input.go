@@ -11,8 +11,9 @@ import (
 
 // The members that rules look at.
 const (
-	commandName = "command"
-	fileName    = "file_path"
+	commandName  = "command"
+	fileName     = "file_path"
+	readingsName = "command_readings"
 )
 
 // An Input is what a tool is called with, read once. The zero value is no
@@ -28,6 +29,10 @@ type Input struct {
 	// Words are those of a command that is a list of texts, and nothing else in any
 	// reading: a program and its arguments. Then CommandNotText is set too.
 	Words []string
+	// Readings are what the command may be instead of what it is said to be
+	// (command_readings): the agent tells it as part of a text for people, which can be
+	// read in several ways. To be allowed, all of them have to be.
+	Readings []string
 	// CommandNotText and FileNotText tell that there is such a member, and that it is
 	// not simply one text: nobody can say that it is what a rule allows.
 	CommandNotText, FileNotText bool
@@ -96,19 +101,24 @@ func (r *reader) top(i int) {
 				in.Words = textsOf(r.s[at:end])
 			}
 			in.Commands, in.CommandNotText = readings(in.Commands, in.CommandNotText, r.s[at:end], true)
+		case foldedReadings:
+			texts := textsOf(r.s[at:end])
+			if in.Readings = append(in.Readings, texts...); texts == nil {
+				r.doubt("%s is no list of texts", quote(readingsName))
+			}
 		case foldedFile:
 			in.Files, in.FileNotText = readings(in.Files, in.FileNotText, r.s[at:end], false)
 		}
 		return end
 	})
-	for _, exact := range []string{commandName, fileName} {
+	for _, exact := range []string{commandName, fileName, readingsName} {
 		if name, there := known.seen[folded(exact)]; there && name != exact && len(r.doubts) == 0 {
 			r.doubt("%s is spelled %s", quote(exact), quote(name))
 		}
 	}
 }
 
-var foldedCommand, foldedFile = folded(commandName), folded(fileName)
+var foldedCommand, foldedFile, foldedReadings = folded(commandName), folded(fileName), folded(readingsName)
 
 // readings adds what a member stands for to what others of its name do; the
 // words of a command are also what they are joined.

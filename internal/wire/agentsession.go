@@ -2,8 +2,6 @@ package wire
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/duet-rpc/duet-rpc/client"
 )
@@ -37,7 +35,6 @@ type Choice struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	Group       string `json:"group"`
-	By          string `json:"by"` // of a mode: agent or duet
 }
 
 // An AgentOption is a setting of an agent's own.
@@ -94,23 +91,14 @@ func Agents(ctx context.Context, c *client.Client) ([]Agent, error) {
 }
 
 // AddSettings adds to the parameters of a method those members that are not empty, and
-// options, each ID=VALUE, of an agent.
-func AddSettings(params map[string]any, members map[string]string, options []string) error {
+// options of an agent, by their ids.
+func AddSettings(params map[string]any, members, options map[string]string) {
 	for name, value := range members {
 		if value != "" {
 			params[name] = value
 		}
 	}
-	values := make(map[string]string)
-	for _, text := range options {
-		id, value, ok := strings.Cut(text, "=")
-		if !ok || id == "" {
-			return fmt.Errorf("--option takes ID=VALUE, got %q", text)
-		}
-		values[id] = value
+	if len(options) > 0 {
+		params["options"] = options
 	}
-	if len(values) > 0 {
-		params["options"] = values
-	}
-	return nil
 }

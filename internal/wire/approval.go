@@ -113,7 +113,7 @@ type FileDiff struct {
 
 // Asks is what is asked, in words.
 func (a Approval) Asks() string {
-	text := cmp.Or(a.Title, a.Subject, a.Tool)
+	text := cmp.Or(a.Title, a.Subject, a.Tool, "a question")
 	if a.Tool != "" && !strings.Contains(text, a.Tool) {
 		text = a.Tool + ": " + text
 	}

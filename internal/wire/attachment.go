@@ -62,11 +62,3 @@ func (a Attachment) Label() string {
 	}
 	return "[" + strings.Join(parts, " ") + "]"
 }
-
-// HowToSave is how to get its bytes, or "".
-func (a Attachment) HowToSave() string {
-	if a.ID == "" {
-		return ""
-	}
-	return "duet-rpc session attachment " + a.ID + " > FILE"
-}

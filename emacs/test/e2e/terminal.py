@@ -115,10 +115,16 @@ class Home:
         return done.stdout
 
     def close(self):
-        """Ends all that was started, and removes the directory."""
+        """Ends all that was started, and removes the directory; returns what was said by each Emacs that could."""
         # A server may stay for another Emacs, so all of these go first.
         Terminal.await_end([pid for terminal in self.terminals for pid in terminal.close(stays=True)])
+        try:
+            with open(os.path.join(self.path, "said"), encoding="utf-8", errors="replace") as file:
+                said = file.read()
+        except FileNotFoundError:
+            said = ""
         shutil.rmtree(self.path, ignore_errors=True)
+        return said
 
 
 class Terminal:
@@ -208,10 +214,14 @@ class Terminal:
         wait_for(lambda: not regexp.search(self.screen()), f"the screen to be without {pattern!r}", deadline,
                  self._framed)
 
+    def cursor(self):
+        """Returns the number of the line that the cursor is in, from 0."""
+        return int(self._tmux("display-message", "-p", "#{cursor_y}"))
+
     def see_cursor_at(self, pattern, deadline=DEADLINE):
         """Waits until the cursor is in a line that pattern matches."""
         def there():
-            line = int(self._tmux("display-message", "-p", "#{cursor_y}"))
+            line = self.cursor()
             return re.search(pattern, (self.screen().splitlines() + [""] * line)[line])
         wait_for(there, f"the cursor at {pattern!r}", deadline, self._framed)
 
@@ -242,6 +252,18 @@ class Terminal:
         except Failure:
             self.press("C-g")
             self.see(r"^Quit$")
+
+    def aftermath(self):
+        """Returns what Emacs has said and the keys that it has read, for whoever looks at what went wrong."""
+        shown = []
+        for keys, buffer in (("C-g", "C-g", "C-h", "e"), r"\*Messages\*"), (("C-h", "l"), r"\*Help\*"):
+            try:
+                self.press(*keys)
+                self.see(buffer, 5)
+            except Failure:
+                pass
+            shown.append(self._framed())
+        return "\n".join(shown)
 
     def server(self):
         """Returns the process id of the server that this Emacs has started."""

@@ -12,11 +12,7 @@ import (
 
 // InWords is what is asked, in a line.
 func InWords(q wire.Approval) string {
-	text := cmp.Or(q.Title, q.Subject, q.Tool, "a question")
-	if q.Tool != "" && !strings.Contains(text, q.Tool) {
-		text = q.Tool + ": " + text
-	}
-	text, _, _ = strings.Cut(text, "\n")
+	text, _, _ := strings.Cut(q.Asks(), "\n")
 	return text
 }
 

@@ -3,7 +3,6 @@ package update
 import (
 	"cmp"
 	"encoding/base64"
-	"fmt"
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
@@ -12,13 +11,13 @@ import (
 
 // block is an attachment as a content block: with its bytes, or in words where they
 // cannot be had.
-func (t *Teller) block(a wire.Attachment) schema.Content {
+func (t *Translator) block(a wire.Attachment) schema.Content {
 	if a.Type == "resource_link" || a.ID == "" && a.URI != "" {
 		return schema.Content{Type: "resource_link", URI: a.URI, Name: cmp.Or(a.Name, a.URI), Title: a.Title, MIMEType: a.MIMEType, Size: a.Size}
 	}
 	bytes, err := t.Bytes(a.ID)
 	if err != nil {
-		return schema.Text(inWords(a) + "\n")
+		return schema.Text(a.Label() + "\n")
 	}
 	data := base64.StdEncoding.EncodeToString(bytes)
 	switch a.Type {
@@ -34,21 +33,7 @@ func (t *Teller) block(a wire.Attachment) schema.Content {
 		}
 		return schema.Content{Type: "resource", Resource: r}
 	}
-	return schema.Text(inWords(a) + "\n")
-}
-
-// inWords names an attachment in a line.
-func inWords(a wire.Attachment) string {
-	parts := []string{strings.ReplaceAll(a.Type, "_", " ")}
-	for _, part := range []string{a.Name, a.MIMEType, a.URI} {
-		if part != "" {
-			parts = append(parts, part)
-		}
-	}
-	if a.Size > 0 {
-		parts = append(parts, fmt.Sprintf("%d bytes", a.Size))
-	}
-	return "[" + strings.Join(parts, " ") + "]"
+	return schema.Text(a.Label() + "\n")
 }
 
 func diffs(list []wire.FileDiff) (content []schema.ToolContent) {

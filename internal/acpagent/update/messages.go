@@ -5,9 +5,9 @@ import (
 	"hash/fnv"
 )
 
-// messages know how much has been told of each message that is being written. A
+// messages know how much has been sent of each message that is being written. A
 // client only ever adds to a message, so what was left out of the middle of one cannot
-// be told before the rest of it: that waits for the whole message.
+// be sent before the rest of it: that waits for the whole message.
 type messages struct {
 	open map[string]*message
 	// unsure: pieces were left out, perhaps the first ones of a message that is not
@@ -17,7 +17,7 @@ type messages struct {
 
 // A message is one that is being written.
 type message struct {
-	told   int         // bytes
+	sent   int         // bytes
 	digest hash.Hash64 // of them
 	held   bool        // something is missing behind them
 }
@@ -34,17 +34,17 @@ func (m *messages) get(key string) *message {
 	return one
 }
 
-// piece is what is to be told of a piece of a message.
+// piece is what is to be sent of a piece of a message.
 func (m *messages) piece(key, text string) string {
 	one := m.get(key)
 	if one.held {
 		return ""
 	}
-	one.tell(text)
+	one.add(text)
 	return text
 }
 
-// whole is what is to be told of a message that is complete: what was not told yet.
+// whole is what is to be sent of a message that is complete: what was not sent yet.
 func (m *messages) whole(key, text string) string {
 	one := m.get(key)
 	delete(m.open, key)
@@ -52,11 +52,11 @@ func (m *messages) whole(key, text string) string {
 	return one.rest(text)
 }
 
-// began notes a message of which text has been told and the rest will come with the
+// began notes a message of which text has been sent and the rest will come with the
 // whole of it.
 func (m *messages) began(key, text string) {
 	one := m.get(key)
-	one.tell(text)
+	one.add(text)
 	one.held = true
 }
 
@@ -71,24 +71,24 @@ func (m *messages) leftOut() {
 // turnEnded forgets messages that were never completed.
 func (m *messages) turnEnded() { m.open, m.unsure = nil, false }
 
-func (o *message) tell(text string) {
-	o.told += len(text)
+func (o *message) add(text string) {
+	o.sent += len(text)
 	o.digest.Write([]byte(text))
 }
 
-// rest is what is missing of a text; nothing where what was told is no beginning of it:
+// rest is what is missing of a text; nothing where what was sent is no beginning of it:
 // a key may have been taken out of it since.
 func (o *message) rest(text string) string {
-	if o.told == 0 {
+	if o.sent == 0 {
 		return text
 	}
-	if o.told >= len(text) {
+	if o.sent >= len(text) {
 		return ""
 	}
 	begin := fnv.New64a()
-	begin.Write([]byte(text[:o.told]))
+	begin.Write([]byte(text[:o.sent]))
 	if begin.Sum64() != o.digest.Sum64() {
 		return ""
 	}
-	return text[o.told:]
+	return text[o.sent:]
 }

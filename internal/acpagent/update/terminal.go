@@ -37,7 +37,7 @@ func (p *terminal) text() string {
 
 // output takes what a program has printed, and is what is told of its tool call: at
 // times, since all of it is told again.
-func (t *Teller) output(d wire.EventData, at time.Time) []any {
+func (t *Translator) output(d wire.EventData, at time.Time) []any {
 	text := []byte(d.Data)
 	if d.Encoding == "base64" {
 		text, _ = base64.StdEncoding.DecodeString(d.Data) // what is no base64 was not printed
@@ -65,7 +65,7 @@ func (t *Teller) output(d wire.EventData, at time.Time) []any {
 }
 
 // exited tells what is left of a program's output.
-func (t *Teller) exited(d wire.EventData) []any {
+func (t *Translator) exited(d wire.EventData) []any {
 	if call := t.callOf(d.TerminalID); t.ShowsTerminals && call != "" && t.tools[call].shown {
 		return []any{terminalUpdate(call, "terminal_exit", map[string]any{"terminal_id": d.TerminalID, "exit_code": d.ExitCode, "signal": nil})}
 	}
@@ -76,7 +76,7 @@ func (t *Teller) exited(d wire.EventData) []any {
 }
 
 // callOf is the tool call that a terminal is of, or "".
-func (t *Teller) callOf(terminal string) string {
+func (t *Translator) callOf(terminal string) string {
 	for call, known := range t.tools {
 		if known.terminal == terminal {
 			return call
@@ -92,7 +92,7 @@ func terminalUpdate(call, what string, data map[string]any) schema.ToolCall {
 
 // show adds to an update that a tool call has a terminal, which the client is to show,
 // with what was printed before.
-func (t *Teller) show(u *schema.ToolCall, known *tool) {
+func (t *Translator) show(u *schema.ToolCall, known *tool) {
 	known.shown = true
 	if u.Meta == nil {
 		u.Meta = make(map[string]any)
@@ -104,7 +104,7 @@ func (t *Teller) show(u *schema.ToolCall, known *tool) {
 }
 
 // terminalUpdate tells the output of a terminal with the tool call that it is of.
-func (t *Teller) terminalUpdate(id string) []any {
+func (t *Translator) terminalUpdate(id string) []any {
 	call := t.callOf(id)
 	if call == "" {
 		return nil
@@ -113,7 +113,7 @@ func (t *Teller) terminalUpdate(id string) []any {
 }
 
 // printed is the output of a terminal as content.
-func (t *Teller) printed(id string) []schema.ToolContent {
+func (t *Translator) printed(id string) []schema.ToolContent {
 	text := t.terminals[id].text()
 	if id == "" || text == "" {
 		return nil

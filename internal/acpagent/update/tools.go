@@ -34,7 +34,7 @@ type tool struct {
 	shown    bool // the client shows the terminal
 }
 
-// A call is what is told of a tool call, from an event or an entry.
+// A call is what is known of a tool call, from an event or an entry.
 type call struct {
 	session, id, name, title, kind, status string
 	parent                                 string
@@ -47,7 +47,7 @@ type call struct {
 }
 
 // toolCall is the update for a tool call that begins, changes or ends.
-func (t *Teller) toolCall(c call) schema.ToolCall {
+func (t *Translator) toolCall(c call) schema.ToolCall {
 	c.id, c.parent = t.ids.of(c.session, c.id), t.parentID(c.session, c.parent)
 	known := t.tools[c.id]
 	u := schema.ToolCall{Kind: schema.KindToolUpdate, ToolCallID: c.id, Title: c.title, ToolKind: toolKind(c.kind), Status: status(c.status), RawInput: object(c.input), Meta: parent(c.parent)}
@@ -107,7 +107,7 @@ func (t *Teller) toolCall(c call) schema.ToolCall {
 }
 
 // Question is the tool call that a question is about, with its diffs.
-func (t *Teller) Question(a wire.Approval) schema.ToolCall {
+func (t *Translator) Question(a wire.Approval) schema.ToolCall {
 	u := schema.ToolCall{ToolCallID: a.ToolUseID, Title: a.Title, ToolKind: toolKind(a.ToolKind), Status: schema.Pending, RawInput: object(a.Input)}
 	if u.ToolCallID == "" {
 		u.ToolCallID = a.ID
@@ -160,7 +160,7 @@ func object(raw json.RawMessage) json.RawMessage {
 
 // parentID is the id of the tool call that something of a session is a part of; "": of
 // none.
-func (t *Teller) parentID(session, id string) string {
+func (t *Translator) parentID(session, id string) string {
 	if id == "" {
 		return ""
 	}

@@ -71,6 +71,7 @@ func checkAll(ctx context.Context, c *config.Config, agents []config.Agent) []ch
 				checked[i].Error = err.Error()
 				return
 			}
+			notes().Checked(launch.Name, launch.Command, report)
 			checked[i].Report = &report
 		})
 	}

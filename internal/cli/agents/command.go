@@ -19,6 +19,7 @@ import (
 // Options are what the command needs of the shell.
 type Options struct {
 	Config      func() (*config.Config, error)
+	Version     string      // of this program
 	JSON        func() bool // print JSON
 	NoArguments cobra.PositionalArgs
 	// AskYes asks on the terminal. An error says no, and what to run again.
@@ -41,8 +42,11 @@ func New(o Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agents",
 		Short: "List the agents you can use, and how to get others",
-		Long: `List the agents you can use, and how to get others. No agent is started for that;
-` + "`duet-rpc agents check`" + ` starts them, and says their versions and who is signed in.
+		Long: `List the agents you can use, their versions, whether somebody is signed in, and
+how to get other agents. No agent is started for that: who is signed in is what an
+agent told when it worked or was asked last, and how long ago that was. "likely"
+says that it has told nothing yet, and has a key or a login of its own.
+` + "`duet-rpc agents check`" + ` starts agents, and asks them.
 
 Exit status: 0 if they are listed; 1 if the configuration is wrong.`,
 		Args: o.NoArguments,
@@ -51,7 +55,7 @@ Exit status: 0 if they are listed; 1 if the configuration is wrong.`,
 			if err != nil {
 				return err
 			}
-			list := describe(c)
+			list := describe(cmd.Context(), c, o)
 			if o.JSON() {
 				return output.JSON(cmd.OutOrStdout(), list)
 			}
@@ -190,6 +194,7 @@ Exit status: 0 if it has signed you out; 1 if not.`,
 			if err := signin.Logout(cmd.Context(), launch, slog.New(slog.DiscardHandler)); err != nil {
 				return err
 			}
+			notes().SignedOut(launch.Name, launch.Command)
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s has signed you out.\n", output.Line(launch.Name))
 			return err
 		},

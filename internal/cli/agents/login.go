@@ -51,6 +51,11 @@ func login(ctx context.Context, out, side io.Writer, launch agentlink.Launch, id
 	if report, err = signin.Check(ctx, launch, quiet); err != nil {
 		return err
 	}
+	if report.SignedIn == signin.OpensSessions { // somebody has just signed in
+		notes().Authenticated(launch.Name, launch.Command)
+	} else {
+		notes().Checked(launch.Name, launch.Command, report)
+	}
 	if report.SignedIn == signin.SignedOut {
 		return fmt.Errorf("%s still says that nobody is signed in: %s", launch.Name, report.Account)
 	}

@@ -17,3 +17,12 @@ func Write(ctx context.Context, c *client.Client, out io.Writer, id string) erro
 	}
 	return wire.WriteAttachment(ctx, c, out, id)
 }
+
+// HowToSave is the command that saves the bytes of an attachment, or "" where it has
+// none.
+func HowToSave(a wire.Attachment) string {
+	if a.ID == "" {
+		return ""
+	}
+	return "duet-rpc session attachment " + a.ID + " > FILE"
+}

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/cli/mcp"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
+	"github.com/duet-rpc/duet-rpc/internal/mcpprobe"
 )
 
 // serverTime is how long an MCP server may take to start and answer; some fetch
@@ -60,7 +60,7 @@ func checkServer(s *configuredServer, root string) Finding {
 	ctx, cancel := context.WithTimeout(context.Background(), serverTime)
 	defer cancel()
 	f := Finding{Check: "MCP server " + s.Name, State: OK}
-	found, problem := mcp.Check(ctx, s.MCPServer, root, s.env)
+	found, problem := mcpprobe.Check(ctx, s.MCPServer, root, s.env)
 	if problem != nil {
 		f.State, found, f.Todo = Wrong, problem.Cause, problem.Todo
 	}

@@ -48,7 +48,7 @@ func gist(e client.Event, d wire.EventData) string {
 		}
 		return output.Short(text)
 	case wire.EventConversation:
-		if d.EventType == "tool_call" || d.EventType == "tool_result" {
+		if d.EventType == wire.EntryToolCall || d.EventType == wire.EntryToolResult {
 			return below(d) + output.Short(d.EventType+": "+cmp.Or(d.ToolTitle, d.ToolName)+" "+d.ToolStatus)
 		}
 		return below(d) + output.Short(cmp.Or(d.Role, d.EventType)+": "+d.Content)

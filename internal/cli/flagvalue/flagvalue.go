@@ -4,6 +4,7 @@ package flagvalue
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -76,4 +77,18 @@ func (b *Bytes) Set(text string) error {
 	}
 	*b = Bytes(v)
 	return nil
+}
+
+// AgentOptions are the values of a flag that sets options of an agent, ID=VALUE each, by
+// their ids.
+func AgentOptions(flags []string) (map[string]string, error) {
+	values := make(map[string]string, len(flags))
+	for _, text := range flags {
+		id, value, ok := strings.Cut(text, "=")
+		if !ok || id == "" {
+			return nil, fmt.Errorf("--option takes ID=VALUE, got %q", text)
+		}
+		values[id] = value
+	}
+	return values, nil
 }

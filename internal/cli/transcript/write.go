@@ -10,6 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/markdown"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -33,7 +34,7 @@ func (r Conversation) Text(look Look) string {
 	attached := make(map[string][]wire.Attachment)
 	for _, e := range resultsLast(r.Entries) {
 		indent := strings.Repeat("  ", depths[e.ParentTool])
-		if e.EventType == "tool_call" && e.ToolID != "" {
+		if e.EventType == wire.EntryToolCall && e.ToolID != "" {
 			depths[e.ToolID] = min(depths[e.ParentTool]+1, mostNested)
 			attached[e.ToolID] = e.Attachments()
 		}
@@ -55,7 +56,7 @@ func (r Conversation) Text(look Look) string {
 func resultsLast(entries []wire.Entry) []wire.Entry {
 	parents, last := make(map[string]string), make(map[string]int)
 	for i, e := range entries {
-		if e.EventType == "tool_call" && e.ToolID != "" {
+		if e.EventType == wire.EntryToolCall && e.ToolID != "" {
 			parents[e.ToolID] = e.ParentTool
 		}
 		for call, depth := e.ParentTool, 0; call != "" && depth < mostNested; call, depth = parents[call], depth+1 {
@@ -65,7 +66,7 @@ func resultsLast(entries []wire.Entry) []wire.Entry {
 	list := make([]wire.Entry, 0, len(entries))
 	waiting := make(map[int][]wire.Entry) // behind the entry of an index, the outermost first
 	for i, e := range entries {
-		if behind := last[e.ResultFor]; e.EventType == "tool_result" && behind > i {
+		if behind := last[e.ResultFor]; e.EventType == wire.EntryToolResult && behind > i {
 			waiting[behind] = append(waiting[behind], e)
 			continue
 		}
@@ -87,7 +88,7 @@ func (l Look) within(indent string) Look {
 // beside a result.
 func (l Look) entry(e wire.Entry, attached []wire.Attachment) string {
 	switch e.EventType {
-	case "message":
+	case wire.EntryMessage:
 		list := e.Attachments()
 		if e.Role == "user" {
 			return l.painted("1", "❯ "+trimmed(output.Marks.Prose(e.Content))) + "\n" + l.labels("  ", list) + "\n"
@@ -96,14 +97,17 @@ func (l Look) entry(e wire.Entry, attached []wire.Attachment) string {
 			return l.labels("", list) + "\n"
 		}
 		return l.markdown(e.Content, false) + "\n\n"
-	case "thinking":
+	case wire.EntryThinking:
+		if list := e.Attachments(); len(list) > 0 {
+			return l.labels("✻ ", list) + "\n"
+		}
 		if l.Color {
 			return l.markdown(e.Content, true) + "\n\n"
 		}
 		return "  (" + output.Indented(trimmed(output.Marks.Prose(e.Content))) + ")\n\n"
-	case "tool_call":
+	case wire.EntryToolCall:
 		return l.painted("1", "● "+output.Line(cmp.Or(e.Title, e.ToolName))+output.Line(inputOf(e))) + "\n"
-	case "tool_result":
+	case wire.EntryToolResult:
 		text := trimmed(output.Exact(visible.WithoutColors(cmp.Or(e.Refusal, e.Result))))
 		if text != "" {
 			text = l.painted("2", "  "+output.Indented(text)) + "\n"
@@ -122,7 +126,7 @@ func (l Look) labels(indent string, list []wire.Attachment) string {
 	var b strings.Builder
 	for _, a := range list {
 		line := a.Label()
-		if how := a.HowToSave(); how != "" {
+		if how := attachment.HowToSave(a); how != "" {
 			line += " · " + how
 		}
 		b.WriteString(l.painted("2", indent+output.Line(line)) + "\n")
@@ -225,7 +229,7 @@ func (r Conversation) Markdown() string {
 	}
 	for _, e := range r.Entries {
 		switch e.EventType {
-		case "message":
+		case wire.EntryMessage:
 			who := "Agent"
 			switch {
 			case e.Role == "user":
@@ -234,14 +238,14 @@ func (r Conversation) Markdown() string {
 				who = "Sub-agent"
 			}
 			fmt.Fprintf(&b, "\n## %s\n\n%s\n", who, strings.TrimRight(e.Content, "\n"))
-		case "thinking":
+		case wire.EntryThinking:
 			fmt.Fprintf(&b, "\n## Thoughts\n\n%s\n", strings.TrimRight(e.Content, "\n"))
-		case "tool_call":
+		case wire.EntryToolCall:
 			fmt.Fprintf(&b, "\n### Tool: %s\n", heading(cmp.Or(e.Title, e.ToolName)))
 			if e.ToolInput != "" && e.ToolInput != "{}" {
 				b.WriteString("\n" + fenced("json", indented(e.ToolInput)))
 			}
-		case "tool_result":
+		case wire.EntryToolResult:
 			if e.Refusal != "" {
 				fmt.Fprintf(&b, "\nNot allowed: %s\n", heading(e.Refusal))
 			}

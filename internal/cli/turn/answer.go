@@ -85,15 +85,15 @@ func (a *asker) decisionOf(q asked, line typed) (d wire.Decision, again bool) {
 		return a.elicited(q, line)
 	case line.err != nil:
 		a.view.endLine()
-		return wire.Decision{Decision: "deny", Comment: "the terminal was closed"}, false
+		return wire.Decision{Decision: wire.Deny, Comment: "the terminal was closed"}, false
 	case a.expected == aReason:
-		return wire.Decision{Decision: "deny", Comment: cmp.Or(line.text, "denied")}, false
+		return wire.Decision{Decision: wire.Deny, Comment: cmp.Or(line.text, "denied")}, false
 	case a.expected == whatToTell:
 		if line.text == "" {
 			a.expected = anAnswer
 			return d, true
 		}
-		return wire.Decision{Decision: "deny", Comment: line.text, Tell: true}, false
+		return wire.Decision{Decision: wire.Deny, Comment: line.text, Tell: true}, false
 	case a.expected == aPattern:
 		return a.withPattern(q, line.text)
 	case a.expected == anInput:
@@ -104,7 +104,7 @@ func (a *asker) decisionOf(q asked, line typed) (d wire.Decision, again bool) {
 			a.view.Note("that is not a JSON object; an empty line goes back")
 			return d, true
 		}
-		return wire.Decision{Decision: "approve", Input: json.RawMessage(line.text)}, false
+		return wire.Decision{Decision: wire.Approve, Input: json.RawMessage(line.text)}, false
 	case q.Type == wire.HumanContact:
 		return a.responseOf(q, line.text)
 	}
@@ -116,7 +116,7 @@ func (a *asker) decisionOf(q asked, line typed) (d wire.Decision, again bool) {
 	}
 	switch strings.ToLower(line.text) {
 	case "y", "yes":
-		return wire.Decision{Decision: "approve"}, false
+		return wire.Decision{Decision: wire.Approve}, false
 	case "a", "always":
 		return a.always(q, "session")
 	case "p", "project":
@@ -138,9 +138,9 @@ func (a *asker) decisionOf(q asked, line typed) (d wire.Decision, again bool) {
 // optionOf makes a decision of one of the answers that the agent offers.
 func (a *asker) optionOf(q asked, o wire.ApprovalOption) (d wire.Decision, again bool) {
 	if o.Rejects() {
-		return wire.Decision{Decision: "deny", Option: o.OptionID, Comment: cmp.Or(o.Name, "denied")}, false
+		return wire.Decision{Decision: wire.Deny, Option: o.OptionID, Comment: cmp.Or(o.Name, "denied")}, false
 	}
-	return wire.Decision{Decision: "approve", Option: o.OptionID}, false
+	return wire.Decision{Decision: wire.Approve, Option: o.OptionID}, false
 }
 
 // always says what a rule would hold for, before it is kept.
@@ -151,7 +151,7 @@ func (a *asker) always(q asked, scope string) (d wire.Decision, again bool) {
 		a.view.Note("a plan is agreed to for itself: please type " + keysOf(q))
 		return d, true
 	case !known: // the hub says whether it can
-		return wire.Decision{Decision: "approve", Scope: scope}, false
+		return wire.Decision{Decision: wire.Approve, Scope: scope}, false
 	}
 	a.view.Note("never asked again: " + rule.Text)
 	a.expected, a.scope = aPattern, scope
@@ -165,7 +165,7 @@ func (a *asker) withPattern(q asked, text string) (d wire.Decision, again bool) 
 		a.expected = anAnswer
 		return d, true
 	}
-	return wire.Decision{Decision: "approve", Scope: a.scope, Pattern: text}, false
+	return wire.Decision{Decision: wire.Approve, Scope: a.scope, Pattern: text}, false
 }
 
 // responseOf makes a decision of the answer to a question that is not about a
@@ -176,7 +176,7 @@ func (a *asker) responseOf(q asked, text string) (d wire.Decision, again bool) {
 		return d, true
 	}
 	if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= len(q.Options) {
-		return wire.Decision{Decision: "respond", Option: q.Options[n-1].OptionID, Comment: q.Options[n-1].Name}, false
+		return wire.Decision{Decision: wire.Respond, Option: q.Options[n-1].OptionID, Comment: q.Options[n-1].Name}, false
 	}
 	if q.OptionsOnly && q.Declinable && text == "." {
 		return decline, false
@@ -186,7 +186,7 @@ func (a *asker) responseOf(q asked, text string) (d wire.Decision, again bool) {
 		a.view.Note("please type " + choices(q))
 		return d, true
 	}
-	return wire.Decision{Decision: "respond", Comment: text}, text == ""
+	return wire.Decision{Decision: wire.Respond, Comment: text}, text == ""
 }
 
 // keysOf are the keys that answer a question about a tool.

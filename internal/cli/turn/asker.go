@@ -92,13 +92,13 @@ func (a *asker) ask(ctx context.Context, approval wire.Approval) {
 		a.view.Note(note)
 		a.decideAlone(ctx, q, d)
 	case a.Deny:
-		a.decideAlone(ctx, q, wire.Decision{Decision: "deny", Comment: "denied by --deny"})
+		a.decideAlone(ctx, q, wire.Decision{Decision: wire.Deny, Comment: "denied by --deny"})
 	case a.Yes:
 		a.view.Note("allowed by --yes")
-		a.decideAlone(ctx, q, wire.Decision{Decision: "approve"})
+		a.decideAlone(ctx, q, wire.Decision{Decision: wire.Approve})
 	case a.terminal == nil:
 		a.view.Note("denied: there is no terminal to ask on; --yes would allow it")
-		a.decideAlone(ctx, q, wire.Decision{Decision: "deny", Comment: "nobody is there to ask"})
+		a.decideAlone(ctx, q, wire.Decision{Decision: wire.Deny, Comment: "nobody is there to ask"})
 	default:
 		a.waiting = append(a.waiting, q)
 		if len(a.waiting) == 1 {

@@ -45,11 +45,11 @@ func (a *asker) decide(ctx context.Context, q asked, d wire.Decision) bool {
 
 // asResponse is a decision as an answer to a question that is not about a tool.
 func asResponse(q asked, d wire.Decision) wire.Decision {
-	if d.Decision == "approve" && len(q.Options) > 0 {
+	if d.Decision == wire.Approve && len(q.Options) > 0 {
 		d.Option, d.Comment = q.Options[0].OptionID, q.Options[0].Name
 	}
-	if d.Decision != "deny" || !q.Declinable {
-		d.Decision = "respond"
+	if d.Decision != wire.Deny || !q.Declinable {
+		d.Decision = wire.Respond
 	}
 	d.Comment = cmp.Or(d.Comment, "yes")
 	return d

@@ -15,7 +15,7 @@ import (
 func (a *asker) withEdited(q asked, input json.RawMessage, key string) (d wire.Decision, again bool) {
 	switch strings.ToLower(key) {
 	case "y", "yes":
-		return wire.Decision{Decision: "approve", Input: input}, false
+		return wire.Decision{Decision: wire.Approve, Input: input}, false
 	case "n", "no":
 		a.expected, a.draft = aReason, draft{}
 	case "e", "edit":

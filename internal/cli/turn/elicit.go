@@ -62,8 +62,8 @@ func (f *filling) summary() string {
 }
 
 var (
-	decline = wire.Decision{Decision: "deny", Comment: "declined"}
-	dismiss = wire.Decision{Decision: "cancel"}
+	decline = wire.Decision{Decision: wire.Deny, Comment: "declined"}
+	dismiss = wire.Decision{Decision: wire.Cancel}
 )
 
 // elicited makes a decision of a line, or asks for another one.
@@ -82,7 +82,7 @@ func (a *asker) elicited(q asked, line typed) (d wire.Decision, again bool) {
 	if q.Mode != wire.ModeForm {
 		switch word {
 		case "y", "yes":
-			return wire.Decision{Decision: "respond", Comment: "agreed to open it"}, false
+			return wire.Decision{Decision: wire.Respond, Comment: "agreed to open it"}, false
 		case "n", "no":
 			return decline, false
 		case "c", "cancel":
@@ -100,7 +100,7 @@ func (a *asker) elicited(q asked, line typed) (d wire.Decision, again bool) {
 	}
 	switch word {
 	case "y", "yes":
-		return wire.Decision{Decision: "respond", Content: f.form.Values(f.values)}, false
+		return wire.Decision{Decision: wire.Respond, Content: f.form.Values(f.values)}, false
 	case "b", "back", ":back":
 		f.back()
 	case "n", "no":
@@ -147,12 +147,12 @@ func (f *filling) fill(line string) error {
 func (a *asker) elicitedAlone(q wire.Approval) (note string, d wire.Decision) {
 	switch {
 	case a.Deny:
-		return "declined by --deny", wire.Decision{Decision: "deny", Comment: "declined by --deny"}
+		return "declined by --deny", wire.Decision{Decision: wire.Deny, Comment: "declined by --deny"}
 	case a.Yes && q.Mode == wire.ModeForm:
 		f, err := form.Read(q.Schema)
 		content := f.Values(f.Defaults())
 		if err == nil && f.Check(content) == nil {
-			return "sent as the agent proposes it, by --yes", wire.Decision{Decision: "respond", Content: content}
+			return "sent as the agent proposes it, by --yes", wire.Decision{Decision: wire.Respond, Content: content}
 		}
 		return "left without an answer: --yes sends what an agent proposes, and it does not propose everything", dismiss
 	case a.Yes:

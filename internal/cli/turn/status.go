@@ -35,12 +35,12 @@ func (s *status) follow(kind string, d wire.EventData) {
 	case kind == wire.EventStatus && d.State != "running":
 		s.silent, s.noted, s.tool = nil, false, ""
 	case kind != wire.EventConversation:
-	case d.EventType == "tool_call":
+	case d.EventType == wire.EntryToolCall:
 		if s.tool == "" {
 			s.printed = false
 		}
 		s.tool = cmp.Or(d.ToolTitle, d.ToolName)
-	case d.EventType == "tool_result":
+	case d.EventType == wire.EntryToolResult:
 		s.tool = ""
 	}
 }
@@ -79,10 +79,7 @@ func (v *View) rows() (rows []string) {
 		}
 	}
 	if line := v.statusLine(); line != "" {
-		if cut := live.Rows(line, v.region.Columns()-1); len(cut) > 1 {
-			line = cut[0] + "…"
-		}
-		rows = append(rows, v.paint(line, dim))
+		rows = append(rows, v.paint(output.CutToFit(line, v.region.Columns()), dim))
 	}
 	return rows
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/live"
 	"github.com/duet-rpc/duet-rpc/internal/cli/markdown"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
@@ -89,8 +90,16 @@ func (v *View) Begin(s wire.Session) {
 	v.session, v.status.began = s, time.Time{}
 	v.Note(fmt.Sprintf("%s · agent %s · %s", s.TaskID, s.Agent, s.WorkingDir))
 	if s.State == wire.Queued {
-		v.Note("waiting for a free slot")
+		v.Note(waitsFor(s))
 	}
+}
+
+// waitsFor says for what a session waits that is queued, as far as it tells.
+func waitsFor(s wire.Session) string {
+	if s.ParentID != "" {
+		return "waiting for the conversation's turn before to end, or for a free slot; `duet-rpc task list` says which works, `duet-rpc approvals` what is asked"
+	}
+	return "waiting for a free slot; `duet-rpc task list` says what works"
 }
 
 // End says how the session ended, and how to go on.
@@ -103,7 +112,13 @@ func (v *View) End(s wire.Session) {
 	if spent := spentOn(s); spent != "" {
 		v.Note(spent)
 	}
-	v.Note(fmt.Sprintf("%s; go on with: duet-rpc prompt --continue %s \"…\"", s.Outcome(), s.TaskID))
+	goOn := fmt.Sprintf("go on with: duet-rpc prompt --continue %s \"…\"", s.TaskID)
+	if whole := s.Outcome() + "; " + goOn; output.Fits(v.side, "— "+whole) {
+		v.Note(whole)
+		return
+	}
+	v.Note(s.Outcome())
+	v.Note(goOn)
 }
 
 // spentOn says what a session took: time, tokens and money, as far as they are known.
@@ -179,7 +194,9 @@ func (v *View) showText(kind string, d wire.EventData) {
 	case wire.EventSilent:
 		v.agentSilent(d)
 	case wire.EventError:
-		v.Note("error: " + d.Message)
+		if d.Code != "MCP_SERVER_FAILED" { // the conversation has that, too
+			v.Note("error: " + d.Message)
+		}
 	case wire.EventStatus:
 		if d.State == "interrupting" && d.Reason == "timeout" {
 			v.Note("its time is up; the agent is told to end, and ended if it does not")
@@ -197,9 +214,9 @@ func (v *View) showText(kind string, d wire.EventData) {
 func (v *View) showItem(d wire.EventData) {
 	tool := output.Line(cmp.Or(d.ToolTitle, d.ToolName))
 	switch d.EventType {
-	case "message":
+	case wire.EntryMessage:
 		if len(d.Attachments) > 0 {
-			v.showAttachments(v.belowIfAny(d.ParentTool), d.Role, d.Attachments)
+			v.showAttachments(v.belowIfAny(d.ParentTool)+"  ", d.Role, d.Attachments)
 			v.message = ""
 			return
 		}
@@ -216,11 +233,14 @@ func (v *View) showItem(d wire.EventData) {
 		}
 		v.endMessage()
 		v.message = ""
-	case "thinking":
-		if d.ParentTool == "" {
+	case wire.EntryThinking:
+		switch {
+		case len(d.Attachments) > 0:
+			v.showAttachments(v.belowIfAny(d.ParentTool)+"✻ ", d.Role, d.Attachments)
+		case d.ParentTool == "":
 			v.showThought(d.Content)
 		}
-	case "tool_call":
+	case wire.EntryToolCall:
 		if d.ToolStatus == "pending" || v.lastTool != d.ToolID {
 			v.lastTool = d.ToolID
 			if !v.tools[d.ToolID] {
@@ -228,7 +248,7 @@ func (v *View) showItem(d wire.EventData) {
 				v.aside(v.nested(d)+"● "+tool, bold)
 			}
 		}
-	case "tool_result":
+	case wire.EntryToolResult:
 		mark := "✓ "
 		if d.ToolStatus == "failed" {
 			mark = "✗ "
@@ -241,7 +261,7 @@ func (v *View) showItem(d wire.EventData) {
 		if !v.status.printed { // what it has printed was shown as it came
 			v.showResult(d)
 		}
-		v.showAttachments(v.nested(d), "tool", d.ToolData.Attachments)
+		v.showAttachments(v.nested(d)+"  ", "tool", d.ToolData.Attachments)
 	case wire.EntrySystem:
 		v.Note(d.Content)
 	}
@@ -281,10 +301,10 @@ const mostNested = 8
 func (v *View) showAttachments(indent, role string, list []wire.Attachment) {
 	for _, a := range list {
 		line := output.Line(a.Label())
-		if how := a.HowToSave(); how != "" && role != "user" {
+		if how := attachment.HowToSave(a); how != "" && role != "user" {
 			line += " · " + output.Line(how)
 		}
-		v.aside(indent+"  "+line, dim)
+		v.aside(indent+line, dim)
 	}
 }
 
@@ -346,6 +366,9 @@ func (v *View) say(text string) {
 		v.endLine()
 	}
 	v.status.spoken = time.Now()
+	if v.words != nil {
+		text = output.Marks.Signs(text)
+	}
 	switch {
 	case v.rendered != nil:
 		v.rendered.Columns = v.region.Columns()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+	"github.com/duet-rpc/duet-rpc/internal/executor/titlecommand"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
@@ -42,6 +43,11 @@ func (p *permissionRequest) UnmarshalJSON(raw []byte) error {
 		}
 	}
 	return nil
+}
+
+// offers reports whether an answer of a kind is among those to choose from.
+func (p *permissionRequest) offers(kind string) bool {
+	return slices.ContainsFunc(p.options, func(o catalog.PermissionOption) bool { return o.Kind == kind })
 }
 
 // permissionAnswer is what the agent is told. The protocol has no place for a
@@ -86,6 +92,9 @@ func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (per
 	if !clear {
 		t.Problem(task.CodePermission, fmt.Sprintf("the agent asked for permission (%s) in a message that is no UTF-8: what it would run is not what could be shown, so nobody was asked and it was refused", question.Title))
 		return permissionAnswer{}, acp.NewInvalidParams(map[string]any{"error": "the tool call is no valid UTF-8"})
+	}
+	if question.ToolInput == nil && a.info.AgentInfo != nil && a.info.AgentInfo.Name == titlecommand.Teller {
+		question.ToolInput = titlecommand.Input(titlecommand.Call{Kind: question.ToolKind, Title: question.Title, Text: p.text, Keeps: p.offers("allow_always")})
 	}
 	question.InputFixed = string(toolinput.At(a.info.AgentCapabilities.Meta, "duet", "updatedInput")) != "true"
 	if len(question.Options) == 0 { // whatever were decided, there is no answer that says so

@@ -21,10 +21,10 @@ func (t *turn) update(kind string, raw []byte, repaired bool) {
 	switch kind {
 	case "agent_message_chunk":
 		t.delivered(t.answers.agentActed())
-		known = t.chunk(raw, t.Text) || t.content(raw)
+		known = t.chunk(raw, t.Text) || t.content(raw, false)
 	case "agent_thought_chunk":
 		t.delivered(t.answers.agentActed())
-		known = t.chunk(raw, t.thought)
+		known = t.chunk(raw, t.thought) || t.content(raw, true)
 	case "user_message_chunk":
 		known = true // the hub has it
 	case "tool_call", "tool_call_update":
@@ -90,10 +90,10 @@ func (t *turn) chunk(raw []byte, take func(id, parent, text string)) bool {
 }
 
 // content reports a chunk that is no text.
-func (t *turn) content(raw []byte) bool {
+func (t *turn) content(raw []byte, thought bool) bool {
 	block, ok := blocks.Read(frame.Member(raw, "content"))
 	if ok {
-		t.Content(parentOf(frame.Member(raw, "_meta")), block)
+		t.Content(catalog.MessageContent{Content: block, ParentID: parentOf(frame.Member(raw, "_meta")), Thought: thought})
 	}
 	return ok
 }

@@ -134,14 +134,16 @@ func (r *Reporter) Text(id, parent, text string) {
 	r.event(catalog.EventContentDelta, catalog.ContentDelta{MessageID: id, ParentID: parent, Delta: catalog.Delta{Text: text}})
 }
 
-// Content reports a part of what the agent says that is no text: that of a sub-agent
-// has the tool call of that as its parent.
-func (r *Reporter) Content(parent string, block catalog.ContentBlock) {
+// Content reports a part of what the agent says, or thinks, that is no text: that of a
+// sub-agent has the tool call of that as its parent.
+func (r *Reporter) Content(c catalog.MessageContent) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.messages++
+	if !c.Thought {
+		r.messages++
+	}
 	r.open = false
-	r.event(catalog.EventContent, catalog.MessageContent{Content: block, ParentID: parent})
+	r.event(catalog.EventContent, c)
 }
 
 // EndMessage notes that what comes next is another message.

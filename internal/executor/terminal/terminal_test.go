@@ -22,6 +22,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/executor/terminal"
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+	"github.com/duet-rpc/duet-rpc/internal/needs"
 )
 
 // newSet makes a set of terminals that is closed when the test ends.
@@ -125,12 +126,7 @@ func TestTerminals(t *testing.T) {
 		requireKind(t, err, "tmux_not_found")
 	})
 	t.Run("tmux", func(t *testing.T) {
-		if _, err := exec.LookPath("tmux"); err != nil {
-			if os.Getenv("CI") == "true" {
-				t.Fatal("tmux is not installed")
-			}
-			t.Skip("tmux is not installed")
-		}
+		needs.Tool(t, "tmux")
 		dir := t.TempDir()
 		env := map[string]string{"TMUX_TMPDIR": dir}
 		result, err := s.Spawn(catalog.SpawnTerminalParams{UseTmux: true, TmuxSessionName: "duet-test", TmuxWindowName: "w1", Env: env})

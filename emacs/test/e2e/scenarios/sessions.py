@@ -66,6 +66,27 @@ def ends_what_hangs(home, emacs):
 
 
 @scenario
+def ends_a_sub_agent_that_hangs(home, emacs):
+    """A sub-agent that hangs is ended with the run, by i or by its time limit; its calls are not shown as running any more."""
+    terminal = start(home, emacs)
+    ask(terminal, "quiet stuck")
+    terminal.see(r"^  ○ touch made \.\.\.$")
+    terminal.see(r"^demo has said nothing for \d+ s, in the middle of: touch made$")
+    terminal.press("i")
+    terminal.see(r"^ ■ interrupted")
+    terminal.see(r"^  ✗ touch made")
+    terminal.see_no(r"○ (touch made|Look around)|has said nothing")
+    terminal.kill()
+    home.configure('[limits]\nrun_timeout = "8s"\n')
+    terminal = start(home, emacs)
+    ask(terminal, "quiet stuck")
+    terminal.see(r"^  ○ touch made \.\.\.$")
+    terminal.see(r"Timed Out: it took longer than it may .8s.")
+    terminal.see(r"^ ✗ timed out")
+    terminal.see_no(r"○ (touch made|Look around)")
+
+
+@scenario
 def compose_loses_nothing(home, emacs):
     """C-g, C-c C-k and a killed buffer leave what was written within reach."""
     terminal = start(home, emacs)

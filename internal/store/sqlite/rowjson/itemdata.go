@@ -53,7 +53,7 @@ func ItemData(kind string, data []byte) domain.ItemData {
 	switch kind {
 	case domain.ItemTool:
 		return read[ToolDetails](data).Value()
-	case domain.ItemMessage:
+	case domain.ItemMessage, domain.ItemThinking:
 		if blocks := read[messageContent](data).Blocks; blocks != nil {
 			return domain.MessageContent{Blocks: Blocks(blocks)}
 		}

@@ -1,0 +1,113 @@
+//go:build unix
+
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// mcpProgram is a server that does what its argument says, and notes that it was started.
+const mcpProgram = `#!/bin/sh
+echo "$1" >> "$0.started"
+case $1 in
+works) read -r line; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}'; cat > /dev/null ;;
+ends) echo "no login with $TOKEN" >&2; exit 1 ;;
+esac
+`
+
+// mcpServers gives the site an agent with servers: one that works, one that ends at
+// once, and one that is not there.
+func (s *site) mcpServers(more string) (program string) {
+	s.t.Helper()
+	program = filepath.Join(s.home, "server")
+	require.NoError(s.t, os.WriteFile(program, []byte(mcpProgram), 0o700))
+	agent, err := fastProgram()
+	require.NoError(s.t, err)
+	text := more + fmt.Sprintf("[agents.served]\ncommand = [%q, \"demo-agent\"]\nenv = { DUET_DEMO_DELAY = \"0\", DUET_DEMO_STATE = %q }\n", agent, filepath.Join(s.home, "demo"))
+	for _, name := range []string{"works", "ends"} {
+		text += fmt.Sprintf("[[agents.served.mcp_servers]]\nname = %q\ncommand = %q\nargs = [%q]\nenv = { TOKEN = \"guarded-secret\" }\n", name, program, name)
+	}
+	text += "[[agents.served.mcp_servers]]\nname = \"gone\"\ncommand = \"no-such-server\"\n"
+	s.agents(text)
+	return program
+}
+
+const mcpEnded = "the MCP server ends ended with status 1 before it answered: no login with [secret]"
+
+// Of a server that does not work its conversation is told: in events, in the shell and
+// in what is kept; what is secret is not. It is told once, and of one that works nothing.
+func TestMCPServersThatDoNotWorkAreInTheTranscript(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	program := s.mcpServers("")
+	c := s.start()
+	c.subscribe()
+	told := func(l launched, text string) {
+		t.Helper()
+		c.await("the code of "+text, func(e event) bool {
+			return e.Type == "task_error" && e.Data.SessionID == l.SessionID && e.Data.Code == "MCP_SERVER_FAILED" && strings.Contains(string(e.Raw), strings.SplitN(text, " ", 5)[3])
+		})
+		c.await(text, func(e event) bool {
+			return e.Type == "conversation_updated" && e.Data.SessionID == l.SessionID && e.Data.Role == "system" && strings.Contains(e.Data.Content, text)
+		})
+	}
+	first := c.launch("hello", "served")
+	told(first, mcpEnded)
+	told(first, `the MCP server gone will not start: the program "no-such-server" was not found`)
+	assert.Equal(t, "completed", c.approveAll(first.SessionID).Data.State)
+
+	transcript, err := s.command("session", "show", first.TaskID, "--transcript")
+	require.NoError(t, err)
+	assert.Equal(t, 1, strings.Count(transcript, mcpEnded), transcript)
+	assert.Contains(t, transcript, `the MCP server gone will not start`)
+	assert.NotContains(t, transcript, "server works")
+
+	// Another conversation is told, too, and has it tried again; the same one is not.
+	again := c.next(first, "again")
+	assert.Equal(t, "completed", c.approveAll(again.SessionID).Data.State)
+	told(c.launch("hello", "served"), mcpEnded)
+	for _, e := range c.seen() {
+		assert.NotContains(t, string(e.Raw), "guarded", "%s %s", e.Type, e.Raw)
+		if e.Data.SessionID == again.SessionID {
+			assert.NotContains(t, e.Data.Content, mcpEnded)
+		}
+	}
+	var started []byte
+	require.Eventually(t, func() bool {
+		started, _ = os.ReadFile(program + ".started")
+		return strings.Contains(string(started), "works\n")
+	}, watchdog/3, pollEvery)
+	assert.Equal(t, map[string]int{"works": 1, "ends": 2}, map[string]int{"works": strings.Count(string(started), "works\n"), "ends": strings.Count(string(started), "ends\n")})
+	c.leave()
+}
+
+// The user can have servers left alone; what a project's file would have started is,
+// until it is trusted.
+func TestMCPServersAreNotTriedUnasked(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	program := s.mcpServers("[mcp]\nprobe = false\n")
+	_, err := s.command("prompt", "--agent", "served", "--yes", "hello")
+	require.NoError(t, err)
+	assert.NoFileExists(t, program+".started")
+	values, err := s.command("config")
+	require.NoError(t, err)
+	assert.Regexp(t, `mcp\.probe +user +false`, values)
+
+	program = s.mcpServers("")
+	require.NoError(t, os.WriteFile(filepath.Join(s.root, ".duet.toml"), fmt.Appendf(nil,
+		"[agents.theirs]\ncommand = [%q]\n[[agents.theirs.mcp_servers]]\nname = \"x\"\ncommand = %q\n[[agents.served.mcp_servers]]\nname = \"y\"\ncommand = %q\nargs = [\"y\"]\n", program, program, program), 0o600))
+	_, err = s.command("prompt", "--agent", "theirs", "hello")
+	require.ErrorContains(t, err, "not trusted")
+	_, err = s.command("prompt", "--agent", "served", "--yes", "hello")
+	require.NoError(t, err)
+	started, _ := os.ReadFile(program + ".started") // there may be none: the end of the hub ends what is tried
+	assert.NotContains(t, string(started), "y\n")
+}

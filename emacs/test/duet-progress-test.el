@@ -1,0 +1,59 @@
+;;; duet-progress-test.el --- Tests of how long a turn takes  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Code:
+
+(require 'duet-test-lib)
+
+(ert-deftest duet-progress-test-words ()
+  "Seconds, then minutes and seconds, then hours and minutes."
+  (pcase-dolist (`(,seconds . ,words) '((0 . "0s") (59 . "59s") (60 . "1m 00s") (61 . "1m 01s")
+                                        (3599 . "59m 59s") (3600 . "1h 00m") (7300 . "2h 01m")
+                                        (-5 . "0s")))
+    (should (equal (cons seconds (duet-progress-words seconds)) (cons seconds words)))))
+
+(ert-deftest duet-progress-test-header ()
+  "While a turn runs the header tells for how long, and that its agent does something."
+  (duet-test-with-project connection
+    (duet-model-add-observer #'duet-progress--elapsed-observe)
+    (let* ((session (duet-test-launch connection "quiet stream:5000@20"))
+           (buffer (duet-transcript-open connection session)))
+      (duet-test-wait-for-text buffer "chunk 2")
+      (with-current-buffer buffer
+        (cl-flet ((shown ()
+                    (let ((header (duet-header session connection)))
+                      (and (string-match "· [0-9]+s \\([-|/\\]\\)" header)
+                           (match-string 1 header)))))
+          (let ((signs '()))
+            (duet-test-wait-for (progn (cl-pushnew (shown) signs :test #'equal)
+                                       (length= signs 4)))
+            (should-not (memq nil signs)))
+          ;; It tells from when the turn began, whatever the clock says now.
+          (setf (duet-run-changed (duet-session-active-run session))
+                (format-time-string "%FT%T.000Z" (time-subtract nil 125) t))
+          (should (string-match-p "· 2m 0[5-9]s" (duet-header session connection)))
+          (call-interactively #'duet-interrupt)
+          (duet-test-wait-for-state session 'interrupted)
+          (should-not (shown)))))))
+
+(ert-deftest duet-progress-test-timer ()
+  "A timer counts while a window shows a turn that runs, and no longer."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "quiet stream:5000@20"))
+           (buffer (duet-transcript-open connection session)))
+      (duet-test-wait-for-state session 'running)
+      (save-window-excursion
+        (switch-to-buffer buffer)
+        (duet-header session connection)
+        (should duet-progress--timer)
+        (duet-progress--tick)
+        (should duet-progress--timer)
+        (call-interactively #'duet-interrupt)
+        (duet-test-wait-for-state session 'interrupted)
+        (duet-progress--tick)
+        (should-not duet-progress--timer)))))
+
+(provide 'duet-progress-test)
+;;; duet-progress-test.el ends here

@@ -1,0 +1,226 @@
+package update
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
+)
+
+// A Translator makes updates of one session. One goroutine at a time uses it.
+type Translator struct {
+	// Bytes are those of an attachment.
+	Bytes func(attachment string) ([]byte, error)
+	// IsOurs reports whether the client of this session has begun the turn: then it
+	// has its own prompt already.
+	IsOurs func(session string) bool
+	// ShowsTerminals says that the client shows terminals that are the agent's, as
+	// several clients do (_meta terminal_info, terminal_output, terminal_exit): any other
+	// shows its own alone, and gets what is printed as text.
+	ShowsTerminals bool
+	// Since is the seq behind which events come.
+	Since int64
+
+	messages  messages
+	ids       toolIDs
+	tools     map[string]*tool // those of the turn, by the ids that the client has
+	terminals map[string]*terminal
+	newest    map[string]int64 // of what was replayed and changed behind Since: by which event
+}
+
+// BeginsInside says that what comes first may be the rest of a message.
+func (t *Translator) BeginsInside() { t.messages.leftOut() }
+
+// Entry is the updates of an entry of the conversation. All entries come before the
+// first event.
+func (t *Translator) Entry(e wire.Entry) []any {
+	key := e.Key
+	if e.EventType == wire.EntryToolCall || e.EventType == wire.EntryToolResult {
+		key = e.ToolID + e.ResultFor
+	}
+	t.note(key, e.Seq)
+	switch e.EventType {
+	case wire.EntryMessage, wire.EntryThinking:
+		if !e.IsCompleted {
+			t.messages.began(e.Key, e.Content)
+		}
+		return t.said(e.EventType, e.Role, e.Key, t.parentID(e.SessionID, e.ParentTool), e.Content, e.Attachments())
+	case wire.EntryToolCall:
+		return []any{t.toolCall(call{
+			session: e.SessionID, id: e.ToolID, name: e.ToolName, title: e.Title, kind: e.ToolKind, status: e.Status, parent: e.ParentTool,
+			input: json.RawMessage(e.ToolInput), data: e.Tool(), refusal: e.Refusal,
+		})}
+	case wire.EntryToolResult:
+		return []any{t.toolCall(call{session: e.SessionID, id: e.ResultFor, status: e.Status, result: e.Result, refusal: e.Refusal, ended: e.IsCompleted})}
+	case wire.EntrySystem:
+		return []any{aside(e.Content)}
+	case wire.EntryPlan:
+		return []any{plan(e.PlanEntries())}
+	}
+	return nil
+}
+
+// note notes which event changed something last that was replayed.
+func (t *Translator) note(key string, seq int64) {
+	if seq <= t.Since {
+		return
+	}
+	if t.newest == nil {
+		t.newest = make(map[string]int64)
+	}
+	t.newest[key] = max(t.newest[key], seq)
+}
+
+// wasSent reports whether what an event tells of something was sent already, as an
+// entry.
+func (t *Translator) wasSent(key string, seq int64) bool { return seq > 0 && seq <= t.newest[key] }
+
+// Event is the updates of an event.
+func (t *Translator) Event(kind string, seq int64, at time.Time, d wire.EventData) []any {
+	switch kind {
+	case wire.EventDelta, wire.EventThinking:
+		if text := t.messages.piece(d.MessageID, d.Delta); text != "" {
+			return []any{chunk(kindOf(kind == wire.EventThinking, "assistant"), d.MessageID, t.parentID(d.SessionID, d.ParentTool), schema.Text(text))}
+		}
+	case wire.EventConversation:
+		return t.conversation(seq, d)
+	case wire.EventPlan:
+		return []any{plan(d.Entries)}
+	case wire.EventUsage:
+		if d.ContextUsed > 0 && d.ContextSize > 0 {
+			return []any{Usage(d.ContextUsed, d.ContextSize, d.CostUSD)}
+		}
+	case wire.EventTerminal:
+		return t.output(d, at)
+	case wire.EventTerminalExit:
+		return t.exited(d)
+	case wire.EventError:
+		if d.Code == contentRefused || d.Code == serverFailed { // what else an agent reports is no part of the conversation
+			return []any{chunk(schema.AgentThoughtChunk, "", "", schema.Text(d.Message+"\n"))}
+		}
+	case wire.EventAgentUpdate:
+		return passed(d.Update)
+	case wire.EventLagged:
+		t.messages.leftOut()
+	case wire.EventStatus:
+		if wire.Ended(d.State) {
+			t.messages.turnEnded()
+			t.tools, t.terminals = nil, nil
+		}
+	}
+	return nil
+}
+
+// contentRefused is the code of an error that says that something of a message is
+// missing.
+const contentRefused = "CONTENT_REFUSED"
+
+// serverFailed is the code of an error that says that an MCP server will not be there.
+const serverFailed = "MCP_SERVER_FAILED"
+
+// conversation is what is told of something that was said or done.
+func (t *Translator) conversation(seq int64, d wire.EventData) []any {
+	switch d.EventType {
+	case wire.EntryMessage, wire.EntryThinking:
+		if t.wasSent(d.MessageID, seq) || d.Role == "user" && t.IsOurs(d.SessionID) {
+			return nil
+		}
+		if d.Role == "user" {
+			return t.said(d.EventType, d.Role, d.MessageID, "", d.Content, d.Attachments)
+		}
+		return t.said(d.EventType, d.Role, d.MessageID, t.parentID(d.SessionID, d.ParentTool), t.messages.whole(d.MessageID, d.Content), d.Attachments)
+	case wire.EntryToolCall, wire.EntryToolResult:
+		if t.wasSent(d.ToolID, seq) {
+			return nil
+		}
+		return []any{t.toolCall(call{
+			session: d.SessionID, id: d.ToolID, name: d.ToolName, title: d.ToolTitle, kind: d.ToolKind, status: d.ToolStatus, parent: d.ParentTool,
+			input: d.ToolInput, data: d.ToolData, result: d.Result, refusal: d.Refusal, ended: d.EventType == wire.EntryToolResult, live: true,
+		})}
+	case wire.EntrySystem:
+		if !t.wasSent(d.MessageID, seq) {
+			return []any{aside(d.Content)}
+		}
+	}
+	return nil
+}
+
+// aside is something that the hub says in a conversation, beside what the agent says.
+func aside(text string) schema.Chunk {
+	return chunk(schema.AgentThoughtChunk, "", "", schema.Text("["+text+"]\n"))
+}
+
+// said is a message, or a thought, as chunks. What an agent says that is no text has
+// words that stand for it, for clients that do not show it.
+func (t *Translator) said(kind, role, key, parentTool, text string, attached []wire.Attachment) (updates []any) {
+	as := kindOf(kind == wire.EntryThinking, role)
+	if text != "" && (len(attached) == 0 || role == "user") {
+		updates = append(updates, chunk(as, key, parentTool, schema.Text(text)))
+	}
+	for _, a := range attached {
+		updates = append(updates, chunk(as, key, parentTool, t.block(a)))
+	}
+	return updates
+}
+
+func kindOf(thought bool, role string) string {
+	switch {
+	case thought:
+		return schema.AgentThoughtChunk
+	case role == "user":
+		return schema.UserMessageChunk
+	}
+	return schema.AgentMessageChunk
+}
+
+func chunk(kind, key, parentTool string, content schema.Content) schema.Chunk {
+	return schema.Chunk{Kind: kind, MessageID: key, Content: content, Meta: parent(parentTool)}
+}
+
+// Words are something that Duet says in a session.
+func Words(format string, args ...any) schema.Chunk {
+	return chunk(schema.AgentMessageChunk, "", "", schema.Text(fmt.Sprintf(format, args...)))
+}
+
+// Usage says how full the context is.
+func Usage(used, size int64, dollars float64) schema.UsageUpdate {
+	u := schema.UsageUpdate{Kind: schema.KindUsage, Used: used, Size: size}
+	if dollars > 0 {
+		u.Cost = &schema.Cost{Amount: dollars, Currency: "USD"}
+	}
+	return u
+}
+
+func plan(entries []wire.PlanEntry) schema.Plan {
+	p := schema.Plan{Kind: schema.KindPlan, Entries: make([]schema.PlanEntry, len(entries))}
+	for i, e := range entries {
+		if e.Priority == "" {
+			e.Priority = "medium"
+		}
+		if e.Status == "" {
+			e.Status = schema.Pending
+		}
+		p.Entries[i] = schema.PlanEntry(e)
+	}
+	return p
+}
+
+// passed is an update of the agent that Duet does not know in this form: clients may.
+// Those about settings come of other events.
+func passed(raw json.RawMessage) []any {
+	var u struct {
+		Kind string `json:"sessionUpdate"`
+	}
+	_ = json.Unmarshal(raw, &u) // what is none is not passed on
+	switch u.Kind {
+	case schema.AgentMessageChunk, schema.AgentThoughtChunk, schema.KindToolCall, schema.KindToolUpdate, schema.KindPlan, schema.KindUsage:
+		return []any{raw}
+	}
+	if strings.HasPrefix(u.Kind, "_") {
+		return []any{raw}
+	}
+	return nil
+}

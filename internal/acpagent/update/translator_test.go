@@ -1,0 +1,190 @@
+package update
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+	"github.com/duet-rpc/duet-rpc/internal/wire"
+)
+
+func newTranslator() *Translator {
+	return &Translator{
+		Bytes: func(id string) ([]byte, error) {
+			if id == "gone" {
+				return nil, errors.New("it is gone")
+			}
+			return []byte("bytes of " + id), nil
+		},
+		IsOurs: func(session string) bool { return session == "ours" },
+	}
+}
+
+// translated are the updates of an event, as JSON.
+func translated(t *testing.T, translator *Translator, kind string, seq int64, data string) []string {
+	t.Helper()
+	var d wire.EventData
+	require.NoError(t, json.Unmarshal([]byte(data), &d), data)
+	return asJSON(t, translator.Event(kind, seq, time.Unix(seq, 0), d))
+}
+
+func translatedEntry(t *testing.T, translator *Translator, entry string) []string {
+	t.Helper()
+	var e wire.Entry
+	require.NoError(t, json.Unmarshal([]byte(entry), &e), entry)
+	return asJSON(t, translator.Entry(e))
+}
+
+func asJSON(t *testing.T, updates []any) (list []string) {
+	t.Helper()
+	for _, u := range updates {
+		b, err := json.Marshal(u)
+		require.NoError(t, err)
+		list = append(list, string(b))
+	}
+	return list
+}
+
+func TestAMessageIsToldOnceAndInOrder(t *testing.T) {
+	const delta, whole = "message_delta", "conversation_updated"
+	text := func(updates []string) string {
+		var b strings.Builder
+		for _, u := range updates {
+			var c struct{ Content struct{ Text string } }
+			require.NoError(t, json.Unmarshal([]byte(u), &c))
+			b.WriteString(c.Content.Text)
+		}
+		return b.String()
+	}
+	message := func(key, content string) string {
+		return `{"session_id":"s","event_type":"message","role":"assistant","message_id":"` + key + `","content":"` + content + `"}`
+	}
+	piece := func(key, content string) string {
+		return `{"session_id":"s","message_id":"` + key + `","delta":"` + content + `"}`
+	}
+	translator := newTranslator()
+	assert.Equal(t, "a b ", text(append(translated(t, translator, delta, 1, piece("m", "a ")), translated(t, translator, delta, 2, piece("m", "b "))...)))
+	assert.Empty(t, translated(t, translator, whole, 3, message("m", "a b ")), "all of it was told")
+
+	// Pieces are left out: the rest waits for the whole.
+	assert.Equal(t, "1 ", text(translated(t, translator, delta, 4, piece("n", "1 "))))
+	assert.Empty(t, translated(t, translator, "lagged", 5, `{"from_seq":4,"to_seq":5}`))
+	assert.Empty(t, translated(t, translator, delta, 6, piece("n", "3 ")))
+	assert.Equal(t, "2 3 4 ", text(translated(t, translator, whole, 7, message("n", "1 2 3 4 "))))
+
+	// Also of a message whose beginning may have been left out.
+	translated(t, translator, "lagged", 8, `{}`)
+	assert.Empty(t, translated(t, translator, delta, 9, piece("o", "inside ")))
+	assert.Equal(t, "from inside ", text(translated(t, translator, whole, 10, message("o", "from inside "))))
+	assert.Equal(t, "new", text(translated(t, translator, delta, 11, piece("p", "new"))), "what comes then is whole")
+
+	// A key was taken out of what was told: it is not told again.
+	assert.Empty(t, translated(t, translator, whole, 12, message("p", "n** and more")))
+
+	// Of what was being written when the conversation was told again, the rest comes.
+	translator = newTranslator()
+	translator.Since = 20
+	assert.Equal(t, "half ", text(translatedEntry(t, translator, `{"session_id":"s","event_type":"message","role":"assistant","key":"q","content":"half ","seq":22}`)))
+	assert.Empty(t, translated(t, translator, delta, 21, piece("q", "half ")))
+	assert.Empty(t, translated(t, translator, delta, 23, piece("q", "of it ")))
+	assert.Equal(t, "of it ", text(translated(t, translator, whole, 24, message("q", "half of it "))))
+}
+
+func TestWhatWasToldAgainIsNotToldByItsEvent(t *testing.T) {
+	translator := newTranslator()
+	translator.Since = 10
+	translatedEntry(t, translator, `{"session_id":"s","event_type":"message","role":"assistant","key":"m","content":"x","is_completed":true,"seq":12}`)
+	assert.Empty(t, translated(t, translator, "conversation_updated", 12, `{"session_id":"s","event_type":"message","role":"assistant","message_id":"m","content":"x"}`))
+	translatedEntry(t, translator, `{"session_id":"s","event_type":"tool_call","tool_id":"t","title":"T","status":"pending","seq":13}`)
+	assert.Empty(t, translated(t, translator, "conversation_updated", 13, `{"session_id":"s","event_type":"tool_call","tool_id":"t","tool_status":"pending"}`))
+	assert.Equal(t, []string{`{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed"}`},
+		translated(t, translator, "conversation_updated", 14, `{"session_id":"s","event_type":"tool_result","tool_id":"t","tool_status":"completed"}`))
+}
+
+// A client has its own prompt already; that of somebody else is told.
+func TestPromptsOfOthersAreTold(t *testing.T) {
+	translator := newTranslator()
+	const prompt = `"event_type":"message","role":"user","message_id":"m","content":"hello"}`
+	assert.Empty(t, translated(t, translator, "conversation_updated", 1, `{"session_id":"ours",`+prompt))
+	assert.Equal(t, []string{`{"sessionUpdate":"user_message_chunk","messageId":"m","content":{"type":"text","text":"hello"}}`},
+		translated(t, translator, "conversation_updated", 2, `{"session_id":"another",`+prompt))
+}
+
+func TestToolCalls(t *testing.T) {
+	translator := newTranslator()
+	const event = "conversation_updated"
+	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"c","title":"Write a","kind":"edit","status":"pending","content":[{"type":"diff","path":"/a","newText":""}],"locations":[{"path":"/a"}],"rawInput":{"path":"/a"}}`},
+		translated(t, translator, event, 1, `{"session_id":"s","event_type":"tool_call","tool_id":"c","tool_title":"Write a","tool_kind":"edit","tool_status":"pending","tool_input":{"path":"/a"},"tool_data":{"paths":["/a"],"diffs":[{"path":"/a","new_text":""}]}}`))
+	// The content of an update takes the place of what was there: the diff stays.
+	assert.Equal(t, []string{`{"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed","content":[{"type":"diff","path":"/a","newText":""},{"type":"content","content":{"type":"text","text":"done"}}],"rawOutput":"done"}`},
+		translated(t, translator, event, 2, `{"session_id":"s","event_type":"tool_result","tool_id":"c","tool_status":"completed","tool_result_content":"done"}`))
+
+	// An agent's terminal is shown as text: clients show only their own.
+	translated(t, translator, event, 3, `{"session_id":"s","event_type":"tool_call","tool_id":"d","tool_name":"Bash","tool_data":{"terminal":"T"}}`)
+	assert.Equal(t, []string{`{"sessionUpdate":"tool_call_update","toolCallId":"d","content":[{"type":"content","content":{"type":"text","text":"` + "```console\\na\\n```" + `"}}]}`},
+		translated(t, translator, "terminal_output", 4, `{"terminal_id":"T","data":"a\n","encoding":"utf-8"}`))
+	assert.Empty(t, translator.Event("terminal_output", 5, time.Unix(4, 1), wire.EventData{TerminalID: "T", Data: "b\n"}), "not each piece")
+	assert.Contains(t, translated(t, translator, "terminal_exit", 6, `{"terminal_id":"T"}`)[0], `a\nb`)
+	assert.NotContains(t, strings.Replace(translated(t, translator, event, 7, `{"session_id":"s","event_type":"tool_result","tool_id":"d","tool_status":"completed","tool_result_content":"a\nb\n"}`)[0], "rawOutput", "", 1), `"text":"a\nb\n"`, "and not twice")
+
+	// An id that is used again in another turn is another call for the client.
+	translated(t, translator, "session_status_changed", 8, `{"session_id":"s","state":"completed"}`)
+	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"c~s2","title":"again","status":"pending","_meta":{"duet":{"parentToolCallId":"d~s2"}}}`},
+		translated(t, translator, event, 9, `{"session_id":"s2","event_type":"tool_call","tool_id":"c","tool_title":"again","tool_status":"pending","parent_tool_use_id":"d"}`))
+	assert.Equal(t, "c~s2", translator.Question(wire.Approval{SessionID: "s2", ToolUseID: "c"}).ToolCallID)
+	assert.Equal(t, "c", translator.Question(wire.Approval{SessionID: "s", ToolUseID: "c"}).ToolCallID)
+}
+
+func TestContentInKindOrInWords(t *testing.T) {
+	translator := newTranslator()
+	assert.Equal(t, []string{
+		`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"image","data":"Ynl0ZXMgb2YgaQ==","mimeType":"image/png"}}`,
+		`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":"[image a.png image/png 7 B]\n"}}`,
+		`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"resource_link","uri":"file:///x","name":"x"}}`,
+		`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"resource","resource":{"uri":"file:///y","mimeType":"text/plain","text":"bytes of r"}}}`,
+	}, translated(t, translator, "conversation_updated", 1, `{"session_id":"s","event_type":"message","role":"assistant","message_id":"m",
+		"content":"[image image/png]\n[image a.png image/png 7 B]\n…","attachments":[
+		{"type":"image","attachment_id":"i","mime_type":"image/png"},
+		{"type":"image","attachment_id":"gone","mime_type":"image/png","name":"a.png","size":7},
+		{"type":"resource_link","uri":"file:///x","name":"x"},
+		{"type":"resource","attachment_id":"r","uri":"file:///y","mime_type":"text/plain"}]}`))
+	assert.Equal(t, []string{`{"sessionUpdate":"agent_thought_chunk","messageId":"n","content":{"type":"image","data":"Ynl0ZXMgb2YgaQ==","mimeType":"image/png"}}`},
+		translated(t, translator, "conversation_updated", 2, `{"session_id":"s","event_type":"thinking","role":"assistant","message_id":"n",
+			"content":"[image image/png]","attachments":[{"type":"image","attachment_id":"i","mime_type":"image/png"}]}`))
+	assert.Equal(t, []string{`{"sessionUpdate":"plan","entries":[{"content":"a","priority":"medium","status":"pending"}]}`}, translated(t, translator, "plan", 2, `{"entries":[{"content":"a"}]}`))
+	assert.Equal(t, []string{`{"sessionUpdate":"usage_update","used":5,"size":10,"cost":{"amount":0.5,"currency":"USD"}}`}, translated(t, translator, "usage", 3, `{"context_used":5,"context_size":10,"cost_usd":0.5}`))
+	assert.Empty(t, translated(t, translator, "usage", 4, `{"input_tokens":5}`), "how full the context is, is not said")
+	assert.Empty(t, translated(t, translator, "agent_update", 5, `{"update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}`), "told of settings")
+	assert.Equal(t, []string{`{"sessionUpdate":"_mine","x":1}`}, translated(t, translator, "agent_update", 6, `{"update":{"sessionUpdate":"_mine","x":1}}`))
+}
+
+// A client that shows terminals of the agent's gets one, piece by piece as it prints; what
+// is told again, when nothing runs there any more, is text.
+func TestTerminalsInKind(t *testing.T) {
+	translator := newTranslator()
+	translator.ShowsTerminals = true
+	const event = "conversation_updated"
+	assert.Empty(t, translated(t, translator, "terminal_output", 1, `{"terminal_id":"T","data":"early\n","encoding":"utf-8"}`), "nobody knows yet where it belongs")
+	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"d","title":"Bash","content":[{"type":"terminal","terminalId":"T"}],"_meta":{"terminal_info":{"terminal_id":"T"},"terminal_output":{"data":"early\n","terminal_id":"T"}}}`},
+		translated(t, translator, event, 2, `{"session_id":"s","event_type":"tool_call","tool_id":"d","tool_name":"Bash","tool_data":{"terminal":"T"}}`))
+	for seq, text := range []string{"a", "b"} { // each piece
+		assert.Equal(t, []string{`{"sessionUpdate":"tool_call_update","toolCallId":"d","_meta":{"terminal_output":{"data":"` + text + `","terminal_id":"T"}}}`},
+			translated(t, translator, "terminal_output", int64(3+seq), `{"terminal_id":"T","data":"`+text+`","encoding":"utf-8"}`))
+	}
+	assert.Equal(t, []string{`{"sessionUpdate":"tool_call_update","toolCallId":"d","_meta":{"terminal_exit":{"exit_code":3,"signal":null,"terminal_id":"T"}}}`},
+		translated(t, translator, "terminal_exit", 6, `{"terminal_id":"T","exit_code":3}`))
+	assert.Equal(t, []string{`{"sessionUpdate":"tool_call_update","toolCallId":"d","status":"completed","content":[{"type":"terminal","terminalId":"T"}],"rawOutput":"early\nab"}`},
+		translated(t, translator, event, 7, `{"session_id":"s","event_type":"tool_result","tool_id":"d","tool_status":"completed","tool_result_content":"early\nab"}`))
+
+	translator = newTranslator()
+	translator.ShowsTerminals = true
+	translatedEntry(t, translator, `{"session_id":"s","event_type":"tool_call","tool_id":"d","title":"T","status":"pending","data":{"terminal":"T"},"seq":1}`)
+	assert.Equal(t, []string{`{"sessionUpdate":"tool_call_update","toolCallId":"d","status":"completed","content":[{"type":"content","content":{"type":"text","text":"ab"}}],"rawOutput":"ab"}`},
+		translatedEntry(t, translator, `{"session_id":"s","event_type":"tool_result","tool_result_for_id":"d","status":"completed","tool_result_content":"ab","is_completed":true,"seq":2}`))
+}
