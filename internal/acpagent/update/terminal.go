@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// mostPrinted is how much of what a program prints is sent, in bytes: its end.
+	// mostPrinted is how much of what a program prints is told, in bytes: its end.
 	mostPrinted = 32 << 10
-	// printedEvery is how often it is sent, at most: each time all of it.
+	// printedEvery is how often it is told, at most: each time all of it.
 	printedEvery = 500 * time.Millisecond
 )
 
@@ -20,7 +20,7 @@ const (
 type terminal struct {
 	printed []byte
 	cut     bool
-	sent    time.Time // when it was sent last
+	told    time.Time
 }
 
 // text is the output as it can be shown.
@@ -35,8 +35,8 @@ func (p *terminal) text() string {
 	return text
 }
 
-// output takes what a program has printed, and returns the update of its tool call: at
-// times, since each has all of it.
+// output takes what a program has printed, and is what is told of its tool call: at
+// times, since all of it is told again.
 func (t *Translator) output(d wire.EventData, at time.Time) []any {
 	text := []byte(d.Data)
 	if d.Encoding == "base64" {
@@ -57,10 +57,10 @@ func (t *Translator) output(d wire.EventData, at time.Time) []any {
 	if over := len(p.printed) - mostPrinted; over > 0 {
 		p.printed, p.cut = append([]byte(nil), p.printed[over:]...), true
 	}
-	if at.Sub(p.sent) < printedEvery {
+	if at.Sub(p.told) < printedEvery {
 		return nil
 	}
-	p.sent = at
+	p.told = at
 	return t.terminalUpdate(d.TerminalID)
 }
 
