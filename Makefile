@@ -14,7 +14,7 @@ TOOL    := $(GO) tool -modfile=.ci/tools/go.mod
 FUZZTIME ?= 30s
 CHAOSTIME ?= 5m
 
-.PHONY: run build install test test-go test-clients lint fmt fuzz cross bench load chaos docs clean help
+.PHONY: run build install test test-go test-clients lint fmt fuzz cross bench load chaos docs pictures clean help
 
 run: build ## build, and have a session with the demo agent (the default)
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
@@ -43,6 +43,7 @@ test-clients: build ## the tests with real clients alone
 lint: ## go vet, staticcheck, gofumpt
 	$(GO) vet ./...
 	cd internal/bench && $(GO) vet ./...
+	cd internal/pictures && $(GO) vet ./...
 	$(TOOL) staticcheck ./...
 	@unformatted=$$($(TOOL) gofumpt -l .); \
 	if [ -n "$$unformatted" ]; then echo "make fmt would change:"; echo "$$unformatted"; exit 1; fi
@@ -75,6 +76,11 @@ chaos: ## processes killed at random, and what came of what was acknowledged (in
 docs: ## write docs/protocol.md and docs/executors.md from the registries
 	$(GO) test ./handlers -run TestProtocolDocument -update
 	$(GO) test ./internal/catalogrpc -run TestExecutorsDocument -update
+
+FONT ?= $(firstword $(wildcard /usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf /usr/share/fonts/TTF/DejaVuSansMono.ttf))
+pictures: ## draw the screens of testdata/screens, light and dark, into bin/pictures; FONT=FILE.ttf has the signs
+	cd internal/pictures && $(GO) run . -font '$(FONT)' -into $(CURDIR)/bin/pictures $(CURDIR)/testdata/screens/*.ansi
+	@echo bin/pictures
 
 clean: ## remove what was built
 	rm -rf bin

@@ -38,28 +38,32 @@
   (setq buffer-read-only t
         buffer-undo-list t
         bidi-paragraph-direction 'left-to-right
+        mode-line-buffer-identification '(:eval (duet-header-name))
         header-line-format '(:eval (duet-approval-view--header)))
   ;; The keys of `diff-mode' for buffers that cannot be changed go before ours.
   (setq-local minor-mode-overriding-map-alist nil)
   (setq-local revert-buffer-function (lambda (&rest _) (duet-approval-view--load))))
 
-(defun duet-approval-keys (approval)
-  "Return which keys answer APPROVAL, as text for a header line."
+(defun duet-approval-keys (approval &rest more)
+  "Return which keys answer APPROVAL, as much as a header line has room for.
+MORE are parts of `duet-header-fit' that come after them."
   (cl-flet ((key (command words) (duet-header-key command words 'duet-approval-map)))
-    (if (duet-approval-question-p approval)
-        (concat (key #'duet-approval-respond "answer")
-                (if (duet-approval-declinable-p approval)
-                    (concat ", " (key #'duet-approval-deny "decline"))
-                  ""))
-      (concat (string-join `(,(key #'duet-approval-approve "approve")
-                             ,(key #'duet-approval-deny "deny")
-                             ,(key #'duet-approval-deny-and-tell "tell why not")
-                             ,@(and (duet-approval-editable-p approval)
-                                    (list (key #'duet-approval-edit "edit"))))
-                           ", ")
-              (if (duet-approval-plan approval) ""
-                (concat ", always: " (key #'duet-approval-always "session")
-                        ", " (key #'duet-approval-always-in-project "project")))))))
+    (duet-header-fit
+     (append
+      (if (duet-approval-question-p approval)
+          (list (concat " " (key #'duet-approval-respond "answer"))
+                (and (duet-approval-declinable-p approval)
+                     (concat ", " (key #'duet-approval-deny "decline"))))
+        (list (concat " " (key #'duet-approval-approve "approve")
+                      ", " (key #'duet-approval-deny "deny"))
+              (cons 1 (concat ", " (key #'duet-approval-deny-and-tell "tell why not")))
+              (and (duet-approval-editable-p approval)
+                   (cons 2 (concat ", " (key #'duet-approval-edit "edit"))))
+              (unless (duet-approval-plan approval)
+                (cons 3 (concat ", always: " (key #'duet-approval-always "session"))))
+              (unless (duet-approval-plan approval)
+                (cons 4 (concat ", " (key #'duet-approval-always-in-project "project"))))))
+      more))))
 
 (defun duet-approval-view--header ()
   "Return the header line."
@@ -68,7 +72,7 @@
    ((not (duet-approval-connection duet-approval))
     (propertize " This is decided" 'face 'duet-done))
    ((duet-approval-sending-p duet-approval) " The answer is on its way")
-   (t (concat " " (duet-approval-keys duet-approval)))))
+   (t (duet-approval-keys duet-approval))))
 
 (defun duet-approval-view--buffer (approval mode)
   "Return a buffer in MODE that is about APPROVAL, or nil."

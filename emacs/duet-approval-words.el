@@ -137,17 +137,40 @@ So it is where an agent lets one choose: its protocol has no place for words."
   "Return non-nil if an agent that is given OPTION does not do what it asks for."
   (string-prefix-p "reject_" (or (duet-get-string option :kind) "")))
 
+;; By its first word, so that one that says two things is explained.
+(defconst duet-approval--allowing
+  (concat "\\`\\(?:always +\\)?"
+          (regexp-opt '("accept" "allow" "approve" "confirm" "ok" "permit" "proceed" "run"
+                        "yes")
+                      'words))
+  "Regexp for names of answers that say that they allow.")
+
+(defconst duet-approval--denying
+  (concat "\\`\\(?:always +\\)?"
+          (regexp-opt '("cancel" "decline" "deny" "disallow" "do not" "don't" "never" "no"
+                        "refuse" "reject")
+                      'words))
+  "Regexp for names of answers that say that they deny.")
+
+(defun duet-approval--effect (name kind)
+  "Return what an answer of an agent's called NAME, of KIND, does, as text.
+It is empty where the name says it."
+  (let* ((case-fold-search t)
+         (remembered (member kind '("allow_always" "reject_always")))
+         (does (pcase kind
+                 ((or "allow_once" "allow_always")
+                  (unless (string-match-p duet-approval--allowing name) "allows"))
+                 ((or "reject_once" "reject_always")
+                  (unless (string-match-p duet-approval--denying name) "denies"))))
+         (effects (delq nil (list does (and remembered "the agent remembers it")))))
+    (if effects (format " (%s)" (string-join effects "; ")) "")))
+
 (defun duet-approval-answers (approval)
   "Return the answers of its own that the agent of APPROVAL offers, in words."
   (mapcar (lambda (option)
-            (concat (duet-approval-line (or (duet-get-string option :name)
-                                             (duet-get-string option :option_id) ""))
-                    (pcase (duet-get-string option :kind)
-                      ("allow_once" " (allows)")
-                      ("allow_always" " (allows; the agent remembers it)")
-                      ("reject_once" " (denies)")
-                      ("reject_always" " (denies; the agent remembers it)")
-                      (_ ""))))
+            (let ((name (duet-approval-line (or (duet-get-string option :name)
+                                                (duet-get-string option :option_id) ""))))
+              (concat name (duet-approval--effect name (duet-get-string option :kind)))))
           (duet-get-objects (duet-approval-data approval) :options)))
 
 (defun duet-approval-outcome (data)

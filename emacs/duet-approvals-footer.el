@@ -18,6 +18,7 @@
 (require 'duet-approval-always)
 (require 'duet-approval-excerpt)
 (require 'duet-approval-view)
+(require 'duet-header)
 (require 'duet-section)
 (require 'duet-transcript)
 
@@ -44,6 +45,22 @@ If OPTION, a number, is non-nil it is for that answer of the agent's."
               (duet-approvals--button (if (< number 10) (format "[%d] %s" number name) name)
                                       #'duet-approvals--take number))
             names)))
+
+(defun duet-approvals--rows (buttons)
+  "Return BUTTONS in as many lines as they take; none is broken that fits in one."
+  (let ((room (- (min 200 (duet-header-room)) 3))
+        (taken 0)
+        (parts '()))
+    (dolist (button buttons)
+      (let ((width (string-width button)))
+        (cond ((zerop taken) (setq taken width))
+              ((<= (+ taken 2 width) room)
+               (push "  " parts)
+               (setq taken (+ taken 2 width)))
+              (t (push "\n  " parts)
+                 (setq taken width)))
+        (push button parts)))
+    (apply #'concat (nreverse parts))))
 
 (defun duet-approvals--inline (approval root)
   "Return APPROVAL as text for a transcript; files are relative to ROOT."
@@ -74,14 +91,13 @@ If OPTION, a number, is non-nil it is for that answer of the agent's."
             ((duet-approval-sending-p approval)
              (propertize "the answer is on its way…" 'face 'duet-dim))
             ((duet-approval-question-p approval)
-             (string-join
+             (duet-approvals--rows
               (append
                (list (duet-approvals--button "[r] answer" #'duet-approval-respond))
                (and (duet-approval-declinable-p approval)
                     (list (duet-approvals--button "[d] decline" #'duet-approval-deny)))
-               (duet-approvals--choices (mapcar #'car (duet-approval-options approval))))
-              "  "))
-            (t (string-join
+               (duet-approvals--choices (mapcar #'car (duet-approval-options approval))))))
+            (t (duet-approvals--rows
                 `(,(duet-approvals--button "[a] approve" #'duet-approval-approve)
                   ,(duet-approvals--button "[d] deny" #'duet-approval-deny)
                   ,@(and (duet-approval-editable-p approval)
@@ -93,8 +109,7 @@ If OPTION, a number, is non-nil it is for that answer of the agent's."
                                     (duet-approvals--button "[s] session"
                                                             #'duet-approval-always))
                             (duet-approvals--button "[P] project"
-                                                    #'duet-approval-always-in-project))))
-                "  ")))
+                                                    #'duet-approval-always-in-project)))))))
            (if (or (duet-approval-question-p approval) (duet-approval-sending-p approval))
                ""
              (concat
@@ -102,7 +117,7 @@ If OPTION, a number, is non-nil it is for that answer of the agent's."
                   (concat "\n  " (propertize (concat "always is for " covers) 'face 'duet-dim))
                 "")
               ;; Few lines: the question has to be seen above them in a small window.
-              (if choices (concat "\n  " (string-join (cons tell choices) "  ")) ""))))))
+              (if choices (concat "\n  " (duet-approvals--rows (cons tell choices))) ""))))))
     (propertize text 'duet-approval approval
                 'wrap-prefix "  "
                 'keymap (unless (duet-approval-sending-p approval)

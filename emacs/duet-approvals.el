@@ -256,10 +256,9 @@ them; then they come one after the other, those of a session together."
   "Return the header line of the list: what keys do with the question at point."
   (let ((approval (tabulated-list-get-id)))
     (if approval
-        (concat " " (duet-approval-keys approval)
-                ", " (duet-header-key #'duet-approval-view "view" 'duet-approvals-mode-map)
-                ", " (duet-header-key #'duet-approval-next "go there"
-                                      'duet-approvals-mode-map))
+        (apply #'duet-approval-keys approval
+               (duet-header-keys 'duet-approvals-mode-map '(1 duet-approval-view "view")
+                                 '(5 duet-approval-next "go there")))
       " Questions of agents")))
 
 (defun duet-approvals--mode-line ()
@@ -310,6 +309,8 @@ them; then they come one after the other, those of a session together."
          (was (mapcar #'car tabulated-list-entries))
          (here (tabulated-list-get-id))
          (line (line-number-at-pos)))
+    (setf (nth 1 (aref tabulated-list-format 2))
+          (if (< (duet-header-room) 76) 14 18))
     (duet-sessions-fit 1 16)
     (setq tabulated-list-entries (mapcar #'duet-approvals--entry approvals))
     (tabulated-list-print t)

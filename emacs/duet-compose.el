@@ -85,21 +85,27 @@ content blocks, as the protocol spells them.")
                      (t "Continue")))
          (who (string-join (delq nil (duet-compose--whom)) ", "))
          (who (if (string-empty-p who) "" (concat " · " who)))
-         (keys (concat
-                " — " (duet-header-key #'duet-compose-send "send" 'duet-compose-mode-map)
-                ", " (duet-header-key #'duet-compose-cancel "cancel" 'duet-compose-mode-map)))
-         (room (- (if-let ((window (get-buffer-window nil t))) (window-width window) 80)
-                  (length what) (length who) (length keys) 3)))
+         (keys (list
+                (concat " — " (duet-header-key #'duet-compose-send "send" 'duet-compose-mode-map))
+                (cons 2 (concat ", " (duet-header-key #'duet-compose-cancel "cancel"
+                                                      'duet-compose-mode-map)))
+                (cons 3 ", @ adds context")))
+         ;; Before that is shortened what adds context is left out.
+         (room (- (min 100 (duet-header-room)) 3 (string-width what) (string-width who)
+                  (apply #'+ (mapcar #'string-width (list (car keys) (cdadr keys)))))))
     ;; What others have called something is no construct of a mode line.
     (replace-regexp-in-string
      "%" "%%"
-     (concat " " what
-             (and duet-session
-                  (concat ": " (truncate-string-to-width
-                                (replace-regexp-in-string
-                                 "[[:cntrl:]]+" " " (duet-session-name duet-session))
-                                (min 40 (max 14 room)) nil nil "…")))
-             who keys ", @ adds context")
+     (duet-header-fit
+      (append
+       (list (concat " " what
+                     (and duet-session
+                          (concat ": " (truncate-string-to-width
+                                        (replace-regexp-in-string
+                                         "[[:cntrl:]]+" " " (duet-session-name duet-session))
+                                        (min 40 (max 14 room)) nil nil "…"))))
+             (cons 1 who))
+       keys))
      t t)))
 
 (defun duet-compose--whom ()

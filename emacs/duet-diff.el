@@ -63,6 +63,7 @@
 \\{duet-diff-mode-map}"
   (setq buffer-read-only t
         buffer-undo-list t
+        mode-line-buffer-identification '(:eval (duet-header-name))
         header-line-format '(:eval (duet-diff--header)))
   ;; The keys of `diff-mode' for buffers that cannot be changed go before ours.
   (setq-local minor-mode-overriding-map-alist nil)
@@ -74,29 +75,28 @@
   "Return the header line: what is left to do, and which keys do it."
   (let* ((items (duet-diff--items))
          (left (cl-count-if-not #'duet-diff--state items)))
-    (concat
-     " "
-     (cond (duet-diff--loading "loading…")
-           ((null items) "")
-           ((zerop left) (propertize "all reviewed" 'face 'duet-done))
-           (t (format "%d of %d reviewed" (- (length items) left) (length items))))
-     (cond (duet-diff--whole (propertize " · all turns" 'face 'duet-dim))
-           ((and duet-session duet-diff--run
-                 (not (eq (duet-session-run duet-session duet-diff--run)
-                          (duet-session-leaf duet-session))))
-            (propertize " · an earlier turn" 'face 'duet-dim))
-           (t ""))
-     (if items
-         (cl-flet ((key (command words) (duet-header-key command words 'duet-diff-mode-map)))
-           (concat " · " (key #'duet-diff-accept "accept")
-                   ", " (key #'duet-diff-revert "revert")
-                   (substitute-command-keys
-                    ", \\<duet-diff-mode-map>\\[duet-diff-accept-file]/\\[duet-diff-revert-file] file, ")
-                   (string-join (list (key #'duet-diff-undo "undo")
-                                      (key #'duet-diff-visit "source")
-                                      (key #'duet-diff-ediff "ediff"))
-                                ", ")))
-       ""))))
+    (duet-header-fit
+     (append
+      (list
+       (concat " "
+               (cond (duet-diff--loading "loading…")
+                     ((null items) "")
+                     ((zerop left) (propertize "all reviewed" 'face 'duet-done))
+                     (t (format "%d of %d reviewed" (- (length items) left)
+                                (length items)))))
+       (cond (duet-diff--whole (propertize " · all turns" 'face 'duet-dim))
+             ((and duet-session duet-diff--run
+                   (not (eq (duet-session-run duet-session duet-diff--run)
+                            (duet-session-leaf duet-session))))
+              (propertize " · an earlier turn" 'face 'duet-dim))))
+      (when items
+        (list (concat " · " (duet-header-key #'duet-diff-accept "accept" 'duet-diff-mode-map)
+                      ", " (duet-header-key #'duet-diff-revert "revert" 'duet-diff-mode-map))
+              (cons 1 (substitute-command-keys
+                       ", \\<duet-diff-mode-map>\\[duet-diff-accept-file]/\\[duet-diff-revert-file] file"))))
+      (when items
+        (duet-header-keys 'duet-diff-mode-map '(2 duet-diff-undo "undo")
+                          '(3 duet-diff-visit "source") '(4 duet-diff-ediff "ediff")))))))
 
 
 ;;; What is shown

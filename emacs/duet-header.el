@@ -6,10 +6,12 @@
 ;;; Commentary:
 
 ;; Above a transcript stands how its session is doing: its state, what waits,
-;; who works, and what that has used.
+;; who works, and what that has used.  In a narrow window what matters least is left
+;; out, here and in the header lines of other views.
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'subr-x)
 (require 'duet-connection)
 (require 'duet-look)
@@ -35,6 +37,51 @@ A click on them calls COMMAND in the window whose header line it is."
               'mouse-face 'highlight
               'help-echo (format "mouse-1: %s" words)))
 
+(defun duet-header-room ()
+  "Return how many columns the header line of the current buffer has.
+Where no window shows the buffer there is room for all."
+  (let ((window (if (eq (window-buffer) (current-buffer)) (selected-window)
+                  (get-buffer-window nil t))))
+    (if window (window-width window) most-positive-fixnum)))
+
+(defun duet-header-fit (parts &optional taken)
+  "Return PARTS of a header line, one after the other, as many as fit.
+Each is a string, or (RANK . STRING), or nil.  Where not all fit those of the
+highest rank are left out first, the last of them at first; a mere string
+stays.  TAKEN columns are taken by something else."
+  (let* ((parts (mapcar (lambda (part) (if (stringp part) (cons 0 part) part))
+                        (delq nil parts)))
+         (room (- (duet-header-room) (or taken 0)))
+         (width (apply #'+ (mapcar (lambda (part) (string-width (cdr part))) parts))))
+    (while (and (> width room)
+                (let ((worst nil))
+                  (dolist (part parts)
+                    (when (and (> (car part) 0) (>= (car part) (if worst (car worst) 0)))
+                      (setq worst part)))
+                  (when worst
+                    (setq width (- width (string-width (cdr worst)))
+                          parts (remq worst parts))))))
+    (mapconcat #'cdr parts "")))
+
+(defun duet-header-keys (map &rest keys)
+  "Return what KEYS in MAP, a symbol, do, as parts for `duet-header-fit'.
+Each of KEYS is (RANK COMMAND WORDS), or nil."
+  (mapcar (lambda (key)
+            (pcase-let ((`(,rank ,command ,words) key))
+              (cons rank (concat ", " (duet-header-key command words map)))))
+          (delq nil keys)))
+
+(defun duet-header-name ()
+  "Return the name of the current buffer for its mode line, shortened to fit.
+What stands behind it, such as that something waits, is to be seen."
+  (let ((room (max 18 (- (min 200 (duet-header-room)) 44)))
+        (name (buffer-name)))
+    (propertize (replace-regexp-in-string
+                 "%" "%%" (if (<= (string-width name) room) name
+                            (concat (truncate-string-to-width name (1- room) nil nil "…") "*"))
+                 t t)
+                'face 'mode-line-buffer-id 'help-echo name)))
+
 (defun duet-header-click (command)
   "Return a keymap by which a click calls COMMAND in the window that it is in."
   (or (get command 'duet-header-click)
@@ -54,35 +101,37 @@ It tells how the session is doing; it is empty if SESSION is nil."
       ""
     (let* ((usage (duet-session-usage session))
            (queued (duet-session-queued session))
+           (separator (concat " " (propertize (duet-look-sign "·") 'face 'duet-dim) " "))
            (parts
-            (list
-             (duet-look-state-header (duet-session-state session))
-             (when-let ((status (duet-connection-status connection)))
-               (propertize status 'face 'duet-failed))
-             (when (eq (duet-session-loaded session) 'loading) "loading…")
-             (when (> queued 0) (format "%d queued" queued))
-             (duet-session-agent session)
-             (duet-actions-session-llm session)
-             (duet-actions-session-mode session)
-             (when-let ((used (plist-get usage :context_used))
-                        (size (plist-get usage :context_size)))
-               (format "context %d%%" (round (* 100.0 used) (max 1 size))))
-             (when-let ((in (plist-get usage :input_tokens))
-                        (out (plist-get usage :output_tokens)))
-               (format "%s in %s out" (duet-header-number in) (duet-header-number out)))
-             (when-let ((cost (plist-get usage :cost_usd)))
-               (format "$%.2f" cost)))))
+            `((0 . ,(duet-look-state-header (duet-session-state session)))
+              (0 . ,(when-let ((status (duet-connection-status connection)))
+                      (propertize status 'face 'duet-failed)))
+              (1 . ,(when (eq (duet-session-loaded session) 'loading) "loading…"))
+              (2 . ,(when (> queued 0) (format "%d queued" queued)))
+              (3 . ,(duet-session-agent session))
+              (5 . ,(duet-actions-session-llm session))
+              (4 . ,(duet-actions-session-mode session))
+              (6 . ,(when-let ((used (plist-get usage :context_used))
+                               (size (plist-get usage :context_size)))
+                      (format "context %d%%" (round (* 100.0 used) (max 1 size)))))
+              (8 . ,(when-let ((in (plist-get usage :input_tokens))
+                               (out (plist-get usage :output_tokens)))
+                      (format "%s in %s out" (duet-header-number in)
+                              (duet-header-number out))))
+              (7 . ,(when-let ((cost (plist-get usage :cost_usd)))
+                      (format "$%.2f" cost)))
+              ,@(mapcar (lambda (function)
+                          (cons 1 (duet-log-guard "Header line"
+                                    (funcall function session))))
+                        duet-header-functions)))
+           (parts (cl-delete nil parts :key #'cdr)))
       ;; What others called something is no construct of a mode line.
       (replace-regexp-in-string
        "%" "%%"
-       (concat " " (string-join
-                    (delq nil (append parts
-                                      (mapcar (lambda (function)
-                                                (duet-log-guard "Header line"
-                                                  (funcall function session)))
-                                              duet-header-functions)))
-                    (concat " " (propertize (duet-look-sign "·") 'face 'duet-dim)
-                            " ")))
+       (duet-header-fit (cons (concat " " (cdar parts))
+                              (mapcar (lambda (part)
+                                        (cons (car part) (concat separator (cdr part))))
+                                      (cdr parts))))
        t t))))
 
 (provide 'duet-header)

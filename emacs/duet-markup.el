@@ -51,6 +51,8 @@ changes that in one transcript."
   "Show what agents say as it was written, or as what its Markdown stands for."
   (interactive (duet-only-in 'duet-transcript-mode) duet-transcript-mode)
   (setq duet-markup--raw (not duet-markup--raw))
+  (if duet-markup--raw (remove-from-invisibility-spec 'duet-blank)
+    (add-to-invisibility-spec 'duet-blank))
   (jit-lock-refontify)
   (duet-markup-in-sight)
   (message (if duet-markup--raw "Markdown is shown as it was written"

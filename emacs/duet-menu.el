@@ -86,12 +86,18 @@
           " · ")
          (if session
              (concat "\n"
-                     (propertize (duet-session-name session) 'face 'bold) "  "
-                     (string-join
-                      (delq nil (list (symbol-name (duet-session-state session))
-                                      (duet-session-agent session)
-                                      (duet-actions-session-mode session)))
-                      " · "))
+                     (let ((how (string-join
+                                 (delq nil (list (symbol-name (duet-session-state session))
+                                                 (duet-session-agent session)
+                                                 (duet-actions-session-mode session)))
+                                 " · ")))
+                       (concat
+                        (propertize (truncate-string-to-width
+                                     (duet-session-name session)
+                                     (max 15 (- (frame-width) (string-width how) 4))
+                                     nil nil "…")
+                                    'face 'bold)
+                        "  " how)))
            ""))))))
 
 

@@ -134,6 +134,38 @@ It makes no difference whether a text is broken whole or piece by piece."
     ((or 'thinking 'diff) t)
     ('tool (null (duet-tool-diffs message)))))
 
+(defun duet-render-summary (message)
+  "Return in a few words what MESSAGE, a call of a tool, has come to, or nil."
+  (when (duet-tool-p message)
+    (let ((result (duet-tool-result message)))
+      (cond
+       ((duet-render--refused-p message) (duet-render--refusal message))
+       ((or (null result) (string-blank-p result)) nil)
+       ((or (memq (duet-tool-status message) '(failed))
+            (not (member (duet-tool-tool-kind message) '("read" "search" "fetch"))))
+        (duet-render--last-line result))
+       (t (let ((lines (duet-render--count-lines result)))
+            (if (= lines 1) (duet-render--last-line result)
+              (format "%d lines" lines))))))))
+
+(defconst duet-render--reach 2000
+  "How far from its end the last line of a tool's result is looked for.")
+
+(defun duet-render--last-line (text)
+  "Return the last line of TEXT that is not blank."
+  (let ((lines (split-string (substring text (max 0 (- (length text) duet-render--reach)))
+                             "[\r\n]+[ \t]*" t "[ \t\r\n]+")))
+    (duet-visible-line (ansi-color-filter-apply (or (car (last lines)) "")))))
+
+(defun duet-render--count-lines (text)
+  "Return how many lines TEXT has."
+  (let ((count 0)
+        (place 0))
+    (while (and place (< place (length text)))
+      (setq count (1+ count)
+            place (when-let ((newline (string-search "\n" text place))) (1+ newline))))
+    count))
+
 (defun duet-render--foldable (text)
   "Return TEXT, the beginning of a section, as something that a click folds."
   (propertize text 'mouse-face 'highlight 'duet-fold t
@@ -194,8 +226,10 @@ It makes no difference whether a text is broken whole or piece by piece."
             (or (duet-get-string data :title) (duet-get-string data :tool_name)
                 "a question")
             (if said
-                (concat "\n  " (propertize (duet-render-wrap (string-trim said))
-                                           'face 'duet-prompt))
+                (concat "\n" (propertize (concat (duet-render--shown "  ")
+                                                (propertize (duet-render-wrap (string-trim said))
+                                                            'face 'duet-prompt))
+                                        'wrap-prefix "  "))
               ""))))
 
 

@@ -11,11 +11,13 @@
 
 ;;; Code:
 
+(require 'ansi-color)
 (require 'cl-lib)
 (require 'pulse)
 (require 'subr-x)
 (require 'duet-actions)
 (require 'duet-connection)
+(require 'duet-header)
 (require 'duet-history)
 (require 'duet-look)
 (require 'duet-menu-bar)
@@ -83,14 +85,15 @@
 
 (defun duet-search--header ()
   "Return the header line."
-  (concat " Said: " (propertize (replace-regexp-in-string
-                                 "%" "%%" (or duet-search--query ""))
-                                'face 'bold)
-          (substitute-command-keys
-           "  \\<duet-search-mode-map>\\[duet-search-visit] open, \\[duet-search] search anew")
-          (if duet-search--next
-              (substitute-command-keys ", \\<duet-search-mode-map>\\[duet-search-more] more")
-            "")))
+  (duet-header-fit
+   (cons
+    (concat " Said: " (propertize (replace-regexp-in-string
+                                   "%" "%%" (or duet-search--query ""))
+                                  'face 'bold)
+            "  " (duet-header-key #'duet-search-visit "open" 'duet-search-mode-map))
+    (duet-header-keys 'duet-search-mode-map
+                      '(2 duet-search "search anew")
+                      (and duet-search--next '(1 duet-search-more "more"))))))
 
 ;;;###autoload
 (defun duet-search (query)
@@ -171,16 +174,17 @@ The last word may be the beginning of one."
 
 (defun duet-search--insert (hit)
   "Insert HIT, a place as the server lists it."
-  (let ((beg (point)))
-    (insert (propertize (duet-search--line (or (duet-get-string hit :title) "untitled"))
+  (let* ((beg (point))
+         (who (concat "  " (string-join (delq nil (list (duet-search--who hit)
+                                                        (duet-search--date hit)))
+                                        " · "))))
+    (insert (propertize (truncate-string-to-width
+                         (duet-search--line (or (duet-get-string hit :title) "untitled"))
+                         ;; Who has said it, and when, is to be seen.
+                         (max 20 (- (min 200 (duet-header-room)) (string-width who) 1))
+                         nil nil "…")
                         'face 'bold)
-            (propertize
-             (concat "  "
-                     (string-join
-                      (delq nil (list (duet-search--who hit)
-                                      (duet-search--date hit)))
-                      " · "))
-             'face 'duet-dim)
+            (propertize who 'face 'duet-dim)
             "\n    "
             (duet-search--highlight (duet-search--line
                                      (or (duet-get-string hit :snippet) "")))
@@ -191,7 +195,8 @@ The last word may be the beginning of one."
 (defun duet-search--line (text)
   "Return TEXT as one line."
   (duet-visible-prose
-   (string-trim (replace-regexp-in-string "[[:cntrl:][:space:]]+" " " text))))
+   (string-trim (replace-regexp-in-string "[[:cntrl:][:space:]]+" " "
+                                          (ansi-color-filter-apply text)))))
 
 (defun duet-search--who (hit)
   "Return who said HIT."

@@ -10,6 +10,12 @@
 ;; all but its first line can be folded away.  Behind each section stands a
 ;; blank line, which belongs to none, so that what is added at one's end is
 ;; never at the beginning of the next.
+;;
+;; That blank line is not shown between two sections that are folded: what is
+;; folded is dense.
+;;
+;; Blank lines at the end of a section itself can be hidden.  They stay in the
+;; buffer: what is added goes behind them, and what is copied has them.
 
 ;;; Code:
 
@@ -24,6 +30,8 @@
   (end nil :documentation "A marker behind its last character.")
   (fold nil :documentation "The overlay that hides its body, or nil.")
   (shown 0 :documentation "How many characters of its object's text are shown.")
+  (summary nil :documentation "What its first line ends in while the rest is folded away, or nil.")
+  (blank nil :documentation "What is hidden at its end: (FROM . TO), counted from its beginning.")
   (blocks nil :documentation "Where its blocks of code and tables are; see duet-block.el."))
 
 (defvar-local duet-sections nil
@@ -38,7 +46,13 @@
   (set-display-table-slot buffer-display-table 'selective-display
                           (vconcat (mapcar (lambda (sign) (make-glyph-code sign 'duet-dim))
                                            " ...")))
-  (add-to-invisibility-spec '(duet-fold . t)))
+  (add-to-invisibility-spec '(duet-fold . t))
+  (add-to-invisibility-spec 'duet-blank)
+  (add-to-invisibility-spec 'duet-dense)
+  ;; A property of our own: markup sets and clears `invisible' as it gets into sight.
+  (setq-local char-property-alias-alist
+              (cons '(invisible duet-section-blank)
+                    (assq-delete-all 'invisible (copy-alist char-property-alias-alist)))))
 
 (defun duet-section-get (key)
   "Return the section of the buffer whose key is KEY, or nil."
@@ -84,6 +98,7 @@ Windows whose point is at the end stay there, and others where they are."
                 (duet-section-end section) (copy-marker end t)))))
     (dolist (window windows)
       (set-window-start window place t))
+    (duet-section--space-around section)
     (restore-buffer-modified-p nil)
     (puthash key section duet-sections)))
 
@@ -96,6 +111,26 @@ Windows whose point is at the end stay there, and others where they are."
         (insert text)
         (duet-section--own section beg (point))))
     (restore-buffer-modified-p nil)))
+
+(defun duet-section-hide-blank (section)
+  "Hide the blank lines at the end of SECTION, and show those that were its end."
+  (let ((beg (marker-position (duet-section-beg section)))
+        (end (marker-position (duet-section-end section)))
+        (was (duet-section-blank section)))
+    (with-silent-modifications
+      (when was
+        (remove-text-properties (min end (+ beg (car was))) (min end (+ beg (cdr was)))
+                                '(duet-section-blank nil)))
+      (let ((from (save-excursion
+                    (goto-char end)
+                    (skip-chars-backward " \t\r\n" beg)
+                    ;; The end of a line that somebody is writing is none.
+                    (skip-chars-forward " \t\r" end)
+                    (point))))
+        (setf (duet-section-blank section)
+              (when (< from end)
+                (put-text-property from end 'duet-section-blank 'duet-blank)
+                (cons (- from beg) (- end beg))))))))
 
 (defun duet-section-redraw (section text)
   "Replace all of SECTION by TEXT.
@@ -134,10 +169,12 @@ What has its point in the section keeps the line and the column."
 
 (defun duet-section-delete (section)
   "Delete SECTION."
-  (let ((inhibit-read-only t))
+  (let ((inhibit-read-only t)
+        (before (duet-section--before section)))
     (duet-section--unfold section)
     (delete-region (duet-section-beg section)
                    (min (point-max) (+ 2 (duet-section-end section))))
+    (when before (duet-section--space before))
     (restore-buffer-modified-p nil)
     (set-marker (duet-section-beg section) nil)
     (set-marker (duet-section-end section) nil)
@@ -145,6 +182,42 @@ What has its point in the section keeps the line and the column."
 
 
 ;;; Folding
+
+(defconst duet-section--least 12
+  "How many columns a summary takes at least; where there are fewer it is left out.")
+
+(defun duet-section--before (section)
+  "Return the section in front of SECTION, or nil."
+  (let ((beg (marker-position (duet-section-beg section))))
+    (and (> beg (point-min)) (get-text-property (1- beg) 'duet-section))))
+
+(defun duet-section--space (section)
+  "Show the blank line behind SECTION, unless it and the next one are folded."
+  (when-let ((fold (duet-section-fold section)))
+    (let* ((end (marker-position (duet-section-end section)))
+           (next (and (< (+ 2 end) (point-max))
+                      (get-text-property (+ 2 end) 'duet-section)))
+           ;; Of its two newlines the second ends the line that is seen.
+           (hidden (if (and next (duet-section-fold next)) (1+ end) end)))
+      (unless (= hidden (overlay-end fold))
+        (move-overlay fold (overlay-start fold) hidden)))))
+
+(defun duet-section--space-around (section)
+  "Show the blank lines around SECTION where they are to be seen."
+  (when-let ((before (duet-section--before section)))
+    (duet-section--space before))
+  (duet-section--space section))
+
+(defun duet-section--ending (section columns)
+  "Return what stands behind the first line of SECTION, which is folded, or nil.
+The line takes COLUMNS."
+  (let ((room (- (if-let ((window (get-buffer-window nil t))) (window-width window)
+                   (frame-width))
+                 columns 6))
+        (summary (duet-section-summary section)))
+    (when (and summary (>= room duet-section--least))
+      (propertize (concat " ... " (truncate-string-to-width summary room nil nil "…"))
+                  'face 'duet-dim))))
 
 (defun duet-section-folded-p (section)
   "Return non-nil if SECTION is folded."
@@ -158,19 +231,25 @@ What is being written is not hidden."
            (body (save-excursion
                    (goto-char (duet-section-beg section))
                    (min end (line-end-position))))
+           (ending (duet-section--ending
+                    section (string-width (buffer-substring-no-properties
+                                           (duet-section-beg section) body))))
            ;; What is added at the end is hidden too.
            (overlay (make-overlay body end nil nil t)))
-      (overlay-put overlay 'invisible 'duet-fold)
+      (overlay-put overlay 'invisible (if (or ending (= body end)) 'duet-dense 'duet-fold))
+      (overlay-put overlay 'after-string ending)
       (overlay-put overlay 'isearch-open-invisible
                    (lambda (_) (duet-section--unfold section)))
       (overlay-put overlay 'evaporate nil)
-      (setf (duet-section-fold section) overlay))))
+      (setf (duet-section-fold section) overlay)
+      (duet-section--space-around section))))
 
 (defun duet-section--unfold (section)
   "Show all of SECTION."
   (when (duet-section-fold section)
     (delete-overlay (duet-section-fold section))
-    (setf (duet-section-fold section) nil)))
+    (setf (duet-section-fold section) nil)
+    (duet-section--space-around section)))
 
 (defun duet-section-toggle ()
   "Fold the section at point, or unfold it."

@@ -127,7 +127,9 @@ It has at least LEAST characters."
         (room (- (if-let ((window (get-buffer-window nil t)))
                      (window-width window)
                    (frame-width))
-                 tabulated-list-padding)))
+                 tabulated-list-padding
+                 ;; A heading in the buffer ends in a space.
+                 (if tabulated-list-use-header-line 0 1))))
     (seq-doseq (other tabulated-list-format)
       (setq room (- room 1 (if (eq other column) 0 (nth 1 other)))))
     (unless (= (nth 1 column) (max room least))
@@ -160,6 +162,7 @@ Where that is gone, point goes to the one that followed it."
       (let ((inhibit-read-only t))
         (erase-buffer)
         (insert (duet-sessions--hint))
+        (duet-sessions-fill-hint)
         (goto-char (point-min))))
     (restore-buffer-modified-p nil)
     (when (and here (not (memq here sessions)))
@@ -203,6 +206,12 @@ Where that was the end, it is the last line; in another list, the first."
       (goto-char place)
       (dolist (window (get-buffer-window-list nil nil t))
         (set-window-point window place)))))
+
+(defun duet-sessions-fill-hint ()
+  "Break the lines of what an empty list says, in the current buffer, to be read."
+  (let ((fill-column (max 20 (- (min 80 (frame-width)) 2)))
+        (fill-prefix " "))
+    (fill-region (point-min) (point-max))))
 
 (defun duet-sessions--hint ()
   "Return what an empty list says."

@@ -8,6 +8,10 @@
 ;; The columns of a table are aligned by what its bars are displayed as; its text
 ;; stays as it was written.  How wide a column is its first rows tell: a row that
 ;; comes later, far below, moves nothing that is being read.
+;;
+;; In a window of a graphical display a character of East Asia or an emoji need not
+;; be two columns wide.  There the bars of rows with such characters are put where
+;; they belong, by the space in front of them.
 
 ;;; Code:
 
@@ -35,11 +39,31 @@
 
 (defun duet-table-width (beg end found)
   "Return how wide the text from BEG to END is where the marks FOUND are hidden."
-  (let ((width (string-width (buffer-substring-no-properties beg end))))
+  (let* ((text (buffer-substring-no-properties beg end))
+         (width (+ (string-width text) (duet-table--beyond text))))
     (pcase-dolist (`(,from ,to ,kind) found)
       (when (eq kind 'hide)
         (cl-decf width (string-width (buffer-substring-no-properties from to)))))
     width))
+
+(defun duet-table--drawn-p ()
+  "Return non-nil if characters are drawn, and are as wide as their font has them."
+  (display-graphic-p))
+
+(defun duet-table--odd-p (text)
+  "Return non-nil if TEXT may not be as wide as its columns."
+  (and (string-match-p "[^[:ascii:]]" text) (duet-table--drawn-p)))
+
+(defun duet-table--beyond (text)
+  "Return how many columns TEXT takes beyond those that its characters have."
+  (if (not (duet-table--odd-p text)) 0
+    (let ((width (string-width text)))
+      (max 0 (- (if (fboundp 'string-pixel-width)
+                    (ceiling (string-pixel-width (propertize text 'face 'duet-table))
+                             (frame-char-width))
+                  ;; No emoji was seen that is a quarter wider.
+                  (+ width (/ (+ 3 (- width (length text))) 4)))
+                width)))))
 
 (defun duet-table-measure (block)
   "Measure the rows of BLOCK, a table, that were not measured yet.
@@ -87,6 +111,9 @@ the beginning and the end of what is to be hidden."
            (bar (duet-look-sign "│"))
            (cells (duet-block-cells bol eol))
            (first (car (car cells)))
+           (places (and (duet-table--odd-p (buffer-substring-no-properties bol eol))
+                        (duet-table--places bol first widths)))
+           (aligned '())
            (left (cl-loop for cell in cells
                           for align in (append (duet-block-columns block)
                                                (make-list (length cells) 'left))
@@ -99,7 +126,15 @@ the beginning and the end of what is to be hidden."
                                                        0)))
                                     (funcall apply found)
                                     (funcall hide (car cell) beg)
-                                    (funcall hide end (cdr cell))
+                                    (if (and (< end (cdr cell) eol) (< column (length places))
+                                             (<= width (aref widths column)))
+                                        (progn
+                                          (put-text-property
+                                           end (1+ end) 'display
+                                           `(space :align-to ,(nth column places)))
+                                          (funcall hide (1+ end) (cdr cell))
+                                          (push column aligned))
+                                      (funcall hide end (cdr cell)))
                                     (pcase align
                                       ('right (cons room 0))
                                       ('center (cons (/ room 2) (- room (/ room 2))))
@@ -109,13 +144,25 @@ the beginning and the end of what is to be hidden."
         (duet-table--bar (1- first) (concat bar " ") (caar left)))
       (cl-loop for (_ . end) in cells
                for ((_ . before) (after . _)) on left
+               for column from 0
                when (and (< end eol) (eq (char-after end) ?|))
-               do (duet-table--bar end (concat (make-string before ?\s) " " bar
-                                               (if after " " ""))
+               do (duet-table--bar end (concat (if (memq column aligned) ""
+                                                 (concat (make-string before ?\s) " "))
+                                               bar (if after " " ""))
                                    after))
       (when (eq part 'head)
         (add-face-text-property bol eol 'bold t))
       (add-face-text-property bol eol 'duet-table t))))
+
+(defun duet-table--places (bol first widths)
+  "Return the columns of the bars behind the cells of the row at BOL, a list.
+FIRST is where its first cell begins; WIDTHS are those of the table."
+  (let ((column (+ (string-width (or (get-text-property bol 'line-prefix) ""))
+                   (if (and first (> first bol) (eq (char-before first) ?|)) 2 0))))
+    (mapcar (lambda (width)
+              (prog1 (+ column width 1)
+                (cl-incf column (+ width 3))))
+            widths)))
 
 (defun duet-table--bar (place text after)
   "Display the bar at PLACE as TEXT and as many spaces as AFTER says, or none."

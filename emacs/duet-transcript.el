@@ -114,6 +114,7 @@
         word-wrap t
         bidi-paragraph-direction 'left-to-right
         duet-transcript--how (make-hash-table :test #'eq)
+        mode-line-buffer-identification '(:eval (duet-header-name))
         header-line-format '(:eval (duet-header duet-session duet-connection)))
   ;; The number of a line says nothing here, and to count them takes longer than
   ;; all else that a key does, once there are some megabytes.
@@ -373,7 +374,9 @@ A key that waits ends it, too, when there was some progress."
      ((null section) (duet-transcript--insert message))
      ((duet-render-streams-p message)
       (duet-transcript--stream section message how))
-     (t (duet-section-redraw section (duet-render message))))))
+     (t
+      (setf (duet-section-summary section) (duet-render-summary message))
+      (duet-section-redraw section (duet-render message))))))
 
 (defun duet-transcript--stream (section message how)
   "Add to SECTION what MESSAGE has gained; if HOW is `redraw' look at all of it."
@@ -396,6 +399,7 @@ A key that waits ends it, too, when there was some progress."
       (duet-section-redraw section (duet-render message))
       (setf (duet-section-shown section) (duet-message-size message)
             (duet-section-blocks section) nil))
+    (duet-section-hide-blank section)
     (unless thinking (duet-transcript--mark-up section))))
 
 (defun duet-transcript--insert (message &optional before)
@@ -407,6 +411,9 @@ Without BEFORE it goes where the model has it.  Return it."
                       (duet-transcript--section-after message)
                       (duet-transcript--tail)))))
     (setf (duet-section-shown section) (duet-message-size message))
+    (when (duet-render-streams-p message)
+      (duet-section-hide-blank section))
+    (setf (duet-section-summary section) (duet-render-summary message))
     (when (duet-render-folded-p message)
       (duet-section-fold-up section))
     (when (eq (duet-message-kind message) 'text)

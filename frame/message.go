@@ -112,16 +112,34 @@ func (m *Message) scanMembers(i int) int {
 	}
 }
 
-// usualStart goes past the member that nearly every message begins with, spelt as
-// nearly everybody spells it; i is the index of a first member, and so is the result.
+// usualStart goes past the members that nearly every request begins with, in the
+// order and the spelling of nearly everybody: the version, an id that is a whole number, a
+// method. i is the index of a first member, and so is the result.
 func (m *Message) usualStart(i int) int {
-	const usual, value = `"jsonrpc":"2.0",`, len(`"jsonrpc":`)
-	b := m.Body[i:]
-	if len(b) < len(usual) || string(b[:len(usual)]) != usual {
+	const version, id, method = `"jsonrpc":"2.0",`, `"id":`, `"method":"`
+	b := m.Body
+	if len(b)-i < len(version) || string(b[i:i+len(version)]) != version {
 		return i
 	}
-	m.JSONRPC = b[value : len(usual)-1 : len(usual)-1]
-	return skipSpace(m.Body, i+len(usual))
+	i += len(version)
+	m.JSONRPC = b[i-len(`"2.0",`) : i-1 : i-1]
+	if value := i + len(id); value < len(b) && string(b[i:value]) == id && b[value] != '0' {
+		end := skipDigits(b, value)
+		if end == value || end >= len(b) || b[end] != ',' {
+			return i
+		}
+		m.ID = b[value:end:end]
+		i = end + 1
+	}
+	if text := i + len(method); text < len(b) && string(b[i:text]) == method {
+		end := skipString(b, text)
+		if end < 0 || end >= len(b) || b[end] != ',' {
+			return i
+		}
+		m.Method = b[text-1 : end : end]
+		i = end + 1
+	}
+	return skipSpace(b, i)
 }
 
 // usualName is what scanning the name at i comes to, and the index behind its

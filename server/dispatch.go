@@ -71,10 +71,8 @@ func (c *Conn) serveOne(m *frame.Message, to replies) {
 	if m.Method == nil && c.serveResponse(m) {
 		return
 	}
-	name, e := checkEnvelope(m)
 	notify := c.srv.opts.OnNotification
-	switch {
-	case e != nil:
+	if e := checkEnvelope(m); e != nil {
 		c.log.Warn("invalid request", "detail", e.Message)
 		switch {
 		case frame.ValidID(m.ID):
@@ -83,13 +81,16 @@ func (c *Conn) serveOne(m *frame.Message, to replies) {
 			to.fail(nil, e)
 		}
 		return
-	case notify != nil && m.ID == nil && string(name) != c.srv.opts.Cancellation.Method:
-		notify(c, string(name), m.Params)
-		return
 	}
-	method := c.method(name)
+	if notify != nil && m.ID == nil {
+		if name := methodName(m); name != c.srv.opts.Cancellation.Method {
+			notify(c, name, m.Params)
+			return
+		}
+	}
+	method := c.method(m)
 	if method == nil {
-		c.serveUnknown(m, string(name), to)
+		c.serveUnknown(m, methodName(m), to)
 		return
 	}
 	if m.ID != nil && c.flights.has(m.ID) {
@@ -107,35 +108,51 @@ func (c *Conn) serveOne(m *frame.Message, to replies) {
 	if !method.raw && method.slow.Load() {
 		c.out.flush() // earlier replies need not wait for this one
 	}
-	began := c.clock()
+	var began time.Time
+	if c.logsRequests {
+		began = time.Now()
+	}
 	result, err := c.invoke(c.inlineCtx, method, m.Params)
+	if err == nil && m.ID != nil && began.IsZero() { // nearly always
+		to.result(m.ID, result)
+		return
+	}
 	c.finish(method, m.ID, result, err, began, c.inlineCtx, to)
 }
 
-// method is the method of that name, or nil. Most messages of a burst name the same
+// method is the method that m names, or nil. Most messages of a burst name the same
 // one, which is not looked up again: what is registered stays.
-func (c *Conn) method(name []byte) *Method {
-	if c.lastMethod == nil || string(name) != c.lastMethod.Name {
-		c.lastMethod = c.srv.reg.lookup(name)
+func (c *Conn) method(m *frame.Message) *Method {
+	if c.lastMethod != nil && string(m.Method) == string(c.lastName) {
+		return c.lastMethod
+	}
+	name, _ := frame.Text(m.Method)
+	if c.lastMethod = c.srv.reg.lookup(name); c.lastMethod != nil {
+		c.lastName = append(c.lastName[:0], m.Method...)
 	}
 	return c.lastMethod
 }
 
-// checkEnvelope returns the method's name, or why m is not a request.
-func checkEnvelope(m *frame.Message) ([]byte, *jsonrpc2.Error) {
+// methodName is the name of the method of a message that checkEnvelope takes.
+func methodName(m *frame.Message) string {
+	name, _ := frame.Text(m.Method)
+	return string(name)
+}
+
+// checkEnvelope returns why m is not a request; nil if it is one.
+func checkEnvelope(m *frame.Message) *jsonrpc2.Error {
 	if m.ID != nil && !frame.ValidID(m.ID) {
-		return nil, invalidRequest("invalid-id-type", "id must be a string, a number or null")
+		return invalidRequest("invalid-id-type", "id must be a string, a number or null")
 	}
 	if string(m.JSONRPC) != `"2.0"` {
 		if version, ok := frame.Text(m.JSONRPC); !ok || string(version) != "2.0" {
-			return nil, invalidRequest("invalid-version", `jsonrpc must be "2.0"`)
+			return invalidRequest("invalid-version", `jsonrpc must be "2.0"`)
 		}
 	}
-	name, ok := frame.Text(m.Method)
-	if !ok {
-		return nil, invalidRequest("invalid-method", "method must be a string")
+	if len(m.Method) == 0 || m.Method[0] != '"' {
+		return invalidRequest("invalid-method", "method must be a string")
 	}
-	return name, nil
+	return nil
 }
 
 // serveUnknown serves what no method is registered for.
@@ -238,8 +255,8 @@ func (c *Conn) serveClosing(m *frame.Message) {
 	if m.Kind != frame.Object || m.Method == nil {
 		return
 	}
-	if name, e := checkEnvelope(m); e == nil {
-		if method := c.srv.reg.lookup(name); method != nil && method.Final {
+	if checkEnvelope(m) == nil {
+		if method := c.method(m); method != nil && method.Final {
 			c.End()
 		}
 	}

@@ -59,11 +59,16 @@ func newOutbox(t Transport, f frame.Framing, limit int) *outbox {
 // result queues a response. It goes out at the next flush.
 func (o *outbox) result(id, result []byte) {
 	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.waitForRoom() != nil {
-		return
+	if !o.full() && o.err == nil || o.waitForRoom() == nil {
+		o.appendResult(id, result)
 	}
-	o.traceResult(id, result)
+	o.mu.Unlock()
+}
+
+func (o *outbox) appendResult(id, result []byte) {
+	if o.trace != nil {
+		o.traceResult(id, result)
+	}
 	if len(result) >= largeResult && !o.writing && len(o.attachments) == 0 {
 		o.writeLarge(id, result)
 		return

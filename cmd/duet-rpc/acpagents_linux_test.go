@@ -13,8 +13,7 @@ func TestACPAnotherAgent(t *testing.T) {
 	t.Parallel()
 	s := withoutDaemons(t, newSite(t))
 	s.agents("[agents.echo]\ndriver = \"command\"\ncommand = [\"echo\"]\n")
-	c := s.acp(nil)
-	c.initialize()
+	c := s.editor(nil)
 	session := c.begin(s.root)
 	require.Equal(t, "end_turn", c.prompt(session, "quiet first"))
 	turn := c.ask("session/prompt", promptOf(session, "Edit it"))
@@ -46,9 +45,8 @@ func TestACPAnotherAgent(t *testing.T) {
 	require.Contains(t, c.said("agent_message_chunk"), "The agent behind this session stays scripted: there is no agent nobody. There are:")
 
 	// Who loads it elsewhere finds all of it in one conversation.
-	other := s.acp(nil)
-	other.initialize()
-	other.call("session/load", object{"sessionId": session, "cwd": s.root, "mcpServers": []any{}}, nil)
+	other := s.editor(nil)
+	other.load(session, s.root)
 	for _, said := range []string{"quiet first", "and you", "quiet again"} {
 		require.Contains(t, other.said("user_message_chunk"), said)
 	}
@@ -63,15 +61,13 @@ func TestACPAnotherAgent(t *testing.T) {
 func TestACPLoadTellsWhatWasTold(t *testing.T) {
 	t.Parallel()
 	s := withoutDaemons(t, newSite(t))
-	c := s.acp(allowing)
-	c.initialize()
+	c := s.editor(allowing)
 	session := c.begin(s.root)
 	for _, word := range []string{"garbage", "badutf8", "unknown", "think", "fail", "crash"} {
 		c.result(c.ask("session/prompt", promptOf(session, "quiet "+word)))
 	}
-	other := s.acp(nil)
-	other.initialize()
-	other.call("session/load", object{"sessionId": session, "cwd": s.root, "mcpServers": []any{}}, nil)
+	other := s.editor(nil)
+	other.load(session, s.root)
 	for _, kind := range []string{"agent_message_chunk", "agent_thought_chunk"} {
 		require.Equal(t, c.said(kind), other.said(kind), kind)
 	}

@@ -117,7 +117,7 @@ func playAdopted(t *testing.T, a dayAgent) string {
 		assert.Contains(t, adopted.Note, "deletes a session that was loaded")
 		next := c.next(adopted.launched, "say: gone on")
 		c.completes(next)
-		assert.Contains(t, c.transcript(next.SessionID), "The agent had lost its session; a new one was given the conversation so far.")
+		assert.Contains(t, c.transcript(next.SessionID), "The agent had lost its session; a new one was given the conversation so far: what was said and which tools were used")
 		assert.Contains(t, c.transcript(next.SessionID), "gone on")
 		s.close(c)
 		return "yes, by its id: it does not list them; it is told what was said, since it deletes what it has loaded when it is started again"
@@ -126,6 +126,37 @@ func playAdopted(t *testing.T, a dayAgent) string {
 	assert.Equal(t, native, c.usage(next.SessionID).Native)
 	assert.Equal(t, "gone on", c.conversation(next.SessionID)[len("begun alone"):], "what it tells again is not said again")
 	s.close(c)
+	return "yes"
+}
+
+// playRestarts ends the agent twice between the prompts of a conversation.
+func playRestarts(t *testing.T, a dayAgent) string {
+	s := a.site(t)
+	c := s.open()
+	l := c.launch("say: one", s.agent)
+	c.completes(l)
+	s.awaitRecord(`"one"`)
+	prompts := []string{"say: one"}
+	for _, word := range []string{"two", "three"} {
+		s.close(c)
+		c = s.open()
+		prompts = append(prompts, "say: "+word)
+		if a.deletes {
+			l = c.next(l, "say: "+word)
+			c.completes(l)
+		} else {
+			l = s.requireGoesOn(c, l, prompts...)
+		}
+		s.awaitRecord(`"` + word + `"`)
+	}
+	const lost = "The agent had lost its session"
+	said := c.transcript(l.SessionID)
+	s.close(c)
+	if a.deletes { // the first time already, if that is in the minute in which it was begun
+		assert.Contains(t, said, lost)
+		return "no: it deletes a session that it has loaded when it is started again; it is told what was said, and the conversation says so"
+	}
+	assert.NotContains(t, said, lost)
 	return "yes"
 }
 

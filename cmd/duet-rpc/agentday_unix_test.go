@@ -48,6 +48,7 @@ type dayAgent struct {
 	todoless string   // why there is no plan of what the model has noted
 	start    []string // how it is started without Duet
 	unlisted bool     // its sessions are not
+	deletes  bool     // a session that it has loaded
 	forks    bool     // its own sessions
 
 	sub      string // why a sub-agent's command is not asked about; empty: it is
@@ -85,14 +86,14 @@ func dayAgents() []dayAgent {
 			leaves: []string{"Allow", "Reject"}, model: "gemini-2.5-pro", forgets: true, unsigned: "Gemini API key is missing",
 			command: "about", commandless: "the project's own are not told", prompt: "/about", says: "0.61.0",
 			todoless: "it offers its model no tool for that", withholds: true,
-			start: []string{"gemini", "--experimental-acp"}, unlisted: true,
+			start: []string{"gemini", "--experimental-acp"}, unlisted: true, deletes: true,
 			sub: "its own policy refuses the sub-agent that could run one", subSays: "denied by policy",
 		},
 		{
 			name: "opencode", folder: "opencode", packaged: "opencode-linux-x64", site: newOpencodeSite,
 			planless: "no tool of it leaves plan mode", model: "ours/model", denialEnds: true, keyless: true, unsigned: "invalid x-api-key",
 			command: "greet", prompt: "/greet you", says: "hello you",
-			sub: "it does not pass the question on, and waits until it is interrupted; its silence is told", subHangs: true,
+			sub: "it does not pass the question on, and waits until it is interrupted or its time is over; its silence is told", subHangs: true,
 			start: []string{"opencode", "acp"}, forks: true,
 		},
 	}
@@ -136,6 +137,7 @@ var dayScenarios = []dayScenario{
 	{"A list of things to do", playTodos},
 	{"The time that a run may take is over", playTimeout},
 	{"A session that was begun without Duet is adopted", playAdopted},
+	{"It is ended and started again, twice, in a conversation", playRestarts},
 	{"A conversation is forked at its end", playFork},
 }
 
@@ -185,10 +187,21 @@ Gemini CLI keeps what it would write to its standard error until it ends (its pr
 protocol). So nobody sees its notices of retries while it works, and Duet tells its silence alone.
 
 Gemini CLI (0.61) does not list its sessions over the protocol; one is adopted by its id (` + "`duet-rpc session adopt ID --agent gemini`" + `), which
-the first line of each of its files in ~/.gemini/tmp has, and in the directory in which it was begun (` + "`--dir`" + `). Before it loads a session it begins
-an empty one with the same id. Within the minute in which the session was begun that takes its place, and all of it is lost; so Duet waits
-for the next minute. Later it leaves an empty file beside it, and Gemini CLI deletes both when it is started in that directory again,
-whoever starts it. So its own session does not outlive being loaded; Duet has what was said, and tells it anew.
+the first line of each of its files in ~/.gemini/tmp has, and in the directory in which it was begun (` + "`--dir`" + `).
+
+A session of Gemini CLI (0.61) does not outlive being loaded, whoever loads it. It keeps a session in a file that is named after the minute
+and the first eight characters of the session's id (chats/session-MINUTE-ID.jsonl). For session/load it begins a session of the same id
+before it reads the one that is wanted:
+
+- Within the minute in which that was begun both have one file. All that was said is lost at once, and the session is refused.
+- Later an empty file stays beside it. When Gemini CLI is started the next time in that directory, it takes the empty file for
+  a damaged one, and deletes it with all other files of that id, unless its cleanup is turned off (general.sessionRetention.enabled
+  false in its settings).
+
+So a conversation goes on with Gemini CLI's own session after the agent was started anew once, and the next time with a new session.
+Duet gives that one what was said and which tools were used; what the tools gave back is not in it. The conversation says so where it
+happens. When a session is adopted Duet waits for the next minute before it has it loaded. With
+the cleanup turned off a session outlives being loaded, but within its minute.
 
 | |`)
 	for _, a := range agents {

@@ -57,12 +57,12 @@ func TestApprovalsOnATerminal(t *testing.T) {
 			p.sees("[q]uit: ")
 			p.presses("s")
 			p.sees("left open")
-			p.sees("no other question is open (1 question left); waiting for the next")
+			p.sees("no other question is open (1 question left); waiting for") // the line ends here
 			editor.awaitEnd(first)
 			third := editor.launch("permit:1", "scripted").SessionID
 			p.sees("[q]uit: ")
 			editor.call("interruptSession", object{"session_id": third}, nil) // somebody else is faster
-			p.sees("waiting for the next")
+			p.sees("no other question is open (1 question left); waiting for")
 			fourth := editor.launch("permit:1", "scripted").SessionID
 			p.sees("[q]uit: ")
 			p.presses("n") // perhaps meant for the question that has gone
@@ -71,7 +71,7 @@ func TestApprovalsOnATerminal(t *testing.T) {
 			p.presses("n")
 			p.sees("Why not? ")
 			p.types("no")
-			p.sees("waiting for the next")
+			p.sees("no other question is open (1 question left); waiting for")
 			editor.awaitEnd(fourth)
 			p.presses("\x03") // which this terminal, being raw, takes for a key
 			require.NoError(t, p.cmd.Process.Signal(os.Interrupt))

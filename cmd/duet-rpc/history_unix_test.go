@@ -246,3 +246,75 @@ func (s *site) contents() map[string]string {
 	}
 	return files
 }
+
+// On a terminal the questions that were left open are gone through where no hub runs,
+// too, and what an answer lets go on is shown.
+func TestQuestionsAreGoneThroughWithoutAHub(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.daemon()
+	for n := range 3 {
+		_, err := s.command("task", "submit", "quiet permit:1")
+		require.NoError(t, err)
+		s.awaitWaiting(t, n+1)
+	}
+	_, err := s.command("daemon", "stop")
+	require.NoError(t, err)
+
+	p := s.onTerminal(t, 100, "--no-color", "approvals")
+	p.sees("no hub runs here: a session that you answer goes on in this process, until it ends")
+	p.sees("task-0001 · agent scripted")
+	p.sees("2 others wait")
+	p.sees("[q]uit: ")
+	p.presses("y")
+	p.sees("task-0004 · agent scripted")
+	p.sees("completed")
+	p.sees("task-0002 · agent scripted")
+	p.sees("1 other waits")
+	p.sees("[q]uit: ")
+	p.presses("n")
+	p.sees("Why not? ")
+	p.types("not now")
+	p.sees("the answer is kept, and nothing goes on before task-0002 is continued")
+	p.sees("task-0003 · agent scripted")
+	p.sees("[q]uit: ")
+	p.presses("s")
+	p.sees("1 question left open")
+	assert.Zero(t, p.status(), p.tty.printed)
+	s.requireNobody("the answers")
+
+	p = s.onTerminal(t, 100, "--no-color", "approvals")
+	p.sees("task-0003")
+	p.sees("[q]uit: ")
+	p.presses("y")
+	p.sees("completed")
+	assert.Zero(t, p.status(), p.tty.printed)
+
+	p = s.onTerminal(t, 100, "--no-color", "approvals") // and where none is open no hub begins
+	p.sees("no question is open")
+	assert.Zero(t, p.status(), p.tty.printed)
+}
+
+// awaitWaiting waits until so many tasks wait for an answer.
+func (s *site) awaitWaiting(t *testing.T, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		out, err := s.command("task", "list", "--state", "running")
+		return err == nil && strings.Count(out, "waiting") == n
+	}, watchdog/3, pollEvery)
+}
+
+// A prompt that goes on with a conversation whose last turn waits for an answer says so.
+func TestAPromptSaysForWhatItWaits(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.daemon()
+	_, err := s.command("task", "submit", "quiet permit:1")
+	require.NoError(t, err)
+	s.awaitWaiting(t, 1)
+	p := s.prompt(t, "-c", "quiet and now this")
+	p.sees("waiting for the conversation's turn before to end, or for a")
+	_, err = s.command("daemon", "stop", "--force")
+	require.NoError(t, err)
+	p.ends()
+}

@@ -215,3 +215,29 @@ func TestADaemonHoldsNothingOfItsStarter(t *testing.T) {
 	_, err = s.command("daemon", "stop")
 	require.NoError(t, err)
 }
+
+// Whoever started a daemon is told when it listens: its standard output ends then.
+func TestADaemonTellsThatItListens(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.clearDaemons()
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	defer read.Close()
+	l := s.launch()
+	l.args = append([]string{"daemon", "start", "--foreground"}, l.args...)
+	l.stdout = write
+	hub := l.start(t)
+	write.Close()
+	said, err := io.ReadAll(read)
+	require.NoError(t, err)
+	assert.Empty(t, said)
+	_, err = s.command("daemon", "status")
+	require.NoError(t, err, "it answers at once")
+
+	// Who has stopped it finds nobody: another one is started without waiting.
+	_, err = s.command("daemon", "stop")
+	require.NoError(t, err)
+	requireNoFile(t, s.socketPath())
+	hub.requireSuccess()
+}

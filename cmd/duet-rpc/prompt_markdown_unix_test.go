@@ -38,7 +38,7 @@ func TestPromptRendersMarkdown(t *testing.T) {
 				p.sees("\x1b[1;4mHead\x1b[0m\n")
 			}
 			p.sees(want)
-			p.sees("completed; go on with")
+			p.sees("go on with: duet-rpc prompt --continue task-0001")
 			assert.Equal(t, 0, p.status())
 
 			editor := s.start()

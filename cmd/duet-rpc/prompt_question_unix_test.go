@@ -130,8 +130,8 @@ func TestPromptWritesOutWhatIsNotSeen(t *testing.T) {
 			assert.Contains(t, screen, mark)
 		}
 	}
-	assert.Contains(t, first, " — allowed\n  \"command\": ", "a title has one line")
-	assert.NotContains(t, first, "\n— allowed")
+	assert.Contains(t, first, " -- allowed\n  \"command\": ", "a title has one line")
+	assert.NotContains(t, first, "\n-- allowed")
 }
 
 // Only a terminal gets the agent's words with what is not seen written out.

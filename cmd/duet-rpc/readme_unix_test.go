@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/golden"
 	"github.com/duet-rpc/duet-rpc/internal/needs"
 )
 
@@ -134,6 +136,22 @@ func TestReadmeInAFreshClone(t *testing.T) {
 		run(home + "/.local/bin/duet-rpc config --check")
 		assert.Less(t, i, 2)
 	}
+}
+
+// Each screen in the README is one that TestScreens has seen.
+func TestReadmeScreens(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	markers := regexp.MustCompile(`(?m)^<!-- screen: ([a-z0-9-]+) -->$`).FindAllStringSubmatch(string(readme), -1)
+	require.NotEmpty(t, markers)
+	for _, m := range markers {
+		seen, err := os.ReadFile("../../testdata/screens/" + m[1] + ".txt")
+		require.NoError(t, err)
+		golden.Block(t, "../../README.md", m[0], seen)
+	}
+	readme, err = os.ReadFile("../../README.md") // which -update has changed
+	require.NoError(t, err)
+	assert.Equal(t, len(markers), strings.Count(string(readme), "\n```\n$ ")+strings.Count(string(readme), "\n```\n— "), "a screen that no test has seen")
 }
 
 // copyTracked copies the files of a repository, as they are now.

@@ -79,7 +79,7 @@
            (approval (duet-test-question session))
            (answers (duet-approval-answers approval))
            (number (1+ (cl-position-if (lambda (answer)
-                                         (string-match-p "(denies)" answer))
+                                         (string-match-p "\\`Reject\\'" answer))
                                        answers))))
       (duet-test-go-to-question approval)
       (duet-test-press (number-to-string number) #'duet-approval-choose)
@@ -89,6 +89,27 @@
              (option (nth (1- number) (duet-get-objects approval :options))))
         (should (equal (duet-get-string approval :option)
                        (duet-get-string option :option_id)))))))
+
+(ert-deftest duet-approval-test-what-answers-do ()
+  "What an answer does is said where its name does not say it."
+  (pcase-dolist
+      (`(,name ,kind ,shown)
+       '(("Allow" "allow_once" "Allow")
+         ("yes" "allow_once" "yes")
+         ("Always allow" "allow_always" "Always allow (the agent remembers it)")
+         ("Reject" "reject_once" "Reject")
+         ("No, keep planning" "reject_once" "No, keep planning")
+         ("Never again" "reject_always" "Never again (the agent remembers it)")
+         ("Note" "allow_once" "Note (allows)")
+         ("Tests first" "reject_once" "Tests first (denies)")
+         ;; A name may say the opposite of what is done.
+         ("Allow" "reject_once" "Allow (denies)")
+         ("No" "allow_always" "No (allows; the agent remembers it)")
+         ("Whatever" "a_new_kind" "Whatever")))
+    (should (equal (duet-approval-answers
+                    (make-duet-approval
+                     :data `(:options [(:option_id "o" :name ,name :kind ,kind)])))
+                   (list shown)))))
 
 (ert-deftest duet-approval-test-respond ()
   "A question is answered with an option, by its number or in other words."

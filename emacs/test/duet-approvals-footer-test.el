@@ -220,8 +220,8 @@
          (text (duet-approvals--inline approval "/")))
     (should (string-match-p (concat "│ 1. write it\n.*│ 2. test it\n"
                                     "\\(.*\n\\)*"
-                                    "  \\[t\\] tell why not  \\[1\\] Yes, and auto-accept edits (allows; the agent remembers it)"
-                                    "  \\[2\\] No, keep planning (denies)")
+                                    "  \\[t\\] tell why not  \\[1\\] Yes, and auto-accept edits (the agent remembers it)"
+                                    "  \\[2\\] No, keep planning")
                             text))
     (should-not (string-match-p "always:" text))
     (should-error (duet-approval-always--scoped approval "session") :type 'user-error)))

@@ -14,7 +14,7 @@
     (with-temp-buffer
       (duet-approvals-mode)
       (set-window-buffer (selected-window) (current-buffer))
-      (pcase-dolist (`(,width . ,input) '((40 . 16) (62 . 16) (100 . 53) (180 . 133)))
+      (pcase-dolist (`(,width . ,input) '((40 . 16) (62 . 18) (100 . 52) (180 . 132)))
         (cl-letf (((symbol-function 'window-width) (lambda (&rest _) width)))
           (duet-approvals--print)
           (should (equal (list width (nth 1 (aref tabulated-list-format 1)))

@@ -17,7 +17,7 @@
          ("~~~ c\n```\n~~~~\n*b*" "── c\n```\n──\nb")
          ("``` not `code`\n*b*" "``` not code\nb")
          ("- a\n  ```c\n  int *p, *q;\n  ```\n- *b*" "• a\n  ── c\n  int *p, *q;\n  ──\n• b")
-         ("```c\r\nint x;\r\n```\r\n" "── c\nint x;\n──\n")))
+         ("```c\r\nint x;\r\n```\r\n" "── c\nint x;\n──")))
     (should (equal (list text (duet-markup-test-shown text)) (list text shown)))))
 
 (ert-deftest duet-block-test-colors ()

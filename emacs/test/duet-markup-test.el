@@ -92,7 +92,7 @@ would be lost."
          ("a\n\n    *code*\n\tmore *code*\n\nb" "a\n\n    *code*\n\tmore *code*\n\nb")
          ("- a\n\n    *text*" "• a\n\n    text")
          ("\tcode *x*" "\tcode *x*")
-         ("a\r\n\r\n# b\r\n- c\r\n" "a\n\nb\n• c\n")))
+         ("a\r\n\r\n# b\r\n- c\r\n" "a\n\nb\n• c")))
     (let ((shown (string-replace "R" (make-string 40 ?─)
                                  (string-replace "+ c" "• c" shown))))
       (should (equal (list text (duet-markup-test-shown text)) (list text shown))))))
@@ -119,6 +119,45 @@ would be lost."
             (let ((this (duet-markup-test-properties)))
               (if (null looks) (setq looks this)
                 (should (equal (list text size this) (list text size looks)))))))))))
+
+(ert-deftest duet-markup-test-tables-that-are-drawn ()
+  "Where characters are drawn the bars of rows with wide ones are put where they belong."
+  (let ((text (concat "| Input | 名字 | Kept |\n|:--|:-:|--:|\n| `a` | 一 | ✅ yes |\n"
+                      "| plain | b | c |\n| \u00e9 |二二|🎉🎉🎉🎉🎉 |\n")))
+    (cl-letf (((symbol-function 'duet-table--drawn-p) #'always))
+      (duet-markup-test-with message
+        (duet-markup-test-say-all message text 7)
+        (duet-markup-test-look message)
+        (goto-char (point-min))
+        (forward-line 1)
+        (let* ((rule (get-text-property (point) 'display))
+               (places (cl-loop for char across rule
+                                for column from 0
+                                when (and (> column 0) (memq char '(?┼ ?┤ ?+ ?|)))
+                                collect column)))
+          (should (= (length places) 3))
+          (cl-flet ((places-of (line)
+                      (goto-char (point-min))
+                      (forward-line line)
+                      (cl-loop for place from (point) below (line-end-position)
+                               for display = (get-text-property place 'display)
+                               when (eq (car-safe display) 'space)
+                               collect (plist-get (cdr display) :align-to))))
+            (should (equal (places-of 0) places))
+            (should (equal (places-of 2) places))
+            ;; One column is as wide as another: nothing has to be aligned.
+            (should (equal (places-of 3) '()))
+            ;; Where there is no space in front of a bar it stands behind its cell.
+            (should (equal (places-of 4) (list (nth 0 places) (nth 2 places))))))
+        (should (equal (filter-buffer-substring
+                        (point-min) (+ (point-min) (length text)))
+                       text))))
+    ;; A terminal has columns.
+    (duet-markup-test-with message
+      (duet-markup-test-say-all message text 7)
+      (duet-markup-test-look message)
+      (should-not (cl-loop for place from (point-min) below (point-max)
+                           thereis (consp (get-text-property place 'display)))))))
 
 (ert-deftest duet-markup-test-copied-as-written ()
   "What is copied is what was written, and only marks are hidden."
@@ -268,6 +307,58 @@ would be lost."
       (should (equal (mapcar #'car index) '("One two" "Three")))
       (goto-char (cdadr index))
       (should (looking-at "## `Three`")))))
+
+(defun duet-markup-test-seen ()
+  "Return what of the buffer is seen, without what is shown in its place."
+  (let ((place (point-min))
+        (parts '()))
+    (while (< place (point-max))
+      (let ((next (next-single-char-property-change place 'invisible)))
+        (unless (invisible-p place)
+          (push (buffer-substring-no-properties place next) parts))
+        (setq place next)))
+    (apply #'concat (nreverse parts))))
+
+(ert-deftest duet-markup-test-blank-ends ()
+  "Blank lines at the end of what an agent says are not seen, and are copied."
+  (duet-markup-test-with message
+    (pcase-dolist (`(,added ,seen)
+                   '(("One.\n\n" "One.\n\n")
+                     ("\n" "One.\n\n")
+                     (" \n" "One.\n\n")
+                     ("Two\n" "One.\n\n\n \nTwo\n\n")
+                     (" and three.\n\n" "One.\n\n\n \nTwo\n and three.\n\n")))
+      (duet-markup-test-say message added)
+      (duet-markup-test-look)
+      (should (equal (duet-markup-test-seen) seen)))
+    (duet-markup-test-look message)
+    (should (equal (duet-markup-test-seen) "One.\n\n\n \nTwo\n and three.\n\n"))
+    (should (equal (filter-buffer-substring (point-min) (point-max))
+                   "One.\n\n\n \nTwo\n and three.\n\n\n\n"))
+    ;; As it was written is with them.
+    (duet-markup-toggle)
+    (should (equal (duet-markup-test-seen) "One.\n\n\n \nTwo\n and three.\n\n\n\n"))))
+
+(ert-deftest duet-markup-test-blank-ends-of-all-kinds ()
+  "A table and code that grow line by line look as those that came whole."
+  (dolist (text '("| a | b |\n|---|---|\n| one | 2 |\n| three | 4 |\n\n"
+                  "Text.\n\n```python\ndef f():\n\n    return 1\n\n\n```\n\n\n"
+                  "- a\n\n- b\n  - c\n\n\n"))
+    (let (whole)
+      (duet-markup-test-with message
+        (duet-markup-test-say message text)
+        (duet-markup-test-look message)
+        (setq whole (duet-markup-test-properties))
+        (should-not (string-suffix-p "\n\n\n" (duet-markup-test-seen))))
+      (dolist (size '(1 2 7))
+        (duet-markup-test-with message
+          (cl-loop for start from 0 below (length text) by size
+                   do (duet-markup-test-say
+                       message (substring text start (min (length text) (+ start size))))
+                   (duet-markup-test-look)
+                   (should-not (string-suffix-p "\n\n\n" (duet-markup-test-seen))))
+          (duet-markup-test-look message)
+          (should (equal (cons size (duet-markup-test-properties)) (cons size whole))))))))
 
 (provide 'duet-markup-test)
 ;;; duet-markup-test.el ends here

@@ -36,6 +36,62 @@
                                     section))))))
            duet-sections))
 
+(defun duet-section-test-seen ()
+  "Return what is seen of the buffer, in one line."
+  (let ((place (point-min))
+        (parts '()))
+    (while (< place (point-max))
+      (let ((next (next-single-char-property-change place 'invisible)))
+        (dolist (overlay (overlays-in place (1+ place)))
+          (when (= (overlay-start overlay) place)
+            (push (overlay-get overlay 'after-string) parts)))
+        (unless (invisible-p place)
+          (push (buffer-substring-no-properties place next) parts))
+        (setq place next)))
+    (replace-regexp-in-string "\n" "/" (substring-no-properties
+                                        (apply #'concat (nreverse parts))))))
+
+(ert-deftest duet-section-test-folded-ones-are-dense ()
+  "No blank line is seen between two sections that are folded."
+  (duet-section-test-with
+    (pcase-dolist (`(,act ,key ,seen)
+                   '((duet-section-fold-up "a" "a1//b1/b2//c1/c2//")
+                     (duet-section-fold-up "b" "a1/b1//c1/c2//")
+                     (duet-section-fold-up "c" "a1/b1/c1//")
+                     (duet-section--unfold "b" "a1//b1/b2//c1//")
+                     (duet-section-fold-up "b" "a1/b1/c1//")
+                     (duet-section-delete "b" "a1/c1//")
+                     (duet-section--unfold "a" "a1/a2//c1//")))
+      (funcall act (duet-section-get key))
+      (should (equal (duet-section-test-seen) seen)))
+    (duet-section-fold-up (duet-section-get "a"))
+    (duet-section-redraw (duet-section-get "a") "A\nbody")
+    (should (equal (duet-section-test-seen) "A/c1//"))
+    (let ((new (duet-section-insert "x" nil "x1\nx2" (duet-section-get "c"))))
+      (should (equal (duet-section-test-seen) "A//x1/x2//c1//"))
+      (duet-section-fold-up new))
+    (should (equal (duet-section-test-seen) "A/x1/c1//"))
+    (should (equal (duet-section-test-text) "A/body//x1/x2//c1/c2//"))
+    (duet-section-test-whole)))
+
+(ert-deftest duet-section-test-summary ()
+  "A section that is folded ends in its summary, as far as there is room for it."
+  (duet-section-test-with
+    (cl-letf (((symbol-function 'window-width) (lambda (&rest _) 40)))
+      (let ((section (duet-section-get "b")))
+        (setf (duet-section-summary section) "all is well")
+        (duet-section-fold-up section)
+        (should (equal (duet-section-test-seen) "a1/a2//b1 ... all is well//c1/c2//"))
+        (duet-section--unfold section)
+        (should (equal (duet-section-test-seen) "a1/a2//b1/b2//c1/c2//"))
+        (setf (duet-section-summary section) (make-string 500 ?x))
+        (duet-section-fold-up section)
+        (should (equal (duet-section-test-seen)
+                       (format "a1/a2//b1 ... %s…//c1/c2//" (make-string (- 40 2 6 1) ?x))))
+        ;; Where there is nearly none, it is left out.
+        (duet-section-redraw section (concat (make-string 30 ?b) "\nb2"))
+        (should-not (string-match-p "x" (duet-section-test-seen)))))))
+
 (ert-deftest duet-section-test-append ()
   "What is added to a section, the last or not, is at its end."
   (duet-section-test-with

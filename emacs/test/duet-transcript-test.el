@@ -123,6 +123,29 @@
         (duet-test-press "p" #'duet-section-previous)
         (should (looking-at "The command\\|That\\|Tools\\|[A-Z]"))))))
 
+(ert-deftest duet-transcript-test-summaries ()
+  "A call that is folded says in its line what it has come to."
+  (pcase-dolist
+      (`(,kind ,status ,result ,summary)
+       '(("execute" completed "one\ntwo\n\n" "two")
+         ("execute" failed "\e[31mtwo\e[0m  \n 1 of 3 failed\n" "1 of 3 failed")
+         ("read" completed "a\nb\nc\n" "3 lines")
+         ("read" completed "a\nb" "2 lines")
+         ("search" completed "src/rows.py:1\n" "src/rows.py:1")
+         ("read" failed "File not found\nNothing was read" "Nothing was read")
+         ("execute" completed " \n" nil)
+         ("execute" running nil nil)
+         (nil completed "fine" "fine")))
+    (should (equal (duet-render-summary
+                    (make-duet-tool :kind 'tool :tool-kind kind :status status
+                                    :result result))
+                   summary)))
+  (should-not (duet-render-summary (make-duet-message :kind 'thinking)))
+  (should (equal (duet-render-summary
+                  (make-duet-tool :kind 'tool :status 'failed :refused-by "a rule"
+                                  :refusal "no builds" :result "not run"))
+                 "not run: denied by a rule: no builds")))
+
 (ert-deftest duet-transcript-test-interrupt-and-continue ()
   "A session that is interrupted says so, and goes on with the next prompt."
   (duet-test-with-project connection

@@ -61,7 +61,7 @@ func (s *session) await(ctx context.Context, asker question.Asker, q wire.Approv
 		log.Warn("an answer was not taken", "approval", q.ID, "err", err)
 		s.order.Lock()
 		defer s.order.Unlock()
-		s.tell(update.Words("\n\n[your answer was not taken: %s]\n", message(err)))
+		s.tell(update.Words("\n\n[your answer was not taken: %s. The question waits in the inbox: /inbox, or duet-rpc approvals]\n", message(err)))
 	} else if !decided.Success {
 		log.Info("an answer came too late", "approval", q.ID, "why", decided.Error)
 	}

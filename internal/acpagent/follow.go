@@ -43,7 +43,7 @@ func (s *session) follow(ctx context.Context, since int64) error {
 // subscriptionEnded ends the turns of the client where nothing more is heard of the
 // conversation.
 func (s *session) subscriptionEnded(err error) {
-	why := "the hub tells no more of this session"
+	why := "the hub tells no more of this session; open it again to see how the turn goes on"
 	if err != nil {
 		why += ": " + message(err)
 	}

@@ -93,7 +93,7 @@ func (a *agent) failed(o outcome) error {
 	if o.code != authRequired {
 		return server.NewError(jsonrpc2.CodeInternalError, why, data)
 	}
-	data["authMethods"] = append(a.client.signInMethods(), authMethods(o.ways)...)
+	data["authMethods"] = append(a.client.signInMethods(), authMethods(o.authMethods)...)
 	return server.NewError(schema.CodeAuthRequired, "Authentication required: "+why, data)
 }
 
@@ -102,10 +102,10 @@ const authRequired = "AGENT_AUTH_REQUIRED"
 
 // authMethods are the ways of an agent to sign in by a request. What it does in a terminal
 // is run by Duet, in one that the client opens.
-func authMethods(ways []wire.AuthMethod) (list []schema.AuthMethod) {
-	for _, way := range ways {
-		if way.Type != "terminal" {
-			list = append(list, schema.AuthMethod{ID: way.ID, Name: way.Name, Description: way.Description})
+func authMethods(methods []wire.AuthMethod) (list []schema.AuthMethod) {
+	for _, m := range methods {
+		if m.Type != "terminal" {
+			list = append(list, schema.AuthMethod{ID: m.ID, Name: m.Name, Description: m.Description})
 		}
 	}
 	return list

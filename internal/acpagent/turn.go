@@ -22,7 +22,7 @@ type turn struct {
 // An outcome is how a turn ended.
 type outcome struct {
 	state, stopReason, err, code string
-	ways                         []wire.AuthMethod
+	authMethods                  []wire.AuthMethod
 }
 
 func outcomeOf(d wire.EventData) outcome {

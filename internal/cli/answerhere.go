@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
+	"github.com/duet-rpc/duet-rpc/internal/cli/leftopen"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
@@ -29,11 +30,10 @@ func answerHere(cmd *cobra.Command, s *settings, id string, decide func(wire.App
 	if err := lookedUp(cmd, s, isAsked); err != nil { // before a hub begins
 		return err
 	}
-	out, side := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false)
 	if s.json {
-		out, side = io.Discard, io.Discard
+		view = turn.NewView(io.Discard, io.Discard, s.NoColor, false)
 	}
-	view := turn.NewView(out, side, s.NoColor, false)
 	h, err := reach.Open(cmd.Context(), &s.Settings, s.levelGiven(cmd), view.Note)
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func answerHere(cmd *cobra.Command, s *settings, id string, decide func(wire.App
 		return err
 	}
 	d.ID = a.ID
-	view.Note(whatFollows(a, d, h.Here()))
+	view.Note(leftopen.WhatFollows(a, d, h.Here()))
 	if err := sendDecision(ctx, cmd, s, h.Client, d); err != nil {
 		return err
 	}
@@ -57,10 +57,7 @@ func answerHere(cmd *cobra.Command, s *settings, id string, decide func(wire.App
 	if err != nil || wire.Ended(session.State) || !h.Here() {
 		return err
 	}
-	session, interrupted, err := turn.Attend(ctx, h.Client, view, session, turn.Options{
-		Signals: h.Interrupts, EndNow: func() { os.Exit(interrupt.Status) },
-		SilentAfter: s.AnswerWithin, WhySilent: func() string { return whySilent(ctx, s) },
-	})
+	session, interrupted, err := turn.Attend(ctx, h.Client, view, session, attending(ctx, s, h.Interrupts))
 	if err != nil {
 		return err
 	}
@@ -68,16 +65,26 @@ func answerHere(cmd *cobra.Command, s *settings, id string, decide func(wire.App
 	return statusOf(session, interrupted)
 }
 
-// whatFollows says what an answer leads to whose agent is gone.
-func whatFollows(a wire.Approval, d wire.Decision, here bool) string {
-	where := "in this process, until it ends"
-	if !here {
-		where = "in the hub that was started for it"
+// goThroughHere is goThrough where no hub runs.
+func goThroughHere(cmd *cobra.Command, s *settings, session string) error {
+	if err := lookedUp(cmd, s, leftopen.Any(session)); err != nil { // before a hub begins
+		return err
 	}
-	if d.Decision == wire.Approve || d.Decision == wire.Respond || d.Tell {
-		return output.Line("no hub ran here, and the agent that asked is gone: its session goes on after " + a.TaskID + ", " + where)
+	view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false)
+	h, err := reach.Open(cmd.Context(), &s.Settings, s.levelGiven(cmd), view.Note)
+	if err != nil {
+		return err
 	}
-	return output.Line("no hub ran here, and the agent that asked is gone: the answer is kept, and nothing goes on before " + a.TaskID + " is continued")
+	defer h.Close()
+	return leftopen.GoThrough(h.Context(), h.Client, view, leftopen.Options{Session: session, Here: h.Here(), Attend: attending(h.Context(), s, h.Interrupts)})
+}
+
+// attending are the options of how a session is attended.
+func attending(ctx context.Context, s *settings, signals <-chan os.Signal) turn.Options {
+	return turn.Options{
+		Signals: signals, EndNow: func() { os.Exit(interrupt.Status) },
+		SilentAfter: s.AnswerWithin, WhySilent: func() string { return whySilent(ctx, s) },
+	}
 }
 
 // sendDecision answers a question, and says how it was taken.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
+	"github.com/duet-rpc/duet-rpc/internal/cli/leftopen"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/pager"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
@@ -43,9 +45,13 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 		Args:        noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if tty.Is(os.Stdin) && tty.Is(cmd.OutOrStdout()) && !s.json && !wait && !list {
-				if err := goThrough(cmd, s, turn.InboxOptions{Session: session, Once: once}); !host.IsNone(err) {
+				err := goThrough(cmd, s, turn.InboxOptions{Session: session, Once: once})
+				if host.IsNone(err) {
+					err = goThroughHere(cmd, s, session)
+				}
+				if !errors.Is(err, leftopen.ErrNone) {
 					return refusal.InWords(err)
-				} // else what was kept is listed
+				} // else it is said that none is open
 			}
 			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				if wait {
@@ -88,7 +94,8 @@ func goThrough(cmd *cobra.Command, s *settings, o turn.InboxOptions) error {
 	defer stop()
 	o.Signals = signals
 	return reach.Do(cmd.Context(), reaching(cmd, s, reach.Nothing), func(ctx context.Context, c *client.Client) error {
-		return turn.Inbox(ctx, c, turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false), o)
+		_, err := turn.Inbox(ctx, c, turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false), o)
+		return err
 	})
 }
 

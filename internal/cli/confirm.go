@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 )
 
@@ -16,7 +17,8 @@ func askYes(cmd *cobra.Command, s *settings, question, no, again string) error {
 	if s.json || !tty.Is(os.Stdin) {
 		return fmt.Errorf("%s: run `%s` on a terminal, or add --yes", no, again)
 	}
-	if yes, err := tty.Yes(cmd.InOrStdin(), cmd.ErrOrStderr(), question); yes || err != nil {
+	side := cmd.ErrOrStderr()
+	if yes, err := tty.Yes(cmd.InOrStdin(), side, output.Asking(side, question)); yes || err != nil {
 		return err
 	}
 	return errors.New(no)

@@ -91,6 +91,7 @@ func without(w reach.Without) map[string]string { return map[string]string{witho
 // progress says something beside the result.
 func progress(cmd *cobra.Command, s *settings, format string, args ...any) {
 	if !s.json {
-		fmt.Fprintf(cmd.ErrOrStderr(), "— %s\n", output.Line(fmt.Sprintf(format, args...)))
+		side := cmd.ErrOrStderr()
+		fmt.Fprintln(side, output.Lines(side, "— "+output.Line(fmt.Sprintf(format, args...))))
 	}
 }

@@ -249,11 +249,8 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 			return false, err
 		}
 	}
-	options := turn.Options{
-		Yes: p.options.yes, Deny: p.options.deny, Signals: p.interrupts, EndNow: func() { os.Exit(interrupt.Status) },
-		SilentAfter: p.settings.AnswerWithin, WhySilent: func() string { return whySilent(ctx, p.settings) },
-		Again: again,
-	}
+	options := attending(ctx, p.settings, p.interrupts)
+	options.Yes, options.Deny, options.Again = p.options.yes, p.options.deny, again
 	if !p.settings.json && tty.Is(os.Stdin) && tty.Is(os.Stderr) {
 		options.SignIn = func(ctx context.Context, agent, method string) error {
 			return p.settings.agentsOptions().Login(ctx, os.Stderr, agent, method)

@@ -45,7 +45,8 @@ func Run(version string) int {
 	case errors.Is(err, syscall.EPIPE):
 		return 1 // nobody reads any more
 	case err != nil:
-		fmt.Fprintf(os.Stderr, "duet-rpc: %s\n", output.Exact(err.Error())) // it may quote anybody
+		side := output.Terminal(os.Stderr)
+		fmt.Fprintln(side, output.Lines(side, "duet-rpc: "+output.Exact(err.Error()))) // it may quote anybody
 		return 1
 	}
 	return 0
@@ -79,6 +80,8 @@ func newRootCommand(version string, args []string) *cobra.Command {
 		},
 	}
 	root.SetVersionTemplate(versionLine(s.Version) + "\n")
+	root.SetOut(output.Terminal(os.Stdout))
+	root.SetErr(output.Terminal(os.Stderr))
 	usage.Install(root)
 	s.addFlags(root)
 	commands := commands()

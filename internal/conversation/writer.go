@@ -168,7 +168,7 @@ func (w *Writer) Message(t store.Tx, run *domain.Run, role, text, kind string) (
 
 // SessionReplaced notes that a run's agent had lost its own session.
 func (w *Writer) SessionReplaced(t store.Tx, run domain.Run) error {
-	return w.say(t, run, "session_replaced", "The agent had lost its session; a new one was given the conversation so far.")
+	return w.say(t, run, "session_replaced", "The agent had lost its session; a new one was given the conversation so far: what was said and which tools were used, but not what they gave back.")
 }
 
 // MCPServerFailed is the code of what [Writer.ServerFailed] notes.

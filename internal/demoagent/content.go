@@ -71,6 +71,22 @@ func (t *turn) subagent(ctx context.Context, _ argument) error {
 	return t.end(ctx, outer, acp.ToolCallStatusCompleted)
 }
 
+// stuck makes a tool call of a sub-agent that neither ends nor asks, as opencode's do
+// when they need a permission, until the turn is cancelled.
+func (t *turn) stuck(ctx context.Context, _ argument) error {
+	outer := t.newCall("Task", "Look around", acp.ToolKindThink, map[string]any{"prompt": "look around"})
+	if err := t.update(ctx, acp.SessionUpdate{ToolCall: &outer}); err != nil {
+		return err
+	}
+	inner := t.newCall("Bash", "touch made", acp.ToolKindExecute, map[string]any{"command": "touch made"})
+	inner.Meta["claudeCode"] = map[string]any{"toolName": "Bash", "parentToolUseId": string(outer.ToolCallId)}
+	if err := t.update(ctx, acp.SessionUpdate{ToolCall: &inner}); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
 // content says what came with the prompt.
 func (t *turn) content(ctx context.Context, _ argument) error {
 	for _, b := range t.blocks {

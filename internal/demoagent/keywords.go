@@ -46,6 +46,7 @@ func keywords() []keyword {
 		{name: "image", effect: replaces, run: (*turn).image, help: "an image in a message, and one that a tool gives back"},
 		{name: "colors", effect: replaces, run: (*turn).colors, help: "a tool call whose output has colours"},
 		{name: "subagent", effect: replaces, run: (*turn).subagent, help: "a tool call that is part of another one"},
+		{name: "stuck", ends: true, run: (*turn).stuck, help: "a tool call of a sub-agent that never ends, until the turn is cancelled"},
 		{name: "content", effect: replaces, run: (*turn).content, help: "says what came with the prompt"},
 		{name: "ask", effect: replaces, run: (*turn).question, help: "asks the human a question and repeats the answer"},
 		{name: "form", effect: replaces, run: (*turn).form, help: "has the human fill in a form and repeats the values"},

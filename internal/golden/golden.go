@@ -11,6 +11,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -31,6 +32,23 @@ func Bytes(t testing.TB, path string, got []byte) {
 		t.Fatalf("not what %s says (go test -update would rewrite it); where they differ\nwant: %.4000q\ngot:  %.4000q",
 			path, differing(want, got), differing(got, want))
 	}
+}
+
+// Block requires that the fenced block of the Markdown file at path that stands behind
+// marker, on a line of its own, holds got.
+func Block(t testing.TB, path, marker string, got []byte) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const fence = "```\n"
+	before, rest, found := strings.Cut(string(text), marker+"\n"+fence)
+	_, after, ends := strings.Cut(rest, "\n"+fence)
+	if !found || !ends {
+		t.Fatalf("%s has no block behind %q", path, marker)
+	}
+	Bytes(t, path, []byte(before+marker+"\n"+fence+string(got)+fence+after))
 }
 
 // differing is the part of a that b has not, and some of what is around it.

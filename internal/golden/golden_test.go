@@ -56,3 +56,29 @@ func TestBytes(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "a\r\n", string(held))
 }
+
+func TestBlock(t *testing.T) {
+	defer func(before bool) { *update = before }(*update)
+	path := filepath.Join(t.TempDir(), "page.md")
+	const page = "# Page\n\n<!-- one -->\n```\nold\n```\n\n```\nanother\n```\n"
+	require.NoError(t, os.WriteFile(path, []byte(page), 0o600))
+	block := func(marker, got string) string {
+		v := &verdict{}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			Block(v, path, marker, []byte(got))
+		}()
+		<-done
+		return v.failure
+	}
+	*update = false
+	assert.Empty(t, block("<!-- one -->", "old\n"))
+	assert.Contains(t, block("<!-- one -->", "new\n"), "-update would rewrite it")
+	assert.Contains(t, block("<!-- two -->", "old\n"), "no block")
+	*update = true
+	assert.Empty(t, block("<!-- one -->", "new\n"))
+	held, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, "# Page\n\n<!-- one -->\n```\nnew\n```\n\n```\nanother\n```\n", string(held))
+}

@@ -8,10 +8,12 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/server/stdio"
 )
 
 // Daemon makes this process the project's hub, without an editor, until a
-// signal comes, ctx ends or somebody stops it.
+// signal comes, ctx ends or somebody stops it. When it listens it lets go of
+// standard output, on which it says nothing: whoever has the other end of that is told.
 func Daemon(ctx context.Context, s *Settings) error {
 	log := s.OpenLog()
 	defer log.Close(logGrace)
@@ -28,6 +30,9 @@ func Daemon(ctx context.Context, s *Settings) error {
 		h.begin(ctx, false)
 		h.close()
 		return fmt.Errorf("nobody could reach the daemon: %w", err)
+	}
+	if err := stdio.CloseOutput(); err != nil {
+		log.Debug("who started the daemon is not told that it listens", "err", err)
 	}
 	h.begin(ctx, true)
 	<-h.life.ctx.Done()

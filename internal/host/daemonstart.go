@@ -46,10 +46,6 @@ func mentionsHub(s *Settings) bool {
 	})
 }
 
-// startPause is how long who has started a daemon waits before it looks again
-// whether that answers.
-const startPause = 10 * time.Millisecond
-
 // errOtherHub says that a daemon was not started because another process is
 // the hub, or is about to be, or has not quite ended.
 var errOtherHub = errors.New("another process is the hub")
@@ -143,12 +139,35 @@ func startOne(ctx context.Context, s *Settings, p project.Project) error {
 	if err != nil {
 		return fmt.Errorf("starting the daemon: %w", err)
 	}
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
+	said, output, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("starting the daemon: %w", err)
+	}
+	defer said.Close()
+	cmd.Stdout, cmd.Stderr = output, log
+	err = cmd.Start()
+	output.Close()
+	if err != nil {
 		return fmt.Errorf("starting the daemon: %w", err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }() // until the daemon ends, or this process does
+	return awaitAnswer(ctx, s, p, said, ended)
+}
+
+// awaitAnswer waits until a daemon answers: it lets go of its output, of which said is
+// the other end, when it listens, or ends.
+func awaitAnswer(ctx context.Context, s *Settings, p project.Project, said *os.File, ended <-chan error) error {
+	listens := make(chan struct{})
+	go func() { // until the daemon lets go of it, or said is closed
+		defer close(listens)
+		_, _ = io.Copy(io.Discard, said)
+	}()
+	select {
+	case <-listens:
+	case <-ctx.Done():
+	}
+	var pause pause
 	for {
 		someone, err := answers(ctx, s, p)
 		if someone {
@@ -163,9 +182,11 @@ func startOne(ctx context.Context, s *Settings, p project.Project) error {
 				return err
 			}
 			return fmt.Errorf("the daemon ended at once (%v)%s", status, lastWords(p))
-		case <-ctx.Done():
+		default:
+		}
+		// It listened, or is about to end. Who listens and does not answer yet does not say when.
+		if pause.wait(ctx) != nil {
 			return errors.New("the daemon does not answer; its log may say why: duet-rpc daemon logs")
-		case <-time.After(startPause):
 		}
 	}
 }

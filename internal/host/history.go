@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -103,7 +104,9 @@ func Reach(ctx context.Context, s *Settings, p project.Project, opts ...client.O
 		case known:
 			return past, end, true, nil
 		}
-		c, err = Dial(ctx, s, p, opts...) // perhaps somebody is the hub by now
+		if c, err = Dial(ctx, s, p, opts...); IsNone(err) { // else somebody is the hub by now
+			err = fmt.Errorf("nothing is kept of this project yet, and %w; `duet-rpc prompt` begins a session", err)
+		}
 	}
 	if err != nil {
 		return nil, nil, false, err

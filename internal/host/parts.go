@@ -11,8 +11,13 @@ type projectParts struct{ *host }
 func (h projectParts) claim(ctx context.Context) (taken bool, err error) {
 	return h.host.claim.take(ctx)
 }
-func (h projectParts) release(why error) { h.host.claim.release(why) }
-func (h projectParts) exists() bool      { return h.host.claim.exists() }
+
+func (h projectParts) release(why error) {
+	h.sockets.close() // first: who sees that the lock is free finds nobody listening
+	h.host.claim.release(why)
+}
+
+func (h projectParts) exists() bool { return h.host.claim.exists() }
 
 func (h projectParts) listen() error {
 	p, lock := h.host.claim.of()

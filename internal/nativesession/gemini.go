@@ -31,13 +31,13 @@ func (k *asked) awaitLoadable(ctx context.Context) error {
 }
 
 // afterLoad is what is to be known of a session that an agent has loaded. Gemini CLI
-// (0.61) leaves an empty file with the session's id behind, and deletes it as one that
-// has nothing when it is started the next time: all of it.
+// (0.61) leaves an empty file with the session's id behind, and its cleanup deletes that
+// as one that has nothing when it is started the next time: all files of the id.
 func (k *asked) afterLoad() string {
 	if k.calls != geminiCLI {
 		return ""
 	}
-	return "Gemini CLI deletes a session that was loaded when it is started in its directory again: what was said in it is here, and is told to it anew"
+	return "Gemini CLI deletes a session that was loaded when it is started in its directory again, unless general.sessionRetention.enabled is false in its settings: what was said in it is here, and is told to it anew then"
 }
 
 // untilNextMinute is how long the minute lasts, and a moment more.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -230,6 +231,25 @@ func prepared(t *testing.T) project.Project {
 	require.NoError(t, err)
 	require.NoError(t, p.Prepare())
 	return p
+}
+
+// Whoever waits for the hub's lock is told when it is given up.
+func TestReleased(t *testing.T) {
+	p := prepared(t)
+	<-p.Released() // nobody ever had it
+	lock, err := p.Lock(t.Context())
+	require.NoError(t, err)
+	released := p.Released()
+	select {
+	case <-released:
+		require.Fail(t, "it is still held")
+	case <-time.After(50 * time.Millisecond): // if it were wrong it would most likely be seen by now
+	}
+	require.NoError(t, lock.Close())
+	<-released
+	lock, err = p.Lock(t.Context())
+	require.NoError(t, err, "whoever waited does not keep it")
+	require.NoError(t, lock.Close())
 }
 
 func TestLockIsTakenOnce(t *testing.T) {

@@ -27,7 +27,7 @@ func fieldLines(fields []form.Field, m visible.Marks) []Line {
 		} else if !f.Required {
 			text += ", or nothing"
 		}
-		lines = append(lines, Line{Input, "  " + text})
+		lines = append(lines, Line{Text, "  " + text})
 		if f.Description != "" {
 			lines = append(lines, Line{Remark, "    " + m.Line(f.Description)})
 		}

@@ -46,7 +46,11 @@ type NobodyError struct {
 }
 
 func (e *NobodyError) Error() string {
-	return fmt.Sprintf("no hub runs here; `duet-rpc daemon start` starts one (%s: %v)", e.Path, systemError(e.Err))
+	const nobody = "no hub runs here; `duet-rpc daemon start` starts one"
+	if errors.Is(e.Err, syscall.ENOENT) || errors.Is(e.Err, syscall.ECONNREFUSED) { // that is all there is to it
+		return nobody
+	}
+	return fmt.Sprintf("%s (%s: %v)", nobody, e.Path, systemError(e.Err))
 }
 
 func (e *NobodyError) Unwrap() error { return e.Err }

@@ -35,7 +35,6 @@ type Choice struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	Group       string `json:"group"`
-	By          string `json:"by"` // of a mode: agent or duet
 }
 
 // An AgentOption is a setting of an agent's own.

@@ -177,15 +177,14 @@ func (t Task) StateInWords() string {
 // A TaskState is all of a task.
 type TaskState struct {
 	Task
-	SessionID   string          `json:"session_id"`
-	ThreadID    string          `json:"thread_id"`
-	CWD         string          `json:"cwd"`
-	Title       string          `json:"title"`
-	StartedAt   string          `json:"startedAt"`
-	CompletedAt string          `json:"completedAt"`
-	Output      string          `json:"output"`
-	Error       string          `json:"error"`
-	Metadata    json.RawMessage `json:"metadata"`
+	SessionID   string `json:"session_id"`
+	ThreadID    string `json:"thread_id"`
+	CWD         string `json:"cwd"`
+	Title       string `json:"title"`
+	StartedAt   string `json:"startedAt"`
+	CompletedAt string `json:"completedAt"`
+	Output      string `json:"output"`
+	Error       string `json:"error"`
 }
 
 // Outcome is how it ended, in words.

@@ -20,6 +20,10 @@ import (
 // making it non-blocking would change it for whoever shares it.
 func Take() (server.Transport, error) { return take() }
 
+// CloseOutput lets go of the process's standard output, so that whoever reads it sees
+// its end. Descriptor 1 then leads to standard error, and stays taken.
+func CloseOutput() error { return closeOutput() }
+
 // Files makes a Transport of two files that support deadlines, such as the
 // pipes to a child process. Closing it closes both.
 func Files(in, out *os.File) server.Transport { return files{in, out} }

@@ -36,6 +36,12 @@ func take() (server.Transport, error) {
 	return p, nil
 }
 
+func closeOutput() error {
+	err := os.Stdout.Close()
+	os.Stdout = os.Stderr
+	return err
+}
+
 // pump reads until the input ends. It lives as long as the process.
 func (p *pumped) pump() {
 	for {

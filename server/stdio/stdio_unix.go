@@ -47,8 +47,8 @@ func take() (server.Transport, error) {
 	if err != nil {
 		return nil, fmt.Errorf("keep standard output: %w", err)
 	}
-	if err := dup2(2, 1); err != nil {
-		return nil, fmt.Errorf("point descriptor 1 at standard error: %w", err)
+	if err := closeOutput(); err != nil {
+		return nil, err
 	}
 	null, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err == nil {
@@ -59,6 +59,13 @@ func take() (server.Transport, error) {
 		return nil, fmt.Errorf("point descriptor 0 at the null device: %w", err)
 	}
 	return newFDPair(in, out)
+}
+
+func closeOutput() error {
+	if err := dup2(2, 1); err != nil {
+		return fmt.Errorf("point descriptor 1 at standard error: %w", err)
+	}
+	return nil
 }
 
 func newFDPair(in, out int) (*fdPair, error) {

@@ -4,6 +4,9 @@ from terminal import Failure, Terminal
 
 ALL = {}
 
+# What becomes of the screens of views (scenarios/screens.py): compared, so long, or kept.
+SCREENS = {"update": False, "deadline": 30}
+
 
 def scenario(function):
     """Adds a scenario: a function of a home directory and an Emacs to start there."""

@@ -214,10 +214,14 @@ class Terminal:
         wait_for(lambda: not regexp.search(self.screen()), f"the screen to be without {pattern!r}", deadline,
                  self._framed)
 
+    def cursor(self):
+        """Returns the number of the line that the cursor is in, from 0."""
+        return int(self._tmux("display-message", "-p", "#{cursor_y}"))
+
     def see_cursor_at(self, pattern, deadline=DEADLINE):
         """Waits until the cursor is in a line that pattern matches."""
         def there():
-            line = int(self._tmux("display-message", "-p", "#{cursor_y}"))
+            line = self.cursor()
             return re.search(pattern, (self.screen().splitlines() + [""] * line)[line])
         wait_for(there, f"the cursor at {pattern!r}", deadline, self._framed)
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import select
 import shutil
 import subprocess
 
@@ -47,6 +48,15 @@ LISP = r"""
 NAMES = {"Enter": "RET", "Tab": "TAB", "Escape": "ESC"}
 
 
+def end(process, what):
+    """Kills a process, and waits until it has gone."""
+    process.kill()
+    try:
+        process.wait(DEADLINE)
+    except subprocess.TimeoutExpired:
+        raise Failure(f"waited {DEADLINE} s for {what} to end, which was killed") from None
+
+
 class Desktop:
     """An X server of our own, without a screen."""
 
@@ -54,18 +64,22 @@ class Desktop:
         if shutil.which("Xvfb") is None:
             raise Missing("Xvfb (apt-get install xvfb)")
         read, write = os.pipe()
-        self.server = subprocess.Popen(["Xvfb", "-displayfd", str(write), "-screen", "0", "2400x2400x24", "-nolisten", "tcp"],
-                                       pass_fds=[write], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        # Without -noreset it begins anew when its last client has gone, and drops the next one that
+        # comes while it does.
+        self.server = subprocess.Popen(
+            ["Xvfb", "-displayfd", str(write), "-screen", "0", "2400x2400x24", "-nolisten", "tcp", "-noreset"],
+            pass_fds=[write], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(write)
         with os.fdopen(read) as told:
-            number = told.readline().strip()
+            ready, _, _ = select.select([told], [], [], DEADLINE)
+            number = told.readline().strip() if ready else ""
         if not number:
-            raise Missing("an X server that starts")
+            self.close()
+            raise Failure("Xvfb does not start" if ready else f"waited {DEADLINE} s for Xvfb to start")
         self.display = f":{number}"
 
     def close(self):
-        self.server.terminate()
-        self.server.wait()
+        end(self.server, "Xvfb")
 
 
 class Window:
@@ -80,16 +94,34 @@ class Window:
         home.init(lisp + extra)
         # Closed with its home, as a terminal is.
         home.terminals.append(self)
-        self.emacs = subprocess.Popen(
-            [emacs, "--geometry", f"{columns}x{lines}"], cwd=home.project,
-            env={**home.environment(), "DISPLAY": desktop.display, "LANG": "C.UTF-8"},
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        wait_for(lambda: os.path.exists(self.socket), "Emacs to start")
+        self.said = os.path.join(home.path, "run", "said")
+        with open(self.said, "wb") as said:
+            self.emacs = subprocess.Popen(
+                [emacs, "--geometry", f"{columns}x{lines}"], cwd=home.project,
+                # There is no desktop behind the display whose services GTK could ask.
+                env={**home.environment(), "DISPLAY": desktop.display, "LANG": "C.UTF-8", "NO_AT_BRIDGE": "1",
+                     "GSETTINGS_BACKEND": "memory", "DBUS_SESSION_BUS_ADDRESS": "disabled:"},
+                stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+        wait_for(lambda: os.path.exists(self.socket) or self.ended(), "Emacs to start", screen=self.told)
+        if self.ended():
+            raise Failure(f"Emacs has ended by itself, with {self.emacs.returncode}:\n{self.told()}")
+
+    def ended(self):
+        """Tells whether Emacs has ended."""
+        return self.emacs.poll() is not None
+
+    def told(self):
+        """Returns what Emacs has printed."""
+        with open(self.said, encoding="utf-8", errors="replace") as text:
+            return text.read()
 
     def evaluate(self, form):
         """Evaluates a form in Emacs, and returns what it returned, as it is printed."""
-        done = subprocess.run(["emacsclient", "--socket-name", self.socket, "--eval", form], capture_output=True,
-                              text=True, timeout=DEADLINE, env={**os.environ, "LC_ALL": "C.UTF-8"})
+        try:
+            done = subprocess.run(["emacsclient", "--socket-name", self.socket, "--eval", form], capture_output=True,
+                                  text=True, timeout=DEADLINE, env={**os.environ, "LC_ALL": "C.UTF-8"})
+        except subprocess.TimeoutExpired:
+            raise Failure(f"waited {DEADLINE} s for Emacs to evaluate {form}\n{self.told()}") from None
         if done.returncode:
             raise Failure(f"{form}: {done.stdout}{done.stderr}")
         return done.stdout.rstrip("\n")
@@ -129,6 +161,5 @@ class Window:
         self.evaluate(f'(window-picture "{file}")')
 
     def close(self, stays=False):
-        self.emacs.kill()
-        self.emacs.wait()
+        end(self.emacs, "Emacs")
         return []

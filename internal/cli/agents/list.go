@@ -100,7 +100,7 @@ func printAgents(out io.Writer, agents []listed) error {
 	}
 	notes = append(notes, signInNotes(agents)...)
 	if len(notes) > 0 {
-		_, err := fmt.Fprintf(out, "\n%s\n", strings.Join(notes, "\n"))
+		_, err := fmt.Fprintf(out, "\n%s\n", output.Lines(out, strings.Join(notes, "\n")))
 		return err
 	}
 	return nil

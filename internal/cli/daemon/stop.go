@@ -13,14 +13,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/project"
-	"github.com/duet-rpc/duet-rpc/internal/socket"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// stopPause is how long whoever waits for the end of a process waits before it
-// looks again: the last that it does is to let go of the hub's lock, of which
-// nobody is notified.
-const stopPause = 20 * time.Millisecond
+// lookAgain is how long whoever waits for the hub's lock waits before it looks whether
+// another process has taken it in the moment in which it was free, of which nobody is
+// told. That is rare.
+const lookAgain = time.Second
 
 // Stop asks the project's hub to end, and waits until it has; note is told what is
 // waited for, if anything is. With force a hub that does not answer is killed.
@@ -65,18 +64,23 @@ func askToStop(ctx context.Context, s *host.Settings, p project.Project, force b
 	if err := c.Call(ctx, "daemon.stop", map[string]bool{"force": force}, nil); err != nil {
 		return status, err
 	}
-	<-connected.Done() // it ends its connections shortly before it ends itself
-	for {              // until that process is no longer the hub
-		now, err := Status(ctx, s, p)
-		var nobody *socket.NobodyError
-		ended := errors.As(err, &nobody) && p.Unlocked()
-		if ended || err == nil && now.PID != status.PID {
-			return status, nil
-		}
+	<-connected.Done() // it ends its connections shortly before it gives up the lock
+	return status, awaitEnd(ctx, p, status.PID)
+}
+
+// awaitEnd waits until a process is no longer the hub, or ctx ends.
+func awaitEnd(ctx context.Context, p project.Project, pid int) error {
+	released := p.Released()
+	for {
 		select {
+		case <-released: // it was the hub's last deed
+			return nil
 		case <-ctx.Done():
-			return status, ctx.Err()
-		case <-time.After(stopPause):
+			return ctx.Err()
+		case <-time.After(lookAgain):
+		}
+		if !isHolder(ctx, p, pid) {
+			return nil
 		}
 	}
 }
@@ -111,15 +115,11 @@ func killHub(ctx context.Context, s *host.Settings, p project.Project) (status w
 			continue // not every system knows both
 		}
 		err = nil
-		for deadline := time.Now().Add(kill.within); time.Now().Before(deadline); {
-			if !isHolder(ctx, p, pid) {
-				return status, nil
-			}
-			select {
-			case <-ctx.Done():
-				return status, ctx.Err()
-			case <-time.After(stopPause):
-			}
+		ending, cancel := context.WithTimeout(ctx, kill.within)
+		ended := awaitEnd(ending, p, pid)
+		cancel()
+		if ended == nil || ctx.Err() != nil {
+			return status, ctx.Err()
 		}
 	}
 	if err == nil {
@@ -128,10 +128,10 @@ func killHub(ctx context.Context, s *host.Settings, p project.Project) (status w
 	return status, err
 }
 
-// isHolder reports whether a process has the hub's lock.
+// isHolder reports whether a process has the hub's lock, as far as anybody can tell.
 func isHolder(ctx context.Context, p project.Project, pid int) bool {
 	now, held := p.Holder(ctx)
-	return held && now == pid
+	return held && (now == pid || now == 0)
 }
 
 func cannotEnd(pid int, err error) error {

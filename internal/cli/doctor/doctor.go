@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"text/tabwriter"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
@@ -110,12 +109,12 @@ func checkExchange(self string, show io.Writer) Finding {
 
 // Print prints findings as a table.
 func Print(w io.Writer, findings []Finding) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var rows [][]string
 	for _, f := range findings {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", f.State, f.Check, output.Line(f.Found))
+		rows = append(rows, []string{string(f.State), f.Check, f.Found})
 		if f.Todo != "" {
-			fmt.Fprintf(table, "\t\t→ %s\n", output.Line(f.Todo))
+			rows = append(rows, []string{"", "", "→ " + f.Todo})
 		}
 	}
-	return table.Flush()
+	return output.Listing(w, rows)
 }

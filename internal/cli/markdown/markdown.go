@@ -199,6 +199,7 @@ func (r *Renderer) item(lines []string, columns, depth int) []string {
 	for _, line := range trimmedEnd(lines[1:]) {
 		inner = append(inner, withoutIndent(line, offset))
 	}
+	marker = r.Marks.Signs(marker)
 	width := len([]rune(marker)) + 1
 	return prefixed(r.blocks(inner, columns-width, depth+1), painted(marker, r.base())+" ", strings.Repeat(" ", width))
 }

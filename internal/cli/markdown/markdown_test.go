@@ -41,7 +41,7 @@ func TestWhatAgentsWriteIsRendered(t *testing.T) {
 		{"no emphasis", "2 * 3 * 4, snake_case_name, a\\*b\\*, **open, f(*args, **kwargs) ~/.config", "2 * 3 * 4, snake_case_name, a*b*, **open, f(*args, **kwargs) ~/.config\n", 99},
 		{"in one another", "**a *b* `c`** and *x **y***", "<1>a </><1;3>b</><1> </><1;36>c</> and <3>x </><1;3>y</>\n", 20},
 		{"code of backticks", "`` a`b `` and `unclosed", "<36>a`b</> and `unclosed\n", 20},
-		{"a link shows its address", "[the *docs*](https://evil.example/x \"Title\") ![pic](a.png) <https://x.y> [bare](", "<4>the</> <3;4>docs</><2> (https://evil.example/x)</> <4>pic</><2> (a.png)</> <4>https://x.y</> [bare](\n", 99},
+		{"a link shows its address", "[the *docs*](https://evil.example/x \"Title\") ![pic](a.png) <https://x.y> [bare](", "<4>the </><3;4>docs</><2> (https://evil.example/x)</> <4>pic</><2> (a.png)</> <4>https://x.y</> [bare](\n", 99},
 		{"a link that names its address", "[https://x.y](https://x.y)", "<4>https://x.y</>\n", 20},
 		{"entities", "&lt;b&gt; &amp;&amp; &nope; &#27;[2J &#x202e;", "<b> && &nope; ⟨U+001B⟩[2J ⟨U+202E⟩\n", 99},
 		{"lists", "- one\n- two\n  - deeper\n    more\n- [x] done\n- [ ] open\n\n3. three\n10. ten\n", "• one\n• two\n  • deeper\n    more\n☑ done\n☐ open\n\n3. three\n10. ten\n", 20},

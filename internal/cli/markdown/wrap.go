@@ -73,7 +73,11 @@ func wrapped(runs []run, columns int) []row {
 			rows = append(rows, line)
 			line = row{}
 		} else if line.width > 0 && space > 0 {
-			line.add(strings.Repeat(" ", space), spaceStyle, space)
+			between := spaceStyle
+			if line.runs[len(line.runs)-1].style&word.runs[0].style&linked == 0 { // one of them has no line below
+				between &^= linked
+			}
+			line.add(strings.Repeat(" ", space), between, space)
 		}
 		for _, r := range word.runs {
 			line.add(r.text, r.style, displaywidth.String(r.text))
@@ -95,7 +99,7 @@ func wrapped(runs []run, columns int) []row {
 					endWord()
 					space = 0
 				}
-				space, spaceStyle = 1, r.style&^linked
+				space, spaceStyle = 1, r.style
 				continue
 			}
 			if word.width+width > columns { // too long for any row

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 )
 
 // JSON prints a value, indented.
@@ -16,6 +18,9 @@ func JSON(out io.Writer, v any) error {
 
 // Raw prints JSON as it is, on a line, but for what would steer a terminal.
 func Raw(out io.Writer, raw json.RawMessage) error {
+	if f := tty.File(out); f != nil {
+		out = f // it is printed as it is
+	}
 	_, err := fmt.Fprintf(out, "%s\n", Inert(raw))
 	return err
 }

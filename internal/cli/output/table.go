@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/clipperhouse/displaywidth"
 
@@ -44,7 +43,9 @@ func (t *Table) Spare(columns ...string) { t.spare = columns }
 func (t *Table) Row(cells ...string) {
 	row := make([]string, len(cells))
 	for i, cell := range cells {
-		row[i] = Line(cell)
+		if row[i] = Line(cell); t.room > 0 {
+			row[i] = Marks.Signs(row[i])
+		}
 	}
 	t.rows = append(t.rows, row)
 }
@@ -59,7 +60,9 @@ func (t *Table) Flush() error {
 			if widths[i] < 0 {
 				continue
 			}
-			cell = Cut(cell, widths[i])
+			if t.room > 0 {
+				cell = CutToFit(cell, widths[i])
+			}
 			line.WriteString(cell + strings.Repeat(" ", widths[i]-displaywidth.String(cell)+columnGap))
 		}
 		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
@@ -115,13 +118,13 @@ type Field [2]string
 
 // Fields prints those that have a value.
 func Fields(out io.Writer, fields ...Field) error {
-	w := tabwriter.NewWriter(out, 0, 0, columnGap, ' ', 0)
+	var rows [][]string
 	for _, f := range fields {
-		if name, value := f[0], f[1]; value != "" {
-			fmt.Fprintf(w, "%s\t%s\n", name, Line(value))
+		if f[1] != "" {
+			rows = append(rows, f[:])
 		}
 	}
-	return w.Flush()
+	return Listing(out, rows)
 }
 
 // Body prints what an agent said below what is known of it: its Markdown rendered
@@ -133,7 +136,7 @@ func Body(out io.Writer, text string, color bool) {
 	case text == "":
 	case color && tty.Draws(out):
 		r := markdown.Renderer{Columns: columns, Marks: Marks}
-		fmt.Fprintf(out, "\n%s", r.Text(text))
+		fmt.Fprintf(out, "\n%s", r.Text(Marks.Signs(text)))
 	default:
 		fmt.Fprintf(out, "\n%s\n", Marks.Prose(text))
 	}

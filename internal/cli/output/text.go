@@ -38,6 +38,15 @@ func Cut(line string, columns int) string {
 	return displaywidth.TruncateString(line, columns, "…")
 }
 
+// CutToFit is Cut for a terminal, with its signs.
+func CutToFit(line string, columns int) string {
+	line = Marks.Signs(line)
+	if displaywidth.String(line) <= columns {
+		return line
+	}
+	return displaywidth.TruncateString(line, columns, Marks.Signs("…"))
+}
+
 // Spinner are the steps of what turns on a terminal while something goes on.
 func Spinner() []string {
 	if Marks == visible.ASCII {

@@ -43,7 +43,8 @@ func Start(out io.Writer, text string) Paging {
 		close(done)
 		return Paging{done, stop}
 	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(text), out, out
+	terminal := tty.File(out)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(output.Marks.Signs(text)), terminal, terminal
 	go func() {
 		defer close(done)
 		defer stop()

@@ -31,8 +31,9 @@ func Pick(ctx context.Context, in, out *os.File, lines []string) (chosen int, er
 		columns, rows = 80, 24
 	}
 	l := newList(lines, columns, min(shownAtMost, max(1, rows-2)))
-	fmt.Fprint(out, l.screen())
-	defer func() { fmt.Fprint(out, l.cleared()) }()
+	shown := output.Terminal(out)
+	fmt.Fprint(shown, l.screen())
+	defer func() { fmt.Fprint(shown, l.cleared()) }()
 	keys := make([]byte, 256)
 	for {
 		n, err := in.Read(keys)
@@ -43,7 +44,7 @@ func Pick(ctx context.Context, in, out *os.File, lines []string) (chosen int, er
 			if done, chosen := l.take(keys[:n]); done {
 				return chosen, nil
 			}
-			fmt.Fprint(out, l.cleared()+l.screen())
+			fmt.Fprint(shown, l.cleared()+l.screen())
 		}
 		if err == io.EOF || err != nil && n == 0 {
 			return -1, nil
@@ -138,10 +139,10 @@ func (l *list) screen() string {
 		if first+i == l.at {
 			mark = "> "
 		}
-		b.WriteString(output.Cut(mark+l.lines[n], l.columns-1) + "\r\n")
+		b.WriteString(output.CutToFit(mark+l.lines[n], l.columns-1) + "\r\n")
 	}
 	l.tall = len(shown)
-	b.WriteString(output.Cut(fmt.Sprintf("%d/%d ❯ %s", len(l.fit), len(l.lines), output.Line(l.typed)), l.columns-1))
+	b.WriteString(output.CutToFit(fmt.Sprintf("%d/%d ❯ %s", len(l.fit), len(l.lines), output.Line(l.typed)), l.columns-1))
 	return b.String()
 }
 

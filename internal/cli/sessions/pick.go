@@ -34,11 +34,7 @@ func newPick(o Options) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				var lines []string
-				for _, s := range list.Sessions {
-					lines = append(lines, fmt.Sprintf("%s  %s  %s  %s", s.TaskID, output.Age(s.LastActivity), s.Status, output.Line(s.Called())))
-				}
-				chosen, err := picker.Pick(ctx, os.Stdin, os.Stderr, lines)
+				chosen, err := picker.Pick(ctx, os.Stdin, os.Stderr, offeredLines(list.Sessions))
 				if err != nil {
 					return err
 				}
@@ -50,4 +46,16 @@ func newPick(o Options) *cobra.Command {
 			})
 		},
 	}
+}
+
+// offeredLines are a line for each session, in columns.
+func offeredLines(list []wire.Session) (lines []string) {
+	var task, status int
+	for _, s := range list {
+		task, status = max(task, len(s.TaskID)), max(status, len(s.Status))
+	}
+	for _, s := range list {
+		lines = append(lines, fmt.Sprintf("%-*s  %-3s  %-*s  %s", task, s.TaskID, output.Age(s.LastActivity), status, s.Status, output.Line(s.Called())))
+	}
+	return lines
 }

@@ -103,6 +103,10 @@ func printDiff(ctx context.Context, c *client.Client, out io.Writer, id string) 
 	if err != nil {
 		return err
 	}
+	if text == "" && tty.Is(out) {
+		_, err := fmt.Fprintln(out, output.Lines(out, "— "+output.Line(s.TaskID)+" has changed no file"))
+		return err
+	}
 	return printText(out, text)
 }
 

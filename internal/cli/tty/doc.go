@@ -11,15 +11,27 @@ import (
 
 // Is reports whether what is written to out, or read from it, is a terminal.
 func Is(file any) bool {
-	f, ok := file.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	f := File(file)
+	return f != nil && term.IsTerminal(int(f.Fd()))
+}
+
+// File is the file to which is written what is written to out, by itself or by what
+// says so with a method File; nil: there is none.
+func File(out any) *os.File {
+	switch out := out.(type) {
+	case *os.File:
+		return out
+	case interface{ File() *os.File }:
+		return out.File()
+	}
+	return nil
 }
 
 // Size is how many columns and rows the terminal has to which out is written;
 // ok is false if it is none, or does not say.
 func Size(out io.Writer) (columns, rows int, ok bool) {
-	f, isFile := out.(*os.File)
-	if !isFile {
+	f := File(out)
+	if f == nil {
 		return 0, 0, false
 	}
 	columns, rows, err := term.GetSize(int(f.Fd()))

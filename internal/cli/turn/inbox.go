@@ -3,6 +3,7 @@ package turn
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/duet-rpc/duet-rpc/client"
@@ -16,14 +17,15 @@ import (
 type InboxOptions struct {
 	Session string // by any of its ids; "": of all
 	Once    bool   // those that are open, and no others
+	Others  int    // that follow these, elsewhere
 
 	Signals <-chan os.Signal // each ends it
 }
 
 // Inbox puts the open questions to whoever sits at the terminal, the oldest first,
-// and waits for others, until somebody leaves; a signal is the error interrupt.Err. It
-// ends with the connection to the hub.
-func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) error {
+// and waits for others, until somebody leaves, of which left tells; a signal is the
+// error interrupt.Err. It ends with the connection to the hub.
+func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (left bool, err error) {
 	ctx, cancel := wire.WhileConnected(ctx, c)
 	defer cancel()
 	ctx, leave := context.WithCancelCause(ctx)
@@ -31,7 +33,7 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) er
 	a := newAsker(Options{Signals: o.Signals}, view, c)
 	a.isInbox = true
 	a.interrupt = func(os.Signal) { leave(interrupt.Err) }
-	a.leave = func() { leave(nil) }
+	a.leave = func() { left = true; leave(nil) }
 	defer a.lines()
 	var stopContinued func()
 	a.continued, stopContinued = tty.Continued()
@@ -40,7 +42,7 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) er
 	if o.Session != "" { // subscriptions go by its own id
 		session, _, err := wire.SessionState(ctx, c, o.Session)
 		if err != nil {
-			return wire.OrGone(ctx, err)
+			return false, wire.OrGone(ctx, err)
 		}
 		o.Session = session.ID
 	}
@@ -52,15 +54,15 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) er
 		}
 	})
 	if err != nil {
-		return wire.OrGone(ctx, err)
+		return false, wire.OrGone(ctx, err)
 	}
 	defer func() { leave(nil); sub.Close() }()
 	open, _, err := wire.OpenApprovals(ctx, c, o.Session)
 	if err != nil {
-		return wire.OrGone(ctx, err)
+		return false, wire.OrGone(ctx, err)
 	}
 	for i, approval := range open {
-		a.coming = len(open) - i - 1
+		a.coming = len(open) - i - 1 + o.Others
 		a.ask(ctx, approval)
 	}
 	told := false // that there is none
@@ -68,7 +70,7 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) er
 		if len(a.waiting) > 0 {
 			told = false
 		} else if o.Once {
-			return nil
+			return left, nil
 		} else if !told {
 			told = true
 			text := "no question is open; waiting for the next, C-c ends"
@@ -99,13 +101,16 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) er
 		case sig := <-o.Signals:
 			a.interrupt(sig)
 		case <-sub.Done():
-			return errors.Join(errors.New("the hub sends no more events"), sub.Err())
+			return left, errors.Join(errors.New("the hub sends no more events"), sub.Err())
 		case <-ctx.Done():
 			view.endLine()
-			if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
-				return cause
+			if view.watched && len(a.waiting) == 0 && errors.Is(context.Cause(ctx), interrupt.Err) {
+				fmt.Fprintln(view.side) // behind the ^C that the terminal shows
 			}
-			return nil
+			if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+				return left, cause
+			}
+			return left, nil
 		}
 	}
 }

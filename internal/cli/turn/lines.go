@@ -24,12 +24,19 @@ var lineColors = map[question.Kind]string{
 
 // Note says something. Only its first line is at the margin, where ours are: the
 // text may be an agent's.
-func (v *View) Note(text string) { v.aside("— "+output.Indented(text), dim) }
+func (v *View) Note(text string) {
+	v.aside(output.Lines(v.side, "— "+output.Indented(output.Exact(text))), dim)
+}
 
 // lines prints lines that were laid out.
 func (v *View) lines(list []question.Line) {
 	v.endLine()
 	for _, line := range list {
+		switch line.Kind {
+		case question.Remark, question.Heading, question.Text: // words
+			v.aside(output.Lines(v.side, line.Text), lineColors[line.Kind])
+			continue
+		}
 		fmt.Fprintln(v.side, v.paint(line.Text, lineColors[line.Kind]))
 	}
 }

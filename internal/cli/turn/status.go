@@ -79,10 +79,7 @@ func (v *View) rows() (rows []string) {
 		}
 	}
 	if line := v.statusLine(); line != "" {
-		if cut := live.Rows(line, v.region.Columns()-1); len(cut) > 1 {
-			line = cut[0] + "…"
-		}
-		rows = append(rows, v.paint(line, dim))
+		rows = append(rows, v.paint(output.CutToFit(line, v.region.Columns()), dim))
 	}
 	return rows
 }

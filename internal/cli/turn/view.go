@@ -90,8 +90,16 @@ func (v *View) Begin(s wire.Session) {
 	v.session, v.status.began = s, time.Time{}
 	v.Note(fmt.Sprintf("%s · agent %s · %s", s.TaskID, s.Agent, s.WorkingDir))
 	if s.State == wire.Queued {
-		v.Note("waiting for a free slot")
+		v.Note(waitsFor(s))
 	}
+}
+
+// waitsFor says for what a session waits that is queued, as far as it tells.
+func waitsFor(s wire.Session) string {
+	if s.ParentID != "" {
+		return "waiting for the conversation's turn before to end, or for a free slot; `duet-rpc task list` says which works, `duet-rpc approvals` what is asked"
+	}
+	return "waiting for a free slot; `duet-rpc task list` says what works"
 }
 
 // End says how the session ended, and how to go on.
@@ -104,7 +112,13 @@ func (v *View) End(s wire.Session) {
 	if spent := spentOn(s); spent != "" {
 		v.Note(spent)
 	}
-	v.Note(fmt.Sprintf("%s; go on with: duet-rpc prompt --continue %s \"…\"", s.Outcome(), s.TaskID))
+	goOn := fmt.Sprintf("go on with: duet-rpc prompt --continue %s \"…\"", s.TaskID)
+	if whole := s.Outcome() + "; " + goOn; output.Fits(v.side, "— "+whole) {
+		v.Note(whole)
+		return
+	}
+	v.Note(s.Outcome())
+	v.Note(goOn)
 }
 
 // spentOn says what a session took: time, tokens and money, as far as they are known.
@@ -352,6 +366,9 @@ func (v *View) say(text string) {
 		v.endLine()
 	}
 	v.status.spoken = time.Now()
+	if v.words != nil {
+		text = output.Marks.Signs(text)
+	}
 	switch {
 	case v.rendered != nil:
 		v.rendered.Columns = v.region.Columns()

@@ -72,6 +72,7 @@ func Install(root *cobra.Command) {
 	root.SetHelpTemplate(helpTemplate + "{{if not .HasParent}}" + environmentHelp + "{{end}}")
 	root.SetUsageTemplate(usageTemplate)
 	root.SetFlagErrorFunc(explainFlag)
+	fitHelp(root)
 }
 
 // explainFlag is an error of the flags without the words of Go's parsers.

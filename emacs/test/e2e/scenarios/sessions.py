@@ -66,6 +66,37 @@ def ends_what_hangs(home, emacs):
 
 
 @scenario
+def ends_a_sub_agent_that_hangs(home, emacs):
+    """A sub-agent that hangs is ended with the run, by i or by its time limit; its calls are not shown as running any more."""
+    terminal = start(home, emacs)
+    ask(terminal, "quiet stuck")
+    terminal.see(r"^  ○ touch made \.\.\.$")
+    terminal.see(r"^demo has said nothing for \d+ s, in the middle of: touch made$")
+    terminal.press("i")
+    terminal.see(r"^ ■ interrupted")
+    terminal.see(r"^  ✗ touch made")
+    terminal.see_no(r"○ (touch made|Look around)|has said nothing")
+    terminal.kill()
+    home.configure('[limits]\nrun_timeout = "8s"\n')
+    terminal = start(home, emacs)
+    ask(terminal, "quiet stuck")
+    terminal.see(r"^  ○ touch made \.\.\.$")
+    terminal.see(r"Timed Out: it took longer than it may .8s.")
+    terminal.see(r"^ ✗ timed out")
+    terminal.see_no(r"○ (touch made|Look around)")
+
+
+@scenario
+def shows_a_thought_that_is_an_image(home, emacs):
+    """A thought that is an image stands as one, with its label, between the words before and behind it."""
+    terminal = start(home, emacs)
+    ask(terminal, "quiet think sketch")
+    terminal.see(r"^✻ Thought$")
+    terminal.see(r"^  \[image image/png 69 B\]$")
+    terminal.see(r"^ ● completed")
+
+
+@scenario
 def compose_loses_nothing(home, emacs):
     """C-g, C-c C-k and a killed buffer leave what was written within reach."""
     terminal = start(home, emacs)

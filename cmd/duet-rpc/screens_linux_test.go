@@ -1,0 +1,171 @@
+package main_test
+
+import (
+	"path/filepath"
+	"testing"
+)
+
+// What a person sees of the shell, on terminals of several kinds. Change something,
+// run it with -update, and look at the difference; make pictures draws them.
+func TestScreens(t *testing.T) {
+	for _, c := range []struct {
+		variant string
+		columns int
+		env     []string
+	}{
+		{"60", 60, nil},
+		{"120", 120, nil},
+		{"nocolor-60", 60, []string{"NO_COLOR=1"}},
+		{"dumb-60", 60, []string{"TERM=dumb"}},
+		{"ascii-60", 60, []string{"LC_ALL=C"}},
+	} {
+		t.Run(c.variant, func(t *testing.T) {
+			t.Parallel()
+			st := newStage(t, c.variant, c.columns, c.env...)
+			newcomer(st)
+			conversation(st)
+			inbox(st)
+			finding(st)
+			mistakes(st)
+		})
+	}
+}
+
+// newcomer is what the README tells to try first.
+func newcomer(st *stage) {
+	st.shows("help", "duet-rpc --help")
+	st.shows("help-prompt", "duet-rpc prompt --help")
+	st.shows("help-approvals", "duet-rpc approvals --help")
+	st.shows("agents", "duet-rpc agents")
+	st.shows("empty", "duet-rpc session list", "duet-rpc task list", "duet-rpc approvals", "duet-rpc search nothing", "duet-rpc events --no-follow", "duet-rpc daemon status")
+	sc := st.scene("first", `duet-rpc prompt --agent demo "Greet the README's reader"`)
+	sc.waits("[e]dit: ")
+	sc.is("first-question")
+	sc.presses("y")
+	sc.ends()
+	sc.is("first")
+}
+
+// conversation is a turn with some of everything, and ways to answer.
+func conversation(st *stage) {
+	update := func(kind string, members object) playedStep {
+		members["sessionUpdate"] = kind
+		return playedStep{Update: members}
+	}
+	text := func(s string) object { return object{"type": "content", "content": object{"type": "text", "text": s}} }
+	entries := func(states ...string) (list []object) {
+		for i, content := range []string{"Find out why the test fails", "Mend the parser", "Run the tests again"} {
+			list = append(list, object{"content": content, "priority": "medium", "status": states[i]})
+		}
+		return list
+	}
+	parser := filepath.Join(st.root, "parser.go")
+	write := writeCall("Edit parser.go", parser, "package parser\n\nfunc next(s string) string {\n\treturn s[1:]\n}\n",
+		"package parser\n\n// next is s without its first letter.\nfunc next(s string) string {\n\tif s == \"\" {\n\t\treturn \"\"\n\t}\n\treturn s[1:]\n}\n", object{"file_path": parser})
+	output := "=== RUN   TestNext\n--- FAIL: TestNext (0.00s)\npanic: runtime error: slice bounds out of range [1:0]\n"
+	for range 40 {
+		output += "\tparser_test.go:12\n"
+	}
+	st.file(".config/duet/config.toml", "default_agent = \"demo\"\n"+st.plays("helper",
+		playedStep{Update: thought("The user wants the **failing test** mended. I look at it first.")},
+		update("plan", object{"entries": entries("in_progress", "pending", "pending")}),
+		update("tool_call", object{"toolCallId": "read", "title": "go test ./...", "kind": "execute", "status": "in_progress", "rawInput": object{"command": "go test ./..."}}),
+		update("tool_call_update", object{"toolCallId": "read", "status": "failed", "content": []object{text(output)}}),
+		update("plan", object{"entries": entries("completed", "in_progress", "pending")}),
+		playedStep{Say: "# What is wrong\n\n`next` takes the first letter of a text that has **none**. Then:\n\n"},
+		playedStep{Say: "1. an empty text is returned as it is,\n2. and a test says so; see [the specification](https://go.dev/ref/spec#Slice_expressions).\n\n"},
+		playedStep{Say: "| input | before | now |\n|---|---|---|\n| `\"\"` | panic | `\"\"` |\n| `\"ab\"` | `\"b\"` | `\"b\"` |\n\n"},
+		playedStep{Say: "```go\nfunc next(s string) string {\n\tif s == \"\" {\n\t\treturn \"\"\n\t}\n\treturn s[1:] // all but the first\n}\n```\n\n"},
+		write,
+		update("plan", object{"entries": entries("completed", "completed", "in_progress")}),
+		bashCall("go test ./...", object{"command": "go test ./...", "description": "Run the tests"}),
+		update("plan", object{"entries": entries("completed", "completed", "completed")}),
+		playedStep{Say: "\nDone: all tests pass. 日本語 and emoji 👍 stay in their columns.\n"},
+	)+"[agents.broken]\ndriver = \"acp\"\ncommand = [\"no-such-agent\"]\n")
+	sc := st.scene("conversation", `duet-rpc prompt --agent helper "Why does the test of the parser fail?"`)
+	sc.waits("a number: ")
+	sc.is("conversation-question")
+	sc.presses("y")
+	sc.waits("a number: ", "? Bash: ")
+	sc.presses("n")
+	sc.waits("no reason) ")
+	sc.presses("Use make test", "Enter")
+	sc.ends()
+	sc.is("conversation")
+
+	// What the agent says before such a question may be shown after it, so the screens
+	// are not compared.
+	for _, c := range []struct{ name, asks, key string }{{"ask", "Choose 1 to 3", "2"}, {"form", "Colour (one of", "C-c"}, {"link", "and agree? ", "C-c"}} {
+		sc = st.scene(c.name, "duet-rpc prompt quiet "+c.name)
+		sc.waits("", c.asks)
+		sc.presses(c.key)
+		sc.ends()
+	}
+}
+
+// inbox is how questions are answered of what was submitted.
+func inbox(st *stage) {
+	st.shows("daemon-start", "duet-rpc daemon start", "duet-rpc daemon status")
+	st.shows("task-submit", `duet-rpc task submit "Say hello"`, `duet-rpc approvals --wait --list >/dev/null`, `duet-rpc task submit permit:1`)
+	st.scene("asking", "until test $(duet-rpc approvals --json | tr , '\\n' | grep -c '\"approval_id\"') = 2; do sleep 0.1; done").ends()
+	st.shows("approvals-list", "duet-rpc approvals --list", "duet-rpc task list")
+	sc := st.scene("inbox", "duet-rpc approvals")
+	sc.waits("[q]uit: ")
+	sc.is("inbox-question")
+	sc.presses("y")
+	sc.waits("[q]uit: ", "echo 1")
+	sc.presses("s")
+	sc.waits("C-c ends")
+	sc.presses("C-c")
+	sc.ends()
+	sc.is("inbox")
+	st.scene("settled", "until duet-rpc task list --state completed | grep -q task-0006; do sleep 0.1; done", "duet-rpc daemon stop").ends()
+	sc = st.scene("left-open", "duet-rpc approvals")
+	sc.waits("[q]uit: ")
+	sc.is("left-open-question")
+	sc.presses("y")
+	sc.ends()
+	sc.is("left-open")
+}
+
+// finding is what was said and done, found again.
+func finding(st *stage) {
+	st.shows("session-list", "duet-rpc session list")
+	st.shows("session-show", "duet-rpc session show task-0002")
+	st.shows("transcript", "PAGER=cat duet-rpc session show --transcript task-0002")
+	st.shows("session-diff", "PAGER=cat duet-rpc session show --diff task-0002")
+	st.shows("search", "duet-rpc search parser")
+	st.shows("task-list", "duet-rpc task list", "duet-rpc task stats")
+	st.shows("doctor", "duet-rpc doctor")
+	sc := st.scene("pick", "duet-rpc session pick")
+	if st.variant != "dumb-60" { // there it asks for a line
+		sc.waits(" ", "8/8", "Greet the README's")
+		sc.is("pick-all")
+		sc.presses("pars")
+		sc.waits("pars", "1/8")
+		sc.is("pick")
+	}
+	sc.presses("Enter")
+	sc.ends()
+}
+
+// mistakes are mistakes, and what is said of them.
+func mistakes(st *stage) {
+	for _, c := range []struct{ name, command string }{
+		{"unknown-command", "duet-rpc promt hello"},
+		{"unknown-flag", "duet-rpc prompt --modle x hello"},
+		{"bad-value", "duet-rpc prompt --mode soft hello"},
+		{"no-words", "duet-rpc prompt"},
+		{"unknown-agent", "duet-rpc prompt --agent claud hello"},
+		{"missing-agent", "duet-rpc prompt --agent broken hello"},
+		{"not-installed", "duet-rpc prompt --agent claude hello"},
+		{"unknown-id", "duet-rpc session show task-0099"},
+		{"no-question", "duet-rpc approvals approve nosuchid"},
+		{"no-hub", "duet-rpc call ping"},
+		{"no-file", "duet-rpc prompt --file nothing.txt hello"},
+		{"agent-fails", "duet-rpc prompt quiet fail"},
+		{"agent-crashes", "duet-rpc prompt quiet crash"},
+	} {
+		st.shows("error-"+c.name, c.command)
+	}
+}

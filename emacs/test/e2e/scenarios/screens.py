@@ -1,0 +1,158 @@
+"""What each view looks like: its screen, compared with the one that is kept in screens/."""
+
+import difflib
+import os
+import re
+import time
+
+from steps import SCREENS, scenario
+from terminal import DEADLINE, POLL, Failure, Terminal, wait_for
+from tour import configure, tour
+
+FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "screens")
+
+# What differs from run to run, from machine to machine and from Emacs to Emacs.
+NORMAL = [
+    # The mode line: from version to version it is laid out otherwise.
+    (r"^-[UuCc=]{2,}\S*? *F1 +(\S.*?)(?: {2,}.*)?$", r"---- \1"),
+    # Where programs are.
+    (r"(?<=  )/\S*\$?$", "/PATH"),
+    (r"· (?:\d+h \d+m|\d+m \d+s|\d+s) [-\\|/](?=$| )", "· 1s /"),
+    (r"\b\d+(?:\.\d+)? ms\b", "1 ms"),
+    (r" (?:now|\d+[mhd])$", " now"),
+    (r"20\d\d-\d\d-\d\d(?: \d\d:\d\d)?", "2026-01-01"),
+    (r"/[^ ]*/duet-e2e-[^/ ]*/project", "~/project"),
+    (r"/[^ ]*/duet-e2e-[^/ ]*", "~"),
+]
+
+
+def normal(screen, cursor):
+    """Returns a screen, with the cursor in a line, without what is not the same each time."""
+    lines = screen.splitlines()
+    if len(lines) > 2 and cursor < len(lines) - 1 and re.match("-[UuCc=]{2}", lines[-2]):
+        # What is said in the echo area goes away by itself, or not.
+        lines = lines[:-1]
+    for pattern, by in NORMAL:
+        lines = [re.sub(pattern, by, line).rstrip() for line in lines]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+class Narrow(Terminal):
+    """A terminal in which what the tour looks for may be broken into lines."""
+
+    def see(self, pattern, deadline=DEADLINE):
+        regexp = re.compile(pattern, re.MULTILINE)
+
+        def seen():
+            screen = self.screen()
+            return regexp.search(screen) or regexp.search(" ".join(line.strip() for line in screen.splitlines()))
+        return wait_for(seen, f"{pattern!r} on the screen", deadline, self._framed)
+
+
+class Shots:
+    """Compares the screens of a terminal of so many columns with those that are kept."""
+
+    def __init__(self, terminal, columns):
+        self.terminal = terminal
+        self.columns = columns
+
+    def screen(self):
+        """Returns the screen as it is now, without what is not the same each time."""
+        return normal(self.terminal.screen(), self.terminal.cursor())
+
+    def settled(self):
+        """Returns the screen when it has been the same for some time."""
+        last, since = None, time.monotonic()
+        end = since + DEADLINE
+        while time.monotonic() < end:
+            now = self.screen()
+            if now != last:
+                last, since = now, time.monotonic()
+            elif time.monotonic() - since > 1:
+                return now
+            time.sleep(POLL)
+        raise Failure(f"the screen does not settle\n{last}")
+
+    def take(self, name):
+        """Compares the screen, once it is what it should be."""
+        path = os.path.join(FOLDER, f"{self.columns}-{name}.txt")
+        if SCREENS["update"]:
+            os.makedirs(FOLDER, exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(self.settled())
+            return
+        try:
+            with open(path, encoding="utf-8") as file:
+                expected = file.read()
+        except FileNotFoundError:
+            raise Failure(f"there is no {path}; --update makes it") from None
+        end = time.monotonic() + SCREENS["deadline"]
+        while (now := self.screen()) != expected:
+            if time.monotonic() > end:
+                difference = "\n".join(difflib.unified_diff(
+                    expected.splitlines(), now.splitlines(), path, "on the screen", lineterm=""))
+                raise Failure(f"{name} looks otherwise; --update keeps how it is\n{difference}")
+            time.sleep(POLL)
+
+    def pages(self, name):
+        """Compares all pages of the buffer, from its beginning."""
+        self.terminal.press("C-x", "1", "M-<")
+        for page in range(1, 20):
+            self.take(f"{name}-{page}")
+            if re.search(r"which make check does not run", self.terminal.screen()):
+                return
+            self.terminal.press("C-v")
+
+
+def more(terminal, shots):
+    """Shows what the tour does not."""
+    terminal.press("/")
+    terminal.see(r"^Search conversations")
+    terminal.type("comma")
+    terminal.press("Enter")
+    terminal.see(r"Said: comma")
+    terminal.press("C-x", "1")
+    shots.take("search")
+    for command, seen in (("duet-agents", r"^ \* +showcase"), ("duet-rules", r"(?i)rule"),
+                          ("duet-projects", r"completed +project")):
+        terminal.command(command)
+        terminal.see(seen)
+        terminal.press("C-x", "1")
+        shots.take(command.removeprefix("duet-"))
+    terminal.press("Enter")
+    terminal.see(r"^ ● completed")
+    terminal.press("C-x", "1", "M-:")
+    terminal.see(r"^Eval:")
+    terminal.type("(progn (setq duet-reply-box t) (duet-reply-setup) nil)")
+    terminal.press("Enter")
+    terminal.see(r"^nil$")
+    terminal.press("M->")
+    terminal.type("A reply that is being written")
+    terminal.see(r"being written$")
+    shots.take("reply")
+
+
+def screens(home, emacs, columns, lines):
+    configure(home)
+    terminal = Narrow(home, emacs, columns=columns, lines=lines)
+    shots = Shots(terminal, columns)
+    tour(terminal, shots.take, shots.pages)
+    more(terminal, shots)
+
+
+@scenario
+def screens_of_60_columns(home, emacs):
+    """All views in a narrow terminal."""
+    screens(home, emacs, 60, 24)
+
+
+@scenario
+def screens_of_80_columns(home, emacs):
+    """All views in a terminal of the usual size."""
+    screens(home, emacs, 80, 24)
+
+
+@scenario
+def screens_of_120_columns(home, emacs):
+    """All views in a wide terminal."""
+    screens(home, emacs, 120, 40)
