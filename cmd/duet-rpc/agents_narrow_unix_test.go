@@ -35,6 +35,7 @@ func TestAgentsAreListedAtSixtyColumns(t *testing.T) {
 	assert.Regexp(t, `(?m)^ +AGENT +STATE +(SOURCE +)?VERSION +SIGNED IN$`, table)
 	assert.Regexp(t, `(?m)^.. gemini +available .* 1\.2\.3 +not known$`, table)
 	assert.Regexp(t, `(?m)^.. claude +needs adapter .*- +-$`, table)
+	notes = strings.Join(strings.Fields(notes), " ") // its lines are wrapped
 	assert.Contains(t, notes, "claude: npm install -g @agentclientprotocol/claude-agent-acp (")
 	assert.Contains(t, notes, "`duet-rpc agents check scripted gemini` asks.")
 }
