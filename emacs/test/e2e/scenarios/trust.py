@@ -36,7 +36,7 @@ def does_not_trust(home, emacs):
     terminal.see(r"^Not trusted; M-x duet-trust changes that$")
     terminal.see_no(r"Trust this file\?")
     terminal.command("duet-agents")
-    terminal.see(r"^ +parrot +parrot +defined by this project")
+    terminal.see(r"^ +parrot +defined by this project")
     terminal.press("C-s")
     terminal.type("parrot")
     terminal.see(r"^I-search: parrot$")
