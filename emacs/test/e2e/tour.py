@@ -44,8 +44,9 @@ def tour(emacs, shot, pages):
     emacs.see(r"^Edit src/rows\.py$")
     shot("approval-edit")
     emacs.press("a")
-    emacs.see(r"rm -rf")
-    emacs.press("v")
+    # The transcript below may have it first.
+    emacs.see(r"^ +Bash +rm -rf")
+    emacs.press("M-<", "v")
     emacs.see(r"^(rm -rf.*|description: )Build everything|^rm -rf build/ && make all$")
     shot("approval-command")
     emacs.press("d")
