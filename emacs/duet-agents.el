@@ -20,6 +20,7 @@
 (require 'duet-command)
 (require 'duet-compose)
 (require 'duet-connection)
+(require 'duet-header)
 (require 'duet-look)
 (require 'duet-menu-bar)
 (require 'duet-remote)
@@ -170,9 +171,7 @@ If that fails call ERROR-FN with the reason; without one it is shown."
       (goto-char (point-min))
       (or (re-search-forward "^ \\*" nil t) t)
       (beginning-of-line))
-    (setq header-line-format
-          (substitute-command-keys
-           " * is asked  \\<duet-agents-mode-map>\\[duet-agents-choose] ask the one at point, \\[duet-agents-unchoose] the default, \\[duet-agents-copy-install] copy how to install"))))
+    (setq header-line-format '(:eval (duet-agents--header)))))
 
 (defun duet-agents--signed-in (agent)
   "Return what is known of who is signed in to AGENT, and since when."
@@ -210,6 +209,15 @@ If that fails call ERROR-FN with the reason; without one it is shown."
           ((< seconds 3600) (format "%d min" (/ seconds 60)))
           ((< seconds (* 48 3600)) (format "%d h" (/ seconds 3600)))
           (t (format "%d days" (/ seconds 86400))))))
+
+(defun duet-agents--header ()
+  "Return the header line of the list."
+  (duet-header-fit
+   (cons (concat " * is asked  "
+                 (duet-header-key #'duet-agents-choose "ask this one" 'duet-agents-mode-map))
+         (duet-header-keys 'duet-agents-mode-map
+                           '(2 duet-agents-unchoose "the default")
+                           '(1 duet-agents-copy-install "copy how to install")))))
 
 (defun duet-agents--remark (agent)
   "Return what there is to say of AGENT."

@@ -95,7 +95,7 @@
 (cl-defstruct (duet-message (:copier nil))
   "Something in a conversation that has a place of its own."
   (key nil :documentation "A string that no other message of the session has.")
-  (kind nil :documentation "prompt, text, content, thinking, sketch, tool, plan, diff, answer, system or error.")
+  (kind nil :documentation "Of which kind it is, a symbol; see duet-render.el.")
   (session nil :documentation "The `duet-session' that has it.")
   (run nil :documentation "The id of the run that it belongs to.")
   (open nil :documentation "Whether it is still being written.")

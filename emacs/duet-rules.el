@@ -17,6 +17,7 @@
 (require 'duet-render)
 (require 'duet-actions)
 (require 'duet-menu-bar)
+(require 'duet-sessions)
 
 (declare-function duet "duet" (&optional directory))
 (declare-function duet-approval-next "duet-approvals" ())
@@ -85,6 +86,7 @@
     (let ((inhibit-read-only t))
       (erase-buffer)
       (insert "\n Nothing was decided for good; what agents may not do by themselves is asked.\n")
+      (duet-sessions-fill-hint)
       (goto-char (point-min))))
   (restore-buffer-modified-p nil))
 

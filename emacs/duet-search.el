@@ -11,6 +11,7 @@
 
 ;;; Code:
 
+(require 'ansi-color)
 (require 'cl-lib)
 (require 'pulse)
 (require 'subr-x)
@@ -173,16 +174,17 @@ The last word may be the beginning of one."
 
 (defun duet-search--insert (hit)
   "Insert HIT, a place as the server lists it."
-  (let ((beg (point)))
-    (insert (propertize (duet-search--line (or (duet-get-string hit :title) "untitled"))
+  (let* ((beg (point))
+         (who (concat "  " (string-join (delq nil (list (duet-search--who hit)
+                                                        (duet-search--date hit)))
+                                        " · "))))
+    (insert (propertize (truncate-string-to-width
+                         (duet-search--line (or (duet-get-string hit :title) "untitled"))
+                         ;; Who has said it, and when, is to be seen.
+                         (max 20 (- (min 200 (duet-header-room)) (string-width who) 1))
+                         nil nil "…")
                         'face 'bold)
-            (propertize
-             (concat "  "
-                     (string-join
-                      (delq nil (list (duet-search--who hit)
-                                      (duet-search--date hit)))
-                      " · "))
-             'face 'duet-dim)
+            (propertize who 'face 'duet-dim)
             "\n    "
             (duet-search--highlight (duet-search--line
                                      (or (duet-get-string hit :snippet) "")))
@@ -193,7 +195,8 @@ The last word may be the beginning of one."
 (defun duet-search--line (text)
   "Return TEXT as one line."
   (duet-visible-prose
-   (string-trim (replace-regexp-in-string "[[:cntrl:][:space:]]+" " " text))))
+   (string-trim (replace-regexp-in-string "[[:cntrl:][:space:]]+" " "
+                                          (ansi-color-filter-apply text)))))
 
 (defun duet-search--who (hit)
   "Return who said HIT."

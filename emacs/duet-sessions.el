@@ -162,9 +162,7 @@ Where that is gone, point goes to the one that followed it."
       (let ((inhibit-read-only t))
         (erase-buffer)
         (insert (duet-sessions--hint))
-        (let ((fill-column (max 20 (- (min 80 (frame-width)) 2)))
-              (fill-prefix " "))
-          (fill-region (point-min) (point-max)))
+        (duet-sessions-fill-hint)
         (goto-char (point-min))))
     (restore-buffer-modified-p nil)
     (when (and here (not (memq here sessions)))
@@ -208,6 +206,12 @@ Where that was the end, it is the last line; in another list, the first."
       (goto-char place)
       (dolist (window (get-buffer-window-list nil nil t))
         (set-window-point window place)))))
+
+(defun duet-sessions-fill-hint ()
+  "Break the lines of what an empty list says, in the current buffer, to be read."
+  (let ((fill-column (max 20 (- (min 80 (frame-width)) 2)))
+        (fill-prefix " "))
+    (fill-region (point-min) (point-max))))
 
 (defun duet-sessions--hint ()
   "Return what an empty list says."

@@ -319,7 +319,7 @@ buffer: `duet-terminals' lists it."
     (pop-to-buffer buffer)))
 
 (defun duet-terminals--changed (_model kind _session _object extra)
-  "Bring the list up to date if a change, KIND and EXTRA, may be the end of a terminal."
+  "Bring the list up to date if KIND and EXTRA may be the end of a terminal."
   (when (or (and (eq kind 'terminal) (equal extra "terminal_exit"))
             (memq kind '(connection lagged)))
     (duet-terminals-refresh)))

@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -59,15 +60,15 @@ type goEditor struct {
 
 var _ acp.Client = (*goEditor)(nil)
 
-func (s *site) goEditor(t *testing.T) *goEditor {
+func (s *site) goEditor(t *testing.T, args ...string) *goEditor {
 	t.Helper()
 	e := &goEditor{
 		t: t, ended: make(chan struct{}),
 		asked: make(chan acp.RequestPermissionRequest, 8), choose: make(chan acp.RequestPermissionOutcome, 8),
 	}
 	e.changed = sync.NewCond(&e.mu)
-	ctx, cancel := context.WithTimeout(context.Background(), watchdog)
-	e.cmd = exec.CommandContext(ctx, program, "acp", "--root", s.root)
+	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(s.watchdog, watchdog))
+	e.cmd = exec.CommandContext(ctx, program, append([]string{"acp", "--root", s.root}, args...)...)
 	e.cmd.Dir = s.root
 	e.cmd.Env = append(append(cleanEnvironment(), homeless(t)...), s.launch().env...)
 	stdin, err := e.cmd.StdinPipe()

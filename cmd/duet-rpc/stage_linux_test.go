@@ -65,7 +65,7 @@ func newStage(t *testing.T, variant string, columns int, terminal ...string) *st
 	for _, dir := range []string{st.root, filepath.Join(st.root, ".git"), filepath.Join(home, "bin")} {
 		require.NoError(t, os.Mkdir(dir, 0o755))
 	}
-	for _, tool := range []string{"sh", "cat", "less", "sleep", "env", "true", "tr", "grep", "clear", "test"} {
+	for _, tool := range []string{"sh", "cat", "less", "sleep", "env", "true", "tr", "grep", "test"} {
 		if path, err := exec.LookPath(tool); err == nil {
 			require.NoError(t, os.Symlink(path, filepath.Join(home, "bin", tool)))
 		}
@@ -87,7 +87,12 @@ func newStage(t *testing.T, variant string, columns int, terminal ...string) *st
 		require.NoError(t, err, "tmux %v: %s", args, out)
 		return string(out)
 	}
-	t.Cleanup(func() { _ = exec.Command(tmux, "-S", filepath.Join(home, "tmux"), "kill-server").Run() })
+	t.Cleanup(func() {
+		_ = exec.Command(tmux, "-S", filepath.Join(home, "tmux"), "kill-server").Run()
+		stop := exec.Command(binary, "--root", st.root, "daemon", "stop", "--force") // of a test that has failed
+		stop.Env = []string{"HOME=" + home}
+		_ = stop.Run()
+	})
 	return st
 }
 

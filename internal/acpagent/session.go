@@ -66,6 +66,7 @@ func (a *agent) sessionOf(conn *server.Conn, id string, begin *beginning) *sessi
 		err := wire.WriteAttachment(s.ctx, a.hub, &b, id)
 		return b.Bytes(), err
 	}
+	s.translator.ShowsTerminals = !s.version2 && a.client.capabilities().Meta.TerminalOutput
 	s.translator.IsOurs = func(run string) bool { return !s.version2 && s.isOurs(run) } // version 2 has each prompt told
 	return s
 }

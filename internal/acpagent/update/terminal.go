@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// mostPrinted is how much of what a program prints is sent, in bytes: its end.
+	// mostPrinted is how much of what a program prints is told, in bytes: its end.
 	mostPrinted = 32 << 10
-	// printedEvery is how often it is sent, at most: each time all of it.
+	// printedEvery is how often it is told, at most: each time all of it.
 	printedEvery = 500 * time.Millisecond
 )
 
@@ -20,7 +20,7 @@ const (
 type terminal struct {
 	printed []byte
 	cut     bool
-	sent    time.Time // when it was sent last
+	told    time.Time
 }
 
 // text is the output as it can be shown.
@@ -35,8 +35,8 @@ func (p *terminal) text() string {
 	return text
 }
 
-// output takes what a program has printed, and returns the update of its tool call: at
-// times, since each has all of it.
+// output takes what a program has printed, and is what is told of its tool call: at
+// times, since all of it is told again.
 func (t *Translator) output(d wire.EventData, at time.Time) []any {
 	text := []byte(d.Data)
 	if d.Encoding == "base64" {
@@ -50,33 +50,66 @@ func (t *Translator) output(d wire.EventData, at time.Time) []any {
 		p = &terminal{}
 		t.terminals[d.TerminalID] = p
 	}
+	if call := t.callOf(d.TerminalID); t.ShowsTerminals && call != "" && t.tools[call].shown {
+		return []any{terminalUpdate(call, "terminal_output", map[string]any{"terminal_id": d.TerminalID, "data": strings.ToValidUTF8(string(text), "\uFFFD")})}
+	}
 	p.printed = append(p.printed, text...)
 	if over := len(p.printed) - mostPrinted; over > 0 {
 		p.printed, p.cut = append([]byte(nil), p.printed[over:]...), true
 	}
-	if at.Sub(p.sent) < printedEvery {
+	if at.Sub(p.told) < printedEvery {
 		return nil
 	}
-	p.sent = at
+	p.told = at
 	return t.terminalUpdate(d.TerminalID)
 }
 
 // exited tells what is left of a program's output.
 func (t *Translator) exited(d wire.EventData) []any {
+	if call := t.callOf(d.TerminalID); t.ShowsTerminals && call != "" && t.tools[call].shown {
+		return []any{terminalUpdate(call, "terminal_exit", map[string]any{"terminal_id": d.TerminalID, "exit_code": d.ExitCode, "signal": nil})}
+	}
 	if t.terminals[d.TerminalID] == nil {
 		return nil
 	}
 	return t.terminalUpdate(d.TerminalID)
 }
 
-// terminalUpdate tells the output of a terminal with the tool call that it is of.
-func (t *Translator) terminalUpdate(id string) []any {
+// callOf is the tool call that a terminal is of, or "".
+func (t *Translator) callOf(terminal string) string {
 	for call, known := range t.tools {
-		if known.terminal == id {
-			return []any{schema.ToolCall{Kind: schema.KindToolUpdate, ToolCallID: call, Content: append(diffs(known.diffs), t.printed(id)...)}}
+		if known.terminal == terminal {
+			return call
 		}
 	}
-	return nil
+	return ""
+}
+
+// terminalUpdate tells a client that shows an agent's terminals what happens in one.
+func terminalUpdate(call, what string, data map[string]any) schema.ToolCall {
+	return schema.ToolCall{Kind: schema.KindToolUpdate, ToolCallID: call, Meta: map[string]any{what: data}}
+}
+
+// show adds to an update that a tool call has a terminal, which the client is to show,
+// with what was printed before.
+func (t *Translator) show(u *schema.ToolCall, known *tool) {
+	known.shown = true
+	if u.Meta == nil {
+		u.Meta = make(map[string]any)
+	}
+	u.Meta["terminal_info"] = map[string]any{"terminal_id": known.terminal}
+	if text := t.terminals[known.terminal].text(); text != "" {
+		u.Meta["terminal_output"] = map[string]any{"terminal_id": known.terminal, "data": text}
+	}
+}
+
+// terminalUpdate tells the output of a terminal with the tool call that it is of.
+func (t *Translator) terminalUpdate(id string) []any {
+	call := t.callOf(id)
+	if call == "" {
+		return nil
+	}
+	return []any{schema.ToolCall{Kind: schema.KindToolUpdate, ToolCallID: call, Content: append(diffs(t.tools[call].diffs), t.printed(id)...)}}
 }
 
 // printed is the output of a terminal as content.

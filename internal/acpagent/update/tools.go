@@ -31,6 +31,7 @@ func (ids *toolIDs) of(session, id string) string {
 type tool struct {
 	diffs    []wire.FileDiff
 	terminal string
+	shown    bool // the client shows the terminal
 }
 
 // A call is what is known of a tool call, from an event or an entry.
@@ -42,6 +43,7 @@ type call struct {
 	result                                 string
 	refusal                                string
 	ended                                  bool
+	live                                   bool // it happens now
 }
 
 // toolCall is the update for a tool call that begins, changes or ends.
@@ -72,8 +74,16 @@ func (t *Translator) toolCall(c call) schema.ToolCall {
 	for _, path := range c.data.Paths {
 		u.Locations = append(u.Locations, schema.Location{Path: path})
 	}
-	content := append(diffs(known.diffs), t.printed(known.terminal)...)
-	if c.result != "" && (known.terminal == "" || !strings.Contains(t.terminals[known.terminal].text(), strings.TrimSpace(c.result))) {
+	content := diffs(known.diffs)
+	if t.ShowsTerminals && c.live && known.terminal != "" && !known.shown {
+		t.show(&u, known)
+	}
+	if known.shown {
+		content = append(content, schema.ToolContent{Type: "terminal", TerminalID: known.terminal})
+	} else {
+		content = append(content, t.printed(known.terminal)...)
+	}
+	if c.result != "" && !known.shown && (known.terminal == "" || !strings.Contains(t.terminals[known.terminal].text(), strings.TrimSpace(c.result))) {
 		content = append(content, textContent(c.result))
 	}
 	if c.refusal != "" && !strings.Contains(c.result, c.refusal) {

@@ -17,6 +17,10 @@ type Translator struct {
 	// IsOurs reports whether the client of this session has begun the turn: then it
 	// has its own prompt already.
 	IsOurs func(session string) bool
+	// ShowsTerminals says that the client shows terminals that are the agent's, as
+	// several clients do (_meta terminal_info, terminal_output, terminal_exit): any other
+	// shows its own alone, and gets what is printed as text.
+	ShowsTerminals bool
 	// Since is the seq behind which events come.
 	Since int64
 
@@ -134,7 +138,7 @@ func (t *Translator) conversation(seq int64, d wire.EventData) []any {
 		}
 		return []any{t.toolCall(call{
 			session: d.SessionID, id: d.ToolID, name: d.ToolName, title: d.ToolTitle, kind: d.ToolKind, status: d.ToolStatus, parent: d.ParentTool,
-			input: d.ToolInput, data: d.ToolData, result: d.Result, refusal: d.Refusal, ended: d.EventType == wire.EntryToolResult,
+			input: d.ToolInput, data: d.ToolData, result: d.Result, refusal: d.Refusal, ended: d.EventType == wire.EntryToolResult, live: true,
 		})}
 	case wire.EntrySystem:
 		if !t.wasSent(d.MessageID, seq) {

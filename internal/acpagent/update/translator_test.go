@@ -141,6 +141,31 @@ func TestToolCalls(t *testing.T) {
 	assert.Equal(t, "c", translator.Question(wire.Approval{SessionID: "s", ToolUseID: "c"}).ToolCallID)
 }
 
+// A client that shows terminals of the agent's gets one, piece by piece as it prints; what
+// is told again, when nothing runs there any more, is text.
+func TestTerminalsInKind(t *testing.T) {
+	translator := newTranslator()
+	translator.ShowsTerminals = true
+	const event = "conversation_updated"
+	assert.Empty(t, translated(t, translator, "terminal_output", 1, `{"terminal_id":"T","data":"early\n","encoding":"utf-8"}`), "nobody knows yet where it belongs")
+	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"d","title":"Bash","content":[{"type":"terminal","terminalId":"T"}],"_meta":{"terminal_info":{"terminal_id":"T"},"terminal_output":{"data":"early\n","terminal_id":"T"}}}`},
+		translated(t, translator, event, 2, `{"session_id":"s","event_type":"tool_call","tool_id":"d","tool_name":"Bash","tool_data":{"terminal":"T"}}`))
+	for seq, text := range []string{"a", "b"} { // each piece
+		assert.Equal(t, []string{`{"sessionUpdate":"tool_call_update","toolCallId":"d","_meta":{"terminal_output":{"data":"` + text + `","terminal_id":"T"}}}`},
+			translated(t, translator, "terminal_output", int64(3+seq), `{"terminal_id":"T","data":"`+text+`","encoding":"utf-8"}`))
+	}
+	assert.Equal(t, []string{`{"sessionUpdate":"tool_call_update","toolCallId":"d","_meta":{"terminal_exit":{"exit_code":3,"signal":null,"terminal_id":"T"}}}`},
+		translated(t, translator, "terminal_exit", 6, `{"terminal_id":"T","exit_code":3}`))
+	assert.Equal(t, []string{`{"sessionUpdate":"tool_call_update","toolCallId":"d","status":"completed","content":[{"type":"terminal","terminalId":"T"}],"rawOutput":"early\nab"}`},
+		translated(t, translator, event, 7, `{"session_id":"s","event_type":"tool_result","tool_id":"d","tool_status":"completed","tool_result_content":"early\nab"}`))
+
+	translator = newTranslator()
+	translator.ShowsTerminals = true
+	translatedEntry(t, translator, `{"session_id":"s","event_type":"tool_call","tool_id":"d","title":"T","status":"pending","data":{"terminal":"T"},"seq":1}`)
+	assert.Equal(t, []string{`{"sessionUpdate":"tool_call_update","toolCallId":"d","status":"completed","content":[{"type":"content","content":{"type":"text","text":"ab"}}],"rawOutput":"ab"}`},
+		translatedEntry(t, translator, `{"session_id":"s","event_type":"tool_result","tool_result_for_id":"d","status":"completed","tool_result_content":"ab","is_completed":true,"seq":2}`))
+}
+
 func TestContentInKindOrInWords(t *testing.T) {
 	translator := newTranslator()
 	assert.Equal(t, []string{

@@ -79,6 +79,8 @@ func agentFields(x wire.Session) []output.Field {
 	}
 	if x.RequestedModel != "" {
 		model += ", asked for: " + x.RequestedModel
+	} else if model != "" && told.Agent != nil && (told.Model == nil || told.Model.Current == "" && len(told.Model.Available) == 0) {
+		model += ", asked for; the agent does not say which models it has"
 	}
 	fields := []output.Field{{"mode", mode}, {"modes", idsOf(x.Modes)}, {"model", model}}
 	if told.Model != nil {

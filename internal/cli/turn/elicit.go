@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/form"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -158,5 +157,5 @@ func (a *asker) elicitedAlone(q wire.Approval) (note string, d wire.Decision) {
 	case a.Yes:
 		return "left without an answer: no address is opened for --yes", dismiss
 	}
-	return "left without an answer: there is no terminal to ask on; another one can: " + inbox.HowToAnswer(q, inbox.ShortID(q.ID)), dismiss
+	return "left without an answer: there is no terminal to ask on", dismiss
 }

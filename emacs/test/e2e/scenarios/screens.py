@@ -13,8 +13,10 @@ FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__)
 
 # What differs from run to run, from machine to machine and from Emacs to Emacs.
 NORMAL = [
-    # The mode line: the name of the buffer and the mode are what counts.
-    (r"^-[UuCc=]{2,}\S*? *F1 +(\S.*?) {2,}.*?\(([^()]*?)(?: Wrap)?\)(?: +(Duet\[\S*\]))?.*$", r"---- \1 (\2) \3"),
+    # The mode line: from version to version it is laid out otherwise.
+    (r"^-[UuCc=]{2,}\S*? *F1 +(\S.*?)(?: {2,}.*)?$", r"---- \1"),
+    # Where programs are.
+    (r"(?<=  )/\S*\$?$", "/PATH"),
     (r"· (?:\d+h \d+m|\d+m \d+s|\d+s) [-\\|/](?=$| )", "· 1s /"),
     (r"\b\d+(?:\.\d+)? ms\b", "1 ms"),
     (r" (?:now|\d+[mhd])$", " now"),
@@ -27,10 +29,9 @@ NORMAL = [
 def normal(screen, cursor):
     """Returns a screen, with the cursor in a line, without what is not the same each time."""
     lines = screen.splitlines()
-    last = max([at for at, line in enumerate(lines) if re.match("-[UuCc=]{2}", line)] + [0])
-    if cursor <= last:
+    if len(lines) > 2 and cursor < len(lines) - 1 and re.match("-[UuCc=]{2}", lines[-2]):
         # What is said in the echo area goes away by itself, or not.
-        lines = lines[:last + 1]
+        lines = lines[:-1]
     for pattern, by in NORMAL:
         lines = [re.sub(pattern, by, line).rstrip() for line in lines]
     return "\n".join(lines).rstrip("\n") + "\n"

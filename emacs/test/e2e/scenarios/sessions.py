@@ -87,6 +87,16 @@ def ends_a_sub_agent_that_hangs(home, emacs):
 
 
 @scenario
+def shows_a_thought_that_is_an_image(home, emacs):
+    """A thought that is an image stands as one, with its label, between the words before and behind it."""
+    terminal = start(home, emacs)
+    ask(terminal, "quiet think sketch")
+    terminal.see(r"^✻ Thought$")
+    terminal.see(r"^  \[image image/png 69 B\]$")
+    terminal.see(r"^ ● completed")
+
+
+@scenario
 def compose_loses_nothing(home, emacs):
     """C-g, C-c C-k and a killed buffer leave what was written within reach."""
     terminal = start(home, emacs)
