@@ -23,6 +23,7 @@ NORMAL = [
     (r"20\d\d-\d\d-\d\d(?: \d\d:\d\d)?", "2026-01-01"),
     (r"/[^ ]*/duet-e2e-[^/ ]*/project", "~/project"),
     (r"/[^ ]*/duet-e2e-[^/ ]*", "~"),
+    (r"^( ?[ *] .*(?:showcase|Demonstration)) /\S+$", r"\1 PROGRAM"),  # where it is installed
 ]
 
 
