@@ -40,8 +40,6 @@ type Conn struct {
 	lastMethod *Method // that a message named; for readLoop alone
 	lastName   []byte  // as that message spelt it
 
-	logsRequests bool // asked once a read; for readLoop alone
-
 	// connected is the context of the goroutines of Go. It outlives baseCtx: what
 	// they send still goes out beside the last replies.
 	connected  context.Context
@@ -84,8 +82,6 @@ func newConn(ctx context.Context, s *Server, t Transport, f frame.Framing, head 
 		stop:      make(chan struct{}),
 		loopEnded: make(chan struct{}),
 		done:      make(chan struct{}),
-
-		logsRequests: s.opts.Logger.Enabled(ctx, slog.LevelDebug),
 	}
 	if trace := s.opts.Trace; trace != nil {
 		c.out.trace = func(message []byte) { trace(c, true, message) }
@@ -166,7 +162,6 @@ func (s connSource) Read(p []byte) (int, error) {
 		return 0, errEnded // not io.EOF: a frame that is cut short here is nobody's fault
 	}
 	n, err := c.t.Read(p)
-	c.logsRequests = c.log.Enabled(c.inlineCtx, slog.LevelDebug)
 	if !c.phase.CompareAndSwap(reading, serving) {
 		return 0, errEnded
 	}

@@ -108,10 +108,7 @@ func (c *Conn) serveOne(m *frame.Message, to replies) {
 	if !method.raw && method.slow.Load() {
 		c.out.flush() // earlier replies need not wait for this one
 	}
-	var began time.Time
-	if c.logsRequests {
-		began = time.Now()
-	}
+	began := c.clock()
 	result, err := c.invoke(c.inlineCtx, method, m.Params)
 	if err == nil && m.ID != nil && began.IsZero() { // nearly always
 		to.result(m.ID, result)

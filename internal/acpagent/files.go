@@ -28,7 +28,7 @@ func (a *agent) readFile(ctx context.Context, params json.RawMessage) (any, erro
 	if err := json.Unmarshal(params, &p); err != nil {
 		return nil, err
 	}
-	s := a.ofRun(p.SessionID)
+	s := a.ofRun(ctx, p.SessionID)
 	if s == nil {
 		return nil, errNotOurs
 	}
@@ -39,8 +39,16 @@ func (a *agent) readFile(ctx context.Context, params json.RawMessage) (any, erro
 	return map[string]string{"text": file.Content}, err
 }
 
-// ofRun is the session in which the client has begun a turn, or nil.
-func (a *agent) ofRun(run string) *session {
+// ofRun is the session in which the client has begun a turn, or nil. An agent may be
+// quicker than the hub's answer to who has begun its turn, so turns that are being begun
+// are waited for.
+func (a *agent) ofRun(ctx context.Context, run string) *session {
+	for _, beginning := range a.beginning() {
+		select {
+		case <-beginning:
+		case <-ctx.Done():
+		}
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, s := range a.sessions {
@@ -49,4 +57,19 @@ func (a *agent) ofRun(run string) *session {
 		}
 	}
 	return nil
+}
+
+// beginning are the turns that the client has begun and the hub has not, each closed when
+// it has.
+func (a *agent) beginning() (list []<-chan struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range a.sessions {
+		s.mu.Lock()
+		for _, t := range s.turns {
+			list = append(list, t.begun)
+		}
+		s.mu.Unlock()
+	}
+	return list
 }
