@@ -140,8 +140,8 @@ func TestPromptOnATerminal(t *testing.T) {
 			assert.Equal(t, 130, status)
 
 			// And twice ends at once.
-			p = s.prompt(t, "quiet hang")
-			p.sees("task-0004")
+			p = s.prompt(t, "quiet tools:1 hang")
+			p.sees("✓ Bash") // it is at work, else it ends with the first
 			require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
 			p.sees("interrupting")
 			require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
