@@ -31,7 +31,7 @@
   (fold nil :documentation "The overlay that hides its body, or nil.")
   (shown 0 :documentation "How many characters of its object's text are shown.")
   (summary nil :documentation "What its first line ends in while the rest is folded away, or nil.")
-  (blank nil :documentation "What is hidden at its end: (FROM . TO), counted from its beginning.")
+  (blank nil :documentation "The overlay that hides blank lines at its end, or nil.")
   (blocks nil :documentation "Where its blocks of code and tables are; see duet-block.el."))
 
 (defvar-local duet-sections nil
@@ -48,11 +48,7 @@
                                            " ...")))
   (add-to-invisibility-spec '(duet-fold . t))
   (add-to-invisibility-spec 'duet-blank)
-  (add-to-invisibility-spec 'duet-dense)
-  ;; A property of our own: markup sets and clears `invisible' as it gets into sight.
-  (setq-local char-property-alias-alist
-              (cons '(invisible duet-section-blank)
-                    (assq-delete-all 'invisible (copy-alist char-property-alias-alist)))))
+  (add-to-invisibility-spec 'duet-dense))
 
 (defun duet-section-get (key)
   "Return the section of the buffer whose key is KEY, or nil."
@@ -114,23 +110,27 @@ Windows whose point is at the end stay there, and others where they are."
 
 (defun duet-section-hide-blank (section)
   "Hide the blank lines at the end of SECTION, and show those that were its end."
-  (let ((beg (marker-position (duet-section-beg section)))
-        (end (marker-position (duet-section-end section)))
-        (was (duet-section-blank section)))
-    (with-silent-modifications
-      (when was
-        (remove-text-properties (min end (+ beg (car was))) (min end (+ beg (cdr was)))
-                                '(duet-section-blank nil)))
-      (let ((from (save-excursion
-                    (goto-char end)
-                    (skip-chars-backward " \t\r\n" beg)
-                    ;; The end of a line that somebody is writing is none.
-                    (skip-chars-forward " \t\r" end)
-                    (point))))
-        (setf (duet-section-blank section)
-              (when (< from end)
-                (put-text-property from end 'duet-section-blank 'duet-blank)
-                (cons (- from beg) (- end beg))))))))
+  ;; With an overlay, since markup sets and clears the text property `invisible'.
+  ;; An alias of that property in `char-property-alias-alist' had Emacs 28 lose
+  ;; one quit in ten while the buffer was written to.
+  (let* ((end (marker-position (duet-section-end section)))
+         (overlay (duet-section-blank section))
+         (from (save-excursion
+                 (goto-char end)
+                 (skip-chars-backward " \t\r\n" (duet-section-beg section))
+                 ;; The end of a line that somebody is writing is none.
+                 (skip-chars-forward " \t\r" end)
+                 (point))))
+    (cond
+     ((= from end)
+      (when overlay
+        (delete-overlay overlay)
+        (setf (duet-section-blank section) nil)))
+     (overlay (move-overlay overlay from end))
+     (t
+      (setq overlay (make-overlay from end nil t))
+      (overlay-put overlay 'invisible 'duet-blank)
+      (setf (duet-section-blank section) overlay)))))
 
 (defun duet-section-redraw (section text)
   "Replace all of SECTION by TEXT.
@@ -172,6 +172,7 @@ What has its point in the section keeps the line and the column."
   (let ((inhibit-read-only t)
         (before (duet-section--before section)))
     (duet-section--unfold section)
+    (when (duet-section-blank section) (delete-overlay (duet-section-blank section)))
     (delete-region (duet-section-beg section)
                    (min (point-max) (+ 2 (duet-section-end section))))
     (when before (duet-section--space before))
