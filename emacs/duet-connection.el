@@ -440,6 +440,7 @@ The model is told what comes."
 (defun duet-connection--refresh (connection)
   "Do what `duet-connection-refresh' says, with CONNECTION that is well."
   (duet-connection--list connection nil 0)
+  (setf (duet-model-answered (duet-connection-model connection)) nil)
   (duet-connection-request
    connection 'fetchApprovals nil
    :success-fn (lambda (result)

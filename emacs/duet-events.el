@@ -467,6 +467,7 @@ The server tells of the same answers in a conversation that is loaded."
               (approval (or (gethash id (duet-model-approvals model))
                             (make-duet-approval :id id))))
     (remhash id (duet-model-approvals model))
+    (push id (duet-model-answered model))
     (setf (duet-approval-status approval)
           (intern (or (duet-get-string data :decision) "resolved")))
     (let ((session (gethash (duet-get-string data :session_id) (duet-model-runs model))))

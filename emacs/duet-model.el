@@ -53,6 +53,7 @@
         :documentation "The sessions by the ids of their runs.")
   (approvals (make-hash-table :test #'equal)
              :documentation "What waits for an answer, by its id.")
+  (answered nil :documentation "Ids of what was answered since questions were asked for.")
   (orphans nil :documentation "Events whose run is not known yet: (RUN . EVENTS).")
   (seq nil :documentation "The number of the last event, or nil.")
   (observers nil :documentation "Functions that are told of changes."))

@@ -167,14 +167,19 @@ No part of the conversation tells it."
 ;;; Questions
 
 (defun duet-pages-load-approvals (model objects)
-  "Make the questions in the vector OBJECTS those that wait in MODEL."
+  "Make the questions in the vector OBJECTS those that wait in MODEL.
+The list may be older than an answer that came meanwhile, which counts."
   (duet-log-guard "A list of questions that was not understood"
-    (let ((ids (mapcar (lambda (object) (duet-get-string object :approval_id)) objects)))
+    (let ((ids (mapcar (lambda (object) (duet-get-string object :approval_id)) objects))
+          (answered (duet-model-answered model)))
       (dolist (approval (duet-model-approval-list model))
         (unless (member (duet-approval-id approval) ids)
           (duet-events--resolved model (list :approval_id (duet-approval-id approval)
                                              :session_id (duet-approval-run approval)))))
-      (seq-do (lambda (object) (duet-events--approval model object nil)) objects))))
+      (seq-do (lambda (object)
+                (unless (member (duet-get-string object :approval_id) answered)
+                  (duet-events--approval model object nil)))
+              objects))))
 
 (provide 'duet-pages)
 ;;; duet-pages.el ends here

@@ -294,5 +294,20 @@
     (duet-pages-load-approvals model [])
     (should-not (duet-model-approval-list model))))
 
+;; The list of questions may be older than the answer to one of them.
+(ert-deftest duet-model-test-answered-before-the-list-came ()
+  "A question that was answered while questions were asked for does not come back."
+  (let ((model (duet-model-create))
+        (question '(:approval_id "a" :session_id "s" :type "function_call" :tool_name "Write")))
+    (duet-pages-load-approvals model (vector question))
+    (should (gethash "a" (duet-model-approvals model)))
+    (duet-events--resolved model '(:approval_id "a" :session_id "s" :decision "approved"))
+    (duet-pages-load-approvals model (vector question))
+    (should-not (gethash "a" (duet-model-approvals model)))
+    ;; Asked again later, it counts: the server has opened it again.
+    (setf (duet-model-answered model) nil)
+    (duet-pages-load-approvals model (vector question))
+    (should (gethash "a" (duet-model-approvals model)))))
+
 (provide 'duet-model-test)
 ;;; duet-model-test.el ends here
