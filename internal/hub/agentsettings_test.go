@@ -266,6 +266,27 @@ func TestAnAgentThatWorksIsSetAtOnce(t *testing.T) {
 	assert.Len(t, calls, 3)
 }
 
+// Whoever reads that a run has ended sets what the next prompt is to have, even if the
+// hub has not forgotten the run's executor yet.
+func TestAnEndedRunIsNotAskedForASetting(t *testing.T) {
+	h := openHub(t, database(t), hang)
+	s := launch(t, h, "p")
+	settings := forSettings{h}
+	var before, lease catalog.Lease
+	until(t, h, func() bool {
+		before, _ = settings.LeaseOf(t.Context(), s.Thread.ID)
+		return before != nil
+	}, "its executor")
+	require.NoError(t, h.write(t.Context(), func(tx store.Tx) error {
+		tx.AfterCommit(func() { lease, _ = settings.LeaseOf(t.Context(), s.Thread.ID) }) // comes before the hub's own
+		run, err := tx.Run(t.Context(), s.Run.ID)
+		require.NoError(t, err)
+		require.NoError(t, h.transition(tx, &run, domain.Interrupting, outcome{}))
+		return h.transition(tx, &run, domain.Interrupted, outcome{})
+	}))
+	assert.Nil(t, lease)
+}
+
 // What an agent is known not to take in prompts is refused before anything is kept.
 func TestContentThatAnAgentIsKnownNotToTakeIsRefused(t *testing.T) {
 	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {

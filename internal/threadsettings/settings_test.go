@@ -62,13 +62,13 @@ func (w *world) Write(ctx context.Context, change func(store.Tx) error) error {
 	return w.store.Write(ctx, change)
 }
 
-func (w *world) LeaseOf(int64) catalog.Lease {
+func (w *world) LeaseOf(context.Context, int64) (catalog.Lease, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.works {
-		return nil
+		return nil, nil
 	}
-	return w
+	return w, nil
 }
 
 func (w *world) SetSession(_ context.Context, p catalog.SetSessionParams) (catalog.SetSessionResult, error) {
