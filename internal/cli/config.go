@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 )
@@ -21,13 +22,13 @@ With --defaults, print a configuration file that describes every key. With
 
 Exit status: 0 if the configuration is right; 1 if anything in it is wrong.`
 
-func newConfigCommand(s *settings) *cobra.Command {
+func newConfigCommand(s *invocation.Settings) *cobra.Command {
 	var defaults, check bool
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Print the configuration and where it comes from",
 		Long:  configHelp,
-		Args:  noArguments,
+		Args:  invocation.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := cmd.OutOrStdout()
 			if defaults {
@@ -36,12 +37,12 @@ func newConfigCommand(s *settings) *cobra.Command {
 			}
 			c, err := s.Config()
 			if check {
-				return checkConfig(out, c, err, s.json)
+				return checkConfig(out, c, err, s.JSON)
 			}
 			if err != nil {
 				return config.Explain(err)
 			}
-			if s.json {
+			if s.JSON {
 				return output.JSON(out, map[string]any{"values": c.Values(), "untrusted": append([]string{}, c.Untrusted...)})
 			}
 			return printValues(out, c)
