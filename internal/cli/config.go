@@ -11,6 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/config/document"
 )
 
 const configHelp = `Print the configuration in effect, and where each value comes from: a flag, the
@@ -57,7 +58,7 @@ func newConfigCommand(s *invocation.Settings) *cobra.Command {
 // checkConfig tells what is wrong with a configuration, or with the choice of
 // its default agent.
 func checkConfig(out io.Writer, c *config.Config, err error, asJSON bool) error {
-	problems := []config.Problem{}
+	problems := []document.Problem{}
 	var wrong *config.Error
 	var unknown *config.UnknownAgentError
 	switch {
@@ -67,7 +68,7 @@ func checkConfig(out io.Writer, c *config.Config, err error, asJSON bool) error 
 		return err
 	default:
 		if _, err := c.Resolve(""); errors.As(err, &unknown) {
-			problems = append(problems, config.Problem{Name: "default_agent", Message: err.Error()})
+			problems = append(problems, document.Problem{Name: "default_agent", Message: err.Error()})
 		}
 	}
 	if asJSON {
