@@ -278,6 +278,7 @@ func (a *agent) guard(t *turn, finished <-chan struct{}) {
 	unprompted := time.NewTimer(unpromptedGrace)
 	defer unprompted.Stop()
 	a.driver.work.Go(func() { // an agent that does not read would hold it up
+		defer close(t.told)
 		select {
 		case <-t.prompted:
 			a.conn.SendNotification(context.Background(), acp.AgentMethodSessionCancel, acp.CancelNotification{SessionId: a.session})
@@ -299,6 +300,28 @@ func (a *agent) guard(t *turn, finished <-chan struct{}) {
 	}
 	a.proc.Interrupt()
 	<-finished
+}
+
+// awaitCancel waits until the agent was told that its turn is to end, before it is told
+// that nobody has answered it: it would go on without what it has asked for. isToEnd says
+// that the turn will be stopped, if it was not yet.
+func (a *agent) awaitCancel(t *turn, isToEnd bool) {
+	if isToEnd && !t.Stopped() {
+		patience := time.NewTimer(a.driver.opts.CancelGrace)
+		defer patience.Stop()
+		select {
+		case <-t.Context().Done():
+		case <-a.life.Done():
+		case <-patience.C:
+		}
+	}
+	if !t.Stopped() || !t.hasPrompt() {
+		return
+	}
+	select {
+	case <-t.told:
+	case <-a.life.Done():
+	}
 }
 
 // begin makes t the turn that the agent's updates belong to.

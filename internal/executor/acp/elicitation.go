@@ -55,7 +55,11 @@ func (a *agent) elicit(ctx context.Context, p elicitRequest) (elicitAnswer, erro
 		}
 		return elicitAnswer{}, acp.NewInvalidParams(map[string]any{"error": err.Error()})
 	}
-	if t == nil || t.Stopped() {
+	if t == nil {
+		return dismissed, nil
+	}
+	if t.Stopped() {
+		a.awaitCancel(t, true)
 		return dismissed, nil
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -88,6 +92,7 @@ func (a *agent) elicit(ctx context.Context, p elicitRequest) (elicitAnswer, erro
 		return elicitAnswer{Action: "accept"}, nil
 	case ctx.Err() != nil, err == nil && answer.Cancelled:
 		a.forgetLink(p.ID)
+		a.awaitCancel(t, answer.Cancelled && !answer.Dismissed)
 		return dismissed, nil
 	case err != nil: // nobody has declined
 		a.forgetLink(p.ID)

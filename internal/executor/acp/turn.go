@@ -17,6 +17,7 @@ type turn struct {
 	*task.Task
 	prompted chan struct{} // closed when the agent has the prompt
 	sent     sync.Once     // closes prompted
+	told     chan struct{} // closed when the agent was told that the turn is to end, or the turn is over
 	answers  deliveries
 	tools    toolCalls
 	silence  *silence.Watch
@@ -29,7 +30,7 @@ type turn struct {
 }
 
 func newTurn(of *task.Task, o Options) *turn {
-	t := &turn{Task: of, prompted: make(chan struct{})}
+	t := &turn{Task: of, prompted: make(chan struct{}), told: make(chan struct{})}
 	t.silence = silence.New(o.SilentAfter, o.SilentToolAfter, func(s catalog.Silence) { t.Event(catalog.EventSilence, s) })
 	return t
 }
