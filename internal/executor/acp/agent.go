@@ -302,28 +302,6 @@ func (a *agent) guard(t *turn, finished <-chan struct{}) {
 	<-finished
 }
 
-// awaitCancel waits until the agent was told that its turn is to end, before it is told
-// that nobody has answered it: it would go on without what it has asked for. isToEnd says
-// that the turn will be stopped, if it was not yet.
-func (a *agent) awaitCancel(t *turn, isToEnd bool) {
-	if isToEnd && !t.Stopped() {
-		patience := time.NewTimer(a.driver.opts.CancelGrace)
-		defer patience.Stop()
-		select {
-		case <-t.Context().Done():
-		case <-a.life.Done():
-		case <-patience.C:
-		}
-	}
-	if !t.Stopped() || !t.hasPrompt() {
-		return
-	}
-	select {
-	case <-t.told:
-	case <-a.life.Done():
-	}
-}
-
 // begin makes t the turn that the agent's updates belong to.
 func (a *agent) begin(t *turn) {
 	t.spent, t.spentBefore = &a.spent, math.Float64frombits(a.spent.Load())

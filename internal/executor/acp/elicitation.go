@@ -59,7 +59,7 @@ func (a *agent) elicit(ctx context.Context, p elicitRequest) (elicitAnswer, erro
 		return dismissed, nil
 	}
 	if t.Stopped() {
-		a.awaitCancel(t, true)
+		t.awaitCancel(a.life, true, a.driver.opts.CancelGrace)
 		return dismissed, nil
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -92,7 +92,7 @@ func (a *agent) elicit(ctx context.Context, p elicitRequest) (elicitAnswer, erro
 		return elicitAnswer{Action: "accept"}, nil
 	case ctx.Err() != nil, err == nil && answer.Cancelled:
 		a.forgetLink(p.ID)
-		a.awaitCancel(t, answer.Cancelled && !answer.Dismissed)
+		t.awaitCancel(a.life, answer.Cancelled && !answer.Dismissed, a.driver.opts.CancelGrace)
 		return dismissed, nil
 	case err != nil: // nobody has declined
 		a.forgetLink(p.ID)

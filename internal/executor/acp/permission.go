@@ -83,7 +83,7 @@ func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (per
 		return cancelledAnswer, nil
 	}
 	if t.Stopped() {
-		a.awaitCancel(t, true)
+		t.awaitCancel(a.life, true, a.driver.opts.CancelGrace)
 		return cancelledAnswer, nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -108,7 +108,7 @@ func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (per
 	answer, err := a.driver.hub.RequestPermission(ctx, question)
 	switch {
 	case ctx.Err() != nil, err == nil && answer.Cancelled:
-		a.awaitCancel(t, answer.Cancelled && !answer.Dismissed)
+		t.awaitCancel(a.life, answer.Cancelled && !answer.Dismissed, a.driver.opts.CancelGrace)
 		return cancelledAnswer, nil
 	case err != nil:
 		// Not a denial: the agent would keep to it when it is resumed, and nobody
