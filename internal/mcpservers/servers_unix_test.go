@@ -83,6 +83,13 @@ func (w *world) started() int {
 	return strings.Count(string(text), "\n")
 }
 
+// awaitsStarted waits until servers were started so often. They say so in a file alone,
+// which nobody is told of: a server that works, or hangs, makes Servers say nothing.
+func (w *world) awaitsStarted(times int) {
+	w.t.Helper()
+	require.Eventually(w.t, func() bool { return w.started() == times }, time.Minute, time.Millisecond)
+}
+
 const failed = "the MCP server fails ended with status 3 before it answered: no login with [secret]"
 
 func TestAConversationIsToldOfAServerThatEnds(t *testing.T) {
@@ -112,9 +119,9 @@ func TestAServerThatWorksIsTriedOnce(t *testing.T) {
 	}
 	w.gets(9, 9, "fails") // is told when the other was started at the latest
 	assert.Equal(t, "9: "+failed, w.hears())
-	require.Eventually(t, func() bool { return w.started() == 2 }, time.Minute, time.Millisecond)
+	w.awaitsStarted(2)
 	w.gets(6, 6, "works", "differently")
-	require.Eventually(t, func() bool { return w.started() == 3 }, time.Minute, time.Millisecond)
+	w.awaitsStarted(3)
 	w.close()
 	assert.Empty(t, w.said)
 	assert.Equal(t, 3, w.started())
@@ -149,7 +156,7 @@ func TestNothingIsTriedWhereThatIsTurnedOff(t *testing.T) {
 func TestTheEndOfTheHubEndsATry(t *testing.T) {
 	w := newWorld(t, time.Hour)
 	w.gets(1, 10, "hangs")
-	require.Eventually(t, func() bool { return w.started() == 1 }, time.Minute, time.Millisecond)
+	w.awaitsStarted(1)
 	w.close()
 	assert.Empty(t, w.said)
 }
