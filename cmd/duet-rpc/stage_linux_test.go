@@ -32,7 +32,8 @@ type stage struct {
 	tmux     func(args ...string) string
 }
 
-// lookAgain is how often a screen is looked at that is waited for.
+// lookAgain is how often a screen is looked at that is waited for: tmux tells nobody
+// when what a pane shows has changed.
 const lookAgain = 20 * time.Millisecond
 
 // aliceHome is what her home is called on the screens. The true one has as many
@@ -164,7 +165,8 @@ func (sc *scene) ends() {
 	sc.await("it goes on", func(lines []screen.Line) bool { return len(lines) > 1 && lines[len(lines)-1].Text() == "$" })
 }
 
-// await waits until the screen is as it is wanted.
+// await waits until the screen is as it is wanted. It has to look again and again, see
+// [lookAgain].
 func (sc *scene) await(why string, wanted func([]screen.Line) bool) {
 	sc.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(lookAgain) {
