@@ -42,7 +42,7 @@ func (h *Hub) serverFailed(ctx context.Context, id int64, text string) {
 		if _, err := t.Append(run.Event(domain.AgentErrorReported{Report: report})); err != nil {
 			return err
 		}
-		return h.conversation.ServerFailed(t, run, text)
+		return h.conversation.ErrorReported(t, run, conversation.MCPServerFailed, text)
 	})
 	if err != nil && ctx.Err() == nil {
 		h.log.Debug("that an MCP server does not work could not be noted", "err", err)

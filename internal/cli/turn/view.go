@@ -194,7 +194,7 @@ func (v *View) showText(kind string, d wire.EventData) {
 	case wire.EventSilent:
 		v.agentSilent(d)
 	case wire.EventError:
-		if d.Code != "MCP_SERVER_FAILED" { // the conversation has that, too
+		if !wire.InConversation(d.Code) { // else its own entry tells it
 			v.Note("error: " + d.Message)
 		}
 	case wire.EventStatus:
