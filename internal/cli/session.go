@@ -54,7 +54,7 @@ func newSessionListCommand(s *settings) *cobra.Command {
 		Args:        noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return askHub(cmd, s, "listSessions", p, func(r struct{ Sessions []wire.Session }) error {
-				return sessionview.List(cmd.OutOrStdout(), r.Sessions)
+				return sessionview.List(cmd.OutOrStdout(), r.Sessions, sessionview.NoSession(p.Status, p.Agent, p.Archived))
 			})
 		},
 	}

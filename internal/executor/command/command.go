@@ -41,11 +41,11 @@ func (d *Driver) Run(t *task.Task) (stopReason string, failed *task.Failure) {
 	}
 	path, err := env.Find(argv[0], t.Params.CWD)
 	if err != nil {
-		return "", task.StartFailure(t.Launch.Name, argv[0], t.Params.CWD, err)
+		return "", task.StartFailure(t.Launch, t.Params.CWD, err)
 	}
 	proc, err := d.processes.Start(process.Spec{Path: path, Argv: argv, CWD: t.Params.CWD, Env: env, Stdin: stdin})
 	if err != nil {
-		return "", task.StartFailure(t.Launch.Name, argv[0], t.Params.CWD, err)
+		return "", task.StartFailure(t.Launch, t.Params.CWD, err)
 	}
 	t.Started(proc)
 	var beside sync.WaitGroup

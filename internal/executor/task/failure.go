@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -35,10 +36,12 @@ type Failure struct {
 }
 
 // StartFailure says why an agent's program could not be started.
-func StartFailure(agent, program, cwd string, err error) *Failure {
+func StartFailure(l *catalog.AgentLaunch, cwd string, err error) *Failure {
+	agent, program := l.Name, l.Command[0]
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist) && isDir(cwd):
-		return &Failure{Code: CodeNotFound, Message: fmt.Sprintf("%s: the program %q was not found: install it (`duet-rpc agents` says how), or correct the agent's command in the configuration", agent, program)}
+		todo := cmp.Or(l.Install, "install it (`duet-rpc agents` says how), or correct the agent's command in the configuration")
+		return &Failure{Code: CodeNotFound, Message: fmt.Sprintf("%s: the program %q was not found: %s", agent, program, todo)}
 	case !isDir(cwd):
 		return &Failure{Code: CodeStart, Message: fmt.Sprintf("%s: the working directory %s does not exist", agent, cwd)}
 	}
