@@ -260,7 +260,8 @@ The event has TYPE, DATA, the number SEQ and the TIME."
                          data seq time)))
     ;; What the conversation has as well, its own event tells.
     ((and "task_error" (guard (not (member (duet-get-string data :code)
-                                           '("MCP_SERVER_FAILED" "CONTENT_REFUSED")))))
+                                           '("MCP_SERVER_FAILED" "CONTENT_REFUSED"
+                                             "SETTING_IGNORED")))))
      (let ((message (make-duet-message :key (format "error:%s" seq) :kind 'error
                                        :session session :run run :seq seq
                                        :created time)))

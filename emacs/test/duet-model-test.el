@@ -135,6 +135,9 @@
                      ("task_error" :code "CONTENT_REFUSED" :message "an image was left out")
                      ("conversation_updated" :event_type "system" :role "system"
                       :message_id "sys-2" :content "an image was left out")
+                     ("task_error" :code "SETTING_IGNORED" :message "it has no models")
+                     ("conversation_updated" :event_type "system" :role "system"
+                      :message_id "sys-3" :content "it has no models")
                      ("task_error" :code "OTHER" :message "something else")))
       (duet-events-apply
        model (list :seq (cl-incf seq)
@@ -144,7 +147,7 @@
     (let ((said (mapcar (lambda (message)
                           (cons (duet-message-kind message) (duet-message-text message)))
                         (hash-table-values (duet-session-messages (duet-model-session model "t1"))))))
-      (dolist (text '("the server x ended" "an image was left out"))
+      (dolist (text '("the server x ended" "an image was left out" "it has no models"))
         (should (equal (seq-count (lambda (one) (equal (cdr one) text)) said) 1)))
       (should (member '(error . "something else") said)))))
 

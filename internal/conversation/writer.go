@@ -176,6 +176,7 @@ func (w *Writer) SessionReplaced(t store.Tx, run domain.Run) error {
 const (
 	MCPServerFailed = "MCP_SERVER_FAILED" // an MCP server of the agent does not work
 	ContentRefused  = "CONTENT_REFUSED"   // content of the agent was left out
+	SettingIgnored  = "SETTING_IGNORED"   // the agent has no way to be set to what was asked for
 )
 
 // ErrorReported notes an error that ends no run, if its code says that the conversation
@@ -186,6 +187,8 @@ func (w *Writer) ErrorReported(t store.Tx, run domain.Run, code, text string) er
 		return w.say(t, run, "mcp_server_failed", text)
 	case ContentRefused:
 		return w.say(t, run, "content_refused", text)
+	case SettingIgnored:
+		return w.say(t, run, "setting_ignored", text)
 	}
 	return nil
 }

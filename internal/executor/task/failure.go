@@ -21,6 +21,7 @@ const (
 	CodeAgent        = "AGENT_ERROR"         // the agent answered with an error
 	CodeAuthRequired = "AGENT_AUTH_REQUIRED" // somebody has to log in
 	CodeSetting      = "SETTING_REFUSED"     // the agent has no such mode, model or option, or did not take it
+	CodeIgnored      = "SETTING_IGNORED"     // report_error: the agent has no way to be set to what was asked for
 	CodeMCPServer    = "MCP_SERVER_FAILED"   // report_error: an MCP server will not be there
 	CodeContent      = "CONTENT_REFUSED"     // the agent takes no such content in prompts
 	CodePermission   = "PERMISSION_FAILED"   // the hub could not be asked for permission
