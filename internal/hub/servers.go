@@ -27,6 +27,15 @@ func (h *Hub) tryServers(s domain.Session, agent config.Agent, servers []catalog
 	h.servers.Try(mcpservers.Gets{Run: s.Run.ID, Thread: s.Run.Thread, Dir: s.Thread.CWD, Environment: agent.Variables(h.opts.Getenv), Servers: servers})
 }
 
+// UnansweredServers are the names of the MCP servers that the agent of a run got and
+// that have not answered yet: whether they work is not known.
+func (h *Hub) UnansweredServers(run int64) []string {
+	if h.servers == nil {
+		return nil
+	}
+	return h.servers.Unanswered(run)
+}
+
 // serverFailed tells the conversation of a run of a server that does not work.
 func (h *Hub) serverFailed(ctx context.Context, id int64, text string) {
 	err := h.write(ctx, func(t store.Tx) error {

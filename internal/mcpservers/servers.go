@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,8 +56,11 @@ type Servers struct {
 // it runs: these may hold secrets.
 type definition [sha256.Size]byte
 
-// An asker is a run whose agent got a server.
-type asker struct{ run, thread int64 }
+// An asker is a run whose agent got a server of a name.
+type asker struct {
+	run, thread int64
+	server      string
+}
 
 // A toldOf is what a conversation was told.
 type toldOf struct {
@@ -96,18 +100,33 @@ func (s *Servers) Try(g Gets) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	who := asker{g.Run, g.Thread}
 	for _, server := range g.Servers {
 		d, err := hash(server, g)
 		waiting, isTried := s.tried[d]
 		if err != nil || s.works.has(d) || s.told.has(toldOf{g.Thread, d}) || !isTried && len(s.tried) >= most {
 			continue
 		}
-		s.tried[d] = append(waiting, who)
+		s.tried[d] = append(waiting, asker{g.Run, g.Thread, server.Name})
 		if !isTried {
 			s.work.Go(func() { s.try(d, server, g) })
 		}
 	}
+}
+
+// Unanswered are the names of the servers of a run's agent that are tried and have not
+// answered yet.
+func (s *Servers) Unanswered(run int64) (names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, askers := range s.tried {
+		for _, who := range askers {
+			if who.run == run {
+				names = append(names, who.server)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 func hash(server catalog.MCPServer, g Gets) (d definition, err error) {

@@ -134,10 +134,14 @@ func TestATryIsShared(t *testing.T) {
 	w.gets(1, 10, "waits", start)
 	w.gets(2, 11, "waits", start)
 	w.gets(3, 11, "waits", start)
+	for run, want := range map[int64][]string{1: {"waits"}, 3: {"waits"}, 4: nil} {
+		assert.Equal(t, want, w.servers.Unanswered(run))
+	}
 	require.NoError(t, os.WriteFile(start, nil, 0o600))
 	const text = ": the MCP server waits ended with status 4 before it answered"
 	assert.ElementsMatch(t, []string{"1" + text, "2" + text}, []string{w.hears(), w.hears()})
 	assert.Equal(t, 1, w.started())
+	assert.Empty(t, w.servers.Unanswered(1))
 }
 
 func TestNothingIsTriedWhereThatIsTurnedOff(t *testing.T) {

@@ -112,6 +112,9 @@ func (v *View) End(s wire.Session) {
 	if spent := spentOn(s); spent != "" {
 		v.Note(spent)
 	}
+	for _, name := range s.UnansweredServers { // who hears of this prompt alone would never know
+		v.Note("the MCP server " + name + " has not answered yet; `duet-rpc doctor` tries it again")
+	}
 	goOn := fmt.Sprintf("go on with: duet-rpc prompt --continue %s \"…\"", s.TaskID)
 	if whole := s.Outcome() + "; " + goOn; output.Fits(v.side, "— "+whole) {
 		v.Note(whole)
