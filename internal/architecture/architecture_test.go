@@ -117,7 +117,7 @@ internal/jsonwalk:
 internal/lazyregexp:  # compiled when they are needed
 internal/logging:
 internal/mcpprobe: internal/catalog internal/executor/process
-internal/mcpservers: internal/background internal/catalog internal/executor/process internal/mcpprobe internal/redact
+internal/mcpservers: internal/background internal/catalog internal/executor/process internal/lazyregexp internal/mcpprobe internal/redact
 internal/nativesession: frame internal/agentlink internal/catalog internal/executor/acp internal/executor/authmethod
 internal/needs:  # for tests
 internal/openjson:

@@ -11,6 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
+	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -73,6 +74,8 @@ func newTaskListCommand(s *invocation.Settings) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return invocation.AskHub(cmd, s, "task.list", p, func(tasks []wire.Task) error {
 				t := output.NewTable(cmd.OutOrStdout(), "TASK", "STATE", "AGENT", "AGE", "PROMPT")
+				t.Spare("AGENT")
+				t.Empty(sessionview.NoTask(p.State, p.Agent))
 				for _, task := range tasks {
 					t.Row(task.ID, task.StateInWords(), task.Agent, output.Age(task.CreatedAt), output.Short(task.Summary))
 				}
