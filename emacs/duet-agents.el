@@ -21,6 +21,7 @@
 (require 'duet-compose)
 (require 'duet-connection)
 (require 'duet-header)
+(require 'duet-latest)
 (require 'duet-look)
 (require 'duet-menu-bar)
 (require 'duet-remote)
@@ -141,12 +142,7 @@ If that fails call ERROR-FN with the reason; without one it is shown."
 (defun duet-agents-refresh ()
   "Ask again which agents there are."
   (interactive (duet-only-in 'duet-agents-mode) duet-agents-mode)
-  (let ((buffer (current-buffer)))
-    (duet-agents--fetch duet-connection
-                        (lambda (agents)
-                          (when (buffer-live-p buffer)
-                            (with-current-buffer buffer
-                              (duet-agents--print agents)))))))
+  (duet-agents--fetch duet-connection (duet-latest #'duet-agents--print)))
 
 (defun duet-agents--print (agents)
   "Show AGENTS in the buffer."
