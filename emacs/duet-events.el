@@ -132,7 +132,8 @@ Nothing is signalled, whatever PARAMS are."
         (when-let ((title (duet-get-string data :title)))
           (setf (duet-session-title session) title))
         (when-let ((agent (duet-get-string data :agent)))
-          (setf (duet-session-agent session) agent))
+          (when (or (eq run (duet-session-leaf session)) (null (duet-session-agent session)))
+            (duet-session-set-agent session agent)))
         (duet-events--touch session time)
         (duet-events--adopt model session id)
         (when (eq (duet-session-loaded session) t)
@@ -198,6 +199,8 @@ The events that tell of it may come after the reply that did."
     ("session_settings_changed"
      (when (plist-member data :title)
        (setf (duet-session-title session) (duet-get-string data :title)))
+     (when-let ((agent (duet-get-string data :requested_agent)))
+       (duet-session-set-agent session agent))
      (when-let ((mode (duet-get-string data :permission_mode)))
        (setf (duet-session-mode session) mode))
      (when-let ((llm (duet-get-string data :model)))

@@ -359,6 +359,16 @@ One that leaves plan mode, or enters it, is in another than was asked for."
         ((equal (duet-session-mode session) "plan")
          (setf (duet-session-mode session) "default"))))
 
+(defun duet-session-set-agent (session agent)
+  "Note that AGENT is the one of SESSION, and forget what another has told."
+  (unless (equal agent (duet-session-agent session))
+    (when (duet-session-agent session)
+      (setf (duet-session-told session) nil
+            (duet-session-modes session) nil
+            (duet-session-agent-mode session) nil
+            (duet-session-llm session) nil))
+    (setf (duet-session-agent session) agent)))
+
 (defun duet-session-tell (session parts)
   "Take into SESSION those of PARTS, of what its agent tells, that are there."
   (dolist (key '(:agent :mode :model :options :commands :info))

@@ -44,8 +44,10 @@ for, by the clock of MODEL; what an event has told since is newer."
         (unless old
           (setf (duet-session-title session) (duet-get-string object :title)
                 (duet-session-archived session) (duet-get object :archived)))
-        (unless (and old (duet-session-agent session))
-          (setf (duet-session-agent session) (duet-get-string object :agent)))
+        ;; A conversation may have had another agent before.
+        (when (or (null (duet-session-agent session))
+                  (and (eq run (duet-session-leaf session)) (not old)))
+          (duet-session-set-agent session (duet-pages-agent object)))
         (duet-pages-settings session object asked)
         (when (eq run (duet-session-leaf session))
           (setf (duet-session-summary session) (duet-get-string object :summary))
@@ -58,6 +60,10 @@ for, by the clock of MODEL; what an event has told since is newer."
         (duet-events--adopt model session id)
         (duet-pages--ended session run)
         session)))))
+
+(defun duet-pages-agent (object)
+  "Return the agent that the conversation of OBJECT, its last run, goes on with."
+  (or (duet-get-string object :requested_agent) (duet-get-string object :agent)))
 
 (defun duet-pages-old-p (session asked)
   "Return non-nil if an event has told of SESSION after it was ASKED for.

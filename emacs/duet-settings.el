@@ -39,6 +39,9 @@ If that is not known yet, or FUNCTION is given, which is called then."
   "Take into SESSION the settings in OBJECT, as CONNECTION's server tells it.
 It was ASKED for then, by the clock of the model.  If an event has told of
 it since, it is asked for again."
+  (unless (duet-pages-old-p session asked)
+    (when-let ((agent (duet-pages-agent object)))
+      (duet-session-set-agent session agent)))
   (duet-pages-settings session object asked)
   (duet-model-announce (duet-session-model session) 'session session)
   (when (duet-pages-old-p session asked)
