@@ -3,6 +3,7 @@ package budget
 import (
 	"cmp"
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -229,7 +230,8 @@ func (g *Guard) judge(t store.Tx, run domain.Run, code, scope, who string, l lim
 		return nil
 	}
 	a.warned[scope+"."+l.key] = true
-	return g.opts.Runs.Warn(t, run, l.isNear(who)+" ("+where+"); the run is interrupted when that is reached")
+	text := l.isNear(who) + " (" + where + "); the run is interrupted when that is reached."
+	return g.opts.Runs.Warn(t, run, strings.ToUpper(text[:1])+text[1:])
 }
 
 // ofRun are the limits of a run: those of the configuration, and lower ones that were

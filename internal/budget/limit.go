@@ -86,11 +86,19 @@ func dollars(usd float64) string {
 	return "$" + strconv.FormatFloat(usd, 'f', 2, 64)
 }
 
+// inWords is a time without the parts that are none: 2h, 90s as 1m30s, and fractions of
+// a second only where it is short.
 func inWords(d time.Duration) string {
-	s := d.Round(time.Second).String()
-	s = strings.TrimSuffix(strings.Replace(s, "m0s", "m", 1), "h0m")
-	if strings.HasSuffix(d.Round(time.Minute).String(), "h0m0s") && d%time.Hour == 0 {
-		return strconv.Itoa(int(d.Hours())) + "h"
+	unit := time.Second
+	if d < 10*time.Second {
+		unit = 100 * time.Millisecond
+	}
+	s := d.Truncate(unit).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
 	}
 	return s
 }

@@ -1,16 +1,10 @@
 package hub
 
 import (
-	"encoding/json"
-
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
-
-// codeBudgetNear is the code of what is told of a budget that is nearly used up.
-const codeBudgetNear = "BUDGET_NEAR"
 
 // forBudget is the life of runs as what they use is held against their budgets.
 type forBudget struct{ hub *Hub }
@@ -26,12 +20,7 @@ func (f forBudget) Interrupt(t store.Tx, run domain.Run, code, message string) e
 
 // Warn is as of [budget.Runs].
 func (f forBudget) Warn(t store.Tx, run domain.Run, message string) error {
-	report, err := json.Marshal(catalog.ReportedError{Code: codeBudgetNear, Message: message})
-	if err != nil {
-		return err
-	}
-	_, err = t.Append(run.Event(domain.AgentErrorReported{Report: report}))
-	return err
+	return f.hub.conversation.BudgetNear(t, run, message)
 }
 
 // budgets are the limits of the configuration as they are now.

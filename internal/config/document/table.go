@@ -159,7 +159,7 @@ func (t Table) Number(key string, least, most float64) *float64 {
 	if !ok {
 		return nil
 	}
-	expected := fmt.Sprintf("a number from %g to %g", least, most)
+	expected := fmt.Sprintf("a number from %s to %s", strconv.FormatFloat(least, 'f', -1, 64), strconv.FormatFloat(most, 'f', -1, 64))
 	n, ok := v.(float64)
 	if whole, isWhole := v.(int64); isWhole {
 		n, ok = float64(whole), true
