@@ -9,6 +9,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config/bounded"
+	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/document"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
@@ -29,6 +30,7 @@ type layer struct {
 	agents            map[string]agentTable
 	services          map[string]Key
 	rules             []Rule
+	budget            budgetconfig.Budget
 }
 
 // agentTable is what [agents.NAME] of one file says.
@@ -45,7 +47,7 @@ type agentTable struct {
 
 // The keys that each table may have.
 var (
-	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp"}
+	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "budget"}
 	mcpKeys    = []string{"probe"}
 	limitKeys  = []string{"max_runs", "queue_cap", "run_timeout", "idle_agents"}
 	acpKeys    = []string{"saved_files"}
@@ -103,6 +105,9 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 	}
 	if top.Has("mcp") {
 		l.decodeMCP(top)
+	}
+	if t, ok := top.Sub("budget"); ok {
+		l.budget = budgetconfig.Decode(t)
 	}
 	l.agents = map[string]agentTable{}
 	for name, t := range top.Tables("agents", most.agents) {

@@ -11,6 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/usagerow"
 )
 
 // A Tx is a transaction under way. It belongs to the change that it was given
@@ -42,6 +43,7 @@ type queries struct {
 	itemQueries
 	approvalQueries
 	executorQueries
+	usagerow.Queries
 
 	s *statement.Cache
 }
@@ -58,7 +60,7 @@ type (
 func newQueries(s *statement.Cache) queries {
 	return queries{
 		threadQueries: threadQueries{s}, runQueries: runQueries{s}, eventQueries: eventQueries{s}, itemQueries: itemQueries{s},
-		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, s: s,
+		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, Queries: usagerow.Queries{Statements: s}, s: s,
 	}
 }
 

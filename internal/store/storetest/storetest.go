@@ -34,6 +34,7 @@ func Run(t *testing.T, open Opener) {
 		{"WhoReadsAChangeGoesOnWhenAllIsTold", testWhoReadsAChangeGoesOnWhenAllIsTold},
 		{"EveryAliasFindsItsRun", testEveryAliasFindsItsRun},
 		{"AttachmentsAreKeptOnce", testAttachmentsAreKeptOnce},
+		{"UsageIsSummedUp", testUsageIsSummedUp},
 		{"WhatAnAgentTellsOfItsSessionIsKept", testWhatAnAgentTellsOfItsSessionIsKept},
 		{"ManyWritersShareALogWithoutGaps", testManyWritersShareALogWithoutGaps},
 		{"MetaIsEmptyUntilItIsSet", testMetaIsEmptyUntilItIsSet},
