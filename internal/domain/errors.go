@@ -26,6 +26,10 @@ const (
 	KindNotOffered         = "not_offered"     // the agent has no such ability
 	KindSetting            = "setting_refused" // an agent that works does not take a mode, a model or an option
 
+	KindPermissionDenied = "permission_denied" // a person, a rule or a mode has not let it happen
+	KindTaskCancelled    = "task_cancelled"    // the run, or the question, was ended by somebody else
+	KindContextOverflow  = "context_overflow"  // the prompt does not fit into the model's context
+
 	KindTooManySubscriptions = "too_many_subscriptions"
 	KindSubscriptionNotFound = "subscription_not_found"
 )
@@ -39,6 +43,7 @@ type Error struct {
 	Expected string   // of KindInvalid
 	Received string   // of KindInvalid
 	Accepted []string // what would do, where it can be listed
+	Reason   string   // of KindPermissionDenied: who has denied it, as Approval.DecidedBy and the policy say
 	Err      error    // the cause, for the log
 }
 
