@@ -25,6 +25,9 @@ type Place struct {
 type Inquiry struct {
 	Spec // Run is any id of a run that works, or the client's own name for a conversation; "": that of all who name none
 	CWD  string
+	// Confirmed says that a person has allowed it where it is asked: nobody is asked
+	// here, but the policy may deny it.
+	Confirmed bool
 	// Keep reports, when the client waits no longer, whether its question stays open
 	// nevertheless: who asks the same again in the same conversation gets the answer.
 	Keep func() bool
@@ -45,7 +48,7 @@ func (in *Inbox) Consult(ctx context.Context, q Inquiry) (domain.Approval, error
 			return err
 		}
 		a.Thread, a.Run, a.Created = place.Thread.ID, place.Run.ID, t.Now()
-		if settled, err = in.knownAnswer(ctx, t, &a, place); err != nil || settled {
+		if settled, err = in.knownAnswer(ctx, t, q, &a, place); err != nil || settled {
 			return err
 		}
 		if place.Run.ID == 0 {
@@ -93,7 +96,7 @@ func (q Inquiry) approval() domain.Approval {
 
 // knownAnswer reports whether the policy has an answer, or a person has given one to
 // the same question of a client that went before it came. It is put into a.
-func (in *Inbox) knownAnswer(ctx context.Context, t store.Tx, a *domain.Approval, place Place) (bool, error) {
+func (in *Inbox) knownAnswer(ctx context.Context, t store.Tx, q Inquiry, a *domain.Approval, place Place) (bool, error) {
 	if a.Type == domain.FunctionCall {
 		situation := policy.Situation{Thread: place.Thread, Run: place.Run, Now: t.Now()}
 		var err error
@@ -116,6 +119,10 @@ func (in *Inbox) knownAnswer(ctx context.Context, t store.Tx, a *domain.Approval
 			}
 			return true, in.recordRuling(t, a, place.Run, ruling)
 		}
+	}
+	if q.Confirmed {
+		a.Status, a.DecidedBy = domain.ApprovalApproved, domain.DecidedByUser
+		return true, nil
 	}
 	if place.Thread.ID == 0 {
 		return false, nil

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"encoding/json"
 	"errors"
 
 	"github.com/sourcegraph/jsonrpc2"
@@ -65,6 +66,7 @@ var (
 const (
 	codePermissionDenied = -32003
 	codeTaskCancelled    = -32004
+	codeMCPServer        = -32007
 	codeContextOverflow  = -32008
 )
 
@@ -73,6 +75,7 @@ const (
 var Boundary = Family{codes: map[string]wireCode{
 	domain.KindPermissionDenied: {codePermissionDenied, "permission_denied"},
 	domain.KindTaskCancelled:    {codeTaskCancelled, "task_cancelled"},
+	domain.KindMCPServer:        {codeMCPServer, "mcp_server_error"},
 	domain.KindContextOverflow:  {codeContextOverflow, "context_overflow"},
 	domain.KindRunNotFound:      {jsonrpc2.CodeInternalError, "task_not_found"},
 }, params: map[string]string{"working_dir": "cwd", "session_id": "thread"}}
@@ -80,6 +83,8 @@ var Boundary = Family{codes: map[string]wireCode{
 type errorData struct {
 	Reason string `json:"reason,omitempty"`
 	Kind   string `json:"kind"`
+
+	Upstream json.RawMessage `json:"upstream,omitempty"` // what an MCP server answered
 }
 
 // An answer is an error as the peer gets it, with its cause for the log.
@@ -120,7 +125,7 @@ func (f Family) WireError(e *domain.Error) *jsonrpc2.Error {
 	if !known {
 		code = wireCode{jsonrpc2.CodeInternalError, e.Kind}
 	}
-	return server.NewError(code.code, canonical(code)+e.Message, errorData{Reason: e.Reason, Kind: code.kind})
+	return server.NewError(code.code, canonical(code)+e.Message, errorData{Reason: e.Reason, Kind: code.kind, Upstream: e.Answer})
 }
 
 // invalidParam is a -32602 with the name that the parameter has in the family.
@@ -149,6 +154,8 @@ func canonical(code wireCode) string {
 		return "Permission denied: "
 	case "task_cancelled":
 		return "Task cancelled: "
+	case "mcp_server_error":
+		return "MCP server error: "
 	case "context_overflow":
 		return "Context overflow: "
 	}

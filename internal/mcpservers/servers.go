@@ -132,7 +132,7 @@ func (s *Servers) try(d definition, server catalog.MCPServer, g Gets) {
 	}
 	text := ""
 	if problem != nil && !problem.NoProgram { // of a program that is not there the executor tells
-		text = withoutSecrets(problem.Of(server.Name), server, g.Environment)
+		text = WithoutSecrets(problem.Of(server.Name), server, g.Environment)
 	}
 	for _, who := range s.tells(d, problem == nil, text != "") {
 		s.opts.Tell(s.ctx, who.run, text)
@@ -157,8 +157,9 @@ func (s *Servers) tells(d definition, works, tell bool) (askers []asker) {
 	return askers
 }
 
-// withoutSecrets takes out of a text what may be secret of a server's definition.
-func withoutSecrets(text string, server catalog.MCPServer, environment map[string]string) string {
+// WithoutSecrets takes out of a text what may be secret of a server's definition, and of
+// the environment in which it runs.
+func WithoutSecrets(text string, server catalog.MCPServer, environment map[string]string) string {
 	var secrets redact.Secrets
 	for _, values := range []map[string]string{server.Env, server.Headers, environment} {
 		for _, value := range values {
