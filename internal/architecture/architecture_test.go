@@ -21,7 +21,7 @@ const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli
 frame:
-handlers: server server/passfd internal/adoption internal/agentlink internal/agentsetting internal/agentstatus internal/approval internal/catalog internal/config internal/configured internal/content internal/dialect internal/diff internal/domain internal/editorfiles internal/eventlog internal/history internal/hub internal/jsonwalk internal/logging internal/nativesession internal/openrpc internal/query internal/redact internal/restricted internal/signin internal/terminal internal/threadsettings
+handlers: server server/passfd internal/adoption internal/agentlink internal/agentsetting internal/agentstatus internal/approval internal/catalog internal/config internal/configured internal/content internal/dialect internal/diff internal/domain internal/editorfiles internal/eventlog internal/history internal/hub internal/jsonwalk internal/logging internal/mcpclient internal/nativesession internal/openrpc internal/query internal/redact internal/restricted internal/signin internal/terminal internal/threadsettings
 internal/acpagent: client frame server internal/acpagent/question internal/acpagent/schema internal/acpagent/update internal/acpagent/version2 internal/wire  # neither hub nor store: it speaks with the hub as any client does
 internal/acpagent/question: internal/acpagent/schema internal/wire
 internal/acpagent/schema:
@@ -113,12 +113,13 @@ internal/fulldisk: internal/background internal/domain internal/store
 internal/golden:
 internal/history: internal/domain internal/lazyregexp internal/store
 internal/host: client frame handlers server server/stdio internal/agentstatus internal/catalog internal/config internal/database internal/domain internal/editorfiles internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/project/known internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trust internal/visible
-internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/budget internal/catalog internal/config internal/config/budgetconfig internal/configured internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/executorcall internal/fulldisk internal/intake internal/mcpservers internal/policy internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal internal/threadsettings  # no transport: it knows nothing of connections
+internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/budget internal/catalog internal/config internal/config/budgetconfig internal/configured internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/executorcall internal/fulldisk internal/intake internal/mcpclient internal/mcpservers internal/policy internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal internal/threadsettings  # no transport: it knows nothing of connections
 internal/intake: internal/catalog internal/content internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/jsontest:  # for tests
 internal/jsonwalk:
 internal/lazyregexp:  # compiled when they are needed
 internal/logging:
+internal/mcpclient: internal/background internal/catalog internal/executor/process internal/mcpservers
 internal/mcpprobe: internal/catalog internal/executor/process
 internal/mcpservers: internal/background internal/catalog internal/executor/process internal/lazyregexp internal/mcpprobe internal/redact
 internal/nativesession: frame internal/agentlink internal/catalog internal/executor/acp internal/executor/authmethod

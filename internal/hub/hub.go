@@ -22,6 +22,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executorcall"
 	"github.com/duet-rpc/duet-rpc/internal/fulldisk"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
+	"github.com/duet-rpc/duet-rpc/internal/mcpclient"
 	"github.com/duet-rpc/duet-rpc/internal/mcpservers"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -110,6 +111,7 @@ type Hub struct {
 	cutShort     *fulldisk.CutShort
 	calls        *executorcall.Calls
 	servers      *mcpservers.Servers // nil: none is tried
+	mcp          *mcpclient.Clients
 	terminals    *terminal.Registry
 	tokens       *credential.Tokens
 	keys         *credential.Keys
@@ -185,6 +187,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Budget: h.budget, Health: h.health, Keys: h.keys.Of, Root: opts.Root, Logger: h.log,
 	})
 	h.servers = h.newServers(h.ctx)
+	h.mcp = h.newMCP(h.ctx)
 	h.calls = executorcall.New(h.ctx, executorcall.Options{
 		GetsServers: h.tryServers,
 		Store:       h.store, Query: h.query, Write: h.write, Tokens: h.tokens, Keys: h.keys, Conversation: h.conversation, Approvals: h.approvals, Reports: h.intake, Agents: h.configured,
@@ -230,6 +233,7 @@ func (h *Hub) Close() error {
 	h.keys.Close()
 	h.intake.Close()
 	_ = h.terminals.Close(ctx)
+	_ = h.mcp.Close(ctx)
 	if h.servers != nil {
 		_ = h.servers.Close(ctx)
 	}
