@@ -84,7 +84,7 @@ internal/diff:
 internal/domain:  # values: everybody else speaks them
 internal/editorfiles: internal/catalog
 internal/eventlog: internal/background internal/domain internal/store
-internal/executor: frame server internal/catalog internal/catalogrpc internal/executor/acp internal/executor/command internal/executor/process internal/executor/task internal/executor/terminal internal/socket
+internal/executor: frame server internal/catalog internal/catalogrpc internal/executor/acp internal/executor/command internal/executor/process internal/executor/task internal/executor/terminal internal/executor/usercommand internal/socket
 internal/executor/acp: frame internal/catalog internal/executor/acp/linefilter internal/executor/acp/setting internal/executor/authmethod internal/executor/blocks internal/executor/plan internal/executor/process internal/executor/silence internal/executor/task internal/executor/titlecommand internal/executor/transcript internal/executor/wireerror internal/executor/workspace internal/form internal/shellcommand internal/toolinput
 internal/executor/acp/linefilter: frame
 internal/executor/acp/setting: frame internal/catalog
@@ -99,6 +99,7 @@ internal/executor/task: internal/catalog internal/executor/process internal/exec
 internal/executor/terminal: server internal/catalog internal/executor/process
 internal/executor/titlecommand: internal/executor/task  # words of an agent, as an input
 internal/executor/transcript: internal/catalog
+internal/executor/usercommand: internal/catalog internal/executor/process
 internal/executor/wireerror: internal/lazyregexp
 internal/executor/workspace: internal/catalog
 internal/executorcall: internal/approval internal/catalog internal/config internal/conversation internal/credential internal/domain internal/query internal/restricted internal/store internal/store/health
@@ -108,7 +109,7 @@ internal/fulldisk: internal/background internal/domain internal/store
 internal/golden:
 internal/history: internal/domain internal/lazyregexp internal/store
 internal/host: client frame handlers server server/stdio internal/agentstatus internal/catalog internal/config internal/database internal/domain internal/editorfiles internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/project/known internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trust internal/visible
-internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/catalog internal/config internal/configured internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/executorcall internal/fulldisk internal/intake internal/mcpservers internal/policy internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal internal/threadsettings  # no transport: it knows nothing of connections
+internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/catalog internal/config internal/configured internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/executorcall internal/fulldisk internal/intake internal/mcpservers internal/policy internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal internal/threadsettings internal/usercommand  # no transport: it knows nothing of connections
 internal/intake: internal/catalog internal/content internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/jsontest:  # for tests
 internal/jsonwalk:
@@ -152,6 +153,7 @@ internal/terminal: internal/background internal/catalog internal/domain internal
 internal/threadsettings: internal/agentsetting internal/background internal/catalog internal/config internal/domain internal/query internal/restricted internal/store
 internal/toolinput: internal/jsonwalk
 internal/trust: internal/project
+internal/usercommand: internal/catalog internal/domain internal/store  # what a command is for is its caller's
 internal/visible: internal/lazyregexp
 internal/wire: client
 internal/witness:  # for tests

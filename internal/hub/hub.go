@@ -26,6 +26,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/health"
 	"github.com/duet-rpc/duet-rpc/internal/terminal"
 	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
+	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 )
 
 // Executors starts executors and finds them again.
@@ -104,6 +105,7 @@ type Hub struct {
 	calls        *executorcall.Calls
 	servers      *mcpservers.Servers // nil: none is tried
 	terminals    *terminal.Registry
+	commands     *usercommand.Runner
 	tokens       *credential.Tokens
 	keys         *credential.Keys
 	executors    Executors
@@ -183,7 +185,8 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	})
 	h.adoption = h.newAdoption()
 	h.terminals = h.newTerminals(h.ctx)
-	h.executors = opts.Executors(daemon{h.calls, h.intake, h.keys, h.terminals})
+	h.commands = h.newCommands(h.ctx)
+	h.executors = opts.Executors(daemon{h.calls, h.intake, h.keys, h.terminals, h.commands})
 	h.configs = h.watchConfig()
 	h.active.Go(h.executeStarted)
 	if err := h.recover(ctx); err != nil {
