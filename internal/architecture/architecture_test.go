@@ -71,8 +71,9 @@ internal/cli/transcript: client internal/cli/attachment internal/cli/markdown in
 internal/cli/tty:
 internal/cli/turn: client internal/cli/attachment internal/cli/editor internal/cli/inbox internal/cli/interrupt internal/cli/live internal/cli/markdown internal/cli/output internal/cli/pager internal/cli/refusal internal/cli/tty internal/domain internal/form internal/question internal/visible internal/wire
 internal/cli/usage: internal/cli/output internal/cli/tty internal/lazyregexp
-internal/config: internal/catalog internal/config/bounded internal/config/document internal/filewatch internal/ownership internal/project internal/trust
+internal/config: internal/catalog internal/config/bounded internal/config/buildconfig internal/config/document internal/filewatch internal/ownership internal/project internal/trust
 internal/config/bounded:  # files that came with a project
+internal/config/buildconfig: internal/config/document
 internal/config/document: internal/config/bounded  # knows no key, so that a section of the configuration can be a package
 internal/configured: internal/config internal/domain internal/restricted
 internal/configwatch: internal/background
