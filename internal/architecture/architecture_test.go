@@ -21,7 +21,7 @@ const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli
 frame:
-handlers: server server/passfd internal/adoption internal/agentlink internal/agentsetting internal/agentstatus internal/approval internal/catalog internal/config internal/configured internal/content internal/dialect internal/diff internal/domain internal/editorfiles internal/eventlog internal/history internal/hub internal/jsonwalk internal/logging internal/nativesession internal/openrpc internal/query internal/redact internal/restricted internal/signin internal/terminal internal/threadsettings
+handlers: server server/passfd internal/adoption internal/agentlink internal/agentsetting internal/agentstatus internal/approval internal/build internal/catalog internal/config internal/configured internal/content internal/dialect internal/diff internal/domain internal/editorfiles internal/eventlog internal/history internal/hub internal/jsonwalk internal/logging internal/nativesession internal/openrpc internal/query internal/redact internal/restricted internal/signin internal/terminal internal/threadsettings
 internal/acpagent: client frame server internal/acpagent/question internal/acpagent/schema internal/acpagent/update internal/acpagent/version2 internal/wire  # neither hub nor store: it speaks with the hub as any client does
 internal/acpagent/question: internal/acpagent/schema internal/wire
 internal/acpagent/schema:
@@ -34,6 +34,7 @@ internal/agentstatus: internal/config internal/executor/process internal/lazyreg
 internal/approval: internal/catalog internal/config internal/domain internal/form internal/policy internal/restricted internal/store internal/store/health internal/toolinput  # how runs go on is an interface to it
 internal/architecture:
 internal/background:
+internal/build: internal/config/buildconfig internal/diagnostic internal/domain internal/restricted internal/usercommand
 internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
@@ -83,6 +84,7 @@ internal/credential: internal/catalog internal/config internal/domain internal/r
 internal/database: internal/history internal/origin internal/project internal/store internal/store/health internal/store/sqlite internal/store/sqlite/schema
 internal/demoagent: internal/lazyregexp
 internal/dialect: frame server internal/domain internal/form internal/openjson  # how events are spelled
+internal/diagnostic: internal/domain internal/lazyregexp  # text in, values out
 internal/diff:
 internal/domain:  # values: everybody else speaks them
 internal/editorfiles: internal/catalog
@@ -111,8 +113,8 @@ internal/form:
 internal/fulldisk: internal/background internal/domain internal/store
 internal/golden:
 internal/history: internal/domain internal/lazyregexp internal/store
-internal/host: client frame handlers server server/stdio internal/agentstatus internal/catalog internal/config internal/database internal/domain internal/editorfiles internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/project/known internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trust internal/visible
-internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/catalog internal/config internal/configured internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/executorcall internal/fulldisk internal/intake internal/mcpservers internal/policy internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal internal/threadsettings internal/usercommand  # no transport: it knows nothing of connections
+internal/host: client frame handlers server server/stdio internal/agentstatus internal/build internal/catalog internal/config internal/database internal/domain internal/editorfiles internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/project/known internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trust internal/visible
+internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/build internal/catalog internal/config internal/configured internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/executorcall internal/fulldisk internal/intake internal/mcpservers internal/policy internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal internal/threadsettings internal/usercommand  # no transport: it knows nothing of connections
 internal/intake: internal/catalog internal/content internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/jsontest:  # for tests
 internal/jsonwalk:

@@ -7,24 +7,21 @@
 // is prose is no diagnostic.
 package diagnostic
 
-import "strings"
+import (
+	"strings"
 
-// Severities of a [Diagnostic].
-const (
-	Error   = "error"
-	Warning = "warning"
-	Note    = "note" // it belongs to what was said before
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // A Diagnostic is something that is wrong at a place.
-type Diagnostic struct {
-	File     string // relative to the root with slashes, or absolute where it is outside
-	Line     int    // from 1; 0: not known
-	Column   int    // from 1, in the tool's own units; 0: not known
-	Severity string // error, warning or note
-	Message  string // a line, or a few
-	Source   string // what said it: go, gcc, typescript, rust, eslint, pytest, make, or "" where that is not known
-}
+type Diagnostic = domain.Diagnostic
+
+// The severities.
+const (
+	Error   = domain.SeverityError
+	Warning = domain.SeverityWarning
+	Note    = domain.SeverityNote
+)
 
 // maxLine is how much of a line is looked at, in bytes, and maxMessage how long a message is.
 const (

@@ -58,7 +58,7 @@ func compiler(line string) (d Diagnostic, ok bool) {
 	if d.Severity == "" {
 		d.Severity = Error
 		if d.Source == "" || d.Source == "gcc" { // [Error/rule], [Warning/rule] of eslint --format unix
-			d.unixESLint()
+			d = unixESLint(d)
 		}
 	}
 	return d, true
@@ -70,7 +70,7 @@ var cSources = map[string]bool{
 
 var eslintTail = lazyregexp.New(`\s*\[(Error|Warning)(/[^\]]+)?\]$`)
 
-func (d *Diagnostic) unixESLint() {
+func unixESLint(d Diagnostic) Diagnostic {
 	if m := eslintTail().FindStringSubmatch(d.Message); m != nil {
 		d.Source, d.Severity = "eslint", severities[strings.ToLower(m[1])]
 		d.Message = strings.TrimSuffix(d.Message, m[0])
@@ -78,6 +78,7 @@ func (d *Diagnostic) unixESLint() {
 			d.Message += " (" + m[2][1:] + ")"
 		}
 	}
+	return d
 }
 
 // isFile reports whether a name is likely one of a file: a time, an address and a word are

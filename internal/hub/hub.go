@@ -9,6 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/adoption"
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/background"
+	"github.com/duet-rpc/duet-rpc/internal/build"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/configured"
@@ -58,6 +59,8 @@ type Options struct {
 	// Changes, if set, is looked at while agents are at work: what they stand
 	// on may be taken back.
 	Changes configwatch.Changes
+	// Builds, if set, is what the configuration says of builds now.
+	Builds func() (build.Configured, error)
 	// TryServers, if set, tells whether the MCP servers that agents get are tried, so
 	// that conversations are told which do not work.
 	TryServers func() bool
@@ -106,6 +109,7 @@ type Hub struct {
 	servers      *mcpservers.Servers // nil: none is tried
 	terminals    *terminal.Registry
 	commands     *usercommand.Runner
+	builds       *build.Builds
 	tokens       *credential.Tokens
 	keys         *credential.Keys
 	executors    Executors
@@ -186,6 +190,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.adoption = h.newAdoption()
 	h.terminals = h.newTerminals(h.ctx)
 	h.commands = h.newCommands(h.ctx)
+	h.builds = h.newBuilds()
 	h.executors = opts.Executors(daemon{h.calls, h.intake, h.keys, h.terminals, h.commands})
 	h.configs = h.watchConfig()
 	h.active.Go(h.executeStarted)
