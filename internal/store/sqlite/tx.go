@@ -30,9 +30,7 @@ type Tx struct {
 // Now is the time of the change.
 func (t *Tx) Now() time.Time { return t.now }
 
-// AfterCommit runs f in the writer's goroutine when the transaction was
-// committed and its events were announced, before whoever waits for the
-// change goes on. f must not block.
+// AfterCommit is as of [store.Tx].
 func (t *Tx) AfterCommit(f func()) { t.after = append(t.after, f) }
 
 // queries are what can be asked of a store, and of a transaction, by what is
