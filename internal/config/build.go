@@ -8,6 +8,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
 )
 
 // builder puts layers one over another.
@@ -127,6 +128,7 @@ func (b *builder) apply(l *layer, trusted bool) {
 	}
 	set(b, &c.DefaultAgent, l.defaultAgent, "default_agent", l.source)
 	set(b, &c.Hub, l.hub, "hub", l.source)
+	c.Builds = buildconfig.Over(c.Builds, l.builds)
 	for service, key := range l.services {
 		c.Keys[service] = key
 		c.origins["keys."+service] = l.source

@@ -10,6 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config/bounded"
 	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/document"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
@@ -31,6 +32,7 @@ type layer struct {
 	services          map[string]Key
 	rules             []Rule
 	budget            budgetconfig.Budget
+	builds            []buildconfig.Build
 }
 
 // agentTable is what [agents.NAME] of one file says.
@@ -47,7 +49,7 @@ type agentTable struct {
 
 // The keys that each table may have.
 var (
-	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "budget"}
+	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "budget", "builds"}
 	mcpKeys    = []string{"probe"}
 	limitKeys  = []string{"max_runs", "queue_cap", "run_timeout", "idle_agents"}
 	acpKeys    = []string{"saved_files"}
@@ -124,6 +126,7 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 	for _, t := range top.List("rules", "rules", most.rules) {
 		l.rules = append(l.rules, decodeRule(t, source))
 	}
+	l.builds = buildconfig.Decode(top, source)
 	document.SortProblems(l.Problems)
 	return l
 }

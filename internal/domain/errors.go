@@ -27,6 +27,7 @@ const (
 	KindNeedsTerminal      = "needs_terminal" // a person has to do it in a terminal
 	KindBadState           = "bad_state"      // the run is not in a state in which this can be done
 	KindExecutor           = "executor_failed"
+	KindNoBuild            = "no_build"        // nothing is configured or found that could be built
 	KindNotOffered         = "not_offered"     // the agent has no such ability
 	KindSetting            = "setting_refused" // an agent that works does not take a mode, a model or an option
 

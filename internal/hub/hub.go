@@ -10,6 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/background"
 	"github.com/duet-rpc/duet-rpc/internal/budget"
+	"github.com/duet-rpc/duet-rpc/internal/build"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
@@ -29,6 +30,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/health"
 	"github.com/duet-rpc/duet-rpc/internal/terminal"
 	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
+	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 )
 
 // Executors starts executors and finds them again.
@@ -60,6 +62,8 @@ type Options struct {
 	// Changes, if set, is looked at while agents are at work: what they stand
 	// on may be taken back.
 	Changes configwatch.Changes
+	// Builds, if set, is what the configuration says of builds now.
+	Builds func() (build.Configured, error)
 	// TryServers, if set, tells whether the MCP servers that agents get are tried, so
 	// that conversations are told which do not work.
 	TryServers func() bool
@@ -113,6 +117,8 @@ type Hub struct {
 	servers      *mcpservers.Servers // nil: none is tried
 	mcp          *mcpclient.Clients
 	terminals    *terminal.Registry
+	commands     *usercommand.Runner
+	builds       *build.Builds
 	tokens       *credential.Tokens
 	keys         *credential.Keys
 	executors    Executors
@@ -194,7 +200,9 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	})
 	h.adoption = h.newAdoption()
 	h.terminals = h.newTerminals(h.ctx)
-	h.executors = opts.Executors(daemon{h.calls, h.intake, h.keys, h.terminals})
+	h.commands = h.newCommands(h.ctx)
+	h.builds = h.newBuilds()
+	h.executors = opts.Executors(daemon{h.calls, h.intake, h.keys, h.terminals, h.commands})
 	h.configs = h.watchConfig()
 	h.active.Go(h.executeStarted)
 	if err := h.recover(ctx); err != nil {
