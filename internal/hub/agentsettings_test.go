@@ -296,6 +296,23 @@ func TestWhoReadsAStateSetsWhatItAllows(t *testing.T) {
 	assert.Nil(t, <-asked)
 }
 
+// Whoever reads that the last run has ended is told that nothing is at work.
+func TestAnEndedRunIsNotAtWork(t *testing.T) {
+	h := openHub(t, database(t), hang)
+	s := launch(t, h, "p")
+	inState(t, h, s, domain.Running)
+	before, after := h.Busy(), true
+	require.NoError(t, h.write(t.Context(), func(tx store.Tx) error {
+		tx.AfterCommit(func() { after = h.Busy() }) // comes before the hub's own
+		run, err := tx.Run(t.Context(), s.Run.ID)
+		require.NoError(t, err)
+		require.NoError(t, h.transition(tx, &run, domain.Interrupting, outcome{}))
+		return h.transition(tx, &run, domain.Interrupted, outcome{})
+	}))
+	assert.True(t, before)
+	assert.False(t, after)
+}
+
 // What an agent is known not to take in prompts is refused before anything is kept.
 func TestContentThatAnAgentIsKnownNotToTakeIsRefused(t *testing.T) {
 	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {

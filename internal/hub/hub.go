@@ -68,7 +68,9 @@ type Options struct {
 	// time to return memory to the system.
 	Idle func()
 	// AgentTold, if set, is called when the end of a run has told of who is signed in to
-	// its agent: it has answered, or wants somebody to sign in.
+	// its agent: it has answered, or wants somebody to sign in. The run's own goroutine
+	// calls it, never the store's writer, and the end of the run is kept when it has
+	// returned: who hears of the end can read what was told.
 	AgentTold func(agent config.Agent, answered bool)
 	// KillAgents ends agents that a dead process left behind.
 	KillAgents func([]domain.Process)

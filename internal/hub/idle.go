@@ -2,6 +2,8 @@ package hub
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -45,11 +47,16 @@ func (h *Hub) noteRest() {
 	}
 }
 
-// Busy reports whether agents are at work.
+// Busy reports whether agents are at work. What is stored counts: a reader may see the
+// end of a run before it is gone from memory.
 func (h *Hub) Busy() bool {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.live) > 0
+	runs := slices.Collect(maps.Keys(h.live))
+	h.mu.Unlock()
+	return slices.ContainsFunc(runs, func(id int64) bool {
+		run, err := h.store.Run(h.ctx, id)
+		return err != nil || !run.State.Ended()
+	})
 }
 
 // works reports whether a run does something on its own; mu is held.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -88,17 +87,17 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 	return announce(t, run, domain.AgentUpdated{Update: encode(map[string]any{"type": r.kind, "data": r.data})})
 }
 
-// recordError announces an error that does not end a run. That a server of the agent
-// does not work is part of the conversation, too.
+// recordError announces an error that does not end a run. What the conversation would
+// not be whole without is part of it, too.
 func (w *recorder) recordError(t store.Tx, run domain.Run, r report) error {
 	if err := announce(t, run, domain.AgentErrorReported{Report: object(r.data)}); err != nil {
 		return err
 	}
 	var e catalog.ReportedError
-	if json.Unmarshal(r.data, &e) != nil || e.Code != conversation.MCPServerFailed {
+	if json.Unmarshal(r.data, &e) != nil {
 		return nil
 	}
-	return w.opts.Conversation.ServerFailed(t, run, e.Message)
+	return w.opts.Conversation.ErrorReported(t, run, e.Code, e.Message)
 }
 
 // recordUsage keeps what a run has used so far. What is 0 was not told.
@@ -131,11 +130,9 @@ func recordUsage(t store.Tx, run domain.Run, u catalog.Usage) error {
 // it while it lasts. What it complained of stays in the conversation.
 func (w *recorder) recordSilence(t store.Tx, run domain.Run, s catalog.Silence) error {
 	p := domain.AgentSilent{Since: time.UnixMilli(s.SinceMS), Note: s.Note, ToolID: s.ToolID, Tool: s.Tool, Ended: s.Ended}
-	t.AfterCommit(func() {
-		if live := w.runs.get(run.ID); live != nil {
-			live.silence.Store(&p)
-		}
-	})
+	if live := w.runs.get(run.ID); live != nil { // now: whoever hears of it may ask for it at once
+		live.silence.Store(&p)
+	}
 	if err := announce(t, run, p); err != nil || !s.Ended {
 		return err
 	}
