@@ -270,8 +270,9 @@ The event has TYPE, DATA, the number SEQ and the TIME."
        (duet-events--put session run (duet-events--diff-key run path) 'diff
                          data seq time)))
     ;; What the conversation has as well, its own event tells.
-    ((and "task_error" (guard (not (equal (duet-get-string data :code)
-                                          "MCP_SERVER_FAILED"))))
+    ((and "task_error" (guard (not (member (duet-get-string data :code)
+                                           '("MCP_SERVER_FAILED" "CONTENT_REFUSED"
+                                             "SETTING_IGNORED")))))
      (let ((message (make-duet-message :key (format "error:%s" seq) :kind 'error
                                        :session session :run run :seq seq
                                        :created time)))

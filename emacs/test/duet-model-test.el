@@ -124,14 +124,20 @@
     (funcall reply "running" 0)
     (should (eq (funcall state) 'completed))))
 
-(ert-deftest duet-model-test-server-failed ()
-  "That an MCP server does not work is told once: the conversation has it."
+(ert-deftest duet-model-test-errors-in-conversation ()
+  "What does not work, or was left out, is told once: the conversation has it."
   (let ((model (duet-model-test-model t))
         (seq 1000))
     (pcase-dolist (`(,type . ,data)
                    '(("task_error" :code "MCP_SERVER_FAILED" :message "the server x ended")
                      ("conversation_updated" :event_type "system" :role "system"
                       :message_id "sys-1" :content "the server x ended")
+                     ("task_error" :code "CONTENT_REFUSED" :message "an image was left out")
+                     ("conversation_updated" :event_type "system" :role "system"
+                      :message_id "sys-2" :content "an image was left out")
+                     ("task_error" :code "SETTING_IGNORED" :message "it has no models")
+                     ("conversation_updated" :event_type "system" :role "system"
+                      :message_id "sys-3" :content "it has no models")
                      ("task_error" :code "OTHER" :message "something else")))
       (duet-events-apply
        model (list :seq (cl-incf seq)
@@ -141,7 +147,8 @@
     (let ((said (mapcar (lambda (message)
                           (cons (duet-message-kind message) (duet-message-text message)))
                         (hash-table-values (duet-session-messages (duet-model-session model "t1"))))))
-      (should (equal (seq-count (lambda (one) (equal (cdr one) "the server x ended")) said) 1))
+      (dolist (text '("the server x ended" "an image was left out" "it has no models"))
+        (should (equal (seq-count (lambda (one) (equal (cdr one) text)) said) 1)))
       (should (member '(error . "something else") said)))))
 
 (ert-deftest duet-model-test-odd-events-signal-nothing ()
