@@ -283,9 +283,10 @@ func ignoreAll(path string) error {
 	if err != nil {
 		return fmt.Errorf("hiding the state directory from git: %w", err)
 	}
-	if _, err = f.WriteString("*\n"); err != nil {
-		f.Close()
+	_, err = f.WriteString("*\n")
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = os.Remove(path) // left empty, on a full disk, it would hide nothing, for ever
 		return fmt.Errorf("hiding the state directory from git: %w", err)
 	}
-	return f.Close()
+	return nil
 }
