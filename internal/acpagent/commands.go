@@ -97,11 +97,12 @@ func (s *session) inboxCommand(ctx context.Context, words []string) (string, err
 	}
 	q := waiting[n-1]
 	if len(words) == 1 {
-		return question.Described(q), nil
+		return s.described(ctx, q)
 	}
 	d, ok := question.Answer(q, strings.Join(words[1:], " "))
 	if !ok {
-		return "That is no answer to it.\n\n" + question.Described(q), nil
+		text, err := s.described(ctx, q)
+		return "That is no answer to it.\n\n" + text, err
 	}
 	decided, _, err := wire.Decide(ctx, s.agent.hub, d)
 	switch {
@@ -111,6 +112,12 @@ func (s *session) inboxCommand(ctx context.Context, words []string) (string, err
 		return "It was not taken: " + decided.Error + "\n", nil
 	}
 	return "Answered.\n", nil
+}
+
+// described is all of a question, in words.
+func (s *session) described(ctx context.Context, q wire.Approval) (string, error) {
+	whole, _, err := wire.GetApproval(ctx, s.agent.hub, q.ID)
+	return question.Described(whole), err
 }
 
 func inbox(waiting []wire.Approval) string {
