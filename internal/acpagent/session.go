@@ -42,6 +42,7 @@ type session struct {
 	ours      map[string]bool               // sessions that the client has begun: whether they go on
 	running   string                        // the session that is under way; "": none
 	asking    map[string]context.CancelFunc // questions that the client is asked
+	inbox     []string                      // questions as /inbox has numbered them last
 }
 
 // A beginning is what the first prompt begins a conversation with.
