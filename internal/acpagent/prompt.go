@@ -94,7 +94,7 @@ func (a *agent) prompt(ctx context.Context, p schema.PromptRequest) (schema.Prom
 	s.order.Unlock()
 	t.markBegun()
 	if err != nil {
-		return schema.PromptResponse{}, refused(err)
+		return schema.PromptResponse{}, refusedPrompt(err)
 	}
 	if run == "" {
 		return schema.PromptResponse{StopReason: schema.Cancelled}, nil
@@ -115,7 +115,7 @@ func (s *session) accept(ctx context.Context, t *turn, text string, content []js
 	s.order.Lock()
 	if _, err := s.begin(ctx, t, text, content); err != nil {
 		s.order.Unlock()
-		return refused(err)
+		return refusedPrompt(err)
 	}
 	server.AfterReply(ctx, s.order.Unlock)
 	return nil
