@@ -1,7 +1,6 @@
 package acpagent
 
 import (
-	"encoding/json"
 	"errors"
 	"strings"
 
@@ -22,17 +21,6 @@ func notFound(id string) error {
 func refusedFor(id string, err error) error {
 	if errors.Is(err, client.Kind("session_not_found")) {
 		return notFound(id)
-	}
-	return refused(err)
-}
-
-// refusedPrompt is refused for a prompt, whose text and content have other names in the hub.
-func refusedPrompt(err error) error {
-	var e *client.Error
-	var wrong server.ParamError
-	if errors.As(err, &e) && e.Code == jsonrpc2.CodeInvalidParams && json.Unmarshal(e.Data, &wrong) == nil && (wrong.Param == "content" || wrong.Param == "query") {
-		wrong.Param = "prompt"
-		return server.InvalidParam(wrong)
 	}
 	return refused(err)
 }

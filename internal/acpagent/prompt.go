@@ -79,22 +79,22 @@ func (a *agent) prompt(ctx context.Context, p schema.PromptRequest) (schema.Prom
 			return schema.PromptResponse{StopReason: schema.Cancelled}, nil
 		}
 	}
-	text, content := readPrompt(p.Prompt)
-	if strings.TrimSpace(text) == "" {
+	full := readPrompt(p.Prompt)
+	if strings.TrimSpace(full.text) == "" {
 		return schema.PromptResponse{}, server.InvalidParam(server.ParamError{Param: "prompt", Expected: "a text, or something beside text", Received: "nothing"})
 	}
-	if handled, err := s.command(ctx, text); handled {
+	if handled, err := s.command(ctx, full.text); handled {
 		return schema.PromptResponse{StopReason: schema.EndTurn}, err
 	}
 	if s.version2 {
-		return schema.PromptResponse{}, s.accept(ctx, t, text, content)
+		return schema.PromptResponse{}, s.accept(ctx, t, full)
 	}
 	s.order.Lock()
-	run, err := s.begin(ctx, t, text, content)
+	run, err := s.begin(ctx, t, full)
 	s.order.Unlock()
 	t.markBegun()
 	if err != nil {
-		return schema.PromptResponse{}, refusedPrompt(err)
+		return schema.PromptResponse{}, full.refused(err)
 	}
 	if run == "" {
 		return schema.PromptResponse{StopReason: schema.Cancelled}, nil
@@ -111,11 +111,11 @@ func (a *agent) prompt(ctx context.Context, p schema.PromptRequest) (schema.Prom
 
 // accept begins a turn of a client of version 2, which is answered at once: what happens
 // in it follows the answer.
-func (s *session) accept(ctx context.Context, t *turn, text string, content []json.RawMessage) error {
+func (s *session) accept(ctx context.Context, t *turn, full fullPrompt) error {
 	s.order.Lock()
-	if _, err := s.begin(ctx, t, text, content); err != nil {
+	if _, err := s.begin(ctx, t, full); err != nil {
 		s.order.Unlock()
-		return refusedPrompt(err)
+		return full.refused(err)
 	}
 	server.AfterReply(ctx, s.order.Unlock)
 	return nil
@@ -144,39 +144,21 @@ func (s *session) forgetTurn(t *turn) {
 	s.turns = slices.DeleteFunc(s.turns, func(other *turn) bool { return other == t })
 }
 
-// readPrompt is a prompt as the hub takes it: its texts, and content that is none.
-func readPrompt(blocks []json.RawMessage) (text string, content []json.RawMessage) {
-	var texts []string
-	for _, raw := range blocks {
-		var block schema.Content
-		if json.Unmarshal(raw, &block) == nil && block.Type == "text" && block.Text != nil {
-			texts = append(texts, *block.Text)
-			continue
-		}
-		content = append(content, raw)
-	}
-	text = strings.Join(texts, "\n")
-	if strings.TrimSpace(text) == "" && len(content) > 0 {
-		text = "See what is attached."
-	}
-	return text, content
-}
-
 // begin begins, with s.order held, the session of the hub that a turn is, and returns it;
 // "" if the client has cancelled the turn before.
-func (s *session) begin(ctx context.Context, t *turn, text string, content []json.RawMessage) (run string, err error) {
+func (s *session) begin(ctx context.Context, t *turn, full fullPrompt) (run string, err error) {
 	s.mu.Lock()
 	start, workspace, cancelled := s.start, s.workspace, t.cancelled
 	s.mu.Unlock()
 	if cancelled {
 		return "", nil
 	}
-	params := map[string]any{"query": text}
+	params := map[string]any{"query": full.text}
 	if s.agent.readsFiles() {
 		params["reads_files"] = true
 	}
-	if len(content) > 0 {
-		params["content"] = content
+	if len(full.content) > 0 {
+		params["content"] = full.content
 	}
 	hub := s.agent.hub
 	var started wire.Started

@@ -119,6 +119,12 @@ func (h *harness) ConfirmsAnswers(domain.Run) bool { return !h.foreign }
 
 func (h *harness) AgentEnded(int64) <-chan struct{} { return h.gone }
 
+func (h *harness) PlaceOf(context.Context, store.Tx, Inquiry) (Place, error) { return Place{}, nil }
+
+func (h *harness) BeginQuestion(context.Context, store.Tx, *Place, Inquiry) error { return nil }
+
+func (h *harness) EndQuestion(store.Tx, *domain.Run, bool) error { return nil }
+
 func (h *harness) KeepsQuestions(int64) bool { return false }
 
 func (h *harness) CloseMessage(store.Tx, *domain.Run) error { return nil }

@@ -55,6 +55,7 @@ type Session struct {
 	Model             string            `json:"model"`
 	Mode              string            `json:"permission_mode"`
 	WorkingDir        string            `json:"working_dir"`
+	UnansweredServers []string          `json:"unanswered_mcp_servers"`
 	CreatedAt         string            `json:"created_at"`
 	CompletedAt       string            `json:"completed_at"`
 	LastActivity      string            `json:"last_activity_at"`

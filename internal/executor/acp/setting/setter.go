@@ -3,7 +3,6 @@ package setting
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 
@@ -17,8 +16,9 @@ import (
 type Setter struct {
 	State   *State // what the agent has told of the session, and tells when it is set
 	Session acp.SessionId
-	Agent   string // its name in the log
-	Log     *slog.Logger
+	Agent   string // its name
+	// Ignored is told of what the agent has no way to be set to, once in a session.
+	Ignored func(message string)
 	// Call calls a method of the agent and returns its result. How long that may take is
 	// for Call to decide: nothing here ends it.
 	Call func(method string, params any) (json.RawMessage, error)
@@ -150,14 +150,19 @@ func (s *Setter) setMode(id string) error {
 	return nil
 }
 
-// setModel sets the model. An agent that does not say which it has is left alone.
+// setModel sets the model. An agent that does not say which it has is left alone, which
+// people are told.
 func (s *Setter) setModel(id string) error {
 	now := s.State.Session()
 	switch {
 	case id == "", now.Model != nil && now.Model.Current == id:
 		return nil
-	case now.Model == nil || len(now.Model.Choices) == 0:
-		s.Log.Debug("the agent does not say which models it has", "agent", s.Agent, "model", id)
+	case now.Model == nil: // a session that was there before, of which it says nothing
+		return nil
+	case len(now.Model.Choices) == 0:
+		if s.State.ignoresModel(id) {
+			s.Ignored(fmt.Sprintf("%s does not say which models it has, and was not told to use %q: it uses its own", s.Agent, id))
+		}
 		return nil
 	case !has(now.Model.Choices, id):
 		return fmt.Errorf("there is no model %q: the agent has %s", id, listed(IDs(now.Model.Choices)))

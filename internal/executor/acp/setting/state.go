@@ -28,6 +28,16 @@ type State struct {
 	began    string          // the mode in which the session began; "" if that was elsewhere
 	toldMode int             // how often the agent has told in which mode it is
 	toldAny  map[string]int  // how often it has told the value of an option
+	ignored  string          // the model that was last asked for in vain
+}
+
+// ignoresModel notes that a model was asked for in vain, and reports whether that is news.
+func (s *State) ignoresModel(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	news := s.ignored != id
+	s.ignored = id
+	return news
 }
 
 // Categories of options that are Duet's business, too. An option may have the name
