@@ -150,7 +150,8 @@ internal/signin: internal/agentlink internal/executor/authmethod internal/execut
 internal/socket:
 internal/store: internal/domain  # what is asked of a store; no SQL
 internal/store/health: internal/background internal/domain internal/store
-internal/store/sqlite: internal/domain internal/lazyregexp internal/store internal/store/sqlite/dbfile internal/store/sqlite/eventrow internal/store/sqlite/rowjson internal/store/sqlite/schema internal/store/sqlite/statement internal/store/sqlite/usagerow
+internal/store/sqlite: internal/domain internal/lazyregexp internal/store internal/store/sqlite/agentsessionrow internal/store/sqlite/dbfile internal/store/sqlite/eventrow internal/store/sqlite/rowjson internal/store/sqlite/schema internal/store/sqlite/statement internal/store/sqlite/usagerow
+internal/store/sqlite/agentsessionrow: internal/domain internal/store internal/store/sqlite/rowjson internal/store/sqlite/statement
 internal/store/sqlite/dbfile:  # files, not SQL
 internal/store/sqlite/eventrow: internal/domain internal/store/sqlite/rowjson  # pure functions: no database
 internal/store/sqlite/rowjson: internal/domain internal/openjson  # pure functions: no database

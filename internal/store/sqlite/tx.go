@@ -9,6 +9,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/agentsessionrow"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/usagerow"
@@ -43,7 +44,8 @@ type queries struct {
 	itemQueries
 	approvalQueries
 	executorQueries
-	usagerow.Queries
+	usageQueries
+	agentSessionQueries
 
 	s *statement.Cache
 }
@@ -55,12 +57,15 @@ type (
 	itemQueries     struct{ s *statement.Cache }
 	approvalQueries struct{ s *statement.Cache }
 	executorQueries struct{ s *statement.Cache }
+
+	usageQueries        = usagerow.Queries
+	agentSessionQueries = agentsessionrow.Queries
 )
 
 func newQueries(s *statement.Cache) queries {
 	return queries{
 		threadQueries: threadQueries{s}, runQueries: runQueries{s}, eventQueries: eventQueries{s}, itemQueries: itemQueries{s},
-		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, Queries: usagerow.Queries{Statements: s}, s: s,
+		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, usageQueries: usageQueries{Statements: s}, agentSessionQueries: agentSessionQueries{Statements: s}, s: s,
 	}
 }
 
