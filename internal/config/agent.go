@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config/document"
 )
 
 // demoAgent is the scripted agent inside this program, which is always there.
@@ -99,6 +100,21 @@ func (a Agent) known() (builtIn, bool) {
 	return builtIn{}, false
 }
 
+// HowToInstall says, as what to do, how people get the program of an agent that is
+// known without configuration; "" of any other.
+func (a Agent) HowToInstall() string {
+	b, ok := a.known()
+	switch {
+	case !ok:
+		return ""
+	case !strings.HasPrefix(b.install, "npm "):
+		return "install it (" + b.install + ")"
+	case b.cli != "":
+		return fmt.Sprintf("install it with `%s` (%s alone does not speak the Agent Client Protocol)", b.install, b.cli)
+	}
+	return fmt.Sprintf("install it with `%s`", b.install)
+}
+
 // Install says how people get the agent's program.
 func (a Agent) Install() string {
 	if b, ok := a.known(); ok {
@@ -134,7 +150,7 @@ type UnknownAgentError struct {
 
 func (e *UnknownAgentError) Error() string {
 	return fmt.Sprintf("there is no agent %s%s; known are %s",
-		quoteShort(e.Name), didYouMean(e.Name, e.Known), strings.Join(e.Known, ", "))
+		document.QuoteShort(e.Name), document.DidYouMean(e.Name, e.Known), strings.Join(e.Known, ", "))
 }
 
 // NotTrustedError says that a project's file has a say in the agent and that
@@ -146,7 +162,7 @@ type NotTrustedError struct {
 
 func (e *NotTrustedError) Error() string {
 	return fmt.Sprintf("the agent %s is defined by this project's %s, which you have not trusted: look at what it runs and allow it with `duet-rpc trust`",
-		quoteShort(e.Agent), filepath.Base(e.File))
+		document.QuoteShort(e.Agent), filepath.Base(e.File))
 }
 
 // Resolve gives the agent of a name. An empty name means the configured
