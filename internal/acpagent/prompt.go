@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+
+	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -150,7 +153,7 @@ func (s *session) begin(ctx context.Context, t *turn, full fullPrompt) (run stri
 	if cancelled {
 		return "", nil
 	}
-	params := map[string]any{"query": full.text, "metadata": map[string]any{"source": "acp", "client": s.agent.client.title()}}
+	params := map[string]any{"query": full.text}
 	if s.agent.readsFiles() {
 		params["reads_files"] = true
 	}
@@ -206,9 +209,28 @@ func (s *session) launch(ctx context.Context, b *beginning, params map[string]an
 	return s.started(ctx, "launchSession", params)
 }
 
-// started asks the hub for a session.
-func (s *session) started(ctx context.Context, method string, params map[string]any) (wire.Started, error) {
-	started, _, err := wire.Call[wire.Started](ctx, s.agent.hub, method, params)
+// beginsTried is how often a turn is begun whose hub has gone before it answered.
+const beginsTried = 5
+
+// started asks the hub for the session that a prompt is. A hub that has gone before it
+// answered may have begun it, which the next one knows by the prompt's id.
+func (s *session) started(ctx context.Context, method string, params map[string]any) (started wire.Started, err error) {
+	prompt := uuid.NewString()
+	params["metadata"] = map[string]string{"source": "acp", "client": s.agent.client.title(), "prompt": prompt}
+	for range beginsTried {
+		err = s.agent.hub.Call(ctx, method, params, &started, client.SentOnce())
+		if client.KindOf(err) != wire.KindHubLost {
+			return started, err
+		}
+		last, _, notBegun := wire.SessionState(ctx, s.agent.hub, s.id)
+		var is struct{ Prompt string }
+		if notBegun == nil && json.Unmarshal(last.Metadata, &is) == nil && is.Prompt == prompt {
+			return wire.Started{SessionID: last.ID}, nil
+		}
+		if client.KindOf(notBegun) == wire.KindHubLost {
+			break // there is none
+		}
+	}
 	return started, err
 }
 
@@ -231,6 +253,9 @@ func (s *session) response(ctx context.Context, run string, o outcome) (schema.P
 		if o.code == authRequired {
 			s.agent.mustSignIn(state.Agent)
 		}
+		if o.code == orphaned && s.asksAgain(ctx) {
+			o.err += "; its question waits for an answer, with which the agent goes on"
+		}
 		return r, s.agent.failed(o)
 	}
 	if err == nil && state.TotalTokens > 0 {
@@ -239,6 +264,24 @@ func (s *session) response(ctx context.Context, run string, o outcome) (schema.P
 		}
 	}
 	return r, nil
+}
+
+// orphaned is the error code of a session whose process has died, with its hub.
+const orphaned = "ORPHANED"
+
+// asksAgain reports whether the client is to be asked again what the turn of a prompt has
+// left open, and does that behind the answer to the prompt.
+func (s *session) asksAgain(ctx context.Context) bool {
+	server.AfterReply(ctx, func() {
+		s.conn.Go(func(context.Context) {
+			s.order.Lock()
+			defer s.order.Unlock()
+			s.askOpen()
+		})
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.askAgain) > 0
 }
 
 // cancel ends the turns that the client waits for or, where it waits for none, the one

@@ -4,16 +4,19 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"github.com/duet-rpc/duet-rpc/internal/config/document"
 )
 
 // needTrust lists what a project's file asks for that waits until the user
 // trusts it: whatever chooses or runs a program, changes what one gets, says
 // where a secret is, takes on more than the limits below it, or lets a tool call
 // pass. Values that may be secret are shown where withValues is set.
-func (l *layer) needTrust(below Limits, withValues bool) []Value {
+func (l *layer) needTrust(under bounding, withValues bool) []Value {
 	if l.source != SourceProject {
 		return nil
 	}
+	below := under.limits
 	var out []Value
 	add := func(key string, v any) { out = append(out, Value{Key: key, Value: v, Source: l.source}) }
 	if l.defaultAgent != nil {
@@ -29,10 +32,13 @@ func (l *layer) needTrust(below Limits, withValues bool) []Value {
 		add("limits.queue_cap", *l.queueCap)
 	}
 	if raises(l.runTimeout, below.RunTimeout) {
-		add("limits.run_timeout", shortDuration(*l.runTimeout))
+		add("limits.run_timeout", document.ShortDuration(*l.runTimeout))
 	}
 	if raises(l.idleAgents, below.MostIdle()) {
 		add("limits.idle_agents", *l.idleAgents)
+	}
+	for _, raised := range l.budget.Raised(under.budget) {
+		add(raised.Key, raised.Value)
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.agents)) {
 		a := l.agents[name]
@@ -52,6 +58,9 @@ func (l *layer) needTrust(below Limits, withValues bool) []Value {
 		if r.Effect == EffectAllow {
 			add("rules", phrase(r.String()))
 		}
+	}
+	for _, b := range l.builds {
+		add("builds."+b.Name, phrase(buildText(b, withValues)))
 	}
 	return out
 }
@@ -75,7 +84,7 @@ func (a agentTable) fields(withValues bool) []field {
 	text("history", a.history)
 	text("files", a.files)
 	if a.startTimeout != nil {
-		out = append(out, field{"start_timeout", shortDuration(*a.startTimeout)})
+		out = append(out, field{"start_timeout", document.ShortDuration(*a.startTimeout)})
 	}
 	if a.env != nil && withValues {
 		out = append(out, field{"env", a.env})

@@ -38,13 +38,13 @@ func Load(s Sources) (*Config, error) {
 	requirePrograms(user, project)
 	var failed Error
 	for _, l := range []*layer{project, user, environment, flags} {
-		failed.Problems = append(failed.Problems, l.problems...)
+		failed.Problems = append(failed.Problems, l.Problems...)
 	}
 	if len(failed.Problems) > 0 {
 		return nil, failed.cut()
 	}
 
-	trusted, err := trustedLayer(s, project, user.limits(defaultLimits()))
+	trusted, err := trustedLayer(s, project, user.bounding())
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func Load(s Sources) (*Config, error) {
 
 // trustedLayer tells whether the user trusts what the project's file asks for.
 // The store is asked only if it asks for something.
-func trustedLayer(s Sources, project *layer, below Limits) (bool, error) {
+func trustedLayer(s Sources, project *layer, below bounding) (bool, error) {
 	if len(project.needTrust(below, false)) == 0 {
 		return true, nil
 	}
@@ -75,5 +75,5 @@ func trustedLayer(s Sources, project *layer, below Limits) (bool, error) {
 			return false, err
 		}
 	}
-	return store.Trusts(project.path, project.content)
+	return store.Trusts(project.Path, project.Content)
 }

@@ -3,6 +3,8 @@ package config
 import (
 	"maps"
 	"slices"
+
+	"github.com/duet-rpc/duet-rpc/internal/config/document"
 )
 
 // Values lists every setting that is in effect, and those that wait for trust,
@@ -24,10 +26,13 @@ func (c *Config) Values() []Value {
 	add("hub", c.Hub)
 	add("limits.max_runs", c.Limits.MaxRuns)
 	add("limits.queue_cap", c.Limits.QueueCap)
-	add("limits.run_timeout", shortDuration(c.Limits.RunTimeout))
+	add("limits.run_timeout", document.ShortDuration(c.Limits.RunTimeout))
 	add("limits.idle_agents", c.Limits.MostIdle())
 	add("mcp.probe", c.ProbeServers)
 	add("acp.saved_files", c.ACP.SavedFiles)
+	for _, limit := range c.Budget.Settings() {
+		add(limit.Key, limit.Value)
+	}
 	for _, a := range c.List() {
 		for _, f := range a.fields() {
 			key := "agents." + a.Name + "." + f.name
@@ -45,6 +50,9 @@ func (c *Config) Values() []Value {
 	for _, r := range c.Rules {
 		out = append(out, Value{Key: "rules", Value: phrase(r.String()), Source: r.Source})
 	}
+	for _, b := range c.Builds {
+		out = append(out, Value{Key: "builds." + b.Name, Value: phrase(buildText(b, false)), Source: b.Source})
+	}
 	return append(out, c.waiting...)
 }
 
@@ -58,7 +66,7 @@ func (a Agent) fields() []field {
 	if a.Driver == DriverACP {
 		out = append(out, field{"files", a.Files})
 		if a.StartTimeout > 0 {
-			out = append(out, field{"start_timeout", shortDuration(a.StartTimeout)})
+			out = append(out, field{"start_timeout", document.ShortDuration(a.StartTimeout)})
 		}
 	}
 	if len(a.Env) > 0 {

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config/document"
 )
 
 // Value is one setting and where it comes from.
@@ -43,7 +45,7 @@ func ValueText(v any) string {
 		pairs := make([]string, 0, len(v))
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			key := name
-			if checkVariable(name) != nil {
+			if document.CheckVariable(name) != nil {
 				key = strconv.Quote(name)
 			}
 			pairs = append(pairs, key+" = "+strconv.Quote(v[name]))
@@ -96,4 +98,13 @@ func withText(what string, m map[string]string, withValues bool) string {
 		m = hidden(m)
 	}
 	return what + ValueText(m)
+}
+
+// buildText is a build in one line; the values of variables are shown as in serverText.
+func buildText(b buildconfig.Build, withValues bool) string {
+	s := ValueText(b.Text())
+	if b.Directory != "" {
+		s += " in " + strconv.Quote(b.Directory)
+	}
+	return s + withText(" env ", b.Env, withValues)
 }

@@ -193,6 +193,11 @@ func (w *Writer) ErrorReported(t store.Tx, run domain.Run, code, text string) er
 	return nil
 }
 
+// BudgetNear notes that a run, its conversation or the day has used most of what it may.
+func (w *Writer) BudgetNear(t store.Tx, run domain.Run, text string) error {
+	return w.say(t, run, "budget_near", text)
+}
+
 // AnotherAgent notes that another agent than the one before works on a run.
 func (w *Writer) AnotherAgent(t store.Tx, run domain.Run, before string) error {
 	return w.say(t, run, "another_agent", fmt.Sprintf("%s goes on here; up to now the agent was %s.", run.Agent, before))

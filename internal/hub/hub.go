@@ -9,8 +9,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/adoption"
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/background"
+	"github.com/duet-rpc/duet-rpc/internal/budget"
+	"github.com/duet-rpc/duet-rpc/internal/build"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
 	"github.com/duet-rpc/duet-rpc/internal/configured"
 	"github.com/duet-rpc/duet-rpc/internal/configwatch"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
@@ -20,12 +23,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executorcall"
 	"github.com/duet-rpc/duet-rpc/internal/fulldisk"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
+	"github.com/duet-rpc/duet-rpc/internal/mcpclient"
 	"github.com/duet-rpc/duet-rpc/internal/mcpservers"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/health"
 	"github.com/duet-rpc/duet-rpc/internal/terminal"
 	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
+	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 )
 
 // Executors starts executors and finds them again.
@@ -57,13 +62,17 @@ type Options struct {
 	// Changes, if set, is looked at while agents are at work: what they stand
 	// on may be taken back.
 	Changes configwatch.Changes
+	// Builds, if set, is what the configuration says of builds now.
+	Builds func() (build.Configured, error)
 	// TryServers, if set, tells whether the MCP servers that agents get are tried, so
 	// that conversations are told which do not work.
 	TryServers func() bool
-	Limits     config.Limits
-	Executors  func(catalog.Daemon) Executors // makes the executors' owner, once
-	Getenv     func(string) string
-	Logger     *slog.Logger
+	// Budget, if set, is what runs may use, as it is configured now. It is asked often.
+	Budget    func() budgetconfig.Budget
+	Limits    config.Limits
+	Executors func(catalog.Daemon) Executors // makes the executors' owner, once
+	Getenv    func(string) string
+	Logger    *slog.Logger
 	// Idle, if set, is called a moment after the last run has ended: a good
 	// time to return memory to the system.
 	Idle func()
@@ -102,10 +111,14 @@ type Hub struct {
 	intake       *intake.Intake
 	approvals    *approval.Inbox
 	settings     *threadsettings.Settings
+	budget       *budget.Guard
 	cutShort     *fulldisk.CutShort
 	calls        *executorcall.Calls
 	servers      *mcpservers.Servers // nil: none is tried
+	mcp          *mcpclient.Clients
 	terminals    *terminal.Registry
+	commands     *usercommand.Runner
+	builds       *build.Builds
 	tokens       *credential.Tokens
 	keys         *credential.Keys
 	executors    Executors
@@ -175,17 +188,21 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.settings = threadsettings.New(h.ctx, threadsettings.Options{
 		Store: h.store, Query: h.query, Runs: forSettings{h}, Agents: h.configured, Questions: h.approvals, Logger: h.log,
 	})
+	h.budget = budget.New(h.ctx, budget.Options{Limits: h.budgets, Runs: forBudget{h}})
 	h.intake = intake.New(h.ctx, intake.Options{
-		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Health: h.health, Keys: h.keys.Of, Root: opts.Root, Logger: h.log,
+		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Budget: h.budget, Health: h.health, Keys: h.keys.Of, Root: opts.Root, Logger: h.log,
 	})
 	h.servers = h.newServers(h.ctx)
+	h.mcp = h.newMCP(h.ctx)
 	h.calls = executorcall.New(h.ctx, executorcall.Options{
 		GetsServers: h.tryServers,
 		Store:       h.store, Query: h.query, Write: h.write, Tokens: h.tokens, Keys: h.keys, Conversation: h.conversation, Approvals: h.approvals, Reports: h.intake, Agents: h.configured,
 	})
 	h.adoption = h.newAdoption()
 	h.terminals = h.newTerminals(h.ctx)
-	h.executors = opts.Executors(daemon{h.calls, h.intake, h.keys, h.terminals})
+	h.commands = h.newCommands(h.ctx)
+	h.builds = h.newBuilds()
+	h.executors = opts.Executors(daemon{h.calls, h.intake, h.keys, h.terminals, h.commands})
 	h.configs = h.watchConfig()
 	h.active.Go(h.executeStarted)
 	if err := h.recover(ctx); err != nil {
@@ -224,6 +241,7 @@ func (h *Hub) Close() error {
 	h.keys.Close()
 	h.intake.Close()
 	_ = h.terminals.Close(ctx)
+	_ = h.mcp.Close(ctx)
 	if h.servers != nil {
 		_ = h.servers.Close(ctx)
 	}

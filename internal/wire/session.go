@@ -73,6 +73,7 @@ type Session struct {
 	Modes             []Choice          `json:"modes"`
 	Directories       []string          `json:"additional_directories"`
 	RequestedOptions  map[string]string `json:"requested_options"`
+	Metadata          json.RawMessage   `json:"metadata"`
 
 	InputTokens  int64   `json:"input_tokens"`
 	OutputTokens int64   `json:"output_tokens"`

@@ -11,6 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/usagerow"
 )
 
 // A Tx is a transaction under way. It belongs to the change that it was given
@@ -30,9 +31,7 @@ type Tx struct {
 // Now is the time of the change.
 func (t *Tx) Now() time.Time { return t.now }
 
-// AfterCommit runs f in the writer's goroutine when the transaction was
-// committed and its events were announced, before whoever waits for the
-// change goes on. f must not block.
+// AfterCommit is as of [store.Tx].
 func (t *Tx) AfterCommit(f func()) { t.after = append(t.after, f) }
 
 // queries are what can be asked of a store, and of a transaction, by what is
@@ -44,6 +43,7 @@ type queries struct {
 	itemQueries
 	approvalQueries
 	executorQueries
+	usagerow.Queries
 
 	s *statement.Cache
 }
@@ -60,7 +60,7 @@ type (
 func newQueries(s *statement.Cache) queries {
 	return queries{
 		threadQueries: threadQueries{s}, runQueries: runQueries{s}, eventQueries: eventQueries{s}, itemQueries: itemQueries{s},
-		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, s: s,
+		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, Queries: usagerow.Queries{Statements: s}, s: s,
 	}
 }
 

@@ -51,7 +51,12 @@ func (s *Setter) ChooseMode(last, wanted string, problem func(message string)) e
 		}
 		return err
 	case slices.Contains(ours, wanted):
-		return s.leavePlan()
+		err := s.leavePlan(wanted)
+		if err != nil && wanted == catalog.ModeDefault {
+			problem(err.Error())
+			return nil
+		}
+		return err
 	case !told && wanted == catalog.ModePlan:
 		return nil
 	case now.Mode == nil: // a session that was there before, of which it says nothing
@@ -75,7 +80,7 @@ func (s *Setter) Set(mode, model string, options map[string]string) error {
 				return err
 			}
 		case slices.Contains(ours, mode):
-			if err := s.leavePlan(); err != nil {
+			if err := s.leavePlan(mode); err != nil {
 				return err
 			}
 		case mode == catalog.ModePlan && (now.Mode == nil || len(now.Mode.Choices) == 0): // Duet's own
@@ -89,14 +94,29 @@ func (s *Setter) Set(mode, model string, options map[string]string) error {
 	return s.setOptions(options)
 }
 
-// leavePlan sets an agent that plans to its default, if it has one: people want
-// something else, which it has no mode for.
-func (s *Setter) leavePlan() error {
+// leavePlan takes an agent that plans out of its plan mode: people want a mode that it does
+// not have. One that plans when nobody has asked for it stays in that for the default, which is
+// to leave the agent in its own mode.
+func (s *Setter) leavePlan(wanted string) error {
 	m := s.State.Session().Mode
-	if m == nil || m.Current != catalog.ModePlan || !has(m.Choices, catalog.ModeDefault) {
+	if m == nil || m.Current != catalog.ModePlan {
 		return nil
 	}
-	return s.setMode(catalog.ModeDefault)
+	began := s.State.beganMode()
+	others := slices.DeleteFunc(IDs(m.Choices), func(id string) bool { return id == catalog.ModePlan })
+	switch {
+	case slices.Contains(others, catalog.ModeDefault):
+		return s.setMode(catalog.ModeDefault)
+	case slices.Contains(others, began):
+		return s.setMode(began)
+	case began == catalog.ModePlan && wanted == catalog.ModeDefault:
+		return nil
+	case len(others) == 1:
+		return s.setMode(others[0])
+	case len(others) == 0:
+		return nil
+	}
+	return fmt.Errorf("the agent stays in plan mode: %q is Duet's own, and nobody knows which of the agent's modes is meant: it has %s", wanted, listed(others))
 }
 
 // noMode says which modes there are.
