@@ -17,6 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/acp"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
+	"github.com/duet-rpc/duet-rpc/internal/cli/mcp"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessions"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
@@ -108,6 +109,7 @@ func commands() map[string]func(*invocation.Settings) *cobra.Command {
 		"doctor":     newDoctorCommand,
 		"events":     newEventsCommand,
 		"executor":   newExecutorCommand,
+		"mcp":        mcp.New,
 		"prompt":     newPromptCommand,
 		"search":     func(s *invocation.Settings) *cobra.Command { return sessions.NewSearch(findingOptions(s)) },
 		"serve":      newServeCommand,
