@@ -53,6 +53,9 @@ func (l *layer) needTrust(below Limits, withValues bool) []Value {
 			add("rules", phrase(r.String()))
 		}
 	}
+	for _, t := range l.triggers {
+		add("triggers", phrase(quoteControls(t.String())))
+	}
 	return out
 }
 

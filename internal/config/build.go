@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
 )
 
 // builder puts layers one over another.
@@ -40,6 +41,7 @@ func newBuilder(getenv func(string) string, projectFile string) *builder {
 		Limits: defaultLimits(),
 
 		ProbeServers: true,
+		Automation:   triggerconfig.DefaultAutomation(),
 		Agents:       map[string]Agent{demoAgent: demo()},
 		Keys:         map[string]Key{},
 		projectFile:  projectFile,
@@ -113,6 +115,7 @@ func (b *builder) apply(l *layer, trusted bool) {
 	}
 	set(b, &c.DefaultAgent, l.defaultAgent, "default_agent", l.source)
 	set(b, &c.Hub, l.hub, "hub", l.source)
+	b.applyTriggers(l)
 	for service, key := range l.services {
 		c.Keys[service] = key
 		c.origins["keys."+service] = l.source

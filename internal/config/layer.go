@@ -9,6 +9,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config/bounded"
+	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
@@ -28,6 +29,8 @@ type layer struct {
 	agents            map[string]agentTable
 	services          map[string]Key
 	rules             []Rule
+	triggers          []triggerconfig.Trigger
+	automation        *triggerconfig.Automation // of the user's file alone
 }
 
 // agentTable is what [agents.NAME] of one file says.
@@ -44,7 +47,7 @@ type agentTable struct {
 
 // The keys that each table may have.
 var (
-	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp"}
+	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "triggers", "automation"}
 	mcpKeys    = []string{"probe"}
 	limitKeys  = []string{"max_runs", "queue_cap", "run_timeout", "idle_agents"}
 	acpKeys    = []string{"saved_files"}
@@ -127,6 +130,7 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 	for _, t := range top.list("rules", "rules", most.rules) {
 		l.rules = append(l.rules, decodeRule(t, source))
 	}
+	l.decodeTriggers(top)
 	sortProblems(l.problems)
 	return l
 }

@@ -45,7 +45,7 @@ func (c *Config) Values() []Value {
 	for _, r := range c.Rules {
 		out = append(out, Value{Key: "rules", Value: phrase(r.String()), Source: r.Source})
 	}
-	return append(out, c.waiting...)
+	return append(append(out, c.triggerValues()...), c.waiting...)
 }
 
 // fields are what of an agent can be configured, without values that may be

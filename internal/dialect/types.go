@@ -29,6 +29,7 @@ const (
 	TypeSecret       = "secret_requested"
 	TypeAgentSession = "agent_session"
 	TypeDeleted      = "session_deleted"
+	TypeTrigger      = "trigger_executed"
 )
 
 // EventTypes are those that a subscription can choose. There is no event of some
@@ -37,7 +38,7 @@ var EventTypes = []string{
 	TypeStatus, TypeConversation, TypeApproval, TypeResolved, TypeSettings,
 	TypeDelta, TypeThinking, TypePlan, TypeUsage, TypeDiff, TypeTerminal, TypeTerminalExit,
 	TypeProgress, TypeError, TypeUpdate, "gate_result", "build_progress", TypeLagged, TypeLogDamaged, TypeSecret, TypeAgentSession,
-	TypeSilent, TypeDeleted,
+	TypeSilent, TypeDeleted, TypeTrigger,
 }
 
 // eventTypes are what clients call the kinds of events.
@@ -65,6 +66,7 @@ var eventTypes = map[domain.EventKind]string{
 	domain.EventTerminalLagged:    TypeLagged,
 	domain.EventSecretRequested:   TypeSecret,
 	domain.EventThreadDeleted:     TypeDeleted,
+	domain.EventTrigger:           TypeTrigger,
 	domain.EventLagged:            TypeLagged,
 	domain.EventLogDamaged:        TypeLogDamaged,
 }

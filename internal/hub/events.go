@@ -19,6 +19,9 @@ func (h *Hub) newEvents(ctx context.Context) *eventlog.Log {
 func (h *Hub) committed(events []domain.Event) {
 	h.query.Committed(events)
 	h.events.Append(events)
+	if h.triggers != nil { // else the hub is being opened
+		h.triggers.Committed(events)
+	}
 }
 
 // logged is what the log asks of owners that are made after it.

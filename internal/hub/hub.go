@@ -26,6 +26,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/health"
 	"github.com/duet-rpc/duet-rpc/internal/terminal"
 	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
+	"github.com/duet-rpc/duet-rpc/internal/trigger"
 )
 
 // Executors starts executors and finds them again.
@@ -60,10 +61,14 @@ type Options struct {
 	// TryServers, if set, tells whether the MCP servers that agents get are tried, so
 	// that conversations are told which do not work.
 	TryServers func() bool
-	Limits     config.Limits
-	Executors  func(catalog.Daemon) Executors // makes the executors' owner, once
-	Getenv     func(string) string
-	Logger     *slog.Logger
+	// Triggers, if set, are those of the configuration as it is now, without what waits
+	// for trust.
+	Triggers  func() (trigger.Definitions, error)
+	StateDir  string // of the project: triggers do not watch it
+	Limits    config.Limits
+	Executors func(catalog.Daemon) Executors // makes the executors' owner, once
+	Getenv    func(string) string
+	Logger    *slog.Logger
 	// Idle, if set, is called a moment after the last run has ended: a good
 	// time to return memory to the system.
 	Idle func()
@@ -104,6 +109,7 @@ type Hub struct {
 	calls        *executorcall.Calls
 	servers      *mcpservers.Servers // nil: none is tried
 	terminals    *terminal.Registry
+	triggers     *trigger.Engine
 	tokens       *credential.Tokens
 	keys         *credential.Keys
 	executors    Executors
@@ -185,6 +191,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.terminals = h.newTerminals(h.ctx)
 	h.executors = opts.Executors(daemon{h.calls, h.intake, h.keys, h.terminals})
 	h.configs = h.watchConfig()
+	h.triggers = h.newTriggers()
 	h.active.Go(h.executeStarted)
 	if err := h.recover(ctx); err != nil {
 		h.cancel()
@@ -192,6 +199,9 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		return nil, err
 	}
 	h.cutShort.DiskHasRoom()
+	if opts.Triggers != nil && !opts.History && !opts.StartsNothing {
+		h.triggers.Start()
+	}
 	return h, nil
 }
 
@@ -213,6 +223,7 @@ func (h *Hub) Close() error {
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
+	_ = h.triggers.Close(ctx)
 	_ = h.health.Close(ctx)
 	err := h.change(ctx, h.shutDown)
 	if err != nil {

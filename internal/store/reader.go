@@ -161,4 +161,5 @@ type Reader interface {
 	ItemReader
 	ApprovalReader
 	ExecutorReader
+	TriggerReader
 }

@@ -11,12 +11,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/triggerrow"
 )
 
 // A Tx is a transaction under way. It belongs to the change that it was given
 // to, and sees what that changed.
 type Tx struct {
 	queries
+	triggerrow.Writer
 	now time.Time // of this change
 
 	places   *places
@@ -44,6 +46,7 @@ type queries struct {
 	itemQueries
 	approvalQueries
 	executorQueries
+	triggerrow.Queries
 
 	s *statement.Cache
 }
@@ -60,7 +63,7 @@ type (
 func newQueries(s *statement.Cache) queries {
 	return queries{
 		threadQueries: threadQueries{s}, runQueries: runQueries{s}, eventQueries: eventQueries{s}, itemQueries: itemQueries{s},
-		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, s: s,
+		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, Queries: triggerrow.Queries{Statements: s}, s: s,
 	}
 }
 

@@ -33,6 +33,7 @@ func Run(t *testing.T, open Opener) {
 		{"EventsAreAnnouncedBeforeWhoeverWaitsGoesOn", testEventsAreAnnouncedBeforeWhoeverWaitsGoesOn},
 		{"EveryAliasFindsItsRun", testEveryAliasFindsItsRun},
 		{"AttachmentsAreKeptOnce", testAttachmentsAreKeptOnce},
+		{"AnEventIsExecutedOnce", testAnEventIsExecutedOnce},
 		{"WhatAnAgentTellsOfItsSessionIsKept", testWhatAnAgentTellsOfItsSessionIsKept},
 		{"ManyWritersShareALogWithoutGaps", testManyWritersShareALogWithoutGaps},
 		{"MetaIsEmptyUntilItIsSet", testMetaIsEmptyUntilItIsSet},
