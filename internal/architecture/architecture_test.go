@@ -153,8 +153,9 @@ internal/supervisor: frame server internal/background internal/catalog internal/
 internal/terminal: internal/background internal/catalog internal/domain internal/lazyregexp internal/redact internal/store
 internal/threadsettings: internal/agentsetting internal/background internal/catalog internal/config internal/domain internal/query internal/restricted internal/store
 internal/toolinput: internal/jsonwalk
-internal/trigger: internal/background internal/config/triggerconfig internal/domain internal/lazyregexp internal/restricted internal/store internal/trigger/schedule  # the life of runs and the questions are interfaces to it
+internal/trigger: internal/background internal/config/triggerconfig internal/domain internal/lazyregexp internal/restricted internal/store internal/trigger/schedule internal/trigger/watch  # the life of runs and the questions are interfaces to it
 internal/trigger/schedule:  # when a time comes
+internal/trigger/watch:  # which files have changed
 internal/trust: internal/project
 internal/visible: internal/lazyregexp
 internal/wire: client

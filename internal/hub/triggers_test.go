@@ -2,10 +2,13 @@ package hub
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -292,4 +295,56 @@ func TestATimeThatComesBeginsASession(t *testing.T) {
 		assert.Equal(t, "tick 2000-01-01T00:10:00Z", runs[0].Prompt)
 		require.NoError(t, h.Close())
 	})
+}
+
+// writeUntil writes a file again and again until something was told: when files are
+// watched is not told.
+func writeUntil(t *testing.T, file string, told func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(within); !told(); {
+		require.True(t, time.Now().Before(deadline), "nothing is told of %s", file)
+		require.NoError(t, os.WriteFile(file, []byte(time.Now().String()), 0o600))
+		time.Sleep(200 * time.Millisecond) // longer than the debounce, or it would never be told
+	}
+}
+
+func TestFilesThatChangeBeginASession(t *testing.T) {
+	root := t.TempDir()
+	r := rules(triggerconfig.Trigger{ID: "files", Source: "watch", Extensions: []string{".go"}, Debounce: 50 * time.Millisecond, Cooldown: time.Hour, Action: agentDoes("{{payload.path}} {{payload.event_type}}")})
+	h := openHub(t, database(t), answers, r.option, func(o *Options) { o.Root = root })
+	c := executed(t, h)
+	writeUntil(t, filepath.Join(root, "a.go"), func() bool { return len(c.statuses()) > 0 })
+	c.await(t, domain.TriggerSubmitted)
+	runs, err := h.store.Sessions(context.Background(), domain.RunFilter{Source: domain.SourceTrigger})
+	require.NoError(t, err)
+	assert.Regexp(t, "^a.go (create|modify)$", runs[0].Prompt)
+	w := h.Triggers().Sources().Watch
+	assert.Equal(t, []any{true, []string{"."}, 1, ""}, []any{w.Enabled, w.Paths, w.Directories, w.Problem})
+
+	r.mu.Lock()
+	r.Triggers = nil
+	r.mu.Unlock()
+	_, err = h.Triggers().Status(context.Background(), 1, true)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return !h.Triggers().Sources().Watch.Enabled }, within, time.Millisecond)
+}
+
+// A session that changes what its trigger watches is begun by itself no more than others.
+func TestFilesThatASessionChangesCountAsItsOwn(t *testing.T) {
+	root := t.TempDir()
+	r := rules(triggerconfig.Trigger{ID: "files", Source: "watch", Extensions: []string{".go"}, Debounce: 50 * time.Millisecond, Action: agentDoes("work")})
+	r.Automation.MaxDepth = 2
+	n := 0
+	var mu sync.Mutex
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		mu.Lock()
+		n++
+		file := filepath.Join(root, fmt.Sprintf("made-%d.go", n))
+		mu.Unlock()
+		_ = os.WriteFile(file, nil, 0o600)
+		return completed
+	}, r.option, func(o *Options) { o.Root = root })
+	c := executed(t, h)
+	writeUntil(t, filepath.Join(root, "a.go"), func() bool { return len(c.statuses()) > 0 })
+	c.until(t, func() bool { return slices.Contains(c.statuses(), domain.TriggerDepthLimited) })
 }

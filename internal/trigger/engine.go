@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/trigger/watch"
 )
 
 // Definitions are the triggers of the configuration, and what holds for all of them.
@@ -97,7 +98,8 @@ type Engine struct {
 	due      map[string]*dueTime  // by id of the trigger
 	changed  <-chan struct{}      // the configuration has changed
 	unwatch  func()
-	files    *files
+	watching []triggerconfig.Trigger
+	batches  <-chan watch.Batch
 
 	mu      sync.Mutex // guards the fields below
 	started bool
@@ -105,6 +107,8 @@ type Engine struct {
 	active  []triggerconfig.Trigger
 	problem string // why no trigger does anything, or ""
 	fired   map[string]time.Time
+	watcher *watch.Watcher // nil: nothing is watched
+	watched []string       // paths
 }
 
 // New makes an engine that does nothing before Start. It ends with ctx, or by Close.
@@ -114,7 +118,6 @@ func New(ctx context.Context, opts Options) *Engine {
 		fired: make(map[string]time.Time), unwatch: func() {},
 	}
 	e.ctx, e.end = context.WithCancel(ctx)
-	e.files = newFiles(e.ctx, opts)
 	return e
 }
 

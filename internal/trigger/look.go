@@ -23,7 +23,7 @@ func (e *Engine) Start() {
 // look looks until the engine ends.
 func (e *Engine) look() {
 	defer func() { e.unwatch() }()
-	defer e.files.stop()
+	defer e.stopWatching()
 	first := true
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -49,7 +49,7 @@ func (e *Engine) look() {
 			if !ok {
 				e.changed = nil
 			}
-		case b := <-e.files.batches():
+		case b := <-e.batches:
 			e.fireBatch(e.ctx, b)
 		}
 	}
@@ -103,7 +103,7 @@ func (e *Engine) refresh(first bool) {
 		return
 	}
 	e.schedule(active)
-	e.files.watch(active, e.known)
+	e.watch(active)
 }
 
 // meet notes since when a trigger is known: what happened before is not for it.

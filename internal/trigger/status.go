@@ -1,7 +1,6 @@
 package trigger
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -124,8 +123,14 @@ func (e *Engine) Sources() Sources {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := Sources{LastFires: maps.Clone(e.fired)}
-	if issue := cmp.Or(e.problem, s.Watch.Problem); issue != "" {
-		s.Issues = append(s.Issues, issue)
+	if e.watcher != nil {
+		now := e.watcher.Status()
+		s.Watch = WatchStatus{Enabled: true, Paths: e.watched, Directories: now.Directories, Received: now.Received, Problem: now.Problem}
+	}
+	for _, issue := range []string{e.problem, s.Watch.Problem} {
+		if issue != "" {
+			s.Issues = append(s.Issues, issue)
+		}
 	}
 	return s
 }
