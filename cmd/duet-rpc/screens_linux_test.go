@@ -1,8 +1,14 @@
 package main_test
 
 import (
+	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/screen"
 )
 
 // What a person sees of the shell, on terminals of several kinds. Change something,
@@ -27,6 +33,7 @@ func TestScreens(t *testing.T) {
 			inbox(st)
 			finding(st)
 			mistakes(st)
+			beside(st)
 		})
 	}
 }
@@ -93,14 +100,45 @@ func conversation(st *stage) {
 	sc.ends()
 	sc.is("conversation")
 
-	// What the agent says before such a question may be shown after it, so the screens
-	// are not compared.
 	for _, c := range []struct{ name, asks, key string }{{"ask", "Choose 1 to 3", "2"}, {"form", "Colour (one of", "C-c"}, {"link", "and agree? ", "C-c"}} {
 		sc = st.scene(c.name, "duet-rpc prompt quiet "+c.name)
 		sc.waits("", c.asks)
+		sc.is(c.name + "-question")
 		sc.presses(c.key)
 		sc.ends()
+		sc.is(c.name)
 	}
+}
+
+// beside is an agent that goes on with something else while a question of it stands, which
+// is asked again below that.
+func beside(st *stage) {
+	update := func(kind string, members object) playedStep {
+		members["sessionUpdate"] = kind
+		return playedStep{Update: members}
+	}
+	ask := bashCall("make", object{"command": "make"})
+	ask.Go = filepath.Join(st.home, "go")
+	require.NoError(st.t, syscall.Mkfifo(ask.Go, 0o600))
+	ask.Beside = []playedStep{
+		update("tool_call", object{"toolCallId": "read", "title": "Read a.go", "kind": "read", "status": "in_progress"}),
+		update("tool_call_update", object{"toolCallId": "read", "status": "completed"}),
+		{Say: "While you think I have *read* a file.\n\nIt is "},
+		{Say: "empty.\n"},
+		update("plan", object{"entries": []object{{"content": "Make it", "priority": "medium", "status": "pending"}}}),
+	}
+	st.file(".config/duet/config.toml", st.plays("busy", playedStep{Say: "I ask first.\n"}, ask))
+	sc := st.scene("beside", "duet-rpc prompt --agent busy go")
+	sc.waits("a number: ", "? Bash")
+	sc.await("the agent does not wait", func([]screen.Line) bool {
+		f, err := os.OpenFile(ask.Go, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		return err == nil && f.Close() == nil
+	})
+	sc.waits("a number: ", "Make it")
+	sc.is("beside-question")
+	sc.presses("y")
+	sc.ends()
+	sc.is("beside")
 }
 
 // inbox is how questions are answered of what was submitted.

@@ -70,9 +70,10 @@ func newStage(t *testing.T, variant string, columns int, terminal ...string) *st
 			require.NoError(t, os.Symlink(path, filepath.Join(home, "bin", tool)))
 		}
 	}
-	program, err := os.ReadFile(binary)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(home, "bin", "duet-rpc"), program, 0o755))
+	// Written by this process it might be open for that in a child of another test, and
+	// could not be run (https://go.dev/issue/22315).
+	out, err := exec.Command("cp", binary, filepath.Join(home, "bin", "duet-rpc")).CombinedOutput()
+	require.NoError(t, err, "%s", out)
 	st.file("player", player)
 	st.file("tmux.conf", "set -g default-terminal tmux-256color\nset -g status off\nset -g remain-on-exit on\nset -g history-limit 10000\n")
 	st.tmux = func(args ...string) string {

@@ -26,7 +26,9 @@ func (in *Inbox) awaitAnswer(ctx context.Context, a domain.Approval, answered ch
 	select {
 	case v := <-answered:
 		if v.cancelled {
-			return cancelled(), nil
+			r := cancelled()
+			r.Dismissed = v.approval.DecidedBy == domain.DecidedByUser
+			return r, nil
 		}
 		return resultOf(v.approval), nil
 	case <-late:

@@ -37,7 +37,7 @@ internal/background:
 internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
-internal/cli: client frame internal/cli/acp internal/cli/agents internal/cli/allprojects internal/cli/answer internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/leftopen internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/reach internal/cli/refusal internal/cli/sessions internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/config internal/demoagent internal/executor internal/host internal/logging internal/trust internal/wire  # neither hub nor store: what the shell knows of them goes over the wire
+internal/cli: client internal/cli/acp internal/cli/agents internal/cli/allprojects internal/cli/answer internal/cli/attach internal/cli/attachment internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/invocation internal/cli/leftopen internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/reach internal/cli/refusal internal/cli/sessions internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/config internal/config/document internal/demoagent internal/executor internal/host internal/logging internal/trust internal/wire  # neither hub nor store: what the shell knows of them goes over the wire
 internal/cli/acp: client server internal/acpagent internal/host internal/logging internal/signin
 internal/cli/agents: internal/agentlink internal/agentstatus internal/cli/output internal/cli/tty internal/config internal/project internal/registry internal/registry/added internal/signin
 internal/cli/allprojects: client internal/cli/interrupt internal/cli/output internal/cli/refusal internal/cli/sessionview internal/host internal/project/known internal/wire
@@ -54,6 +54,7 @@ internal/cli/foreign: client internal/cli/output internal/cli/refusal internal/d
 internal/cli/highlight:  # colours of code
 internal/cli/inbox: client internal/cli/output internal/diff internal/form internal/question internal/wire
 internal/cli/interrupt:  # C-c
+internal/cli/invocation: client frame internal/cli/flagvalue internal/cli/interrupt internal/cli/output internal/cli/reach internal/cli/refusal internal/cli/tty internal/host internal/logging internal/wire  # what every command stands on, so that each can be a package
 internal/cli/leftopen: client internal/cli/interrupt internal/cli/output internal/cli/turn internal/wire
 internal/cli/live:
 internal/cli/markdown: internal/cli/highlight internal/lazyregexp internal/visible
@@ -70,9 +71,10 @@ internal/cli/transcript: client internal/cli/attachment internal/cli/markdown in
 internal/cli/tty:
 internal/cli/turn: client internal/cli/attachment internal/cli/editor internal/cli/inbox internal/cli/interrupt internal/cli/live internal/cli/markdown internal/cli/output internal/cli/pager internal/cli/refusal internal/cli/tty internal/domain internal/form internal/question internal/visible internal/wire
 internal/cli/usage: internal/cli/output internal/cli/tty internal/lazyregexp
-internal/config: internal/catalog internal/config/bounded internal/config/triggerconfig internal/filewatch internal/ownership internal/project internal/trust
+internal/config: internal/catalog internal/config/bounded internal/config/document internal/config/triggerconfig internal/filewatch internal/ownership internal/project internal/trust
 internal/config/bounded:  # files that came with a project
-internal/config/triggerconfig: internal/trigger/schedule  # what a file says of triggers; it reads none
+internal/config/document: internal/config/bounded  # knows no key, so that a section of the configuration can be a package
+internal/config/triggerconfig: internal/config/document internal/trigger/schedule  # what a file says of triggers; it reads none
 internal/configured: internal/config internal/domain internal/restricted
 internal/configwatch: internal/background
 internal/content: internal/catalog internal/domain internal/lazyregexp

@@ -101,6 +101,7 @@ type RequestPermissionResult struct {
 	OptionID     string          `json:"option_id,omitempty" doc:"The option that was chosen."`
 	Comment      string          `json:"comment,omitempty" doc:"What the human said."`
 	Cancelled    bool            `json:"cancelled,omitempty" doc:"The run was ended before anybody decided."`
+	Dismissed    bool            `json:"dismissed,omitempty" doc:"With cancelled: the run goes on; a person has put the question away without an answer."`
 	ApprovalID   string          `json:"approval_id,omitempty" doc:"Of a human's answer: what to name in the event permission_taken."`
 	Content      json.RawMessage `json:"content,omitempty" doc:"The values of a form, which fit its schema."`
 }

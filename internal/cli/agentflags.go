@@ -9,6 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/flagvalue"
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -19,7 +20,7 @@ type agentSettings struct {
 }
 
 // addFlags adds the flags. known is whose modes, models and options they complete.
-func (a *agentSettings) addFlags(cmd *cobra.Command, s *settings, known func(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (wire.AgentDescription, error)) {
+func (a *agentSettings) addFlags(cmd *cobra.Command, s *invocation.Settings, known func(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (wire.AgentDescription, error)) {
 	f := cmd.Flags()
 	f.StringVar(&a.mode, "mode", "", "what the agent may do without asking, as `MODE`: "+strings.Join(wire.DuetModes, ", ")+", or a mode of its own")
 	f.StringVarP(&a.model, "model", "m", "", "have the agent use `MODEL`")

@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/leftopen"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
@@ -22,19 +23,19 @@ import (
 // answerHere answers a question where no hub runs. The agent that asked is gone; what
 // an answer lets go on goes on in this process, which is the hub until that ends, or
 // in a daemon where the configuration wants one.
-func answerHere(cmd *cobra.Command, s *settings, id string, decide func(wire.Approval) (wire.Decision, error)) error {
+func answerHere(cmd *cobra.Command, s *invocation.Settings, id string, decide func(wire.Approval) (wire.Decision, error)) error {
 	isAsked := func(ctx context.Context, c *client.Client) error {
 		_, _, err := inbox.Find(ctx, c, id)
 		return err
 	}
-	if err := lookedUp(cmd, s, isAsked); err != nil { // before a hub begins
+	if err := invocation.LookedUp(cmd, s, isAsked); err != nil { // before a hub begins
 		return err
 	}
 	view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false)
-	if s.json {
+	if s.JSON {
 		view = turn.NewView(io.Discard, io.Discard, s.NoColor, false)
 	}
-	h, err := reach.Open(cmd.Context(), &s.Settings, s.levelGiven(cmd), view.Note)
+	h, err := reach.Open(cmd.Context(), &s.Settings, s.LevelGiven(cmd), view.Note)
 	if err != nil {
 		return err
 	}
@@ -66,12 +67,12 @@ func answerHere(cmd *cobra.Command, s *settings, id string, decide func(wire.App
 }
 
 // goThroughHere is goThrough where no hub runs.
-func goThroughHere(cmd *cobra.Command, s *settings, session string) error {
-	if err := lookedUp(cmd, s, leftopen.Any(session)); err != nil { // before a hub begins
+func goThroughHere(cmd *cobra.Command, s *invocation.Settings, session string) error {
+	if err := invocation.LookedUp(cmd, s, leftopen.Any(session)); err != nil { // before a hub begins
 		return err
 	}
 	view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false)
-	h, err := reach.Open(cmd.Context(), &s.Settings, s.levelGiven(cmd), view.Note)
+	h, err := reach.Open(cmd.Context(), &s.Settings, s.LevelGiven(cmd), view.Note)
 	if err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ func goThroughHere(cmd *cobra.Command, s *settings, session string) error {
 }
 
 // attending are the options of how a session is attended.
-func attending(ctx context.Context, s *settings, signals <-chan os.Signal) turn.Options {
+func attending(ctx context.Context, s *invocation.Settings, signals <-chan os.Signal) turn.Options {
 	return turn.Options{
 		Signals: signals, EndNow: func() { os.Exit(interrupt.Status) },
 		SilentAfter: s.AnswerWithin, WhySilent: func() string { return whySilent(ctx, s) },
@@ -88,23 +89,23 @@ func attending(ctx context.Context, s *settings, signals <-chan os.Signal) turn.
 }
 
 // sendDecision answers a question, and says how it was taken.
-func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, d wire.Decision) error {
+func sendDecision(ctx context.Context, cmd *cobra.Command, s *invocation.Settings, c *client.Client, d wire.Decision) error {
 	r, raw, err := wire.Decide(ctx, c, d)
 	if err != nil {
 		return err
 	}
-	if s.json {
+	if s.JSON {
 		if err := output.Raw(cmd.OutOrStdout(), raw); err != nil || r.Success {
 			return err
 		}
-		return exitStatus(1)
+		return invocation.ExitStatus(1)
 	}
 	if !r.Success {
 		return errors.New(output.Line(cmp.Or(r.Error, "the question could not be answered")))
 	}
-	progress(cmd, s, "%s: %s", inbox.ShortID(d.ID), r.Status)
+	invocation.Progress(cmd, s, "%s: %s", inbox.ShortID(d.ID), r.Status)
 	if r.ToldTaskID != "" {
-		progress(cmd, s, "the agent is told with its next prompt: %s", r.ToldTaskID)
+		invocation.Progress(cmd, s, "the agent is told with its next prompt: %s", r.ToldTaskID)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/leftopen"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/pager"
@@ -34,17 +35,17 @@ q or C-c ends. Elsewhere, and with --list, they are listed.
 An id may be shortened, as long as no other open question begins the same.
 `
 
-func newApprovalsCommand(s *settings) *cobra.Command {
+func newApprovalsCommand(s *invocation.Settings) *cobra.Command {
 	var wait, list, once bool
 	var session string
 	cmd := &cobra.Command{
-		Annotations: without(reach.Kept),
+		Annotations: invocation.ServedWithout(reach.Kept),
 		Use:         "approvals",
 		Short:       "List and answer the questions of agents",
-		Long:        approvalsHelp + hubStatusHelp,
-		Args:        noArguments,
+		Long:        approvalsHelp + invocation.HubStatusHelp,
+		Args:        invocation.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if tty.Is(os.Stdin) && tty.Is(cmd.OutOrStdout()) && !s.json && !wait && !list {
+			if tty.Is(os.Stdin) && tty.Is(cmd.OutOrStdout()) && !s.JSON && !wait && !list {
 				err := goThrough(cmd, s, turn.InboxOptions{Session: session, Once: once})
 				if host.IsNone(err) {
 					err = goThroughHere(cmd, s, session)
@@ -53,7 +54,7 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 					return refusal.InWords(err)
 				} // else it is said that none is open
 			}
-			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+			return invocation.WithHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				if wait {
 					if err := inbox.AwaitQuestion(ctx, c, session); err != nil {
 						return err
@@ -63,13 +64,13 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if s.json {
+				if s.JSON {
 					return output.Raw(cmd.OutOrStdout(), raw)
 				}
 				if len(open) == 0 {
-					progress(cmd, s, "no question is open")
+					invocation.Progress(cmd, s, "no question is open")
 				} else if tty.Is(cmd.OutOrStdout()) {
-					progress(cmd, s, "answer one with: duet-rpc approvals approve ID, deny ID or respond ID")
+					invocation.Progress(cmd, s, "answer one with: duet-rpc approvals approve ID, deny ID or respond ID")
 				}
 				t := output.NewTable(cmd.OutOrStdout(), "ID", "TASK", "AGENT", "AGE", "ASKS")
 				for _, a := range open {
@@ -89,33 +90,33 @@ func newApprovalsCommand(s *settings) *cobra.Command {
 }
 
 // goThrough puts the open questions to whoever sits at the terminal.
-func goThrough(cmd *cobra.Command, s *settings, o turn.InboxOptions) error {
+func goThrough(cmd *cobra.Command, s *invocation.Settings, o turn.InboxOptions) error {
 	signals, stop := interrupt.Signals()
 	defer stop()
 	o.Signals = signals
-	return reach.Do(cmd.Context(), reaching(cmd, s, reach.Nothing), func(ctx context.Context, c *client.Client) error {
+	return reach.Do(cmd.Context(), invocation.Reaching(cmd, s, reach.Nothing), func(ctx context.Context, c *client.Client) error {
 		_, err := turn.Inbox(ctx, c, turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false), o)
 		return err
 	})
 }
 
-func newApprovalsShowCommand(s *settings) *cobra.Command {
+func newApprovalsShowCommand(s *invocation.Settings) *cobra.Command {
 	return &cobra.Command{
-		Annotations: without(reach.Kept),
+		Annotations: invocation.ServedWithout(reach.Kept),
 		Use:         "show ID",
 		Short:       "Show a whole question: the tool's input, the diff, the options",
 		Long: "Show a whole question: the tool's input, what it would change, and the options; on\n" +
-			"a terminal with $PAGER or less.\n" + hubStatusHelp,
-		Args:              exactly("ID"),
+			"a terminal with $PAGER or less.\n" + invocation.HubStatusHelp,
+		Args:              invocation.Exactly("ID"),
 		ValidArgsFunction: completeFirst(s, candidate.Approvals),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+			return invocation.WithHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				a, raw, err := inbox.Find(ctx, c, args[0])
 				if err != nil {
 					return err
 				}
 				out := cmd.OutOrStdout()
-				if s.json {
+				if s.JSON {
 					return output.Raw(out, raw)
 				}
 				stale := ""

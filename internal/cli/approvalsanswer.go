@@ -12,14 +12,15 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // answerApproval answers the question that an id names, as decide says.
-func answerApproval(cmd *cobra.Command, s *settings, id string, decide func(wire.Approval) (wire.Decision, error)) error {
-	err := connected(cmd, s, func(ctx context.Context, c *client.Client) error {
+func answerApproval(cmd *cobra.Command, s *invocation.Settings, id string, decide func(wire.Approval) (wire.Decision, error)) error {
+	err := invocation.Connected(cmd, s, func(ctx context.Context, c *client.Client) error {
 		a, _, err := inbox.Find(ctx, c, id)
 		if err != nil {
 			return err
@@ -46,10 +47,10 @@ func answerFlags(cmd *cobra.Command, d *wire.Decision, option *string) {
 }
 
 func scopeFlag(cmd *cobra.Command, d *wire.Decision) {
-	oneOf(cmd, &d.Scope, "scope", "for how long the answer holds, without being asked again", "once", "session", "project")
+	invocation.OneOf(cmd, &d.Scope, "scope", "for how long the answer holds, without being asked again", "once", "session", "project")
 }
 
-func newApproveCommand(s *settings) *cobra.Command {
+func newApproveCommand(s *invocation.Settings) *cobra.Command {
 	d := wire.Decision{Decision: wire.Approve}
 	var input, option string
 	cmd := &cobra.Command{
@@ -57,10 +58,10 @@ func newApproveCommand(s *settings) *cobra.Command {
 		Short: "Allow what an agent asks",
 		Long: "Allow what an agent asks: once, for the rest of the session or in the whole\n" +
 			"project. With --edit-input the tool runs with another input.\n\n" +
-			"approvals show says which answers the agent offers, and what a rule would be for.\n" + hubStatusHelp,
+			"approvals show says which answers the agent offers, and what a rule would be for.\n" + invocation.HubStatusHelp,
 		Example: "  duet-rpc approvals approve 7787605b\n  duet-rpc approvals approve 7787605b --scope session\n" +
 			"  duet-rpc approvals approve 7787605b --scope project --pattern 'git log *'\n  duet-rpc approvals approve 7787605b --option 2",
-		Args:              exactly("ID"),
+		Args:              invocation.Exactly("ID"),
 		ValidArgsFunction: completeFirst(s, candidate.Approvals),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("edit-input") {
@@ -78,15 +79,15 @@ func newApproveCommand(s *settings) *cobra.Command {
 	return cmd
 }
 
-func newDenyCommand(s *settings) *cobra.Command {
+func newDenyCommand(s *invocation.Settings) *cobra.Command {
 	d := wire.Decision{Decision: wire.Deny}
 	var option string
 	cmd := &cobra.Command{
 		Use:               "deny ID [REASON...]",
 		Short:             "Deny what an agent asks",
-		Long:              "Deny what an agent asks. Few agents are told the reason with that; with --tell it is\ntheir next prompt then.\n" + hubStatusHelp,
+		Long:              "Deny what an agent asks. Few agents are told the reason with that; with --tell it is\ntheir next prompt then.\n" + invocation.HubStatusHelp,
 		Example:           "  duet-rpc approvals deny 7787605b\n  duet-rpc approvals deny 7787605b --tell use a branch",
-		Args:              atLeast("ID"),
+		Args:              invocation.AtLeast("ID"),
 		ValidArgsFunction: completeFirst(s, candidate.Approvals),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if d.Comment = strings.Join(args[1:], " "); d.Comment == "" && d.Tell {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -21,7 +22,7 @@ type response struct {
 	decline, cancel bool
 }
 
-func newRespondCommand(s *settings) *cobra.Command {
+func newRespondCommand(s *invocation.Settings) *cobra.Command {
 	var r response
 	cmd := &cobra.Command{
 		Use:   "respond ID [TEXT...]",
@@ -32,14 +33,14 @@ func newRespondCommand(s *settings) *cobra.Command {
 			"A form is answered with a --field for each of its fields; one that is left out\n" +
 			"has the value that the agent proposes. An address is answered with yes once you\n" +
 			"are willing to open it; nothing opens it for you. Both can be declined, or\n" +
-			"left without an answer by --cancel.\n" + hubStatusHelp,
+			"left without an answer by --cancel.\n" + invocation.HubStatusHelp,
 		Example: "  duet-rpc approvals respond 7787605b 2\n" +
 			"  duet-rpc approvals respond 7787605b --field port=8080 --field log=yes",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(r.fields) > 0 || r.decline || r.cancel {
-				return exactly("ID")(cmd, args)
+				return invocation.Exactly("ID")(cmd, args)
 			}
-			return atLeast("ID")(cmd, args)
+			return invocation.AtLeast("ID")(cmd, args)
 		},
 		ValidArgsFunction: completeFirst(s, candidate.Approvals),
 		RunE: func(cmd *cobra.Command, args []string) error {

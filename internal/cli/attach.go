@@ -9,6 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/attach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -31,7 +32,7 @@ terminal, its contents are typed there, followed by C-d.
 Exit status: that of the program; 128 or more if a signal ended it; 0 if you
 detached; 1 if there is no such terminal, or no hub runs here, or the hub ended.`
 
-func newAttachCommand(s *settings) *cobra.Command {
+func newAttachCommand(s *invocation.Settings) *cobra.Command {
 	var o attach.Options
 	cmd := &cobra.Command{
 		Use:     "attach [TERMINAL] | attach --new [COMMAND...]",
@@ -42,11 +43,11 @@ func newAttachCommand(s *settings) *cobra.Command {
 			if o.New || len(args) == 0 {
 				return nil
 			}
-			return exactly("TERMINAL (or --new)")(cmd, args)
+			return invocation.Exactly("TERMINAL (or --new)")(cmd, args)
 		},
 		ValidArgsFunction: completeFirst(s, candidate.Terminals),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if o.CWD, err = fullPath(cmp.Or(o.CWD, ".")); err != nil {
+			if o.CWD, err = invocation.FullPath(cmp.Or(o.CWD, ".")); err != nil {
 				return err
 			}
 			if o.New {
@@ -54,13 +55,13 @@ func newAttachCommand(s *settings) *cobra.Command {
 			} else if len(args) > 0 {
 				o.Terminal = args[0]
 			}
-			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+			return invocation.WithHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				if !o.New && o.Terminal == "" {
 					return listTerminals(ctx, cmd, s, c)
 				}
 				status, err := attach.Run(ctx, c, cmd.ErrOrStderr(), o)
 				if err == nil && status != 0 {
-					err = exitStatus(status)
+					err = invocation.ExitStatus(status)
 				}
 				return err
 			}, client.WithQueue(attach.Queue))
@@ -74,16 +75,16 @@ func newAttachCommand(s *settings) *cobra.Command {
 }
 
 // listTerminals prints the terminals of the hub.
-func listTerminals(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client) error {
+func listTerminals(ctx context.Context, cmd *cobra.Command, s *invocation.Settings, c *client.Client) error {
 	terminals, raw, err := wire.Terminals(ctx, c)
 	if err != nil {
 		return err
 	}
-	if s.json {
+	if s.JSON {
 		return output.Raw(cmd.OutOrStdout(), raw)
 	}
 	if len(terminals) == 0 {
-		progress(cmd, s, "no terminal runs; duet-rpc attach --new starts one")
+		invocation.Progress(cmd, s, "no terminal runs; duet-rpc attach --new starts one")
 		return nil
 	}
 	return attach.PrintList(cmd.OutOrStdout(), terminals)

@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // whySilent says of a hub that has been reached before why it does not answer.
-func whySilent(ctx context.Context, s *settings) string {
+func whySilent(ctx context.Context, s *invocation.Settings) string {
 	silent := &host.SilentError{Held: true}
 	if p, err := s.Project(); err == nil {
 		silent.PID, _ = p.Holder(ctx)
@@ -25,5 +26,5 @@ func statusOf(session wire.Session, interrupted bool) error {
 	case session.Status == wire.Interrupted && interrupted:
 		return interrupt.Err
 	}
-	return exitStatus(1)
+	return invocation.ExitStatus(1)
 }

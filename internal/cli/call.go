@@ -14,6 +14,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 )
 
@@ -30,7 +31,7 @@ on standard error; with --json as the JSON error object.
 Exit status: 0 if there is a result; 1 if it was refused, or no hub runs here;
 130 if you interrupted it, which cancels the request.`
 
-func newCallCommand(s *settings) *cobra.Command {
+func newCallCommand(s *invocation.Settings) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:     "call METHOD [JSON|-]",
@@ -41,7 +42,7 @@ func newCallCommand(s *settings) *cobra.Command {
 			if len(args) > 2 {
 				return fmt.Errorf("%q takes METHOD and JSON and nothing more, got %q: quote the JSON", cmd.CommandPath(), args[2])
 			}
-			return atLeast("METHOD")(cmd, args)
+			return invocation.AtLeast("METHOD")(cmd, args)
 		},
 		ValidArgsFunction: completeFirst(s, candidate.Methods),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -53,13 +54,13 @@ func newCallCommand(s *settings) *cobra.Command {
 				return errors.New("--timeout must not be negative")
 			}
 			var raw json.RawMessage
-			err = connected(cmd, s, func(ctx context.Context, c *client.Client) error {
+			err = invocation.Connected(cmd, s, func(ctx context.Context, c *client.Client) error {
 				return c.Call(ctx, args[0], params, &raw, client.WithTimeout(timeout))
 			})
 			if err != nil {
 				return errorOf(cmd, s, err)
 			}
-			if s.json {
+			if s.JSON {
 				return output.Raw(cmd.OutOrStdout(), raw)
 			}
 			var indented bytes.Buffer
@@ -104,18 +105,18 @@ func callParams(in io.Reader, args []string) (any, error) {
 }
 
 // errorOf is what call says of an error: all that the hub has said.
-func errorOf(cmd *cobra.Command, s *settings, err error) error {
+func errorOf(cmd *cobra.Command, s *invocation.Settings, err error) error {
 	var e *client.Error
 	if !errors.As(err, &e) {
 		return err
 	}
-	if s.json {
+	if s.JSON {
 		raw, err := json.Marshal(e)
 		if err != nil {
 			return err
 		}
 		_ = output.Raw(cmd.ErrOrStderr(), raw)
-		return exitStatus(1)
+		return invocation.ExitStatus(1)
 	}
 	text := fmt.Sprintf("%s (code %d", output.Line(e.Message), e.Code)
 	if kind := e.Kind(); kind != "" {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 )
 
@@ -26,7 +27,7 @@ type completer func(ctx context.Context, c *client.Client) []string
 
 // completeFirst completes the first argument by what the hub knows, or what was kept
 // where none runs.
-func completeFirst(s *settings, list completer) cobra.CompletionFunc {
+func completeFirst(s *invocation.Settings, list completer) cobra.CompletionFunc {
 	all := completeAll(s, list)
 	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -37,9 +38,9 @@ func completeFirst(s *settings, list completer) cobra.CompletionFunc {
 }
 
 // completeAll completes every argument, or the value of a flag.
-func completeAll(s *settings, list completer) cobra.CompletionFunc {
+func completeAll(s *invocation.Settings, list completer) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
-		_ = s.complete(cmd) // a shell wants no errors
+		_ = s.Complete(cmd) // a shell wants no errors
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin())
 		defer cancel()
 		var fit []string
@@ -56,10 +57,10 @@ func completeAll(s *settings, list completer) cobra.CompletionFunc {
 }
 
 // agentFlag adds --agent, which completes by the configuration.
-func agentFlag(cmd *cobra.Command, s *settings, name *string, usage string) {
+func agentFlag(cmd *cobra.Command, s *invocation.Settings, name *string, usage string) {
 	cmd.Flags().StringVar(name, "agent", "", usage)
 	_ = cmd.RegisterFlagCompletionFunc("agent", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		_ = s.complete(cmd)
+		_ = s.Complete(cmd)
 		c, err := s.Config()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp

@@ -8,8 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/config/document"
 )
 
 const configHelp = `Print the configuration in effect, and where each value comes from: a flag, the
@@ -21,13 +23,13 @@ With --defaults, print a configuration file that describes every key. With
 
 Exit status: 0 if the configuration is right; 1 if anything in it is wrong.`
 
-func newConfigCommand(s *settings) *cobra.Command {
+func newConfigCommand(s *invocation.Settings) *cobra.Command {
 	var defaults, check bool
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Print the configuration and where it comes from",
 		Long:  configHelp,
-		Args:  noArguments,
+		Args:  invocation.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := cmd.OutOrStdout()
 			if defaults {
@@ -36,12 +38,12 @@ func newConfigCommand(s *settings) *cobra.Command {
 			}
 			c, err := s.Config()
 			if check {
-				return checkConfig(out, c, err, s.json)
+				return checkConfig(out, c, err, s.JSON)
 			}
 			if err != nil {
 				return config.Explain(err)
 			}
-			if s.json {
+			if s.JSON {
 				return output.JSON(out, map[string]any{"values": c.Values(), "untrusted": append([]string{}, c.Untrusted...)})
 			}
 			return printValues(out, c)
@@ -56,7 +58,7 @@ func newConfigCommand(s *settings) *cobra.Command {
 // checkConfig tells what is wrong with a configuration, or with the choice of
 // its default agent.
 func checkConfig(out io.Writer, c *config.Config, err error, asJSON bool) error {
-	problems := []config.Problem{}
+	problems := []document.Problem{}
 	var wrong *config.Error
 	var unknown *config.UnknownAgentError
 	switch {
@@ -66,7 +68,7 @@ func checkConfig(out io.Writer, c *config.Config, err error, asJSON bool) error 
 		return err
 	default:
 		if _, err := c.Resolve(""); errors.As(err, &unknown) {
-			problems = append(problems, config.Problem{Name: "default_agent", Message: err.Error()})
+			problems = append(problems, document.Problem{Name: "default_agent", Message: err.Error()})
 		}
 	}
 	if asJSON {

@@ -10,11 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/demoagent"
 )
 
 // newDemoAgentCommand makes the command that is an agent itself.
-func newDemoAgentCommand(s *settings) *cobra.Command {
+func newDemoAgentCommand(s *invocation.Settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo-agent",
 		Short: "Run a scripted agent that needs no account, for trials and tests",
@@ -29,7 +30,7 @@ Environment:
 
 Exit status: 0 when its input has ended; 1 if it could not start; 3 after the
 word crash.`,
-		Args: noArguments,
+		Args: invocation.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			opts := demoagent.Options{
 				StateDir: os.Getenv("DUET_DEMO_STATE"),
@@ -51,7 +52,7 @@ word crash.`,
 			}
 			err = demoagent.Serve(cmd.Context(), os.Stdin, os.Stdout, opts)
 			if errors.Is(err, demoagent.ErrCrash) {
-				return exitStatus(demoagent.CrashStatus)
+				return invocation.ExitStatus(demoagent.CrashStatus)
 			}
 			return err
 		},

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/doctor"
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 )
 
@@ -22,29 +23,29 @@ ever kept.
 
 Exit status: 0 if everything is well; 1 if something is wrong.`
 
-func newDoctorCommand(s *settings) *cobra.Command {
+func newDoctorCommand(s *invocation.Settings) *cobra.Command {
 	var showExchange, showKeys bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check what duet-rpc needs, and say what is wrong and what to do",
 		Long:  doctorHelp,
-		Args:  noArguments,
+		Args:  invocation.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if showKeys {
 				p, err := s.Project()
 				if err != nil {
 					return err
 				}
-				return doctor.ShowKeyAccesses(cmd.Context(), p, s.json, cmd.OutOrStdout())
+				return doctor.ShowKeyAccesses(cmd.Context(), p, s.JSON, cmd.OutOrStdout())
 			}
 			show := io.Discard
-			if showExchange && !s.json {
+			if showExchange && !s.JSON {
 				show = cmd.OutOrStdout()
 			}
 			findings := doctor.Examine(&s.Settings, versionLine(s.Version), show)
 			out := cmd.OutOrStdout()
 			var err error
-			if s.json {
+			if s.JSON {
 				err = output.JSON(out, findings)
 			} else {
 				err = doctor.Print(out, findings)

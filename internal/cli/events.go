@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/eventline"
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -36,14 +37,14 @@ type eventsOptions struct {
 	noFollow bool
 }
 
-func newEventsCommand(s *settings) *cobra.Command {
+func newEventsCommand(s *invocation.Settings) *cobra.Command {
 	var o eventsOptions
 	cmd := &cobra.Command{
 		Use:     "events",
 		Short:   "Print what happens in the project's hub",
 		Long:    eventsHelp,
 		Example: "  duet-rpc events --session task-0001 --since 0\n  duet-rpc events --types new_approval,approval_resolved --json",
-		Args:    noArguments,
+		Args:    invocation.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.since < 0 {
 				return errors.New("--since must be 0 or more")
@@ -58,9 +59,9 @@ func newEventsCommand(s *settings) *cobra.Command {
 				since = &o.since
 			}
 			if o.noFollow || !o.follow {
-				cmd.Annotations = without(reach.Kept)
+				cmd.Annotations = invocation.ServedWithout(reach.Kept)
 			}
-			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+			return invocation.WithHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				if o.noFollow || !o.follow {
 					return printLog(ctx, cmd, s, c, o)
 				}
@@ -88,7 +89,7 @@ func newEventsCommand(s *settings) *cobra.Command {
 }
 
 // followEvents prints events until it is interrupted.
-func followEvents(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, o eventsOptions, since *int64) error {
+func followEvents(ctx context.Context, cmd *cobra.Command, s *invocation.Settings, c *client.Client, o eventsOptions, since *int64) error {
 	off := c.OnState(func(state client.State) {
 		if state == client.Reconnecting {
 			fmt.Fprintln(cmd.ErrOrStderr(), "— the hub has gone; waiting for another one")
@@ -104,7 +105,7 @@ func followEvents(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 			}
 			shown[id] = true
 		}
-		eventline.Print(cmd.OutOrStdout(), e, s.json)
+		eventline.Print(cmd.OutOrStdout(), e, s.JSON)
 	})
 	if err != nil {
 		return err
@@ -121,7 +122,7 @@ func followEvents(ctx context.Context, cmd *cobra.Command, s *settings, c *clien
 // printLog prints the log from a number on to where its end is now. What does
 // not fit the filters is left out here, not by the hub: only who sees all
 // events sees where the log ends.
-func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, o eventsOptions) error {
+func printLog(ctx context.Context, cmd *cobra.Command, s *invocation.Settings, c *client.Client, o eventsOptions) error {
 	session := ""
 	if o.session != "" {
 		x, _, err := wire.SessionState(ctx, c, o.session)
@@ -151,7 +152,7 @@ func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cl
 		// Questions that wait are shown once more, beside the log.
 		chosen := (session == "" || d.SessionID == session) && (len(o.types) == 0 || slices.Contains(o.types, e.Type))
 		if e.Seq > 0 && (chosen || e.Type == client.TypeLogDamaged) {
-			eventline.Print(cmd.OutOrStdout(), e, s.json)
+			eventline.Print(cmd.OutOrStdout(), e, s.JSON)
 		}
 		if at >= last {
 			over = true

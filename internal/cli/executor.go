@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
@@ -16,12 +17,12 @@ import (
 // newExecutorCommand makes the command that the hub starts to run agents. It
 // serves the link that the hub left in a descriptor; standard input and output
 // are not used, and the log goes to standard error.
-func newExecutorCommand(*settings) *cobra.Command {
+func newExecutorCommand(*invocation.Settings) *cobra.Command {
 	return &cobra.Command{
 		Use:    "executor",
 		Short:  "Run agents for the hub (started by duet-rpc itself)",
 		Hidden: true,
-		Args:   noArguments,
+		Args:   invocation.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			link, err := executor.Inherited()
 			if err != nil {

@@ -6,25 +6,28 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/nativesession"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 )
 
 // nativeSessions are what the commands about agents' own sessions need.
-func nativeSessions(s *settings) nativesession.Options {
+func nativeSessions(s *invocation.Settings) nativesession.Options {
 	return nativesession.Options{
 		Hub: func(cmd *cobra.Command, do func(context.Context, *client.Client) error) error {
-			serves := reach.Without(cmd.Annotations[withoutHub])
+			serves := reach.Without(cmd.Annotations[invocation.WithoutHub])
 			if serves == reach.Change { // this part of the command asks an agent
 				serves = reach.Nothing
 			}
-			return refusal.InWords(connectedOr(cmd, s, serves, do))
+			return refusal.InWords(invocation.ConnectedOr(cmd, s, serves, do))
 		},
-		JSON:     func() bool { return s.json },
-		Progress: func(cmd *cobra.Command, format string, args ...any) { progress(cmd, s, format, args...) },
-		AskYes:   func(cmd *cobra.Command, question, no, again string) error { return askYes(cmd, s, question, no, again) },
-		Agent:    func(cmd *cobra.Command, name *string, usage string) { agentFlag(cmd, s, name, usage) },
+		JSON:     func() bool { return s.JSON },
+		Progress: func(cmd *cobra.Command, format string, args ...any) { invocation.Progress(cmd, s, format, args...) },
+		AskYes: func(cmd *cobra.Command, question, no, again string) error {
+			return invocation.AskYes(cmd, s, question, no, again)
+		},
+		Agent: func(cmd *cobra.Command, name *string, usage string) { agentFlag(cmd, s, name, usage) },
 		Complete: func(list func(context.Context, *client.Client) []string) cobra.CompletionFunc {
 			return completeFirst(s, list)
 		},
@@ -32,6 +35,6 @@ func nativeSessions(s *settings) nativesession.Options {
 			p, err := s.Project()
 			return p.Root, err
 		},
-		FullPath: fullPath, Help: hubStatusHelp, Starts: without(reach.Daemon),
+		FullPath: invocation.FullPath, Help: invocation.HubStatusHelp, Starts: invocation.ServedWithout(reach.Daemon),
 	}
 }

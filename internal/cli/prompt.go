@@ -17,6 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/flagvalue"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
@@ -77,7 +78,7 @@ type promptOptions struct {
 	timeout          time.Duration
 }
 
-func newPromptCommand(s *settings) *cobra.Command {
+func newPromptCommand(s *invocation.Settings) *cobra.Command {
 	var o promptOptions
 	cmd := &cobra.Command{
 		Use:     "prompt [TEXT...]",
@@ -100,7 +101,7 @@ func newPromptCommand(s *settings) *cobra.Command {
 	f.StringArrayVar(&o.dirs, "add-dir", nil, "let the agent use `DIR`, too; may be given several times")
 	o.answer.Add(cmd)
 	o.with.AddShort(cmd)
-	directories(cmd, "cwd", "add-dir")
+	invocation.Directories(cmd, "cwd", "add-dir")
 	o.set.addFlags(cmd, s, func(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (wire.AgentDescription, error) {
 		if o.from == "" {
 			return knownByFlag(ctx, c, cmd, args)
@@ -122,7 +123,7 @@ func newPromptCommand(s *settings) *cobra.Command {
 }
 
 // preparePrompt reads what a prompt is made of, and runs it.
-func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []string) error {
+func preparePrompt(cmd *cobra.Command, s *invocation.Settings, o promptOptions, args []string) error {
 	if o.last {
 		o.from = "last"
 	}
@@ -139,7 +140,7 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 	if text, err = o.answer.Asking(text); err != nil {
 		return err
 	}
-	if o.dirs, err = fullDirectories(o.dirs); err != nil {
+	if o.dirs, err = invocation.FullDirectories(o.dirs); err != nil {
 		return err
 	}
 	return runPrompt(cmd, s, o, text)
@@ -147,14 +148,14 @@ func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []stri
 
 // runPrompt runs one prompt to its end and returns the exit status as an
 // error.
-func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) error {
-	view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, s.json)
+func runPrompt(cmd *cobra.Command, s *invocation.Settings, o promptOptions, text string) error {
+	view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, s.JSON)
 	if p, err := s.Project(); err == nil {
 		for _, note := range p.Notes {
 			view.Note(output.Line(note))
 		}
 	}
-	h, err := reach.Open(cmd.Context(), &s.Settings, s.levelGiven(cmd), view.Note)
+	h, err := reach.Open(cmd.Context(), &s.Settings, s.LevelGiven(cmd), view.Note)
 	if err != nil {
 		return err
 	}
@@ -195,7 +196,7 @@ func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) er
 
 // A prompting is a prompt from its start to its end, in one hub after the other.
 type prompting struct {
-	settings   *settings
+	settings   *invocation.Settings
 	view       *turn.View
 	options    promptOptions
 	text       string
@@ -251,9 +252,9 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 	}
 	options := attending(ctx, p.settings, p.interrupts)
 	options.Yes, options.Deny, options.Again = p.options.yes, p.options.deny, again
-	if !p.settings.json && tty.Is(os.Stdin) && tty.Is(os.Stderr) {
+	if !p.settings.JSON && tty.Is(os.Stdin) && tty.Is(os.Stderr) {
 		options.SignIn = func(ctx context.Context, agent, method string) error {
-			return p.settings.agentsOptions().Login(ctx, os.Stderr, agent, method)
+			return agentsOptions(p.settings).Login(ctx, os.Stderr, agent, method)
 		}
 		options.Repeat = func(ctx context.Context, after wire.Session) (wire.Session, error) {
 			started, err := startPrompt(ctx, c, promptOptions{from: after.ID, with: p.options.with}, p.text)
@@ -274,7 +275,7 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 		if o.agent == "" {
 			o.agent = os.Getenv("DUET_AGENT") // which the hub need not have
 		}
-		if o.cwd, err = fullPath(o.cwd); err != nil {
+		if o.cwd, err = invocation.FullPath(o.cwd); err != nil {
 			return started, err
 		}
 		params := map[string]any{"query": text, "timeout_ms": o.timeout.Milliseconds()}
@@ -305,9 +306,9 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 }
 
 // inJSON prints an error as a line of JSON, too, where JSON is wanted.
-func inJSON(cmd *cobra.Command, s *settings, err error) error {
-	var status exitStatus
-	if s.json && err != nil && !errors.As(err, &status) && !errors.Is(err, interrupt.Err) {
+func inJSON(cmd *cobra.Command, s *invocation.Settings, err error) error {
+	var status invocation.ExitStatus
+	if s.JSON && err != nil && !errors.As(err, &status) && !errors.Is(err, interrupt.Err) {
 		line, _ := json.Marshal(map[string]string{"type": "error", "message": err.Error()}) // texts
 		fmt.Fprintf(cmd.OutOrStdout(), "%s\n", line)
 	}

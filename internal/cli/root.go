@@ -16,6 +16,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/acp"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessions"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
@@ -36,7 +37,7 @@ command failed; 130 if you interrupted it.`
 // exit status. version is that of a release, or "".
 func Run(version string) int {
 	err := usage.Explain(newRootCommand(version, os.Args[1:]).Execute())
-	var status exitStatus
+	var status invocation.ExitStatus
 	switch {
 	case errors.As(err, &status):
 		return int(status)
@@ -52,28 +53,23 @@ func Run(version string) int {
 	return 0
 }
 
-// An exitStatus ends the process with a status, and nothing more is said.
-type exitStatus int
-
-func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
-
 // newRootCommand makes the command line, as far as args need it: all of it is a tenth of an editor's start.
 func newRootCommand(version string, args []string) *cobra.Command {
-	s := &settings{Settings: host.Settings{Version: cmp.Or(version, builtVersion())}}
+	s := &invocation.Settings{Settings: host.Settings{Version: cmp.Or(version, builtVersion())}}
 	root := &cobra.Command{
 		Use:     "duet-rpc",
 		Short:   "Work with coding agents from an editor",
 		Long:    longHelp,
 		Version: s.Version,
-		Args:    noArguments,
+		Args:    invocation.NoArguments,
 
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			return s.complete(cmd)
+			return s.Complete(cmd)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if tty.Is(os.Stdin) && !s.stdio {
+			if tty.Is(os.Stdin) && !s.Stdio {
 				return cmd.Help()
 			}
 			return host.Serve(cmd.Context(), &s.Settings)
@@ -83,7 +79,7 @@ func newRootCommand(version string, args []string) *cobra.Command {
 	root.SetOut(output.Terminal(os.Stdout))
 	root.SetErr(output.Terminal(os.Stderr))
 	usage.Install(root)
-	s.addFlags(root)
+	s.AddFlags(root)
 	commands := commands()
 	if len(args) == 0 && !tty.Is(os.Stdin) { // an editor's process
 		return root
@@ -94,13 +90,13 @@ func newRootCommand(version string, args []string) *cobra.Command {
 	for _, create := range commands {
 		root.AddCommand(create(s))
 	}
-	usage.RefuseUnknown(root, noArguments)
+	usage.RefuseUnknown(root, invocation.NoArguments)
 	return root
 }
 
 // commands makes each command by its name. Cobra sorts them.
-func commands() map[string]func(*settings) *cobra.Command {
-	return map[string]func(*settings) *cobra.Command{
+func commands() map[string]func(*invocation.Settings) *cobra.Command {
+	return map[string]func(*invocation.Settings) *cobra.Command{
 		"acp":        newACPCommand,
 		"agents":     newAgentsCommand,
 		"approvals":  newApprovalsCommand,
@@ -113,7 +109,7 @@ func commands() map[string]func(*settings) *cobra.Command {
 		"events":     newEventsCommand,
 		"executor":   newExecutorCommand,
 		"prompt":     newPromptCommand,
-		"search":     func(s *settings) *cobra.Command { return sessions.NewSearch(findingOptions(s)) },
+		"search":     func(s *invocation.Settings) *cobra.Command { return sessions.NewSearch(findingOptions(s)) },
 		"serve":      newServeCommand,
 		"session":    newSessionCommand,
 		"task":       newTaskCommand,
@@ -122,6 +118,6 @@ func commands() map[string]func(*settings) *cobra.Command {
 	}
 }
 
-func newACPCommand(s *settings) *cobra.Command {
-	return acp.New(&s.Settings, s.levelGiven, func(cmd *cobra.Command, agent *string, usage string) { agentFlag(cmd, s, agent, usage) }, s.agentsOptions().Login)
+func newACPCommand(s *invocation.Settings) *cobra.Command {
+	return acp.New(&s.Settings, s.LevelGiven, func(cmd *cobra.Command, agent *string, usage string) { agentFlag(cmd, s, agent, usage) }, agentsOptions(s).Login)
 }

@@ -6,20 +6,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-func newRulesCommand(s *settings) *cobra.Command {
+func newRulesCommand(s *invocation.Settings) *cobra.Command {
 	return &cobra.Command{
-		Annotations: without(reach.Kept),
+		Annotations: invocation.ServedWithout(reach.Kept),
 		Use:         "rules",
 		Short:       "List the rules that were made by answers with --scope",
-		Long:        "List the rules that were made by answers with --scope: what they match is not asked\nany more.\n" + hubStatusHelp,
-		Args:        noArguments,
+		Long:        "List the rules that were made by answers with --scope: what they match is not asked\nany more.\n" + invocation.HubStatusHelp,
+		Args:        invocation.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return askHub(cmd, s, "getRules", struct{}{}, func(r struct{ Rules []wire.Rule }) error {
+			return invocation.AskHub(cmd, s, "getRules", struct{}{}, func(r struct{ Rules []wire.Rule }) error {
 				t := output.NewTable(cmd.OutOrStdout(), "ID", "RULE", "FOR", "WHERE", "AGE")
 				for _, rule := range r.Rules {
 					t.Row(strconv.FormatInt(rule.ID, 10), rule.Effect, output.Short(rule.Subject()), output.Short(rule.Where()), output.Age(rule.CreatedAt))
@@ -30,20 +31,20 @@ func newRulesCommand(s *settings) *cobra.Command {
 	}
 }
 
-func newForgetCommand(s *settings) *cobra.Command {
+func newForgetCommand(s *invocation.Settings) *cobra.Command {
 	return &cobra.Command{
-		Annotations: without(reach.Change),
+		Annotations: invocation.ServedWithout(reach.Change),
 		Use:         "forget ID",
 		Short:       "Delete a rule, so that questions are asked again",
-		Long:        "Delete a rule that an answer with --scope has made, so that questions are asked\nagain.\n" + hubStatusHelp,
+		Long:        "Delete a rule that an answer with --scope has made, so that questions are asked\nagain.\n" + invocation.HubStatusHelp,
 		Example:     "  duet-rpc approvals forget 3",
-		Args:        exactly("ID"),
+		Args:        invocation.Exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil {
 				return fmt.Errorf("%q is not the number of a rule; `duet-rpc approvals rules` lists them", args[0])
 			}
-			return askHub(cmd, s, "deleteRule", map[string]int64{"rule_id": id}, func(struct{}) error { return nil })
+			return invocation.AskHub(cmd, s, "deleteRule", map[string]int64{"rule_id": id}, func(struct{}) error { return nil })
 		},
 	}
 }

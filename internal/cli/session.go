@@ -10,6 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/allprojects"
 	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/nativesession"
 	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
@@ -25,8 +26,8 @@ by that of its conversation, which means the last session in it. last means the
 one that was begun last.
 `
 
-func newSessionCommand(s *settings) *cobra.Command {
-	cmd := group("session", "Find, show, start, continue and put away sessions", sessionHelp+hubStatusHelp,
+func newSessionCommand(s *invocation.Settings) *cobra.Command {
+	cmd := invocation.Group("session", "Find, show, start, continue and put away sessions", sessionHelp+invocation.HubStatusHelp,
 		newSessionListCommand(s), newSessionLaunchCommand(s), newSessionContinueCommand(s),
 		newSessionForkCommand(s), newSessionInterruptCommand(s), newSessionSetCommand(s), newSessionCommandsCommand(s),
 		newSessionAttachmentCommand(s), nativesession.NewAdopt(nativeSessions(s)))
@@ -39,7 +40,7 @@ func newSessionCommand(s *settings) *cobra.Command {
 	return cmd
 }
 
-func newSessionListCommand(s *settings) *cobra.Command {
+func newSessionListCommand(s *invocation.Settings) *cobra.Command {
 	var p struct {
 		Status   string `json:"status,omitempty"`
 		Agent    string `json:"agent,omitempty"`
@@ -47,25 +48,25 @@ func newSessionListCommand(s *settings) *cobra.Command {
 		Archived bool   `json:"archived"`
 	}
 	cmd := &cobra.Command{
-		Annotations: without(reach.Kept),
+		Annotations: invocation.ServedWithout(reach.Kept),
 		Use:         "list",
 		Short:       "List sessions, the newest first",
-		Long:        "List sessions, the newest first.\n" + hubStatusHelp,
-		Args:        noArguments,
+		Long:        "List sessions, the newest first.\n" + invocation.HubStatusHelp,
+		Args:        invocation.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return askHub(cmd, s, "listSessions", p, func(r struct{ Sessions []wire.Session }) error {
+			return invocation.AskHub(cmd, s, "listSessions", p, func(r struct{ Sessions []wire.Session }) error {
 				return sessionview.List(cmd.OutOrStdout(), r.Sessions)
 			})
 		},
 	}
-	oneOf(cmd, &p.Status, "status", "only sessions with this status",
+	invocation.OneOf(cmd, &p.Status, "status", "only sessions with this status",
 		"draft", "starting", "running", "waiting_input", "interrupting", "interrupted", "completed", "failed", "discarded")
 	agentFlag(cmd, s, &p.Agent, "only sessions of this agent")
 	cmd.Flags().IntVar(&p.Limit, "limit", 20, "how many at most, up to 1000")
 	cmd.Flags().BoolVar(&p.Archived, "archived", false, "only archived sessions")
 	allprojects.AddList(cmd, allprojects.Options{
-		Settings: &s.Settings, JSON: func() bool { return s.json },
-		Progress: func(cmd *cobra.Command, what string) { progress(cmd, s, "%s", what) },
+		Settings: &s.Settings, JSON: func() bool { return s.JSON },
+		Progress: func(cmd *cobra.Command, what string) { invocation.Progress(cmd, s, "%s", what) },
 	}, &p, &p.Limit)
 	nativesession.AddList(cmd, nativeSessions(s), &p.Agent, &p.Limit)
 	cmd.MarkFlagsMutuallyExclusive("native", "all-projects")
@@ -73,26 +74,28 @@ func newSessionListCommand(s *settings) *cobra.Command {
 }
 
 // findingOptions are what the commands need that find and show sessions.
-func findingOptions(s *settings) sessions.Options {
+func findingOptions(s *invocation.Settings) sessions.Options {
 	return sessions.Options{
-		JSON: func() bool { return s.json }, NoColor: func() bool { return s.NoColor }, Exactly: exactly, AtLeast: atLeast, Completes: completeFirst(s, candidate.Tasks),
+		JSON: func() bool { return s.JSON }, NoColor: func() bool { return s.NoColor }, Exactly: invocation.Exactly, AtLeast: invocation.AtLeast, Completes: completeFirst(s, candidate.Tasks),
 		Hub: func(cmd *cobra.Command, do func(context.Context, *client.Client) error) error {
-			return withHub(cmd, s, do)
+			return invocation.WithHub(cmd, s, do)
 		},
 		Find: func(cmd *cobra.Command, id string) (found wire.Session, err error) {
-			err = lookedUp(cmd, s, func(ctx context.Context, c *client.Client) (err error) {
+			err = invocation.LookedUp(cmd, s, func(ctx context.Context, c *client.Client) (err error) {
 				found, _, err = wire.SessionState(ctx, c, id)
 				return err
 			})
 			return found, refusal.InWords(err)
 		},
-		Help: hubStatusHelp, Reads: without(reach.Kept), Changes: without(reach.Change),
-		AskYes:   func(cmd *cobra.Command, question, no, again string) error { return askYes(cmd, s, question, no, again) },
-		Progress: func(cmd *cobra.Command, what string) { progress(cmd, s, "%s", what) },
+		Help: invocation.HubStatusHelp, Reads: invocation.ServedWithout(reach.Kept), Changes: invocation.ServedWithout(reach.Change),
+		AskYes: func(cmd *cobra.Command, question, no, again string) error {
+			return invocation.AskYes(cmd, s, question, no, again)
+		},
+		Progress: func(cmd *cobra.Command, what string) { invocation.Progress(cmd, s, "%s", what) },
 	}
 }
 
-func newSessionLaunchCommand(s *settings) *cobra.Command {
+func newSessionLaunchCommand(s *invocation.Settings) *cobra.Command {
 	var agent, cwd, title string
 	var dirs []string
 	var a agentSettings
@@ -100,10 +103,10 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 	var wait bool
 	cmd := &cobra.Command{
 		Use:         "launch [TEXT...]",
-		Annotations: without(reach.Daemon),
+		Annotations: invocation.ServedWithout(reach.Daemon),
 		Short:       "Start a session, and print its id",
 		Long: "Start a session in a new conversation, and print its id. The prompt is the\n" +
-			"arguments, or standard input if there are none.\n\n" + attachment.Help + hubStatusHelp,
+			"arguments, or standard input if there are none.\n\n" + attachment.Help + invocation.HubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			params := map[string]any{}
 			if params["query"], err = prompttext.Read(cmd.InOrStdin(), args); err != nil {
@@ -113,10 +116,10 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 				return err
 			}
 			with.Into(params)
-			if cwd, err = fullPath(cwd); err != nil {
+			if cwd, err = invocation.FullPath(cwd); err != nil {
 				return err
 			}
-			if dirs, err = fullDirectories(dirs); err != nil {
+			if dirs, err = invocation.FullDirectories(dirs); err != nil {
 				return err
 			}
 			if len(dirs) > 0 {
@@ -134,19 +137,19 @@ func newSessionLaunchCommand(s *settings) *cobra.Command {
 	cmd.Flags().StringVar(&title, "title", "", "a title for it")
 	a.addFlags(cmd, s, knownByFlag)
 	with.Add(cmd)
-	directories(cmd, "cwd", "add-dir")
+	invocation.Directories(cmd, "cwd", "add-dir")
 	cmd.Flags().StringArrayVar(&dirs, "add-dir", nil, "another directory that the agent may use; may be given several times")
 	waitFlag(cmd, &wait)
 	return cmd
 }
 
-func newSessionContinueCommand(s *settings) *cobra.Command {
+func newSessionContinueCommand(s *invocation.Settings) *cobra.Command {
 	return newContinuingCommand(s, "continue ID [TEXT...]", "Continue a session with another prompt",
 		"Continue a session with another prompt: in the same conversation if it is the\n"+
 			"last session there or has not ended, else in a fork that begins after it. The\nprompt is the other arguments, or standard input if there are none.\n", false)
 }
 
-func newSessionForkCommand(s *settings) *cobra.Command {
+func newSessionForkCommand(s *invocation.Settings) *cobra.Command {
 	return newContinuingCommand(s, "fork ID [TEXT...]", "Start another conversation that begins with a session",
 		"Start another conversation that begins with everything said up to the end of a\n"+
 			"session; the conversation of that session stays as it is. The prompt is the other\narguments, or standard input if there are none.\n", true)
@@ -154,12 +157,12 @@ func newSessionForkCommand(s *settings) *cobra.Command {
 
 // newContinuingCommand makes a command that continues a session, or forks its
 // conversation there.
-func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobra.Command {
+func newContinuingCommand(s *invocation.Settings, use, title, help string, fork bool) *cobra.Command {
 	var with attachment.Flags
 	var wait bool
 	cmd := &cobra.Command{
-		Use: use, Short: title, Long: help + hubStatusHelp, Annotations: without(reach.Daemon),
-		Args:              atLeast("ID"),
+		Use: use, Short: title, Long: help + invocation.HubStatusHelp, Annotations: invocation.ServedWithout(reach.Daemon),
+		Args:              invocation.AtLeast("ID"),
 		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			params := map[string]any{"session_id": args[0], "fork": fork}
@@ -178,15 +181,15 @@ func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobr
 	return cmd
 }
 
-func newSessionInterruptCommand(s *settings) *cobra.Command {
+func newSessionInterruptCommand(s *invocation.Settings) *cobra.Command {
 	return &cobra.Command{
 		Use:               "interrupt ID",
 		Short:             "Interrupt a session; it can be continued",
-		Long:              "Interrupt a session, even one that waits for an answer. It may take a moment to\nend, and can be continued.\n" + hubStatusHelp,
-		Args:              exactly("ID"),
+		Long:              "Interrupt a session, even one that waits for an answer. It may take a moment to\nend, and can be continued.\n" + invocation.HubStatusHelp,
+		Args:              invocation.Exactly("ID"),
 		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return askHub(cmd, s, "interruptSession", map[string]string{"session_id": args[0]}, func(r struct {
+			return invocation.AskHub(cmd, s, "interruptSession", map[string]string{"session_id": args[0]}, func(r struct {
 				Success bool
 				Status  string
 			},
@@ -194,24 +197,24 @@ func newSessionInterruptCommand(s *settings) *cobra.Command {
 				if !r.Success {
 					return errors.New(args[0] + " was not interrupted")
 				}
-				progress(cmd, s, "%s is %s", args[0], r.Status)
+				invocation.Progress(cmd, s, "%s is %s", args[0], r.Status)
 				return nil
 			})
 		},
 	}
 }
 
-func newSessionAttachmentCommand(s *settings) *cobra.Command {
+func newSessionAttachmentCommand(s *invocation.Settings) *cobra.Command {
 	return &cobra.Command{
-		Annotations: without(reach.Kept),
-		Use:         "attachment ID", Args: exactly("ID"),
+		Annotations: invocation.ServedWithout(reach.Kept),
+		Use:         "attachment ID", Args: invocation.Exactly("ID"),
 		Short: "Write an image, a sound or a file of a conversation to standard output",
-		Long:  "Write an image, a sound or a file of a conversation to a file: > FILE.\n" + hubStatusHelp,
+		Long:  "Write an image, a sound or a file of a conversation to a file: > FILE.\n" + invocation.HubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if s.json {
-				return askHub(cmd, s, "getAttachment", map[string]string{"id": args[0]}, func(any) error { return nil })
+			if s.JSON {
+				return invocation.AskHub(cmd, s, "getAttachment", map[string]string{"id": args[0]}, func(any) error { return nil })
 			}
-			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+			return invocation.WithHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				return attachment.Write(ctx, c, cmd.OutOrStdout(), args[0])
 			})
 		},

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -20,16 +21,16 @@ With --agent another agent goes on with the conversation from the next prompt on
 is told what was said, and may do nothing unasked that the one before might.
 `
 
-func newSessionSetCommand(s *settings) *cobra.Command {
+func newSessionSetCommand(s *invocation.Settings) *cobra.Command {
 	var a agentSettings
 	var agent string
 	cmd := &cobra.Command{
-		Annotations:       without(reach.Change),
+		Annotations:       invocation.ServedWithout(reach.Change),
 		Use:               "set ID",
 		Short:             "Set a session's agent to a mode, a model or an option, or have another agent go on",
-		Long:              sessionSetHelp + hubStatusHelp,
+		Long:              sessionSetHelp + invocation.HubStatusHelp,
 		Example:           "  duet-rpc session set task-0001 --mode plan\n  duet-rpc session set task-0001 --agent codex\n  duet-rpc session set task-0001 --model opus --option thinking=high",
-		Args:              exactly("ID"),
+		Args:              invocation.Exactly("ID"),
 		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if a.isEmpty() && agent == "" {
@@ -42,7 +43,7 @@ func newSessionSetCommand(s *settings) *cobra.Command {
 			if err := a.params(params); err != nil {
 				return err
 			}
-			return askHub(cmd, s, "session.set", params, func(r struct {
+			return invocation.AskHub(cmd, s, "session.set", params, func(r struct {
 				Live    bool
 				Session wire.Session
 			},
@@ -51,7 +52,7 @@ func newSessionSetCommand(s *settings) *cobra.Command {
 				if r.Live {
 					when = "now"
 				}
-				progress(cmd, s, "%s is set %s", args[0], when)
+				invocation.Progress(cmd, s, "%s is set %s", args[0], when)
 				return nil
 			})
 		},
@@ -61,16 +62,16 @@ func newSessionSetCommand(s *settings) *cobra.Command {
 	return cmd
 }
 
-func newSessionCommandsCommand(s *settings) *cobra.Command {
+func newSessionCommandsCommand(s *invocation.Settings) *cobra.Command {
 	return &cobra.Command{
-		Annotations:       without(reach.Kept),
+		Annotations:       invocation.ServedWithout(reach.Kept),
 		Use:               "commands ID",
 		Short:             "List the slash commands of a session's agent",
-		Long:              "List the slash commands that the agent of a session has told of. A prompt may\nbegin with one.\n" + hubStatusHelp,
-		Args:              exactly("ID"),
+		Long:              "List the slash commands that the agent of a session has told of. A prompt may\nbegin with one.\n" + invocation.HubStatusHelp,
+		Args:              invocation.Exactly("ID"),
 		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return askHub(cmd, s, "getSessionState", map[string]string{"session_id": args[0]}, func(r struct{ Session wire.Session }) error {
+			return invocation.AskHub(cmd, s, "getSessionState", map[string]string{"session_id": args[0]}, func(r struct{ Session wire.Session }) error {
 				return sessionview.Commands(cmd.OutOrStdout(), r.Session)
 			})
 		},

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -23,8 +24,8 @@ func waitFlag(cmd *cobra.Command, wait *bool) {
 
 // startWork has the hub start a session or a task, and prints its id, or waits for
 // its end.
-func startWork(cmd *cobra.Command, s *settings, method string, params any, wait bool) error {
-	return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+func startWork(cmd *cobra.Command, s *invocation.Settings, method string, params any, wait bool) error {
+	return invocation.WithHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 		r, raw, err := wire.Call[wire.Started](ctx, c, method, params)
 		if err != nil {
 			return err
@@ -34,15 +35,15 @@ func startWork(cmd *cobra.Command, s *settings, method string, params any, wait 
 }
 
 // sayStarted prints the id of a task that was started, or waits for its end.
-func sayStarted(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, r wire.Started, raw json.RawMessage, wait bool) error {
+func sayStarted(ctx context.Context, cmd *cobra.Command, s *invocation.Settings, c *client.Client, r wire.Started, raw json.RawMessage, wait bool) error {
 	id := cmp.Or(r.TaskID, r.Task)
-	if !s.json {
-		progress(cmd, s, "%s · agent %s · %s", id, r.Agent, cmp.Or(r.State, r.Status))
+	if !s.JSON {
+		invocation.Progress(cmd, s, "%s · agent %s · %s", id, r.Agent, cmp.Or(r.State, r.Status))
 	}
 	switch {
 	case wait:
 		return waitFor(ctx, cmd, s, c, id, r.SessionID)
-	case s.json:
+	case s.JSON:
 		return output.Raw(cmd.OutOrStdout(), raw)
 	}
 	_, err := fmt.Fprintln(cmd.OutOrStdout(), output.Line(id))
@@ -52,16 +53,16 @@ func sayStarted(ctx context.Context, cmd *cobra.Command, s *settings, c *client.
 // waitFor shows a task from its beginning to its end, and then tells how it
 // ended by its exit status. With --json it prints what task.get tells at the
 // end, and nothing else. The task goes on if this is interrupted.
-func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, task, session string) error {
+func waitFor(ctx context.Context, cmd *cobra.Command, s *invocation.Settings, c *client.Client, task, session string) error {
 	ctx, cancel := wire.WhileConnected(ctx, c)
 	defer cancel()
 	out, side := cmd.OutOrStdout(), cmd.ErrOrStderr()
-	if s.json {
+	if s.JSON {
 		out, side = io.Discard, io.Discard
 	}
 	err := turn.Watch(ctx, c, turn.NewView(out, side, s.NoColor, false), session)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		progress(cmd, s, "%s goes on; cancel it with: duet-rpc task cancel %s", task, task)
+		invocation.Progress(cmd, s, "%s goes on; cancel it with: duet-rpc task cancel %s", task, task)
 	}
 	if err != nil {
 		return wire.OrGone(ctx, err)
@@ -70,13 +71,13 @@ func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Cli
 	if err != nil {
 		return wire.OrGone(ctx, err)
 	}
-	if s.json {
+	if s.JSON {
 		err = output.Raw(cmd.OutOrStdout(), raw)
 	} else {
-		progress(cmd, s, "%s %s; go on with: duet-rpc session continue %s \"…\"", t.ID, t.Outcome(), t.ID)
+		invocation.Progress(cmd, s, "%s %s; go on with: duet-rpc session continue %s \"…\"", t.ID, t.Outcome(), t.ID)
 	}
 	if err == nil && t.State != wire.Completed {
-		err = exitStatus(1)
+		err = invocation.ExitStatus(1)
 	}
 	return err
 }

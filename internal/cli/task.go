@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
@@ -17,12 +18,12 @@ const taskHelp = `A task is a prompt that an agent works on in the hub while you
 Name it by its own id (task-0001) or by that of its session.
 `
 
-func newTaskCommand(s *settings) *cobra.Command {
-	return group("task", "Submit tasks to the project's hub, list and cancel them", taskHelp+hubStatusHelp,
+func newTaskCommand(s *invocation.Settings) *cobra.Command {
+	return invocation.Group("task", "Submit tasks to the project's hub, list and cancel them", taskHelp+invocation.HubStatusHelp,
 		newTaskSubmitCommand(s), newTaskListCommand(s), newTaskGetCommand(s), newTaskCancelCommand(s), newTaskStatsCommand(s))
 }
 
-func newTaskSubmitCommand(s *settings) *cobra.Command {
+func newTaskSubmitCommand(s *invocation.Settings) *cobra.Command {
 	var p struct {
 		Prompt   string `json:"prompt"`
 		Agent    string `json:"agent,omitempty"`
@@ -33,16 +34,16 @@ func newTaskSubmitCommand(s *settings) *cobra.Command {
 	var wait bool
 	cmd := &cobra.Command{
 		Use:         "submit [TEXT...]",
-		Annotations: without(reach.Daemon),
+		Annotations: invocation.ServedWithout(reach.Daemon),
 		Short:       "Start a task, or queue it, and print its id",
 		Long: "Start a task, or queue it if as many run as may, and print its id. The prompt is\n" +
-			"the arguments, or standard input if there are none.\n" + hubStatusHelp,
+			"the arguments, or standard input if there are none.\n" + invocation.HubStatusHelp,
 		Example: "  duet-rpc task submit \"Say hello\"\n  duet-rpc task submit --agent claude --wait \"Why does the build fail?\"",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if p.Prompt, err = prompttext.Read(cmd.InOrStdin(), args); err != nil {
 				return err
 			}
-			if p.CWD, err = fullPath(p.CWD); err != nil {
+			if p.CWD, err = invocation.FullPath(p.CWD); err != nil {
 				return err
 			}
 			return startWork(cmd, s, "task.submit", p, wait)
@@ -50,27 +51,27 @@ func newTaskSubmitCommand(s *settings) *cobra.Command {
 	}
 	agentFlag(cmd, s, &p.Agent, "the agent to run (default: the configured one)")
 	cmd.Flags().StringVar(&p.CWD, "cwd", "", "the directory in which the agent works (default: the project's root)")
-	directories(cmd, "cwd")
+	invocation.Directories(cmd, "cwd")
 	cmd.Flags().StringVar(&p.Title, "title", "", "a title for it")
 	cmd.Flags().IntVar(&p.Priority, "priority", 0, "of tasks that wait, the highest priority starts first")
 	waitFlag(cmd, &wait)
 	return cmd
 }
 
-func newTaskListCommand(s *settings) *cobra.Command {
+func newTaskListCommand(s *invocation.Settings) *cobra.Command {
 	var p struct {
 		State string `json:"state,omitempty"`
 		Agent string `json:"agent,omitempty"`
 		Limit int    `json:"limit,omitempty"`
 	}
 	cmd := &cobra.Command{
-		Annotations: without(reach.Kept),
+		Annotations: invocation.ServedWithout(reach.Kept),
 		Use:         "list",
 		Short:       "List tasks, the newest first",
-		Long:        "List tasks, the newest first.\n" + hubStatusHelp,
-		Args:        noArguments,
+		Long:        "List tasks, the newest first.\n" + invocation.HubStatusHelp,
+		Args:        invocation.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return askHub(cmd, s, "task.list", p, func(tasks []wire.Task) error {
+			return invocation.AskHub(cmd, s, "task.list", p, func(tasks []wire.Task) error {
 				t := output.NewTable(cmd.OutOrStdout(), "TASK", "STATE", "AGENT", "AGE", "PROMPT")
 				for _, task := range tasks {
 					t.Row(task.ID, task.StateInWords(), task.Agent, output.Age(task.CreatedAt), output.Short(task.Summary))
@@ -79,22 +80,22 @@ func newTaskListCommand(s *settings) *cobra.Command {
 			})
 		},
 	}
-	oneOf(cmd, &p.State, "state", "only tasks in this state", "queued", "running", "completed", "failed", "cancelled")
+	invocation.OneOf(cmd, &p.State, "state", "only tasks in this state", "queued", "running", "completed", "failed", "cancelled")
 	agentFlag(cmd, s, &p.Agent, "only tasks of this agent")
 	cmd.Flags().IntVar(&p.Limit, "limit", 20, "how many at most, up to 1000")
 	return cmd
 }
 
-func newTaskGetCommand(s *settings) *cobra.Command {
+func newTaskGetCommand(s *invocation.Settings) *cobra.Command {
 	return &cobra.Command{
-		Annotations:       without(reach.Kept),
+		Annotations:       invocation.ServedWithout(reach.Kept),
 		Use:               "get ID",
 		Short:             "Show a task and what its agent has said so far",
-		Long:              "Show a task and what its agent has said so far.\n" + hubStatusHelp,
-		Args:              exactly("ID"),
+		Long:              "Show a task and what its agent has said so far.\n" + invocation.HubStatusHelp,
+		Args:              invocation.Exactly("ID"),
 		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return askHub(cmd, s, "task.get", map[string]string{"taskId": args[0]}, func(t wire.TaskState) error {
+			return invocation.AskHub(cmd, s, "task.get", map[string]string{"taskId": args[0]}, func(t wire.TaskState) error {
 				out := cmd.OutOrStdout()
 				err := output.Fields(out, output.Field{"task", t.ID}, output.Field{"state", t.StateInWords()}, output.Field{"agent", t.Agent}, output.Field{"prompt", t.Prompt},
 					output.Field{"title", t.Title}, output.Field{"directory", t.CWD}, output.Field{"created", output.Time(t.CreatedAt)}, output.Field{"started", output.Time(t.StartedAt)},
@@ -106,25 +107,25 @@ func newTaskGetCommand(s *settings) *cobra.Command {
 	}
 }
 
-func newTaskCancelCommand(s *settings) *cobra.Command {
+func newTaskCancelCommand(s *invocation.Settings) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
-		Annotations:       without(reach.Change),
+		Annotations:       invocation.ServedWithout(reach.Change),
 		Use:               "cancel ID",
 		Short:             "Cancel a task that is queued or running",
-		Long:              "Cancel a task that is queued or running. A running one may take a moment to end.\n" + hubStatusHelp,
-		Args:              exactly("ID"),
+		Long:              "Cancel a task that is queued or running. A running one may take a moment to end.\n" + invocation.HubStatusHelp,
+		Args:              invocation.Exactly("ID"),
 		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			params := map[string]string{"taskId": args[0]}
 			if reason != "" {
 				params["reason"] = reason
 			}
-			return askHub(cmd, s, "task.cancel", params, func(r struct{ Cancelled bool }) error {
+			return invocation.AskHub(cmd, s, "task.cancel", params, func(r struct{ Cancelled bool }) error {
 				if !r.Cancelled {
 					return fmt.Errorf("%s was not cancelled", args[0])
 				}
-				progress(cmd, s, "%s is cancelled", args[0])
+				invocation.Progress(cmd, s, "%s is cancelled", args[0])
 				return nil
 			})
 		},
@@ -133,15 +134,15 @@ func newTaskCancelCommand(s *settings) *cobra.Command {
 	return cmd
 }
 
-func newTaskStatsCommand(s *settings) *cobra.Command {
+func newTaskStatsCommand(s *invocation.Settings) *cobra.Command {
 	return &cobra.Command{
-		Annotations: without(reach.Kept),
+		Annotations: invocation.ServedWithout(reach.Kept),
 		Use:         "stats",
 		Short:       "Count tasks by state",
-		Long:        "Count tasks by state.\n" + hubStatusHelp,
-		Args:        noArguments,
+		Long:        "Count tasks by state.\n" + invocation.HubStatusHelp,
+		Args:        invocation.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return askHub(cmd, s, "task.stats", nil, func(r struct{ Total, Running, Queued, Completed, Failed, Cancelled int }) error {
+			return invocation.AskHub(cmd, s, "task.stats", nil, func(r struct{ Total, Running, Queued, Completed, Failed, Cancelled int }) error {
 				return output.Fields(cmd.OutOrStdout(), output.Field{"running", strconv.Itoa(r.Running)}, output.Field{"queued", strconv.Itoa(r.Queued)},
 					output.Field{"completed", strconv.Itoa(r.Completed)}, output.Field{"failed", strconv.Itoa(r.Failed)},
 					output.Field{"cancelled", strconv.Itoa(r.Cancelled)}, output.Field{"total", strconv.Itoa(r.Total)})

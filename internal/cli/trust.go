@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/trust"
@@ -37,7 +38,7 @@ type trustOptions struct {
 	revoke, show, yes, database bool
 }
 
-func newTrustCommand(s *settings) *cobra.Command {
+func newTrustCommand(s *invocation.Settings) *cobra.Command {
 	var o trustOptions
 	cmd := &cobra.Command{
 		Use:   "trust [--database [FILE]]",
@@ -46,7 +47,7 @@ func newTrustCommand(s *settings) *cobra.Command {
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case !o.database:
-				return noArguments(cmd, args)
+				return invocation.NoArguments(cmd, args)
 			case len(args) > 1:
 				return fmt.Errorf("--database takes one FILE, got %q", args)
 			}
@@ -86,24 +87,24 @@ func newTrustCommand(s *settings) *cobra.Command {
 	return cmd
 }
 
-func revoke(cmd *cobra.Command, s *settings, store *trust.Store, path string) error {
+func revoke(cmd *cobra.Command, s *invocation.Settings, store *trust.Store, path string) error {
 	if err := store.Revoke(path); err != nil {
 		return err
 	}
-	if s.json {
+	if s.JSON {
 		return output.JSON(cmd.OutOrStdout(), map[string]any{"file": path, "trusted": false})
 	}
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is no longer trusted; a hub that runs ends the agents that it defines.\n", output.Quoted(path))
 	return err
 }
 
-func trustFile(cmd *cobra.Command, s *settings, store *trust.Store, file *config.Inspection, o trustOptions) error {
+func trustFile(cmd *cobra.Command, s *invocation.Settings, store *trust.Store, file *config.Inspection, o trustOptions) error {
 	trusted, err := file.Trusted(store)
 	if err != nil {
 		return err
 	}
 	out := cmd.OutOrStdout()
-	if s.json {
+	if s.JSON {
 		// A program reads this: it cannot be asked, and sees the outcome.
 		w := out
 		defer func() {
@@ -122,7 +123,7 @@ func trustFile(cmd *cobra.Command, s *settings, store *trust.Store, file *config
 		fmt.Fprintln(out, "You do not trust it.")
 		return nil
 	case !o.yes:
-		if err := askYes(cmd, s, "Trust it?", "not trusted", "duet-rpc trust"); err != nil {
+		if err := invocation.AskYes(cmd, s, "Trust it?", "not trusted", "duet-rpc trust"); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/foreign"
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
@@ -16,7 +17,7 @@ import (
 
 // trustDatabase shows what a database holds that is not used, and takes over
 // its history if the user says yes. path is "" for the newest that there is.
-func trustDatabase(ctx context.Context, cmd *cobra.Command, s *settings, o trustOptions, path string) error {
+func trustDatabase(ctx context.Context, cmd *cobra.Command, s *invocation.Settings, o trustOptions, path string) error {
 	p, err := s.Project()
 	if err != nil {
 		return err
@@ -29,7 +30,7 @@ func trustDatabase(ctx context.Context, cmd *cobra.Command, s *settings, o trust
 	}
 	found, err := foreign.Look(ctx, path)
 	out := cmd.OutOrStdout()
-	if s.json {
+	if s.JSON {
 		w := out
 		defer func() { _ = output.JSON(w, found) }()
 		out = io.Discard
@@ -47,7 +48,7 @@ func trustDatabase(ctx context.Context, cmd *cobra.Command, s *settings, o trust
 	case o.show:
 		return nil
 	case !o.yes:
-		if err := askYes(cmd, s, "Take over its history?", "not taken over", "duet-rpc trust --database"); err != nil {
+		if err := invocation.AskYes(cmd, s, "Take over its history?", "not taken over", "duet-rpc trust --database"); err != nil {
 			return err
 		}
 	}

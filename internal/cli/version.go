@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 )
 
 // builtVersion is the version that the Go toolchain has noted in this binary.
@@ -21,14 +23,14 @@ func versionLine(version string) string {
 	return fmt.Sprintf("duet-rpc %s (%s %s/%s)", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-func newVersionCommand(s *settings) *cobra.Command {
+func newVersionCommand(s *invocation.Settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Long:  "Print the version.\n\nExit status: 0.",
-		Args:  noArguments,
+		Args:  invocation.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !s.json {
+			if !s.JSON {
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine(s.Version))
 				return err
 			}

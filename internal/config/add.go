@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/duet-rpc/duet-rpc/internal/config/document"
 )
 
 // An Edit is a change of the user's own file that is not made yet.
@@ -36,8 +38,8 @@ type NewAgent struct {
 // comments, stays as it is. Nothing is written yet. A file that has a mistake, or
 // the agent already, is not added to.
 func Add(agent NewAgent, getenv func(string) string) (*Edit, error) {
-	if err := checkName(agent.Name); err != nil {
-		return nil, fmt.Errorf("%s is no name of an agent: it is %w", quoteShort(agent.Name), err)
+	if err := document.CheckName(agent.Name); err != nil {
+		return nil, fmt.Errorf("%s is no name of an agent: it is %w", document.QuoteShort(agent.Name), err)
 	}
 	if agent.Name == demoAgent {
 		return nil, fmt.Errorf("%s is the built-in demonstration agent: choose another name", demoAgent)
@@ -47,7 +49,7 @@ func Add(agent NewAgent, getenv func(string) string) (*Edit, error) {
 		return nil, err
 	}
 	if _, there := was.agents[agent.Name]; there {
-		return nil, fmt.Errorf("%s has [agents.%s] already: take that out first, or choose another name with --as", was.name, agent.Name)
+		return nil, fmt.Errorf("%s has [agents.%s] already: take that out first, or choose another name with --as", was.Name, agent.Name)
 	}
 	if e.Text, err = agent.table(); err != nil {
 		return nil, err
@@ -113,10 +115,10 @@ func edit(getenv func(string) string) (*layer, *Edit, error) {
 		return nil, nil, err
 	}
 	was := readUser(file, getenv)
-	if len(was.problems) > 0 {
-		return nil, nil, fmt.Errorf("your configuration has a mistake, which is to be corrected first: %w", (&Error{Problems: was.problems}).cut())
+	if len(was.Problems) > 0 {
+		return nil, nil, fmt.Errorf("your configuration has a mistake, which is to be corrected first: %w", (&Error{Problems: was.Problems}).cut())
 	}
-	e := &Edit{File: file, place: file, old: was.content}
+	e := &Edit{File: file, place: file, old: was.Content}
 	if target, err := filepath.EvalSymlinks(file); err == nil {
 		e.place = target
 	}
@@ -135,13 +137,13 @@ func (e *Edit) find(text, name string) (int, error) {
 // check reports whether the file would have no mistake, and would say of an agent
 // that it is started with a command, or nothing where that is nil.
 func (e *Edit) check(was *layer, getenv func(string) string, name string, command []string) error {
-	is := decodeLayer(e.File, was.name, SourceUser, e.new, getenv)
-	if len(is.problems) > 0 {
+	is := decodeLayer(e.File, was.Name, SourceUser, e.new, getenv)
+	if len(is.Problems) > 0 {
 		verb := "appended to"
 		if command == nil {
 			verb = "taken out of"
 		}
-		return fmt.Errorf("it cannot be %s your configuration: %w", verb, (&Error{Problems: is.problems}).cut())
+		return fmt.Errorf("it cannot be %s your configuration: %w", verb, (&Error{Problems: is.Problems}).cut())
 	}
 	if t, there := is.agents[name]; there != (command != nil) || there && !slices.Equal(t.command, command) {
 		return errors.New("your configuration would not say the same of the agent")

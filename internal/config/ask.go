@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"github.com/duet-rpc/duet-rpc/internal/config/document"
 )
 
 // needTrust lists what a project's file asks for that waits until the user
@@ -29,7 +31,7 @@ func (l *layer) needTrust(below Limits, withValues bool) []Value {
 		add("limits.queue_cap", *l.queueCap)
 	}
 	if raises(l.runTimeout, below.RunTimeout) {
-		add("limits.run_timeout", shortDuration(*l.runTimeout))
+		add("limits.run_timeout", document.ShortDuration(*l.runTimeout))
 	}
 	if raises(l.idleAgents, below.MostIdle()) {
 		add("limits.idle_agents", *l.idleAgents)
@@ -78,7 +80,7 @@ func (a agentTable) fields(withValues bool) []field {
 	text("history", a.history)
 	text("files", a.files)
 	if a.startTimeout != nil {
-		out = append(out, field{"start_timeout", shortDuration(*a.startTimeout)})
+		out = append(out, field{"start_timeout", document.ShortDuration(*a.startTimeout)})
 	}
 	if a.env != nil && withValues {
 		out = append(out, field{"env", a.env})

@@ -109,7 +109,7 @@ func (b *builder) apply(l *layer, trusted bool) {
 	}
 	c.Rules = append(rules, c.Rules...)
 	if !trusted {
-		c.Untrusted = append(c.Untrusted, l.path)
+		c.Untrusted = append(c.Untrusted, l.Path)
 		c.waiting = append(c.waiting, waiting...)
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/duet-rpc/duet-rpc/internal/config/document"
 	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
 
@@ -19,7 +20,7 @@ type Inspection struct {
 // [*Error] for what is wrong in the file, a [*project.ForeignError] where it
 // counts for nothing, or [fs.ErrNotExist].
 func Inspect(path string, getenv func(string) string) (*Inspection, error) {
-	user := &layer{document: &document{}}
+	user := &layer{Document: &document.Document{}}
 	if file, err := UserFile(getenv); err == nil {
 		user = readUser(file, getenv) // what is wrong there is told by Load
 	}
@@ -27,13 +28,13 @@ func Inspect(path string, getenv func(string) string) (*Inspection, error) {
 	if l.foreign != nil {
 		return nil, l.foreign
 	}
-	if len(l.problems) > 0 {
-		return nil, (&Error{Problems: l.problems}).cut()
+	if len(l.Problems) > 0 {
+		return nil, (&Error{Problems: l.Problems}).cut()
 	}
-	if l.content == nil {
+	if l.Content == nil {
 		return nil, fmt.Errorf("looking at %s: %w", path, fs.ErrNotExist)
 	}
-	return &Inspection{File: path, Asks: l.needTrust(user.limits(defaultLimits()), true), content: l.content}, nil
+	return &Inspection{File: path, Asks: l.needTrust(user.limits(defaultLimits()), true), content: l.Content}, nil
 }
 
 // Trusted tells whether the store has the file as it was inspected.

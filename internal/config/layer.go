@@ -9,13 +9,14 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config/bounded"
+	"github.com/duet-rpc/duet-rpc/internal/config/document"
 	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
 // layer is what one source says. What it does not say is nil.
 type layer struct {
-	*document
+	*document.Document
 	source  string
 	foreign error // why the file counts for nothing; nil where it does not
 
@@ -35,7 +36,7 @@ type layer struct {
 
 // agentTable is what [agents.NAME] of one file says.
 type agentTable struct {
-	at                             place
+	at                             document.Place
 	driver, prompt, history, title *string
 	files                          *string
 	startTimeout                   *time.Duration
@@ -67,116 +68,104 @@ func readLayer(path, source string, getenv func(string) string, check func(path 
 		name = filepath.Base(path)
 	}
 	if path == "" {
-		return &layer{document: &document{}, source: source}
+		return &layer{Document: &document.Document{}, source: source}
 	}
 	content, err := bounded.Read(path, boundsOf(source).bytes, check)
 	if errors.As(err, new(*project.ForeignError)) && source == SourceProject { // it counts for nothing
-		return &layer{document: &document{path: path, name: name}, source: source, foreign: err}
+		return &layer{Document: &document.Document{Path: path, Name: name}, source: source, foreign: err}
 	}
 	if err != nil {
-		d := &document{path: path, name: name}
-		d.wrong(place{}, "it cannot be read: %v", err)
-		return &layer{document: d, source: source}
+		d := &document.Document{Path: path, Name: name}
+		d.Wrong(document.Place{}, "it cannot be read: %v", err)
+		return &layer{Document: d, source: source}
 	}
 	return decodeLayer(path, name, source, content, getenv)
 }
 
 func decodeLayer(path, name, source string, content []byte, getenv func(string) string) *layer {
 	most := boundsOf(source)
-	l := &layer{document: parse(path, name, content, most), source: source}
-	top := l.table()
-	top.only(topKeys)
-	l.defaultAgent = top.checked("default_agent", checkName)
-	l.hub = top.checked("hub", checkHub)
-	if v, ok := top.values["limits"]; ok {
-		if values, ok := v.(map[string]any); ok {
-			l.decodeLimits(top.sub("limits", values, " in [limits]"))
-		} else {
-			top.wrong("limits", "a table, [limits]", kind(v))
-		}
+	l := &layer{Document: document.Parse(path, name, content, most.document), source: source}
+	top := l.Table()
+	top.Only(topKeys)
+	l.defaultAgent = top.Checked("default_agent", document.CheckName)
+	l.hub = top.Checked("hub", checkHub)
+	if t, ok := top.Sub("limits"); ok {
+		l.decodeLimits(t)
 	}
-	if v, ok := top.values["acp"]; ok {
-		if values, ok := v.(map[string]any); ok {
-			t := top.sub("acp", values, " in [acp]")
-			t.only(acpKeys)
-			l.savedFiles = t.flag("saved_files")
-		} else {
-			top.wrong("acp", "a table, [acp]", kind(v))
-		}
+	if t, ok := top.Sub("acp"); ok {
+		t.Only(acpKeys)
+		l.savedFiles = t.Flag("saved_files")
 	}
-	files := fileNames{base: filepath.Dir(path), home: getenv("HOME")}
-	if _, set := top.values["safe_directories"]; set && source == SourceProject {
-		l.wrong(l.keyAt([]string{"safe_directories"}), "safe_directories says whose files count, so it stands in your own configuration alone")
+	files := document.FileNames{Base: filepath.Dir(path), Home: getenv("HOME")}
+	if top.Has("safe_directories") && source == SourceProject {
+		l.Wrong(l.KeyAt([]string{"safe_directories"}), "safe_directories says whose files count, so it stands in your own configuration alone")
 	} else {
-		for _, dir := range top.texts("safe_directories", checkSafe) {
-			l.safe = append(l.safe, files.path(dir, dir != "*"))
+		for _, dir := range top.Texts("safe_directories", checkSafe) {
+			l.safe = append(l.safe, files.Path(dir, dir != "*"))
 		}
 	}
-	if v, ok := top.values["mcp"]; ok {
-		l.decodeMCP(top, v)
+	if top.Has("mcp") {
+		l.decodeMCP(top)
 	}
 	l.agents = map[string]agentTable{}
-	for name, t := range top.tables("agents", most.agents) {
+	for name, t := range top.Tables("agents", most.agents) {
 		if name == demoAgent {
-			l.wrong(l.keyAt(t.path), "%s is the built-in demonstration agent and cannot be changed: choose another name", demoAgent)
+			t.WrongHere("%s is the built-in demonstration agent and cannot be changed: choose another name", demoAgent)
 			continue
 		}
 		l.agents[name] = decodeAgent(t, files)
 	}
 	l.services = map[string]Key{}
-	for service, t := range top.tables("keys", most.agents) {
+	for service, t := range top.Tables("keys", most.agents) {
 		l.services[service] = decodeKey(t, files)
 	}
-	for _, t := range top.list("rules", "rules", most.rules) {
+	for _, t := range top.List("rules", "rules", most.rules) {
 		l.rules = append(l.rules, decodeRule(t, source))
 	}
 	l.decodeTriggers(top)
-	sortProblems(l.problems)
+	document.SortProblems(l.Problems)
 	return l
 }
 
-func (l *layer) decodeMCP(top table, v any) {
-	values, ok := v.(map[string]any)
-	switch {
-	case l.source == SourceProject:
-		l.wrong(l.keyAt([]string{"mcp"}), "[mcp] says whether servers are tried, so it stands in your own configuration alone")
-	case !ok:
-		top.wrong("mcp", "a table, [mcp]", kind(v))
-	default:
-		t := top.sub("mcp", values, " in [mcp]")
-		t.only(mcpKeys)
-		l.probeServers = t.flag("probe")
+func (l *layer) decodeMCP(top document.Table) {
+	if l.source == SourceProject {
+		l.Wrong(l.KeyAt([]string{"mcp"}), "[mcp] says whether servers are tried, so it stands in your own configuration alone")
+		return
+	}
+	if t, ok := top.Sub("mcp"); ok {
+		t.Only(mcpKeys)
+		l.probeServers = t.Flag("probe")
 	}
 }
 
-func (l *layer) decodeLimits(t table) {
-	t.only(limitKeys)
-	l.maxRuns = t.whole("max_runs", leastRuns, mostRuns)
-	l.queueCap = t.whole("queue_cap", leastQueue, mostQueue)
-	l.runTimeout = t.duration("run_timeout", leastTimeout, mostTimeout)
-	l.idleAgents = t.whole("idle_agents", leastIdle, mostIdle)
+func (l *layer) decodeLimits(t document.Table) {
+	t.Only(limitKeys)
+	l.maxRuns = t.Whole("max_runs", leastRuns, mostRuns)
+	l.queueCap = t.Whole("queue_cap", leastQueue, mostQueue)
+	l.runTimeout = t.Duration("run_timeout", leastTimeout, mostTimeout)
+	l.idleAgents = t.Whole("idle_agents", leastIdle, mostIdle)
 }
 
-func decodeAgent(t table, files fileNames) agentTable {
-	t.only(agentKeys)
+func decodeAgent(t document.Table, files document.FileNames) agentTable {
+	t.Only(agentKeys)
 	a := agentTable{
-		at:           t.doc.keyAt(t.path),
-		title:        t.text("title"),
-		driver:       t.checked("driver", oneOf(DriverACP, DriverCommand, DriverExecutor)),
-		prompt:       t.checked("prompt", oneOf("arg", "stdin")),
-		history:      t.checked("history", oneOf("transcript", "none")),
-		files:        t.checked("files", oneOf(catalog.FilesReadWrite, catalog.FilesWrite, catalog.FilesNone)),
-		startTimeout: t.duration("start_timeout", leastTimeout, mostStartTimeout),
-		command:      files.program(t.command("command")),
-		env:          t.textMap("env", checkVariable, anything),
-		envFrom:      t.texts("env_from", checkVariable),
-		keys:         t.textMap("keys", checkVariable, checkName),
+		at:           t.At(),
+		title:        t.Text("title"),
+		driver:       t.Checked("driver", document.OneOf(DriverACP, DriverCommand, DriverExecutor)),
+		prompt:       t.Checked("prompt", document.OneOf("arg", "stdin")),
+		history:      t.Checked("history", document.OneOf("transcript", "none")),
+		files:        t.Checked("files", document.OneOf(catalog.FilesReadWrite, catalog.FilesWrite, catalog.FilesNone)),
+		startTimeout: t.Duration("start_timeout", leastTimeout, mostStartTimeout),
+		command:      files.Program(t.Command("command")),
+		env:          t.TextMap("env", document.CheckVariable, document.Anything),
+		envFrom:      t.Texts("env_from", document.CheckVariable),
+		keys:         t.TextMap("keys", document.CheckVariable, document.CheckName),
 	}
 	known := map[string]bool{}
-	for _, server := range t.list("mcp_servers", strings.Join(t.path, ".")+".mcp_servers", mostServers) {
+	for _, server := range t.List("mcp_servers", strings.Join(t.Path(), ".")+".mcp_servers", mostServers) {
 		s := decodeServer(server, files)
 		if known[s.Name] {
-			server.wrong("name", "a name that no other server of the agent has", quoteShort(s.Name))
+			server.Wrong("name", "a name that no other server of the agent has", document.QuoteShort(s.Name))
 		}
 		known[s.Name] = s.Name != ""
 		a.mcpServers = append(a.mcpServers, s)
@@ -184,84 +173,73 @@ func decodeAgent(t table, files fileNames) agentTable {
 	return a
 }
 
-func decodeServer(t table, files fileNames) catalog.MCPServer {
-	t.only(serverKeys)
+func decodeServer(t document.Table, files document.FileNames) catalog.MCPServer {
+	t.Only(serverKeys)
 	s := catalog.MCPServer{
-		Name:    deref(t.checked("name", checkName)),
-		Type:    deref(t.checked("type", oneOf("stdio", "http", "sse"))),
-		Command: files.path(deref(t.text("command")), false),
-		Args:    t.texts("args", anything),
-		Env:     t.textMap("env", checkVariable, anything),
-		URL:     deref(t.text("url")),
-		Headers: t.textMap("headers", anything, anything),
+		Name:    deref(t.Checked("name", document.CheckName)),
+		Type:    deref(t.Checked("type", document.OneOf("stdio", "http", "sse"))),
+		Command: files.Path(deref(t.Text("command")), false),
+		Args:    t.Texts("args", document.Anything),
+		Env:     t.TextMap("env", document.CheckVariable, document.Anything),
+		URL:     deref(t.Text("url")),
+		Headers: t.TextMap("headers", document.Anything, document.Anything),
 	}
-	_, hasName := t.values["name"]
-	_, hasCommand := t.values["command"]
-	_, hasURL := t.values["url"]
-	if !hasName {
-		t.missing("name", "what the agent calls the server")
+	hasCommand, hasURL := t.Has("command"), t.Has("url")
+	if !t.Has("name") {
+		t.Missing("name", "what the agent calls the server")
 	}
 	switch remote := s.Type == "http" || s.Type == "sse" || s.Type == "" && hasURL; {
 	case remote && hasCommand:
-		t.wrong("command", "nothing, for a server that has a url", "")
+		t.Wrong("command", "nothing, for a server that has a url", "")
 	case remote && !hasURL:
-		t.missing("url", "where the server is")
+		t.Missing("url", "where the server is")
 	case !remote && hasURL:
-		t.wrong("url", `nothing, for a server of type "stdio"`, "")
+		t.Wrong("url", `nothing, for a server of type "stdio"`, "")
 	case !remote && !hasCommand:
-		t.missing("command", "the program of the server")
+		t.Missing("command", "the program of the server")
 	case remote && s.Type == "":
 		s.Type = "http"
 	}
 	return s
 }
 
-func decodeKey(t table, files fileNames) Key {
-	t.only(keyKeys)
+func decodeKey(t document.Table, files document.FileNames) Key {
+	t.Only(keyKeys)
 	k := Key{
-		Env:     deref(t.discreet("env", checkVariable)),
-		Command: files.program(t.command("command")),
-		File:    files.path(deref(t.text("file")), true),
+		Env:     deref(t.Discreet("env", document.CheckVariable)),
+		Command: files.Program(t.Command("command")),
+		File:    files.Path(deref(t.Text("file")), true),
 	}
 	sources := 0
 	for _, key := range keyKeys {
-		if _, ok := t.values[key]; ok {
+		if t.Has(key) {
 			sources++
 		}
 	}
 	if sources != 1 {
-		t.doc.wrong(t.doc.keyAt(t.path), "[%s]: expected one of env, command and file, found %d", strings.Join(t.path, "."), sources)
+		t.WrongHere("[%s]: expected one of env, command and file, found %d", strings.Join(t.Path(), "."), sources)
 	}
 	return k
 }
 
-func decodeRule(t table, source string) Rule {
-	t.only(ruleKeys)
+func decodeRule(t document.Table, source string) Rule {
+	t.Only(ruleKeys)
 	r := Rule{
-		Effect:  deref(t.checked("effect", oneOf(EffectAllow, EffectDeny))),
-		Tool:    deref(t.checked("tool", checkGlob)),
-		Path:    deref(t.checked("path", checkGlob)),
-		Command: deref(t.checked("command", checkGlob)),
-		Agent:   deref(t.checked("agent", checkName)),
+		Effect:  deref(t.Checked("effect", document.OneOf(EffectAllow, EffectDeny))),
+		Tool:    deref(t.Checked("tool", document.CheckGlob)),
+		Path:    deref(t.Checked("path", document.CheckGlob)),
+		Command: deref(t.Checked("command", document.CheckGlob)),
+		Agent:   deref(t.Checked("agent", document.CheckName)),
 		Source:  source,
-		File:    t.doc.name,
-		Line:    t.doc.keyAt(t.path).line,
+		File:    t.File(),
+		Line:    t.At().Line,
 	}
 	for key, what := range map[string]string{"effect": `"allow" or "deny"`, "tool": `a pattern for the tool's name, such as "Bash" or "*"`} {
-		if _, ok := t.values[key]; !ok {
-			t.missing(key, what)
+		if !t.Has(key) {
+			t.Missing(key, what)
 		}
 	}
 	return r
-}
-
-// command is the words of a program: at least one, the first not empty.
-func (t table) command(key string) []string {
-	words := t.texts(key, anything)
-	if words != nil && (len(words) == 0 || words[0] == "") {
-		t.wrong(key, `a program and its arguments, such as ["program", "argument"]`, "no program")
-	}
-	return words
 }
 
 func deref(s *string) string {
@@ -269,32 +247,6 @@ func deref(s *string) string {
 		return ""
 	}
 	return *s
-}
-
-// fileNames makes the names of files in a configuration absolute.
-type fileNames struct{ base, home string }
-
-// program makes the first word absolute where it is more than a name.
-func (f fileNames) program(words []string) []string {
-	if len(words) > 0 {
-		words[0] = f.path(words[0], false)
-	}
-	return words
-}
-
-// path makes a name absolute: ~/ is the home directory, what is relative is so
-// to the directory of the configuration. A bare name stays, to be looked for on
-// PATH, unless it can only be a file's.
-func (f fileNames) path(name string, isFile bool) string {
-	switch rest, inHome := strings.CutPrefix(name, "~/"); {
-	case name == "":
-		return ""
-	case inHome && f.home != "":
-		return filepath.Join(f.home, rest)
-	case filepath.IsAbs(name) || !isFile && !strings.ContainsAny(name, `/`+string(filepath.Separator)):
-		return name
-	}
-	return filepath.Join(f.base, name)
 }
 
 // requirePrograms notes the agents that neither a file nor the one below it
@@ -307,26 +259,19 @@ func requirePrograms(below, above *layer) {
 	}
 	for _, l := range []*layer{below, above} {
 		for name, a := range l.agents {
-			_, written := l.tableValue("agents", name, "command") // what is wrong with it has been told
+			_, written := l.Value("agents", name, "command") // what is wrong with it has been told
 			if has[name] = has[name] || written; !has[name] {
-				l.wrong(a.at, "command is missing in [agents.%s]: the program and its arguments%s", name, didYouMean(name, builtInNames()))
+				l.Wrong(a.at, "command is missing in [agents.%s]: the program and its arguments%s", name, document.DidYouMean(name, builtInNames()))
 			}
 		}
-		sortProblems(l.problems)
+		document.SortProblems(l.Problems)
 	}
 }
 
-// tableValue looks a value up as it was written.
-func (d *document) tableValue(path ...string) (any, bool) {
-	var v any = d.root
-	for _, key := range path {
-		t, ok := v.(map[string]any)
-		if !ok {
-			return nil, false
-		}
-		if v, ok = t[key]; !ok {
-			return nil, false
-		}
+// shorten writes the user's home directory as ~.
+func shorten(path string, getenv func(string) string) string {
+	if rest, ok := strings.CutPrefix(path, getenv("HOME")+string(filepath.Separator)); ok && getenv("HOME") != "" {
+		return filepath.Join("~", rest)
 	}
-	return v, true
+	return path
 }

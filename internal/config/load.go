@@ -38,7 +38,7 @@ func Load(s Sources) (*Config, error) {
 	requirePrograms(user, project)
 	var failed Error
 	for _, l := range []*layer{project, user, environment, flags} {
-		failed.Problems = append(failed.Problems, l.problems...)
+		failed.Problems = append(failed.Problems, l.Problems...)
 	}
 	if len(failed.Problems) > 0 {
 		return nil, failed.cut()
@@ -75,5 +75,5 @@ func trustedLayer(s Sources, project *layer, below Limits) (bool, error) {
 			return false, err
 		}
 	}
-	return store.Trusts(project.path, project.content)
+	return store.Trusts(project.Path, project.Content)
 }

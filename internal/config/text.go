@@ -3,6 +3,8 @@ package config
 import (
 	"strconv"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/config/document"
 )
 
 // textNames are what each value is called where it is a text: a variable or a
@@ -30,11 +32,11 @@ func flagLayer(o Overrides) *layer {
 
 // textLayer is what texts say. An empty one says nothing.
 func textLayer(source string, names textNames, texts Overrides) *layer {
-	l := &layer{document: &document{root: map[string]any{}}, source: source}
-	t := l.table()
+	l := &layer{Document: &document.Document{Root: map[string]any{}}, source: source}
+	t := l.Table()
 	for name, text := range map[string]string{names.agent: texts.Agent, names.hub: texts.Hub, names.runTimeout: texts.RunTimeout} {
 		if text != "" {
-			t.values[name] = text
+			t.Values[name] = text
 		}
 	}
 	whole := func(name, text string, least, most int) *int {
@@ -43,20 +45,20 @@ func textLayer(source string, names textNames, texts Overrides) *layer {
 		}
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			t.wrong(name, wholeRange(least, most), quoteShort(text))
+			t.Wrong(name, document.WholeRange(least, most), document.QuoteShort(text))
 			return nil
 		}
-		t.values[name] = n
-		return t.whole(name, least, most)
+		t.Values[name] = n
+		return t.Whole(name, least, most)
 	}
-	l.defaultAgent = t.checked(names.agent, checkName)
-	l.hub = t.checked(names.hub, checkHub)
+	l.defaultAgent = t.Checked(names.agent, document.CheckName)
+	l.hub = t.Checked(names.hub, checkHub)
 	l.maxRuns = whole(names.maxRuns, texts.MaxRuns, leastRuns, mostRuns)
 	l.queueCap = whole(names.queueCap, texts.QueueCap, leastQueue, mostQueue)
 	l.idleAgents = whole(names.idleAgents, texts.IdleAgents, leastIdle, mostIdle)
-	l.runTimeout = t.duration(names.runTimeout, leastTimeout, mostTimeout)
-	for i, p := range l.problems { // a text's name stands where a file's would
-		l.problems[i].Name, l.problems[i].Message, _ = strings.Cut(p.Message, ": ")
+	l.runTimeout = t.Duration(names.runTimeout, leastTimeout, mostTimeout)
+	for i, p := range l.Problems { // a text's name stands where a file's would
+		l.Problems[i].Name, l.Problems[i].Message, _ = strings.Cut(p.Message, ": ")
 	}
 	return l
 }

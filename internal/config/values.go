@@ -3,6 +3,8 @@ package config
 import (
 	"maps"
 	"slices"
+
+	"github.com/duet-rpc/duet-rpc/internal/config/document"
 )
 
 // Values lists every setting that is in effect, and those that wait for trust,
@@ -24,7 +26,7 @@ func (c *Config) Values() []Value {
 	add("hub", c.Hub)
 	add("limits.max_runs", c.Limits.MaxRuns)
 	add("limits.queue_cap", c.Limits.QueueCap)
-	add("limits.run_timeout", shortDuration(c.Limits.RunTimeout))
+	add("limits.run_timeout", document.ShortDuration(c.Limits.RunTimeout))
 	add("limits.idle_agents", c.Limits.MostIdle())
 	add("mcp.probe", c.ProbeServers)
 	add("acp.saved_files", c.ACP.SavedFiles)
@@ -58,7 +60,7 @@ func (a Agent) fields() []field {
 	if a.Driver == DriverACP {
 		out = append(out, field{"files", a.Files})
 		if a.StartTimeout > 0 {
-			out = append(out, field{"start_timeout", shortDuration(a.StartTimeout)})
+			out = append(out, field{"start_timeout", document.ShortDuration(a.StartTimeout)})
 		}
 	}
 	if len(a.Env) > 0 {

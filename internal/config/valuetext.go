@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config/document"
 )
 
 // Value is one setting and where it comes from.
@@ -43,7 +44,7 @@ func ValueText(v any) string {
 		pairs := make([]string, 0, len(v))
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			key := name
-			if checkVariable(name) != nil {
+			if document.CheckVariable(name) != nil {
 				key = strconv.Quote(name)
 			}
 			pairs = append(pairs, key+" = "+strconv.Quote(v[name]))

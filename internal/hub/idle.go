@@ -2,7 +2,11 @@ package hub
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // Drain waits until nothing runs that does not wait for a human, or ctx ends: a
@@ -10,8 +14,12 @@ import (
 // started until the hub is closed.
 func (h *Hub) Drain(ctx context.Context) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.draining = true
+	h.mu.Unlock()
+	// A change that is under way may still start some. That it is kept is no matter.
+	_ = h.store.Write(ctx, func(store.Tx) error { return nil })
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for h.works() {
 		if h.rested == nil {
 			h.rested = make(chan struct{})
@@ -39,11 +47,16 @@ func (h *Hub) noteRest() {
 	}
 }
 
-// Busy reports whether agents are at work.
+// Busy reports whether agents are at work. What is stored counts: a reader may see the
+// end of a run before it is gone from memory.
 func (h *Hub) Busy() bool {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.live) > 0
+	runs := slices.Collect(maps.Keys(h.live))
+	h.mu.Unlock()
+	return slices.ContainsFunc(runs, func(id int64) bool {
+		run, err := h.store.Run(h.ctx, id)
+		return err != nil || !run.State.Ended()
+	})
 }
 
 // works reports whether a run does something on its own; mu is held.

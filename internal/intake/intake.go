@@ -115,11 +115,12 @@ func (in *Intake) Silence(run int64) (domain.AgentSilent, bool) {
 	return *s, true
 }
 
-// EndMessage lets what is held back of a run's message go on, before something
-// else than a report ends it.
-func (in *Intake) EndMessage(run int64) {
+// EndMessage lets all go on that a run has reported so far, before something else than a
+// report comes behind it: the writer knows of it when EndMessage returns. For what is
+// missing in between it waits as long as that may come, or until ctx ends.
+func (in *Intake) EndMessage(ctx context.Context, run int64) {
 	if r := in.runs.get(run); r != nil {
-		r.endMessage()
+		r.endMessage(ctx)
 	}
 }
 

@@ -131,11 +131,9 @@ func recordUsage(t store.Tx, run domain.Run, u catalog.Usage) error {
 // it while it lasts. What it complained of stays in the conversation.
 func (w *recorder) recordSilence(t store.Tx, run domain.Run, s catalog.Silence) error {
 	p := domain.AgentSilent{Since: time.UnixMilli(s.SinceMS), Note: s.Note, ToolID: s.ToolID, Tool: s.Tool, Ended: s.Ended}
-	t.AfterCommit(func() {
-		if live := w.runs.get(run.ID); live != nil {
-			live.silence.Store(&p)
-		}
-	})
+	if live := w.runs.get(run.ID); live != nil { // now: whoever hears of it may ask for it at once
+		live.silence.Store(&p)
+	}
 	if err := announce(t, run, p); err != nil || !s.Ended {
 		return err
 	}

@@ -147,8 +147,8 @@ func (q *Queries) Changed(t store.Tx, run int64) {
 }
 
 // Committed keeps the sessions in memory true to events that were committed. It is
-// called by the store's writer.
-func (q *Queries) Committed(events []domain.Event) {
+// as of [store.Options].
+func (q *Queries) Committed(events []domain.Event, now store.Reader) {
 	for _, e := range events {
 		if e.Run == 0 {
 			continue
@@ -157,7 +157,7 @@ func (q *Queries) Committed(events []domain.Event) {
 		if known && e.Payload.Kind() != domain.EventRunState {
 			continue
 		}
-		if s, err := q.store.Session(q.ctx, e.Run); err == nil {
+		if s, err := now.Session(q.ctx, e.Run); err == nil {
 			q.recent.keep(s)
 		}
 	}

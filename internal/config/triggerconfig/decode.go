@@ -8,38 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/config/document"
 	"github.com/duet-rpc/duet-rpc/internal/trigger/schedule"
 )
-
-// A Table is a table of a configuration file. What is wrong with a value is noted by
-// the table, with its place; a key that is not there, and one whose value is wrong,
-// gives the zero value or nil.
-type Table interface {
-	// Only notes every key that is not known.
-	Only(known ...string)
-	Has(key string) bool
-	// Text is a string that is not empty and that check says nothing against.
-	Text(key string, check func(string) error) string
-	Texts(key string, check func(string) error) []string
-	Flag(key string) *bool
-	Whole(key string, least, most int) *int
-	Duration(key string, least, most time.Duration) *time.Duration
-	// Value is whatever the key has.
-	Value(key string) any
-	// Tables are the tables of an array of tables, at most so many.
-	Tables(key string, most int) []Table
-	// Table is a table; ok is false where the key has none.
-	Table(key string) (table Table, ok bool)
-	// Wrong notes that the value of a key is not what was expected; found is "" where it
-	// may be a secret.
-	Wrong(key, expected, found string)
-	// Missing notes that a key is not there.
-	Missing(key, what string)
-	// Name checks a name such as that of an agent.
-	Name(string) error
-	// Place is where the table stands: the file, for people, and the line.
-	Place() (file string, line int)
-}
 
 const (
 	mostConditions = 50
@@ -54,17 +25,19 @@ const (
 var Operators = []string{"eq", "equals", "neq", "not_equals", "contains", "matches", "gt", "lt", "gte", "lte", "exists", "not_exists"}
 
 // Decode reads [[triggers]].
-func Decode(t Table, fromProject bool) Trigger {
-	t.Only("id", "description", "type", "source", "pattern", "conditions", "action", "cooldown", "requires_approval", "enabled",
-		"paths", "extensions", "ignore", "debounce", "cron", "time_zone")
+func Decode(t document.Table, fromProject bool) Trigger {
+	t.Only([]string{
+		"id", "description", "type", "source", "pattern", "conditions", "action", "cooldown", "requires_approval", "enabled",
+		"paths", "extensions", "ignore", "debounce", "cron", "time_zone",
+	})
 	trigger := Trigger{
-		ID: t.Text("id", t.Name), Description: t.Text("description", atMost(mostText)),
-		Type: t.Text("type", atMost(mostPattern)), Source: t.Text("source", oneOf(SourceWatch, SourceSchedule, SourceRun, SourceApproval)), Pattern: t.Text("pattern", checkPattern),
+		ID: text(t, "id", document.CheckName), Description: text(t, "description", atMost(mostText)),
+		Type: text(t, "type", atMost(mostPattern)), Source: text(t, "source", document.OneOf(SourceWatch, SourceSchedule, SourceRun, SourceApproval)), Pattern: text(t, "pattern", checkPattern),
 		Paths: t.Texts("paths", checkPath), Extensions: t.Texts("extensions", checkExtension), Ignore: t.Texts("ignore", atMost(mostPattern)),
-		Cron: t.Text("cron", func(s string) error { _, err := schedule.Parse(s, ""); return err }), TimeZone: t.Text("time_zone", checkZone),
+		Cron: text(t, "cron", func(s string) error { _, err := schedule.Parse(s, ""); return err }), TimeZone: text(t, "time_zone", checkZone),
 		Enabled: true, Debounce: DefaultDebounce, FromProject: fromProject,
 	}
-	trigger.File, trigger.Line = t.Place()
+	trigger.File, trigger.Line = t.File(), t.At().Line
 	if on := t.Flag("enabled"); on != nil {
 		trigger.Enabled = *on
 	}
@@ -77,7 +50,7 @@ func Decode(t Table, fromProject bool) Trigger {
 	if d := t.Duration("debounce", leastDebounce, mostDebounce); d != nil {
 		trigger.Debounce = *d
 	}
-	for _, c := range t.Tables("conditions", mostConditions) {
+	for _, c := range t.List("conditions", "triggers.conditions", mostConditions) {
 		trigger.Conditions = append(trigger.Conditions, decodeCondition(c))
 	}
 	if !t.Has("id") {
@@ -89,7 +62,7 @@ func Decode(t Table, fromProject bool) Trigger {
 }
 
 // checkEvent notes what cannot be meant.
-func checkEvent(t Table, trigger Trigger) {
+func checkEvent(t document.Table, trigger Trigger) {
 	switch watches := trigger.watchesPaths(); {
 	case !t.Has("type") && !t.Has("source") && !t.Has("pattern") && !t.Has("cron") && !watches:
 		t.Missing("source", `what it is for: "watch" with paths, "run" with a type such as "run.failed", or cron`)
@@ -104,9 +77,9 @@ func checkEvent(t Table, trigger Trigger) {
 	}
 }
 
-func decodeCondition(t Table) Condition {
-	t.Only("field", "operator", "value")
-	c := Condition{Field: t.Text("field", atMost(mostPattern)), Operator: t.Text("operator", oneOf(Operators...)), Value: t.Value("value")}
+func decodeCondition(t document.Table) Condition {
+	t.Only([]string{"field", "operator", "value"})
+	c := Condition{Field: text(t, "field", atMost(mostPattern)), Operator: text(t, "operator", document.OneOf(Operators...)), Value: t.Values["value"]}
 	for key, what := range map[string]string{"field": "a member of the event, such as payload.path", "operator": "one of " + strings.Join(Operators, ", ")} {
 		if !t.Has(key) {
 			t.Missing(key, what)
@@ -134,18 +107,18 @@ func decodeCondition(t Table) Condition {
 	return c
 }
 
-func decodeAction(t Table, a *Action) {
-	action, ok := t.Table("action")
+func decodeAction(t document.Table, a *Action) {
+	action, ok := t.Sub("action")
 	if !ok {
 		if !t.Has("action") {
 			t.Missing("action", `what is done, such as { type = "agent", prompt = "…" }`)
 		}
 		return
 	}
-	action.Only("type", "prompt", "agent", "priority", "message", "channel", "url")
+	action.Only([]string{"type", "prompt", "agent", "priority", "message", "channel", "url"})
 	*a = Action{
-		Type: action.Text("type", oneOf(ActionAgent, ActionNotify, ActionWebhook)), Prompt: action.Text("prompt", atMost(mostText)), Agent: action.Text("agent", action.Name),
-		Message: action.Text("message", atMost(mostText)), Channel: action.Text("channel", atMost(mostPattern)), URL: action.Text("url", checkURL),
+		Type: text(action, "type", document.OneOf(ActionAgent, ActionNotify, ActionWebhook)), Prompt: text(action, "prompt", atMost(mostText)), Agent: text(action, "agent", document.CheckName),
+		Message: text(action, "message", atMost(mostText)), Channel: text(action, "channel", atMost(mostPattern)), URL: text(action, "url", checkURL),
 	}
 	if n := action.Whole("priority", -1000, 1000); n != nil {
 		a.Priority = *n
@@ -165,18 +138,26 @@ func decodeAction(t Table, a *Action) {
 	}
 }
 
-// DecodeAutomation reads [automation]; what it does not say stays as it is.
-func DecodeAutomation(t Table, a *Automation) {
-	t.Only("webhook_hosts", "max_depth", "max_per_hour")
-	if hosts := t.Texts("webhook_hosts", checkHost); hosts != nil {
-		a.WebhookHosts = hosts
-	}
+// DecodeAutomation reads [automation], with the defaults for what it does not say.
+func DecodeAutomation(t document.Table) Automation {
+	t.Only([]string{"webhook_hosts", "max_depth", "max_per_hour"})
+	a := DefaultAutomation()
+	a.WebhookHosts = t.Texts("webhook_hosts", checkHost)
 	if n := t.Whole("max_depth", 1, 10); n != nil {
 		a.MaxDepth = *n
 	}
 	if n := t.Whole("max_per_hour", 1, 10_000); n != nil {
 		a.MaxPerHour = *n
 	}
+	return a
+}
+
+// text is a string that check says nothing against, or "".
+func text(t document.Table, key string, check func(string) error) string {
+	if s := t.Checked(key, check); s != nil {
+		return *s
+	}
+	return ""
 }
 
 func atMost(bytes int) func(string) error {
@@ -185,17 +166,6 @@ func atMost(bytes int) func(string) error {
 			return fmt.Errorf("at most %d bytes", bytes)
 		}
 		return nil
-	}
-}
-
-func oneOf(accepted ...string) func(string) error {
-	return func(s string) error {
-		for _, a := range accepted {
-			if s == a {
-				return nil
-			}
-		}
-		return errors.New("one of " + strings.Join(accepted, ", "))
 	}
 }
 

@@ -278,6 +278,7 @@ func (a *agent) guard(t *turn, finished <-chan struct{}) {
 	unprompted := time.NewTimer(unpromptedGrace)
 	defer unprompted.Stop()
 	a.driver.work.Go(func() { // an agent that does not read would hold it up
+		defer close(t.told)
 		select {
 		case <-t.prompted:
 			a.conn.SendNotification(context.Background(), acp.AgentMethodSessionCancel, acp.CancelNotification{SessionId: a.session})

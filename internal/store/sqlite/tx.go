@@ -19,8 +19,7 @@ import (
 type Tx struct {
 	queries
 	triggerrow.Writer
-	now time.Time // of this change
-
+	now      time.Time // of this change
 	places   *places
 	seq      int64
 	events   []domain.Event
@@ -32,13 +31,10 @@ type Tx struct {
 // Now is the time of the change.
 func (t *Tx) Now() time.Time { return t.now }
 
-// AfterCommit runs f in the writer's goroutine when the transaction was
-// committed and its events were announced, before whoever waits for the
-// change goes on. f must not block.
+// AfterCommit is as of [store.Tx].
 func (t *Tx) AfterCommit(f func()) { t.after = append(t.after, f) }
 
-// queries are what can be asked of a store, and of a transaction, by what is
-// asked about. Each has the same statements.
+// queries are what can be asked, by what it is about. Each has the same statements.
 type queries struct {
 	threadQueries
 	runQueries

@@ -31,6 +31,7 @@ func Run(t *testing.T, open Opener) {
 		{"AnApprovalIsFoundByItsCallToo", testAnApprovalIsFoundByItsCallToo},
 		{"CloseCommitsWhatIsQueued", testCloseCommitsWhatIsQueued},
 		{"EventsAreAnnouncedBeforeWhoeverWaitsGoesOn", testEventsAreAnnouncedBeforeWhoeverWaitsGoesOn},
+		{"WhoReadsAChangeGoesOnWhenAllIsTold", testWhoReadsAChangeGoesOnWhenAllIsTold},
 		{"EveryAliasFindsItsRun", testEveryAliasFindsItsRun},
 		{"AttachmentsAreKeptOnce", testAttachmentsAreKeptOnce},
 		{"AnEventIsExecutedOnce", testAnEventIsExecutedOnce},

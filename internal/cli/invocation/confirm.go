@@ -1,4 +1,4 @@
-package cli
+package invocation
 
 import (
 	"errors"
@@ -11,10 +11,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 )
 
-// askYes asks on the terminal. No answer is no, which the error says in words,
+// AskYes asks on the terminal. No answer is no, which the error says in words,
 // and where nobody can be asked what to run again.
-func askYes(cmd *cobra.Command, s *settings, question, no, again string) error {
-	if s.json || !tty.Is(os.Stdin) {
+func AskYes(cmd *cobra.Command, s *Settings, question, no, again string) error {
+	if s.JSON || !tty.Is(os.Stdin) {
 		return fmt.Errorf("%s: run `%s` on a terminal, or add --yes", no, again)
 	}
 	side := cmd.ErrOrStderr()

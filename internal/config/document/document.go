@@ -1,58 +1,64 @@
-package config
+// Package document reads TOML, key by key, and notes all that is wrong in it with its
+// place. It knows no key: what a configuration may say is its callers' business. Values
+// may be secrets, so problems tell them only where they cannot be.
+package document
 
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
+
+	"github.com/duet-rpc/duet-rpc/internal/config/bounded"
 )
 
-// place is where something stands, from 1; columns are bytes.
-type place struct{ line, column int }
+// A Place is where something stands, from 1; columns are bytes. The zero Place is nowhere.
+type Place struct{ Line, Column int }
 
-// document is a TOML file, the places of what is in it and what is wrong with
-// it.
-type document struct {
-	path     string // empty for what is no file
-	name     string // for people
-	content  []byte
-	root     map[string]any
-	keys     map[string]place // by joined path
-	values   map[string]place
-	problems []Problem
+// A Document is a TOML file, the places of what is in it and what is wrong with
+// it. The zero Document says nothing.
+type Document struct {
+	Path     string // empty for what is no file
+	Name     string // for people
+	Content  []byte
+	Root     map[string]any
+	Problems []Problem
+
+	keys   map[string]Place // by joined path
+	values map[string]Place
 }
 
-// parse reads content as TOML. Where it is none, or crosses a bound, root is
-// empty and the problem is in problems.
-func parse(path, name string, content []byte, most bounds) *document {
-	d := &document{path: path, name: name, content: content}
-	if c := most.document.Check(content); c != nil {
-		d.wrong(place{c.Line, c.Column}, "%s: that is too much for a configuration", c.Text)
+// Parse reads content as TOML. Where it is none, or crosses a bound, Root is
+// empty and the problem is in Problems.
+func Parse(path, name string, content []byte, most bounded.Bounds) *Document {
+	d := &Document{Path: path, Name: name, Content: content}
+	if c := most.Check(content); c != nil {
+		d.Wrong(Place{c.Line, c.Column}, "%s: that is too much for a configuration", c.Text)
 		return d
 	}
 	var root map[string]any
 	if err := toml.Unmarshal(content, &root); err != nil {
-		at := place{}
+		at := Place{}
 		var syntax *toml.DecodeError
 		if errors.As(err, &syntax) {
-			at.line, at.column = syntax.Position()
+			at.Line, at.Column = syntax.Position()
 		}
-		d.wrong(at, "this is not TOML: %s", cutShort(strings.TrimPrefix(err.Error(), "toml: "), 200))
+		d.Wrong(at, "this is not TOML: %s", CutShort(strings.TrimPrefix(err.Error(), "toml: "), 200))
 		return d
 	}
-	d.root = root
+	d.Root = root
 	d.locate()
 	return d
 }
 
-func (d *document) wrong(at place, format string, args ...any) {
-	d.problems = append(d.problems, Problem{
-		File: d.path, Name: d.name, Line: at.line, Column: at.column, Message: fmt.Sprintf(format, args...),
+// Wrong notes a problem.
+func (d *Document) Wrong(at Place, format string, args ...any) {
+	d.Problems = append(d.Problems, Problem{
+		File: d.Path, Name: d.Name, Line: at.Line, Column: at.Column, Message: fmt.Sprintf(format, args...),
 	})
 }
 
@@ -61,7 +67,7 @@ func joined(path []string) string { return strings.Join(path, "\x00") }
 
 // locator finds the places of a document's keys and values.
 type locator struct {
-	d      *document
+	d      *Document
 	parser unstable.Parser
 	lines  []int          // where each line begins; the parser counts them anew for each place
 	arrays map[string]int // how many tables [[path]] has begun
@@ -69,22 +75,22 @@ type locator struct {
 
 // locate fills keys and values. The decoder tells no places, so the document,
 // which is known to be good, is walked again.
-func (d *document) locate() {
-	d.keys, d.values = map[string]place{}, map[string]place{}
+func (d *Document) locate() {
+	d.keys, d.values = map[string]Place{}, map[string]Place{}
 	l := locator{d: d, lines: []int{0}, arrays: map[string]int{}}
-	for i, c := range d.content {
+	for i, c := range d.Content {
 		if c == '\n' {
 			l.lines = append(l.lines, i+1)
 		}
 	}
-	l.parser.Reset(d.content)
+	l.parser.Reset(d.Content)
 	var table []string
 	for l.parser.NextExpression() {
 		switch node := l.parser.Expression(); node.Kind {
 		case unstable.Table:
 			table, _ = l.header(node)
 		case unstable.ArrayTable:
-			var at place
+			var at Place
 			table, at = l.header(node)
 			n := l.arrays[joined(table)]
 			l.arrays[joined(table)]++
@@ -96,18 +102,18 @@ func (d *document) locate() {
 	}
 }
 
-func (l *locator) at(node *unstable.Node) place {
+func (l *locator) at(node *unstable.Node) Place {
 	offset := int(node.Raw.Offset)
 	line, exact := slices.BinarySearch(l.lines, offset)
 	if !exact {
 		line--
 	}
-	return place{line + 1, offset - l.lines[line] + 1}
+	return Place{line + 1, offset - l.lines[line] + 1}
 }
 
 // header gives the path of a table, with the index of the last table wherever
 // an array of tables is passed through, and where the last part stands.
-func (l *locator) header(node *unstable.Node) (path []string, at place) {
+func (l *locator) header(node *unstable.Node) (path []string, at Place) {
 	for it := node.Key(); it.Next(); {
 		key := it.Node()
 		path, at = append(path, string(key.Data)), l.at(key)
@@ -121,7 +127,7 @@ func (l *locator) header(node *unstable.Node) (path []string, at place) {
 
 func (l *locator) pair(table []string, node *unstable.Node) {
 	path := append([]string(nil), table...)
-	var at place
+	var at Place
 	for it := node.Key(); it.Next(); {
 		at = l.at(it.Node())
 		path = append(path, string(it.Node().Data))
@@ -131,7 +137,7 @@ func (l *locator) pair(table []string, node *unstable.Node) {
 }
 
 // value notes the place of a value. An array has none of its own: its key's.
-func (l *locator) value(path []string, node *unstable.Node, keyAt place) {
+func (l *locator) value(path []string, node *unstable.Node, keyAt Place) {
 	at := keyAt
 	if node.Raw.Length > 0 {
 		at = l.at(node)
@@ -151,27 +157,35 @@ func (l *locator) value(path []string, node *unstable.Node, keyAt place) {
 }
 
 // note keeps the first place of a path.
-func (d *document) note(places map[string]place, path []string, at place) {
+func (d *Document) note(places map[string]Place, path []string, at Place) {
 	if _, known := places[joined(path)]; !known {
 		places[joined(path)] = at
 	}
 }
 
-func (d *document) keyAt(path []string) place { return d.keys[joined(path)] }
+// KeyAt is where a key or a table is named; nowhere if it is not.
+func (d *Document) KeyAt(path []string) Place { return d.keys[joined(path)] }
 
-// valueAt is the place of a value, or of what names it: a table that was
+// ValueAt is the place of a value, or of what names it: a table that was
 // written with a header has no other.
-func (d *document) valueAt(path []string) place {
+func (d *Document) ValueAt(path []string) Place {
 	if at, ok := d.values[joined(path)]; ok {
 		return at
 	}
-	return d.keyAt(path)
+	return d.KeyAt(path)
 }
 
-// shorten writes the user's home directory as ~.
-func shorten(path string, getenv func(string) string) string {
-	if rest, ok := strings.CutPrefix(path, getenv("HOME")+string(filepath.Separator)); ok && getenv("HOME") != "" {
-		return filepath.Join("~", rest)
+// Value looks a value up as it was written.
+func (d *Document) Value(path ...string) (any, bool) {
+	var v any = d.Root
+	for _, key := range path {
+		t, ok := v.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		if v, ok = t[key]; !ok {
+			return nil, false
+		}
 	}
-	return path
+	return v, true
 }

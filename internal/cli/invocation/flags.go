@@ -1,4 +1,4 @@
-package cli
+package invocation
 
 import (
 	"strings"
@@ -6,14 +6,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// oneOf adds a flag that takes one of some words; the hub refuses others.
-func oneOf(cmd *cobra.Command, value *string, name, usage string, words ...string) {
+// OneOf adds a flag that takes one of some words; the hub refuses others.
+func OneOf(cmd *cobra.Command, value *string, name, usage string, words ...string) {
 	cmd.Flags().StringVar(value, name, "", usage+": "+strings.Join(words, ", "))
 	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// directories lets flags complete names of directories.
-func directories(cmd *cobra.Command, flags ...string) {
+// Directories lets flags complete names of directories.
+func Directories(cmd *cobra.Command, flags ...string) {
 	for _, name := range flags {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs))
 	}

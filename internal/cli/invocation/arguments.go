@@ -1,4 +1,4 @@
-package cli
+package invocation
 
 import (
 	"fmt"
@@ -14,9 +14,9 @@ import (
 // suggestsWithin is how many letters may be wrong in a command for it to be suggested.
 const suggestsWithin = 2
 
-// noArguments refuses arguments, and knows that a word after the program's
+// NoArguments refuses arguments, and knows that a word after the program's
 // name was meant as a command.
-func noArguments(cmd *cobra.Command, args []string) error {
+func NoArguments(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
 		return nil
@@ -34,18 +34,18 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%q takes no arguments, got %q", cmd.CommandPath(), args[0])
 }
 
-// exactly wants as many arguments as there are names.
-func exactly(names ...string) cobra.PositionalArgs {
+// Exactly wants as many arguments as there are names.
+func Exactly(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > len(names) {
 			return fmt.Errorf("%q takes %s and nothing more, got %q", cmd.CommandPath(), strings.Join(names, " "), args[len(names)])
 		}
-		return atLeast(names...)(cmd, args)
+		return AtLeast(names...)(cmd, args)
 	}
 }
 
-// atLeast wants arguments by these names, and takes more of the last.
-func atLeast(names ...string) cobra.PositionalArgs {
+// AtLeast wants arguments by these names, and takes more of the last.
+func AtLeast(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < len(names) {
 			return fmt.Errorf("%q needs %s", cmd.CommandPath(), strings.Join(names[len(args):], " and "))
@@ -59,9 +59,9 @@ func atLeast(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// fullPath is a directory as the hub understands it, which works in another
+// FullPath is a directory as the hub understands it, which works in another
 // one. The shell knows what ~ means, and so does the hub.
-func fullPath(path string) (string, error) {
+func FullPath(path string) (string, error) {
 	if path == "" || strings.HasPrefix(path, "~") {
 		return path, nil
 	}
@@ -72,11 +72,11 @@ func fullPath(path string) (string, error) {
 	return full, nil
 }
 
-// fullDirectories are directories that an agent may use, as the hub understands them.
-func fullDirectories(dirs []string) ([]string, error) {
+// FullDirectories are directories that an agent may use, as the hub understands them.
+func FullDirectories(dirs []string) ([]string, error) {
 	var full []string
 	for _, dir := range dirs {
-		path, err := fullPath(dir)
+		path, err := FullPath(dir)
 		if err != nil {
 			return nil, err
 		}
@@ -88,10 +88,10 @@ func fullDirectories(dirs []string) ([]string, error) {
 	return full, nil
 }
 
-// group is a command that only has others below it.
-func group(use, title, help string, commands ...*cobra.Command) *cobra.Command {
+// Group is a command that only has others below it.
+func Group(use, title, help string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use, Short: title, Long: help, Args: noArguments,
+		Use: use, Short: title, Long: help, Args: NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(commands...)

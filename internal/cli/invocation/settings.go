@@ -1,4 +1,7 @@
-package cli
+// Package invocation is what all commands share: what the flags of the program say, how
+// arguments are taken, and how a command reaches the project's hub. A command that has a
+// package of its own stands on it as the others do.
+package invocation
 
 import (
 	"fmt"
@@ -16,12 +19,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 )
 
-// settings are what flags and environment say.
-type settings struct {
+// Settings are what flags and environment say. They are complete when a command runs.
+type Settings struct {
 	host.Settings
 
-	json  bool
-	stdio bool
+	JSON  bool // print JSON instead of text
+	Stdio bool // serve on standard input and output, even if they are a terminal
 }
 
 // environment names the variable that stands in for a flag.
@@ -33,14 +36,15 @@ var environment = map[string]string{
 	"max-header-bytes": "DUET_RPC_MAX_HEADER_BYTES",
 }
 
-func (s *settings) addFlags(root *cobra.Command) {
+// AddFlags adds the flags that all commands have.
+func (s *Settings) AddFlags(root *cobra.Command) {
 	s.LogLevel = logging.Level(slog.LevelInfo)
 	s.Limits = frame.Limits{MaxFrame: frame.DefaultMaxFrame, MaxHeader: frame.DefaultMaxHeader, Timeout: frame.DefaultTimeout}
 	f := root.PersistentFlags()
 	f.Var((*flagvalue.Level)(&s.LogLevel), "log-level", "how much to log: debug, info, warn or error")
 	f.BoolVar(&s.NoColor, "no-color", false, "no colour on a terminal")
-	f.BoolVar(&s.json, "json", false, "print JSON instead of text")
-	f.BoolVar(&s.stdio, "stdio", false, "serve on standard input and output, even if they are a terminal")
+	f.BoolVar(&s.JSON, "json", false, "print JSON instead of text")
+	f.BoolVar(&s.Stdio, "stdio", false, "serve on standard input and output, even if they are a terminal")
 	f.BoolVar(&s.TestMethods, "test-methods", false, "offer the methods test.sleep, test.fail and test.panic, for authors of clients")
 	f.StringArrayVar(&s.Listen, "listen", nil, "path of another socket to listen on; may be given several times")
 	f.StringVar(&s.Root, "root", "", "the project (default: the nearest with .duet, .duet.toml or .git, else this directory)")
@@ -50,14 +54,14 @@ func (s *settings) addFlags(root *cobra.Command) {
 	f.DurationVar(&s.AnswerWithin, "answer-within", 5*time.Second, "how long a hub may take to answer who comes to it")
 	_ = f.MarkHidden("answer-within")                                                                           // for tests
 	_ = root.RegisterFlagCompletionFunc("listen", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)) // names of files
-	directories(root, "root")
+	Directories(root, "root")
 	_ = root.RegisterFlagCompletionFunc("log-level", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return s.LogLevel.Accepted(), cobra.ShellCompDirectiveNoFileComp
 	})
 }
 
-// complete takes from the environment what no flag said.
-func (s *settings) complete(cmd *cobra.Command) error {
+// Complete takes from the environment what no flag said.
+func (s *Settings) Complete(cmd *cobra.Command) error {
 	for _, flag := range slices.Sorted(maps.Keys(environment)) {
 		name := environment[flag]
 		value := os.Getenv(name)
@@ -74,7 +78,7 @@ func (s *settings) complete(cmd *cobra.Command) error {
 	return nil
 }
 
-// levelGiven reports whether the user has said how much is logged.
-func (s *settings) levelGiven(cmd *cobra.Command) bool {
+// LevelGiven reports whether the user has said how much is logged.
+func (s *Settings) LevelGiven(cmd *cobra.Command) bool {
 	return cmd.Flags().Changed("log-level") || os.Getenv(environment["log-level"]) != ""
 }

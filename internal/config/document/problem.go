@@ -1,48 +1,11 @@
-package config
+package document
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 )
-
-// Error is everything that is wrong with a configuration.
-type Error struct {
-	Problems []Problem
-}
-
-func (e *Error) Error() string {
-	lines := make([]string, 0, len(e.Problems)+1)
-	for _, p := range e.Problems {
-		lines = append(lines, p.String())
-	}
-	return strings.Join(append(lines, "(`duet-rpc config --defaults` shows every key and what it may be)"), "\n")
-}
-
-// Explain begins the list of what is wrong on a line of its own, where editors
-// and terminals find the places in it. Another error stays as it is.
-func Explain(err error) error {
-	var wrong *Error
-	if errors.As(err, &wrong) {
-		return fmt.Errorf("the configuration is wrong\n%w", err)
-	}
-	return err
-}
-
-// mostProblems are how many are told: the rest is seldom other.
-const mostProblems = 100
-
-// cut leaves out the problems that are too many.
-func (e *Error) cut() *Error {
-	if more := len(e.Problems) - mostProblems; more > 0 {
-		name := e.Problems[mostProblems].Name
-		e.Problems = append(e.Problems[:mostProblems:mostProblems], Problem{Name: name, Message: fmt.Sprintf("and %d more", more)})
-	}
-	return e
-}
 
 // Problem is one thing that is wrong. It never holds a value that could be a
 // secret.
@@ -61,15 +24,16 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s", p.Name, p.Line, p.Column, p.Message)
 }
 
-func sortProblems(problems []Problem) {
+// SortProblems puts problems in the order of their places.
+func SortProblems(problems []Problem) {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 }
 
-// didYouMean is a remark that names the known word nearest to one that is not, or
+// DidYouMean is a remark that names the known word nearest to one that is not, or
 // nothing where none is near.
-func didYouMean(unknown string, known []string) string {
+func DidYouMean(unknown string, known []string) string {
 	best, bestDistance := "", max(1, min(3, len(unknown)/3))+1
 	for _, word := range known {
 		if d := distance(unknown, word); d < bestDistance {
@@ -103,15 +67,15 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// quoteShort is a value in a problem: quoted, so that it cannot play with a
+// QuoteShort is a value in a problem: quoted, so that it cannot play with a
 // terminal, and not too long.
-func quoteShort(s string) string {
+func QuoteShort(s string) string {
 	const most = 40
-	return strconv.Quote(cutShort(s, most))
+	return strconv.Quote(CutShort(s, most))
 }
 
-// cutShort is the beginning of a text, at most so many characters of it.
-func cutShort(s string, most int) string {
+// CutShort is the beginning of a text, at most so many characters of it.
+func CutShort(s string, most int) string {
 	for i := range s {
 		if most--; most < 0 {
 			return s[:i] + "…"
