@@ -7,6 +7,7 @@
 
 (require 'duet-test-lib)
 (require 'duet-agents)
+(require 'duet-agents-login)
 (require 'duet-terminal)
 
 (defconst duet-login-test-agent

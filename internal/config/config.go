@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
 )
 
@@ -51,6 +52,7 @@ type Config struct {
 	Limits       Limits
 	ProbeServers bool // MCP servers that agents get are tried
 	ACP          ACP
+	Budget       budgetconfig.Budget
 	Agents       map[string]Agent        // by name, built-in ones among them
 	Keys         map[string]Key          // by service; none from a file that is not trusted
 	Triggers     []triggerconfig.Trigger // none from a file that is not trusted

@@ -9,6 +9,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config/bounded"
+	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/document"
 	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
 	"github.com/duet-rpc/duet-rpc/internal/project"
@@ -32,6 +33,7 @@ type layer struct {
 	rules             []Rule
 	triggers          []triggerconfig.Trigger
 	automation        *triggerconfig.Automation // of the user's file alone
+	budget            budgetconfig.Budget
 }
 
 // agentTable is what [agents.NAME] of one file says.
@@ -48,7 +50,7 @@ type agentTable struct {
 
 // The keys that each table may have.
 var (
-	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "triggers", "automation"}
+	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "budget", "triggers", "automation"}
 	mcpKeys    = []string{"probe"}
 	limitKeys  = []string{"max_runs", "queue_cap", "run_timeout", "idle_agents"}
 	acpKeys    = []string{"saved_files"}
@@ -106,6 +108,9 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 	}
 	if top.Has("mcp") {
 		l.decodeMCP(top)
+	}
+	if t, ok := top.Sub("budget"); ok {
+		l.budget = budgetconfig.Decode(t)
 	}
 	l.agents = map[string]agentTable{}
 	for name, t := range top.Tables("agents", most.agents) {

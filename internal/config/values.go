@@ -30,6 +30,9 @@ func (c *Config) Values() []Value {
 	add("limits.idle_agents", c.Limits.MostIdle())
 	add("mcp.probe", c.ProbeServers)
 	add("acp.saved_files", c.ACP.SavedFiles)
+	for _, limit := range c.Budget.Settings() {
+		add(limit.Key, limit.Value)
+	}
 	for _, a := range c.List() {
 		for _, f := range a.fields() {
 			key := "agents." + a.Name + "." + f.name

@@ -13,6 +13,7 @@ const (
 	KindTerminalReadOnly   = "terminal_read_only" // it is an agent's
 	KindNotCancellable     = "not_cancellable"    // the run has ended
 	KindQueueFull          = "queue_full"
+	KindBudget             = "budget_reached" // the budget of the day is used up
 	KindUnavailable        = "subsystem_unavailable"
 	KindInvalidToken       = "invalid_session_token"
 	KindInvalid            = "invalid" // a parameter is wrong: Param says which

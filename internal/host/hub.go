@@ -88,7 +88,7 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 		o.log.Debug("nothing tells whether the project's files were removed, so they are looked for", "err", err)
 	}
 	h.hub, err = hub.Open(ctx, hub.Options{
-		OpenStore: sqlite.Opener(p.Database(), prepared.ID), Database: p.Database(), Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Limits: c.Limits, Changes: live,
+		OpenStore: sqlite.Opener(p.Database(), prepared.ID), Database: p.Database(), Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Budget: live.Budget, Limits: c.Limits, Changes: live,
 		TryServers: func() bool {
 			now, err := live.Current(false)
 			return err == nil && now.ProbeServers

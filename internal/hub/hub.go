@@ -9,8 +9,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/adoption"
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/background"
+	"github.com/duet-rpc/duet-rpc/internal/budget"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
 	"github.com/duet-rpc/duet-rpc/internal/configured"
 	"github.com/duet-rpc/duet-rpc/internal/configwatch"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
@@ -63,8 +65,10 @@ type Options struct {
 	TryServers func() bool
 	// Triggers, if set, are those of the configuration as it is now, without what waits
 	// for trust.
-	Triggers  func() (trigger.Definitions, error)
-	StateDir  string // of the project: triggers do not watch it
+	Triggers func() (trigger.Definitions, error)
+	StateDir string // of the project: triggers do not watch it
+	// Budget, if set, is what runs may use, as it is configured now. It is asked often.
+	Budget    func() budgetconfig.Budget
 	Limits    config.Limits
 	Executors func(catalog.Daemon) Executors // makes the executors' owner, once
 	Getenv    func(string) string
@@ -73,7 +77,9 @@ type Options struct {
 	// time to return memory to the system.
 	Idle func()
 	// AgentTold, if set, is called when the end of a run has told of who is signed in to
-	// its agent: it has answered, or wants somebody to sign in.
+	// its agent: it has answered, or wants somebody to sign in. The run's own goroutine
+	// calls it, never the store's writer, and the end of the run is kept when it has
+	// returned: who hears of the end can read what was told.
 	AgentTold func(agent config.Agent, answered bool)
 	// KillAgents ends agents that a dead process left behind.
 	KillAgents func([]domain.Process)
@@ -105,6 +111,7 @@ type Hub struct {
 	intake       *intake.Intake
 	approvals    *approval.Inbox
 	settings     *threadsettings.Settings
+	budget       *budget.Guard
 	cutShort     *fulldisk.CutShort
 	calls        *executorcall.Calls
 	servers      *mcpservers.Servers // nil: none is tried
@@ -179,8 +186,9 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.settings = threadsettings.New(h.ctx, threadsettings.Options{
 		Store: h.store, Query: h.query, Runs: forSettings{h}, Agents: h.configured, Questions: h.approvals, Logger: h.log,
 	})
+	h.budget = budget.New(h.ctx, budget.Options{Limits: h.budgets, Runs: forBudget{h}})
 	h.intake = intake.New(h.ctx, intake.Options{
-		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Health: h.health, Keys: h.keys.Of, Root: opts.Root, Logger: h.log,
+		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Budget: h.budget, Health: h.health, Keys: h.keys.Of, Root: opts.Root, Logger: h.log,
 	})
 	h.servers = h.newServers(h.ctx)
 	h.calls = executorcall.New(h.ctx, executorcall.Options{

@@ -13,10 +13,8 @@ import (
 )
 
 func scanAgentSession(row statement.Scanner) (s domain.AgentSessionSeen, err error) {
-	var (
-		seen    int64
-		session string
-	)
+	var seen int64
+	var session string
 	if err := row.Scan(&s.Thread, &s.Agent, &seen, &session); err != nil {
 		return s, err
 	}

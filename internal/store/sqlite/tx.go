@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/triggerrow"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/usagerow"
 )
 
 // A Tx is a transaction under way. It belongs to the change that it was given
@@ -42,7 +43,8 @@ type queries struct {
 	itemQueries
 	approvalQueries
 	executorQueries
-	triggerrow.Queries
+	triggerrow.Reader
+	usagerow.Queries
 
 	s *statement.Cache
 }
@@ -59,7 +61,7 @@ type (
 func newQueries(s *statement.Cache) queries {
 	return queries{
 		threadQueries: threadQueries{s}, runQueries: runQueries{s}, eventQueries: eventQueries{s}, itemQueries: itemQueries{s},
-		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, Queries: triggerrow.Queries{Statements: s}, s: s,
+		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, Queries: usagerow.Queries{Statements: s}, Reader: triggerrow.Reader{Statements: s}, s: s,
 	}
 }
 

@@ -206,6 +206,9 @@ ALTER TABLE runs ADD COLUMN sign_in TEXT NOT NULL DEFAULT '';
 -- Questions that ask again what was answered, and that their conversations have left behind.
 CREATE INDEX approvals_overtaken ON approvals (thread, question) WHERE decided_by = 'overtaken' AND reopens != '';
 `, `
+-- What was asked for since a time: what a day has used.
+CREATE INDEX runs_created ON runs (created);
+`, `
 -- What triggers have done because of which events, and what is remembered of each (package triggerrow).
 CREATE TABLE trigger_executions (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -12,8 +12,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
-// Queries are as of [store.TriggerReader].
-type Queries struct{ Statements *statement.Cache }
+// Reader are as of [store.TriggerReader].
+type Reader struct{ Statements *statement.Cache }
 
 const columns = "id, name, event_key, event_type, event_source, event, at, status, action, does, run, approval, depth, error"
 
@@ -28,7 +28,7 @@ func scan(row statement.Scanner) (e domain.TriggerExecution, err error) {
 }
 
 // TriggerExecutions is as of [store.TriggerReader].
-func (q Queries) TriggerExecutions(ctx context.Context, trigger string, limit int) ([]domain.TriggerExecution, error) {
+func (q Reader) TriggerExecutions(ctx context.Context, trigger string, limit int) ([]domain.TriggerExecution, error) {
 	return statement.All(ctx, q.Statements, scan, "SELECT "+columns+" FROM trigger_executions WHERE ?1 = '' OR name = ?1 ORDER BY id DESC LIMIT ?2", trigger, limit)
 }
 
@@ -36,18 +36,18 @@ func (q Queries) TriggerExecutions(ctx context.Context, trigger string, limit in
 const open = "status IN ('" + domain.TriggerWaiting + "', '" + domain.TriggerSending + "')"
 
 // OpenTriggerExecutions is as of [store.TriggerReader].
-func (q Queries) OpenTriggerExecutions(ctx context.Context) ([]domain.TriggerExecution, error) {
+func (q Reader) OpenTriggerExecutions(ctx context.Context) ([]domain.TriggerExecution, error) {
 	return statement.All(ctx, q.Statements, scan, "SELECT "+columns+" FROM trigger_executions WHERE "+open+" ORDER BY id")
 }
 
 // HasTriggerExecution is as of [store.TriggerReader].
-func (q Queries) HasTriggerExecution(ctx context.Context, trigger, key string) (bool, error) {
+func (q Reader) HasTriggerExecution(ctx context.Context, trigger, key string) (bool, error) {
 	n, err := statement.One(ctx, q.Statements, statement.Value[int], "SELECT count(*) FROM trigger_executions WHERE name = ? AND event_key = ?", trigger, key)
 	return n > 0, err
 }
 
 // TriggerState is as of [store.TriggerReader].
-func (q Queries) TriggerState(ctx context.Context, trigger string) (domain.TriggerState, error) {
+func (q Reader) TriggerState(ctx context.Context, trigger string) (domain.TriggerState, error) {
 	s, err := statement.One(ctx, q.Statements, scanState, "SELECT name, enabled, fired, looked, window, count, limited FROM trigger_states WHERE name = ?", trigger)
 	if errors.Is(err, store.ErrNotFound) {
 		return domain.TriggerState{Trigger: trigger}, nil
