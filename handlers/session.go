@@ -67,7 +67,7 @@ type session struct {
 	TaskID         string          `json:"task_id" doc:"The same run under its name as a task."`
 	CallerTaskID   string          `json:"caller_task_id,omitempty" doc:"The id that the caller of execute_prompt gave it."`
 	PermissionMode string          `json:"permission_mode" doc:"The one in force."`
-	Source         string          `json:"source" doc:"What asked for it: task, chat, session, execute or decision."`
+	Source         string          `json:"source" doc:"What asked for it: task, chat, session, execute or decision; adopted; question or kept_question of a program that asks by askUser or requestPermission."`
 	Priority       int             `json:"priority"`
 	State          string          `json:"state" doc:"The run's own state, which tells queued from starting and timed_out from failed."`
 	SilentSince    *time.Time      `json:"silent_since,omitempty" doc:"The agent gives no sign of life, and nobody else has to do something first: when its last one was."`

@@ -21,7 +21,7 @@ const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli
 frame:
-handlers: server server/passfd internal/adoption internal/agentlink internal/agentsetting internal/agentstatus internal/approval internal/catalog internal/config internal/config/triggerconfig internal/configured internal/content internal/dialect internal/diff internal/domain internal/editorfiles internal/eventlog internal/history internal/hub internal/jsonwalk internal/logging internal/nativesession internal/openrpc internal/query internal/redact internal/restricted internal/signin internal/terminal internal/threadsettings internal/trigger
+handlers: server server/passfd internal/adoption internal/agentlink internal/agentsetting internal/agentstatus internal/approval internal/build internal/catalog internal/config internal/config/triggerconfig internal/configured internal/content internal/dialect internal/diff internal/domain internal/editorfiles internal/eventlog internal/history internal/hub internal/jsonwalk internal/logging internal/mcpclient internal/nativesession internal/openrpc internal/query internal/redact internal/restricted internal/signin internal/terminal internal/threadsettings internal/trigger
 internal/acpagent: client frame server internal/acpagent/question internal/acpagent/schema internal/acpagent/update internal/acpagent/version2 internal/wire  # neither hub nor store: it speaks with the hub as any client does
 internal/acpagent/question: internal/acpagent/schema internal/wire
 internal/acpagent/schema:
@@ -35,6 +35,7 @@ internal/approval: internal/catalog internal/config internal/domain internal/for
 internal/architecture:
 internal/background:
 internal/budget: internal/config/budgetconfig internal/domain internal/store
+internal/build: internal/config/buildconfig internal/diagnostic internal/domain internal/restricted internal/usercommand
 internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
@@ -73,9 +74,10 @@ internal/cli/transcript: client internal/cli/attachment internal/cli/markdown in
 internal/cli/tty:
 internal/cli/turn: client internal/cli/attachment internal/cli/editor internal/cli/inbox internal/cli/interrupt internal/cli/live internal/cli/markdown internal/cli/output internal/cli/pager internal/cli/refusal internal/cli/tty internal/domain internal/form internal/question internal/visible internal/wire
 internal/cli/usage: internal/cli/output internal/cli/tty internal/lazyregexp
-internal/config: internal/catalog internal/config/bounded internal/config/budgetconfig internal/config/document internal/config/triggerconfig internal/filewatch internal/ownership internal/project internal/trust
+internal/config: internal/catalog internal/config/bounded internal/config/budgetconfig internal/config/buildconfig internal/config/document internal/config/triggerconfig internal/filewatch internal/ownership internal/project internal/trust
 internal/config/bounded:  # files that came with a project
 internal/config/budgetconfig: internal/config/document
+internal/config/buildconfig: internal/config/document
 internal/config/document: internal/config/bounded  # knows no key, so that a section of the configuration can be a package
 internal/config/triggerconfig: internal/config/document internal/trigger/schedule  # what a file says of triggers; it reads none
 internal/configured: internal/config internal/domain internal/restricted
@@ -85,12 +87,13 @@ internal/conversation: internal/catalog internal/content internal/domain interna
 internal/credential: internal/catalog internal/config internal/domain internal/redact
 internal/database: internal/history internal/origin internal/project internal/store internal/store/health internal/store/sqlite internal/store/sqlite/schema
 internal/demoagent: internal/lazyregexp
+internal/diagnostic: internal/domain internal/lazyregexp  # text in, values out
 internal/dialect: frame server internal/domain internal/form internal/openjson  # how events are spelled
 internal/diff:
 internal/domain:  # values: everybody else speaks them
 internal/editorfiles: internal/catalog
 internal/eventlog: internal/background internal/domain internal/store
-internal/executor: frame server internal/catalog internal/catalogrpc internal/executor/acp internal/executor/command internal/executor/process internal/executor/task internal/executor/terminal internal/socket
+internal/executor: frame server internal/catalog internal/catalogrpc internal/executor/acp internal/executor/command internal/executor/process internal/executor/task internal/executor/terminal internal/executor/usercommand internal/socket
 internal/executor/acp: frame internal/catalog internal/executor/acp/linefilter internal/executor/acp/setting internal/executor/authmethod internal/executor/blocks internal/executor/plan internal/executor/process internal/executor/silence internal/executor/task internal/executor/titlecommand internal/executor/transcript internal/executor/wireerror internal/executor/workspace internal/form internal/shellcommand internal/toolinput
 internal/executor/acp/linefilter: frame
 internal/executor/acp/setting: frame internal/catalog
@@ -105,6 +108,7 @@ internal/executor/task: internal/catalog internal/executor/process internal/exec
 internal/executor/terminal: server internal/catalog internal/executor/process
 internal/executor/titlecommand: internal/executor/task  # words of an agent, as an input
 internal/executor/transcript: internal/catalog
+internal/executor/usercommand: internal/catalog internal/executor/process
 internal/executor/wireerror: internal/lazyregexp
 internal/executor/workspace: internal/catalog
 internal/executorcall: internal/approval internal/catalog internal/config internal/conversation internal/credential internal/domain internal/query internal/restricted internal/store internal/store/health
@@ -113,13 +117,14 @@ internal/form:
 internal/fulldisk: internal/background internal/domain internal/store
 internal/golden:
 internal/history: internal/domain internal/lazyregexp internal/store
-internal/host: client frame handlers server server/stdio internal/agentstatus internal/catalog internal/config internal/database internal/domain internal/editorfiles internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/project/known internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trigger internal/trust internal/visible
-internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/budget internal/catalog internal/config internal/config/budgetconfig internal/configured internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/executorcall internal/fulldisk internal/intake internal/mcpservers internal/policy internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal internal/threadsettings internal/trigger  # no transport: it knows nothing of connections
+internal/host: client frame handlers server server/stdio internal/agentstatus internal/build internal/catalog internal/config internal/database internal/domain internal/editorfiles internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/project/known internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trigger internal/trust internal/visible
+internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/budget internal/build internal/catalog internal/config internal/config/budgetconfig internal/configured internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/executorcall internal/fulldisk internal/intake internal/mcpclient internal/mcpservers internal/policy internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal internal/threadsettings internal/trigger internal/usercommand  # no transport: it knows nothing of connections
 internal/intake: internal/catalog internal/content internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/jsontest:  # for tests
 internal/jsonwalk:
 internal/lazyregexp:  # compiled when they are needed
 internal/logging:
+internal/mcpclient: internal/background internal/catalog internal/executor/process internal/mcpservers
 internal/mcpprobe: internal/catalog internal/executor/process
 internal/mcpservers: internal/background internal/catalog internal/executor/process internal/lazyregexp internal/mcpprobe internal/redact
 internal/nativesession: frame internal/agentlink internal/catalog internal/executor/acp internal/executor/authmethod
@@ -163,6 +168,7 @@ internal/trigger: internal/background internal/config/triggerconfig internal/dom
 internal/trigger/schedule:  # when a time comes
 internal/trigger/watch:  # which files have changed
 internal/trust: internal/project
+internal/usercommand: internal/catalog internal/domain internal/store  # what a command is for is its caller's
 internal/visible: internal/lazyregexp
 internal/wire: client
 internal/witness:  # for tests

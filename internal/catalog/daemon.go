@@ -27,6 +27,9 @@ type Daemon interface {
 	TerminalStarted(context.Context, TerminalStartedParams) error
 	TerminalOutput(context.Context, TerminalOutputParams) error
 	TerminalExit(context.Context, TerminalExitParams) error
+	CommandStarted(context.Context, CommandStartedParams) error
+	// CommandOutput returns when the output has been taken: the command is not read until then.
+	CommandOutput(context.Context, CommandOutputParams) error
 }
 
 // GetAPIKeyParams ask for the key of a service.

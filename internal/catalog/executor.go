@@ -35,6 +35,11 @@ type Executor interface {
 	// ReleaseSession ends the agent that waits for the next prompt of a
 	// conversation, unless it has something to do.
 	ReleaseSession(context.Context, ReleaseSessionParams) (ReleaseSessionResult, error)
+	// RunCommand runs a command to its end; that of ctx is the same as StopCommand. One
+	// that cannot be started is a result, too.
+	RunCommand(context.Context, RunCommandParams) (RunCommandResult, error)
+	// StopCommand begins to end a command that was reported as started, and returns at once.
+	StopCommand(context.Context, StopCommandParams) (StopCommandResult, error)
 	// Shutdown ends the executor when its work is done, at the latest after
 	// the timeout.
 	Shutdown(context.Context, ShutdownParams) (ShutdownResult, error)

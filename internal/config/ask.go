@@ -59,6 +59,9 @@ func (l *layer) needTrust(under bounding, withValues bool) []Value {
 			add("rules", phrase(r.String()))
 		}
 	}
+	for _, b := range l.builds {
+		add("builds."+b.Name, phrase(buildText(b, withValues)))
+	}
 	for _, t := range l.triggers {
 		add("triggers", phrase(quoteControls(t.String())))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
 )
 
@@ -130,6 +131,7 @@ func (b *builder) apply(l *layer, trusted bool) {
 	set(b, &c.DefaultAgent, l.defaultAgent, "default_agent", l.source)
 	set(b, &c.Hub, l.hub, "hub", l.source)
 	b.applyTriggers(l)
+	c.Builds = buildconfig.Over(c.Builds, l.builds)
 	for service, key := range l.services {
 		c.Keys[service] = key
 		c.origins["keys."+service] = l.source

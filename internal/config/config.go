@@ -13,6 +13,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
 )
 
@@ -55,6 +56,7 @@ type Config struct {
 	Budget       budgetconfig.Budget
 	Agents       map[string]Agent        // by name, built-in ones among them
 	Keys         map[string]Key          // by service; none from a file that is not trusted
+	Builds       []buildconfig.Build     // the project's before the user's; none from a file that is not trusted
 	Triggers     []triggerconfig.Trigger // none from a file that is not trusted
 	Automation   triggerconfig.Automation
 	Rules        []Rule // the project's before the user's; no allow rule from a file that is not trusted

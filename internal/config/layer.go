@@ -10,6 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config/bounded"
 	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/document"
 	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
 	"github.com/duet-rpc/duet-rpc/internal/project"
@@ -34,6 +35,7 @@ type layer struct {
 	triggers          []triggerconfig.Trigger
 	automation        *triggerconfig.Automation // of the user's file alone
 	budget            budgetconfig.Budget
+	builds            []buildconfig.Build
 }
 
 // agentTable is what [agents.NAME] of one file says.
@@ -50,7 +52,7 @@ type agentTable struct {
 
 // The keys that each table may have.
 var (
-	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "budget", "triggers", "automation"}
+	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "budget", "builds", "triggers", "automation"}
 	mcpKeys    = []string{"probe"}
 	limitKeys  = []string{"max_runs", "queue_cap", "run_timeout", "idle_agents"}
 	acpKeys    = []string{"saved_files"}
@@ -128,6 +130,7 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 		l.rules = append(l.rules, decodeRule(t, source))
 	}
 	l.decodeTriggers(top)
+	l.builds = buildconfig.Decode(top, source)
 	document.SortProblems(l.Problems)
 	return l
 }

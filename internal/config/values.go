@@ -50,6 +50,9 @@ func (c *Config) Values() []Value {
 	for _, r := range c.Rules {
 		out = append(out, Value{Key: "rules", Value: phrase(r.String()), Source: r.Source})
 	}
+	for _, b := range c.Builds {
+		out = append(out, Value{Key: "builds." + b.Name, Value: phrase(buildText(b, false)), Source: b.Source})
+	}
 	return append(append(out, c.triggerValues()...), c.waiting...)
 }
 

@@ -30,6 +30,7 @@ const (
 	TypeAgentSession = "agent_session"
 	TypeDeleted      = "session_deleted"
 	TypeTrigger      = "trigger_executed"
+	TypeBuild        = "build_progress"
 )
 
 // EventTypes are those that a subscription can choose. There is no event of some
@@ -37,7 +38,7 @@ const (
 var EventTypes = []string{
 	TypeStatus, TypeConversation, TypeApproval, TypeResolved, TypeSettings,
 	TypeDelta, TypeThinking, TypePlan, TypeUsage, TypeDiff, TypeTerminal, TypeTerminalExit,
-	TypeProgress, TypeError, TypeUpdate, "gate_result", "build_progress", TypeLagged, TypeLogDamaged, TypeSecret, TypeAgentSession,
+	TypeProgress, TypeError, TypeUpdate, "gate_result", TypeBuild, TypeLagged, TypeLogDamaged, TypeSecret, TypeAgentSession,
 	TypeSilent, TypeDeleted, TypeTrigger,
 }
 
@@ -67,6 +68,7 @@ var eventTypes = map[domain.EventKind]string{
 	domain.EventSecretRequested:   TypeSecret,
 	domain.EventThreadDeleted:     TypeDeleted,
 	domain.EventTrigger:           TypeTrigger,
+	domain.EventBuild:             TypeBuild,
 	domain.EventLagged:            TypeLagged,
 	domain.EventLogDamaged:        TypeLogDamaged,
 }

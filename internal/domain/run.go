@@ -111,4 +111,12 @@ const (
 	SourceDecision = "decision" // a stale approval was approved
 	SourceAdopted  = "adopted"  // agent.adopt: it was begun without Duet
 	SourceTrigger  = "trigger"  // a trigger of the configuration
+
+	// Questions of clients that have no run of an agent: askUser, requestPermission.
+	SourceQuestion     = "question"      // its question is taken back when its caller goes
+	SourceKeptQuestion = "kept_question" // its question stays when its caller goes
 )
+
+// IsQuestion reports whether a run has no agent: it is one question of a client, and
+// ends with that.
+func (r Run) IsQuestion() bool { return r.Source == SourceQuestion || r.Source == SourceKeptQuestion }

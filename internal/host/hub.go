@@ -10,6 +10,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/handlers"
 	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
+	"github.com/duet-rpc/duet-rpc/internal/build"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/database"
@@ -89,6 +90,13 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 	}
 	h.hub, err = hub.Open(ctx, hub.Options{
 		OpenStore: sqlite.Opener(p.Database(), prepared.ID), Database: p.Database(), Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Budget: live.Budget, Limits: c.Limits, Changes: live,
+		Builds: func() (build.Configured, error) {
+			now, err := live.Current(false)
+			if err != nil {
+				return build.Configured{}, err
+			}
+			return build.Configured{Builds: now.Builds, Untrusted: len(now.Untrusted) > 0}, nil
+		},
 		TryServers: func() bool {
 			now, err := live.Current(false)
 			return err == nil && now.ProbeServers

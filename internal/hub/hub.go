@@ -10,6 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/background"
 	"github.com/duet-rpc/duet-rpc/internal/budget"
+	"github.com/duet-rpc/duet-rpc/internal/build"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
@@ -22,6 +23,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executorcall"
 	"github.com/duet-rpc/duet-rpc/internal/fulldisk"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
+	"github.com/duet-rpc/duet-rpc/internal/mcpclient"
 	"github.com/duet-rpc/duet-rpc/internal/mcpservers"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -29,6 +31,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/terminal"
 	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 	"github.com/duet-rpc/duet-rpc/internal/trigger"
+	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 )
 
 // Executors starts executors and finds them again.
@@ -60,6 +63,8 @@ type Options struct {
 	// Changes, if set, is looked at while agents are at work: what they stand
 	// on may be taken back.
 	Changes configwatch.Changes
+	// Builds, if set, is what the configuration says of builds now.
+	Builds func() (build.Configured, error)
 	// TryServers, if set, tells whether the MCP servers that agents get are tried, so
 	// that conversations are told which do not work.
 	TryServers func() bool
@@ -115,8 +120,11 @@ type Hub struct {
 	cutShort     *fulldisk.CutShort
 	calls        *executorcall.Calls
 	servers      *mcpservers.Servers // nil: none is tried
+	mcp          *mcpclient.Clients
 	terminals    *terminal.Registry
 	triggers     *trigger.Engine
+	commands     *usercommand.Runner
+	builds       *build.Builds
 	tokens       *credential.Tokens
 	keys         *credential.Keys
 	executors    Executors
@@ -191,13 +199,16 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Budget: h.budget, Health: h.health, Keys: h.keys.Of, Root: opts.Root, Logger: h.log,
 	})
 	h.servers = h.newServers(h.ctx)
+	h.mcp = h.newMCP(h.ctx)
 	h.calls = executorcall.New(h.ctx, executorcall.Options{
 		GetsServers: h.tryServers,
 		Store:       h.store, Query: h.query, Write: h.write, Tokens: h.tokens, Keys: h.keys, Conversation: h.conversation, Approvals: h.approvals, Reports: h.intake, Agents: h.configured,
 	})
 	h.adoption = h.newAdoption()
 	h.terminals = h.newTerminals(h.ctx)
-	h.executors = opts.Executors(daemon{h.calls, h.intake, h.keys, h.terminals})
+	h.commands = h.newCommands(h.ctx)
+	h.builds = h.newBuilds()
+	h.executors = opts.Executors(daemon{h.calls, h.intake, h.keys, h.terminals, h.commands})
 	h.configs = h.watchConfig()
 	h.triggers = h.newTriggers()
 	h.active.Go(h.executeStarted)
@@ -241,6 +252,7 @@ func (h *Hub) Close() error {
 	h.keys.Close()
 	h.intake.Close()
 	_ = h.terminals.Close(ctx)
+	_ = h.mcp.Close(ctx)
 	if h.servers != nil {
 		_ = h.servers.Close(ctx)
 	}

@@ -13,10 +13,10 @@ import (
 // secretName is what a flag, a variable or a header is called that has a secret.
 var secretName = lazyregexp.New(`(?i)key|token|secret|passw|pwd|auth|credential|bearer|cookie`)
 
-// withoutSecrets takes out of a text what may be secret of a server's definition: its
+// WithoutSecrets takes out of a text what may be secret of a server's definition: its
 // variables, its headers, the user and the query of its URL, and arguments that are
 // called as secrets are.
-func withoutSecrets(text string, server catalog.MCPServer, environment map[string]string) string {
+func WithoutSecrets(text string, server catalog.MCPServer, environment map[string]string) string {
 	var secrets definitionSecrets
 	for _, values := range []map[string]string{server.Env, server.Headers, environment} {
 		for _, value := range values {

@@ -29,7 +29,7 @@ func TestSecretsOfADefinitionAreTakenOut(t *testing.T) {
 		"an address in a variable":   {catalog.MCPServer{Env: map[string]string{"X": "redis://:guarded-1@cache.test"}}, "no guarded-1 at cache.test"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			said := withoutSecrets(c.said, c.server, nil)
+			said := WithoutSecrets(c.said, c.server, nil)
 			assert.NotContains(t, said, "guarded")
 			for _, word := range strings.Fields(c.said) {
 				if !strings.Contains(word, "guarded") {

@@ -150,7 +150,7 @@ func (s *Servers) try(d definition, server catalog.MCPServer, g Gets) {
 	}
 	text := ""
 	if problem != nil && !problem.NoProgram { // of a program that is not there the executor tells
-		text = withoutSecrets(problem.Of(server.Name), server, g.Environment)
+		text = WithoutSecrets(problem.Of(server.Name), server, g.Environment)
 	}
 	for _, who := range s.tells(d, problem == nil, text != "") {
 		s.opts.Tell(s.ctx, who.run, text)

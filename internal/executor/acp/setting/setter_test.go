@@ -3,7 +3,6 @@ package setting
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"testing"
 
 	"github.com/coder/acp-go-sdk"
@@ -25,7 +24,7 @@ func setterOf(t *testing.T, isNew bool, current string, modes ...string) *Setter
 	require.NoError(t, err)
 	s := new(State)
 	s.Opened(ReadOffer(offer), isNew)
-	return &Setter{State: s, Agent: "ours", Log: slog.New(slog.DiscardHandler), Call: func(method string, _ any) (json.RawMessage, error) {
+	return &Setter{State: s, Agent: "ours", Call: func(method string, _ any) (json.RawMessage, error) {
 		assert.Equal(t, acp.AgentMethodSessionSetMode, method)
 		return json.RawMessage(`{}`), nil
 	}}

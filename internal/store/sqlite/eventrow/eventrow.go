@@ -103,6 +103,7 @@ var payloadCodecs = map[domain.EventKind]payloadCodec{
 	domain.EventTrigger: codecOf(
 		func(p domain.TriggerExecuted) triggerRow { return triggerRow(p) },
 		func(r triggerRow) domain.TriggerExecuted { return domain.TriggerExecuted(r) }),
+	domain.EventBuild:         codecOf(buildRowOf, buildRow.payload),
 	domain.EventThreadDeleted: codecOf(threadDeletedRowOf, threadDeletedRow.payload),
 	domain.EventErased: codecOf(
 		func(domain.Erased) struct{} { return struct{}{} },
