@@ -53,7 +53,7 @@ func requireChunksInOrder(t *testing.T, said string) {
 }
 
 // A hub that is killed while a question is open: the prompt ends, and says that the question
-// still counts; it stays in the editor, once, and its answer has the agent go on.
+// still counts; it is asked again in each editor, once, and its answer has the agent go on.
 func TestACPHubIsKilledWithAQuestionOpen(t *testing.T) {
 	t.Parallel()
 	s, c, session := newACPSession(t)
@@ -66,19 +66,32 @@ func TestACPHubIsKilledWithAQuestionOpen(t *testing.T) {
 	r := c.result(id)
 	orphaned(t, r)
 	require.Contains(t, r.Error.Message, "its question waits for an answer")
-	c.choose(question, "allow_once")
+	again, seenAgain := c.awaitAsked(2), other.awaitAsked(2)
+	c.choose(again, "allow_once")
 	for _, e := range []*acpClient{c, other} {
 		e.await("the rest", func() bool { return strings.Contains(e.saidLocked("agent_message_chunk"), "That is all.") })
 	}
-	other.await("the question to be taken back", func() bool { return len(other.told) > 0 })
-	require.Equal(t, "$/cancel_request", other.told[0].Method)
-	require.JSONEq(t, fmt.Sprintf(`{"requestId":%s}`, seen.ID), string(other.told[0].Params))
+	c.requireTakenBack(question)
+	other.requireTakenBack(seen, seenAgain)
 	require.Equal(t, "end_turn", c.prompt(session, "quiet and on"))
 	for _, e := range []*acpClient{c, other} {
 		e.mu.Lock()
-		require.Len(t, e.asked, 1, "it is asked once")
+		require.Len(t, e.asked, 2, "it is asked again once")
 		e.mu.Unlock()
 		e.quit()
+	}
+}
+
+// requireTakenBack requires that those questions, and no others, are taken back.
+func (c *acpClient) requireTakenBack(questions ...acpMessage) {
+	c.t.Helper()
+	c.await("questions to be taken back", func() bool { return len(c.told) >= len(questions) })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	require.Len(c.t, c.told, len(questions))
+	for i, q := range questions {
+		require.Equal(c.t, "$/cancel_request", c.told[i].Method)
+		require.JSONEq(c.t, fmt.Sprintf(`{"requestId":%s}`, q.ID), string(c.told[i].Params))
 	}
 }
 
@@ -163,14 +176,14 @@ func TestACPHubIsTakenOver(t *testing.T) {
 	require.Equal(t, first.cmd.Process.Pid, s.lockHolder())
 	second := s.editor(nil)
 	second.load(session, s.root)
-	question := second.awaitAsked(1)
+	second.awaitAsked(1)
 	first.crash()
-	second.choose(question, "allow_once")
+	second.choose(second.awaitAsked(2), "allow_once")
 	second.await("the rest", func() bool { return strings.Contains(second.saidLocked("agent_message_chunk"), "That is all.") })
 	require.Equal(t, second.cmd.Process.Pid, s.lockHolder())
 	require.Equal(t, "end_turn", second.prompt(session, "quiet and on"))
 	second.mu.Lock()
-	require.Len(t, second.asked, 1, "it is asked once")
+	require.Len(t, second.asked, 2, "it is asked again once")
 	second.mu.Unlock()
 	second.quit()
 }

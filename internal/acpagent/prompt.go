@@ -253,7 +253,7 @@ func (s *session) response(ctx context.Context, run string, o outcome) (schema.P
 		if o.code == authRequired {
 			s.agent.mustSignIn(state.Agent)
 		}
-		if o.code == orphaned && s.asks() {
+		if o.code == orphaned && s.asksAgain(ctx) {
 			o.err += "; its question waits for an answer, with which the agent goes on"
 		}
 		return r, s.agent.failed(o)
@@ -269,11 +269,19 @@ func (s *session) response(ctx context.Context, run string, o outcome) (schema.P
 // orphaned is the error code of a session whose process has died, with its hub.
 const orphaned = "ORPHANED"
 
-// asks reports whether the client is asked something.
-func (s *session) asks() bool {
+// asksAgain reports whether the client is to be asked again what the turn of a prompt has
+// left open, and does that behind the answer to the prompt.
+func (s *session) asksAgain(ctx context.Context) bool {
+	server.AfterReply(ctx, func() {
+		s.conn.Go(func(context.Context) {
+			s.order.Lock()
+			defer s.order.Unlock()
+			s.askOpen()
+		})
+	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.asking) > 0
+	return len(s.askAgain) > 0
 }
 
 // cancel ends the turns that the client waits for or, where it waits for none, the one

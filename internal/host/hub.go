@@ -20,6 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/project/known"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 	"github.com/duet-rpc/duet-rpc/internal/supervisor"
 	"github.com/duet-rpc/duet-rpc/internal/trigger"
@@ -214,6 +215,7 @@ func unavailable(p project.Project, err error) *domain.Error {
 	switch {
 	case errors.As(err, &held):
 		text = fmt.Sprintf("another duet-rpc has this project open (process %d); talk to it with `duet-rpc session` and `duet-rpc approvals`, or end it", held.PID)
+	case store.IsFull(err): // that is all there is to say
 	case database.IsUnusable(err):
 		text += "; `duet-rpc doctor` says more"
 	}
