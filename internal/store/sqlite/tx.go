@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/agentsessionrow"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/triggerrow"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/usagerow"
 )
 
@@ -19,8 +20,8 @@ import (
 // to, and sees what that changed.
 type Tx struct {
 	queries
-	now time.Time // of this change
-
+	triggerrow.Writer
+	now      time.Time // of this change
 	places   *places
 	seq      int64
 	events   []domain.Event
@@ -35,8 +36,7 @@ func (t *Tx) Now() time.Time { return t.now }
 // AfterCommit is as of [store.Tx].
 func (t *Tx) AfterCommit(f func()) { t.after = append(t.after, f) }
 
-// queries are what can be asked of a store, and of a transaction, by what is
-// asked about. Each has the same statements.
+// queries are what can be asked, by what it is about. Each has the same statements.
 type queries struct {
 	threadQueries
 	runQueries
@@ -46,6 +46,7 @@ type queries struct {
 	executorQueries
 	usageQueries
 	agentSessionQueries
+	triggerQueries
 
 	s *statement.Cache
 }
@@ -59,13 +60,14 @@ type (
 	executorQueries struct{ s *statement.Cache }
 
 	usageQueries        = usagerow.Queries
+	triggerQueries      = triggerrow.Reader
 	agentSessionQueries = agentsessionrow.Queries
 )
 
 func newQueries(s *statement.Cache) queries {
 	return queries{
 		threadQueries: threadQueries{s}, runQueries: runQueries{s}, eventQueries: eventQueries{s}, itemQueries: itemQueries{s},
-		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, usageQueries: usageQueries{Statements: s}, agentSessionQueries: agentSessionQueries{Statements: s}, s: s,
+		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, usageQueries: usageQueries{Statements: s}, agentSessionQueries: agentSessionQueries{Statements: s}, triggerQueries: triggerQueries{Statements: s}, s: s,
 	}
 }
 
