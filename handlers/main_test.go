@@ -119,6 +119,8 @@ type executors struct {
 	mu    sync.Mutex
 	stops map[string]context.CancelFunc
 	typed chan string // what was written to terminals
+
+	command func(context.Context, catalog.RunCommandParams) catalog.RunCommandResult
 }
 
 func (x *executors) Acquire(context.Context, catalog.LeaseRequest) (catalog.Lease, error) {
@@ -148,6 +150,31 @@ func (x *executors) StopTask(_ context.Context, p catalog.StopTaskParams) (catal
 		return catalog.StopTaskResult{Stopped: true}, nil
 	}
 	return catalog.StopTaskResult{}, nil
+}
+
+// RunCommand runs a command as the test says, until it is stopped.
+func (x *executors) RunCommand(ctx context.Context, p catalog.RunCommandParams) (catalog.RunCommandResult, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	x.mu.Lock()
+	x.stops[p.CommandID] = cancel
+	x.mu.Unlock()
+	if err := x.daemon.CommandStarted(ctx, catalog.CommandStartedParams{CommandID: p.CommandID, PID: 42}); err != nil {
+		return catalog.RunCommandResult{}, err
+	}
+	return x.command(ctx, p), nil
+}
+
+// print prints something as a command.
+func (x *executors) print(ctx context.Context, p catalog.RunCommandParams, text string) {
+	_ = x.daemon.CommandOutput(ctx, catalog.CommandOutputParams{CommandID: p.CommandID, Data: text, Encoding: catalog.EncodingUTF8})
+}
+
+func (x *executors) StopCommand(_ context.Context, p catalog.StopCommandParams) (catalog.StopCommandResult, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.stops[p.CommandID]()
+	return catalog.StopCommandResult{Stopped: true}, nil
 }
 
 func (x *executors) SetSession(_ context.Context, p catalog.SetSessionParams) (catalog.SetSessionResult, error) {

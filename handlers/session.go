@@ -3,6 +3,7 @@ package handlers
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -83,6 +84,8 @@ type session struct {
 	Modes            []mode                `json:"modes,omitempty" doc:"All modes that can be asked for. Of getSessionState alone."`
 	AgentSession     *dialect.AgentSession `json:"agent_session,omitempty" doc:"What the agent tells of its session. Of getSessionState alone."`
 
+	UnansweredServers []string `json:"unanswered_mcp_servers,omitempty" doc:"MCP servers of the agent that were tried when it got them and have not answered yet. Of getSessionState alone."`
+
 	described int // about how many bytes what only getSessionState has is
 }
 
@@ -117,8 +120,8 @@ func (s *session) texts() []*string {
 
 func (s *session) atMost() int {
 	total := 4096 + 2*s.described + textAtMost(s.texts()...) + textAtMost(&s.Summary, &s.Title, &s.ConversationTitle, &s.Model, &s.WorkingDir, &s.ClaudeSessionID, &s.CallerTaskID, &s.Agent, &s.StopReason)
-	for _, dir := range s.AdditionalDirectories {
-		total += textAtMost(&dir)
+	for _, text := range slices.Concat(s.AdditionalDirectories, s.UnansweredServers) {
+		total += textAtMost(&text)
 	}
 	return total + authMethodsAtMost(s.AuthMethods)
 }

@@ -144,6 +144,7 @@ func (s sessions) state(ctx context.Context, h *hub.Hub, p sessionParams) (state
 	}
 	one := []*session{s.session(h, found)}
 	one[0].describe(known)
+	one[0].UnansweredServers = h.UnansweredServers(found.Run.ID)
 	fit(one, room(ctx))
 	return stateResult{*one[0]}, nil
 }

@@ -18,6 +18,11 @@ type playedStep struct {
 	Say string         `json:"say,omitempty"` // a chunk of its message
 	Ask map[string]any `json:"ask,omitempty"` // a tool call that takes permission; how it was answered is said
 
+	// Beside is what it does while it waits for the answer, once somebody has opened
+	// the FIFO Go for writing.
+	Beside []playedStep `json:"beside,omitempty"`
+	Go     string       `json:"go,omitempty"`
+
 	Update map[string]any `json:"update,omitempty"` // of the session, as it is
 	Opened map[string]any `json:"opened,omitempty"` // what it tells beside when a session is opened, rather than in a turn
 }
@@ -110,6 +115,16 @@ func playAgent(file string) {
 						map[string]any{"optionId": "no", "name": "Reject", "kind": "reject_once"},
 					},
 				}})
+				if step.Go != "" {
+					_, _ = os.ReadFile(step.Go)
+				}
+				for _, more := range step.Beside {
+					if more.Update != nil {
+						update(more.Update)
+					} else {
+						say(more.Say)
+					}
+				}
 				answer := read()
 				for answer.Result == nil {
 					answer = read()

@@ -1,8 +1,14 @@
 package main_test
 
 import (
+	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/screen"
 )
 
 // What a person sees of the shell, on terminals of several kinds. Change something,
@@ -27,6 +33,8 @@ func TestScreens(t *testing.T) {
 			inbox(st)
 			finding(st)
 			mistakes(st)
+			beside(st)
+			lists(st)
 		})
 	}
 }
@@ -93,14 +101,45 @@ func conversation(st *stage) {
 	sc.ends()
 	sc.is("conversation")
 
-	// What the agent says before such a question may be shown after it, so the screens
-	// are not compared.
 	for _, c := range []struct{ name, asks, key string }{{"ask", "Choose 1 to 3", "2"}, {"form", "Colour (one of", "C-c"}, {"link", "and agree? ", "C-c"}} {
 		sc = st.scene(c.name, "duet-rpc prompt quiet "+c.name)
 		sc.waits("", c.asks)
+		sc.is(c.name + "-question")
 		sc.presses(c.key)
 		sc.ends()
+		sc.is(c.name)
 	}
+}
+
+// beside is an agent that goes on with something else while a question of it stands, which
+// is asked again below that.
+func beside(st *stage) {
+	update := func(kind string, members object) playedStep {
+		members["sessionUpdate"] = kind
+		return playedStep{Update: members}
+	}
+	ask := bashCall("make", object{"command": "make"})
+	ask.Go = filepath.Join(st.home, "go")
+	require.NoError(st.t, syscall.Mkfifo(ask.Go, 0o600))
+	ask.Beside = []playedStep{
+		update("tool_call", object{"toolCallId": "read", "title": "Read a.go", "kind": "read", "status": "in_progress"}),
+		update("tool_call_update", object{"toolCallId": "read", "status": "completed"}),
+		{Say: "While you think I have *read* a file.\n\nIt is "},
+		{Say: "empty.\n"},
+		update("plan", object{"entries": []object{{"content": "Make it", "priority": "medium", "status": "pending"}}}),
+	}
+	st.file(".config/duet/config.toml", st.plays("busy", playedStep{Say: "I ask first.\n"}, ask))
+	sc := st.scene("beside", "duet-rpc prompt --agent busy go")
+	sc.waits("a number: ", "? Bash")
+	sc.await("the agent does not wait", func([]screen.Line) bool {
+		f, err := os.OpenFile(ask.Go, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		return err == nil && f.Close() == nil
+	})
+	sc.waits("a number: ", "Make it")
+	sc.is("beside-question")
+	sc.presses("y")
+	sc.ends()
+	sc.is("beside")
 }
 
 // inbox is how questions are answered of what was submitted.
@@ -159,6 +198,7 @@ func mistakes(st *stage) {
 		{"unknown-agent", "duet-rpc prompt --agent claud hello"},
 		{"missing-agent", "duet-rpc prompt --agent broken hello"},
 		{"not-installed", "duet-rpc prompt --agent claude hello"},
+		{"no-adapter", "duet-rpc prompt --agent codex hello"},
 		{"unknown-id", "duet-rpc session show task-0099"},
 		{"no-question", "duet-rpc approvals approve nosuchid"},
 		{"no-hub", "duet-rpc call ping"},
@@ -168,4 +208,17 @@ func mistakes(st *stage) {
 	} {
 		st.shows("error-"+c.name, c.command)
 	}
+}
+
+// lists are those with nothing in them, and those of which a narrow terminal has no room
+// for all columns. They are of another project.
+func lists(st *stage) {
+	const there = "cd ../notes"
+	st.scene("notes", there, "duet-rpc daemon start").ends()
+	st.shows("nothing", there, "duet-rpc session list", "duet-rpc session list --archived", "duet-rpc task list", "duet-rpc task list --state failed",
+		"duet-rpc approvals --list", "duet-rpc approvals rules", "duet-rpc search nothing")
+	st.scene("a-rule", there, "duet-rpc task submit permit:1", "duet-rpc approvals --wait --list >/dev/null",
+		"duet-rpc approvals | { read -r heading; read -r id rest; duet-rpc approvals approve $id --scope session; }",
+		"until duet-rpc task list --state completed | grep -q task-0001; do sleep 0.1; done").ends()
+	st.shows("wide", there, "duet-rpc approvals rules", "duet-rpc session list --native --agent demo", "duet-rpc daemon stop")
 }

@@ -68,7 +68,7 @@ func (in *Inbox) Consult(ctx context.Context, q Inquiry) (domain.Approval, error
 	switch {
 	case err != nil:
 		if asked && ctx.Err() != nil && in.ctx.Err() == nil { // it may have been asked nevertheless, and nobody waits
-			in.withdraw(a, place.Run, false)
+			in.takeBack(a, place.Run, false)
 		}
 		return domain.Approval{}, err
 	case settled:
@@ -153,15 +153,15 @@ func (in *Inbox) awaitAnswerFor(ctx context.Context, q Inquiry, a domain.Approva
 		return domain.Approval{}, domain.ErrEnding
 	case <-ctx.Done():
 		if in.ctx.Err() == nil {
-			in.withdraw(a, run, q.Keep != nil && q.Keep())
+			in.takeBack(a, run, q.Keep != nil && q.Keep())
 		}
 		return domain.Approval{}, ctx.Err()
 	}
 }
 
-// withdraw takes back what a client has asked that waits for it no longer, or with
+// takeBack takes back what a client has asked that waits for it no longer, or with
 // keep leaves it open for whoever asks the same again.
-func (in *Inbox) withdraw(a domain.Approval, of domain.Run, keep bool) {
+func (in *Inbox) takeBack(a domain.Approval, of domain.Run, keep bool) {
 	err := in.runs.Write(in.ctx, func(t store.Tx) error {
 		a, err := t.Approval(in.ctx, a.ID)
 		if errors.Is(err, store.ErrNotFound) {

@@ -42,6 +42,7 @@ type harness struct {
 	refused []string       // tool calls
 	notes   []string
 	gone    chan struct{} // of AgentEnded
+	kept    func()        // is called when a change is committed, before whoever made it goes on, if it is not nil
 	foreign bool
 }
 
@@ -73,7 +74,13 @@ func (h *harness) setRules(rules ...config.Rule) {
 
 func (h *harness) Write(ctx context.Context, change func(store.Tx) error) error {
 	defer h.written.Note(func() {})
-	return h.store.Write(ctx, func(t store.Tx) error { return change(countingTx{t, h}) })
+	return h.store.Write(ctx, func(t store.Tx) error {
+		if err := change(countingTx{t, h}); err != nil || h.kept == nil {
+			return err
+		}
+		t.AfterCommit(h.kept)
+		return nil
+	})
 }
 
 func (h *harness) Find(ctx context.Context, r store.RunReader, id string) (domain.Run, error) {

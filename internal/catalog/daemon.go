@@ -27,6 +27,9 @@ type Daemon interface {
 	TerminalStarted(context.Context, TerminalStartedParams) error
 	TerminalOutput(context.Context, TerminalOutputParams) error
 	TerminalExit(context.Context, TerminalExitParams) error
+	CommandStarted(context.Context, CommandStartedParams) error
+	// CommandOutput returns when the output has been taken: the command is not read until then.
+	CommandOutput(context.Context, CommandOutputParams) error
 }
 
 // GetAPIKeyParams ask for the key of a service.
@@ -101,6 +104,7 @@ type RequestPermissionResult struct {
 	OptionID     string          `json:"option_id,omitempty" doc:"The option that was chosen."`
 	Comment      string          `json:"comment,omitempty" doc:"What the human said."`
 	Cancelled    bool            `json:"cancelled,omitempty" doc:"The run was ended before anybody decided."`
+	Dismissed    bool            `json:"dismissed,omitempty" doc:"With cancelled: the run goes on; a person has put the question away without an answer."`
 	ApprovalID   string          `json:"approval_id,omitempty" doc:"Of a human's answer: what to name in the event permission_taken."`
 	Content      json.RawMessage `json:"content,omitempty" doc:"The values of a form, which fit its schema."`
 }

@@ -35,6 +35,11 @@ type Executor interface {
 	// ReleaseSession ends the agent that waits for the next prompt of a
 	// conversation, unless it has something to do.
 	ReleaseSession(context.Context, ReleaseSessionParams) (ReleaseSessionResult, error)
+	// RunCommand runs a command to its end; that of ctx is the same as StopCommand. One
+	// that cannot be started is a result, too.
+	RunCommand(context.Context, RunCommandParams) (RunCommandResult, error)
+	// StopCommand begins to end a command that was reported as started, and returns at once.
+	StopCommand(context.Context, StopCommandParams) (StopCommandResult, error)
 	// Shutdown ends the executor when its work is done, at the latest after
 	// the timeout.
 	Shutdown(context.Context, ShutdownParams) (ShutdownResult, error)
@@ -72,6 +77,7 @@ type AgentLaunch struct {
 	Name           string            `json:"name"`
 	Driver         string            `json:"driver" doc:"acp or command."`
 	Command        []string          `json:"command"`
+	Install        string            `json:"install,omitempty" doc:"What to do where the command's program is not there, in words."`
 	Prompt         string            `json:"prompt,omitempty" doc:"Driver command: arg or stdin."`
 	History        string            `json:"history,omitempty" doc:"Driver command: transcript or none."`
 	Files          string            `json:"files,omitempty" doc:"Driver acp: read-write, write or none: which methods for files it is offered."`

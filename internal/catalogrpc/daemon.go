@@ -24,6 +24,8 @@ func RegisterDaemon(reg *server.Registry, d catalog.Daemon) {
 	server.Handle(reg, "terminal_started", notification(d.TerminalStarted), server.Doc("Reports that an agent runs a program in a terminal."))
 	server.Handle(reg, "terminal_output", notification(d.TerminalOutput), server.Doc("Reports what a terminal printed."))
 	server.Handle(reg, "terminal_exit", notification(d.TerminalExit), server.Doc("Reports that a terminal's program has ended."))
+	server.Handle(reg, "command_started", notification(d.CommandStarted), server.Doc("Reports that a command of run_command runs."))
+	server.Handle(reg, "command_output", notification(d.CommandOutput), long, server.Doc("Reports what a command printed; its reply says that this was taken, and until then the command is not read."))
 }
 
 // acknowledged makes a handler of a function that has no result, for whoever asks
@@ -91,4 +93,13 @@ func (d daemon) TerminalOutput(ctx context.Context, p catalog.TerminalOutputPara
 
 func (d daemon) TerminalExit(ctx context.Context, p catalog.TerminalExitParams) error {
 	return d.conn.Notify(ctx, "terminal_exit", p)
+}
+
+func (d daemon) CommandStarted(ctx context.Context, p catalog.CommandStartedParams) error {
+	return d.conn.Notify(ctx, "command_started", p)
+}
+
+func (d daemon) CommandOutput(ctx context.Context, p catalog.CommandOutputParams) error {
+	_, err := call[none](ctx, d.conn, "command_output", p)
+	return err
 }

@@ -30,6 +30,8 @@ func RegisterExecutor(reg *server.Registry, x catalog.Executor) {
 	server.Handle(reg, "resume_notifications", signal(x.ResumeNotifications), server.Doc("Lets the reports go on."))
 	server.Handle(reg, "set_session", x.SetSession, long, server.Doc("Changes the mode, the model or the options of the agent of a conversation while a prompt runs."))
 	server.Handle(reg, "release_session", x.ReleaseSession, long, server.Doc("Ends the agent of a conversation, unless it has something to do."))
+	server.Handle(reg, "run_command", x.RunCommand, long, server.Doc("Runs a command of the configuration to its end, in a process group of its own."))
+	server.Handle(reg, "stop_command", x.StopCommand, server.Doc("Begins to end a command."))
 	server.Handle(reg, "shutdown", x.Shutdown, long, server.Doc("Ends the executor when its work is done."))
 }
 
@@ -152,6 +154,14 @@ func (x *executor) SetSession(ctx context.Context, p catalog.SetSessionParams) (
 
 func (x *executor) ReleaseSession(ctx context.Context, p catalog.ReleaseSessionParams) (catalog.ReleaseSessionResult, error) {
 	return call[catalog.ReleaseSessionResult](ctx, x.conn, "release_session", p)
+}
+
+func (x *executor) RunCommand(ctx context.Context, p catalog.RunCommandParams) (catalog.RunCommandResult, error) {
+	return call[catalog.RunCommandResult](ctx, x.conn, "run_command", p)
+}
+
+func (x *executor) StopCommand(ctx context.Context, p catalog.StopCommandParams) (catalog.StopCommandResult, error) {
+	return call[catalog.StopCommandResult](ctx, x.conn, "stop_command", p)
 }
 
 func (x *executor) Shutdown(ctx context.Context, p catalog.ShutdownParams) (catalog.ShutdownResult, error) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/document"
 )
 
@@ -97,4 +98,13 @@ func withText(what string, m map[string]string, withValues bool) string {
 		m = hidden(m)
 	}
 	return what + ValueText(m)
+}
+
+// buildText is a build in one line; the values of variables are shown as in serverText.
+func buildText(b buildconfig.Build, withValues bool) string {
+	s := ValueText(b.Text())
+	if b.Directory != "" {
+		s += " in " + strconv.Quote(b.Directory)
+	}
+	return s + withText(" env ", b.Env, withValues)
 }

@@ -79,6 +79,8 @@ func data(e domain.Event) any {
 		return terminalLagged(p)
 	case domain.SecretRequested:
 		return secretData{ids, p.RequestID, p.Service, p.Agent}
+	case domain.BuildProgressed:
+		return buildDataOf(p)
 	case domain.Lagged:
 		return laggedData(p)
 	case domain.LogDamaged:

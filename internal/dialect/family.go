@@ -30,10 +30,12 @@ const (
 	codeQueueFull          = -32002
 	codeUnavailable        = -32003
 	codeNotTrusted         = -32043
+	codeBudget             = -32045
 )
 
 // everywhere is what means the same in each family.
 var everywhere = map[string]wireCode{
+	domain.KindBudget:       {codeBudget, "budget_reached"},
 	domain.KindNotTrusted:   {codeNotTrusted, "not_trusted"},
 	domain.KindInvalidToken: {jsonrpc2.CodeInvalidRequest, "invalid_session_token"},
 }

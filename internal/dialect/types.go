@@ -29,6 +29,7 @@ const (
 	TypeSecret       = "secret_requested"
 	TypeAgentSession = "agent_session"
 	TypeDeleted      = "session_deleted"
+	TypeBuild        = "build_progress"
 )
 
 // EventTypes are those that a subscription can choose. There is no event of some
@@ -36,7 +37,7 @@ const (
 var EventTypes = []string{
 	TypeStatus, TypeConversation, TypeApproval, TypeResolved, TypeSettings,
 	TypeDelta, TypeThinking, TypePlan, TypeUsage, TypeDiff, TypeTerminal, TypeTerminalExit,
-	TypeProgress, TypeError, TypeUpdate, "gate_result", "build_progress", TypeLagged, TypeLogDamaged, TypeSecret, TypeAgentSession,
+	TypeProgress, TypeError, TypeUpdate, "gate_result", TypeBuild, TypeLagged, TypeLogDamaged, TypeSecret, TypeAgentSession,
 	TypeSilent, TypeDeleted,
 }
 
@@ -65,6 +66,7 @@ var eventTypes = map[domain.EventKind]string{
 	domain.EventTerminalLagged:    TypeLagged,
 	domain.EventSecretRequested:   TypeSecret,
 	domain.EventThreadDeleted:     TypeDeleted,
+	domain.EventBuild:             TypeBuild,
 	domain.EventLagged:            TypeLagged,
 	domain.EventLogDamaged:        TypeLogDamaged,
 }

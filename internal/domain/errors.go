@@ -16,6 +16,7 @@ const (
 	KindTerminalReadOnly   = "terminal_read_only" // it is an agent's
 	KindNotCancellable     = "not_cancellable"    // the run has ended
 	KindQueueFull          = "queue_full"
+	KindBudget             = "budget_reached" // the budget of the day is used up
 	KindUnavailable        = "subsystem_unavailable"
 	KindInvalidToken       = "invalid_session_token"
 	KindInvalid            = "invalid" // a parameter is wrong: Param says which
@@ -26,6 +27,7 @@ const (
 	KindNeedsTerminal      = "needs_terminal" // a person has to do it in a terminal
 	KindBadState           = "bad_state"      // the run is not in a state in which this can be done
 	KindExecutor           = "executor_failed"
+	KindNoBuild            = "no_build"        // nothing is configured or found that could be built
 	KindNotOffered         = "not_offered"     // the agent has no such ability
 	KindSetting            = "setting_refused" // an agent that works does not take a mode, a model or an option
 

@@ -81,6 +81,7 @@ const (
 	EventTerminalExit      EventKind = "terminal.exit"
 	EventTerminalLagged    EventKind = "terminal.lagged"
 	EventSecretRequested   EventKind = "secret.requested"
+	EventBuild             EventKind = "build.progress"
 	EventLagged            EventKind = "log.lagged"
 	EventLogDamaged        EventKind = "log.damaged"
 	EventUnreadable        EventKind = "log.unreadable"

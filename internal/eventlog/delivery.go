@@ -20,10 +20,6 @@ func (s *Subscription) take(e domain.Event) error {
 	case domain.MessageDelta:
 		return s.takeDelta(e, p)
 	case domain.ApprovalRequested:
-		if s.shown[p.ApprovalID] {
-			delete(s.shown, p.ApprovalID)
-			return nil
-		}
 		if s.announced != nil {
 			s.announced[p.ApprovalID] = true
 		}

@@ -30,6 +30,7 @@ type world struct {
 	kept    []domain.Event
 	pending []domain.Event
 	asked   func(run int64) // is called when a session is asked for; may be nil
+	looked  func()          // is called when somebody asks what waits for a human; may be nil
 }
 
 func open(t *testing.T) *world {
@@ -65,7 +66,12 @@ func (w *world) Scope(_ context.Context, id string) (run, thread int64, err erro
 	return run, 0, nil
 }
 
-func (w *world) Pending(context.Context, int64) ([]domain.Event, error) { return w.pending, nil }
+func (w *world) Pending(context.Context, int64) ([]domain.Event, error) {
+	if w.looked != nil {
+		w.looked()
+	}
+	return w.pending, nil
+}
 
 // commit keeps events and announces them.
 func (w *world) commit(events ...domain.Event) {
@@ -104,6 +110,12 @@ func (h *heard) deliver(_ context.Context, n Notice) error {
 		h.lines = append(h.lines, fmt.Sprintf("%s %s of %s: %s", at, p.Key, n.Ref.SessionID, p.Text))
 	case domain.MessageAdded:
 		h.lines = append(h.lines, fmt.Sprintf("%s %s is whole", at, p.Key))
+	case domain.ApprovalRequested:
+		how := "asked"
+		if p.Replayed {
+			how = "waits"
+		}
+		h.lines = append(h.lines, fmt.Sprintf("%s %s: %s", at, how, p.ApprovalID))
 	default:
 		h.lines = append(h.lines, fmt.Sprintf("%s %T", at, p))
 	}
@@ -183,6 +195,34 @@ func TestTheFirstDeltaIsToldAtOnceBesideAnotherMessage(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, []string{"0s m1 of session 1: a", "2ms m1 of session 1: b", "2ms n1 of session 2: x"}, h.take())
 	})
+}
+
+// What an agent says before it asks comes before its question, also to somebody who begins
+// to listen in that moment, and is told what waits.
+func TestAQuestionThatIsAskedMeanwhileComesAfterWhatWasSaidBeforeIt(t *testing.T) {
+	question := func(id string) domain.Event {
+		return domain.Event{Thread: 1, Run: 1, Payload: domain.ApprovalRequested{ApprovalID: id}}
+	}
+	for since, want := range map[int64][]string{
+		-1: {"0s waits: old", "0s m2 of session 1: I ask you", "0s m2 is whole", "0s asked: new"},
+		2:  {"0s waits: old", "0s m2 of session 1: I ask you", "0s m2 is whole", "0s asked: new"},
+		0:  {"0s asked: old", "0s m1 is whole", "0s m2 of session 1: I ask you", "0s m2 is whole", "0s asked: new"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := open(t)
+			defer w.close(t)
+			w.commit(question("old"), whole(1, "m1"))
+			w.pending = []domain.Event{question("old")}
+			w.looked = func() {
+				w.looked = nil
+				w.pending = append(w.pending, question("new"))
+				w.commit(delta(1, "m2", "I ask you"), whole(1, "m2"), question("new"))
+			}
+			h := w.subscribe(t, Subscribing{Since: since})
+			synctest.Wait()
+			assert.Equal(t, want, h.take(), "since %d", since)
+		})
+	}
 }
 
 // Whoever commits waits for no watcher, nor for what a watcher needs to know.

@@ -1,6 +1,11 @@
 package eventlog
 
-import "github.com/duet-rpc/duet-rpc/internal/domain"
+import (
+	"context"
+	"slices"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
 
 // replay brings what is in the log already, and what waits for a human.
 func (s *Subscription) replay() error {
@@ -35,22 +40,31 @@ func (s *Subscription) replay() error {
 	return s.showPending(seen)
 }
 
-// showPending brings the questions that wait for a human, but those that were
-// seen.
+// showPending brings the questions that wait for a human, but those that were seen,
+// and those that the log will bring: what was said before them is there, too.
 func (s *Subscription) showPending(seen map[string]bool) error {
 	pending, err := s.log.opts.Questions.Pending(s.ctx, s.run)
 	if err != nil {
 		return err
 	}
-	s.shown = make(map[string]bool)
+	pending = slices.DeleteFunc(pending, func(e domain.Event) bool {
+		asked, is := e.Payload.(domain.ApprovalRequested)
+		return is && (seen[asked.ApprovalID] || s.thread != 0 && e.Thread != s.thread)
+	})
+	if len(pending) == 0 {
+		return nil
+	}
+	coming, err := s.log.questionsAfter(s.ctx, s.cursor)
+	if err != nil {
+		return err
+	}
 	for _, e := range pending {
-		if asked, ok := e.Payload.(domain.ApprovalRequested); ok {
-			if seen[asked.ApprovalID] || s.thread != 0 && e.Thread != s.thread {
+		if asked, is := e.Payload.(domain.ApprovalRequested); is {
+			if coming[asked.ApprovalID] {
 				continue
 			}
 			asked.Replayed = true
 			e.Payload = asked
-			s.shown[asked.ApprovalID] = true
 		}
 		e.Seq = 0
 		if err := s.send(Notice{Event: e}); err != nil {
@@ -58,6 +72,27 @@ func (s *Subscription) showPending(seen map[string]bool) error {
 		}
 	}
 	return nil
+}
+
+// questionsAfter are the approvals whose questions the store's log has after a seq: of
+// those, too, that were committed and are not announced yet.
+func (l *Log) questionsAfter(ctx context.Context, seq int64) (map[string]bool, error) {
+	asked := make(map[string]bool)
+	for {
+		p, err := l.readOn(ctx, seq)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range p.events {
+			seq = e.Seq
+			if q, is := e.Payload.(domain.ApprovalRequested); is {
+				asked[q.ApprovalID] = true
+			}
+		}
+		if seq = max(seq, p.lostTo); p.end {
+			return asked, nil
+		}
+	}
 }
 
 // catchUp reads from the store what the memory does not hold any more. Deltas

@@ -57,7 +57,6 @@ type Subscription struct {
 	delivered progress
 
 	announced map[string]bool // approvals that a replay brought; nil afterwards
-	shown     map[string]bool // approvals that were shown as pending while their event was still to come
 }
 
 // From is the number of the last event that will not be delivered, for it was

@@ -6,7 +6,8 @@
 // drivers: executor/acp speaks the Agent Client Protocol with an agent that
 // lives across the prompts of a session, and executor/command runs any program
 // once a prompt. What they report goes through executor/task, in order.
-// Terminals of people are executor/terminal; all processes belong to
+// Terminals of people are executor/terminal, commands of the configuration
+// executor/usercommand; all processes belong to
 // executor/process; the files that an agent may have are executor/workspace.
 //
 // Who owns what: the Executor owns tasks, and ends them; acp.Driver owns agents

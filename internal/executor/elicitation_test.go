@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -21,7 +22,7 @@ func TestAnAgentHasAFormFilledIn(t *testing.T) {
 	for want, answer := range map[string]catalog.RequestPermissionResult{
 		`answer {"action":"accept","content":{"port":80}}`: {Approved: true, Content: json.RawMessage(`{"port":80}`), ApprovalID: "a1"},
 		`answer {"action":"decline"}`:                      {Reason: "user_denied"},
-		`answer {"action":"cancel"}`:                       {Cancelled: true},
+		`answer {"action":"cancel"}`:                       {Cancelled: true, Dismissed: true},
 	} {
 		h := newHub()
 		x := newExecutor(t, h, executor.Options{})
@@ -50,6 +51,34 @@ func TestAnAgentHasAnAddressOpened(t *testing.T) {
 	assert.Equal(t, `answer {"action":"accept"}`, h.text())
 	assert.Equal(t, catalog.Elicitation{Mode: "url", URL: "https://example.com/in", ID: "e1"}, *h.asked[0].Elicitation)
 	assert.Equal(t, []string{`{"approval_id":"a1"}`}, h.data("elicitation_done"))
+}
+
+// An agent whose turn is to end is told so before it is told that nobody answers what it
+// has asked: else it goes on without that.
+func TestATurnIsCancelledBeforeItsQuestionIs(t *testing.T) {
+	for name, decide := range map[string]func(context.Context) (catalog.RequestPermissionResult, error){
+		"the executor is told first": func(ctx context.Context) (catalog.RequestPermissionResult, error) {
+			<-ctx.Done()
+			return catalog.RequestPermissionResult{}, ctx.Err()
+		},
+		"the question is closed first": func(context.Context) (catalog.RequestPermissionResult, error) {
+			return catalog.RequestPermissionResult{Cancelled: true}, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHub()
+			x := newExecutor(t, h, executor.Options{})
+			ctx, cancel := context.WithCancel(t.Context())
+			h.decide = func(of context.Context, _ catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+				time.AfterFunc(50*time.Millisecond, cancel) // whenever it comes
+				return decide(of)
+			}
+			result, err := x.ExecutePrompt(ctx, prompt(t, "plain", "asked"))
+			require.NoError(t, err)
+			assert.Equal(t, catalog.StatusCancelled, result.Status)
+			assert.Equal(t, "session/cancel", h.text())
+		})
+	}
 }
 
 // Somebody has opened the address without answering, and the agent says that all

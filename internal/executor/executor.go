@@ -19,6 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	"github.com/duet-rpc/duet-rpc/internal/executor/terminal"
+	"github.com/duet-rpc/duet-rpc/internal/executor/usercommand"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -35,7 +36,8 @@ type driver interface {
 // goroutine. It has to be closed.
 //
 // It owns the tasks; the agents belong to the drivers, terminals to a
-// terminal.Set, and the processes of both to a process.Runner.
+// terminal.Set, commands of the configuration to a usercommand.Set, and the
+// processes of all to a process.Runner.
 type Executor struct {
 	daemon catalog.Daemon
 	opts   Options
@@ -43,6 +45,7 @@ type Executor struct {
 
 	processes *process.Runner
 	terminals *terminal.Set
+	commands  *usercommand.Set
 	agents    *acp.Driver
 	drivers   map[string]driver // by the name that a launch gives
 
@@ -68,6 +71,7 @@ func New(daemon catalog.Daemon, opts Options) *Executor {
 	x.ctx, x.cancel = context.WithCancel(context.Background())
 	x.processes = process.NewRunner(x.ctx, x.log, process.Grace{Interrupt: opts.Grace.Interrupt, Terminate: opts.Grace.Terminate})
 	x.terminals = terminal.New(x.ctx, x.processes, daemon)
+	x.commands = usercommand.New(x.ctx, x.processes, daemon)
 	x.agents = acp.New(x.ctx, daemon, x.processes, x.log, acp.Options{
 		EditorFiles:  opts.EditorFiles,
 		StartTimeout: opts.StartTimeout, CancelGrace: opts.Grace.Cancel, SilentAfter: opts.SilentAfter, SilentToolAfter: opts.SilentToolAfter,
@@ -235,6 +239,20 @@ func (x *Executor) TerminalReturn(_ context.Context, p catalog.TerminalReturnPar
 	return x.terminals.Return(p)
 }
 
+// RunCommand implements catalog.Executor.
+func (x *Executor) RunCommand(ctx context.Context, p catalog.RunCommandParams) (catalog.RunCommandResult, error) {
+	result, err := x.commands.Run(ctx, p)
+	if errors.Is(err, usercommand.ErrClosed) {
+		err = errClosing()
+	}
+	return result, err
+}
+
+// StopCommand implements catalog.Executor.
+func (x *Executor) StopCommand(_ context.Context, p catalog.StopCommandParams) (catalog.StopCommandResult, error) {
+	return catalog.StopCommandResult{Stopped: x.commands.Stop(p.CommandID)}, nil
+}
+
 // Shutdown implements catalog.Executor. Its status is idle if nothing ran,
 // completed if what ran came to its end, interrupted if it was cut short.
 func (x *Executor) Shutdown(ctx context.Context, p catalog.ShutdownParams) (catalog.ShutdownResult, error) {
@@ -274,7 +292,7 @@ func (x *Executor) refuse() <-chan struct{} {
 	return x.idle
 }
 
-// Close ends every task, agent and terminal, gently while ctx lasts and with
+// Close ends every task, agent, terminal and command, gently while ctx lasts and with
 // SIGKILL when it has ended, and returns when none is left, nor a goroutine of
 // theirs. It may be called more than once.
 func (x *Executor) Close(ctx context.Context) {
@@ -296,8 +314,10 @@ func (x *Executor) Close(ctx context.Context) {
 		<-idle
 	}
 	x.terminals.Close()
+	x.commands.Close()
 	x.agents.Close()
 	x.terminals.Wait()
+	x.commands.Wait()
 	x.work.Wait()
 	x.cancel()
 	x.processes.Close()

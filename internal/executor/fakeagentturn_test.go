@@ -4,6 +4,7 @@ package executor_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -61,6 +62,15 @@ func (a *acpAgent) prompt(m wire) {
 		a.text("answer " + string(m.Result) + string(m.Error))
 		a.send(map[string]any{"jsonrpc": "2.0", "method": "elicitation/complete", "params": map[string]any{"elicitationId": "nobody's"}})
 		a.send(map[string]any{"jsonrpc": "2.0", "method": "elicitation/complete", "params": map[string]any{"elicitationId": "e1"}})
+	case "asked": // asks a human, and says what it is told first
+		a.nextID++
+		a.send(map[string]any{"jsonrpc": "2.0", "id": a.nextID, "method": "elicitation/create", "params": map[string]any{"sessionId": a.session, "mode": "url", "message": "Sign in", "url": "https://example.com/in"}})
+		first := a.read()
+		a.text(cmp.Or(first.Method, "an answer"))
+		if a.read(); first.Method == "" {
+			break
+		}
+		done["stopReason"] = "cancelled"
 	case "linkdone": // says that all is done before anybody has answered
 		a.nextID++
 		a.send(map[string]any{"jsonrpc": "2.0", "id": a.nextID, "method": "elicitation/create", "params": map[string]any{"sessionId": a.session, "mode": "url", "message": "Sign in", "elicitationId": "e1", "url": "https://example.com/in"}})

@@ -115,6 +115,10 @@ func (h *hub) TerminalStarted(_ context.Context, p catalog.TerminalStartedParams
 	return nil
 }
 
+// What is reported of commands is tested in package usercommand.
+func (h *hub) CommandStarted(context.Context, catalog.CommandStartedParams) error { return nil }
+func (h *hub) CommandOutput(context.Context, catalog.CommandOutputParams) error   { return nil }
+
 // text is all that the agent said.
 func (h *hub) text() string {
 	h.Lock()

@@ -28,8 +28,9 @@ type Agents interface {
 
 // Reports are what agents say, as it is taken in.
 type Reports interface {
-	// EndMessage ends the message that a run's agent is writing.
-	EndMessage(run int64)
+	// EndMessage ends the message that a run's agent is writing: what was said before is
+	// on its way to the store when it returns.
+	EndMessage(ctx context.Context, run int64)
 	// Answered notes that the agent of a run has an answer, which counts as taken when
 	// the agent goes on.
 	Answered(run int64, approval string)

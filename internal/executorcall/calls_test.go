@@ -52,7 +52,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) Publish(domain.Event) int { return 0 }
 
-func (w *world) EndMessage(run int64) { w.ended = append(w.ended, run) }
+func (w *world) EndMessage(_ context.Context, run int64) { w.ended = append(w.ended, run) }
 
 func (w *world) Answered(int64, string) {}
 

@@ -21,7 +21,7 @@ func (c *Calls) CreateMessage(ctx context.Context, p catalog.CreateMessageParams
 	if err := c.checkMessage(ctx, p); err != nil {
 		return catalog.CreateMessageResult{}, err
 	}
-	c.opts.Reports.EndMessage(token.Run)
+	c.opts.Reports.EndMessage(ctx, token.Run)
 	p.Message.Content = c.opts.Keys.Of(token.Thread).JSON(p.Message.Content)
 	return c.writeMessage(ctx, p)
 }

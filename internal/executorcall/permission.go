@@ -17,7 +17,7 @@ func (c *Calls) RequestPermission(ctx context.Context, p catalog.RequestPermissi
 	if len(p.Unasked) > 0 {
 		return c.opts.Approvals.CheckUnasked(ctx, token.Run, p)
 	}
-	c.opts.Reports.EndMessage(token.Run)
+	c.opts.Reports.EndMessage(ctx, token.Run)
 	result, err := c.opts.Approvals.Ask(ctx, token.Run, p)
 	if err != nil || result.ApprovalID == "" {
 		return result, err

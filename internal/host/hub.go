@@ -10,6 +10,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/handlers"
 	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
+	"github.com/duet-rpc/duet-rpc/internal/build"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/database"
@@ -19,6 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/project/known"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 	"github.com/duet-rpc/duet-rpc/internal/supervisor"
 )
@@ -87,7 +89,14 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 		o.log.Debug("nothing tells whether the project's files were removed, so they are looked for", "err", err)
 	}
 	h.hub, err = hub.Open(ctx, hub.Options{
-		OpenStore: sqlite.Opener(p.Database(), prepared.ID), Database: p.Database(), Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Limits: c.Limits, Changes: live,
+		OpenStore: sqlite.Opener(p.Database(), prepared.ID), Database: p.Database(), Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Budget: live.Budget, Limits: c.Limits, Changes: live,
+		Builds: func() (build.Configured, error) {
+			now, err := live.Current(false)
+			if err != nil {
+				return build.Configured{}, err
+			}
+			return build.Configured{Builds: now.Builds, Untrusted: len(now.Untrusted) > 0}, nil
+		},
 		TryServers: func() bool {
 			now, err := live.Current(false)
 			return err == nil && now.ProbeServers
@@ -197,6 +206,7 @@ func unavailable(p project.Project, err error) *domain.Error {
 	switch {
 	case errors.As(err, &held):
 		text = fmt.Sprintf("another duet-rpc has this project open (process %d); talk to it with `duet-rpc session` and `duet-rpc approvals`, or end it", held.PID)
+	case store.IsFull(err): // that is all there is to say
 	case database.IsUnusable(err):
 		text += "; `duet-rpc doctor` says more"
 	}

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -266,25 +267,36 @@ func TestAnAgentThatWorksIsSetAtOnce(t *testing.T) {
 	assert.Len(t, calls, 3)
 }
 
-// Whoever reads that a run has ended sets what the next prompt is to have, even if the
-// hub has not forgotten the run's executor yet.
-func TestAnEndedRunIsNotAskedForASetting(t *testing.T) {
+// Whoever reads that a run is at work sets what its agent is to have, and who reads that
+// it has ended what the next prompt is to have, and is told that nothing is at work:
+// however early that is read.
+func TestWhoReadsAStateFindsAllAsItSays(t *testing.T) {
 	h := openHub(t, database(t), hang)
 	s := launch(t, h, "p")
 	settings := forSettings{h}
-	var before, lease catalog.Lease
-	until(t, h, func() bool {
-		before, _ = settings.LeaseOf(t.Context(), s.Thread.ID)
-		return before != nil
-	}, "its executor")
+	run := inState(t, h, s, domain.Running).Run
+	assert.NotNil(t, settings.LeaseOf(s.Thread.ID))
+	assert.True(t, h.Busy())
+	asked := make(chan struct{})
 	require.NoError(t, h.write(t.Context(), func(tx store.Tx) error {
-		tx.AfterCommit(func() { lease, _ = settings.LeaseOf(t.Context(), s.Thread.ID) }) // comes before the hub's own
-		run, err := tx.Run(t.Context(), s.Run.ID)
-		require.NoError(t, err)
+		tx.AfterCommit(func() { // comes before the hub's own
+			go func() {
+				defer close(asked)
+				now, err := h.store.Run(t.Context(), run.ID)
+				assert.NoError(t, err)
+				assert.Equal(t, domain.Interrupted, now.State)
+				assert.Nil(t, settings.LeaseOf(s.Thread.ID))
+				assert.False(t, h.Busy())
+			}()
+			select {
+			case <-asked: // too early
+			case <-time.After(50 * time.Millisecond):
+			}
+		})
 		require.NoError(t, h.transition(tx, &run, domain.Interrupting, outcome{}))
 		return h.transition(tx, &run, domain.Interrupted, outcome{})
 	}))
-	assert.Nil(t, lease)
+	<-asked
 }
 
 // What an agent is known not to take in prompts is refused before anything is kept.

@@ -106,6 +106,9 @@ func (h *Hub) launchDraft(ctx context.Context, t store.Tx, run *domain.Run, spec
 	if err := h.checkRoom(t); err != nil {
 		return err
 	}
+	if err := h.budget.Admit(t); err != nil {
+		return err
+	}
 	if spec.Settings != nil {
 		turns := thread.Settings.MaxTurns
 		spec.Settings(&thread.Settings)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/health"
 )
 
@@ -16,8 +17,8 @@ func (h *Hub) newEvents(ctx context.Context) *eventlog.Log {
 }
 
 // committed is called by the store's writer after each commit.
-func (h *Hub) committed(events []domain.Event) {
-	h.query.Committed(events)
+func (h *Hub) committed(events []domain.Event, now store.Reader) {
+	h.query.Committed(events, now)
 	h.events.Append(events)
 }
 

@@ -122,34 +122,36 @@ func TestAnExecutorThatDoesNotEndATaskIsKilled(t *testing.T) {
 }
 
 func TestCloseInterruptsWhatRunsAndKeepsTheQueue(t *testing.T) {
-	path := database(t)
-	var seen prompts
-	h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-		seen.add(x)
-		x.say("half")
-		return hang(ctx, x)
-	}, func(o *Options) { o.Limits.MaxRuns = 1 })
-	runs := launch(t, h, "runs")
-	queued := launch(t, h, "queued")
-	until(t, h, func() bool {
-		c, err := h.query.Conversation(context.Background(), runs.UUID, query.Page{})
-		return err == nil && len(c.Entries) == 2
-	}, "what it says")
-	began := time.Now()
-	require.NoError(t, h.Close())
-	assert.Less(t, time.Since(began), 2*time.Second)
-	require.NoError(t, h.Close(), "again")
-	_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "too late"})
-	assert.Error(t, err)
+	synctest.Test(t, func(t *testing.T) {
+		path := database(t)
+		var seen prompts
+		h := openHub(t, path, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+			seen.add(x)
+			x.say("half")
+			return hang(ctx, x)
+		}, func(o *Options) { o.Limits.MaxRuns = 1 })
+		runs := launch(t, h, "runs")
+		queued := launch(t, h, "queued")
+		until(t, h, func() bool {
+			c, err := h.query.Conversation(context.Background(), runs.UUID, query.Page{})
+			return err == nil && len(c.Entries) == 2
+		}, "what it says")
+		began := time.Now()
+		require.NoError(t, h.Close())
+		assert.Less(t, time.Since(began), 2*time.Second)
+		require.NoError(t, h.Close(), "again")
+		_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "too late"})
+		assert.Error(t, err)
 
-	h = openHub(t, path, func(_ context.Context, x *turn) catalog.ExecutePromptResult { seen.add(x); return completed })
-	assert.Equal(t, domain.Completed, await(t, h, queued).State)
-	left, err := h.query.Session(context.Background(), runs.UUID)
-	require.NoError(t, err)
-	assert.Equal(t, domain.Interrupted, left.State)
-	assert.Equal(t, "SHUTDOWN", left.ErrorCode)
-	assert.Equal(t, "half", left.Result)
-	assert.Equal(t, []string{"runs", "queued"}, seen.all())
+		h = openHub(t, path, func(_ context.Context, x *turn) catalog.ExecutePromptResult { seen.add(x); return completed })
+		assert.Equal(t, domain.Completed, await(t, h, queued).State)
+		left, err := h.query.Session(context.Background(), runs.UUID)
+		require.NoError(t, err)
+		assert.Equal(t, domain.Interrupted, left.State)
+		assert.Equal(t, "SHUTDOWN", left.ErrorCode)
+		assert.Equal(t, "half", left.Result)
+		assert.Equal(t, []string{"runs", "queued"}, seen.all())
+	})
 }
 
 // A process that is killed leaves its runs as they were.

@@ -9,8 +9,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/adoption"
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/background"
+	"github.com/duet-rpc/duet-rpc/internal/budget"
+	"github.com/duet-rpc/duet-rpc/internal/build"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
 	"github.com/duet-rpc/duet-rpc/internal/configured"
 	"github.com/duet-rpc/duet-rpc/internal/configwatch"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
@@ -27,6 +30,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/health"
 	"github.com/duet-rpc/duet-rpc/internal/terminal"
 	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
+	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 )
 
 // Executors starts executors and finds them again.
@@ -58,18 +62,24 @@ type Options struct {
 	// Changes, if set, is looked at while agents are at work: what they stand
 	// on may be taken back.
 	Changes configwatch.Changes
+	// Builds, if set, is what the configuration says of builds now.
+	Builds func() (build.Configured, error)
 	// TryServers, if set, tells whether the MCP servers that agents get are tried, so
 	// that conversations are told which do not work.
 	TryServers func() bool
-	Limits     config.Limits
-	Executors  func(catalog.Daemon) Executors // makes the executors' owner, once
-	Getenv     func(string) string
-	Logger     *slog.Logger
+	// Budget, if set, is what runs may use, as it is configured now. It is asked often.
+	Budget    func() budgetconfig.Budget
+	Limits    config.Limits
+	Executors func(catalog.Daemon) Executors // makes the executors' owner, once
+	Getenv    func(string) string
+	Logger    *slog.Logger
 	// Idle, if set, is called a moment after the last run has ended: a good
 	// time to return memory to the system.
 	Idle func()
 	// AgentTold, if set, is called when the end of a run has told of who is signed in to
-	// its agent: it has answered, or wants somebody to sign in.
+	// its agent: it has answered, or wants somebody to sign in. The run's own goroutine
+	// calls it, never the store's writer, and the end of the run is kept when it has
+	// returned: who hears of the end can read what was told.
 	AgentTold func(agent config.Agent, answered bool)
 	// KillAgents ends agents that a dead process left behind.
 	KillAgents func([]domain.Process)
@@ -101,11 +111,14 @@ type Hub struct {
 	intake       *intake.Intake
 	approvals    *approval.Inbox
 	settings     *threadsettings.Settings
+	budget       *budget.Guard
 	cutShort     *fulldisk.CutShort
 	calls        *executorcall.Calls
 	servers      *mcpservers.Servers // nil: none is tried
 	mcp          *mcpclient.Clients
 	terminals    *terminal.Registry
+	commands     *usercommand.Runner
+	builds       *build.Builds
 	tokens       *credential.Tokens
 	keys         *credential.Keys
 	executors    Executors
@@ -175,8 +188,9 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.settings = threadsettings.New(h.ctx, threadsettings.Options{
 		Store: h.store, Query: h.query, Runs: forSettings{h}, Agents: h.configured, Questions: h.approvals, Logger: h.log,
 	})
+	h.budget = budget.New(h.ctx, budget.Options{Limits: h.budgets, Runs: forBudget{h}})
 	h.intake = intake.New(h.ctx, intake.Options{
-		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Health: h.health, Keys: h.keys.Of, Root: opts.Root, Logger: h.log,
+		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Budget: h.budget, Health: h.health, Keys: h.keys.Of, Root: opts.Root, Logger: h.log,
 	})
 	h.servers = h.newServers(h.ctx)
 	h.mcp = h.newMCP(h.ctx)
@@ -186,7 +200,9 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	})
 	h.adoption = h.newAdoption()
 	h.terminals = h.newTerminals(h.ctx)
-	h.executors = opts.Executors(daemon{h.calls, h.intake, h.keys, h.terminals})
+	h.commands = h.newCommands(h.ctx)
+	h.builds = h.newBuilds()
+	h.executors = opts.Executors(daemon{h.calls, h.intake, h.keys, h.terminals, h.commands})
 	h.configs = h.watchConfig()
 	h.active.Go(h.executeStarted)
 	if err := h.recover(ctx); err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
 	"github.com/duet-rpc/duet-rpc/internal/query"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -216,6 +217,38 @@ func TestAQuestionBeforeItsToolCallIsShownAtIt(t *testing.T) {
 			await(t, h, s)
 		}
 	}
+}
+
+// What a change starts that is under way when somebody drains is waited for, too.
+func TestDrainWaitsForWhatIsJustStarted(t *testing.T) {
+	release := make(chan struct{})
+	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { <-release; return completed })
+	run := insert(t, h, domain.Queued)
+	drained := make(chan struct{})
+	require.NoError(t, h.write(t.Context(), func(tx store.Tx) error {
+		tx.AfterCommit(func() { // comes before the hub's own
+			go func() {
+				defer close(drained)
+				h.Drain(context.Background())
+			}()
+			select {
+			case <-drained: // too early
+			case <-time.After(50 * time.Millisecond):
+			}
+		})
+		h.mayStart = true
+		return nil
+	}))
+	select {
+	case <-drained:
+		t.Error("a run is just starting")
+	default:
+	}
+	close(release)
+	<-drained
+	ended, err := h.store.Run(t.Context(), run.ID)
+	require.NoError(t, err)
+	assert.Equal(t, domain.Completed, ended.State)
 }
 
 // Whoever drains is told when the last run that works has ended, or waits for a

@@ -3,6 +3,8 @@ package hub
 import (
 	"context"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // Drain waits until nothing runs that does not wait for a human, or ctx ends: a
@@ -10,8 +12,12 @@ import (
 // started until the hub is closed.
 func (h *Hub) Drain(ctx context.Context) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.draining = true
+	h.mu.Unlock()
+	// A change that is under way may still start some. That it is kept is no matter.
+	_ = h.store.Write(ctx, func(store.Tx) error { return nil })
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for h.works() {
 		if h.rested == nil {
 			h.rested = make(chan struct{})

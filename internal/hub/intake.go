@@ -8,6 +8,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/terminal"
+	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 )
 
 // Intake takes in what agents report.
@@ -22,6 +23,7 @@ type daemon struct {
 	*intake.Intake
 	*credential.Keys
 	*terminal.Registry
+	*usercommand.Runner
 }
 
 // forIntake is the hub as the intake of reports sees it.

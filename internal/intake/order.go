@@ -29,8 +29,9 @@ type order struct {
 	last     int64 // the sequence of the last report that was passed on
 	gaps     []gap // what was missing when later ones were passed on, the latest last
 	early    map[int64]report
-	bytes    int         // of early
-	timer    *time.Timer // calls late; nil while none is early
+	bytes    int             // of early
+	timer    *time.Timer     // calls late; nil while none is early
+	waiters  []chan struct{} // closed when none is early any more
 	finished bool
 }
 
@@ -115,8 +116,23 @@ func (o *order) finish() {
 	o.skipMissing()
 }
 
-// stopTimer ends the timer when nothing waits.
+// settled is closed when none of the reports waits any more that came so far.
+func (o *order) settled() <-chan struct{} {
+	done := make(chan struct{})
+	if len(o.early) == 0 {
+		close(done)
+	} else {
+		o.waiters = append(o.waiters, done)
+	}
+	return done
+}
+
+// stopTimer ends the timer when nothing waits, and lets those go on who wait for that.
 func (o *order) stopTimer() {
+	for _, done := range o.waiters {
+		close(done)
+	}
+	o.waiters = nil
 	if o.timer != nil {
 		o.timer.Stop()
 		o.timer = nil

@@ -1,6 +1,8 @@
 package intake
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -67,6 +69,54 @@ func TestReportsAreBroughtIntoTheirOrder(t *testing.T) {
 	}
 }
 
+// A question is asked behind all that was said before it: it waits for what is still
+// missing there, as long as that may come, and for no transaction that failed before.
+func TestWhatWasSaidBeforeAQuestionIsThereBeforeIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, meanwhile func(*testing.T, *desk)
+		took              time.Duration
+		want              string
+	}{
+		"all is there": {func(t *testing.T, d *desk) { d.say(t, 1, 2) }, func(*testing.T, *desk) {}, 0, "1 2 "},
+		"one is missing, and comes": {func(t *testing.T, d *desk) { d.say(t, 1, 3) }, func(t *testing.T, d *desk) {
+			assert.Equal(t, "1 ", d.said())
+			time.Sleep(gapTimeout / 2)
+			d.say(t, 2)
+		}, gapTimeout / 2, "1 2 3 "},
+		"one does not come": {func(t *testing.T, d *desk) { d.say(t, 1, 3) }, func(*testing.T, *desk) {}, gapTimeout, "1 3 "},
+		"the store was busy": {func(t *testing.T, d *desk) {
+			d.disk.set(func(disk *disk) { disk.notBegun = errors.New("busy") })
+			d.say(t, 1)
+			d.disk.set(func(disk *disk) { disk.notBegun = nil })
+		}, func(*testing.T, *desk) {}, 0, "1 "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(t)
+				c.before(t, d)
+				began, said := time.Now(), make(chan string, 1)
+				go func() {
+					d.EndMessage(t.Context(), 1)
+					said <- d.said()
+				}()
+				synctest.Wait()
+				c.meanwhile(t, d)
+				assert.Equal(t, c.want, <-said)
+				assert.Equal(t, c.took, time.Since(began))
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.say(t, 2)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		began := time.Now()
+		d.EndMessage(ctx, 1)
+		assert.Zero(t, time.Since(began), "nobody asks any more")
+	})
+}
+
 // What an executor that does not tell what its agent takes reports next shows that
 // the agent went on from its answers, each once.
 func TestAReportShowsThatAnswersWereTaken(t *testing.T) {
@@ -89,7 +139,7 @@ func TestKeysAreTakenOutOfWhatIsReported(t *testing.T) {
 	const key = "sk-0123456789"
 	for name, end := range map[string]func(*testing.T, *desk){
 		"the run":        func(_ *testing.T, d *desk) { d.run.Finish() },
-		"something else": func(_ *testing.T, d *desk) { d.EndMessage(1) },
+		"something else": func(_ *testing.T, d *desk) { d.EndMessage(context.Background(), 1) },
 		"another message": func(t *testing.T, d *desk) {
 			assert.NoError(t, d.ReportError(t.Context(), catalog.ReportErrorParams{SessionToken: token}))
 		},

@@ -27,6 +27,8 @@ type records struct {
 	changed int // how often the run's thread was changed
 
 	reconsidered int // how often the policy was to be applied again
+
+	announced func() // is called when events are, by the writer; may be nil
 }
 
 func (r *records) Changed(store.Tx, int64) { r.changed++ }
@@ -50,10 +52,15 @@ func (r *records) Reconsider(store.Tx, int64) error {
 func newRecords(t *testing.T) *records {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "duet.db")
-	s, err := sqlite.Opener(path, "")(t.Context(), store.Options{})
+	r := &records{}
+	s, err := sqlite.Opener(path, "")(t.Context(), store.Options{Committed: func([]domain.Event, store.Reader) {
+		if r.announced != nil {
+			r.announced()
+		}
+	}})
 	require.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
-	r := &records{store: s}
+	r.store = s
 	r.Intake = New(t.Context(), Options{
 		Store: s, Conversation: conversation.New(t.Context(), func(int64) (domain.Session, bool) { return domain.Session{}, false }),
 		Runs: r, Answers: r, Health: r, Root: "/root",
@@ -136,8 +143,11 @@ func TestTheSilenceOfAnAgentIsKnownWhileItLasts(t *testing.T) {
 	r := newRecords(t)
 	_, silent := r.Silence(r.run.ID)
 	assert.False(t, silent)
+	told := false
+	r.announced = func() { _, told = r.Silence(r.run.ID) }
 	r.report(t, catalog.EventSilence, `{"since_ms":7000,"note":"n"}`)
 	s, silent := r.Silence(r.run.ID)
+	assert.True(t, told, "whoever hears of it may ask for it")
 	assert.True(t, silent)
 	assert.Equal(t, "n", s.Note)
 	r.report(t, catalog.EventSilence, `{"since_ms":7000,"ended":true}`)

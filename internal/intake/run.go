@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 
@@ -71,10 +72,18 @@ func (r *Run) Finish() {
 	r.queue.askAgain()
 }
 
-func (r *Run) endMessage() {
+func (r *Run) endMessage(ctx context.Context) {
+	r.mu.Lock()
+	inOrder := r.order.settled()
+	r.mu.Unlock()
+	select {
+	case <-inOrder:
+	case <-ctx.Done():
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.redactor.flush()
+	r.queue.askAgain()
 }
 
 func (r *Run) complete(result catalog.ExecutePromptResult) {

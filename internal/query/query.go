@@ -5,6 +5,7 @@ package query
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -107,6 +108,15 @@ func (q *Queries) Counts(ctx context.Context) (domain.Counts, error) {
 	return c, health.Explain(err)
 }
 
+// Usage tells what runs have used, and with by also for each day, agent, conversation or
+// model.
+func (q *Queries) Usage(ctx context.Context, f domain.UsageFilter, by domain.UsageBy, now time.Time) (total domain.Usage, rows []domain.UsageRow, err error) {
+	if total, err = q.store.Usage(ctx, f, now); err == nil && by != "" {
+		rows, err = q.store.UsageBy(ctx, f, by, now)
+	}
+	return total, rows, health.Explain(err)
+}
+
 // Search finds items by words.
 func (q *Queries) Search(ctx context.Context, words string, limit, offset int) ([]domain.Hit, error) {
 	hits, err := q.store.Search(ctx, words, limit, offset)
@@ -147,8 +157,8 @@ func (q *Queries) Changed(t store.Tx, run int64) {
 }
 
 // Committed keeps the sessions in memory true to events that were committed. It is
-// called by the store's writer.
-func (q *Queries) Committed(events []domain.Event) {
+// as of [store.Options].
+func (q *Queries) Committed(events []domain.Event, now store.Reader) {
 	for _, e := range events {
 		if e.Run == 0 {
 			continue
@@ -157,7 +167,7 @@ func (q *Queries) Committed(events []domain.Event) {
 		if known && e.Payload.Kind() != domain.EventRunState {
 			continue
 		}
-		if s, err := q.store.Session(q.ctx, e.Run); err == nil {
+		if s, err := now.Session(q.ctx, e.Run); err == nil {
 			q.recent.keep(s)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // its last change.
 func TestSessionsInMemoryAreTrue(t *testing.T) {
 	var q *Queries
-	s, err := sqlite.Opener(filepath.Join(t.TempDir(), "duet.db"), "")(t.Context(), store.Options{Committed: func(events []domain.Event) { q.Committed(events) }})
+	s, err := sqlite.Opener(filepath.Join(t.TempDir(), "duet.db"), "")(t.Context(), store.Options{Committed: func(events []domain.Event, now store.Reader) { q.Committed(events, now) }})
 	require.NoError(t, err)
 	defer s.Close()
 	q = New(t.Context(), s)
@@ -50,15 +50,25 @@ func TestSessionsInMemoryAreTrue(t *testing.T) {
 	require.True(t, there)
 	assert.Equal(t, domain.Starting, known.State)
 
-	change(domain.Starting, func(tx store.Tx) error {
+	thread.Title = "another"
+	require.NoError(t, s.Write(t.Context(), func(tx store.Tx) error {
 		q.Changed(tx, run.ID)
-		return nil
-	})
-	_, there = q.Known(run.ID)
-	assert.False(t, there, "it is read again when it is needed")
+		if err := tx.UpdateThread(thread); err != nil {
+			return err
+		}
+		_, err := tx.Append(domain.Event{Run: run.ID, Thread: run.Thread, Payload: domain.SettingsChanged{Title: &thread.Title}})
+		return err
+	}))
 	found, err := q.SessionOf(t.Context(), run.ID)
 	require.NoError(t, err)
 	assert.Equal(t, "session", found.SessionID)
+	assert.Equal(t, "another", found.Thread.Title)
+	require.NoError(t, s.Write(t.Context(), func(tx store.Tx) error {
+		q.Changed(tx, run.ID)
+		return nil
+	}))
+	_, there = q.Known(run.ID)
+	assert.False(t, there, "it is read again when it is needed")
 	_, err = q.Session(t.Context(), "nobody")
 	var refused *domain.Error
 	require.ErrorAs(t, err, &refused)

@@ -42,6 +42,12 @@ func (s Sheet) Details() []Line {
 	return s.Whole()
 }
 
+// Heading is its first line.
+func (s Sheet) Heading() []Line {
+	whole := s.Whole()
+	return whole[:min(1, len(whole))]
+}
+
 // Whole is all of it.
 func (s Sheet) Whole() []Line {
 	var lines []Line

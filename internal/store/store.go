@@ -8,6 +8,10 @@ import (
 
 // A Store keeps the program's values. Its methods may be called from any
 // goroutine; those that read go beside the one that writes.
+//
+// What was read is true for what is asked next: a read that may have seen a change
+// returns when what is in memory follows that (see Tx.AfterCommit), and its events
+// were announced.
 type Store interface {
 	Reader
 	// Search finds items by words: all of them must be there, the last may be
@@ -47,8 +51,9 @@ type Options struct {
 	// ID, if set, is the id that the store must have been made with.
 	ID string
 	// Committed is called with the events of each change after its commit, in
-	// order, by one goroutine; it must not block and not write.
-	Committed func([]domain.Event)
+	// order, by one goroutine; it must not block and not write, and reads by now alone:
+	// whoever reads the store itself waits until it has returned.
+	Committed func(events []domain.Event, now Reader)
 	// RolledBack, if set, is called by the same goroutine when a change, or the
 	// transaction that it shared, was undone, and before the next one begins: what
 	// anybody remembers of a change under way may not be so. It must not block and

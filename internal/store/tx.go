@@ -93,7 +93,7 @@ type Tx interface {
 	// Seq is the number of the last event of the log, this transaction's included.
 	Seq() int64
 	// AfterCommit runs f in the writer's goroutine when the transaction was
-	// committed and its events were announced, before whoever waits for the change
-	// goes on. f must not block.
+	// committed, before its events are announced, and whoever waits for the change, or
+	// has read it, goes on. f must not block and not use the store.
 	AfterCommit(f func())
 }

@@ -99,6 +99,23 @@ func (d daemon) TerminalExit(ctx context.Context, p catalog.TerminalExitParams) 
 	return d.Daemon.TerminalExit(ctx, p)
 }
 
+var errOthersCommand = &domain.Error{Kind: domain.KindInvalidToken, Message: "the command is not one of this executor's"}
+
+func (d daemon) CommandStarted(ctx context.Context, p catalog.CommandStartedParams) error {
+	if !d.process.inventory.hasCommand(p.CommandID) {
+		return refusedByHub{d.wire(errOthersCommand)}
+	}
+	d.process.inventory.commandStarted(p.CommandID, p.PID)
+	return d.Daemon.CommandStarted(ctx, p)
+}
+
+func (d daemon) CommandOutput(ctx context.Context, p catalog.CommandOutputParams) error {
+	if !d.process.inventory.hasCommand(p.CommandID) {
+		return refusedByHub{d.wire(errOthersCommand)}
+	}
+	return d.Daemon.CommandOutput(ctx, p)
+}
+
 // editorFiles are taken of tasks that the executor was given.
 type editorFiles struct {
 	catalog.EditorFiles

@@ -16,12 +16,13 @@ import (
 type inventory struct {
 	mu     sync.Mutex                // guards the fields below
 	closed bool                      // the executor has gone
-	agents map[string]domain.Process // by mark
+	agents map[string]domain.Process // by mark; commands of the configuration are among them
 	// terminals: true while they run, false if one ended before its start was
 	// answered
 	terminals map[string]bool
 	owners    map[string]string   // the tasks of agents' terminals among them
 	tasks     map[string]struct{} // every one that it was given: agents' terminals outlive them
+	commands  map[string]string   // the marks of those that run, by their ids
 }
 
 // give notes a task that the executor is given.
@@ -51,6 +52,41 @@ func (i *inventory) tasksMeant(task string) []string {
 		return []string{task}
 	}
 	return slices.Sorted(maps.Keys(i.tasks))
+}
+
+// command remembers a command that the executor is given; ended is called when nothing
+// of it is left.
+func (i *inventory) command(id, mark string) (ended func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.commands == nil {
+		i.commands = make(map[string]string)
+	}
+	i.commands[id] = mark
+	i.remember(domain.Process{Mark: mark})
+	return func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		delete(i.commands, id)
+		delete(i.agents, mark)
+	}
+}
+
+// hasCommand reports whether a command of that id runs in the executor.
+func (i *inventory) hasCommand(id string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	_, ok := i.commands[id]
+	return ok
+}
+
+// commandStarted remembers the process of a command.
+func (i *inventory) commandStarted(id string, pid int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if mark, ok := i.commands[id]; ok && pid > 1 {
+		i.remember(domain.Process{PID: pid, Mark: mark})
+	}
 }
 
 // terminal remembers a terminal that runs in the executor, or that it has
@@ -96,13 +132,18 @@ func (i *inventory) agent(data json.RawMessage) {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	i.remember(domain.Process{PID: agent.PID, Mark: agent.Mark})
+}
+
+// remember keeps the process of an agent or a command; mu is held.
+func (i *inventory) remember(p domain.Process) {
 	if i.closed {
 		return
 	}
 	if i.agents == nil {
 		i.agents = make(map[string]domain.Process)
 	}
-	i.agents[agent.Mark] = domain.Process{PID: agent.PID, Mark: agent.Mark}
+	i.agents[p.Mark] = p
 }
 
 // close is called when the executor has gone. It returns the agents that it

@@ -80,3 +80,18 @@ func (l *lease) SetSession(ctx context.Context, p catalog.SetSessionParams) (cat
 	}
 	return result, err
 }
+
+// RunCommand remembers the command, of which nothing is to be left if the executor dies.
+// An error is that of an executor that could not serve the call, or has gone.
+func (l *lease) RunCommand(ctx context.Context, p catalog.RunCommandParams) (catalog.RunCommandResult, error) {
+	ended := l.process.inventory.command(p.CommandID, p.Mark)
+	result, err := l.Executor.RunCommand(ctx, p)
+	var answered *jsonrpc2.Error
+	switch {
+	case errors.Is(err, jsonrpc2.ErrClosed):
+		l.process.disconnected()
+	case err == nil, errors.As(err, &answered):
+		ended()
+	}
+	return result, err
+}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -24,6 +25,20 @@ func KillAgents(left []domain.Process) {
 	for _, p := range left {
 		marks[p.Mark] = true
 	}
+	// Until nobody is found: one that is about to start another may have done so behind our
+	// back. Those that the system does not let go are left.
+	const most, pause = 100, 2 * time.Millisecond
+	for range most {
+		if !killMarked(marks) {
+			return
+		}
+		time.Sleep(pause)
+	}
+}
+
+// killMarked kills whoever it finds that has one of the marks, and reports whether there was
+// somebody.
+func killMarked(marks map[string]bool) (found bool) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range files {
 		environment, err := os.ReadFile(file)
@@ -36,9 +51,11 @@ func KillAgents(left []domain.Process) {
 				continue
 			}
 			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && pid > 1 {
+				found = true
 				_ = unix.Kill(pid, unix.SIGKILL)
 			}
 			break
 		}
 	}
+	return found
 }

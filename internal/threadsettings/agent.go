@@ -64,12 +64,9 @@ func (ts *Settings) setLive(ctx context.Context, thread domain.Thread, c Change)
 			p.Options[id] = value
 		}
 	}
-	if p.Mode == "" && p.Model == "" && p.Options == nil {
+	lease := ts.opts.Runs.LeaseOf(thread.ID)
+	if lease == nil || p.Mode == "" && p.Model == "" && p.Options == nil {
 		return false, nil
-	}
-	lease, err := ts.opts.Runs.LeaseOf(ctx, thread.ID)
-	if err != nil || lease == nil {
-		return false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, agentAnswers)
 	defer cancel()

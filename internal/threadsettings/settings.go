@@ -21,9 +21,9 @@ import (
 type Runs interface {
 	// Write makes a change of the store. Its error can be told.
 	Write(ctx context.Context, change func(store.Tx) error) error
-	// LeaseOf is the executor that works for a thread, or nil when none does: from the
-	// moment on that the end of its run can be read.
-	LeaseOf(ctx context.Context, thread int64) (catalog.Lease, error)
+	// LeaseOf is the executor that works for a thread, or nil when none does: as long as
+	// its run can be read to be at work.
+	LeaseOf(thread int64) catalog.Lease
 }
 
 // Agents knows the configured agents.

@@ -42,7 +42,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{result: catalog.SetSessionResult{Status: catalog.SessionSet}}
 	var err error
-	w.store, err = sqlite.Opener(filepath.Join(t.TempDir(), "duet.db"), "")(t.Context(), store.Options{Committed: func(events []domain.Event) {
+	w.store, err = sqlite.Opener(filepath.Join(t.TempDir(), "duet.db"), "")(t.Context(), store.Options{Committed: func(events []domain.Event, _ store.Reader) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.events = append(w.events, events...)
@@ -62,13 +62,13 @@ func (w *world) Write(ctx context.Context, change func(store.Tx) error) error {
 	return w.store.Write(ctx, change)
 }
 
-func (w *world) LeaseOf(context.Context, int64) (catalog.Lease, error) {
+func (w *world) LeaseOf(int64) catalog.Lease {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.works {
-		return nil, nil
+		return nil
 	}
-	return w, nil
+	return w
 }
 
 func (w *world) SetSession(_ context.Context, p catalog.SetSessionParams) (catalog.SetSessionResult, error) {

@@ -26,13 +26,14 @@ const (
 	EventSilent       = "agent_silent"
 	EventAgentSession = "agent_session"
 	EventDeleted      = "session_deleted"
+	EventBuild        = "build_progress"
 	EventLagged       = client.TypeLagged
 )
 
 // EventTypes are all types that can be subscribed to.
 var EventTypes = []string{
 	EventStatus, EventConversation, EventApproval, EventResolved, EventSettings, EventDelta, EventThinking, EventPlan, EventUsage, EventDiff,
-	EventTerminal, EventTerminalExit, "task_progress", EventError, EventAgentUpdate, "gate_result", "build_progress", EventLagged,
+	EventTerminal, EventTerminalExit, "task_progress", EventError, EventAgentUpdate, "gate_result", EventBuild, EventLagged,
 	client.TypeLogDamaged, "secret_requested", EventAgentSession, EventSilent, EventDeleted,
 }
 

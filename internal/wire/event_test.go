@@ -27,7 +27,7 @@ func TestEventTypesAreThoseOfTheProtocol(t *testing.T) {
 			listed = append(listed, name[1])
 		}
 	}
-	offered := slices.DeleteFunc(slices.Clone(EventTypes), func(name string) bool { return name == "gate_result" || name == "build_progress" })
+	offered := slices.DeleteFunc(slices.Clone(EventTypes), func(name string) bool { return name == "gate_result" })
 	listed = slices.DeleteFunc(listed, func(name string) bool { return strings.HasPrefix(name, "hub_") })
 	assert.ElementsMatch(t, listed, offered)
 }

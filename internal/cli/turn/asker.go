@@ -8,12 +8,12 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/pager"
-	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/question"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -57,6 +57,7 @@ type asker struct {
 	coming     int      // questions that are known and not asked for yet
 	introduced int
 	skipped    int
+	pause      <-chan time.Time // of what the agent writes while a question stands; nil: it does not
 	continued  <-chan os.Signal // after we were stopped
 	silence    <-chan string    // what is to be said of a hub that does not answer
 	interrupt  func(os.Signal)  // does what a signal asks for
@@ -83,7 +84,7 @@ func (a *asker) ask(ctx context.Context, approval wire.Approval) {
 	approval = inbox.Whole(ctx, a.hub, approval)
 	dir := a.dirOf(ctx, approval)
 	q := asked{approval, dir, inbox.Sheet(approval, dir)}
-	if !a.isInbox || len(a.waiting) == 0 {
+	if len(a.waiting) == 0 { // else what is typed would be taken for an answer to this one
 		a.show(q)
 	}
 	switch {
@@ -210,13 +211,44 @@ func (a *asker) page(q asked) {
 
 // prompt asks for a key or a line. What was typed before is thrown away: whoever
 // typed it has not seen the question.
-func (a *asker) prompt() {
+func (a *asker) prompt() { a.promptBelow(nil) }
+
+// promptAgain asks again what is asked, if something else stands below it by now: what
+// the agent does beside, or something of ours. A message that is being written is not
+// broken for that, unless no more of it has come for a moment.
+func (a *asker) promptAgain() {
+	switch {
+	case len(a.waiting) == 0, a.view.asking, a.interrupts:
+		a.pause = nil
+	case a.view.message == "":
+		a.pause = nil
+		a.promptBelow(a.waiting[0].sheet.Heading())
+	case a.pause == nil:
+		a.pause = time.After(beat)
+	}
+}
+
+// paused is called when no more of a message has come for a moment.
+func (a *asker) paused() {
+	a.pause = nil
+	a.promptBelow(a.waiting[0].sheet.Heading())
+}
+
+// promptBelow is prompt, below lines that say what is asked if it was asked before.
+func (a *asker) promptBelow(heading []question.Line) {
 	q := a.waiting[0]
+	a.view.lines(heading)
 	text := a.promptFor(q) // which may print what it is about
-	a.listen(q.ID, a.takesKey(q))
-	columns, _, _ := tty.Size(a.view.side)
-	fmt.Fprint(a.view.side, fitting(text, columns))
-	a.view.asking = true
+	key := a.takesKey(q)
+	if key && len(heading) > 0 {
+		a.goOnListening() // a key may be on its way
+	} else {
+		a.listen(q.ID, key)
+	}
+	if key && q.Mode == wire.ModeForm { // what would be sent stands in between
+		heading = nil
+	}
+	a.view.ask(heading, text)
 }
 
 // takesKey tells whether a single key is an answer to what is asked now.

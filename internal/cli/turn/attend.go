@@ -116,8 +116,10 @@ func (a *asker) attend(ctx context.Context, session wire.Session, since int64, r
 	}
 	defer func() { cancel(); sub.Close() }()
 	for {
+		a.promptAgain()
 		select {
 		case e := <-events:
+			a.pause = nil
 			switch a.view.show(e) {
 			case questionAsked:
 				a.ask(ctx, wire.ApprovalOf(e))
@@ -134,6 +136,8 @@ func (a *asker) attend(ctx context.Context, session wire.Session, since int64, r
 			a.next()
 		case <-ticks:
 			a.view.ticked()
+		case <-a.pause:
+			a.paused()
 		case text := <-a.silence:
 			a.view.Note(text)
 		case sig := <-a.Signals:

@@ -87,3 +87,53 @@ func TestAProcessThatIsToEndDoesNotWaitForWhatCannotBeInterrupted(t *testing.T) 
 		assert.NoError(t, <-ended, sig)
 	}
 }
+
+// What the agent does beside while a question stands is shown, and the question is asked
+// again below it; a message is not broken for that before the agent pauses in it.
+func TestAQuestionIsAskedAgainBelowWhatStandsBelowIt(t *testing.T) {
+	a, q, side := asking(wire.Approval{ID: "12345678-9", Type: wire.FunctionCall, Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`)})
+	a.begin.Do(func() {}) // nobody types
+	a.view.session, a.waiting = wire.Session{ID: "s"}, []asked{q}
+	a.prompt()
+	side.Reset()
+	for _, step := range []struct {
+		kind  string
+		data  members
+		says  string
+		waits bool
+	}{
+		{wire.EventConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_title": "Read x"}, "\n● Read x\n? Bash\nAllow? [y]es, [n]o, [a]lways in this session: ", false},
+		{wire.EventStatus, members{"state": "running"}, "", false},
+		{wire.EventDelta, members{"message_id": "1", "delta": "Hel"}, "\nHel", true},
+		{wire.EventDelta, members{"message_id": "1", "delta": "lo"}, "lo", true},
+		{wire.EventConversation, members{"event_type": "message", "role": "assistant", "message_id": "1", "content": "Hello"}, "\n? Bash\nAllow? [y]es, [n]o, [a]lways in this session: ", false},
+		{wire.EventDelta, members{"message_id": "2", "delta": "Again"}, "\nAgain", true},
+	} {
+		a.pause = nil
+		a.view.show(happened(t, step.kind, step.data))
+		a.promptAgain()
+		assert.Equal(t, step.says, side.String(), "%s %v", step.kind, step.data)
+		assert.Equal(t, step.waits, a.pause != nil)
+		side.Reset()
+	}
+	a.paused()
+	assert.Equal(t, "\n? Bash\nAllow? [y]es, [n]o, [a]lways in this session: ", side.String())
+	a.interrupts = true
+	a.view.Note("interrupting")
+	side.Reset()
+	a.promptAgain()
+	assert.Empty(t, side.String(), "nobody is to answer any more")
+}
+
+// A second question is not shown below the first one, which is what an answer is for.
+func TestASecondQuestionWaitsForTheFirst(t *testing.T) {
+	a, q, side := asking(wire.Approval{ID: "12345678-9", SessionID: "s", Type: wire.FunctionCall, Tool: "Bash"})
+	a.begin.Do(func() {})
+	a.terminal, a.seen = os.Stdin, map[string]bool{}
+	a.waiting = []asked{q}
+	a.ask(t.Context(), wire.Approval{ID: "23456789-0", SessionID: "s", Type: wire.FunctionCall, Tool: "Write"})
+	assert.Empty(t, side.String())
+	a.waiting = a.waiting[1:]
+	a.next()
+	assert.Contains(t, side.String(), "? Write\nAllow? ")
+}

@@ -79,6 +79,7 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 			}
 			view.Note(text)
 		}
+		a.promptAgain()
 		select {
 		case e := <-events:
 			switch {

@@ -57,6 +57,13 @@ func (k *keyboard) listen(question string, key bool) {
 	}
 }
 
+// goOnListening is listen for a key that was asked for before, and is still to come.
+func (k *keyboard) goOnListening() {
+	if restore := tty.Keys(k.terminal); k.asTheyAre == nil {
+		k.asTheyAre = restore
+	}
+}
+
 // lines has the terminal hand over lines, and show them as they are typed.
 func (k *keyboard) lines() {
 	if k.asTheyAre != nil {

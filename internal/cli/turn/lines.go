@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/clipperhouse/displaywidth"
+
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/question"
 )
 
@@ -49,6 +52,37 @@ func (v *View) aside(text, color string) {
 	}
 }
 
+// ask prints what somebody is asked, below lines that were printed and are taken away
+// with it when something else is shown.
+func (v *View) ask(heading []question.Line, prompt string) {
+	columns, _, _ := tty.Size(v.side)
+	prompt = fitting(prompt, columns)
+	fmt.Fprint(v.side, prompt)
+	v.asking, v.asked = true, prompt
+	for _, line := range heading {
+		v.asked = output.Lines(v.side, line.Text) + "\n" + v.asked
+	}
+}
+
+// takeAway takes away what somebody is asked, which is asked again below what comes now,
+// where the terminal can do that.
+func (v *View) takeAway() {
+	columns, _, ok := tty.Size(v.side)
+	if !v.asking || !v.redraws || !ok || columns == 0 {
+		return
+	}
+	up := -1
+	for line := range strings.SplitSeq(v.asked, "\n") {
+		up += 1 + max(0, displaywidth.String(line)-1)/columns
+	}
+	back := "\r\x1b[J"
+	if up > 0 {
+		back = fmt.Sprintf("\r\x1b[%dA\x1b[J", up)
+	}
+	fmt.Fprint(v.side, back)
+	v.asking = false
+}
+
 func (v *View) paint(text, color string) string {
 	if !v.color || color == "" || text == "" {
 		return text
@@ -64,6 +98,9 @@ func (v *View) endLine() {
 		v.region.Print(v.rendered.End())
 	}
 	v.hide()
+	if v.beside {
+		v.takeAway()
+	}
 	if v.asking {
 		fmt.Fprintln(v.side)
 		v.asking = false

@@ -42,6 +42,9 @@ type View struct {
 
 	midLine  bool   // the last thing on out was no line end
 	asking   bool   // the last thing on side is what somebody is asked, and they have not typed yet
+	asked    string // what that is
+	redraws  bool   // side is a terminal on which that can be taken away
+	beside   bool   // what is shown now is no answer to it: it is asked again below
 	message  string // the message that is being written
 	diffs    map[string]bool
 	tools    map[string]bool // the tool calls whose beginning was shown
@@ -57,7 +60,7 @@ func NewView(out, side io.Writer, noColor, json bool) *View {
 	v := &View{
 		out: out, side: side, json: json, color: !noColor && tty.Is(side) && !tty.IsDumb(),
 		diffs: make(map[string]bool), tools: make(map[string]bool), plan: make(map[string]string),
-		depths: make(map[string]int), watched: tty.Is(side) && !json,
+		depths: make(map[string]int), watched: tty.Is(side) && !json, redraws: tty.Draws(side),
 	}
 	if tty.Is(out) {
 		v.words = output.Marks.Stream()
@@ -112,6 +115,9 @@ func (v *View) End(s wire.Session) {
 	if spent := spentOn(s); spent != "" {
 		v.Note(spent)
 	}
+	for _, name := range s.UnansweredServers { // who hears of this prompt alone would never know
+		v.Note("the MCP server " + name + " has not answered yet; `duet-rpc doctor` tries it again")
+	}
 	goOn := fmt.Sprintf("go on with: duet-rpc prompt --continue %s \"…\"", s.TaskID)
 	if whole := s.Outcome() + "; " + goOn; output.Fits(v.side, "— "+whole) {
 		v.Note(whole)
@@ -158,6 +164,8 @@ func (v *View) show(e client.Event) meaning {
 		fmt.Fprintf(v.out, "%s\n", line)
 	}
 	v.status.follow(e.Type, d)
+	v.beside = true
+	defer func() { v.beside = false }()
 	switch {
 	case e.Type == wire.EventApproval:
 		return questionAsked
@@ -194,7 +202,7 @@ func (v *View) showText(kind string, d wire.EventData) {
 	case wire.EventSilent:
 		v.agentSilent(d)
 	case wire.EventError:
-		if d.Code != "MCP_SERVER_FAILED" { // the conversation has that, too
+		if !wire.InConversation(d.Code) { // else its own entry tells it
 			v.Note("error: " + d.Message)
 		}
 	case wire.EventStatus:

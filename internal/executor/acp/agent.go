@@ -88,11 +88,11 @@ func (d *Driver) start(t *turn) (*agent, *task.Failure) {
 	}
 	path, err := env.Find(argv[0], t.Params.CWD)
 	if err != nil {
-		return nil, task.StartFailure(t.Launch.Name, argv[0], t.Params.CWD, err)
+		return nil, task.StartFailure(t.Launch, t.Params.CWD, err)
 	}
 	proc, err := d.processes.Start(process.Spec{Path: path, Argv: argv, CWD: t.Params.CWD, Env: env, Stdin: true})
 	if err != nil {
-		return nil, task.StartFailure(t.Launch.Name, argv[0], t.Params.CWD, err)
+		return nil, task.StartFailure(t.Launch, t.Params.CWD, err)
 	}
 	life, cancel := context.WithCancel(d.ctx)
 	a := &agent{
@@ -278,6 +278,7 @@ func (a *agent) guard(t *turn, finished <-chan struct{}) {
 	unprompted := time.NewTimer(unpromptedGrace)
 	defer unprompted.Stop()
 	a.driver.work.Go(func() { // an agent that does not read would hold it up
+		defer close(t.told)
 		select {
 		case <-t.prompted:
 			a.conn.SendNotification(context.Background(), acp.AgentMethodSessionCancel, acp.CancelNotification{SessionId: a.session})

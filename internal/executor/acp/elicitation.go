@@ -55,7 +55,11 @@ func (a *agent) elicit(ctx context.Context, p elicitRequest) (elicitAnswer, erro
 		}
 		return elicitAnswer{}, acp.NewInvalidParams(map[string]any{"error": err.Error()})
 	}
-	if t == nil || t.Stopped() {
+	if t == nil {
+		return dismissed, nil
+	}
+	if t.Stopped() {
+		t.awaitCancel(a.life, true, a.driver.opts.CancelGrace)
 		return dismissed, nil
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -88,6 +92,7 @@ func (a *agent) elicit(ctx context.Context, p elicitRequest) (elicitAnswer, erro
 		return elicitAnswer{Action: "accept"}, nil
 	case ctx.Err() != nil, err == nil && answer.Cancelled:
 		a.forgetLink(p.ID)
+		t.awaitCancel(a.life, answer.Cancelled && !answer.Dismissed, a.driver.opts.CancelGrace)
 		return dismissed, nil
 	case err != nil: // nobody has declined
 		a.forgetLink(p.ID)

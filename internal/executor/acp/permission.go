@@ -79,7 +79,11 @@ func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (per
 		}
 		return permissionAnswer{}, acp.NewInvalidParams(map[string]any{"error": err.Error()})
 	}
-	if t == nil || t.Stopped() {
+	if t == nil {
+		return cancelledAnswer, nil
+	}
+	if t.Stopped() {
+		t.awaitCancel(a.life, true, a.driver.opts.CancelGrace)
 		return cancelledAnswer, nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -104,6 +108,7 @@ func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (per
 	answer, err := a.driver.hub.RequestPermission(ctx, question)
 	switch {
 	case ctx.Err() != nil, err == nil && answer.Cancelled:
+		t.awaitCancel(a.life, answer.Cancelled && !answer.Dismissed, a.driver.opts.CancelGrace)
 		return cancelledAnswer, nil
 	case err != nil:
 		// Not a denial: the agent would keep to it when it is resumed, and nobody

@@ -1,8 +1,10 @@
 package acp
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/coder/acp-go-sdk"
 
@@ -17,6 +19,7 @@ type turn struct {
 	*task.Task
 	prompted chan struct{} // closed when the agent has the prompt
 	sent     sync.Once     // closes prompted
+	told     chan struct{} // closed when the agent was told that the turn is to end, or the turn is over
 	answers  deliveries
 	tools    toolCalls
 	silence  *silence.Watch
@@ -29,7 +32,7 @@ type turn struct {
 }
 
 func newTurn(of *task.Task, o Options) *turn {
-	t := &turn{Task: of, prompted: make(chan struct{})}
+	t := &turn{Task: of, prompted: make(chan struct{}), told: make(chan struct{})}
 	t.silence = silence.New(o.SilentAfter, o.SilentToolAfter, func(s catalog.Silence) { t.Event(catalog.EventSilence, s) })
 	return t
 }
@@ -48,5 +51,28 @@ func (t *turn) hasPrompt() bool {
 func (t *turn) delivered(approvals []string) {
 	if len(approvals) > 0 {
 		t.Event(catalog.EventPermissionTaken, catalog.PermissionTaken{ApprovalIDs: approvals})
+	}
+}
+
+// awaitCancel waits until the agent was told that the turn is to end, before it is told
+// that nobody has answered it: it would go on without what it has asked for. isToEnd says
+// that the turn will be stopped, if it was not yet: soon, or that is not waited for. life
+// ends with the agent.
+func (t *turn) awaitCancel(life context.Context, isToEnd bool, soon time.Duration) {
+	if isToEnd && !t.Stopped() {
+		patience := time.NewTimer(soon)
+		defer patience.Stop()
+		select {
+		case <-t.Context().Done():
+		case <-life.Done():
+		case <-patience.C:
+		}
+	}
+	if !t.Stopped() || !t.hasPrompt() {
+		return
+	}
+	select {
+	case <-t.told:
+	case <-life.Done():
 	}
 }

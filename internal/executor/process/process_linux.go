@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -36,8 +37,21 @@ func (p *Process) reapGroup() {
 	p.reaped = true
 }
 
-// killMarked kills whoever carries the mark and left the process group.
+// killMarked kills whoever carries the mark and left the process group, until nobody is
+// found: one that is about to start another may have done so behind our back, and who was
+// killed takes a moment to go. It gives up on those that the system does not let go.
 func killMarked(mark string) {
+	const most, pause = 100, 2 * time.Millisecond
+	for range most {
+		if !killMarkedOnce(mark) {
+			return
+		}
+		time.Sleep(pause)
+	}
+}
+
+// killMarkedOnce kills whom it finds, and reports whether it found somebody.
+func killMarkedOnce(mark string) (found bool) {
 	want := []byte(catalog.MarkVariable + "=" + mark + "\x00")
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range files {
@@ -46,7 +60,9 @@ func killMarked(mark string) {
 			continue
 		}
 		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+			found = true
 			syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
+	return found
 }

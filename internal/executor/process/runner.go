@@ -76,11 +76,12 @@ type Spec struct {
 	Env   Environment // which gets the mark
 	Stdin bool        // it gets a pipe, else nothing to read
 	Merge bool        // stderr goes where stdout goes
+	Mark  string      // the value of the mark; "" for a random one
 }
 
 // Start starts a process with pipes. Its output has to be read to the end.
 func (r *Runner) Start(s Spec) (*Process, error) {
-	p := &Process{runner: r, Mark: RandomID(""), stderr: tailBuffer{limit: stderrTail}, speaks: make(chan struct{}, 1), done: make(chan struct{})}
+	p := &Process{runner: r, Mark: cmp.Or(s.Mark, RandomID("")), stderr: tailBuffer{limit: stderrTail}, speaks: make(chan struct{}, 1), done: make(chan struct{})}
 	s.Env[catalog.MarkVariable] = p.Mark
 	p.cmd = &exec.Cmd{Path: s.Path, Args: s.Argv, Dir: s.CWD, Env: s.Env.List(), SysProcAttr: groupAttr()}
 	var theirs []*os.File // the child's ends

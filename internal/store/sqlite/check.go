@@ -71,7 +71,7 @@ func KeyAccesses(ctx context.Context, path string, limit int) ([]domain.KeyAcces
 		return nil, err
 	}
 	defer db.Close()
-	q := newQueries(statement.New(db, nil))
+	q := newQueries(statement.New(db, nil, nil))
 	defer q.s.Close()
 	list, err := q.KeyAccesses(ctx, limit)
 	if err != nil {
@@ -82,7 +82,7 @@ func KeyAccesses(ctx context.Context, path string, limit int) ([]domain.KeyAcces
 
 // checkRows reads the log and all conversations as clients would.
 func checkRows(ctx context.Context, db *sql.DB) (damage error) {
-	q := newQueries(statement.New(db, func(err error) { damage = err }))
+	q := newQueries(statement.New(db, func(err error) { damage = err }, nil))
 	defer q.s.Close()
 	const some = 1000
 	for after := int64(0); ; {

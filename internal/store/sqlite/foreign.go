@@ -66,7 +66,7 @@ func (f *Foreign) open(ctx context.Context, path string) (err error) {
 	if err = f.limit(ctx); err != nil {
 		return err
 	}
-	f.queries = newQueries(statement.New(f.db, nil))
+	f.queries = newQueries(statement.New(f.db, nil, nil))
 	if err = f.db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&f.Version); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var ctx = context.Background()
 
 // openAt opens a store, and closes it when the test ends.
-func openAt(t *testing.T, path string, committed ...func([]domain.Event)) *Store {
+func openAt(t *testing.T, path string, committed ...func([]domain.Event, store.Reader)) *Store {
 	t.Helper()
 	var opts store.Options
 	if len(committed) > 0 {
@@ -30,7 +30,7 @@ func openAt(t *testing.T, path string, committed ...func([]domain.Event)) *Store
 	return s
 }
 
-func openNew(t *testing.T, committed ...func([]domain.Event)) *Store {
+func openNew(t *testing.T, committed ...func([]domain.Event, store.Reader)) *Store {
 	t.Helper()
 	return openAt(t, filepath.Join(t.TempDir(), "duet.db"), committed...)
 }

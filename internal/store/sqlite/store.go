@@ -21,6 +21,7 @@ type Store struct {
 	readers *sql.DB
 	writers *sql.DB
 	writer  *writer
+	gate    statement.Gate // of those who read
 	ended   sync.WaitGroup
 }
 
@@ -48,8 +49,8 @@ func Open(ctx context.Context, path string, opts store.Options) (*Store, error) 
 	s.readers.SetMaxOpenConns(4)
 	s.readers.SetMaxIdleConns(2)
 	s.readers.SetConnMaxIdleTime(restAfter) // each has a cache
-	s.queries = newQueries(statement.New(s.readers, opts.Damaged))
-	if s.writer, err = newWriter(ctx, s.writers, opts); err == nil {
+	s.queries = newQueries(statement.New(s.readers, opts.Damaged, &s.gate))
+	if s.writer, err = newWriter(ctx, s.writers, &s.gate, opts); err == nil {
 		err = s.writer.identify(path, opts.Valid)
 	}
 	if err != nil {

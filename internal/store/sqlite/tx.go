@@ -9,8 +9,10 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/agentsessionrow"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/usagerow"
 )
 
 // A Tx is a transaction under way. It belongs to the change that it was given
@@ -30,9 +32,7 @@ type Tx struct {
 // Now is the time of the change.
 func (t *Tx) Now() time.Time { return t.now }
 
-// AfterCommit runs f in the writer's goroutine when the transaction was
-// committed and its events were announced, before whoever waits for the
-// change goes on. f must not block.
+// AfterCommit is as of [store.Tx].
 func (t *Tx) AfterCommit(f func()) { t.after = append(t.after, f) }
 
 // queries are what can be asked of a store, and of a transaction, by what is
@@ -44,6 +44,8 @@ type queries struct {
 	itemQueries
 	approvalQueries
 	executorQueries
+	usageQueries
+	agentSessionQueries
 
 	s *statement.Cache
 }
@@ -55,12 +57,15 @@ type (
 	itemQueries     struct{ s *statement.Cache }
 	approvalQueries struct{ s *statement.Cache }
 	executorQueries struct{ s *statement.Cache }
+
+	usageQueries        = usagerow.Queries
+	agentSessionQueries = agentsessionrow.Queries
 )
 
 func newQueries(s *statement.Cache) queries {
 	return queries{
 		threadQueries: threadQueries{s}, runQueries: runQueries{s}, eventQueries: eventQueries{s}, itemQueries: itemQueries{s},
-		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, s: s,
+		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, usageQueries: usageQueries{Statements: s}, agentSessionQueries: agentSessionQueries{Statements: s}, s: s,
 	}
 }
 

@@ -34,7 +34,8 @@ type operation struct {
 type writer struct {
 	conn       *sql.Conn
 	tx         *Tx
-	announce   func([]domain.Event)
+	announce   func([]domain.Event, store.Reader)
+	gate       *statement.Gate // shut while a commit is not announced yet
 	rolledBack func()
 	log        string // where SQLite's write-ahead log is
 
@@ -60,23 +61,23 @@ type writer struct {
 	ended         chan struct{} // closed at the end
 }
 
-func newWriter(ctx context.Context, db *sql.DB, opts store.Options) (*writer, error) {
+func newWriter(ctx context.Context, db *sql.DB, gate *statement.Gate, opts store.Options) (*writer, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	w := &writer{
-		conn: conn, announce: opts.Committed, rolledBack: opts.RolledBack,
+		conn: conn, gate: gate, announce: opts.Committed, rolledBack: opts.RolledBack,
 		checkpointDue: make(chan struct{}, 1), logTooLong: make(chan struct{}, 1), indexDue: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	if w.announce == nil {
-		w.announce = func([]domain.Event) {}
+		w.announce = func([]domain.Event, store.Reader) {}
 	}
 	if w.rolledBack == nil {
 		w.rolledBack = func() {}
 	}
 	w.wake.L = &w.mu
-	w.tx = &Tx{queries: newQueries(statement.New(conn, opts.Damaged)), places: newPlaces()}
+	w.tx = &Tx{queries: newQueries(statement.New(conn, opts.Damaged, nil)), places: newPlaces()}
 	for _, pragma := range []string{"PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 0", fmt.Sprintf("PRAGMA journal_size_limit = %d", walMost*pageSize), "PRAGMA cache_size = -2000"} {
 		if _, err := conn.ExecContext(ctx, pragma); err != nil {
 			conn.Close()
@@ -92,10 +93,7 @@ func newWriter(ctx context.Context, db *sql.DB, opts store.Options) (*writer, er
 	return w, nil
 }
 
-// Write runs change in a transaction and returns after its commit, which
-// survives a power cut. If change fails, nothing of it remains and its error
-// is returned. change runs in the writer's goroutine; it must not keep the Tx.
-// If ctx ends first, the change may still be made.
+// Write is as of [store.Store].
 func (s *Store) Write(ctx context.Context, change func(store.Tx) error) error {
 	return s.await(ctx, &operation{change: change, durable: true})
 }
@@ -113,9 +111,7 @@ func (s *Store) await(ctx context.Context, op *operation) error {
 	}
 }
 
-// Enqueue is Write without waiting: done is called by the writer's goroutine
-// after the commit, which survives a kill of the process, or with an error
-// instead of it. It must not block.
+// Enqueue is as of [store.Store].
 func (s *Store) Enqueue(change func(store.Tx) error, done func(error)) {
 	s.writer.add(&operation{change: change, done: done})
 }
@@ -194,24 +190,9 @@ func (w *writer) loop() {
 		w.last = time.Now()
 		w.failing.Store(err != nil)
 		w.commits.Add(1)
-		var events []domain.Event
+		w.follow(batch, err)
+		w.gate.Open()
 		for _, op := range batch {
-			if err == nil && op.err == nil {
-				events = append(events, op.events...)
-			}
-		}
-		if len(events) > 0 {
-			w.announce(events)
-		}
-		for _, op := range batch {
-			if op.err == nil {
-				op.err = err
-			}
-			if op.err == nil {
-				for _, f := range op.after {
-					f()
-				}
-			}
 			op.done(op.err)
 		}
 		w.maintain()
@@ -222,6 +203,27 @@ func (w *writer) loop() {
 	close(w.ended)
 	w.tx.s.Close()
 	w.conn.Close()
+}
+
+// follow has what is in memory follow a commit, and announces it. err is the commit's,
+// and so that of each operation.
+func (w *writer) follow(batch []*operation, err error) {
+	var events []domain.Event
+	for _, op := range batch {
+		if op.err == nil {
+			op.err = err
+		}
+		if op.err != nil {
+			continue
+		}
+		for _, f := range op.after {
+			f()
+		}
+		events = append(events, op.events...)
+	}
+	if len(events) > 0 {
+		w.announce(events, &w.tx.queries)
+	}
 }
 
 // requestPragma has the writer run statements outside of a transaction, before its
@@ -268,7 +270,7 @@ func (w *writer) maintain() {
 
 // commit runs the operations in one transaction. An operation that fails is
 // undone alone; an error of commit means that nothing was changed, or, a
-// *store.LostError, that nobody will find what was.
+// *store.LostError, that nobody will find what was. The gate may be shut afterwards.
 func (w *writer) commit(batch []*operation) (err error) {
 	ctx := context.Background()
 	if err := w.valid(); err != nil {
@@ -304,6 +306,7 @@ func (w *writer) commit(batch []*operation) (err error) {
 			return err
 		}
 	}
+	w.gate.Shut()
 	if _, err := t.s.Exec(ctx, "COMMIT"); err != nil {
 		return err
 	}

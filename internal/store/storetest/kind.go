@@ -16,7 +16,7 @@ type kind struct{ open Opener }
 var ctx = context.Background()
 
 // openAt opens the store of a directory, and closes it when the test ends.
-func (k kind) openAt(t *testing.T, dir string, committed ...func([]domain.Event)) store.Store {
+func (k kind) openAt(t *testing.T, dir string, committed ...func([]domain.Event, store.Reader)) store.Store {
 	t.Helper()
 	var opts store.Options
 	if len(committed) > 0 {
@@ -28,7 +28,7 @@ func (k kind) openAt(t *testing.T, dir string, committed ...func([]domain.Event)
 	return s
 }
 
-func (k kind) openNew(t *testing.T, committed ...func([]domain.Event)) store.Store {
+func (k kind) openNew(t *testing.T, committed ...func([]domain.Event, store.Reader)) store.Store {
 	t.Helper()
 	return k.openAt(t, t.TempDir(), committed...)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -17,7 +18,7 @@ import (
 func testManyWritersShareALogWithoutGaps(t *testing.T, k kind) {
 	var announced []domain.Event // by the writer's goroutine
 	path := t.TempDir()
-	s := k.openAt(t, path, func(events []domain.Event) { announced = append(announced, events...) })
+	s := k.openAt(t, path, func(events []domain.Event, _ store.Reader) { announced = append(announced, events...) })
 	boom := errors.New("boom")
 	var all sync.WaitGroup
 	const writers, each = 40, 10
@@ -104,7 +105,7 @@ func testAFailingChangeOfAGroupIsUndoneAlone(t *testing.T, k kind) {
 	assert.EqualError(t, results[1], "no")
 	assert.ErrorContains(t, results[2], "panicked")
 	assert.NoError(t, results[3])
-	assert.Equal(t, []string{"after one", "done one", "done fails", "done panic", "after two", "done two"}, order, "a failed change has no after")
+	assert.Equal(t, []string{"after one", "after two", "done one", "done fails", "done panic", "done two"}, order, "a failed change has no after")
 	for name, want := range map[string]string{"one": "set", "two": "set", "fails": "", "panic": ""} {
 		got, err := s.Meta(ctx, name)
 		require.NoError(t, err)
@@ -145,16 +146,61 @@ func testWhoRemembersIsToldOfWhatWasUndone(t *testing.T, k kind) {
 
 func testEventsAreAnnouncedBeforeWhoeverWaitsGoesOn(t *testing.T, k kind) {
 	var order []string
-	s := k.openNew(t, func(events []domain.Event) { order = append(order, "announced "+nameOf(events[0])) })
+	s := k.openNew(t, func(events []domain.Event, _ store.Reader) { order = append(order, "announced "+nameOf(events[0])) })
 	Write(t, s, func(tx store.Tx) error {
 		for _, n := range []string{"1", "2"} {
 			tx.AfterCommit(func() { order = append(order, "after "+n) })
 		}
 		return AppendEvent("e")(tx)
 	})
-	assert.Equal(t, []string{"announced e", "after 1", "after 2"}, order)
+	assert.Equal(t, []string{"after 1", "after 2", "announced e"}, order, "who hears of an event finds memory as it says")
 	Write(t, s, func(store.Tx) error { return nil })
 	assert.Len(t, order, 3, "a change without events announces nothing")
+}
+
+// A change is in the database before anything else knows of it: who reads it so early
+// goes on when all do, or at the end of the context.
+func testWhoReadsAChangeGoesOnWhenAllIsTold(t *testing.T, k kind) {
+	var s store.Store
+	order := make(chan string, 10)
+	read := make(chan struct{})
+	moment := func() { // long enough for a read that waits for nothing
+		select {
+		case <-read:
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	s = k.openNew(t, func(_ []domain.Event, now store.Reader) {
+		last, err := now.LastSeq(ctx)
+		assert.NoError(t, err)
+		assert.EqualValues(t, 1, last, "who announces reads without waiting")
+		moment()
+		order <- "announced"
+	})
+	ended, end := context.WithCancel(ctx)
+	impatient := make(chan error, 1)
+	Write(t, s, func(tx store.Tx) error {
+		tx.AfterCommit(func() {
+			go func() {
+				defer close(read)
+				last, err := s.LastSeq(ctx)
+				assert.NoError(t, err)
+				assert.EqualValues(t, 1, last)
+				order <- "read"
+			}()
+			go func() {
+				_, err := s.LastSeq(ended)
+				impatient <- err
+			}()
+			moment()
+			end()
+			assert.ErrorIs(t, <-impatient, context.Canceled)
+			order <- "followed"
+		})
+		return AppendEvent("e")(tx)
+	})
+	<-read
+	assert.Equal(t, []string{"followed", "announced", "read"}, []string{<-order, <-order, <-order})
 }
 
 func testWriteReturnsWhenItsContextEnds(t *testing.T, k kind) {

@@ -100,6 +100,7 @@ var payloadCodecs = map[domain.EventKind]payloadCodec{
 	domain.EventAgentSilent: codecOf(
 		func(p domain.AgentSilent) agentSilentRow { return agentSilentRow(p) },
 		func(r agentSilentRow) domain.AgentSilent { return domain.AgentSilent(r) }),
+	domain.EventBuild:         codecOf(buildRowOf, buildRow.payload),
 	domain.EventThreadDeleted: codecOf(threadDeletedRowOf, threadDeletedRow.payload),
 	domain.EventErased: codecOf(
 		func(domain.Erased) struct{} { return struct{}{} },

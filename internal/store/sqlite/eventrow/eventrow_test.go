@@ -109,6 +109,13 @@ func TestTheSpellingOfARowStaysAsItIs(t *testing.T) {
 			`{"thread":"u","runs":[{"session":"s","run":"r","task":1}],"kept":2}`,
 		},
 		{domain.Erased{}, `{}`},
+		{
+			domain.BuildProgressed{
+				BuildID: "b", Name: "n", Stage: "failed", Command: []string{"make"}, Duration: time.Second, Errors: 2, Warnings: 3, Reason: "r",
+				Diagnostics: []domain.Diagnostic{{File: "f", Line: 1, Column: 2, Severity: "error", Message: "m", Source: "go"}},
+			},
+			`{"build":"b","name":"n","stage":"failed","command":["make"],"duration":1000000000,"diagnostics":[{"file":"f","line":1,"column":2,"severity":"error","message":"m","source":"go"}],"errors":2,"warnings":3,"reason":"r"}`,
+		},
 		{domain.TerminalExited{TerminalID: "t", TaskID: "k", ExitCode: 3, Signal: "S"}, `{"terminal":"t","task":"k","exit_code":3,"signal":"S"}`},
 	} {
 		kind := c.payload.Kind()

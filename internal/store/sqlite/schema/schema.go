@@ -205,4 +205,7 @@ ALTER TABLE runs ADD COLUMN sign_in TEXT NOT NULL DEFAULT '';
 `, `
 -- Questions that ask again what was answered, and that their conversations have left behind.
 CREATE INDEX approvals_overtaken ON approvals (thread, question) WHERE decided_by = 'overtaken' AND reopens != '';
+`, `
+-- What was asked for since a time: what a day has used.
+CREATE INDEX runs_created ON runs (created);
 `}

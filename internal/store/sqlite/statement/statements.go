@@ -1,6 +1,7 @@
 package statement
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"maps"
@@ -20,18 +21,23 @@ type preparer interface {
 type Cache struct {
 	on      preparer
 	damaged func(error)
+	gate    *Gate
 
 	mu    sync.Mutex // guards ready
 	ready map[string]*sql.Stmt
 }
 
 // New makes a Cache for a connection or a pool of them. damaged, which may be nil, is
-// told of each read that failed, or found what cannot be. The Cache has to be closed.
-func New(on preparer, damaged func(error)) *Cache {
+// told of each read that failed, or found what cannot be. gate, which may be nil, is
+// passed by each read. The Cache has to be closed.
+func New(on preparer, damaged func(error), gate *Gate) *Cache {
 	if damaged == nil {
 		damaged = func(error) {}
 	}
-	return &Cache{on: on, damaged: damaged, ready: make(map[string]*sql.Stmt)}
+	if gate == nil {
+		gate = &Gate{}
+	}
+	return &Cache{on: on, damaged: damaged, gate: gate, ready: make(map[string]*sql.Stmt)}
 }
 
 func (s *Cache) get(ctx context.Context, query string) (*sql.Stmt, error) {
@@ -115,12 +121,15 @@ func All[T any](ctx context.Context, s *Cache, scan func(Scanner) (T, error), qu
 }
 
 // Each calls scan with each row of a query.
-func (s *Cache) Each(ctx context.Context, scan func(Scanner) error, query string, args ...any) (err error) {
-	defer func() {
-		if store.IsDamaged(err) {
-			s.damaged(err)
-		}
-	}()
+func (s *Cache) Each(ctx context.Context, scan func(Scanner) error, query string, args ...any) error {
+	err := s.scanEach(ctx, scan, query, args...)
+	if store.IsDamaged(err) {
+		s.damaged(err)
+	}
+	return cmp.Or(err, s.gate.pass(ctx))
+}
+
+func (s *Cache) scanEach(ctx context.Context, scan func(Scanner) error, query string, args ...any) error {
 	rows, err := s.query(ctx, query, args...)
 	if err != nil {
 		return err

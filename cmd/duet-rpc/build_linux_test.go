@@ -1,0 +1,169 @@
+package main_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// stubborn is a build whose processes heed no signal that can be heeded: one of them has
+// left the process group, and the session.
+const stubborn = `
+[[builds]]
+name = "stubborn"
+shell = """trap '' INT TERM
+(trap '' INT TERM HUP; while :; do sleep 6061; done) &
+setsid sh -c 'trap "" INT TERM HUP; while :; do sleep 6061; done' &
+echo begun
+wait; wait"""
+`
+
+// stubbornProcesses are those of such a build that live.
+func (s *site) stubbornProcesses() (list []string) {
+	for _, r := range s.running() {
+		if strings.Contains(r.command, "6061") {
+			list = append(list, r.command)
+		}
+	}
+	return list
+}
+
+// startStubborn lets a client build, and waits until all processes of that are there.
+// What came of it is sent when the build has ended.
+func (s *site) startStubborn(c *client) (ended <-chan error) {
+	s.t.Helper()
+	answer := make(chan error, 1)
+	go func() { answer <- c.try("build", object{}, nil) }()
+	require.Eventually(s.t, func() bool { return len(s.stubbornProcesses()) >= 5 }, time.Minute, pollEvery, "the build does not run")
+	return answer
+}
+
+func (s *site) requireNoBuild(when string) {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool { return len(s.stubbornProcesses()) == 0 }, time.Minute, pollEvery, "the build outlives %s", when)
+}
+
+// hubAndOther are two editors of the project, the first of which is its hub.
+func (s *site) hubAndOther() (hub, other *client) {
+	s.t.Helper()
+	hub = s.start()
+	require.Equal(s.t, hub.cmd.Process.Pid, hubOf(s.t, hub))
+	other = s.start()
+	require.Equal(s.t, hub.cmd.Process.Pid, hubOf(s.t, other))
+	return hub, other
+}
+
+func TestABuildEndsWhateverEndsItsHub(t *testing.T) {
+	t.Parallel()
+	t.Run("it is killed, and another takes its place", func(t *testing.T) {
+		t.Parallel()
+		s := newSite(t)
+		s.agents(stubborn)
+		hub, other := s.hubAndOther()
+		ended := s.startStubborn(other)
+		hub.crash()
+		var lost *wireError
+		require.ErrorAs(t, <-ended, &lost)
+		assert.Equal(t, "hub_lost", lost.kind())
+		s.requireNoBuild("its hub, which was killed")
+		other.leave()
+	})
+	t.Run("its executor is killed with it", func(t *testing.T) {
+		t.Parallel()
+		s := newSite(t)
+		s.agents(stubborn)
+		hub := s.start()
+		s.startStubborn(hub)
+		executor := s.find(t, " executor")
+		require.NoError(t, syscall.Kill(executor.pid, syscall.SIGSTOP)) // it is to end nothing itself
+		hub.crash()
+		require.NoError(t, syscall.Kill(executor.pid, syscall.SIGKILL))
+		next := s.start()
+		next.call("daemon.status", object{}, nil)
+		s.requireNoBuild("the next hub's start")
+		next.leave()
+	})
+	t.Run("it ends", func(t *testing.T) {
+		t.Parallel()
+		s := newSite(t)
+		s.agents(stubborn)
+		hub := s.start()
+		s.startStubborn(hub)
+		hub.closeStdin()
+		<-hub.ended
+		s.requireNoBuild("its hub, which has ended")
+	})
+}
+
+func TestABuildEndsWithItsExecutor(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.agents(stubborn)
+	c := s.start()
+	ended := s.startStubborn(c)
+	kill(t, s.find(t, " executor"))
+	var refused *wireError
+	require.ErrorAs(t, <-ended, &refused)
+	assert.Equal(t, "executor_failed", refused.kind())
+	s.requireNoBuild("its executor")
+	c.leave()
+}
+
+func TestABuildEndsWithWhoeverAskedForIt(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.agents(stubborn)
+	hub, other := s.hubAndOther()
+	hub.subscribe()
+	s.startStubborn(other)
+	other.leave()
+	s.requireNoBuild("its connection")
+	end := hub.await("the end of the build", func(e event) bool {
+		return e.Type == "build_progress" && strings.Contains(string(e.Raw), `"cancelled"`)
+	})
+	assert.Contains(t, string(end.Raw), `"name":"stubborn"`)
+	hub.leave()
+}
+
+func TestAProjectIsBuiltAsItsFilesSuggest(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	write := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(s.root, name), []byte(text), 0o644))
+	}
+	write("Makefile", "all:\n\t@echo 'lib.c:3:4: warning: old'\n\t@test -e fine\n")
+	c := s.start()
+	failed := c.refused("build", object{})
+	assert.Equal(t, -32001, failed.Code)
+	var data struct {
+		Kind, Name  string
+		Diagnostics []struct {
+			File, Severity, Message string
+			Line                    int
+		}
+	}
+	require.NoError(t, json.Unmarshal(failed.Data, &data))
+	assert.Equal(t, "build_failed make", data.Kind+" "+data.Name)
+	require.Len(t, data.Diagnostics, 2, "%s", failed.Data)
+	assert.Equal(t, "lib.c", data.Diagnostics[0].File)
+	assert.Equal(t, "Makefile", data.Diagnostics[1].File)
+	write("fine", "")
+	var built struct {
+		Success  bool
+		Warnings []json.RawMessage
+	}
+	c.call("build", object{}, &built)
+	assert.True(t, built.Success)
+	assert.Len(t, built.Warnings, 1)
+
+	write(".duet.toml", "[[builds]]\nname = 'mine'\nshell = 'echo mine > /dev/null'\n")
+	assert.Equal(t, "not_trusted", c.refused("build", object{}).kind(), "neither that, nor make")
+	c.leave()
+}

@@ -1,0 +1,164 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+
+	"github.com/duet-rpc/duet-rpc/internal/build"
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// registerBuilds registers build, buildBackend (application boundaries) and what belongs to
+// them.
+func registerBuilds(reg *server.Registry, d Domain) {
+	m := builds{d}
+	const how = " Notifications tell the caller meanwhile: buildProgress {build_id, name, stage, ...}, whose stage is waiting (another build of that name has to end first), started (with command and directory) " +
+		"or output (with output, whole lines), and buildWarning, a diagnostic with build_id and name, whatever its severity. The error -32001 says that it has failed; its data has diagnostics, and what belongs to them. " +
+		"$/cancelRequest, and the end of the connection, end the build with everything that it has started."
+	handle(reg, d, dialect.Session, "build", m.build, server.LongRunning(),
+		server.Doc("Builds the project, with the command that [[builds]] of the configuration has for that, or that its files suggest, and waits for the end."+how))
+	handle(reg, d, dialect.Session, "buildBackend", m.buildBackend, server.LongRunning(),
+		server.Doc("The same for what is the backend: the first of [[builds]] with backend = true, or what is found beside a package.json or tsconfig.json."))
+	handle(reg, d, dialect.Session, "listBuilds", m.list, server.Doc("Lists what build can build; the first one is built where no name is given. Of a project whose configuration waits for trust nothing is."))
+}
+
+type builds struct{ Domain }
+
+type buildParams struct {
+	Name string `json:"name,omitempty" doc:"One of listBuilds; absent: the first one."`
+}
+
+// A buildTarget is something that can be built, as clients see it.
+type buildTarget struct {
+	Name      string   `json:"name"`
+	Command   []string `json:"command" doc:"The program and its arguments."`
+	Directory string   `json:"directory,omitempty" doc:"In which it runs, relative to the project's; absent: that."`
+	Backend   bool     `json:"backend" doc:"buildBackend builds it."`
+	Detected  bool     `json:"detected" doc:"The project's files suggest it; it is not configured."`
+}
+
+func buildTargetOf(t build.Target) buildTarget {
+	return buildTarget{t.Name, append([]string{}, t.Text()...), t.Directory, t.Backend, t.Detected}
+}
+
+type buildList struct {
+	Builds []buildTarget `json:"builds"`
+}
+
+func (builds) list(ctx context.Context, h *hub.Hub, _ none) (buildList, error) {
+	targets, err := h.Builds().Targets(ctx)
+	list := buildList{[]buildTarget{}}
+	for _, t := range targets {
+		list.Builds = append(list.Builds, buildTargetOf(t))
+	}
+	return list, err
+}
+
+// A buildResult is a build that has succeeded.
+type buildResult struct {
+	Success    bool                 `json:"success"`
+	BuildID    string               `json:"build_id"`
+	Name       string               `json:"name"`
+	Command    []string             `json:"command"`
+	DurationMS int64                `json:"duration_ms"`
+	Warnings   []dialect.Diagnostic `json:"warnings" doc:"What was said to be wrong; at most a thousand."`
+}
+
+// A buildFailure is the data of the error of a build that has failed.
+type buildFailure struct {
+	Kind        string               `json:"kind"`
+	BuildID     string               `json:"build_id"`
+	Name        string               `json:"name"`
+	Command     []string             `json:"command"`
+	DurationMS  int64                `json:"duration_ms"`
+	ExitCode    int                  `json:"exit_code"`
+	Signal      string               `json:"signal,omitempty"`
+	TimedOut    bool                 `json:"timed_out,omitempty"`
+	Diagnostics []dialect.Diagnostic `json:"diagnostics"`
+	Output      string               `json:"output"` // the end of it
+}
+
+func (m builds) build(ctx context.Context, h *hub.Hub, p buildParams) (buildResult, error) {
+	return m.run(ctx, h, build.Request{Name: p.Name})
+}
+
+func (m builds) buildBackend(ctx context.Context, h *hub.Hub, p buildParams) (buildResult, error) {
+	return m.run(ctx, h, build.Request{Name: p.Name, Backend: true})
+}
+
+func (builds) run(ctx context.Context, h *hub.Hub, r build.Request) (buildResult, error) {
+	result, err := h.Builds().Build(ctx, r, buildListener{server.ConnFrom(ctx)})
+	var failed *build.FailedError
+	switch {
+	case errors.As(err, &failed):
+		return buildResult{}, dialect.BuildFailed(failed.Error(), failureOf(failed))
+	case err != nil:
+		return buildResult{}, err
+	}
+	return buildResult{
+		Success: true, BuildID: result.ID, Name: result.Target.Name, Command: append([]string{}, result.Target.Text()...),
+		DurationMS: result.Duration.Milliseconds(), Warnings: dialect.DiagnosticsOf(result.Diagnostics),
+	}, nil
+}
+
+// outputTold is how much of what a failed build printed its error has, in bytes.
+const outputTold = 16 << 10
+
+func failureOf(f *build.FailedError) buildFailure {
+	output := f.Output.Text()
+	if len(output) > outputTold {
+		output = output[len(output)-outputTold:]
+	}
+	return buildFailure{
+		Kind: "build_failed", BuildID: f.ID, Name: f.Target.Name, Command: append([]string{}, f.Target.Text()...), DurationMS: f.Duration.Milliseconds(),
+		ExitCode: f.ExitCode, Signal: f.Signal, TimedOut: f.TimedOut, Diagnostics: dialect.DiagnosticsOf(f.Diagnostics), Output: output,
+	}
+}
+
+// A buildProgress is what the notification of that name has.
+type buildProgress struct {
+	BuildID   string   `json:"build_id"`
+	Name      string   `json:"name"`
+	Stage     string   `json:"stage"`
+	Command   []string `json:"command,omitempty"`
+	Directory string   `json:"directory,omitempty"`
+	Output    string   `json:"output,omitempty"`
+}
+
+// A buildWarning is what the notification of that name has.
+type buildWarning struct {
+	BuildID string `json:"build_id"`
+	Name    string `json:"name"`
+	dialect.Diagnostic
+}
+
+// A buildListener tells who asked for a build how it goes on. A connection that has broken
+// ends the build by itself.
+type buildListener struct{ conn *server.Conn }
+
+func (l buildListener) progress(ctx context.Context, p buildProgress) {
+	_ = l.conn.Notify(ctx, "buildProgress", p)
+}
+
+// Waits implements build.Listener.
+func (l buildListener) Waits(ctx context.Context, id string, t build.Target) {
+	l.progress(ctx, buildProgress{BuildID: id, Name: t.Name, Stage: "waiting"})
+}
+
+// Started implements build.Listener.
+func (l buildListener) Started(ctx context.Context, id string, t build.Target) {
+	l.progress(ctx, buildProgress{BuildID: id, Name: t.Name, Stage: domain.BuildStarted, Command: t.Text(), Directory: t.Directory})
+}
+
+// Printed implements build.Listener.
+func (l buildListener) Printed(ctx context.Context, id string, t build.Target, text string) {
+	l.progress(ctx, buildProgress{BuildID: id, Name: t.Name, Stage: "output", Output: text})
+}
+
+// Found implements build.Listener.
+func (l buildListener) Found(ctx context.Context, id string, t build.Target, d domain.Diagnostic) {
+	_ = l.conn.Notify(ctx, "buildWarning", buildWarning{id, t.Name, dialect.DiagnosticOf(d)})
+}

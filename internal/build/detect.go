@@ -1,0 +1,128 @@
+package build
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
+)
+
+// A suggestion is how projects that have a file are mostly built.
+type suggestion struct {
+	name    string
+	files   []string // one of them is there
+	command []string
+	shell   string
+	page    bool // it builds what a browser shows, so it is no backend
+}
+
+// suggestions are looked at in this order.
+var suggestions = []suggestion{
+	{name: "go", files: []string{"go.mod", "go.work"}, shell: "go build ./... && go vet ./..."},
+	{name: "cargo", files: []string{"Cargo.toml"}, command: []string{"cargo", "build"}},
+	{name: "npm", files: []string{"package.json"}, page: true},
+	{name: "typescript", files: []string{"tsconfig.json"}, command: []string{"node_modules/.bin/tsc", "--noEmit"}, page: true},
+	{name: "gradle", files: []string{"gradlew"}, command: []string{"./gradlew", "--console=plain", "assemble"}},
+	{name: "maven", files: []string{"pom.xml"}, command: []string{"mvn", "-B", "-q", "compile"}},
+	{name: "dotnet", files: []string{"*.sln", "*.csproj", "*.fsproj"}, command: []string{"dotnet", "build"}},
+	{name: "swift", files: []string{"Package.swift"}, command: []string{"swift", "build"}},
+	{name: "mix", files: []string{"mix.exs"}, command: []string{"mix", "compile"}},
+	{name: "cmake", files: []string{"CMakeLists.txt"}, shell: "cmake -S . -B build && cmake --build build"},
+	{name: "make", files: []string{"GNUmakefile", "makefile", "Makefile"}, command: []string{"make"}},
+	{name: "python", files: []string{"pyproject.toml", "setup.py"}, command: []string{"python3", "-m", "compileall", "-q", "-x", `(^|/)(\..+|node_modules|venv)/`, "."}},
+}
+
+// detect suggests what can be built in a directory. Where there is a page and something
+// else, that is its backend.
+func detect(root string) []Target {
+	var targets, backends []Target
+	for _, s := range suggestions {
+		if !s.applies(root) {
+			continue
+		}
+		t := Target{Build: buildconfig.Build{Name: s.name, Command: s.command, Shell: s.shell, Timeout: buildconfig.DefaultTimeout}, Detected: true}
+		if s.name == "npm" {
+			t.Command = []string{packageManager(root), "run", "build"}
+		}
+		if s.page {
+			targets = append(targets, t)
+		} else {
+			backends = append(backends, t)
+		}
+	}
+	hasPage := len(targets) > 0
+	for _, t := range backends {
+		t.Backend = hasPage
+		targets = append(targets, t)
+	}
+	return targets
+}
+
+// applies reports whether the suggestion is one for a directory.
+func (s suggestion) applies(root string) bool {
+	switch s.name {
+	case "npm":
+		return hasBuildScript(root)
+	case "typescript":
+		if hasBuildScript(root) || !isFile(filepath.Join(root, s.command[0])) {
+			return false
+		}
+	}
+	for _, pattern := range s.files {
+		found, _ := filepath.Glob(filepath.Join(escape(root), pattern))
+		for _, file := range found {
+			if isFile(file) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// escape is a directory's name in a pattern of [filepath.Glob].
+func escape(name string) string {
+	var out []rune
+	for _, r := range name {
+		if filepath.Separator != '\\' && (r == '*' || r == '?' || r == '[' || r == '\\') {
+			out = append(out, '\\')
+		}
+		out = append(out, r)
+	}
+	return string(out)
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
+}
+
+const mostPackage = 1 << 20
+
+// hasBuildScript reports whether package.json has a script for a build.
+func hasBuildScript(root string) bool {
+	name := filepath.Join(root, "package.json")
+	if !isFile(name) { // a pipe would keep us waiting
+		return false
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var p struct {
+		Scripts map[string]string `json:"scripts"`
+	}
+	return json.NewDecoder(io.LimitReader(f, mostPackage)).Decode(&p) == nil && p.Scripts["build"] != ""
+}
+
+// packageManager is the one whose lock file is there.
+func packageManager(root string) string {
+	for _, m := range []struct{ lock, name string }{{"pnpm-lock.yaml", "pnpm"}, {"yarn.lock", "yarn"}, {"bun.lock", "bun"}, {"bun.lockb", "bun"}} {
+		if isFile(filepath.Join(root, m.lock)) {
+			return m.name
+		}
+	}
+	return "npm"
+}

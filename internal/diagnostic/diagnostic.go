@@ -1,0 +1,82 @@
+// Package diagnostic finds in what a compiler, a linter or a test runner prints where
+// something is wrong, and what.
+//
+// A [Parser] takes the output line by line, as it comes, and knows the styles of Go, GCC and
+// Clang, TypeScript, Rust (as people read it, and as JSON), ESLint, pytest and the GNU
+// coding standards, which others follow. What it does not know it passes over: a line that
+// is prose is no diagnostic.
+package diagnostic
+
+import (
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+// A Diagnostic is something that is wrong at a place.
+type Diagnostic = domain.Diagnostic
+
+// The severities.
+const (
+	Error   = domain.SeverityError
+	Warning = domain.SeverityWarning
+	Note    = domain.SeverityNote
+)
+
+// maxLine is how much of a line is looked at, in bytes, and maxMessage how long a message is.
+const (
+	maxLine    = 64 << 10
+	maxMessage = 4 << 10
+)
+
+// A Parser finds diagnostics. It is for one goroutine at a time.
+type Parser struct {
+	paths  paths
+	eslint string      // the file of the lines that follow, as ESLint's own style has it
+	rust   *Diagnostic // has a message, and waits for its place
+	python string      // the last line of pytest that says what was expected
+}
+
+// NewParser makes a Parser of what a command prints that runs in a directory of the project
+// at root; both are absolute.
+func NewParser(root, directory string) *Parser { return &Parser{paths: newPaths(root, directory)} }
+
+// Line takes the next line, with or without its end, and returns what it tells of, mostly
+// nothing.
+func (p *Parser) Line(line string) []Diagnostic {
+	line = plain(line)
+	p.paths.follow(line)
+	if strings.HasPrefix(strings.TrimSpace(line), "{") {
+		return p.finish(p.rustJSON(line))
+	}
+	for _, style := range []func(string) (Diagnostic, bool){p.rustText, p.stylish, typescript, p.pytest, makefile, compiler} {
+		if d, ok := style(line); ok {
+			return p.finish([]Diagnostic{d})
+		}
+	}
+	return nil
+}
+
+// finish gives diagnostics the names of files that everybody knows, and leaves out what
+// names no file.
+func (p *Parser) finish(list []Diagnostic) (out []Diagnostic) {
+	for _, d := range list {
+		if d.File = p.paths.name(d.File); d.File == "" {
+			continue
+		}
+		d.Message = strings.TrimSpace(cut(d.Message, maxMessage))
+		if d.Message != "" {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// Parse finds the diagnostics in a whole output.
+func Parse(root, directory, output string) (list []Diagnostic) {
+	p := NewParser(root, directory)
+	for line := range strings.Lines(output) {
+		list = append(list, p.Line(line)...)
+	}
+	return list
+}

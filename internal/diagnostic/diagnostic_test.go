@@ -1,0 +1,73 @@
+package diagnostic_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/diagnostic"
+	"github.com/duet-rpc/duet-rpc/internal/golden"
+)
+
+// What tools print stands in testdata/*.txt, as they were run in /project; what is read in
+// it stands in testdata/*.golden.
+func TestWhatToolsPrint(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			output, err := os.ReadFile(file)
+			require.NoError(t, err)
+			var b strings.Builder
+			for _, d := range diagnostic.Parse("/project", "/project", string(output)) {
+				fmt.Fprintf(&b, "%s:%d:%d: %s [%s] %s\n", d.File, d.Line, d.Column, d.Severity, d.Source, d.Message)
+			}
+			golden.Bytes(t, strings.TrimSuffix(file, ".txt")+".golden", []byte(b.String()))
+		})
+	}
+}
+
+func TestFilesAreNamedFromTheRoot(t *testing.T) {
+	list := diagnostic.Parse("/project", "/project/web", "src/a.go:1:2: wrong\n../b.go:1: wrong\n/elsewhere/c.go:3: wrong\n/project/d.go:1: wrong\n../../e.go:1: wrong\n")
+	var files []string
+	for _, d := range list {
+		files = append(files, d.File)
+	}
+	assert.Equal(t, []string{"web/src/a.go", "b.go", "/elsewhere/c.go", "d.go", "/e.go"}, files)
+}
+
+func TestALongLineIsCutAndALongOutputIsNoTrouble(t *testing.T) {
+	list := diagnostic.Parse("/", "/", "a.go:1: "+strings.Repeat("ä", 1<<20)+"\n")
+	require.Len(t, list, 1)
+	assert.LessOrEqual(t, len(list[0].Message), 4<<10)
+	deep := strings.Repeat("make: Entering directory 'x'\n", 100_000)
+	assert.Empty(t, diagnostic.Parse("/", "/", deep))
+}
+
+func FuzzParser(f *testing.F) {
+	files, _ := filepath.Glob("testdata/*.txt")
+	for _, file := range files {
+		if output, err := os.ReadFile(file); err == nil {
+			f.Add(string(output))
+		}
+	}
+	f.Fuzz(func(t *testing.T, output string) {
+		for _, d := range diagnostic.Parse("/project", "/project", output) {
+			assert.NotEmpty(t, d.File)
+			assert.NotEmpty(t, d.Message)
+			assert.Contains(t, []string{diagnostic.Error, diagnostic.Warning, diagnostic.Note}, d.Severity)
+			assert.GreaterOrEqual(t, d.Line, 0)
+			assert.GreaterOrEqual(t, d.Column, 0)
+			for _, s := range []string{d.File, d.Message} {
+				assert.NotContains(t, s, "\x1b")
+				assert.NotContains(t, s, "\n")
+			}
+		}
+	})
+}
