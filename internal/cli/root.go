@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/acp"
+	"github.com/duet-rpc/duet-rpc/internal/cli/build"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
@@ -101,6 +102,7 @@ func commands() map[string]func(*invocation.Settings) *cobra.Command {
 		"agents":     newAgentsCommand,
 		"approvals":  newApprovalsCommand,
 		"attach":     newAttachCommand,
+		"build":      build.New,
 		"call":       newCallCommand,
 		"config":     newConfigCommand,
 		"daemon":     newDaemonCommand,
