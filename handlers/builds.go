@@ -16,7 +16,7 @@ import (
 func registerBuilds(reg *server.Registry, d Domain) {
 	m := builds{d}
 	const how = " Notifications tell the caller meanwhile: buildProgress {build_id, name, stage, ...}, whose stage is waiting (another build of that name has to end first), started (with command and directory) " +
-		"or output (with output, whole lines), and buildWarning, a diagnostic with build_id and name, whatever its severity. The error -32001 says that it has failed; its data has diagnostics, and what belongs to them. " +
+		"output (with output, whole lines), and at last succeeded or failed; and buildWarning, a diagnostic with build_id and name, whatever its severity. The error -32001 says that it has failed; its data has diagnostics, and what belongs to them. " +
 		"$/cancelRequest, and the end of the connection, end the build with everything that it has started."
 	handle(reg, d, dialect.Session, "build", m.build, server.LongRunning(),
 		server.Doc("Builds the project, with the command that [[builds]] of the configuration has for that, or that its files suggest, and waits for the end."+how))
@@ -161,4 +161,9 @@ func (l buildListener) Printed(ctx context.Context, id string, t build.Target, t
 // Found implements build.Listener.
 func (l buildListener) Found(ctx context.Context, id string, t build.Target, d domain.Diagnostic) {
 	_ = l.conn.Notify(ctx, "buildWarning", buildWarning{id, t.Name, dialect.DiagnosticOf(d)})
+}
+
+// Ended implements build.Listener.
+func (l buildListener) Ended(ctx context.Context, id string, t build.Target, stage string) {
+	l.progress(ctx, buildProgress{BuildID: id, Name: t.Name, Stage: stage})
 }

@@ -52,7 +52,7 @@ func TestABuildTellsWhatIsWrongWhere(t *testing.T) {
 
 	var output string
 	var found []any
-	for c.aside != nil && len(c.aside) > 0 {
+	for len(c.aside) > 0 {
 		m := c.next()
 		p := object(t, m.Params)
 		assert.Equal(t, id, p["build_id"])
@@ -63,6 +63,8 @@ func TestABuildTellsWhatIsWrongWhere(t *testing.T) {
 			found = append(found, p)
 		case p["stage"] == "started":
 			assert.Equal(t, []any{"make", "page"}, p["command"])
+		case p["stage"] == "failed":
+			assert.Empty(t, c.aside, "it comes last")
 		default:
 			assert.Equal(t, "output", p["stage"])
 			output += p["output"].(string)

@@ -29,6 +29,7 @@ type Configured struct {
 type Options struct {
 	Root       string // of the project, absolute
 	Configured func() (Configured, error)
+	Getenv     func(string) string
 	Run        func(context.Context, usercommand.Command) (usercommand.Result, error)
 	// Announce keeps an event in the log. What it cannot keep it says itself.
 	Announce func(domain.Event)
@@ -115,6 +116,8 @@ type Listener interface {
 	// Printed is called with whole lines; the last one may have no end.
 	Printed(ctx context.Context, id string, t Target, text string)
 	Found(ctx context.Context, id string, t Target, d domain.Diagnostic)
+	// Ended tells at which stage the build has ended, after all else.
+	Ended(ctx context.Context, id string, t Target, stage string)
 }
 
 // A Result is how a build ended.
@@ -210,7 +213,7 @@ func (b *Builds) run(ctx context.Context, id string, t Target, listener Listener
 	b.tell(domain.BuildProgressed{BuildID: id, Name: t.Name, Stage: domain.BuildStarted, Command: t.Text()})
 	listener.Started(ctx, id, t)
 	ran, err := b.opts.Run(ctx, usercommand.Command{
-		Argv: t.Command, Shell: t.Shell, Directory: directory, Env: t.Env, Timeout: t.Timeout, Output: reader.take,
+		Argv: t.Command, Shell: t.Shell, Directory: directory, Env: environment(b.opts.Getenv, t.Env), Timeout: t.Timeout, Output: reader.take,
 	})
 	reader.flush(ctx)
 	result.Result = ran
@@ -227,7 +230,9 @@ func (b *Builds) run(ctx context.Context, id string, t Target, listener Listener
 	case ran.ExitCode != 0:
 		reason = fmt.Sprintf("exit status %d", ran.ExitCode)
 	}
-	b.tell(result.event(err, reason))
+	end := result.event(err, reason)
+	b.tell(end)
+	listener.Ended(ctx, id, t, end.Stage)
 	switch {
 	case err != nil:
 		return result, err

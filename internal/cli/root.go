@@ -16,6 +16,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/acp"
 	"github.com/duet-rpc/duet-rpc/internal/cli/ask"
+	"github.com/duet-rpc/duet-rpc/internal/cli/build"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/mcp"
@@ -105,6 +106,7 @@ func commands() map[string]func(*invocation.Settings) *cobra.Command {
 		"approvals":  newApprovalsCommand,
 		"ask":        ask.NewQuestion,
 		"attach":     newAttachCommand,
+		"build":      build.New,
 		"call":       newCallCommand,
 		"config":     newConfigCommand,
 		"daemon":     newDaemonCommand,

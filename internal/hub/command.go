@@ -33,7 +33,7 @@ func (h *Hub) newBuilds() *build.Builds {
 	if configured == nil {
 		configured = func() (build.Configured, error) { return build.Configured{}, nil }
 	}
-	return build.New(build.Options{Root: h.opts.Root, Configured: configured, Run: h.commands.Run, Announce: h.announceBuild})
+	return build.New(build.Options{Root: h.opts.Root, Getenv: h.opts.Getenv, Configured: configured, Run: h.commands.Run, Announce: h.announceBuild})
 }
 
 // announceBuild adds an event of a build to the log, before whoever asked for the build is

@@ -81,8 +81,13 @@ func newShow(s *invocation.Settings) *cobra.Command {
 						return output.Raw(cmd.OutOrStdout(), rule.Raw)
 					}
 					fields := []output.Field{
-						{"trigger", rule.ID}, {"state", rule.State()}, {"description", rule.Description}, {"when", rule.When},
-						{"does", rule.Does()}, {"next", rule.NextFire}, {"last", rule.LastFired},
+						{"trigger", rule.ID},
+						{"state", rule.State()},
+						{"description", rule.Description},
+						{"when", rule.When},
+						{"does", rule.Does()},
+						{"next", rule.NextFire},
+						{"last", rule.LastFired},
 						{"file", fmt.Sprintf("%s:%d", rule.File, rule.Line)},
 					}
 					if rule.CooldownMs > 0 {
