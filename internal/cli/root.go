@@ -15,10 +15,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/acp"
+	"github.com/duet-rpc/duet-rpc/internal/cli/ask"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
+	"github.com/duet-rpc/duet-rpc/internal/cli/mcp"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessions"
+	"github.com/duet-rpc/duet-rpc/internal/cli/triggers"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/cli/usage"
 	"github.com/duet-rpc/duet-rpc/internal/host"
@@ -100,6 +103,7 @@ func commands() map[string]func(*invocation.Settings) *cobra.Command {
 		"acp":        newACPCommand,
 		"agents":     newAgentsCommand,
 		"approvals":  newApprovalsCommand,
+		"ask":        ask.NewQuestion,
 		"attach":     newAttachCommand,
 		"call":       newCallCommand,
 		"config":     newConfigCommand,
@@ -108,11 +112,14 @@ func commands() map[string]func(*invocation.Settings) *cobra.Command {
 		"doctor":     newDoctorCommand,
 		"events":     newEventsCommand,
 		"executor":   newExecutorCommand,
+		"mcp":        mcp.New,
+		"permission": ask.NewPermission,
 		"prompt":     newPromptCommand,
 		"search":     func(s *invocation.Settings) *cobra.Command { return sessions.NewSearch(findingOptions(s)) },
 		"serve":      newServeCommand,
 		"session":    newSessionCommand,
 		"task":       newTaskCommand,
+		"triggers":   triggers.New,
 		"trust":      newTrustCommand,
 		"version":    newVersionCommand,
 	}
