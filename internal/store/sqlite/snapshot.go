@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/dbfile"
 )
 
 // ErrChanging says that a database was written while it was copied: somebody has
@@ -43,37 +44,25 @@ func OpenSnapshot(ctx context.Context, path string, opts store.Options, refusal 
 		return nil, err
 	}
 	removeOldSnapshots(filepath.Dir(path))
-	dir, err := os.MkdirTemp(filepath.Dir(path), snapshotNames)
-	if err == nil {
-		var s store.Store
-		s, err = openCopy(ctx, dir, path, opts, refusal)
-		if err == nil || !isFull(err) {
-			return s, err
+	var err error
+	for _, in := range [][2]string{{filepath.Dir(path), snapshotNames}, {"", "duet-rpc" + snapshotNames}} { // elsewhere where there it cannot be written
+		var dir string
+		if dir, err = os.MkdirTemp(in[0], in[1]); err != nil {
+			continue
+		}
+		copied := filepath.Join(dir, filepath.Base(path))
+		if err = copyAtRest(copied, path); err == nil {
+			var s *Store
+			if s, err = Open(ctx, copied, opts); err == nil {
+				return &snapshot{s, dir, refusal}, nil
+			}
+		}
+		if err = errors.Join(err, os.RemoveAll(dir)); !errors.Is(err, syscall.ENOSPC) && !store.IsFull(err) {
+			break
 		}
 	}
-	// There it cannot be written, or is no room: what was kept is to be read all the same.
-	elsewhere, elsewhereErr := os.MkdirTemp("", "duet-rpc"+snapshotNames)
-	if elsewhereErr != nil {
-		return nil, fmt.Errorf("copying the database to read it: %w", errors.Join(err, elsewhereErr))
-	}
-	return openCopy(ctx, elsewhere, path, opts, refusal)
+	return nil, err
 }
-
-// openCopy opens a copy of a database in a directory, which goes with it.
-func openCopy(ctx context.Context, dir, path string, opts store.Options, refusal error) (store.Store, error) {
-	copied := filepath.Join(dir, filepath.Base(path))
-	err := copyAtRest(copied, path)
-	if err == nil {
-		var s *Store
-		if s, err = Open(ctx, copied, opts); err == nil {
-			return &snapshot{s, dir, refusal}, nil
-		}
-	}
-	return nil, errors.Join(err, os.RemoveAll(dir))
-}
-
-// isFull reports whether an error says that a disk has no more room.
-func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || store.IsFull(err) }
 
 func removeOldSnapshots(dir string) {
 	old, _ := filepath.Glob(filepath.Join(dir, snapshotNames)) // the pattern is none that is wrong
@@ -87,31 +76,16 @@ func removeOldSnapshots(dir string) {
 // copyAtRest copies a database with its write-ahead log, or gives ErrChanging if
 // they were written meanwhile.
 func copyAtRest(to, from string) error {
-	before := stampsOf(from)
+	before := dbfile.StampsOf(from)
 	for _, suffix := range []string{"", "-wal"} {
 		if err := copyFile(to+suffix, from+suffix); err != nil && (suffix == "" || !errors.Is(err, fs.ErrNotExist)) {
 			return fmt.Errorf("copying the database to read it: %w", err)
 		}
 	}
-	if stampsOf(from) != before {
+	if dbfile.StampsOf(from) != before {
 		return ErrChanging
 	}
 	return nil
-}
-
-// A stamp changes whenever a file is written, for whoever looks a moment later.
-type stamp struct {
-	size int64
-	at   time.Time
-}
-
-func stampsOf(path string) (stamps [2]stamp) {
-	for i, suffix := range []string{"", "-wal"} {
-		if info, err := os.Lstat(path + suffix); err == nil {
-			stamps[i] = stamp{info.Size(), info.ModTime()}
-		}
-	}
-	return stamps
 }
 
 // Close closes the copy and removes it.
