@@ -93,6 +93,7 @@ type Engine struct {
 	sender *sender
 
 	// Of the goroutine that looks, and nobody else:
+	begun    time.Time            // when the engine was started
 	followed int64                // the last event of the log that was looked at
 	known    map[string]time.Time // since when a trigger is known, by id
 	due      map[string]*dueTime  // by id of the trigger

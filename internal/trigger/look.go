@@ -13,6 +13,7 @@ import (
 
 // Start begins to look for events.
 func (e *Engine) Start() {
+	e.begun = time.Now()
 	e.mu.Lock()
 	e.started = true
 	e.mu.Unlock()
@@ -74,7 +75,7 @@ func (e *Engine) refresh(first bool) {
 		}
 		active = append(active, t)
 		if _, seen := e.known[t.ID]; !seen {
-			e.meet(t, state)
+			e.meet(t, state, first)
 		}
 	}
 	for id := range e.known {
@@ -107,8 +108,11 @@ func (e *Engine) refresh(first bool) {
 }
 
 // meet notes since when a trigger is known: what happened before is not for it.
-func (e *Engine) meet(t triggerconfig.Trigger, state domain.TriggerState) {
+func (e *Engine) meet(t triggerconfig.Trigger, state domain.TriggerState, first bool) {
 	now := time.Now()
+	if first {
+		now = e.begun // what has happened while this goroutine was starting is for it
+	}
 	if state.Looked.IsZero() {
 		state.Looked = now
 		err := e.opts.Runs.Write(e.ctx, func(tx store.Tx) error {
