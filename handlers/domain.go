@@ -59,6 +59,7 @@ func RegisterDomain(reg *server.Registry, d Domain) (flush func(context.Context)
 	}
 	b := registerTasks(reg, d)
 	registerDaemon(reg, d)
+	registerAutomation(reg, d)
 	registerHistory(reg, d)
 	registerSessions(reg, d)
 	registerAgents(reg, d)

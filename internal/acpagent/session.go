@@ -38,12 +38,12 @@ type session struct {
 	workspace *schema.Workspace // what the client said when it opened the session, until the next prompt has it; may be nil
 	sub       *client.Subscription
 	closed    bool
-	turns     []*turn                       // of the client, in the order of its prompts
-	ours      map[string]bool               // sessions that the client has begun: whether they go on
-	running   string                        // the session that is under way; "": none
-	asking    map[string]asked              // questions that the client is asked
-	askAgain  []wire.Approval               // those that it is to be asked again, when it knows that the turn has ended
-	inbox     []string                      // questions as /inbox has numbered them last
+	turns     []*turn          // of the client, in the order of its prompts
+	ours      map[string]bool  // sessions that the client has begun: whether they go on
+	running   string           // the session that is under way; "": none
+	asking    map[string]asked // questions that the client is asked
+	askAgain  []wire.Approval  // those that it is to be asked again, when it knows that the turn has ended
+	inbox     []string         // questions as /inbox has numbered them last
 }
 
 // A beginning is what the first prompt begins a conversation with.

@@ -43,7 +43,7 @@ func (in *Inbox) Ask(ctx context.Context, run int64, p catalog.RequestPermission
 	switch {
 	case err != nil:
 		if ctx.Err() != nil { // it may have been asked nevertheless, and nobody waits
-			in.withdraw(run, a.ID)
+			in.abandon(run, a.ID)
 		}
 		return catalog.RequestPermissionResult{}, err
 	case found.ended:

@@ -35,14 +35,14 @@ func (in *Inbox) awaitAnswer(ctx context.Context, a domain.Approval, answered ch
 		<-ctx.Done()
 		return catalog.RequestPermissionResult{}, domain.ErrEnding
 	case <-ctx.Done():
-		in.withdraw(a.Run, a.ID)
+		in.abandon(a.Run, a.ID)
 		return catalog.RequestPermissionResult{}, ctx.Err()
 	}
 }
 
-// withdraw closes a question whose agent asks no more. If it has gone, the question is
+// abandon closes a question whose agent asks no more. If it has gone, the question is
 // kept with the end of its run.
-func (in *Inbox) withdraw(run int64, id string) {
+func (in *Inbox) abandon(run int64, id string) {
 	in.awaitEnd(run)
 	if in.ctx.Err() == nil {
 		in.closeUnawaited(id, domain.ApprovalCancelled, domain.DecidedByEnd)

@@ -68,7 +68,7 @@ func newApprovalsCommand(s *invocation.Settings) *cobra.Command {
 					return output.Raw(cmd.OutOrStdout(), raw)
 				}
 				if len(open) == 0 {
-					invocation.Progress(cmd, s, "no question is open: no agent waits for an answer; `duet-rpc approvals --wait` waits for the next")
+					invocation.Progress(cmd, s, "no question is open: no agent waits for an answer; where a hub runs, `duet-rpc approvals --wait` waits for the next")
 				} else if tty.Is(cmd.OutOrStdout()) {
 					invocation.Progress(cmd, s, "answer one with: duet-rpc approvals approve ID, deny ID or respond ID")
 				}

@@ -9,6 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
 )
 
 // builder puts layers one over another.
@@ -54,6 +55,7 @@ func newBuilder(getenv func(string) string, projectFile string) *builder {
 		Budget: budgetconfig.Default(),
 
 		ProbeServers: true,
+		Automation:   triggerconfig.DefaultAutomation(),
 		Agents:       map[string]Agent{demoAgent: demo()},
 		Keys:         map[string]Key{},
 		projectFile:  projectFile,
@@ -128,6 +130,7 @@ func (b *builder) apply(l *layer, trusted bool) {
 	}
 	set(b, &c.DefaultAgent, l.defaultAgent, "default_agent", l.source)
 	set(b, &c.Hub, l.hub, "hub", l.source)
+	b.applyTriggers(l)
 	c.Builds = buildconfig.Over(c.Builds, l.builds)
 	for service, key := range l.services {
 		c.Keys[service] = key

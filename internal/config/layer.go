@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/document"
+	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
@@ -31,6 +32,8 @@ type layer struct {
 	agents            map[string]agentTable
 	services          map[string]Key
 	rules             []Rule
+	triggers          []triggerconfig.Trigger
+	automation        *triggerconfig.Automation // of the user's file alone
 	budget            budgetconfig.Budget
 	builds            []buildconfig.Build
 }
@@ -49,7 +52,7 @@ type agentTable struct {
 
 // The keys that each table may have.
 var (
-	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "budget", "builds"}
+	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "budget", "builds", "triggers", "automation"}
 	mcpKeys    = []string{"probe"}
 	limitKeys  = []string{"max_runs", "queue_cap", "run_timeout", "idle_agents"}
 	acpKeys    = []string{"saved_files"}
@@ -126,6 +129,7 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 	for _, t := range top.List("rules", "rules", most.rules) {
 		l.rules = append(l.rules, decodeRule(t, source))
 	}
+	l.decodeTriggers(top)
 	l.builds = buildconfig.Decode(top, source)
 	document.SortProblems(l.Problems)
 	return l

@@ -53,7 +53,7 @@ func (c *Config) Values() []Value {
 	for _, b := range c.Builds {
 		out = append(out, Value{Key: "builds." + b.Name, Value: phrase(buildText(b, false)), Source: b.Source})
 	}
-	return append(out, c.waiting...)
+	return append(append(out, c.triggerValues()...), c.waiting...)
 }
 
 // fields are what of an agent can be configured, without values that may be

@@ -23,6 +23,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 	"github.com/duet-rpc/duet-rpc/internal/supervisor"
+	"github.com/duet-rpc/duet-rpc/internal/trigger"
 )
 
 // An openHub is a project's hub that is open, with its executors.
@@ -101,6 +102,14 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 			now, err := live.Current(false)
 			return err == nil && now.ProbeServers
 		},
+		Triggers: func() (trigger.Definitions, error) {
+			now, err := live.Current(false)
+			if err != nil {
+				return trigger.Definitions{}, err
+			}
+			return trigger.Definitions{Triggers: now.Triggers, Automation: now.Automation}, nil
+		},
+		StateDir:   p.StateDir,
 		Restricted: func() (*config.Config, error) { return live.Current(true) },
 		AgentTold:  func(a config.Agent, answered bool) { notes.Turn(a.Name, a.StartCommand(), answered) },
 		Getenv:     os.Getenv, Logger: o.log.Logger, KillAgents: supervisor.KillAgents,

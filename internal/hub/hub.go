@@ -30,6 +30,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/health"
 	"github.com/duet-rpc/duet-rpc/internal/terminal"
 	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
+	"github.com/duet-rpc/duet-rpc/internal/trigger"
 	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 )
 
@@ -67,6 +68,10 @@ type Options struct {
 	// TryServers, if set, tells whether the MCP servers that agents get are tried, so
 	// that conversations are told which do not work.
 	TryServers func() bool
+	// Triggers, if set, are those of the configuration as it is now, without what waits
+	// for trust.
+	Triggers func() (trigger.Definitions, error)
+	StateDir string // of the project: triggers do not watch it
 	// Budget, if set, is what runs may use, as it is configured now. It is asked often.
 	Budget    func() budgetconfig.Budget
 	Limits    config.Limits
@@ -117,6 +122,7 @@ type Hub struct {
 	servers      *mcpservers.Servers // nil: none is tried
 	mcp          *mcpclient.Clients
 	terminals    *terminal.Registry
+	triggers     *trigger.Engine
 	commands     *usercommand.Runner
 	builds       *build.Builds
 	tokens       *credential.Tokens
@@ -204,6 +210,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.builds = h.newBuilds()
 	h.executors = opts.Executors(daemon{h.calls, h.intake, h.keys, h.terminals, h.commands})
 	h.configs = h.watchConfig()
+	h.triggers = h.newTriggers()
 	h.active.Go(h.executeStarted)
 	if err := h.recover(ctx); err != nil {
 		h.cancel()
@@ -211,6 +218,9 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		return nil, err
 	}
 	h.cutShort.DiskHasRoom()
+	if opts.Triggers != nil && !opts.History && !opts.StartsNothing {
+		h.triggers.Start()
+	}
 	return h, nil
 }
 
@@ -232,6 +242,7 @@ func (h *Hub) Close() error {
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
+	_ = h.triggers.Close(ctx)
 	_ = h.health.Close(ctx)
 	err := h.change(ctx, h.shutDown)
 	if err != nil {

@@ -61,8 +61,8 @@ func (r runsOfHub) BeginQuestion(ctx context.Context, t store.Tx, in *approval.P
 	h := r.hub
 	if in.Thread.ID == 0 {
 		in.Thread.UUID, in.Thread.Title = uuid.Must(uuid.NewV7()).String(), "Questions"
-		if q.Run != "" {
-			in.Thread.Title += " of " + q.Run
+		if name := askerName(q.Run); name != "" {
+			in.Thread.Title += " of " + name
 		}
 		in.Thread.Created, in.Thread.Active = t.Now(), t.Now()
 		if err := h.addThread(t, &in.Thread, cmp.Or(q.Run, questionsThread)); err != nil {
@@ -77,7 +77,7 @@ func (r runsOfHub) BeginQuestion(ctx context.Context, t store.Tx, in *approval.P
 	if q.CallID != "" {
 		spec.Metadata, _ = json.Marshal(map[string]string{"tool_use_id": q.CallID}) // strings
 	}
-	run := newRun(spec, "")
+	run := newRun(spec, askerName(q.Run))
 	restricted.Carry(ctx, &run)
 	run.Thread, run.State, run.Created, run.Started, run.Active = in.Thread.ID, domain.New, t.Now(), t.Now(), t.Now()
 	if err := t.InsertRun(&run); err != nil {
@@ -85,6 +85,15 @@ func (r runsOfHub) BeginQuestion(ctx context.Context, t store.Tx, in *approval.P
 	}
 	in.Run = run
 	return h.transition(t, &in.Run, domain.Running, outcome{})
+}
+
+// askerName is who asks, as lists show it: the name that it has given its conversation,
+// without what says of which kind that is. An id of a run names nobody.
+func askerName(conversation string) string {
+	if _, err := uuid.Parse(conversation); err == nil || domain.IsTaskName(conversation) {
+		return ""
+	}
+	return strings.TrimPrefix(conversation, "mcp:")
 }
 
 // EndQuestion ends the run of a question whose caller has gone.

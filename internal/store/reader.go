@@ -175,4 +175,5 @@ type Reader interface {
 	UsageReader
 	ApprovalReader
 	ExecutorReader
+	TriggerReader
 }
