@@ -33,8 +33,8 @@ func TestScreens(t *testing.T) {
 			inbox(st)
 			finding(st)
 			mistakes(st)
-			beside(st)
 			lists(st)
+			beside(st)
 		})
 	}
 }
@@ -128,7 +128,7 @@ func beside(st *stage) {
 		{Say: "empty.\n"},
 		update("plan", object{"entries": []object{{"content": "Make it", "priority": "medium", "status": "pending"}}}),
 	}
-	st.file(".config/duet/config.toml", st.plays("busy", playedStep{Say: "I ask first.\n"}, ask))
+	st.file(".config/duet/config.toml", "default_agent = \"demo\"\n"+st.plays("busy", playedStep{Say: "I ask first.\n"}, ask))
 	sc := st.scene("beside", "duet-rpc prompt --agent busy go")
 	sc.waits("a number: ", "? Bash")
 	sc.await("the agent does not wait", func([]screen.Line) bool {
