@@ -60,7 +60,7 @@ func (c *Client) request(ctx context.Context, method string, params any, o callO
 	}
 	ctx, done := limit(ctx, o.timeout)
 	defer done()
-	for {
+	for resent := 0; ; {
 		l, err := c.connected(ctx, o.failFast)
 		var result json.RawMessage
 		if err == nil {
@@ -69,9 +69,21 @@ func (c *Client) request(ctx context.Context, method string, params any, o callO
 			if !sent && unsent(err) && !o.failFast {
 				continue // on the next connection
 			}
+			if !o.once && resent < mostResent && c.isToResend(err) {
+				resent++
+				continue
+			}
 		}
 		return result, c.failure(ctx, method, o.timeout, err)
 	}
+}
+
+// mostResent is how often a call is sent again.
+const mostResent = 5
+
+// isToResend reports whether what an error is the answer to is sent again.
+func (c *Client) isToResend(err error) bool {
+	return c.opts.resend != "" && KindOf(err) == c.opts.resend
 }
 
 // unsent reports whether err says that nothing was sent because the

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,6 +53,59 @@ func TestCalls(t *testing.T) {
 			assert.ErrorContains(t, c.Call(ctx, "echo", "text", &n), "client: echo: decode the result")
 			assert.ErrorContains(t, c.Call(ctx, "echo", make(chan int), nil), "client: echo: encode the params")
 			assert.NoError(t, c.Notify(ctx, "echo", 1))
+		})
+	}
+}
+
+// A call that is answered with the kind of error that is asked for is sent again, for as long
+// as that may help; one that must not be served twice is not, nor is any other error's.
+func TestResend(t *testing.T) {
+	reg := standard()
+	var asked, losses atomic.Int64
+	lost := server.NewError(-32042, "Hub lost", map[string]string{"kind": "hub_lost"})
+	lose := func(context.Context, struct{}) (int, error) {
+		if n := asked.Add(1); n <= losses.Load() {
+			return 0, lost
+		}
+		return 1, nil
+	}
+	server.Handle(reg, "lose", lose)
+	server.Handle(reg, "Subscribe", func(ctx context.Context, p struct{}) (map[string]string, error) {
+		_, err := lose(ctx, p)
+		return map[string]string{"subscription_id": "1"}, err
+	})
+	server.Handle(reg, "Unsubscribe", func(context.Context, struct{}) (bool, error) { return true, nil })
+	s := serve(t, reg)
+	for name, x := range map[string]struct {
+		losses int64
+		kind   client.Kind
+		opts   []client.CallOption
+		asked  int64
+		fails  bool
+	}{
+		"until it is served": {2, "hub_lost", nil, 3, false},
+		"not for ever":       {100, "hub_lost", nil, 6, true},
+		"not twice":          {2, "hub_lost", []client.CallOption{client.SentOnce()}, 1, true},
+		"another kind":       {2, "queue_full", nil, 1, true},
+		"unless it is asked": {2, "", nil, 1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked.Store(0)
+			losses.Store(x.losses)
+			c := dial(t, client.Socket(s.path), client.WithFraming(frame.LSP), client.WithResend(x.kind))
+			err := c.Call(t.Context(), "lose", nil, nil, x.opts...)
+			assert.Equal(t, x.fails, client.KindOf(err) == "hub_lost", "%v", err)
+			assert.Equal(t, x.asked, asked.Load())
+			if len(x.opts) > 0 {
+				return
+			}
+			asked.Store(0)
+			sub, err := c.Subscribe(t.Context(), client.SubscribeOptions{}, func(client.Event) {})
+			assert.Equal(t, x.fails, client.KindOf(err) == "hub_lost", "%v", err)
+			assert.Equal(t, x.asked, asked.Load())
+			if err == nil {
+				sub.Close()
+			}
 		})
 	}
 }

@@ -30,6 +30,7 @@ type options struct {
 	limits     frame.Limits
 	maxMessage int
 	queue      int
+	resend     Kind
 	setup      []func(*Client)
 }
 
@@ -79,6 +80,12 @@ func WithMaxMessage(n int) Option { return func(o *options) { o.maxMessage = n }
 // handlers. Default [DefaultQueue].
 func WithQueue(n int) Option { return func(o *options) { o.queue = n } }
 
+// WithResend has a call sent again, at most 5 times within its timeout, that was answered
+// with an error of that kind: by a process that stands between and answers for a server
+// that has gone, before there is another one ("hub_lost"). The one that has gone may have
+// served it: calls that must not be served twice have [SentOnce].
+func WithResend(kind Kind) Option { return func(o *options) { o.resend = kind } }
+
 // WithSetup runs f before the connection is opened: the place to register
 // handlers that must not miss what the server sends first.
 func WithSetup(f func(*Client)) Option { return func(o *options) { o.setup = append(o.setup, f) } }
@@ -115,6 +122,7 @@ func (o *options) complete(t Target) error {
 type callOptions struct {
 	timeout  time.Duration
 	failFast bool
+	once     bool
 }
 
 // A CallOption changes one call.
@@ -126,6 +134,9 @@ func WithTimeout(d time.Duration) CallOption { return func(o *callOptions) { o.t
 
 // WithoutWaiting makes one call fail at once while there is no connection.
 func WithoutWaiting() CallOption { return func(o *callOptions) { o.failFast = true } }
+
+// SentOnce excepts one call from [WithResend].
+func SentOnce() CallOption { return func(o *callOptions) { o.once = true } }
 
 func (c *Client) callOptions(opts []CallOption) callOptions {
 	o := callOptions{timeout: c.opts.timeout, failFast: c.opts.failFast}

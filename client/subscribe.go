@@ -200,6 +200,7 @@ func (s *Subscription) settle(err error) {
 func (s *Subscription) run() error {
 	delay := firstDelay
 	agreed := false // once
+	resent := 0
 	for {
 		l, err := s.c.connected(s.ctx, !agreed && s.c.opts.failFast)
 		if s.ctx.Err() != nil {
@@ -224,6 +225,8 @@ func (s *Subscription) run() error {
 		case s.ctx.Err() != nil:
 		case errors.Is(err, ErrDisconnected):
 			s.detach(l, "")
+		case !agreed && resent < mostResent && s.c.isToResend(err):
+			resent++
 		case !agreed || final(err):
 			return err
 		default:

@@ -21,6 +21,7 @@
 (require 'duet-compose)
 (require 'duet-connection)
 (require 'duet-header)
+(require 'duet-latest)
 (require 'duet-look)
 (require 'duet-menu-bar)
 (require 'duet-remote)
@@ -28,7 +29,8 @@
 (require 'duet-transcript)
 
 (declare-function duet "duet" (&optional directory))
-(declare-function duet-terminal-show "duet-terminal" (connection name command &optional here))
+(declare-function duet-login "duet-agents-login" (agent))
+(declare-function duet-logout "duet-agents-login" (agent))
 (declare-function duet-approval-next "duet-approvals" ())
 
 (defvar duet-agents-chosen (make-hash-table :test #'equal)
@@ -52,10 +54,10 @@
 (defun duet-agents-usable (connection)
   "Return the names of agents that CONNECTION's project can ask, as far as known."
   (mapcar (lambda (agent) (duet-get-string agent :name))
-          (duet-agents--usable
+          (duet-agents-which-usable
            (gethash (duet-connection-root connection) duet-agents--known))))
 
-(defun duet-agents--usable (agents)
+(defun duet-agents-which-usable (agents)
   "Return those of AGENTS that can be asked."
   (cl-remove-if-not (lambda (agent)
                       (and (duet-get agent :available) (duet-get agent :trusted)))
@@ -66,7 +68,7 @@
 If they cannot be told, it is not called."
   (if (gethash (duet-connection-root connection) duet-agents--known)
       (funcall function)
-    (duet-agents--fetch connection (lambda (_) (funcall function)) #'ignore)))
+    (duet-agents-fetch connection (lambda (_) (funcall function)) #'ignore)))
 
 (defun duet-agents--parameters ()
   "Return what a new session's launch says of the agent.
@@ -76,7 +78,7 @@ One of `duet-compose-parameters-functions'."
 
 (add-hook 'duet-compose-parameters-functions #'duet-agents--parameters)
 
-(defun duet-agents--fetch (connection function &optional error-fn)
+(defun duet-agents-fetch (connection function &optional error-fn)
   "Find out the agents of CONNECTION's project; call FUNCTION with the list.
 If that fails call ERROR-FN with the reason; without one it is shown."
   (let ((root (duet-connection-root connection)))
@@ -141,12 +143,7 @@ If that fails call ERROR-FN with the reason; without one it is shown."
 (defun duet-agents-refresh ()
   "Ask again which agents there are."
   (interactive (duet-only-in 'duet-agents-mode) duet-agents-mode)
-  (let ((buffer (current-buffer)))
-    (duet-agents--fetch duet-connection
-                        (lambda (agents)
-                          (when (buffer-live-p buffer)
-                            (with-current-buffer buffer
-                              (duet-agents--print agents)))))))
+  (duet-agents-fetch duet-connection (duet-latest #'duet-agents--print)))
 
 (defun duet-agents--print (agents)
   "Show AGENTS in the buffer."
@@ -280,122 +277,6 @@ If that fails call ERROR-FN with the reason; without one it is shown."
     (unless install (user-error "There is nothing to install for this one"))
     (kill-new install)
     (message "Copied: %s" install)))
-
-;;;###autoload
-(defun duet-choose-agent ()
-  "Choose the agent that is asked when a session begins in this project."
-  (interactive)
-  (let ((connection (duet-connection-here))
-        (buffer (current-buffer)))
-    (duet-agents--fetch
-     connection
-     (lambda (agents)
-       ;; Outside of the sentinel, which a minibuffer would hold up.
-       (run-at-time 0 nil (lambda ()
-                            (when (buffer-live-p buffer)
-                              (with-current-buffer buffer
-                                (duet-agents--read connection agents)))))))))
-
-(defun duet-agents--read (connection agents)
-  "Have the user choose one of AGENTS for CONNECTION."
-  (let* ((usable (duet-agents--usable agents))
-         (names (mapcar (lambda (agent) (duet-get-string agent :name)) usable))
-         (default (or (duet-agents-chosen connection)
-                      (duet-get-string (cl-find-if (lambda (agent)
-                                                     (duet-get agent :default))
-                                                   usable)
-                                       :name)))
-         (name (condition-case nil
-                   (completing-read (format-prompt "Agent for new sessions" default)
-                                    (duet-settings-table names 'duet-agent)
-                                    nil t nil nil default)
-                 ;; In a timer Emacs does not say so itself.
-                 (quit (message "Quit") nil))))
-    (when name
-      (duet-agents--choose connection
-                           (nth (cl-position name names :test #'equal) usable)))))
-
-
-;;; Signing in
-
-(defun duet-agents--login-read-agent (prompt)
-  "Have the user name an agent after PROMPT, and return the name.
-In the list of agents it is the one at point, and in a conversation that
-failed because nobody has signed in, its own."
-  (cond
-   ((derived-mode-p 'duet-agents-mode)
-    (duet-get-string (duet-agents--at-point) :name))
-   ((and duet-session
-         (duet-transcript-needs-login duet-session (duet-session-leaf duet-session))))
-   (t
-    (let* ((connection (duet-connection-here))
-           (default (duet-agents-asked connection))
-           (name (string-trim
-                  (read-string (format-prompt prompt default) nil nil default))))
-      (when (string-empty-p name) (user-error "No agent is named"))
-      name))))
-
-;;;###autoload
-(defun duet-login (agent)
-  "Sign in to AGENT, by its name, in one of the ways that it offers."
-  (interactive (list (duet-agents--login-read-agent "Sign in to")))
-  (let ((connection (duet-connection-here)))
-    (message "%s is asked how..." agent)
-    (duet-connection-request
-     connection 'agent.check (list :agent agent)
-     :success-fn
-     (lambda (result)
-       ;; Outside of the filter, which a minibuffer would hold up.
-       (run-at-time 0 nil #'duet-agents--login-choose
-                    connection agent (duet-get result :report))))))
-
-(defun duet-agents--login-choose (connection agent report)
-  "Have the user choose a way to sign in to AGENT of CONNECTION.
-REPORT is what the agent says of itself."
-  (let ((methods (duet-get-objects report :methods))
-        (account (or (duet-get-string report :account) "")))
-    (cond
-     ((null methods) (message "%s offers no way to sign in" agent))
-     ((and (equal (duet-get-string report :signed_in) "yes")
-           (not (y-or-n-p (format "You are signed in (%s); sign in anew? "
-                                  (duet-visible-line account)))))
-      (message "You stay signed in"))
-     (t (let ((id (condition-case nil
-                      (duet-settings--read (format "Sign in to %s" agent)
-                                           (duet-settings-choices methods) nil
-                                           'duet-login)
-                    ;; In a timer Emacs does not say so itself.
-                    (quit (message "Quit") nil))))
-          (when id
-            (duet-agents--login-with
-             connection agent
-             (cl-find id methods :test #'equal
-                      :key (lambda (method) (duet-get-string method :id))))))))))
-
-(defun duet-agents--login-with (connection agent method)
-  "Sign in to AGENT of CONNECTION with METHOD."
-  (let ((id (duet-get-string method :id)))
-    (if (equal (duet-get-string method :type) "terminal")
-        (progn
-          ;; It takes other packages with it.
-          (require 'duet-terminal)
-          ;; A terminal of Emacs: the server's have another environment, where
-          ;; your configuration may not be found.
-          (duet-terminal-show connection (format "sign in to %s" agent)
-                              (duet-command (duet-connection-root connection)
-                                            "agents" "login" agent "--method" id)))
-      (message "%s signs you in; look at your browser if it opens one" agent)
-      (duet-connection-request
-       connection 'agent.authenticate (list :agent agent :method id)
-       :success-fn (lambda (_) (message "You are signed in to %s" agent))))))
-
-;;;###autoload
-(defun duet-logout (agent)
-  "Sign out of AGENT, by its name."
-  (interactive (list (duet-agents--login-read-agent "Sign out of")))
-  (duet-connection-request
-   (duet-connection-here) 'agent.logout (list :agent agent)
-   :success-fn (lambda (_) (message "%s has signed you out" agent))))
 
 (provide 'duet-agents)
 ;;; duet-agents.el ends here

@@ -19,6 +19,7 @@
 (require 'duet-approval-always)
 (require 'duet-approval-excerpt)
 (require 'duet-header)
+(require 'duet-latest)
 (require 'duet-remote)
 
 (defvar duet-approval-view-mode-map
@@ -105,17 +106,15 @@ MORE are parts of `duet-header-fit' that come after them."
   "Ask the server for all of the buffer's question; events have no diff."
   (unless (duet-approval-connection duet-approval)
     (user-error "This is decided"))
-  (let ((buffer (current-buffer)))
-    (duet-connection-request
-     duet-connection 'getApproval
-     (list :approval_id (duet-approval-id duet-approval))
-     :success-fn
-     (lambda (result)
-       (when (buffer-live-p buffer)
-         (with-current-buffer buffer
-           ;; It may be decided meanwhile.
-           (when (duet-approval-connection duet-approval)
-             (duet-approval-view--print (duet-get result :approval)))))))))
+  (duet-connection-request
+   duet-connection 'getApproval
+   (list :approval_id (duet-approval-id duet-approval))
+   :success-fn
+   (duet-latest
+    (lambda (result)
+      ;; It may be decided meanwhile.
+      (when (duet-approval-connection duet-approval)
+        (duet-approval-view--print (duet-get result :approval)))))))
 
 (defun duet-approval-view--print (data)
   "Show the question that DATA, from the server, tell of."

@@ -129,7 +129,7 @@ goes on waiting."
 There is none that tells what was decided before we subscribed."
   (when (gethash (duet-approval-id approval) (duet-model-approvals model))
     (remhash (duet-approval-id approval) (duet-model-approvals model))
-    (push (duet-approval-id approval) (duet-model-answered model))
+    (duet-model-vanish model (duet-approval-id approval))
     (duet-model-announce model 'approval-resolved
                          (gethash (duet-approval-run approval) (duet-model-runs model))
                          approval)))

@@ -171,8 +171,7 @@ If OPTION, a number, is non-nil it is for that answer of the agent's."
       (setq duet-approvals--shown text
             duet-approvals--known approvals)
       (when new (duet-approvals-catch others))
-      (dolist (window (get-buffer-window-list nil nil t))
-        (duet-transcript-fill window))
+      (duet-transcript-follow)
       (force-mode-line-update))))
 
 (defun duet-approvals-catch (&optional others)

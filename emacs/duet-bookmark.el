@@ -72,13 +72,14 @@ and the session is shown once that has told of it."
 (defun duet-bookmark--ask (connection id changes)
   "Show the session ID, or its CHANGES, which CONNECTION's server has not listed.
 It lists what is new, and what is not in the archive."
-  (duet-connection-request
-   connection 'getSessionState (list :session_id id)
-   :success-fn (lambda (result)
-                 (duet-pages-load-sessions (duet-connection-model connection)
-                                           (vector (duet-get result :session)))
-                 (duet-bookmark--show connection id changes))
-   :error-fn (lambda (_) (message "Duet: this session is not there any more"))))
+  (let* ((model (duet-connection-model connection))
+         (asked (duet-model-clock model)))
+    (duet-connection-request
+     connection 'getSessionState (list :session_id id)
+     :success-fn (lambda (result)
+                   (duet-pages-load-sessions model (vector (duet-get result :session)) asked)
+                   (duet-bookmark--show connection id changes))
+     :error-fn (lambda (_) (message "Duet: this session is not there any more")))))
 
 (defun duet-bookmark--set-up ()
   "Have the current buffer bookmarked as what it shows."

@@ -416,14 +416,17 @@ The model is told what comes."
     (let ((done (lambda ()
                   (setf (duet-connection-asking connection)
                         (remove id (duet-connection-asking connection)))))
+          (asked (duet-model-clock (duet-connection-model connection)))
           (model (duet-connection-model connection)))
       (duet-connection-request
        connection 'getSessionState (list :session_id id)
        :success-fn (lambda (result)
                      (funcall done)
                      (when-let ((session (duet-pages-load-session
-                                          model (duet-get result :session))))
-                       (duet-model-announce model 'session session)))
+                                          model (duet-get result :session) asked)))
+                       (duet-model-announce model 'session session)
+                       (when (duet-pages-old-p session asked)
+                         (duet-connection-ask connection id))))
        :error-fn (lambda (err)
                    (funcall done)
                    (setf (duet-model-orphans model)
@@ -440,32 +443,35 @@ The model is told what comes."
 (defun duet-connection--refresh (connection)
   "Do what `duet-connection-refresh' says, with CONNECTION that is well."
   (duet-connection--list connection nil 0)
-  (setf (duet-model-answered (duet-connection-model connection)) nil)
-  (duet-connection-request
-   connection 'fetchApprovals nil
-   :success-fn (lambda (result)
-                 (duet-pages-load-approvals (duet-connection-model connection)
-                                            (duet-get result :approvals)))
-   :error-fn (lambda (err) (duet-log "fetchApprovals: %s" (plist-get err :message)))))
+  (let* ((model (duet-connection-model connection))
+         (asked (duet-model-clock model)))
+    (duet-connection-request
+     connection 'fetchApprovals nil
+     :success-fn (lambda (result)
+                   (duet-pages-load-approvals model (duet-get result :approvals) asked))
+     :error-fn (lambda (err) (duet-log "fetchApprovals: %s" (plist-get err :message))))))
 
 (defun duet-connection--list (connection before count)
   "Ask CONNECTION for the sessions older than BEFORE; COUNT are there already.
 They come in small pages, since Emacs can do nothing else while it reads
 one."
-  (duet-connection-request
-   connection 'getSessionLeaves
-   `(:limit 50 ,@(and before (list :before before)))
-   :success-fn
-   (lambda (result)
-     (let ((sessions (duet-get result :sessions))
-           (next (duet-get-string result :next_before)))
-       (duet-pages-load-sessions (duet-connection-model connection) sessions)
-       (setq count (+ count (length sessions)))
-       (when (and next (< count duet-sessions-limit))
-         (duet-connection--list connection next count))))
-   :error-fn (lambda (err)
-               (unless (eql (plist-get err :code) -1)
-                 (message "Duet: %s" (duet-connection-error-text err))))))
+  (let* ((model (duet-connection-model connection))
+         (asked (duet-model-clock model)))
+    (duet-connection-request
+     connection 'getSessionLeaves
+     `(:limit 50 ,@(and before (list :before before)))
+     :success-fn
+     (lambda (result)
+       (let ((sessions (duet-get result :sessions))
+             (next (duet-get-string result :next_before)))
+         (dolist (session (duet-pages-load-sessions model sessions asked))
+           (duet-connection-ask connection (duet-session-leaf-id session)))
+         (setq count (+ count (length sessions)))
+         (when (and next (< count duet-sessions-limit))
+           (duet-connection--list connection next count))))
+     :error-fn (lambda (err)
+                 (unless (eql (plist-get err :code) -1)
+                   (message "Duet: %s" (duet-connection-error-text err)))))))
 
 (provide 'duet-connection)
 ;;; duet-connection.el ends here

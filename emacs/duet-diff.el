@@ -16,6 +16,7 @@
 (require 'subr-x)
 (require 'diff-mode)
 (require 'duet-connection)
+(require 'duet-latest)
 (require 'duet-actions)
 (require 'duet-diff-turns)
 (require 'duet-diff-view)
@@ -154,17 +155,15 @@ Where that is shown, show the last turn's changes again."
 (defun duet-diff-refresh ()
   "Ask the server again for what the turn has changed."
   (interactive (duet-only-in 'duet-diff-mode) duet-diff-mode)
-  (let* ((buffer (current-buffer))
-         (run duet-diff--run)
+  (let* ((run duet-diff--run)
          (whole duet-diff--whole)
          (known (duet-session-run duet-session run))
          ;; Another turn may have been chosen meanwhile.
-         (here (lambda (function)
-                 (when (buffer-live-p buffer)
-                   (with-current-buffer buffer
-                     (when (and (equal run duet-diff--run) (eq whole duet-diff--whole))
-                       (setq duet-diff--loading nil)
-                       (funcall function)))))))
+         (here (duet-latest
+                (lambda (function)
+                  (when (and (equal run duet-diff--run) (eq whole duet-diff--whole))
+                    (setq duet-diff--loading nil)
+                    (funcall function))))))
     (setq duet-diff--loading t
           duet-diff--state (and known (duet-run-state known)))
     (duet-diff-turns-load

@@ -56,7 +56,7 @@ Nothing is signalled, whatever PARAMS are."
      (duet-model-announce model 'lagged nil data))
     ("approval_resolved" (duet-events--resolved model data seq time))
     ("session_deleted" (duet-events--deleted model data))
-    ("new_approval" (duet-events--approval model data time))
+    ("new_approval" (duet-events--asks model data time))
     (_
      (let* ((run (duet-get-string data :session_id))
             (session (and run (gethash run (duet-model-runs model)))))
@@ -124,6 +124,7 @@ Nothing is signalled, whatever PARAMS are."
         (duet-log "A change of state that tells too little: %s" (duet-log-brief data))
       (let* ((session (duet-events--session model thread))
              (run (duet-events--run session id time)))
+        (setf (duet-session-heard session) (duet-model-tick model))
         (duet-run-change run (intern state) time (duet-get-string data :error)
                          (duet-get-string data :error_code))
         (when-let ((parent (duet-get-string data :parent_session_id)))
@@ -131,7 +132,8 @@ Nothing is signalled, whatever PARAMS are."
         (when-let ((title (duet-get-string data :title)))
           (setf (duet-session-title session) title))
         (when-let ((agent (duet-get-string data :agent)))
-          (setf (duet-session-agent session) agent))
+          (when (or (eq run (duet-session-leaf session)) (null (duet-session-agent session)))
+            (duet-session-set-agent session agent)))
         (duet-events--touch session time)
         (duet-events--adopt model session id)
         (when (eq (duet-session-loaded session) t)
@@ -143,10 +145,13 @@ Nothing is signalled, whatever PARAMS are."
 What others were forked from is left, in the archive."
   (when-let* ((id (duet-get-string data :thread_id))
               (session (gethash id (duet-model-sessions model))))
+    (setf (duet-session-heard session) (duet-model-tick model))
     (seq-doseq (run (duet-get data :session_ids))
+      (duet-model-vanish model run)
       (remhash run (duet-model-runs model))
       (maphash (lambda (key approval)
                  (when (equal (duet-approval-run approval) run)
+                   (duet-model-vanish model key)
                    (remhash key (duet-model-approvals model))
                    (duet-model-announce model 'approval-resolved session approval)))
                (duet-model-approvals model))
@@ -186,10 +191,16 @@ The events that tell of it may come after the reply that did."
 
 (defun duet-events--settings (session type data)
   "Apply to SESSION what an event of TYPE tells that is no message: DATA."
+  (let ((now (duet-model-tick (duet-session-model session))))
+    ;; Some agents tell their usage all the time, and nothing else with it.
+    (if (equal type "usage") (setf (duet-session-counted session) now)
+      (setf (duet-session-heard session) now)))
   (pcase type
     ("session_settings_changed"
      (when (plist-member data :title)
        (setf (duet-session-title session) (duet-get-string data :title)))
+     (when-let ((agent (duet-get-string data :requested_agent)))
+       (duet-session-set-agent session agent))
      (when-let ((mode (duet-get-string data :permission_mode)))
        (setf (duet-session-mode session) mode))
      (when-let ((llm (duet-get-string data :model)))
@@ -259,8 +270,9 @@ The event has TYPE, DATA, the number SEQ and the TIME."
        (duet-events--put session run (duet-events--diff-key run path) 'diff
                          data seq time)))
     ;; What the conversation has as well, its own event tells.
-    ((and "task_error" (guard (not (equal (duet-get-string data :code)
-                                          "MCP_SERVER_FAILED"))))
+    ((and "task_error" (guard (not (member (duet-get-string data :code)
+                                           '("MCP_SERVER_FAILED" "CONTENT_REFUSED"
+                                             "SETTING_IGNORED")))))
      (let ((message (make-duet-message :key (format "error:%s" seq) :kind 'error
                                        :session session :run run :seq seq
                                        :created time)))
@@ -424,8 +436,16 @@ SEQ and TIME are the event's."
 
 ;;; Questions
 
-(defun duet-events--approval (model data time)
-  "Add to MODEL the question that DATA, of an event at TIME, tell of."
+(defun duet-events--asks (model data time)
+  "Apply to MODEL that an agent asks what DATA tell, at TIME."
+  (let ((id (or (duet-get-string data :approval_id) (duet-get-string data :id)))
+        (now (duet-model-tick model)))
+    (remhash id (duet-model-gone model))
+    (duet-events--approval model data time now)))
+
+(defun duet-events--approval (model data time &optional now)
+  "Add to MODEL the question that DATA, of an event at TIME, tell of.
+NOW is when it came, by the clock of MODEL; nil if it is from a reply."
   (if-let ((id (or (duet-get-string data :approval_id) (duet-get-string data :id))))
       (let* ((run (duet-get-string data :session_id))
              (old (gethash id (duet-model-approvals model)))
@@ -439,7 +459,8 @@ SEQ and TIME are the event's."
               (duet-approval-title approval) (or (duet-get-string data :title)
                                                  (duet-get-string data :tool_name))
               (duet-approval-stale approval) (and (duet-get data :stale) t)
-              (duet-approval-data approval) data)
+              (duet-approval-data approval) data
+              (duet-approval-heard approval) (or now (duet-approval-heard approval)))
         (puthash id approval (duet-model-approvals model))
         (when (and run (not (gethash run (duet-model-runs model))))
           (duet-model-announce model 'unknown-run nil run))
@@ -467,7 +488,7 @@ The server tells of the same answers in a conversation that is loaded."
               (approval (or (gethash id (duet-model-approvals model))
                             (make-duet-approval :id id))))
     (remhash id (duet-model-approvals model))
-    (push id (duet-model-answered model))
+    (duet-model-vanish model id)
     (setf (duet-approval-status approval)
           (intern (or (duet-get-string data :decision) "resolved")))
     (let ((session (gethash (duet-get-string data :session_id) (duet-model-runs model))))

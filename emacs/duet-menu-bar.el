@@ -26,7 +26,8 @@
 (require 'duet-transcript-move)
 
 (declare-function duet-agents "duet-agents" ())
-(declare-function duet-choose-agent "duet-agents" ())
+(declare-function duet-choose-agent "duet-agents-choose" ())
+(declare-function duet-set-agent "duet-agents-choose" (session))
 (declare-function duet-set-mode "duet-settings" (session mode))
 (declare-function duet-set-model "duet-settings" (session model))
 (declare-function duet-set-option "duet-settings" (session option value))
@@ -64,6 +65,8 @@
      :help "Say what the agent may do without asking"]
     ["Model…" duet-set-model :enable (duet-menu-bar--session-p)]
     ["Agent's Option…" duet-set-option :enable (duet-menu-bar--session-p)]
+    ["Another Agent…" duet-set-agent :enable (duet-menu-bar--session-p)
+     :help "Have another agent go on with the session"]
     "---")
   "What is done with a session.")
 

@@ -17,6 +17,7 @@
 (require 'duet)
 (require 'duet-actions)
 (require 'duet-agents)
+(require 'duet-agents-choose)
 (require 'duet-ask)
 (require 'duet-connection)
 (require 'duet-marks)
@@ -168,6 +169,7 @@ So its key does what it does in the buffers."
     ("o" "Permissions" duet-set-mode :inapt-if-not duet-menu--session)
     ("M" "Model" duet-set-model :inapt-if-not duet-menu--session)
     ("S" "Agent's option" duet-set-option :inapt-if-not duet-menu--session)
+    ("B" "Another agent" duet-set-agent :inapt-if-not duet-menu--session)
     ("N" "Default agent" duet-choose-agent)]
    ["Review"
     ("j" "Next question" duet-approval-next)

@@ -53,7 +53,9 @@
         :documentation "The sessions by the ids of their runs.")
   (approvals (make-hash-table :test #'equal)
              :documentation "What waits for an answer, by its id.")
-  (answered nil :documentation "Ids of what was answered since questions were asked for.")
+  (clock 0 :documentation "How many times something was told, see `duet-model-tick'.")
+  (gone (make-hash-table :test #'equal)
+        :documentation "When questions were answered and runs deleted, by their ids.")
   (orphans nil :documentation "Events whose run is not known yet: (RUN . EVENTS).")
   (seq nil :documentation "The number of the last event, or nil.")
   (observers nil :documentation "Functions that are told of changes."))
@@ -85,6 +87,8 @@
   (modes nil :documentation "The modes that can be asked for, objects, once known.")
   (archived nil :documentation "Whether it is put away.")
   (changed "" :documentation "When something last happened, as the protocol writes it.")
+  (heard 0 :documentation "When an event last told of it, by the clock of its model.")
+  (counted 0 :documentation "When an event last told of its usage, by the same clock.")
   (runs nil :documentation "Its runs, the newest first.")
   (usage nil :documentation "A property list, see `duet-events-add-usage'.")
   (loaded nil :documentation "Whether messages are kept: nil, `loading' or t.")
@@ -122,6 +126,7 @@
   (type nil :documentation "A string: function_call or human_contact.")
   (title nil :documentation "What is asked, in words.")
   (status 'pending :documentation "A symbol: pending, approved, denied, ...")
+  (heard 0 :documentation "When an event last told of it, by the clock of the model.")
   (stale nil :documentation "Whether the process that asked is gone.")
   (data nil :documentation "All that the server told, as a property list."))
 
@@ -209,6 +214,27 @@ FUNCTION and MODEL are those of `duet-model-add-observer'."
   (dolist (function (append (duet-model-observers model) duet-model-observers))
     (duet-log-guard (format "Observer of %s" kind)
       (funcall function model kind session object extra))))
+
+
+;;; What is older than what
+
+;; A reply tells how things were when the server read the request, or later, and
+;; an event may overtake it.  So a request notes the time by the clock of the
+;; model, and what was told of after that is newer than the reply.
+
+(defun duet-model-tick (model)
+  "Note that MODEL is told of something; return the time by its clock."
+  (cl-incf (duet-model-clock model)))
+
+(defun duet-model-vanish (model id)
+  "Note in MODEL that the question or the run ID is no more."
+  (puthash id (duet-model-tick model) (duet-model-gone model)))
+
+(defun duet-model-gone-p (model id asked)
+  "Return non-nil if ID is gone from MODEL, which a reply may not know.
+It was ASKED for at that time by the clock, or is known to be new if nil."
+  (let ((gone (gethash id (duet-model-gone model))))
+    (and gone asked (> gone asked))))
 
 
 ;;; Sessions
@@ -332,6 +358,16 @@ One that leaves plan mode, or enters it, is in another than was asked for."
   (cond ((equal mode "plan") (setf (duet-session-mode session) mode))
         ((equal (duet-session-mode session) "plan")
          (setf (duet-session-mode session) "default"))))
+
+(defun duet-session-set-agent (session agent)
+  "Note that AGENT is the one of SESSION, and forget what another has told."
+  (unless (equal agent (duet-session-agent session))
+    (when (duet-session-agent session)
+      (setf (duet-session-told session) nil
+            (duet-session-modes session) nil
+            (duet-session-agent-mode session) nil
+            (duet-session-llm session) nil))
+    (setf (duet-session-agent session) agent)))
 
 (defun duet-session-tell (session parts)
   "Take into SESSION those of PARTS, of what its agent tells, that are there."

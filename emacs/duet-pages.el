@@ -16,58 +16,87 @@
 (require 'subr-x)
 (require 'duet-events)
 
-(defun duet-pages-load-session (model object)
+(defun duet-pages-load-session (model object &optional asked)
   "Apply to MODEL a session as the server lists it: OBJECT; return it.
-Return nil if that is none."
+Return nil if that is none, or none any more.  ASKED is when it was asked
+for, by the clock of MODEL; what an event has told since is newer."
   (let ((id (duet-get-string object :id))
         (thread (duet-get-string object :thread_id))
         (state (or (duet-get-string object :state) (duet-get-string object :status))))
-    (if (not (and id thread state))
-        (duet-log "A session that tells too little: %s" (duet-log-brief object))
+    (cond
+     ((not (and id thread state))
+      (duet-log "A session that tells too little: %s" (duet-log-brief object)))
+     ((duet-model-gone-p model id asked) nil)
+     (t
       (let* ((session (duet-events--session model thread))
              (run (duet-events--run session id (duet-get-string object :created_at)))
-             (changed (or (duet-get-string object :last_activity_at) "")))
+             (changed (or (duet-get-string object :last_activity_at) ""))
+             (old (duet-pages-old-p session asked)))
         (duet-run-change run (intern state) changed (duet-get-string object :error)
                          (duet-get-string object :error_code))
-        (when (memq (duet-run-state run) '(starting running))
+        (when (and (memq (duet-run-state run) '(starting running)) (not old))
           (duet-run-be-silent run (duet-get-string object :silent_since)
                               (duet-get-string object :silent_note)
                               (duet-get-string object :silent_tool)))
         (setf (duet-run-query run) (duet-get-string object :query)
               (duet-run-parent run) (duet-get-string object :parent_session_id)
-              (duet-session-title session) (duet-get-string object :title)
-              (duet-session-agent session) (duet-get-string object :agent)
-              (duet-session-cwd session) (duet-get-string object :working_dir)
-              (duet-session-archived session) (duet-get object :archived))
-        (duet-pages-settings session object)
+              (duet-session-cwd session) (duet-get-string object :working_dir))
+        (unless old
+          (setf (duet-session-title session) (duet-get-string object :title)
+                (duet-session-archived session) (duet-get object :archived)))
+        ;; A conversation may have had another agent before.
+        (when (or (null (duet-session-agent session))
+                  (and (eq run (duet-session-leaf session)) (not old)))
+          (duet-session-set-agent session (duet-pages-agent object)))
+        (duet-pages-settings session object asked)
         (when (eq run (duet-session-leaf session))
           (setf (duet-session-summary session) (duet-get-string object :summary))
-          (duet-events-add-usage session object)
-          (duet-events-add-usage
-           session (list :context_used (duet-get object :effective_context_tokens)
-                         :context_size (duet-get object :context_limit))))
+          (unless (and asked (> (duet-session-counted session) asked))
+            (duet-events-add-usage session object)
+            (duet-events-add-usage
+             session (list :context_used (duet-get object :effective_context_tokens)
+                           :context_size (duet-get object :context_limit)))))
         (duet-events--touch session changed)
         (duet-events--adopt model session id)
         (duet-pages--ended session run)
-        session))))
+        session)))))
 
-(defun duet-pages-settings (session object)
+(defun duet-pages-agent (object)
+  "Return the agent that the conversation of OBJECT, its last run, goes on with."
+  (or (duet-get-string object :requested_agent) (duet-get-string object :agent)))
+
+(defun duet-pages-old-p (session asked)
+  "Return non-nil if an event has told of SESSION after it was ASKED for.
+ASKED is a time by the clock of its model, or nil for now."
+  (and asked (> (duet-session-heard session) asked)))
+
+(defun duet-pages-settings (session object &optional asked)
   "Take into SESSION what OBJECT, its last run, has of its agent's settings.
-A list has less than the state of one session, and changes less."
-  (when (equal (duet-get-string object :id) (duet-session-leaf-id session))
+A list has less than the state of one session, and changes less.  ASKED
+is that of `duet-pages-load-session'."
+  (when (and (equal (duet-get-string object :id) (duet-session-leaf-id session))
+             (not (duet-pages-old-p session asked)))
     (setf (duet-session-agent-mode session) (duet-get-string object :agent_mode)
           (duet-session-mode session) (duet-get-string object :permission_mode)
           (duet-session-llm session) (duet-get-string object :model)))
   (when-let ((modes (duet-get-objects object :modes)))
     (setf (duet-session-modes session) modes))
   (when-let ((told (duet-get object :agent_session)))
-    (duet-session-tell session told)))
+    (unless (and (duet-session-told session) (duet-pages-old-p session asked))
+      (duet-session-tell session told))))
 
-(defun duet-pages-load-sessions (model objects)
-  "Apply to MODEL sessions as the server lists them: the vector OBJECTS."
+(defun duet-pages-load-sessions (model objects &optional asked)
+  "Apply to MODEL sessions as the server lists them: the vector OBJECTS.
+ASKED is that of `duet-pages-load-session'.  Return those of which an event
+has told since, so that not all of the list was taken."
   (duet-log-guard "A list of sessions that was not understood"
-    (seq-do (lambda (object) (duet-pages-load-session model object)) objects)
-    (duet-model-announce model 'sessions)))
+    (let ((old '()))
+      (seq-do (lambda (object)
+                (when-let ((session (duet-pages-load-session model object asked)))
+                  (when (duet-pages-old-p session asked) (cl-pushnew session old))))
+              objects)
+      (duet-model-announce model 'sessions)
+      old)))
 
 
 ;;; Pages of a conversation
@@ -166,18 +195,19 @@ No part of the conversation tells it."
 
 ;;; Questions
 
-(defun duet-pages-load-approvals (model objects)
+(defun duet-pages-load-approvals (model objects &optional asked)
   "Make the questions in the vector OBJECTS those that wait in MODEL.
-The list may be older than an answer that came meanwhile, which counts."
+What was asked or answered after they were ASKED for, by the clock of
+MODEL, they do not tell; nil is now."
   (duet-log-guard "A list of questions that was not understood"
-    (let ((ids (mapcar (lambda (object) (duet-get-string object :approval_id)) objects))
-          (answered (duet-model-answered model)))
+    (let ((ids (mapcar (lambda (object) (duet-get-string object :approval_id)) objects)))
       (dolist (approval (duet-model-approval-list model))
-        (unless (member (duet-approval-id approval) ids)
+        (unless (or (member (duet-approval-id approval) ids)
+                    (and asked (> (duet-approval-heard approval) asked)))
           (duet-events--resolved model (list :approval_id (duet-approval-id approval)
                                              :session_id (duet-approval-run approval)))))
       (seq-do (lambda (object)
-                (unless (member (duet-get-string object :approval_id) answered)
+                (unless (duet-model-gone-p model (duet-get-string object :approval_id) asked)
                   (duet-events--approval model object nil)))
               objects))))
 

@@ -24,8 +24,16 @@
 
 (defcustom duet-reply-box nil
   "Whether a transcript ends in a box in which the next prompt is written.
-Else it is written in a buffer of its own."
+Else it is written in a buffer of its own.  Customize gives transcripts
+that are open a box, or takes it away; Lisp code calls `duet-reply-setup'
+in each."
   :type 'boolean
+  :set (lambda (symbol value)
+         (set-default symbol value)
+         (when (fboundp 'duet-reply-setup)
+           (dolist (buffer (buffer-list))
+             (with-current-buffer buffer
+               (when (derived-mode-p 'duet-transcript-mode) (duet-reply-setup))))))
   :group 'duet)
 
 (defvar duet-reply-map
@@ -81,7 +89,8 @@ Else it is written in a buffer of its own."
       (duet-section-delete section)
       (setq duet-reply--start nil
             duet-compose-bounds-function nil
-            buffer-read-only t))
+            buffer-read-only t)
+      (duet-transcript-follow))
      ((and (not section) duet-reply-box)
       (setq section
             (duet-section-insert
@@ -99,7 +108,8 @@ Else it is written in a buffer of its own."
       (duet-compose--list-files)
       (add-hook 'after-change-functions #'duet-reply--changed nil t)
       (add-hook 'completion-at-point-functions #'duet-reply--complete nil t)
-      (add-hook 'kill-buffer-hook #'duet-reply--keep nil t)))))
+      (add-hook 'kill-buffer-hook #'duet-reply--keep nil t)
+      (duet-transcript-follow)))))
 
 (add-hook 'duet-transcript-shown-hook #'duet-reply-setup)
 

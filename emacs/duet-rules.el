@@ -13,6 +13,7 @@
 (require 'subr-x)
 (require 'tabulated-list)
 (require 'duet-connection)
+(require 'duet-latest)
 (require 'duet-remote)
 (require 'duet-render)
 (require 'duet-actions)
@@ -66,13 +67,11 @@
 (defun duet-rules-refresh ()
   "Ask the server for the rules again."
   (interactive (duet-only-in 'duet-rules-mode) duet-rules-mode)
-  (let ((buffer (current-buffer)))
-    (duet-connection-request
-     duet-connection 'getRules nil
-     :success-fn (lambda (result)
-                   (when (buffer-live-p buffer)
-                     (with-current-buffer buffer
-                       (duet-rules--print (duet-get-objects result :rules))))))))
+  (duet-connection-request
+   duet-connection 'getRules nil
+   :success-fn (duet-latest
+                (lambda (result)
+                  (duet-rules--print (duet-get-objects result :rules))))))
 
 (defun duet-rules--print (rules)
   "Show RULES, as the server lists them, in the buffer."

@@ -306,14 +306,15 @@ If OTHER is non-nil do not select its window."
 If it is not known yet, ask the server for RUN, one of its runs."
   (if-let ((session (duet-connection-session connection thread)))
       (funcall function session)
-    (duet-connection-request
-     connection 'getSessionState (list :session_id run)
-     :success-fn
-     (lambda (result)
-       (if-let ((session (duet-pages-load-session (duet-connection-model connection)
-                                                  (duet-get result :session))))
-           (funcall function session)
-         (message "Duet: the session was not found"))))))
+    (let* ((model (duet-connection-model connection))
+           (asked (duet-model-clock model)))
+      (duet-connection-request
+       connection 'getSessionState (list :session_id run)
+       :success-fn
+       (lambda (result)
+         (if-let ((session (duet-pages-load-session model (duet-get result :session) asked)))
+             (funcall function session)
+           (message "Duet: the session was not found")))))))
 
 (defun duet-search--find-key (connection hit function)
   "Call FUNCTION with the key of the message of CONNECTION that HIT is in, or nil.

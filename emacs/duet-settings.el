@@ -25,19 +25,27 @@
 (defun duet-settings-learn (connection session &optional function)
   "Find out what the agent of SESSION of CONNECTION can be set to.
 If that is not known yet, or FUNCTION is given, which is called then."
-  (if (or function (null (duet-session-modes session)))
+  (when (or function (null (duet-session-modes session)))
+    (let ((asked (duet-model-clock (duet-session-model session))))
       (duet-connection-request
        connection 'getSessionState (list :session_id (duet-session-leaf-id session))
        :success-fn
        (lambda (result)
-         (duet-settings--take session (duet-get result :session))
+         (duet-settings--take connection session (duet-get result :session) asked)
          (when function (funcall function)))
-       :error-fn #'ignore)))
+       :error-fn #'ignore))))
 
-(defun duet-settings--take (session object)
-  "Take into SESSION the settings in OBJECT, as the server tells a session."
-  (duet-pages-settings session object)
-  (duet-model-announce (duet-session-model session) 'session session))
+(defun duet-settings--take (connection session object asked)
+  "Take into SESSION the settings in OBJECT, as CONNECTION's server tells it.
+It was ASKED for then, by the clock of the model.  If an event has told of
+it since, it is asked for again."
+  (unless (duet-pages-old-p session asked)
+    (when-let ((agent (duet-pages-agent object)))
+      (duet-session-set-agent session agent)))
+  (duet-pages-settings session object asked)
+  (duet-model-announce (duet-session-model session) 'session session)
+  (when (duet-pages-old-p session asked)
+    (duet-connection-ask connection (duet-session-leaf-id session))))
 
 
 ;;; Reading a choice
@@ -93,14 +101,15 @@ Names that are there twice have their ids behind them."
   "Have CONNECTION set the agent of SESSION to WHAT, parameters of session.set.
 Call SUCCESS-FN then, with whether the agent works and has taken it already.
 ERROR-FN is that of `duet-connection-request'."
-  (duet-connection-request
-   connection 'session.set
-   (append (list :session_id (duet-session-leaf-id session)) what)
-   :success-fn
-   (lambda (result)
-     (duet-settings--take session (duet-get result :session))
-     (funcall success-fn (eq (duet-get result :live) t)))
-   :error-fn error-fn))
+  (let ((asked (duet-model-clock (duet-session-model session))))
+    (duet-connection-request
+     connection 'session.set
+     (append (list :session_id (duet-session-leaf-id session)) what)
+     :success-fn
+     (lambda (result)
+       (duet-settings--take connection session (duet-get result :session) asked)
+       (funcall success-fn (eq (duet-get result :live) t)))
+     :error-fn error-fn)))
 
 
 ;;; Modes

@@ -22,6 +22,7 @@
 (require 'duet-actions)
 (require 'duet-command)
 (require 'duet-connection)
+(require 'duet-latest)
 (require 'duet-menu-bar)
 (require 'duet-remote)
 
@@ -339,12 +340,7 @@ A server that cannot list them has none."
 (defun duet-terminals-refresh ()
   "Ask the server for its terminals again."
   (interactive (duet-only-in 'duet-terminals-mode) duet-terminals-mode)
-  (let ((buffer (current-buffer)))
-    (duet-terminals-list duet-connection
-                         (lambda (terminals)
-                           (when (buffer-live-p buffer)
-                             (with-current-buffer buffer
-                               (duet-terminals--print terminals)))))))
+  (duet-terminals-list duet-connection (duet-latest #'duet-terminals--print)))
 
 (defun duet-terminals--print (terminals)
   "Show TERMINALS in the buffer."

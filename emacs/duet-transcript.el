@@ -29,7 +29,7 @@
 
 (declare-function duet "duet" (&optional directory))
 (declare-function duet-new "duet" ())
-(declare-function duet-login "duet-agents" (agent))
+(declare-function duet-login "duet-agents-login" (agent))
 (declare-function duet-approval-approve "duet-approval" (approval))
 (declare-function duet-approval-deny "duet-approval" (approval))
 (declare-function duet-approval-next "duet-approvals" ())
@@ -198,8 +198,7 @@ The window is selected unless the minibuffer is in use."
         (dolist (window (get-buffer-window-list nil nil t))
           (set-window-point window (point)))
         (when (fboundp 'duet-approvals-catch) (duet-approvals-catch))
-        (dolist (window (get-buffer-window-list nil nil t))
-          (duet-transcript-fill window))))))
+        (duet-transcript-follow)))))
 
 (defun duet-transcript--tail ()
   "Return the section that what is said comes in front of, or nil."
@@ -213,20 +212,26 @@ The window is selected unless the minibuffer is in use."
 
 (defun duet-transcript-fill (window)
   "Have the end of the transcript at the bottom of WINDOW, if it shows the end.
-Emacs leaves it where it was when the window was lower."
+Emacs leaves it where it was when the window was lower, or what stands above
+a question was shorter."
   (when (and (window-live-p window)
              (eq (buffer-local-value 'major-mode (window-buffer window))
                  'duet-transcript-mode))
     (with-current-buffer (window-buffer window)
       (when (>= (window-point window)
                 (duet-transcript--end))
-        (set-window-start
-         window
-         (save-excursion
-           (goto-char (point-max))
-           (vertical-motion (- 1 (window-body-height window)) window)
-           (point))
-         t)))))
+        (let ((start (save-excursion
+                       (goto-char (point-max))
+                       (vertical-motion (- 1 (window-body-height window)) window)
+                       (point))))
+          ;; What is at the end may be higher than the window.
+          (unless (or (= start (window-start window)) (< (window-point window) start))
+            (set-window-start window start t)))))))
+
+(defun duet-transcript-follow ()
+  "Have the end of the transcript at the bottom of all windows that show it."
+  (dolist (window (get-buffer-window-list nil nil t))
+    (duet-transcript-fill window)))
 
 (defun duet-transcript--load ()
   "Load the session of the buffer."
@@ -362,6 +367,7 @@ A key that waits ends it, too, when there was some progress."
           (pop duet-transcript--markup))
         (more-p)))
     (duet-markup-in-sight)
+    (duet-transcript-follow)
     (when (or (duet-code-work end) duet-transcript--dirty duet-transcript--markup)
       (duet-transcript--soon duet-transcript--pause)
       t)))

@@ -22,6 +22,7 @@
 (require 'subr-x)
 (require 'duet-command)
 (require 'duet-connection)
+(require 'duet-header)
 (require 'duet-look)
 (require 'duet-remote)
 
@@ -57,9 +58,16 @@ If nil it may not, unless you say otherwise with `duet-trust'."
 
 \\{duet-trust-mode-map}"
   (setq truncate-lines nil
-        header-line-format
-        (substitute-command-keys
-         " Trust this file?  \\<duet-trust-mode-map>\\[duet-trust-yes] yes, \\[duet-trust-no] no, \\[duet-trust-visit] shows the file")))
+        word-wrap t
+        header-line-format '(:eval (duet-trust--header))))
+
+(defun duet-trust--header ()
+  "Return the header line: what is asked, and the keys that answer."
+  (duet-header-fit
+   (append (list (concat " Trust this file?  "
+                         (duet-header-key #'duet-trust-yes "yes" 'duet-trust-mode-map)
+                         ", " (duet-header-key #'duet-trust-no "no" 'duet-trust-mode-map)))
+           (duet-header-keys 'duet-trust-mode-map '(1 duet-trust-visit "shows the file")))))
 
 (defun duet-trust--config (root)
   "Return the configuration file of the project ROOT if there is one."

@@ -122,7 +122,7 @@
   "Autoload the commands of LIBRARIES that have autoload cookies."
   (macroexp-progn (apply #'append (mapcar #'duet--autoloads libraries))))
 
-(duet--autoload "duet-adopt" "duet-agents" "duet-ask" "duet-menu"
+(duet--autoload "duet-adopt" "duet-agents" "duet-agents-choose" "duet-agents-login" "duet-ask" "duet-menu"
                 "duet-projects" "duet-rules" "duet-search" "duet-terminal")
 
 ;;;###autoload

@@ -8,18 +8,16 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/trigger"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// registerDaemon registers daemon.* and automation.* (AIWG).
+// registerDaemon registers daemon.* (AIWG).
 func registerDaemon(reg *server.Registry, d Domain) {
 	m := daemon{Domain: d, started: d.Now()}
 	server.Handle(reg, "daemon.status", m.status, server.Doc("Tells what the process is doing, and whether anything is wrong."))
 	server.Handle(reg, "daemon.stop", m.stop,
 		server.Doc("Ends the process that runs the agents, after this reply. Running tasks are given 15 s, but those that wait for a human, whose questions stay, are interrupted at once; queued ones stay queued; with force nothing is waited for."))
-	server.Handle(reg, "automation.status", noAutomation[automationStatus], server.Doc("Tells the rules that start tasks by themselves. There is no automation yet."))
-	server.Handle(reg, "automation.enable", noAutomation[automationSwitched], server.Doc("Switches automation, or one rule, on. There is no automation yet."))
-	server.Handle(reg, "automation.disable", noAutomation[automationSwitched], server.Doc("Switches automation, or one rule, off. There is no automation yet."))
 }
 
 type daemon struct {
@@ -85,23 +83,18 @@ type queuedTask struct {
 	SessionID string  `json:"session_id"`
 }
 
-type automationStatus struct {
-	Enabled          bool     `json:"enabled"`
-	RuleCount        int      `json:"ruleCount"`
-	Rules            []string `json:"rules"`
-	RecentExecutions []string `json:"recentExecutions"`
-}
-
 type watcherStatus struct {
 	Enabled        bool     `json:"enabled"`
-	Paths          []string `json:"paths"`
-	EventsReceived int      `json:"events_received"`
+	Paths          []string `json:"paths" doc:"What is watched, relative to the project."`
+	EventsReceived int64    `json:"events_received"`
+	Directories    int      `json:"directories" doc:"How many are watched."`
+	Problem        string   `json:"problem,omitempty" doc:"Why not all is watched, and what to do."`
 }
 
 type schedulerStatus struct {
 	Enabled   bool              `json:"enabled"`
-	Jobs      int               `json:"jobs"`
-	LastFires map[string]string `json:"last_fires"`
+	Jobs      int               `json:"jobs" doc:"How many triggers have a time."`
+	LastFires map[string]string `json:"last_fires" doc:"When the time of each has come last, since the start."`
 }
 
 type messagingStatus struct {
@@ -126,9 +119,15 @@ const promptShown = 80
 // status answers also without a store: then it says so.
 func (m daemon) status(ctx context.Context, _ none) (statusResult, error) {
 	var s hub.Status
+	triggers := automationStatus{Rules: []automationRule{}, RecentExecutions: []executionResult{}}
+	var sources trigger.Sources
 	h, err := m.Hub(ctx)
 	if err == nil {
-		s, err = h.Status(ctx)
+		if s, err = h.Status(ctx); err == nil {
+			triggers, err = automationStatusOf(ctx, h, none{})
+		}
+		sources = h.Triggers().Sources()
+		s.Issues = append(s.Issues, sources.Issues...)
 		err = h.OrEnding(ctx, err)
 	}
 	if err != nil {
@@ -137,10 +136,10 @@ func (m daemon) status(ctx context.Context, _ none) (statusResult, error) {
 		}
 		s.Issues = []string{err.Error()}
 	}
-	return m.statusOf(s), nil
+	return m.statusOf(s, triggers, sources), nil
 }
 
-func (m daemon) statusOf(s hub.Status) statusResult {
+func (m daemon) statusOf(s hub.Status, triggers automationStatus, sources trigger.Sources) statusResult {
 	if s.Started.IsZero() {
 		s.Started = m.started
 	}
@@ -171,9 +170,19 @@ func (m daemon) statusOf(s hub.Status) statusResult {
 		})
 	}
 	r.Subsystems.Supervisor = sup
-	r.Subsystems.Automation = automationStatus{Rules: []string{}, RecentExecutions: []string{}}
-	r.Subsystems.FileWatcher.Paths = []string{}
+	r.Subsystems.Automation = triggers
+	w := sources.Watch
+	r.Subsystems.FileWatcher = watcherStatus{w.Enabled, append([]string{}, w.Paths...), w.Received, w.Directories, w.Problem}
 	r.Subsystems.Scheduler.LastFires = map[string]string{}
+	for _, rule := range triggers.Rules {
+		if rule.NextFire != "" {
+			r.Subsystems.Scheduler.Jobs++
+		}
+	}
+	r.Subsystems.Scheduler.Enabled = r.Subsystems.Scheduler.Jobs > 0
+	for id, at := range sources.LastFires {
+		r.Subsystems.Scheduler.LastFires[id] = dialect.Timestamp(at)
+	}
 	r.Subsystems.Store = storeStatus{s.Database, s.LastSeq}
 	r.Subsystems.Executors.Running = s.Executors
 	r.Subsystems.Approvals.Pending = s.Pending
@@ -193,22 +202,4 @@ func (m daemon) stop(ctx context.Context, p stopParams) (stopResult, error) {
 		server.AfterReply(ctx, func() { m.Stop(p.Force) })
 	}
 	return stopResult{true}, nil
-}
-
-type automationParams struct {
-	RuleID string `json:"ruleId,omitempty" doc:"One rule; absent: automation as a whole."`
-}
-
-type automationSwitched struct {
-	Enabled bool   `json:"enabled"`
-	Success bool   `json:"success"`
-	RuleID  string `json:"ruleId,omitempty"`
-}
-
-// noAutomation says that the engine is off.
-func noAutomation[R any](context.Context, automationParams) (R, error) {
-	var result R
-	return result, dialect.Task.Error(&domain.Error{
-		Kind: domain.KindUnavailable, Message: "automation is not part of this version; start tasks with task.submit",
-	})
 }

@@ -26,7 +26,8 @@ type agentSettings struct {
 	DisallowedTools       []string        `json:"disallowed_tools,omitempty" doc:"Tools the agent may not use."`
 	AdditionalDirectories []string        `json:"additional_directories,omitempty" doc:"Directories beside working_dir that the agent may use."`
 	ReadsFiles            bool            `json:"reads_files,omitempty" doc:"This connection has files otherwise than the disk: where the agent reads a text file through Duet, the connection is asked for it (\"Files\")."`
-	MaxTurns              int             `json:"max_turns,omitempty" doc:"How many turns the agent may take; 0: its own limit."`
+	MaxTurns              int             `json:"max_turns,omitempty" doc:"How many turns the agent may take: rounds of tool calls; 0: as configured. Then it is interrupted."`
+	Budget                *runBudget      `json:"budget,omitempty" doc:"How much each run of the conversation may use, in the place of what is configured ([budget.run]); absent: as the session before."`
 }
 
 func (a agentSettings) check() error {
@@ -44,6 +45,9 @@ func (a agentSettings) apply(s *domain.Settings) {
 	setList(&s.DisallowedTools, a.DisallowedTools)
 	setList(&s.AdditionalDirectories, a.AdditionalDirectories)
 	s.MaxTurns = a.MaxTurns // HumanLayer: of each session its own
+	if a.Budget != nil {
+		s.Budget = a.Budget.value()
+	}
 	if servers, err := mcpServers(a.MCPConfig); err == nil && servers != nil {
 		s.MCPServers = servers
 	}

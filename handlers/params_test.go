@@ -196,9 +196,4 @@ func TestWithoutAStore(t *testing.T) {
 	assert.Equal(t, "degraded", status["health"])
 	assert.Equal(t, []any{"the database is damaged; run `duet-rpc doctor`"}, status["issues"])
 	require.Equal(t, map[string]any{"stopping": true}, object(t, c.ask("daemon.stop", "")))
-	for _, method := range []string{"automation.status", "automation.enable", "automation.disable"} {
-		e := c.fail(method, "")
-		assert.Equal(t, -32003, e.Code)
-		assert.Equal(t, "subsystem_unavailable", e.Data["kind"])
-	}
 }

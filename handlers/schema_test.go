@@ -46,12 +46,9 @@ var published = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) {
 // described remembers the methods of which a result was seen.
 var described sync.Map
 
-// neverAnswered are methods of which no test here gets a result: there is no
-// automation yet, two fail always, and of a secret that was asked for only an
-// executor of its own tells.
-var neverAnswered = []string{
-	"automation.status", "automation.enable", "automation.disable", "test.fail", "test.panic", "secret.provide",
-}
+// neverAnswered are methods of which no test here gets a result: two fail always, and
+// of a secret that was asked for only an executor of its own tells.
+var neverAnswered = []string{"test.fail", "test.panic", "secret.provide"}
 
 // undescribed lists the methods whose schemas were held against nothing.
 func undescribed() (names []string) {

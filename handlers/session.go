@@ -3,6 +3,7 @@ package handlers
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -66,7 +67,7 @@ type session struct {
 	TaskID         string          `json:"task_id" doc:"The same run under its name as a task."`
 	CallerTaskID   string          `json:"caller_task_id,omitempty" doc:"The id that the caller of execute_prompt gave it."`
 	PermissionMode string          `json:"permission_mode" doc:"The one in force."`
-	Source         string          `json:"source" doc:"What asked for it: task, chat, session, execute or decision."`
+	Source         string          `json:"source" doc:"What asked for it: task, chat, session, execute or decision; adopted; question or kept_question of a program that asks by askUser or requestPermission."`
 	Priority       int             `json:"priority"`
 	State          string          `json:"state" doc:"The run's own state, which tells queued from starting and timed_out from failed."`
 	SilentSince    *time.Time      `json:"silent_since,omitempty" doc:"The agent gives no sign of life, and nobody else has to do something first: when its last one was."`
@@ -82,6 +83,8 @@ type session struct {
 	RequestedOptions map[string]string     `json:"requested_options,omitempty" doc:"Values of the agent's options that were asked for."`
 	Modes            []mode                `json:"modes,omitempty" doc:"All modes that can be asked for. Of getSessionState alone."`
 	AgentSession     *dialect.AgentSession `json:"agent_session,omitempty" doc:"What the agent tells of its session. Of getSessionState alone."`
+
+	UnansweredServers []string `json:"unanswered_mcp_servers,omitempty" doc:"MCP servers of the agent that were tried when it got them and have not answered yet. Of getSessionState alone."`
 
 	described int // about how many bytes what only getSessionState has is
 }
@@ -117,8 +120,8 @@ func (s *session) texts() []*string {
 
 func (s *session) atMost() int {
 	total := 4096 + 2*s.described + textAtMost(s.texts()...) + textAtMost(&s.Summary, &s.Title, &s.ConversationTitle, &s.Model, &s.WorkingDir, &s.ClaudeSessionID, &s.CallerTaskID, &s.Agent, &s.StopReason)
-	for _, dir := range s.AdditionalDirectories {
-		total += textAtMost(&dir)
+	for _, text := range slices.Concat(s.AdditionalDirectories, s.UnansweredServers) {
+		total += textAtMost(&text)
 	}
 	return total + authMethodsAtMost(s.AuthMethods)
 }

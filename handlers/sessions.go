@@ -94,7 +94,7 @@ func (s sessions) listed(ctx context.Context, h *hub.Hub, before string, f domai
 // session is a session as it is now.
 func (s sessions) session(h *hub.Hub, of domain.Session) *session {
 	r := sessionOf(of, s.Now())
-	if silence, is := h.Intake().Silence(of.Run.ID); is && !of.State.Ended() { // it may not be forgotten yet
+	if silence, is := h.Intake().Silence(of.Run.ID); is {
 		r.silent(silence)
 	}
 	return r
@@ -144,6 +144,7 @@ func (s sessions) state(ctx context.Context, h *hub.Hub, p sessionParams) (state
 	}
 	one := []*session{s.session(h, found)}
 	one[0].describe(known)
+	one[0].UnansweredServers = h.UnansweredServers(found.Run.ID)
 	fit(one, room(ctx))
 	return stateResult{*one[0]}, nil
 }

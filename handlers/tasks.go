@@ -23,6 +23,8 @@ func registerTasks(reg *server.Registry, d Domain) *broadcasts {
 		server.Doc("Tells everything about a task, with its output so far."))
 	handle(reg, d, dialect.Task, "task.stats", t.stats,
 		server.Doc("Counts tasks by state. Its since is for who was told of tasks by a hub that has gone."))
+	handle(reg, d, dialect.Task, "task.usage", t.usage,
+		server.Doc("Tells what tasks have used, as far as their agents say: tokens, cost and time."))
 	handle(reg, d, dialect.Chat, "chat.send", joined(t, t.chat),
 		server.Doc("Sends a message to the project's chat, a conversation that goes on from task to task. It is with the default agent: when that is another one than before, "+
 			"the chat goes on with it in a new conversation, and it is told what was said."))
@@ -50,6 +52,7 @@ type submitParams struct {
 	CWD      string `json:"cwd,omitempty" doc:"The directory in which the agent works; absent: the project's root."`
 	Title    string `json:"title,omitempty" doc:"What to call it."`
 	promptContent
+	Budget *runBudget `json:"budget,omitempty" doc:"How much it may use, in the place of what is configured ([budget.run])."`
 }
 
 func (p submitParams) check() error { return first(need("prompt", p.Prompt), p.promptContent.check()) }
@@ -66,6 +69,9 @@ func (t *tasks) submit(ctx context.Context, h *hub.Hub, p submitParams) (submitR
 	spec := hub.LaunchSpec{Prompt: prompt.text, Content: prompt.content, Title: p.Title, Agent: p.Agent, CWD: p.CWD, Source: domain.SourceTask}
 	if p.Priority != nil {
 		spec.Priority = *p.Priority
+	}
+	if p.Budget != nil {
+		spec.Settings.Budget = p.Budget.value()
 	}
 	s, err := h.Launch(ctx, spec)
 	return submitted(s), err

@@ -206,7 +206,7 @@ func TestDaemonStatus(t *testing.T) {
 	assert.Len(t, []rune(running["prompt"].(string)), 80)
 	queued := supervisor["tasks"].(map[string]any)["queued"].([]any)[0].(map[string]any)
 	assert.Equal(t, 2.0, queued["priority"])
-	assert.Equal(t, map[string]any{"enabled": false, "ruleCount": 0.0, "rules": []any{}, "recentExecutions": []any{}}, sub["automation"])
+	assert.Equal(t, map[string]any{"enabled": true, "ruleCount": 0.0, "rules": []any{}, "recentExecutions": []any{}}, sub["automation"])
 	assert.NotZero(t, sub["store"].(map[string]any)["last_seq"])
 
 	assert.JSONEq(t, `{"stopping":true}`, string(c.ask("daemon.stop", `{"force":true}`)))

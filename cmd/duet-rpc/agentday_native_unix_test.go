@@ -131,9 +131,7 @@ func playAdopted(t *testing.T, a dayAgent) string {
 
 // playRestarts ends the agent twice between the prompts of a conversation.
 func playRestarts(t *testing.T, a dayAgent) string {
-	s := a.site(t)
-	c := s.open()
-	l := c.launch("say: one", s.agent)
+	s, c, l := a.begins(t, "say: one")
 	c.completes(l)
 	s.awaitRecord(`"one"`)
 	prompts := []string{"say: one"}
@@ -162,9 +160,7 @@ func playRestarts(t *testing.T, a dayAgent) string {
 
 // playFork forks a conversation at its end.
 func playFork(t *testing.T, a dayAgent) string {
-	s := a.site(t)
-	c := s.open()
-	first := c.launch("say: one", s.agent)
+	s, c, first := a.begins(t, "say: one")
 	c.completes(first)
 	s.awaitRecord(`"one"`)
 	native := c.usage(first.SessionID).Native

@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -68,10 +69,33 @@ func (c *client) refusals(session string) (list []string) {
 	return list
 }
 
-func playDenial(t *testing.T, a dayAgent) string {
+// begins opens a site of the agent, in which a conversation begins with a prompt.
+func (a dayAgent) begins(t *testing.T, prompt string) (*agentSite, *client, launched) {
 	s := a.site(t)
 	c := s.open()
-	l := c.launch("run: touch made", s.agent)
+	return s, c, c.launch(prompt, s.agent)
+}
+
+// touchesUnderRule is a site whose user has a rule of an effect for the command that the
+// agent wants to run.
+func (a dayAgent) touchesUnderRule(t *testing.T, effect string) (*agentSite, *client, launched) {
+	s := a.site(t)
+	s.rules = fmt.Sprintf("[[rules]]\neffect = %q\ntool = \"Bash\"\ncommand = \"touch *\"\n", effect)
+	s.configure()
+	c := s.open()
+	return s, c, c.launch("run: touch made", s.agent)
+}
+
+// neverAsked requires that nobody was asked anything so far.
+func (c *client) neverAsked() {
+	c.t.Helper()
+	for _, e := range c.seen() {
+		require.NotEqual(c.t, "new_approval", e.Type, "%s", e.Raw)
+	}
+}
+
+func playDenial(t *testing.T, a dayAgent) string {
+	s, c, l := a.begins(t, "run: touch made")
 	question := s.asksToRun(c, l.SessionID)
 	var told struct {
 		SessionID string `json:"told_session_id"`
@@ -110,16 +134,10 @@ func playDenial(t *testing.T, a dayAgent) string {
 
 // playRule has a rule of the user that denies what the agent would run.
 func playRule(t *testing.T, a dayAgent) string {
-	s := a.site(t)
-	s.rules = "[[rules]]\neffect = \"deny\"\ntool = \"Bash\"\ncommand = \"touch *\"\n"
-	s.configure()
-	c := s.open()
-	l := c.launch("run: touch made", s.agent)
+	s, c, l := a.touchesUnderRule(t, "deny")
 	c.awaitEnd(l.SessionID)
 	assert.False(t, s.exists("made"))
-	for _, e := range c.seen() {
-		require.NotEqual(t, "new_approval", e.Type, "%s", e.Raw)
-	}
+	c.neverAsked()
 	for _, call := range c.toolCalls(l.SessionID) { // some do not tell of one that they do not run
 		assert.Equal(t, []string{"Bash", "failed"}, []string{call.Tool, call.Status})
 	}
@@ -134,24 +152,16 @@ func playRule(t *testing.T, a dayAgent) string {
 
 // playAllowRule has a rule of the user that allows what the agent would run.
 func playAllowRule(t *testing.T, a dayAgent) string {
-	s := a.site(t)
-	s.rules = "[[rules]]\neffect = \"allow\"\ntool = \"Bash\"\ncommand = \"touch *\"\n"
-	s.configure()
-	c := s.open()
-	l := c.launch("run: touch made", s.agent)
+	s, c, l := a.touchesUnderRule(t, "allow")
 	c.completes(l)
 	assert.True(t, s.exists("made"))
-	for _, e := range c.seen() {
-		require.NotEqual(t, "new_approval", e.Type, "%s", e.Raw)
-	}
+	c.neverAsked()
 	s.close(c)
 	return "yes"
 }
 
 func playAlways(t *testing.T, a dayAgent) string {
-	s := a.site(t)
-	c := s.open()
-	l := c.launch("run: touch made", s.agent)
+	s, c, l := a.begins(t, "run: touch made")
 	question := s.asksToRun(c, l.SessionID)
 	c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve", "scope": "session"}, nil)
 	c.completes(l)
@@ -173,9 +183,7 @@ func playAlways(t *testing.T, a dayAgent) string {
 
 // A question outlives the hub; its answer counts when the agent asks it again.
 func playKill(t *testing.T, a dayAgent) string {
-	s := a.site(t)
-	c := s.open()
-	l := c.launch("run: touch made", s.agent)
+	s, c, l := a.begins(t, "run: touch made")
 	question := s.asksToRun(c, l.SessionID)
 	s.awaitRecord(`"touch made`) // the call, not the prompt
 	c.crash()
@@ -203,9 +211,7 @@ func playKill(t *testing.T, a dayAgent) string {
 
 // playSubAgent has a sub-agent run a command.
 func playSubAgent(t *testing.T, a dayAgent) string {
-	s := a.site(t)
-	c := s.open()
-	l := c.launch("delegate: run: touch made", s.agent)
+	s, c, l := a.begins(t, "delegate: run: touch made")
 	if a.sub == "" {
 		question := s.asksToRun(c, l.SessionID)
 		c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
@@ -243,9 +249,7 @@ func playSubAgent(t *testing.T, a dayAgent) string {
 		assert.Contains(t, c.conversation(l.SessionID), a.subSays)
 	}
 	assert.False(t, s.exists("made"))
-	for _, e := range c.seen() {
-		require.NotEqual(t, "new_approval", e.Type, "%s", e.Raw)
-	}
+	c.neverAsked()
 	s.close(c)
 	return "no: " + a.sub
 }

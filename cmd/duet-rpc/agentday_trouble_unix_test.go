@@ -13,9 +13,7 @@ import (
 )
 
 func playInterrupt(t *testing.T, a dayAgent) string {
-	s := a.site(t)
-	c := s.open()
-	l := c.launch("talk:", s.agent)
+	s, c, l := a.begins(t, "talk:")
 	c.await("text", func(e event) bool { return e.Type == "message_delta" && e.Data.SessionID == l.SessionID })
 	c.call("interruptSession", object{"session_id": l.SessionID}, nil)
 	require.Equal(t, "interrupted", c.awaitEnd(l.SessionID).Data.State)
@@ -113,9 +111,7 @@ func (c *client) isSilent(l launched) bool {
 // While the API is down the agent tries again for minutes. That it says nothing is
 // told, and what it prints; it can be interrupted, and goes on when it works again.
 func playOutage(t *testing.T, a dayAgent) string {
-	s := a.site(t)
-	c := s.open()
-	l := c.launch("fail: 500", s.agent)
+	s, c, l := a.begins(t, "fail: 500")
 	c.awaitSilence(l, func(s silence) bool {
 		return !strings.HasPrefix(s.Note, "it is starting") && (s.Note != "" || !a.mutters)
 	})

@@ -13,9 +13,7 @@ import (
 
 // playTodos has the agent note what is to be done, which is its plan.
 func playTodos(t *testing.T, a dayAgent) string {
-	s := a.site(t)
-	c := s.open()
-	l := c.launch("todo: look around", s.agent)
+	s, c, l := a.begins(t, "todo: look around")
 	isPlan := func(e event) bool { return e.Type == "plan" && e.Data.SessionID == l.SessionID }
 	if a.todoless != "" {
 		c.awaitEnd(l.SessionID)

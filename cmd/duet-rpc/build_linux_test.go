@@ -125,7 +125,9 @@ func TestABuildEndsWithWhoeverAskedForIt(t *testing.T) {
 	s.startStubborn(other)
 	other.leave()
 	s.requireNoBuild("its connection")
-	end := hub.await("the end of the build", func(e event) bool { return e.Type == "build_progress" && strings.Contains(string(e.Raw), `"cancelled"`) })
+	end := hub.await("the end of the build", func(e event) bool {
+		return e.Type == "build_progress" && strings.Contains(string(e.Raw), `"cancelled"`)
+	})
 	assert.Contains(t, string(end.Raw), `"name":"stubborn"`)
 	hub.leave()
 }

@@ -1,12 +1,10 @@
 package main_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,18 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-// commandIn runs the program in a directory, with no root named.
-func (s *site) commandIn(dir string, args ...string) (stdout, stderr string, err error) {
-	s.t.Helper()
-	cmd := exec.Command(program, args...)
-	cmd.Dir = dir
-	cmd.Env = append(append(append(cleanEnvironment(), homeless(s.t)...), s.launch().env...), "DUET_ROOT=", "PWD="+dir)
-	var out, problem bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &problem
-	err = cmd.Run()
-	return out.String(), problem.String(), err
-}
 
 // configured is what is in effect there, by its key.
 func (s *site) configured(dir string) map[string]string {

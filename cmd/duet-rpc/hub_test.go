@@ -37,6 +37,18 @@ func (s *site) command(args ...string) (stdout string, err error) {
 	return out.String(), err
 }
 
+// commandIn runs the program in a directory, with no root named.
+func (s *site) commandIn(dir string, args ...string) (stdout, stderr string, err error) {
+	s.t.Helper()
+	cmd := exec.Command(program, args...)
+	cmd.Dir = dir
+	cmd.Env = append(append(append(cleanEnvironment(), homeless(s.t)...), s.launch().env...), "DUET_ROOT=", "PWD="+dir)
+	var out, problem bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problem
+	err = cmd.Run()
+	return out.String(), problem.String(), err
+}
+
 // daemon starts a daemon, which is killed should the test not end it.
 func (s *site) daemon(args ...string) (pid int) {
 	s.t.Helper()

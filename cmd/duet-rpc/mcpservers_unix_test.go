@@ -18,20 +18,21 @@ const mcpProgram = `#!/bin/sh
 echo "$1" >> "$0.started"
 case $1 in
 works) read -r line; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}'; cat > /dev/null ;;
+hangs) exec sleep 1000 ;;
 ends) echo "no login with $TOKEN" >&2; exit 1 ;;
 esac
 `
 
 // mcpServers gives the site an agent with servers: one that works, one that ends at
-// once, and one that is not there.
-func (s *site) mcpServers(more string) (program string) {
+// once, others, and one that is not there.
+func (s *site) mcpServers(more string, others ...string) (program string) {
 	s.t.Helper()
 	program = filepath.Join(s.home, "server")
 	require.NoError(s.t, os.WriteFile(program, []byte(mcpProgram), 0o700))
 	agent, err := fastProgram()
 	require.NoError(s.t, err)
 	text := more + fmt.Sprintf("[agents.served]\ncommand = [%q, \"demo-agent\"]\nenv = { DUET_DEMO_DELAY = \"0\", DUET_DEMO_STATE = %q }\n", agent, filepath.Join(s.home, "demo"))
-	for _, name := range []string{"works", "ends"} {
+	for _, name := range append([]string{"works", "ends"}, others...) {
 		text += fmt.Sprintf("[[agents.served.mcp_servers]]\nname = %q\ncommand = %q\nargs = [%q]\nenv = { TOKEN = \"guarded-secret\" }\n", name, program, name)
 	}
 	text += "[[agents.served.mcp_servers]]\nname = \"gone\"\ncommand = \"no-such-server\"\n"
@@ -86,6 +87,17 @@ func TestMCPServersThatDoNotWorkAreInTheTranscript(t *testing.T) {
 	}, watchdog/3, pollEvery)
 	assert.Equal(t, map[string]int{"works": 1, "ends": 2}, map[string]int{"works": strings.Count(string(started), "works\n"), "ends": strings.Count(string(started), "ends\n")})
 	c.leave()
+}
+
+// A prompt whose hub ends with it cannot wait for what becomes of a server: it says that
+// this one has not answered.
+func TestAPromptSaysWhichMCPServerHasNotAnswered(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.mcpServers("", "hangs")
+	_, said, err := s.commandIn(s.root, "prompt", "--agent", "served", "--yes", "hello")
+	require.NoError(t, err, said)
+	assert.Contains(t, said, "— the MCP server hangs has not answered yet; `duet-rpc doctor` tries it again\n")
 }
 
 // The user can have servers left alone; what a project's file would have started is,

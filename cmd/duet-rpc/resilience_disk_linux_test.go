@@ -197,6 +197,9 @@ func TestStartOnAFullDisk(t *testing.T) {
 	said := c.conversation(kept.SessionID)
 	c.leave()
 	ballast := s.fill()
+	found, err := s.command("session", "list")
+	require.NoError(t, err, "what there is can be read where no hub runs, too")
+	assert.Contains(t, found, kept.TaskID)
 	c = s.start()
 	c.requireCore()
 	assert.Equal(t, said, c.conversation(kept.SessionID), "what there is can be read")
@@ -214,6 +217,27 @@ func TestStartOnAFullDisk(t *testing.T) {
 	assert.Equal(t, said, c.conversation(kept.SessionID))
 	assert.Equal(t, "completed", c.awaitEnd(c.launch("quiet", "").SessionID).Data.State)
 	c.leave()
+}
+
+// A project that is begun on a full disk says so, and is none the worse once there is
+// room: git does not see what is kept of it.
+func TestAProjectBeginsOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.smallDisk("8m")
+	ballast := s.fill()
+	for range 2 { // the first leaves something behind
+		_, said, err := s.commandIn(s.root, "prompt", "quiet")
+		require.Error(t, err)
+		assert.Regexp(t, "the disk is full; free some space|no space left on device", said)
+		assert.NotContains(t, said, "doctor", "which knows no more")
+	}
+	require.NoError(t, os.Remove(ballast))
+	_, said, err := s.commandIn(s.root, "prompt", "quiet")
+	require.NoError(t, err, said)
+	ignored, err := os.ReadFile(filepath.Join(s.root, ".duet", ".gitignore"))
+	require.NoError(t, err)
+	assert.Equal(t, "*\n", string(ignored))
 }
 
 // readOnly makes the project's directory one that cannot be written, for root

@@ -34,6 +34,7 @@ func TestScreens(t *testing.T) {
 			finding(st)
 			mistakes(st)
 			beside(st)
+			lists(st)
 		})
 	}
 }
@@ -197,6 +198,7 @@ func mistakes(st *stage) {
 		{"unknown-agent", "duet-rpc prompt --agent claud hello"},
 		{"missing-agent", "duet-rpc prompt --agent broken hello"},
 		{"not-installed", "duet-rpc prompt --agent claude hello"},
+		{"no-adapter", "duet-rpc prompt --agent codex hello"},
 		{"unknown-id", "duet-rpc session show task-0099"},
 		{"no-question", "duet-rpc approvals approve nosuchid"},
 		{"no-hub", "duet-rpc call ping"},
@@ -206,4 +208,17 @@ func mistakes(st *stage) {
 	} {
 		st.shows("error-"+c.name, c.command)
 	}
+}
+
+// lists are those with nothing in them, and those of which a narrow terminal has no room
+// for all columns. They are of another project.
+func lists(st *stage) {
+	const there = "cd ../notes"
+	st.scene("notes", there, "duet-rpc daemon start").ends()
+	st.shows("nothing", there, "duet-rpc session list", "duet-rpc session list --archived", "duet-rpc task list", "duet-rpc task list --state failed",
+		"duet-rpc approvals --list", "duet-rpc approvals rules", "duet-rpc search nothing")
+	st.scene("a-rule", there, "duet-rpc task submit permit:1", "duet-rpc approvals --wait --list >/dev/null",
+		"duet-rpc approvals | { read -r heading; read -r id rest; duet-rpc approvals approve $id --scope session; }",
+		"until duet-rpc task list --state completed | grep -q task-0001; do sleep 0.1; done").ends()
+	st.shows("wide", there, "duet-rpc approvals rules", "duet-rpc session list --native --agent demo", "duet-rpc daemon stop")
 }

@@ -32,7 +32,8 @@ type stage struct {
 	tmux     func(args ...string) string
 }
 
-// lookAgain is how often a screen is looked at that is waited for.
+// lookAgain is how often a screen is looked at that is waited for: tmux tells nobody
+// when what a pane shows has changed.
 const lookAgain = 20 * time.Millisecond
 
 // aliceHome is what her home is called on the screens. The true one has as many
@@ -62,8 +63,9 @@ func newStage(t *testing.T, variant string, columns int, terminal ...string) *st
 	require.NoError(t, os.Mkdir(home, 0o700))
 	t.Cleanup(func() { os.RemoveAll(home) })
 	st := &stage{t: t, variant: variant, columns: columns, home: home, root: filepath.Join(home, "parser"), terminal: terminal, seen: normalised{ids: make(map[string]string)}}
-	for _, dir := range []string{st.root, filepath.Join(st.root, ".git"), filepath.Join(home, "bin")} {
-		require.NoError(t, os.Mkdir(dir, 0o755))
+	roots := []string{st.root, filepath.Join(home, "notes")}
+	for _, dir := range []string{filepath.Join(roots[0], ".git"), filepath.Join(roots[1], ".git"), filepath.Join(home, "bin")} {
+		require.NoError(t, os.MkdirAll(dir, 0o755))
 	}
 	for _, tool := range []string{"sh", "cat", "less", "sleep", "env", "true", "tr", "grep", "test"} {
 		if path, err := exec.LookPath(tool); err == nil {
@@ -90,9 +92,11 @@ func newStage(t *testing.T, variant string, columns int, terminal ...string) *st
 	}
 	t.Cleanup(func() {
 		_ = exec.Command(tmux, "-S", filepath.Join(home, "tmux"), "kill-server").Run()
-		stop := exec.Command(binary, "--root", st.root, "daemon", "stop", "--force") // of a test that has failed
-		stop.Env = []string{"HOME=" + home}
-		_ = stop.Run()
+		for _, root := range roots {
+			stop := exec.Command(binary, "--root", root, "daemon", "stop", "--force") // of a test that has failed
+			stop.Env = []string{"HOME=" + home}
+			_ = stop.Run()
+		}
 	})
 	return st
 }
@@ -165,7 +169,8 @@ func (sc *scene) ends() {
 	sc.await("it goes on", func(lines []screen.Line) bool { return len(lines) > 1 && lines[len(lines)-1].Text() == "$" })
 }
 
-// await waits until the screen is as it is wanted.
+// await waits until the screen is as it is wanted. It has to look again and again, see
+// [lookAgain].
 func (sc *scene) await(why string, wanted func([]screen.Line) bool) {
 	sc.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(lookAgain) {

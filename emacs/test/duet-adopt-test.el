@@ -28,15 +28,7 @@ done
 (defmacro duet-adopt-test-with (&rest body)
   "Run BODY in the list of sessions of a project whose agent keeps sessions."
   (declare (debug (body)))
-  `(duet-test-with-project connection
-     (let* ((folder (expand-file-name "../config/duet/" (duet-connection-root connection)))
-            (program (expand-file-name "theirs" folder)))
-       (make-directory folder t)
-       (with-temp-file program (insert duet-adopt-test-agent))
-       (set-file-modes program #o700)
-       (with-temp-file (expand-file-name "config.toml" folder)
-         (insert (format "default_agent = \"theirs\"\n[agents.theirs]\ndriver = \"acp\"\ncommand = [%S]\n" program)))
-       (with-current-buffer (duet-sessions-buffer connection) ,@body))))
+  `(duet-test-with-agent duet-adopt-test-agent "theirs" folder ,@body))
 
 (ert-deftest duet-adopt-test-takes-over ()
   "A session is chosen by its title and shown with what was said in it."

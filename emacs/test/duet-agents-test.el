@@ -7,6 +7,7 @@
 
 (require 'duet-test-lib)
 (require 'duet-agents)
+(require 'duet-agents-choose)
 
 (defmacro duet-agents-test-with (&rest body)
   "Run BODY with `connection' and `list', the buffer that lists its agents."
@@ -134,6 +135,55 @@
        (duet-test-typing "RET"
          (call-interactively #'duet-choose-agent)
          (duet-test-wait-for (duet-test-heard "^New sessions ask mine$")))))))
+
+(ert-deftest duet-agents-test-set ()
+  "Another agent goes on with a session, chosen from those that can be asked."
+  (duet-agents-test-with
+   (let* ((session (duet-test-launch connection "quiet first"))
+          (offered 'none)
+          (set (lambda (keys)
+                 (with-current-buffer (duet-transcript-open connection session)
+                   (duet-test-listening
+                     (minibuffer-with-setup-hook
+                         (lambda () (setq offered (all-completions "" minibuffer-completion-table)))
+                       (duet-test-typing keys
+                         (call-interactively #'duet-set-agent)
+                         (duet-test-wait-for
+                          (duet-test-heard "goes on, from the next prompt on$\\|no other agent")))))))))
+     (duet-test-wait-for-state session 'completed)
+     (duet-test-wait-for (duet-session-modes session))
+     (duet-session-tell session '(:model (:current "theirs")))
+     (funcall set "mi TAB RET")
+     ;; Its own is not offered, nor what cannot be asked.
+     (should (equal offered '("mine")))
+     (duet-test-wait-for (equal (duet-session-agent session) "mine"))
+     ;; What the other one has told is not its.
+     (should-not (duet-session-told session))
+     (should-not (duet-session-llm session))
+     ;; The server, asked anew, says the same.
+     (duet-connection-refresh connection)
+     (let ((listed nil))
+       (duet-connection-request connection 'getSessionState
+                                (list :session_id (duet-session-leaf-id session))
+                                :success-fn (lambda (result) (setq listed (duet-get result :session))))
+       (duet-test-wait-for listed)
+       (should (equal (duet-get-string listed :requested_agent) "mine")))
+     (duet-test-request connection 'continueSession
+                        (list :session_id (duet-session-leaf-id session) :query "second"))
+     (duet-test-wait-for-text (duet-transcript-open connection session) "mine:")
+     (duet-test-wait-for-state session 'completed)
+     (should (equal (duet-session-agent session) "mine"))
+     ;; An event tells others.
+     (duet-test-request connection 'session.set
+                        (list :session_id (duet-session-leaf-id session) :agent "demo"))
+     (duet-test-wait-for (equal (duet-session-agent session) "demo"))
+     ;; Nobody is taken out of a turn.
+     (let ((busy (duet-test-launch connection "quiet hang")))
+       (duet-test-wait-for-state busy 'running)
+       (with-current-buffer (duet-transcript-open connection busy)
+         (should (string-match-p "interrupt it, or wait"
+                                 (cadr (should-error (call-interactively #'duet-set-agent)
+                                                     :type 'user-error)))))))))
 
 (provide 'duet-agents-test)
 ;;; duet-agents-test.el ends here

@@ -54,6 +54,37 @@
       (duet-approvals-flush)
       (should (eobp)))))
 
+(ert-deftest duet-approvals-footer-test-follows ()
+  "A window with a question at its end shows all of it when what is above gets longer."
+  (duet-test-with-questions connection
+    (let* ((session (duet-test-launch connection "quiet hang"))
+           (buffer (duet-transcript-open connection session))
+           (model (duet-connection-model connection)))
+      (duet-test-wait-for-text buffer "^❯ quiet hang")
+      (save-window-excursion
+        (delete-other-windows)
+        (switch-to-buffer buffer)
+        (goto-char (point-max))
+        (duet-approvals-footer-test-ask connection session "One")
+        (duet-approvals-flush)
+        (should (looking-at-p "\\[a\\] approve"))
+        (dotimes (i 3)
+          (duet-events-apply
+           model (list :seq (+ 1000000 i)
+                       :event (list :type "message_delta" :timestamp "2100-01-01T00:00:01Z"
+                                    :data (list :session_id (duet-session-leaf-id session)
+                                                :message_id "long" :role "assistant"
+                                                :delta (apply #'concat (make-list 9 "a line\n"))))))
+          (duet-transcript-flush)
+          (should (<= (count-screen-lines (window-start) (point-max)) (window-body-height))))
+        (should (looking-at-p "\\[a\\] approve"))
+        (should (> (window-start) (point-min)))
+        ;; Whoever reads above is left alone.
+        (goto-char (point-min))
+        (set-window-start nil (point-min))
+        (duet-transcript-follow)
+        (should (= (window-start) (point-min)))))))
+
 (ert-deftest duet-approvals-footer-test-unseen ()
   "A window that is not selected, and a buffer in none, get to the question, too."
   (duet-test-with-questions connection

@@ -87,6 +87,7 @@
     ("o" "Say what the agent may do unasked" duet-set-mode)
     ("M" "Choose the model" duet-set-model)
     ("S" "Set another option of the agent" duet-set-option)
+    ("B" "Have another agent go on with the session" duet-set-agent)
     ("N" "Choose the agent of new sessions" duet-choose-agent)
     ("L" "List the agents" duet-agents)
     ("R" "List what was decided for good" duet-rules)

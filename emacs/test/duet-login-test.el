@@ -7,6 +7,7 @@
 
 (require 'duet-test-lib)
 (require 'duet-agents)
+(require 'duet-agents-login)
 (require 'duet-terminal)
 
 (defconst duet-login-test-agent
@@ -30,17 +31,8 @@ done
   "Run BODY in the list of sessions of a project that has the agent theirs.
 `in' is the file that is there while somebody is signed in."
   (declare (debug (body)))
-  `(duet-test-with-project connection
-     (let* ((root (duet-connection-root connection))
-            (folder (expand-file-name "../config/duet/" root))
-            (program (expand-file-name "theirs" folder))
-            (in (expand-file-name "in" folder)))
-       (make-directory folder t)
-       (with-temp-file program (insert duet-login-test-agent))
-       (set-file-modes program #o700)
-       (with-temp-file (expand-file-name "config.toml" folder)
-         (insert (format "default_agent = \"demo\"\n[agents.theirs]\ncommand = [%S]\n" program)))
-       (with-current-buffer (duet-sessions-buffer connection) ,@body))))
+  `(duet-test-with-agent duet-login-test-agent "demo" folder
+     (let ((in (expand-file-name "in" folder))) ,@body)))
 
 (defconst duet-login-test-locked
   (string-replace "*'\"session/new\"'*) answer '\"result\":{\"sessionId\":\"s\"}' ;;"

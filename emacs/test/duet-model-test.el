@@ -124,14 +124,20 @@
     (funcall reply "running" 0)
     (should (eq (funcall state) 'completed))))
 
-(ert-deftest duet-model-test-server-failed ()
-  "That an MCP server does not work is told once: the conversation has it."
+(ert-deftest duet-model-test-errors-in-conversation ()
+  "What does not work, or was left out, is told once: the conversation has it."
   (let ((model (duet-model-test-model t))
         (seq 1000))
     (pcase-dolist (`(,type . ,data)
                    '(("task_error" :code "MCP_SERVER_FAILED" :message "the server x ended")
                      ("conversation_updated" :event_type "system" :role "system"
                       :message_id "sys-1" :content "the server x ended")
+                     ("task_error" :code "CONTENT_REFUSED" :message "an image was left out")
+                     ("conversation_updated" :event_type "system" :role "system"
+                      :message_id "sys-2" :content "an image was left out")
+                     ("task_error" :code "SETTING_IGNORED" :message "it has no models")
+                     ("conversation_updated" :event_type "system" :role "system"
+                      :message_id "sys-3" :content "it has no models")
                      ("task_error" :code "OTHER" :message "something else")))
       (duet-events-apply
        model (list :seq (cl-incf seq)
@@ -141,7 +147,8 @@
     (let ((said (mapcar (lambda (message)
                           (cons (duet-message-kind message) (duet-message-text message)))
                         (hash-table-values (duet-session-messages (duet-model-session model "t1"))))))
-      (should (equal (seq-count (lambda (one) (equal (cdr one) "the server x ended")) said) 1))
+      (dolist (text '("the server x ended" "an image was left out" "it has no models"))
+        (should (equal (seq-count (lambda (one) (equal (cdr one) text)) said) 1)))
       (should (member '(error . "something else") said)))))
 
 (ert-deftest duet-model-test-odd-events-signal-nothing ()
@@ -294,20 +301,99 @@
     (duet-pages-load-approvals model [])
     (should-not (duet-model-approval-list model))))
 
-;; The list of questions may be older than the answer to one of them.
+;; A reply that was asked for before an event came tells how things were before.
+
+(defconst duet-model-test--question
+  '(:approval_id "a" :session_id "r" :type "function_call" :tool_name "Write")
+  "A question as the server lists it.")
+
+(defun duet-model-test--listed (&rest changes)
+  "Return a session as the server lists it, with CHANGES."
+  (append changes
+          (list :id "r" :thread_id "t" :state "completed" :agent "demo" :title "Old"
+                :query "Do it" :permission_mode "default" :last_activity_at "2026-01-01T00:00:01Z")))
+
+(defun duet-model-test--tell (model type &rest data)
+  "Have MODEL told of an event of TYPE with DATA."
+  (duet-events-apply model (list :seq 1 :event (list :type type :timestamp "2026-01-01T00:00:02Z"
+                                                     :data data))))
+
 (ert-deftest duet-model-test-answered-before-the-list-came ()
   "A question that was answered while questions were asked for does not come back."
-  (let ((model (duet-model-create))
-        (question '(:approval_id "a" :session_id "s" :type "function_call" :tool_name "Write")))
-    (duet-pages-load-approvals model (vector question))
+  (let* ((model (duet-model-create))
+         (asked (duet-model-clock model))
+         (list (vector duet-model-test--question)))
+    (duet-pages-load-approvals model list asked)
     (should (gethash "a" (duet-model-approvals model)))
-    (duet-events--resolved model '(:approval_id "a" :session_id "s" :decision "approved"))
-    (duet-pages-load-approvals model (vector question))
+    (duet-model-test--tell model "approval_resolved" :approval_id "a" :session_id "r"
+                           :decision "approved")
+    (duet-pages-load-approvals model list asked)
     (should-not (gethash "a" (duet-model-approvals model)))
-    ;; Asked again later, it counts: the server has opened it again.
-    (setf (duet-model-answered model) nil)
-    (duet-pages-load-approvals model (vector question))
+    ;; Asked for later, it counts: the server has opened it again.
+    (duet-pages-load-approvals model list (duet-model-clock model))
     (should (gethash "a" (duet-model-approvals model)))))
+
+(ert-deftest duet-model-test-asked-before-the-list-came ()
+  "A question that came while questions were asked for stays, and comes once more."
+  (let* ((model (duet-model-create))
+         (asked (duet-model-clock model)))
+    (apply #'duet-model-test--tell model "new_approval" duet-model-test--question)
+    (duet-pages-load-approvals model [] asked)
+    (should (gethash "a" (duet-model-approvals model)))
+    (duet-pages-load-approvals model [] (duet-model-clock model))
+    (should-not (gethash "a" (duet-model-approvals model)))
+    (setq asked (duet-model-clock model))
+    (apply #'duet-model-test--tell model "new_approval" duet-model-test--question)
+    (duet-pages-load-approvals model (vector duet-model-test--question) asked)
+    (should (gethash "a" (duet-model-approvals model)))))
+
+(ert-deftest duet-model-test-set-before-the-list-came ()
+  "What an event says of a session outlives a list that was asked for before."
+  (let* ((model (duet-model-create))
+         (session (duet-pages-load-session model (duet-model-test--listed)))
+         (asked (duet-model-clock model)))
+    (duet-model-test--tell model "session_settings_changed" :session_id "r" :title "New"
+                           :permission_mode "plan" :archived t)
+    (duet-model-test--tell model "agent_silent" :session_id "r" :ended t)
+    (duet-model-test--tell model "usage" :session_id "r" :input_tokens 7)
+    ;; It says so, so that it is asked for again.
+    (should (equal (duet-pages-load-sessions
+                    model (vector (duet-model-test--listed :input_tokens 3)) asked)
+                   (list session)))
+    (should (equal (duet-session-title session) "New"))
+    (should (equal (duet-session-mode session) "plan"))
+    (should (duet-session-archived session))
+    (should (equal (plist-get (duet-session-usage session) :input_tokens) 7))
+    ;; What was asked for later is taken.
+    (should-not (duet-pages-load-sessions
+                 model (vector (duet-model-test--listed :title "Newer" :input_tokens 9))
+                 (duet-model-clock model)))
+    (should (equal (duet-session-title session) "Newer"))
+    (should-not (duet-session-archived session))
+    (should (equal (plist-get (duet-session-usage session) :input_tokens) 9))))
+
+(ert-deftest duet-model-test-deleted-before-the-list-came ()
+  "A session that was deleted while sessions were asked for does not come back."
+  (let* ((model (duet-model-create))
+         (asked (duet-model-clock model)))
+    (duet-pages-load-session model (duet-model-test--listed))
+    (duet-model-test--tell model "session_deleted" :thread_id "t" :session_ids ["r"])
+    (duet-pages-load-sessions model (vector (duet-model-test--listed)) asked)
+    (should-not (duet-model-session-list model))))
+
+(ert-deftest duet-model-test-began-before-the-list-came ()
+  "What a list knows beside what an event said of a new session is taken."
+  (let* ((model (duet-model-create))
+         (asked (duet-model-clock model)))
+    (duet-model-test--tell model "session_status_changed" :session_id "r" :thread_id "t"
+                           :state "running")
+    (duet-pages-load-sessions
+     model (vector (duet-model-test--listed :state "queued" :working_dir "/tmp")) asked)
+    (let ((session (duet-model-session model "t")))
+      (should (eq (duet-session-state session) 'running))
+      (should (equal (duet-session-agent session) "demo"))
+      (should (equal (duet-session-cwd session) "/tmp"))
+      (should (equal (duet-run-query (duet-session-leaf session)) "Do it")))))
 
 (provide 'duet-model-test)
 ;;; duet-model-test.el ends here

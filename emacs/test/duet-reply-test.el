@@ -31,6 +31,27 @@ The session has done its first turn."
          (duet-test-wait-for-text (current-buffer) "That is all")
          ,@body))))
 
+(ert-deftest duet-reply-test-switched-on ()
+  "A box that is switched on where a transcript is open comes at the bottom of its window."
+  (duet-test-with-project connection
+    (let* ((duet-reply-box nil)
+           (session (duet-test-launch connection "quiet stream:300@4000"))
+           (buffer (duet-transcript-open connection session)))
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for-text buffer "chunk 300 That is all")
+      (save-window-excursion
+        (delete-other-windows)
+        (switch-to-buffer buffer)
+        (goto-char (point-max))
+        ;; Where Emacs has put it by itself: the end in the middle.
+        (set-window-start nil (save-excursion (forward-line (- (/ (window-body-height) 2))) (point)))
+        (customize-set-variable 'duet-reply-box t)
+        (should (duet-section-get 'reply))
+        (should (<= (- (window-body-height) (count-screen-lines (window-start) (point-max)) 1) 0))
+        (customize-set-variable 'duet-reply-box nil)
+        (should-not (duet-section-get 'reply))
+        (should (<= (- (window-body-height) (count-screen-lines (window-start) (point-max)) 1) 0))))))
+
 (ert-deftest duet-reply-test-sends ()
   "What is typed at the end is sent by RET; what is said comes in front of the box."
   (duet-reply-test-with (connection session)

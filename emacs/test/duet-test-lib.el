@@ -77,6 +77,23 @@ All that was started is gone afterwards, and so are the buffers."
       ;; An agent may be writing its last.
       (duet-test-wait-for (ignore-error file-error (delete-directory home t) t)))))
 
+(defmacro duet-test-with-agent (script default folder &rest body)
+  "Run BODY in the list of sessions of a project that has the agent theirs.
+It is the program that SCRIPT is, in FOLDER, which is bound to that of the
+user's configuration.  DEFAULT is the agent that is asked; `connection' is
+bound to the project's."
+  (declare (indent 3) (debug (form form symbolp body)))
+  `(duet-test-with-project connection
+     (let* ((,folder (expand-file-name "../config/duet/" (duet-connection-root connection)))
+            (program (expand-file-name "theirs" ,folder)))
+       (make-directory ,folder t)
+       (with-temp-file program (insert ,script))
+       (set-file-modes program #o700)
+       (with-temp-file (expand-file-name "config.toml" ,folder)
+         (insert (format "default_agent = %S\n[agents.theirs]\ndriver = \"acp\"\ncommand = [%S]\n"
+                         ,default program)))
+       (with-current-buffer (duet-sessions-buffer connection) ,@body))))
+
 (defun duet-test-end (connection)
   "End the server of CONNECTION and wait until it has."
   (when-let ((timer (duet-connection-timer connection)))

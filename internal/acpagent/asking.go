@@ -3,6 +3,8 @@ package acpagent
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/sourcegraph/jsonrpc2"
 
@@ -13,16 +15,23 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
+// An asked question is one that the client is asked.
+type asked struct {
+	question wire.Approval
+	cancel   context.CancelFunc // takes it back
+}
+
 // ask asks the user of the client, with s.order held, what an agent asks, which is in the inbox as well:
 // whoever answers first decides, and the other one is not asked any more.
 func (s *session) ask(q wire.Approval) {
 	s.mu.Lock()
-	if s.asking[q.ID] != nil {
+	_, isAsked := s.asking[q.ID]
+	if isAsked || slices.ContainsFunc(s.askAgain, func(a wire.Approval) bool { return a.ID == q.ID }) {
 		s.mu.Unlock()
 		return // open questions are told again
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, questionWithin)
-	s.asking[q.ID] = cancel
+	s.asking[q.ID] = asked{q, cancel}
 	s.mu.Unlock()
 	asker := question.Asker{Client: s.conn, Can: s.agent.client.capabilities()}
 	if s.version2 {
@@ -70,11 +79,35 @@ func (s *session) await(ctx context.Context, asker question.Asker, q wire.Approv
 // answered takes back a question that was answered, wherever that was.
 func (s *session) answered(id string) {
 	s.mu.Lock()
-	cancel := s.asking[id]
+	one := s.asking[id]
 	delete(s.asking, id)
+	s.askAgain = slices.DeleteFunc(s.askAgain, func(q wire.Approval) bool { return q.ID == id })
 	s.mu.Unlock()
-	if cancel != nil {
-		cancel()
+	if one.cancel != nil {
+		one.cancel()
+	}
+}
+
+// takeBack takes back the questions of a turn that has died with its hub: clients close them
+// with their tool calls. They wait still, so the client is asked again when it knows of the
+// end; s.mu is held.
+func (s *session) takeBack() {
+	for _, id := range slices.Sorted(maps.Keys(s.asking)) {
+		s.asking[id].cancel()
+		s.askAgain = append(s.askAgain, s.asking[id].question)
+	}
+	clear(s.asking)
+}
+
+// askOpen asks again what takeBack has taken back and nobody has answered since; s.order is
+// held.
+func (s *session) askOpen() {
+	s.mu.Lock()
+	open := s.askAgain
+	s.askAgain = nil
+	s.mu.Unlock()
+	for _, q := range open {
+		s.ask(q)
 	}
 }
 

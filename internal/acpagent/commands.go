@@ -89,19 +89,19 @@ func (s *session) inboxCommand(ctx context.Context, words []string) (string, err
 		return "", err
 	}
 	if len(words) == 0 {
-		return inbox(waiting), nil
+		return s.listInbox(waiting), nil
 	}
-	n, err := strconv.Atoi(words[0])
-	if err != nil || n < 1 || n > len(waiting) {
-		return "There is no question " + words[0] + ".\n\n" + inbox(waiting), nil
+	q, ok := s.numbered(words[0], waiting)
+	if !ok {
+		return "No question " + words[0] + " waits.\n\n" + s.listInbox(waiting), nil
 	}
-	q := waiting[n-1]
 	if len(words) == 1 {
-		return question.Described(q), nil
+		return s.described(ctx, q)
 	}
 	d, ok := question.Answer(q, strings.Join(words[1:], " "))
 	if !ok {
-		return "That is no answer to it.\n\n" + question.Described(q), nil
+		text, err := s.described(ctx, q)
+		return "That is no answer to it.\n\n" + text, err
 	}
 	decided, _, err := wire.Decide(ctx, s.agent.hub, d)
 	switch {
@@ -113,7 +113,44 @@ func (s *session) inboxCommand(ctx context.Context, words []string) (string, err
 	return "Answered.\n", nil
 }
 
-func inbox(waiting []wire.Approval) string {
+// described is all of a question, in words.
+func (s *session) described(ctx context.Context, q wire.Approval) (string, error) {
+	whole, _, err := wire.GetApproval(ctx, s.agent.hub, q.ID)
+	return question.Described(whole), err
+}
+
+// numbered is the question with a number of the list that was shown last, if it still
+// waits: others may have been answered since, and the numbers of a new list be others'.
+func (s *session) numbered(word string, waiting []wire.Approval) (q wire.Approval, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inbox == nil {
+		s.number(waiting)
+	}
+	n, err := strconv.Atoi(word)
+	if err != nil || n < 1 || n > len(s.inbox) {
+		return q, false
+	}
+	i := slices.IndexFunc(waiting, func(q wire.Approval) bool { return q.ID == s.inbox[n-1] })
+	if i < 0 {
+		return q, false
+	}
+	return waiting[i], true
+}
+
+// number numbers questions; s.mu is held.
+func (s *session) number(waiting []wire.Approval) {
+	s.inbox = make([]string, len(waiting))
+	for i, q := range waiting {
+		s.inbox[i] = q.ID
+	}
+}
+
+// listInbox lists questions, by the numbers that they have from now on.
+func (s *session) listInbox(waiting []wire.Approval) string {
+	s.mu.Lock()
+	s.number(waiting)
+	s.mu.Unlock()
 	if len(waiting) == 0 {
 		return "Nothing waits for an answer.\n"
 	}

@@ -102,8 +102,13 @@ func (s *session) stateChanged(d wire.EventData) {
 	if ours {
 		s.ours[d.SessionID] = false
 	}
+	if o.code == orphaned {
+		s.takeBack()
+	}
+	isAwaited := false
 	for _, t := range s.turns {
 		if t.run == d.SessionID {
+			isAwaited = true
 			t.end(o)
 		}
 	}
@@ -112,6 +117,9 @@ func (s *session) stateChanged(d wire.EventData) {
 		s.tell(update.Words("\n\n[the turn failed: %s]\n", d.Error))
 	}
 	s.tellEnd(o)
+	if !isAwaited || s.version2 { // else the answer to the prompt comes first
+		s.askOpen()
+	}
 }
 
 // tellState tells of a state that is not the end of a turn, in version 2 of the protocol.

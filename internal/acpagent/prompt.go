@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+
+	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -76,22 +79,22 @@ func (a *agent) prompt(ctx context.Context, p schema.PromptRequest) (schema.Prom
 			return schema.PromptResponse{StopReason: schema.Cancelled}, nil
 		}
 	}
-	text, content := readPrompt(p.Prompt)
-	if strings.TrimSpace(text) == "" {
+	full := readPrompt(p.Prompt)
+	if strings.TrimSpace(full.text) == "" {
 		return schema.PromptResponse{}, server.InvalidParam(server.ParamError{Param: "prompt", Expected: "a text, or something beside text", Received: "nothing"})
 	}
-	if handled, err := s.command(ctx, text); handled {
+	if handled, err := s.command(ctx, full.text); handled {
 		return schema.PromptResponse{StopReason: schema.EndTurn}, err
 	}
 	if s.version2 {
-		return schema.PromptResponse{}, s.accept(ctx, t, text, content)
+		return schema.PromptResponse{}, s.accept(ctx, t, full)
 	}
 	s.order.Lock()
-	run, err := s.begin(ctx, t, text, content)
+	run, err := s.begin(ctx, t, full)
 	s.order.Unlock()
 	t.markBegun()
 	if err != nil {
-		return schema.PromptResponse{}, refused(err)
+		return schema.PromptResponse{}, full.refused(err)
 	}
 	if run == "" {
 		return schema.PromptResponse{StopReason: schema.Cancelled}, nil
@@ -108,11 +111,11 @@ func (a *agent) prompt(ctx context.Context, p schema.PromptRequest) (schema.Prom
 
 // accept begins a turn of a client of version 2, which is answered at once: what happens
 // in it follows the answer.
-func (s *session) accept(ctx context.Context, t *turn, text string, content []json.RawMessage) error {
+func (s *session) accept(ctx context.Context, t *turn, full fullPrompt) error {
 	s.order.Lock()
-	if _, err := s.begin(ctx, t, text, content); err != nil {
+	if _, err := s.begin(ctx, t, full); err != nil {
 		s.order.Unlock()
-		return refused(err)
+		return full.refused(err)
 	}
 	server.AfterReply(ctx, s.order.Unlock)
 	return nil
@@ -141,39 +144,21 @@ func (s *session) forgetTurn(t *turn) {
 	s.turns = slices.DeleteFunc(s.turns, func(other *turn) bool { return other == t })
 }
 
-// readPrompt is a prompt as the hub takes it: its texts, and content that is none.
-func readPrompt(blocks []json.RawMessage) (text string, content []json.RawMessage) {
-	var texts []string
-	for _, raw := range blocks {
-		var block schema.Content
-		if json.Unmarshal(raw, &block) == nil && block.Type == "text" && block.Text != nil {
-			texts = append(texts, *block.Text)
-			continue
-		}
-		content = append(content, raw)
-	}
-	text = strings.Join(texts, "\n")
-	if strings.TrimSpace(text) == "" && len(content) > 0 {
-		text = "See what is attached."
-	}
-	return text, content
-}
-
 // begin begins, with s.order held, the session of the hub that a turn is, and returns it;
 // "" if the client has cancelled the turn before.
-func (s *session) begin(ctx context.Context, t *turn, text string, content []json.RawMessage) (run string, err error) {
+func (s *session) begin(ctx context.Context, t *turn, full fullPrompt) (run string, err error) {
 	s.mu.Lock()
 	start, workspace, cancelled := s.start, s.workspace, t.cancelled
 	s.mu.Unlock()
 	if cancelled {
 		return "", nil
 	}
-	params := map[string]any{"query": text, "metadata": map[string]any{"source": "acp", "client": s.agent.client.title()}}
+	params := map[string]any{"query": full.text}
 	if s.agent.readsFiles() {
 		params["reads_files"] = true
 	}
-	if len(content) > 0 {
-		params["content"] = content
+	if len(full.content) > 0 {
+		params["content"] = full.content
 	}
 	hub := s.agent.hub
 	var started wire.Started
@@ -224,9 +209,28 @@ func (s *session) launch(ctx context.Context, b *beginning, params map[string]an
 	return s.started(ctx, "launchSession", params)
 }
 
-// started asks the hub for a session.
-func (s *session) started(ctx context.Context, method string, params map[string]any) (wire.Started, error) {
-	started, _, err := wire.Call[wire.Started](ctx, s.agent.hub, method, params)
+// beginsTried is how often a turn is begun whose hub has gone before it answered.
+const beginsTried = 5
+
+// started asks the hub for the session that a prompt is. A hub that has gone before it
+// answered may have begun it, which the next one knows by the prompt's id.
+func (s *session) started(ctx context.Context, method string, params map[string]any) (started wire.Started, err error) {
+	prompt := uuid.NewString()
+	params["metadata"] = map[string]string{"source": "acp", "client": s.agent.client.title(), "prompt": prompt}
+	for range beginsTried {
+		err = s.agent.hub.Call(ctx, method, params, &started, client.SentOnce())
+		if client.KindOf(err) != wire.KindHubLost {
+			return started, err
+		}
+		last, _, notBegun := wire.SessionState(ctx, s.agent.hub, s.id)
+		var is struct{ Prompt string }
+		if notBegun == nil && json.Unmarshal(last.Metadata, &is) == nil && is.Prompt == prompt {
+			return wire.Started{SessionID: last.ID}, nil
+		}
+		if client.KindOf(notBegun) == wire.KindHubLost {
+			break // there is none
+		}
+	}
 	return started, err
 }
 
@@ -249,6 +253,9 @@ func (s *session) response(ctx context.Context, run string, o outcome) (schema.P
 		if o.code == authRequired {
 			s.agent.mustSignIn(state.Agent)
 		}
+		if o.code == orphaned && s.asksAgain(ctx) {
+			o.err += "; its question waits for an answer, with which the agent goes on"
+		}
 		return r, s.agent.failed(o)
 	}
 	if err == nil && state.TotalTokens > 0 {
@@ -257,6 +264,24 @@ func (s *session) response(ctx context.Context, run string, o outcome) (schema.P
 		}
 	}
 	return r, nil
+}
+
+// orphaned is the error code of a session whose process has died, with its hub.
+const orphaned = "ORPHANED"
+
+// asksAgain reports whether the client is to be asked again what the turn of a prompt has
+// left open, and does that behind the answer to the prompt.
+func (s *session) asksAgain(ctx context.Context) bool {
+	server.AfterReply(ctx, func() {
+		s.conn.Go(func(context.Context) {
+			s.order.Lock()
+			defer s.order.Unlock()
+			s.askOpen()
+		})
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.askAgain) > 0
 }
 
 // cancel ends the turns that the client waits for or, where it waits for none, the one

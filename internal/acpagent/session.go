@@ -38,10 +38,12 @@ type session struct {
 	workspace *schema.Workspace // what the client said when it opened the session, until the next prompt has it; may be nil
 	sub       *client.Subscription
 	closed    bool
-	turns     []*turn                       // of the client, in the order of its prompts
-	ours      map[string]bool               // sessions that the client has begun: whether they go on
-	running   string                        // the session that is under way; "": none
-	asking    map[string]context.CancelFunc // questions that the client is asked
+	turns     []*turn          // of the client, in the order of its prompts
+	ours      map[string]bool  // sessions that the client has begun: whether they go on
+	running   string           // the session that is under way; "": none
+	asking    map[string]asked // questions that the client is asked
+	askAgain  []wire.Approval  // those that it is to be asked again, when it knows that the turn has ended
+	inbox     []string         // questions as /inbox has numbered them last
 }
 
 // A beginning is what the first prompt begins a conversation with.
@@ -58,7 +60,7 @@ type beginning struct {
 func (a *agent) sessionOf(conn *server.Conn, id string, begin *beginning) *session {
 	s := &session{
 		agent: a, conn: conn, id: id, start: begin, version2: a.client.isVersion2(),
-		ours: make(map[string]bool), asking: make(map[string]context.CancelFunc),
+		ours: make(map[string]bool), asking: make(map[string]asked),
 	}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.translator.Bytes = func(id string) ([]byte, error) {

@@ -1,6 +1,7 @@
 package agentlink
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -24,9 +25,9 @@ func Askable(a config.Agent) error {
 	case a.Driver != config.DriverACP:
 		return fmt.Errorf("%s has the driver %q; only those that speak the Agent Client Protocol can be asked", a.Name, a.Driver)
 	case a.CLI != "":
-		return fmt.Errorf("%s is installed and its adapter is not: %s", a.Name, a.Install())
+		return fmt.Errorf("%s is installed and its adapter is not: %s", a.Name, cmp.Or(a.HowToInstall(), a.Install()))
 	case !a.Available:
-		return fmt.Errorf("%s is not installed: %s", a.Name, a.Install())
+		return fmt.Errorf("%s is not installed: %s", a.Name, cmp.Or(a.HowToInstall(), a.Install()))
 	}
 	return nil
 }

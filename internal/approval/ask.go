@@ -34,6 +34,7 @@ func (in *Inbox) Ask(ctx context.Context, run int64, p catalog.RequestPermission
 	a := approvalOf(p)
 	a.Run, a.AwaitedBy = run, run
 	answered := make(chan resolution, 1)
+	defer in.forget(a.ID)
 	var found answer
 	err := in.runs.Write(ctx, func(t store.Tx) (err error) {
 		found, err = in.answerOrAsk(t, &a, answered)
@@ -41,8 +42,8 @@ func (in *Inbox) Ask(ctx context.Context, run int64, p catalog.RequestPermission
 	})
 	switch {
 	case err != nil:
-		if ctx.Err() != nil && in.ctx.Err() == nil { // it may have been asked nevertheless, and nobody waits
-			in.closeUnawaited(a.ID, domain.ApprovalCancelled, domain.DecidedByEnd)
+		if ctx.Err() != nil { // it may have been asked nevertheless, and nobody waits
+			in.abandon(run, a.ID)
 		}
 		return catalog.RequestPermissionResult{}, err
 	case found.ended:

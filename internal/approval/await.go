@@ -12,11 +12,6 @@ import (
 
 // awaitAnswer waits for a human.
 func (in *Inbox) awaitAnswer(ctx context.Context, a domain.Approval, answered chan resolution) (catalog.RequestPermissionResult, error) {
-	defer func() {
-		in.mu.Lock()
-		delete(in.waiting, a.ID)
-		in.mu.Unlock()
-	}()
 	var late <-chan time.Time
 	if !a.Deadline.IsZero() {
 		timer := time.NewTimer(time.Until(a.Deadline))
@@ -39,13 +34,26 @@ func (in *Inbox) awaitAnswer(ctx context.Context, a domain.Approval, answered ch
 		// what it asked for, before it is ended.
 		<-ctx.Done()
 		return catalog.RequestPermissionResult{}, domain.ErrEnding
-	case <-ctx.Done(): // the agent asks no more, or has gone
-		in.awaitEnd(a.Run)
-		if in.ctx.Err() == nil {
-			in.closeUnawaited(a.ID, domain.ApprovalCancelled, domain.DecidedByEnd)
-		}
+	case <-ctx.Done():
+		in.abandon(a.Run, a.ID)
 		return catalog.RequestPermissionResult{}, ctx.Err()
 	}
+}
+
+// abandon closes a question whose agent asks no more. If it has gone, the question is
+// kept with the end of its run.
+func (in *Inbox) abandon(run int64, id string) {
+	in.awaitEnd(run)
+	if in.ctx.Err() == nil {
+		in.closeUnawaited(id, domain.ApprovalCancelled, domain.DecidedByEnd)
+	}
+}
+
+// forget forgets who waits for the answer to a question.
+func (in *Inbox) forget(id string) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	delete(in.waiting, id)
 }
 
 // linkPatience is how long the end of a run may take to be known after its

@@ -27,6 +27,14 @@ type Spec struct {
 	Elicitation domain.Elicitation // of a human contact; zero: none
 }
 
+// Propose asks a person whether something that is about to be done is wanted, on behalf
+// of the program itself. run is a draft: its question is never answered by a rule, and no
+// agent waits for it.
+func (in *Inbox) Propose(t store.Tx, run *domain.Run, a domain.Approval) error {
+	a.Thread, a.Run, a.Created = run.Thread, run.ID, t.Now()
+	return in.ask(t, &a, run)
+}
+
 // Create asks a person something on behalf of a client, unless the policy has an
 // answer. The error is of domain.KindRunNotFound or domain.KindBadState if there is
 // no run that could ask.

@@ -24,6 +24,7 @@ const (
 	givenUpInputFixed = "%s, but the agent that goes on would run the tool with its own input, so the question is asked anew"
 	givenUpRuled      = "%s, but a rule or a mode has answered the question since"
 	givenUpNotNeeded  = "%s, but the agent went on without asking this again"
+	givenUpLate       = "%s, but nobody asked this again for so long that the answer does not count any more"
 	givenUpOvertaken  = "%s, but the conversation went on with something else, in which this was not asked again"
 )
 
@@ -80,7 +81,7 @@ func (in *Inbox) settleCarried(t store.Tx, run domain.Run, stopped bool) error {
 	// Who stops the turn that an answer began has taken that back, whatever waits
 	// behind it.
 	tookBack := stopped && run.Source == domain.SourceDecision
-	if more && !tookBack {
+	if more && !tookBack && !run.IsQuestion() {
 		return nil
 	}
 	carried, err := t.CarriedDecisions(in.ctx, run.Thread)
@@ -88,6 +89,14 @@ func (in *Inbox) settleCarried(t store.Tx, run domain.Run, stopped bool) error {
 		return err
 	}
 	for _, a := range carried {
+		if run.IsQuestion() { // others may ask in its conversation: it says nothing of what they have asked
+			if run.State == domain.Completed && a.Decided.Before(run.Created) {
+				if err := in.giveUp(t, a, givenUpOvertaken); err != nil {
+					return err
+				}
+			}
+			continue
+		}
 		if more && a.Decided.After(run.Created) { // for another one
 			continue
 		}

@@ -42,6 +42,7 @@ type harness struct {
 	refused []string       // tool calls
 	notes   []string
 	gone    chan struct{} // of AgentEnded
+	kept    func()        // is called when a change is committed, before whoever made it goes on, if it is not nil
 	foreign bool
 }
 
@@ -73,7 +74,13 @@ func (h *harness) setRules(rules ...config.Rule) {
 
 func (h *harness) Write(ctx context.Context, change func(store.Tx) error) error {
 	defer h.written.Note(func() {})
-	return h.store.Write(ctx, func(t store.Tx) error { return change(countingTx{t, h}) })
+	return h.store.Write(ctx, func(t store.Tx) error {
+		if err := change(countingTx{t, h}); err != nil || h.kept == nil {
+			return err
+		}
+		t.AfterCommit(h.kept)
+		return nil
+	})
 }
 
 func (h *harness) Find(ctx context.Context, r store.RunReader, id string) (domain.Run, error) {
@@ -118,6 +125,12 @@ func (h *harness) RefuseTool(_ store.Tx, _ domain.Run, a domain.Approval, why st
 func (h *harness) ConfirmsAnswers(domain.Run) bool { return !h.foreign }
 
 func (h *harness) AgentEnded(int64) <-chan struct{} { return h.gone }
+
+func (h *harness) PlaceOf(context.Context, store.Tx, Inquiry) (Place, error) { return Place{}, nil }
+
+func (h *harness) BeginQuestion(context.Context, store.Tx, *Place, Inquiry) error { return nil }
+
+func (h *harness) EndQuestion(store.Tx, *domain.Run, bool) error { return nil }
 
 func (h *harness) KeepsQuestions(int64) bool { return false }
 

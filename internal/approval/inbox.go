@@ -37,6 +37,14 @@ type Runs interface {
 	// AgentEnded is closed when a run has no agent any more. It is nil if it has
 	// none.
 	AgentEnded(run int64) <-chan struct{}
+	// PlaceOf is where a client asks something. Its error can be told.
+	PlaceOf(ctx context.Context, t store.Tx, q Inquiry) (Place, error)
+	// BeginQuestion makes the run in which a client asks something, for a place that
+	// has none.
+	BeginQuestion(ctx context.Context, t store.Tx, in *Place, q Inquiry) error
+	// EndQuestion ends such a run whose question nobody waits for any more; with kept,
+	// the question stays open.
+	EndQuestion(t store.Tx, run *domain.Run, kept bool) error
 	// KeepsQuestions reports whether a run is being ended without anybody's wish,
 	// so that its questions stay open for whoever continues it.
 	KeepsQuestions(run int64) bool

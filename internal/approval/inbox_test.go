@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -148,4 +150,30 @@ func TestAQuestionOfAnAgentThatAsksNoMoreIsClosed(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, domain.Running, now.State, "its run goes on")
 	assert.Empty(t, h.waiting)
+}
+
+// An agent that ends in the moment in which its question is kept leaves it open, as one
+// does that ends later.
+func TestAQuestionStaysWhoseAgentEndsAsItIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		h := newHarness(t)
+		h.gone = make(chan struct{})
+		run := h.run(t, domain.Running)
+		h.kept = func() {
+			cancel()
+			time.Sleep(time.Millisecond) // whoever asked is told of that first
+		}
+		done := make(chan error, 1)
+		go func() {
+			_, err := h.Ask(ctx, run.ID, write("a"))
+			done <- err
+		}()
+		time.Sleep(10 * time.Millisecond)
+		require.NoError(t, h.store.Write(t.Context(), func(tx store.Tx) error { return h.KeepQuestions(tx, run) }))
+		close(h.gone)
+		require.ErrorIs(t, <-done, context.Canceled)
+		assert.Len(t, h.pending(t, run), 1)
+		assert.Empty(t, h.waiting)
+	})
 }

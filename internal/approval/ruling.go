@@ -88,6 +88,9 @@ func (in *Inbox) reconsider(t store.Tx, pending []domain.Approval) error {
 		if err != nil {
 			return err
 		}
+		if run.State == domain.Draft { // no tool of an agent; see Propose
+			continue
+		}
 		situation, known := situations[a.Thread]
 		if !known {
 			if situation, err = in.situationOf(t, run); err != nil {

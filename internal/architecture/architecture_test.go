@@ -21,7 +21,7 @@ const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli
 frame:
-handlers: server server/passfd internal/adoption internal/agentlink internal/agentsetting internal/agentstatus internal/approval internal/build internal/catalog internal/config internal/configured internal/content internal/dialect internal/diff internal/domain internal/editorfiles internal/eventlog internal/history internal/hub internal/jsonwalk internal/logging internal/nativesession internal/openrpc internal/query internal/redact internal/restricted internal/signin internal/terminal internal/threadsettings
+handlers: server server/passfd internal/adoption internal/agentlink internal/agentsetting internal/agentstatus internal/approval internal/build internal/catalog internal/config internal/config/triggerconfig internal/configured internal/content internal/dialect internal/diff internal/domain internal/editorfiles internal/eventlog internal/history internal/hub internal/jsonwalk internal/logging internal/mcpclient internal/nativesession internal/openrpc internal/query internal/redact internal/restricted internal/signin internal/terminal internal/threadsettings internal/trigger
 internal/acpagent: client frame server internal/acpagent/question internal/acpagent/schema internal/acpagent/update internal/acpagent/version2 internal/wire  # neither hub nor store: it speaks with the hub as any client does
 internal/acpagent/question: internal/acpagent/schema internal/wire
 internal/acpagent/schema:
@@ -34,15 +34,17 @@ internal/agentstatus: internal/config internal/executor/process internal/lazyreg
 internal/approval: internal/catalog internal/config internal/domain internal/form internal/policy internal/restricted internal/store internal/store/health internal/toolinput  # how runs go on is an interface to it
 internal/architecture:
 internal/background:
+internal/budget: internal/config/budgetconfig internal/domain internal/store
 internal/build: internal/config/buildconfig internal/diagnostic internal/domain internal/restricted internal/usercommand
 internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
-internal/cli: client internal/cli/acp internal/cli/agents internal/cli/allprojects internal/cli/answer internal/cli/attach internal/cli/attachment internal/cli/build internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/invocation internal/cli/leftopen internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/reach internal/cli/refusal internal/cli/sessions internal/cli/sessionview internal/cli/tty internal/cli/turn internal/cli/usage internal/config internal/config/document internal/demoagent internal/executor internal/host internal/logging internal/trust internal/wire  # neither hub nor store: what the shell knows of them goes over the wire
+internal/cli: client internal/cli/acp internal/cli/agents internal/cli/allprojects internal/cli/answer internal/cli/ask internal/cli/attach internal/cli/attachment internal/cli/build internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/invocation internal/cli/leftopen internal/cli/mcp internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/reach internal/cli/refusal internal/cli/sessions internal/cli/sessionview internal/cli/spending internal/cli/tty internal/cli/turn internal/cli/usage internal/config internal/config/document internal/demoagent internal/executor internal/host internal/logging internal/trust internal/wire  # neither hub nor store: what the shell knows of them goes over the wire
 internal/cli/acp: client server internal/acpagent internal/host internal/logging internal/signin
 internal/cli/agents: internal/agentlink internal/agentstatus internal/cli/output internal/cli/tty internal/config internal/project internal/registry internal/registry/added internal/signin
 internal/cli/allprojects: client internal/cli/interrupt internal/cli/output internal/cli/refusal internal/cli/sessionview internal/host internal/project/known internal/wire
 internal/cli/answer: internal/wire
+internal/cli/ask: client internal/cli/invocation internal/cli/output internal/cli/reach
 internal/cli/attach: client internal/cli/output internal/cli/tty internal/lazyregexp internal/wire
 internal/cli/attachment: client internal/cli/output internal/cli/tty internal/project internal/wire
 internal/cli/build: client internal/cli/interrupt internal/cli/invocation internal/cli/output internal/cli/reach internal/cli/refusal internal/visible internal/wire
@@ -60,6 +62,7 @@ internal/cli/invocation: client frame internal/cli/flagvalue internal/cli/interr
 internal/cli/leftopen: client internal/cli/interrupt internal/cli/output internal/cli/turn internal/wire
 internal/cli/live:
 internal/cli/markdown: internal/cli/highlight internal/lazyregexp internal/visible
+internal/cli/mcp: client server internal/cli/invocation internal/host internal/logging internal/mcptools
 internal/cli/nativesession: client internal/cli/output internal/wire
 internal/cli/output: internal/cli/markdown internal/cli/tty internal/visible
 internal/cli/pager: internal/cli/output internal/cli/tty
@@ -69,14 +72,17 @@ internal/cli/reach: client internal/cli/interrupt internal/host internal/logging
 internal/cli/refusal: internal/cli/output internal/wire
 internal/cli/sessions: client internal/cli/output internal/cli/pager internal/cli/picker internal/cli/sessionview internal/cli/transcript internal/cli/tty internal/wire
 internal/cli/sessionview: internal/cli/output internal/wire
+internal/cli/spending: internal/cli/flagvalue internal/cli/invocation internal/cli/output internal/wire
 internal/cli/transcript: client internal/cli/attachment internal/cli/markdown internal/cli/output internal/lazyregexp internal/visible internal/wire
 internal/cli/tty:
 internal/cli/turn: client internal/cli/attachment internal/cli/editor internal/cli/inbox internal/cli/interrupt internal/cli/live internal/cli/markdown internal/cli/output internal/cli/pager internal/cli/refusal internal/cli/tty internal/domain internal/form internal/question internal/visible internal/wire
 internal/cli/usage: internal/cli/output internal/cli/tty internal/lazyregexp
-internal/config: internal/catalog internal/config/bounded internal/config/buildconfig internal/config/document internal/filewatch internal/ownership internal/project internal/trust
+internal/config: internal/catalog internal/config/bounded internal/config/budgetconfig internal/config/buildconfig internal/config/document internal/config/triggerconfig internal/filewatch internal/ownership internal/project internal/trust
 internal/config/bounded:  # files that came with a project
+internal/config/budgetconfig: internal/config/document
 internal/config/buildconfig: internal/config/document
 internal/config/document: internal/config/bounded  # knows no key, so that a section of the configuration can be a package
+internal/config/triggerconfig: internal/config/document internal/trigger/schedule  # what a file says of triggers; it reads none
 internal/configured: internal/config internal/domain internal/restricted
 internal/configwatch: internal/background
 internal/content: internal/catalog internal/domain internal/lazyregexp
@@ -84,8 +90,8 @@ internal/conversation: internal/catalog internal/content internal/domain interna
 internal/credential: internal/catalog internal/config internal/domain internal/redact
 internal/database: internal/history internal/origin internal/project internal/store internal/store/health internal/store/sqlite internal/store/sqlite/schema
 internal/demoagent: internal/lazyregexp
-internal/dialect: frame server internal/domain internal/form internal/openjson  # how events are spelled
 internal/diagnostic: internal/domain internal/lazyregexp  # text in, values out
+internal/dialect: frame server internal/domain internal/form internal/openjson  # how events are spelled
 internal/diff:
 internal/domain:  # values: everybody else speaks them
 internal/editorfiles: internal/catalog
@@ -114,15 +120,17 @@ internal/form:
 internal/fulldisk: internal/background internal/domain internal/store
 internal/golden:
 internal/history: internal/domain internal/lazyregexp internal/store
-internal/host: client frame handlers server server/stdio internal/agentstatus internal/build internal/catalog internal/config internal/database internal/domain internal/editorfiles internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/project/known internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trust internal/visible
-internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/build internal/catalog internal/config internal/configured internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/executorcall internal/fulldisk internal/intake internal/mcpservers internal/policy internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal internal/threadsettings internal/usercommand  # no transport: it knows nothing of connections
+internal/host: client frame handlers server server/stdio internal/agentstatus internal/build internal/catalog internal/config internal/database internal/domain internal/editorfiles internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/project/known internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trigger internal/trust internal/visible
+internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/budget internal/build internal/catalog internal/config internal/config/budgetconfig internal/configured internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/executorcall internal/fulldisk internal/intake internal/mcpclient internal/mcpservers internal/policy internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal internal/threadsettings internal/trigger internal/usercommand  # no transport: it knows nothing of connections
 internal/intake: internal/catalog internal/content internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/jsontest:  # for tests
 internal/jsonwalk:
 internal/lazyregexp:  # compiled when they are needed
 internal/logging:
+internal/mcpclient: internal/background internal/catalog internal/executor/process internal/mcpservers
 internal/mcpprobe: internal/catalog internal/executor/process
-internal/mcpservers: internal/background internal/catalog internal/executor/process internal/mcpprobe internal/redact
+internal/mcpservers: internal/background internal/catalog internal/executor/process internal/lazyregexp internal/mcpprobe internal/redact
+internal/mcptools: client  # neither hub nor store: it speaks with the hub as any client does
 internal/nativesession: frame internal/agentlink internal/catalog internal/executor/acp internal/executor/authmethod
 internal/needs:  # for tests
 internal/openjson:
@@ -147,17 +155,23 @@ internal/signin: internal/agentlink internal/executor/authmethod internal/execut
 internal/socket:
 internal/store: internal/domain  # what is asked of a store; no SQL
 internal/store/health: internal/background internal/domain internal/store
-internal/store/sqlite: internal/domain internal/lazyregexp internal/store internal/store/sqlite/dbfile internal/store/sqlite/eventrow internal/store/sqlite/rowjson internal/store/sqlite/schema internal/store/sqlite/statement
+internal/store/sqlite: internal/domain internal/lazyregexp internal/store internal/store/sqlite/agentsessionrow internal/store/sqlite/dbfile internal/store/sqlite/eventrow internal/store/sqlite/rowjson internal/store/sqlite/schema internal/store/sqlite/statement internal/store/sqlite/triggerrow internal/store/sqlite/usagerow
+internal/store/sqlite/agentsessionrow: internal/domain internal/store internal/store/sqlite/rowjson internal/store/sqlite/statement
 internal/store/sqlite/dbfile:  # files, not SQL
 internal/store/sqlite/eventrow: internal/domain internal/store/sqlite/rowjson  # pure functions: no database
 internal/store/sqlite/rowjson: internal/domain internal/openjson  # pure functions: no database
 internal/store/sqlite/schema:
 internal/store/sqlite/statement: internal/store internal/store/sqlite/dbfile internal/store/sqlite/schema
+internal/store/sqlite/triggerrow: internal/domain internal/store internal/store/sqlite/statement
+internal/store/sqlite/usagerow: internal/domain internal/store/sqlite/statement
 internal/store/storetest: internal/domain internal/store
 internal/supervisor: frame server internal/background internal/catalog internal/catalogrpc internal/domain internal/socket  # the hub is an interface to it
 internal/terminal: internal/background internal/catalog internal/domain internal/lazyregexp internal/redact internal/store
 internal/threadsettings: internal/agentsetting internal/background internal/catalog internal/config internal/domain internal/query internal/restricted internal/store
 internal/toolinput: internal/jsonwalk
+internal/trigger: internal/background internal/config/triggerconfig internal/domain internal/lazyregexp internal/restricted internal/store internal/trigger/schedule internal/trigger/watch  # the life of runs and the questions are interfaces to it
+internal/trigger/schedule:  # when a time comes
+internal/trigger/watch:  # which files have changed
 internal/trust: internal/project
 internal/usercommand: internal/catalog internal/domain internal/store  # what a command is for is its caller's
 internal/visible: internal/lazyregexp

@@ -77,6 +77,7 @@ type AgentLaunch struct {
 	Name           string            `json:"name"`
 	Driver         string            `json:"driver" doc:"acp or command."`
 	Command        []string          `json:"command"`
+	Install        string            `json:"install,omitempty" doc:"What to do where the command's program is not there, in words."`
 	Prompt         string            `json:"prompt,omitempty" doc:"Driver command: arg or stdin."`
 	History        string            `json:"history,omitempty" doc:"Driver command: transcript or none."`
 	Files          string            `json:"files,omitempty" doc:"Driver acp: read-write, write or none: which methods for files it is offered."`

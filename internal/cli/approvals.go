@@ -68,11 +68,12 @@ func newApprovalsCommand(s *invocation.Settings) *cobra.Command {
 					return output.Raw(cmd.OutOrStdout(), raw)
 				}
 				if len(open) == 0 {
-					invocation.Progress(cmd, s, "no question is open")
+					invocation.Progress(cmd, s, "no question is open: no agent waits for an answer; where a hub runs, `duet-rpc approvals --wait` waits for the next")
 				} else if tty.Is(cmd.OutOrStdout()) {
 					invocation.Progress(cmd, s, "answer one with: duet-rpc approvals approve ID, deny ID or respond ID")
 				}
 				t := output.NewTable(cmd.OutOrStdout(), "ID", "TASK", "AGENT", "AGE", "ASKS")
+				t.Spare("AGENT")
 				for _, a := range open {
 					t.Row(inbox.UniqueID(a.ID, open), a.TaskID, a.Agent, output.Age(a.CreatedAt), output.Short(inbox.AsksAgain(a)+a.Asks()))
 				}

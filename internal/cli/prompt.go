@@ -22,6 +22,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
+	"github.com/duet-rpc/duet-rpc/internal/cli/spending"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -76,6 +77,7 @@ type promptOptions struct {
 	yes, deny, last  bool
 	answer           answer.Flags
 	timeout          time.Duration
+	budget           spending.Flags
 }
 
 func newPromptCommand(s *invocation.Settings) *cobra.Command {
@@ -100,6 +102,7 @@ func newPromptCommand(s *invocation.Settings) *cobra.Command {
 	f.StringVar(&o.title, "title", "", "call the conversation `TITLE`")
 	f.StringArrayVar(&o.dirs, "add-dir", nil, "let the agent use `DIR`, too; may be given several times")
 	o.answer.Add(cmd)
+	o.budget.Add(cmd)
 	o.with.AddShort(cmd)
 	invocation.Directories(cmd, "cwd", "add-dir")
 	o.set.addFlags(cmd, s, func(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (wire.AgentDescription, error) {
@@ -280,6 +283,9 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 		}
 		params := map[string]any{"query": text, "timeout_ms": o.timeout.Milliseconds()}
 		o.with.Into(params)
+		if err := o.budget.Into(params); err != nil {
+			return started, err
+		}
 		if len(o.dirs) > 0 {
 			params["additional_directories"] = o.dirs
 		}
@@ -301,6 +307,9 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 	}
 	params := map[string]any{"session_id": o.from, "query": text, "timeout_ms": o.timeout.Milliseconds()}
 	o.with.Into(params)
+	if err := o.budget.Into(params); err != nil {
+		return started, err
+	}
 	started, _, err = wire.Call[wire.Started](ctx, c, "continueSession", params)
 	return started, err
 }

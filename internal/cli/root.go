@@ -15,9 +15,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/acp"
+	"github.com/duet-rpc/duet-rpc/internal/cli/ask"
 	"github.com/duet-rpc/duet-rpc/internal/cli/build"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
+	"github.com/duet-rpc/duet-rpc/internal/cli/mcp"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessions"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
@@ -101,6 +103,7 @@ func commands() map[string]func(*invocation.Settings) *cobra.Command {
 		"acp":        newACPCommand,
 		"agents":     newAgentsCommand,
 		"approvals":  newApprovalsCommand,
+		"ask":        ask.NewQuestion,
 		"attach":     newAttachCommand,
 		"build":      build.New,
 		"call":       newCallCommand,
@@ -110,6 +113,8 @@ func commands() map[string]func(*invocation.Settings) *cobra.Command {
 		"doctor":     newDoctorCommand,
 		"events":     newEventsCommand,
 		"executor":   newExecutorCommand,
+		"mcp":        mcp.New,
+		"permission": ask.NewPermission,
 		"prompt":     newPromptCommand,
 		"search":     func(s *invocation.Settings) *cobra.Command { return sessions.NewSearch(findingOptions(s)) },
 		"serve":      newServeCommand,

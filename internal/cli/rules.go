@@ -22,6 +22,8 @@ func newRulesCommand(s *invocation.Settings) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return invocation.AskHub(cmd, s, "getRules", struct{}{}, func(r struct{ Rules []wire.Rule }) error {
 				t := output.NewTable(cmd.OutOrStdout(), "ID", "RULE", "FOR", "WHERE", "AGE")
+				t.Below("FOR", "WHERE")
+				t.Empty("no rule was made: an answer with --scope makes one, such as `duet-rpc approvals approve ID --scope session`")
 				for _, rule := range r.Rules {
 					t.Row(strconv.FormatInt(rule.ID, 10), rule.Effect, output.Short(rule.Subject()), output.Short(rule.Where()), output.Age(rule.CreatedAt))
 				}

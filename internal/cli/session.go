@@ -55,7 +55,7 @@ func newSessionListCommand(s *invocation.Settings) *cobra.Command {
 		Args:        invocation.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return invocation.AskHub(cmd, s, "listSessions", p, func(r struct{ Sessions []wire.Session }) error {
-				return sessionview.List(cmd.OutOrStdout(), r.Sessions)
+				return sessionview.List(cmd.OutOrStdout(), r.Sessions, sessionview.NoSession(p.Status, p.Agent, p.Archived))
 			})
 		},
 	}

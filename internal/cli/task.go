@@ -11,6 +11,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
+	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
+	"github.com/duet-rpc/duet-rpc/internal/cli/spending"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -73,6 +75,8 @@ func newTaskListCommand(s *invocation.Settings) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return invocation.AskHub(cmd, s, "task.list", p, func(tasks []wire.Task) error {
 				t := output.NewTable(cmd.OutOrStdout(), "TASK", "STATE", "AGENT", "AGE", "PROMPT")
+				t.Spare("AGENT")
+				t.Empty(sessionview.NoTask(p.State, p.Agent))
 				for _, task := range tasks {
 					t.Row(task.ID, task.StateInWords(), task.Agent, output.Age(task.CreatedAt), output.Short(task.Summary))
 				}
@@ -135,13 +139,22 @@ func newTaskCancelCommand(s *invocation.Settings) *cobra.Command {
 }
 
 func newTaskStatsCommand(s *invocation.Settings) *cobra.Command {
-	return &cobra.Command{
+	var report spending.Report
+	cmd := &cobra.Command{
 		Annotations: invocation.ServedWithout(reach.Kept),
 		Use:         "stats",
-		Short:       "Count tasks by state",
-		Long:        "Count tasks by state.\n" + invocation.HubStatusHelp,
-		Args:        invocation.NoArguments,
+		Short:       "Count tasks by state, or tell what they have used",
+		Long: "Count tasks by state; with --cost, tell what they have used as far as their agents\nsay, for each day, agent, conversation or model. An agent that tells nothing of its\ntokens counts for none.\n" +
+			invocation.HubStatusHelp,
+		Example: "  duet-rpc task stats\n  duet-rpc task stats --cost --by agent --since 7d\n  duet-rpc task stats --cost --csv > usage.csv",
+		Args:    invocation.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if wanted, err := report.Wanted(cmd); wanted || err != nil {
+				if err != nil {
+					return err
+				}
+				return report.Print(cmd, s)
+			}
 			return invocation.AskHub(cmd, s, "task.stats", nil, func(r struct{ Total, Running, Queued, Completed, Failed, Cancelled int }) error {
 				return output.Fields(cmd.OutOrStdout(), output.Field{"running", strconv.Itoa(r.Running)}, output.Field{"queued", strconv.Itoa(r.Queued)},
 					output.Field{"completed", strconv.Itoa(r.Completed)}, output.Field{"failed", strconv.Itoa(r.Failed)},
@@ -149,4 +162,6 @@ func newTaskStatsCommand(s *invocation.Settings) *cobra.Command {
 			})
 		},
 	}
+	report.Add(cmd)
+	return cmd
 }

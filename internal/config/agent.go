@@ -100,6 +100,21 @@ func (a Agent) known() (builtIn, bool) {
 	return builtIn{}, false
 }
 
+// HowToInstall says, as what to do, how people get the program of an agent that is
+// known without configuration; "" of any other.
+func (a Agent) HowToInstall() string {
+	b, ok := a.known()
+	switch {
+	case !ok:
+		return ""
+	case !strings.HasPrefix(b.install, "npm "):
+		return "install it (" + b.install + ")"
+	case b.cli != "":
+		return fmt.Sprintf("install it with `%s` (%s alone does not speak the Agent Client Protocol)", b.install, b.cli)
+	}
+	return fmt.Sprintf("install it with `%s`", b.install)
+}
+
 // Install says how people get the agent's program.
 func (a Agent) Install() string {
 	if b, ok := a.known(); ok {

@@ -146,3 +146,21 @@ func TestBuiltInAgentsGetTheKeysThatThereAre(t *testing.T) {
 	w.write(w.user, "[keys.anthropic]\nenv = 'A'\n[agents.claude]\nkeys = { ANTHROPIC_API_KEY = 'other' }\n")
 	assert.Equal(t, map[string]string{"ANTHROPIC_API_KEY": "other"}, w.load().Agents["claude"].Keys)
 }
+
+// What is said where an agent cannot be started can be typed as it stands.
+func TestHowAnAgentIsInstalled(t *testing.T) {
+	w := newWorld(t)
+	w.write(w.user, "[agents.mine]\ncommand = ['mine']\n[agents.codex]\ncommand = ['my-codex']\n")
+	c := w.load()
+	for name, want := range map[string]string{
+		"claude": "install it with `npm install -g @agentclientprotocol/claude-agent-acp` (claude alone does not speak the Agent Client Protocol)",
+		"gemini": "install it with `npm install -g @google/gemini-cli`",
+		"goose":  "install it (see the project's page, block/goose)",
+		"codex":  "", // another program than the one that is known
+		"mine":   "",
+	} {
+		a, err := c.Resolve(name)
+		require.NoError(t, err)
+		assert.Equal(t, want, a.HowToInstall(), name)
+	}
+}

@@ -12,10 +12,11 @@ import (
 // trusts it: whatever chooses or runs a program, changes what one gets, says
 // where a secret is, takes on more than the limits below it, or lets a tool call
 // pass. Values that may be secret are shown where withValues is set.
-func (l *layer) needTrust(below Limits, withValues bool) []Value {
+func (l *layer) needTrust(under bounding, withValues bool) []Value {
 	if l.source != SourceProject {
 		return nil
 	}
+	below := under.limits
 	var out []Value
 	add := func(key string, v any) { out = append(out, Value{Key: key, Value: v, Source: l.source}) }
 	if l.defaultAgent != nil {
@@ -35,6 +36,9 @@ func (l *layer) needTrust(below Limits, withValues bool) []Value {
 	}
 	if raises(l.idleAgents, below.MostIdle()) {
 		add("limits.idle_agents", *l.idleAgents)
+	}
+	for _, raised := range l.budget.Raised(under.budget) {
+		add(raised.Key, raised.Value)
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.agents)) {
 		a := l.agents[name]
@@ -57,6 +61,9 @@ func (l *layer) needTrust(below Limits, withValues bool) []Value {
 	}
 	for _, b := range l.builds {
 		add("builds."+b.Name, phrase(buildText(b, withValues)))
+	}
+	for _, t := range l.triggers {
+		add("triggers", phrase(quoteControls(t.String())))
 	}
 	return out
 }

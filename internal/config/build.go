@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
 )
 
 // builder puts layers one over another.
@@ -17,6 +19,17 @@ type builder struct {
 }
 
 func defaultLimits() Limits { return Limits{MaxRuns: 3, QueueCap: 1000, RunTimeout: 2 * time.Hour} }
+
+// A bounding is what bounds runs: a project that is not trusted may lower it.
+type bounding struct {
+	limits Limits
+	budget budgetconfig.Budget
+}
+
+// bounding is the defaults with what the layer says over them.
+func (l *layer) bounding() bounding {
+	return bounding{l.limits(defaultLimits()), l.budget.Over(budgetconfig.Default(), true)}
+}
 
 // limits are those below with what the layer says over them.
 func (l *layer) limits(below Limits) Limits {
@@ -39,8 +52,10 @@ func newBuilder(getenv func(string) string, projectFile string) *builder {
 	b := &builder{getenv: getenv, c: &Config{
 		Hub:    HubEmbedded,
 		Limits: defaultLimits(),
+		Budget: budgetconfig.Default(),
 
 		ProbeServers: true,
+		Automation:   triggerconfig.DefaultAutomation(),
 		Agents:       map[string]Agent{demoAgent: demo()},
 		Keys:         map[string]Key{},
 		projectFile:  projectFile,
@@ -93,6 +108,7 @@ func (b *builder) apply(l *layer, trusted bool) {
 	if l.idleAgents != nil && (trusted || !raises(l.idleAgents, c.Limits.MostIdle())) {
 		set(b, &c.Limits.IdleAgents, &l.idleAgents, "limits.idle_agents", l.source)
 	}
+	b.applyBudget(l, trusted)
 	set(b, &c.ProbeServers, l.probeServers, "mcp.probe", l.source)
 	set(b, &c.ACP.SavedFiles, l.savedFiles, "acp.saved_files", l.source) // whoever wants it: a file on the disk is no secret to the agent
 	for name, t := range l.agents {
@@ -114,11 +130,25 @@ func (b *builder) apply(l *layer, trusted bool) {
 	}
 	set(b, &c.DefaultAgent, l.defaultAgent, "default_agent", l.source)
 	set(b, &c.Hub, l.hub, "hub", l.source)
+	b.applyTriggers(l)
 	c.Builds = buildconfig.Over(c.Builds, l.builds)
 	for service, key := range l.services {
 		c.Keys[service] = key
 		c.origins["keys."+service] = l.source
 	}
+}
+
+// applyBudget puts the budget of a layer over that below: of one that is not trusted,
+// what is lower.
+func (b *builder) applyBudget(l *layer, trusted bool) {
+	above := l.budget.Over(b.c.Budget, trusted)
+	raised := l.budget.Raised(b.c.Budget)
+	for _, setting := range l.budget.Settings() {
+		if trusted || !slices.Contains(raised, setting) {
+			b.c.origins[setting.Key] = l.source
+		}
+	}
+	b.c.Budget = above
 }
 
 // notYet is what a layer that is not trusted asks for, but for agents of its
@@ -131,7 +161,7 @@ func (b *builder) notYet(l *layer) []Value {
 			rest.agents[name] = t
 		}
 	}
-	values := rest.needTrust(b.c.Limits, false)
+	values := rest.needTrust(bounding{b.c.Limits, b.c.Budget}, false)
 	for i := range values {
 		values[i].Waits = true
 	}

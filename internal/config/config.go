@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
 )
 
 // Where a value comes from; see [Value] and [Agent].
@@ -51,10 +53,13 @@ type Config struct {
 	Limits       Limits
 	ProbeServers bool // MCP servers that agents get are tried
 	ACP          ACP
-	Agents       map[string]Agent    // by name, built-in ones among them
-	Keys         map[string]Key      // by service; none from a file that is not trusted
-	Builds       []buildconfig.Build // the project's before the user's; none from a file that is not trusted
-	Rules        []Rule              // the project's before the user's; no allow rule from a file that is not trusted
+	Budget       budgetconfig.Budget
+	Agents       map[string]Agent        // by name, built-in ones among them
+	Keys         map[string]Key          // by service; none from a file that is not trusted
+	Builds       []buildconfig.Build     // the project's before the user's; none from a file that is not trusted
+	Triggers     []triggerconfig.Trigger // none from a file that is not trusted
+	Automation   triggerconfig.Automation
+	Rules        []Rule // the project's before the user's; no allow rule from a file that is not trusted
 
 	// Untrusted are the files that ask for something that waits for the user's
 	// trust.

@@ -34,7 +34,7 @@ func Inspect(path string, getenv func(string) string) (*Inspection, error) {
 	if l.Content == nil {
 		return nil, fmt.Errorf("looking at %s: %w", path, fs.ErrNotExist)
 	}
-	return &Inspection{File: path, Asks: l.needTrust(user.limits(defaultLimits()), true), content: l.Content}, nil
+	return &Inspection{File: path, Asks: l.needTrust(user.bounding(), true), content: l.Content}, nil
 }
 
 // Trusted tells whether the store has the file as it was inspected.

@@ -9,8 +9,10 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config/bounded"
+	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/document"
+	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
@@ -30,6 +32,9 @@ type layer struct {
 	agents            map[string]agentTable
 	services          map[string]Key
 	rules             []Rule
+	triggers          []triggerconfig.Trigger
+	automation        *triggerconfig.Automation // of the user's file alone
+	budget            budgetconfig.Budget
 	builds            []buildconfig.Build
 }
 
@@ -47,7 +52,7 @@ type agentTable struct {
 
 // The keys that each table may have.
 var (
-	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "builds"}
+	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "budget", "builds", "triggers", "automation"}
 	mcpKeys    = []string{"probe"}
 	limitKeys  = []string{"max_runs", "queue_cap", "run_timeout", "idle_agents"}
 	acpKeys    = []string{"saved_files"}
@@ -106,6 +111,9 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 	if top.Has("mcp") {
 		l.decodeMCP(top)
 	}
+	if t, ok := top.Sub("budget"); ok {
+		l.budget = budgetconfig.Decode(t)
+	}
 	l.agents = map[string]agentTable{}
 	for name, t := range top.Tables("agents", most.agents) {
 		if name == demoAgent {
@@ -121,6 +129,7 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 	for _, t := range top.List("rules", "rules", most.rules) {
 		l.rules = append(l.rules, decodeRule(t, source))
 	}
+	l.decodeTriggers(top)
 	l.builds = buildconfig.Decode(top, source)
 	document.SortProblems(l.Problems)
 	return l

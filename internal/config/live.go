@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
 	"github.com/duet-rpc/duet-rpc/internal/filewatch"
 	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
@@ -134,6 +135,17 @@ func (l *Live) Rules() []Rule {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(v.config.Rules), func(r Rule) bool { return r.Effect != EffectDeny })
+}
+
+// Budget is that of the current configuration. While it cannot be read, what it was
+// counts.
+func (l *Live) Budget() budgetconfig.Budget {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if v := l.view(false); v.config != nil {
+		return v.config.Budget
+	}
+	return budgetconfig.Default()
 }
 
 // Keys are those of the current configuration; none while it cannot be read.

@@ -44,7 +44,7 @@ func Load(s Sources) (*Config, error) {
 		return nil, failed.cut()
 	}
 
-	trusted, err := trustedLayer(s, project, user.limits(defaultLimits()))
+	trusted, err := trustedLayer(s, project, user.bounding())
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func Load(s Sources) (*Config, error) {
 
 // trustedLayer tells whether the user trusts what the project's file asks for.
 // The store is asked only if it asks for something.
-func trustedLayer(s Sources, project *layer, below Limits) (bool, error) {
+func trustedLayer(s Sources, project *layer, below bounding) (bool, error) {
 	if len(project.needTrust(below, false)) == 0 {
 		return true, nil
 	}

@@ -30,6 +30,9 @@ func (c *Config) Values() []Value {
 	add("limits.idle_agents", c.Limits.MostIdle())
 	add("mcp.probe", c.ProbeServers)
 	add("acp.saved_files", c.ACP.SavedFiles)
+	for _, limit := range c.Budget.Settings() {
+		add(limit.Key, limit.Value)
+	}
 	for _, a := range c.List() {
 		for _, f := range a.fields() {
 			key := "agents." + a.Name + "." + f.name
@@ -50,7 +53,7 @@ func (c *Config) Values() []Value {
 	for _, b := range c.Builds {
 		out = append(out, Value{Key: "builds." + b.Name, Value: phrase(buildText(b, false)), Source: b.Source})
 	}
-	return append(out, c.waiting...)
+	return append(append(out, c.triggerValues()...), c.waiting...)
 }
 
 // fields are what of an agent can be configured, without values that may be

@@ -55,6 +55,12 @@ func ValueText(v any) string {
 	return fmt.Sprint(v)
 }
 
+// quoteControls is a text in which nothing plays with a terminal.
+func quoteControls(s string) string {
+	quoted := strconv.Quote(s)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}
+
 // hidden is m with its values, which may be secrets, made unreadable.
 func hidden(m map[string]string) map[string]string {
 	out := make(map[string]string, len(m))

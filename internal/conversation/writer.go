@@ -171,12 +171,31 @@ func (w *Writer) SessionReplaced(t store.Tx, run domain.Run) error {
 	return w.say(t, run, "session_replaced", "The agent had lost its session; a new one was given the conversation so far: what was said and which tools were used, but not what they gave back.")
 }
 
-// MCPServerFailed is the code of what [Writer.ServerFailed] notes.
-const MCPServerFailed = "MCP_SERVER_FAILED"
+// Codes of errors that end no run and are part of the conversation, see
+// [Writer.ErrorReported].
+const (
+	MCPServerFailed = "MCP_SERVER_FAILED" // an MCP server of the agent does not work
+	ContentRefused  = "CONTENT_REFUSED"   // content of the agent was left out
+	SettingIgnored  = "SETTING_IGNORED"   // the agent has no way to be set to what was asked for
+)
 
-// ServerFailed notes that an MCP server of a run's agent does not work.
-func (w *Writer) ServerFailed(t store.Tx, run domain.Run, text string) error {
-	return w.say(t, run, "mcp_server_failed", text)
+// ErrorReported notes an error that ends no run, if its code says that the conversation
+// would not be whole without it.
+func (w *Writer) ErrorReported(t store.Tx, run domain.Run, code, text string) error {
+	switch code {
+	case MCPServerFailed:
+		return w.say(t, run, "mcp_server_failed", text)
+	case ContentRefused:
+		return w.say(t, run, "content_refused", text)
+	case SettingIgnored:
+		return w.say(t, run, "setting_ignored", text)
+	}
+	return nil
+}
+
+// BudgetNear notes that a run, its conversation or the day has used most of what it may.
+func (w *Writer) BudgetNear(t store.Tx, run domain.Run, text string) error {
+	return w.say(t, run, "budget_near", text)
 }
 
 // AnotherAgent notes that another agent than the one before works on a run.

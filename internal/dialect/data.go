@@ -210,6 +210,28 @@ type damagedData struct {
 	Message string `json:"message"`
 }
 
+// triggerData says what a trigger has done; of what it has begun it has the ids.
+type triggerData struct {
+	*ids
+	Execution int64  `json:"execution_id"`
+	Trigger   string `json:"trigger"`
+	EventType string `json:"event_type"`
+	Action    string `json:"action"`
+	Status    string `json:"status"`
+	Message   string `json:"message,omitempty"`
+	Channel   string `json:"channel,omitempty"`
+	Approval  string `json:"approval_id,omitempty"`
+	Error     string `json:"error,omitempty"`
+}
+
+func triggerDataOf(run *ids, p domain.TriggerExecuted) triggerData {
+	return triggerData{
+		ids:       run,
+		Execution: p.Execution, Trigger: p.Trigger, EventType: p.EventType, Action: p.Action, Status: p.Status,
+		Message: p.Message, Channel: p.Channel, Approval: p.Approval, Error: p.Error,
+	}
+}
+
 // deletedData says which sessions are no more.
 type deletedData struct {
 	ThreadID   string   `json:"thread_id"`

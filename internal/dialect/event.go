@@ -69,6 +69,11 @@ func data(e domain.Event) any {
 		return updateData{ids, p.Update}
 	case domain.AgentSilent:
 		return silentData{ids, p.Since.UTC(), p.Note, p.ToolID, p.Tool, p.Ended}
+	case domain.TriggerExecuted:
+		if e.Ref == (domain.RunRef{}) {
+			return triggerDataOf(nil, p)
+		}
+		return triggerDataOf(&ids, p)
 	case domain.ThreadDeleted:
 		return deletedDataOf(p)
 	case domain.TerminalPrinted:

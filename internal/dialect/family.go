@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"encoding/json"
 	"errors"
 
 	"github.com/sourcegraph/jsonrpc2"
@@ -29,10 +30,12 @@ const (
 	codeQueueFull          = -32002
 	codeUnavailable        = -32003
 	codeNotTrusted         = -32043
+	codeBudget             = -32045
 )
 
 // everywhere is what means the same in each family.
 var everywhere = map[string]wireCode{
+	domain.KindBudget:       {codeBudget, "budget_reached"},
 	domain.KindNotTrusted:   {codeNotTrusted, "not_trusted"},
 	domain.KindInvalidToken: {jsonrpc2.CodeInvalidRequest, "invalid_session_token"},
 }
@@ -61,9 +64,29 @@ var (
 	}, params: map[string]string{"working_dir": "cwd"}}
 )
 
+// Codes of application boundaries.
+const (
+	codePermissionDenied = -32003
+	codeTaskCancelled    = -32004
+	codeMCPServer        = -32007
+	codeContextOverflow  = -32008
+)
+
+// Boundary is the family of what programs ask of each other and of people: askUser,
+// requestPermission, sendTask and their kin.
+var Boundary = Family{codes: map[string]wireCode{
+	domain.KindPermissionDenied: {codePermissionDenied, "permission_denied"},
+	domain.KindTaskCancelled:    {codeTaskCancelled, "task_cancelled"},
+	domain.KindMCPServer:        {codeMCPServer, "mcp_server_error"},
+	domain.KindContextOverflow:  {codeContextOverflow, "context_overflow"},
+	domain.KindRunNotFound:      {jsonrpc2.CodeInternalError, "task_not_found"},
+}, params: map[string]string{"working_dir": "cwd", "session_id": "thread"}}
+
 type errorData struct {
 	Reason string `json:"reason,omitempty"`
 	Kind   string `json:"kind"`
+
+	Upstream json.RawMessage `json:"upstream,omitempty"` // what an MCP server answered
 }
 
 // An answer is an error as the peer gets it, with its cause for the log.
@@ -95,7 +118,7 @@ func (f Family) WireError(e *domain.Error) *jsonrpc2.Error {
 	case domain.KindInvalid, domain.KindUnknownAgent:
 		return f.invalidParam(e)
 	case domain.KindInvalidToken:
-		return server.NewError(jsonrpc2.CodeInvalidRequest, "Invalid Request: "+e.Message, errorData{"invalid-session-token", "invalid_session_token"})
+		return server.NewError(jsonrpc2.CodeInvalidRequest, "Invalid Request: "+e.Message, errorData{Reason: "invalid-session-token", Kind: "invalid_session_token"})
 	}
 	code, known := f.codes[e.Kind]
 	if !known {
@@ -104,7 +127,7 @@ func (f Family) WireError(e *domain.Error) *jsonrpc2.Error {
 	if !known {
 		code = wireCode{jsonrpc2.CodeInternalError, e.Kind}
 	}
-	return server.NewError(code.code, canonical(code.code)+e.Message, errorData{Kind: code.kind})
+	return server.NewError(code.code, canonical(code)+e.Message, errorData{Reason: e.Reason, Kind: code.kind, Upstream: e.Answer})
 }
 
 // invalidParam is a -32602 with the name that the parameter has in the family.
@@ -125,10 +148,20 @@ func (f Family) invalidParam(e *domain.Error) *jsonrpc2.Error {
 	return server.NewError(jsonrpc2.CodeInvalidParams, "Invalid params: "+e.Message, p)
 }
 
-// canonical is the message that the specification or AIWG gives a code; a
-// clarification follows it.
-func canonical(code int64) string {
-	switch code {
+// canonical is the message that the specification, AIWG or the boundaries' own table
+// gives a code; a clarification follows it.
+func canonical(code wireCode) string {
+	switch code.kind {
+	case "permission_denied":
+		return "Permission denied: "
+	case "task_cancelled":
+		return "Task cancelled: "
+	case "mcp_server_error":
+		return "MCP server error: "
+	case "context_overflow":
+		return "Context overflow: "
+	}
+	switch code.code {
 	case codeTaskNotFound:
 		return "Task not found: "
 	case codeTaskNotCancellable:

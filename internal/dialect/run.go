@@ -55,3 +55,7 @@ func Cut(text string, most int) string {
 	}
 	return fmt.Sprintf("%s… [%d of %d bytes left out]", text[:end], len(text)-end, len(text))
 }
+
+// IsContextOverflow reports whether a run failed since its prompt, with what was said
+// before, does not fit into the model's context.
+func IsContextOverflow(r domain.Run) bool { return r.ErrorCode == "AGENT_CONTEXT_OVERFLOW" } // a failure of package task

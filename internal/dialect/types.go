@@ -29,6 +29,7 @@ const (
 	TypeSecret       = "secret_requested"
 	TypeAgentSession = "agent_session"
 	TypeDeleted      = "session_deleted"
+	TypeTrigger      = "trigger_executed"
 	TypeBuild        = "build_progress"
 )
 
@@ -38,7 +39,7 @@ var EventTypes = []string{
 	TypeStatus, TypeConversation, TypeApproval, TypeResolved, TypeSettings,
 	TypeDelta, TypeThinking, TypePlan, TypeUsage, TypeDiff, TypeTerminal, TypeTerminalExit,
 	TypeProgress, TypeError, TypeUpdate, "gate_result", TypeBuild, TypeLagged, TypeLogDamaged, TypeSecret, TypeAgentSession,
-	TypeSilent, TypeDeleted,
+	TypeSilent, TypeDeleted, TypeTrigger,
 }
 
 // eventTypes are what clients call the kinds of events.
@@ -66,6 +67,7 @@ var eventTypes = map[domain.EventKind]string{
 	domain.EventTerminalLagged:    TypeLagged,
 	domain.EventSecretRequested:   TypeSecret,
 	domain.EventThreadDeleted:     TypeDeleted,
+	domain.EventTrigger:           TypeTrigger,
 	domain.EventBuild:             TypeBuild,
 	domain.EventLagged:            TypeLagged,
 	domain.EventLogDamaged:        TypeLogDamaged,

@@ -1,6 +1,9 @@
 package domain
 
-import "fmt"
+import (
+	"encoding/json"
+	"fmt"
+)
 
 // Kinds of errors: what data.kind says on the wire (docs/protocol.md, "Errors by family").
 const (
@@ -13,6 +16,7 @@ const (
 	KindTerminalReadOnly   = "terminal_read_only" // it is an agent's
 	KindNotCancellable     = "not_cancellable"    // the run has ended
 	KindQueueFull          = "queue_full"
+	KindBudget             = "budget_reached" // the budget of the day is used up
 	KindUnavailable        = "subsystem_unavailable"
 	KindInvalidToken       = "invalid_session_token"
 	KindInvalid            = "invalid" // a parameter is wrong: Param says which
@@ -27,6 +31,11 @@ const (
 	KindNotOffered         = "not_offered"     // the agent has no such ability
 	KindSetting            = "setting_refused" // an agent that works does not take a mode, a model or an option
 
+	KindPermissionDenied = "permission_denied" // a person, a rule or a mode has not let it happen
+	KindTaskCancelled    = "task_cancelled"    // the run, or the question, was ended by somebody else
+	KindMCPServer        = "mcp_server_error"  // an MCP server answered with an error, or not at all
+	KindContextOverflow  = "context_overflow"  // the prompt does not fit into the model's context
+
 	KindTooManySubscriptions = "too_many_subscriptions"
 	KindSubscriptionNotFound = "subscription_not_found"
 )
@@ -34,13 +43,15 @@ const (
 // An Error is a request that is refused, and why. Its text is for the person at
 // the other end: it says what to do, and holds no secret.
 type Error struct {
-	Kind     string   // one of the Kind constants
-	Message  string   // what Error returns
-	Param    string   // of KindInvalid and KindUnknownAgent: the parameter
-	Expected string   // of KindInvalid
-	Received string   // of KindInvalid
-	Accepted []string // what would do, where it can be listed
-	Err      error    // the cause, for the log
+	Kind     string          // one of the Kind constants
+	Message  string          // what Error returns
+	Param    string          // of KindInvalid and KindUnknownAgent: the parameter
+	Expected string          // of KindInvalid
+	Received string          // of KindInvalid
+	Accepted []string        // what would do, where it can be listed
+	Reason   string          // of KindPermissionDenied: who has denied it, as Approval.DecidedBy and the policy say
+	Answer   json.RawMessage // of KindMCPServer: the error that the server answered, as it is; absent: it did not answer
+	Err      error           // the cause, for the log
 }
 
 func (e *Error) Error() string { return e.Message }

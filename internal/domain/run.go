@@ -22,7 +22,7 @@ type Run struct {
 	Content   []Block // what goes with the prompt beside its text
 	Title     string
 	Agent     string
-	Source    string // who asked for it: task, session, chat, execute, prompt, decision
+	Source    string // who asked for it: one of the Source constants
 	State     State
 	Priority  int           // higher first
 	Mode      string        // that people asked for: a permission mode of ours, or a mode of the agent's
@@ -110,4 +110,13 @@ const (
 	SourceExecute  = "execute"  // execute_prompt
 	SourceDecision = "decision" // a stale approval was approved
 	SourceAdopted  = "adopted"  // agent.adopt: it was begun without Duet
+	SourceTrigger  = "trigger"  // a trigger of the configuration
+
+	// Questions of clients that have no run of an agent: askUser, requestPermission.
+	SourceQuestion     = "question"      // its question is taken back when its caller goes
+	SourceKeptQuestion = "kept_question" // its question stays when its caller goes
 )
+
+// IsQuestion reports whether a run has no agent: it is one question of a client, and
+// ends with that.
+func (r Run) IsQuestion() bool { return r.Source == SourceQuestion || r.Source == SourceKeptQuestion }

@@ -45,7 +45,7 @@ const New State = ""
 
 // transitions are the changes of state that there are.
 var transitions = map[State][]State{
-	New:          {Queued, Completed}, // one that was begun and ended elsewhere
+	New:          {Queued, Completed, Running}, // Completed: it was begun and ended elsewhere; Running: a question, which has no agent
 	Draft:        {Queued, Discarded},
 	Queued:       {Starting, Cancelled},
 	Starting:     {Running, Interrupting, Interrupted, Failed},

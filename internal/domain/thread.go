@@ -52,6 +52,7 @@ type Settings struct {
 	AdditionalDirectories []string
 	MCPServers            []MCPServer // beside those of the agent's configuration
 	MaxTurns              int
+	Budget                Budget // of each of its runs, beside that of the configuration
 	Verbose               bool
 	ModeRun               int64 // the last run when the thread's mode was changed, see Thread.ModeAfter
 

@@ -361,7 +361,10 @@ func TestAProgramThatIsNotThere(t *testing.T) {
 	result := execute(t, x, p)
 	require.NotNil(t, result.Error)
 	assert.Equal(t, task.CodeNotFound, result.Error.Code)
-	assert.Contains(t, result.Error.Message, "no-such-agent")
+	assert.Contains(t, result.Error.Message, `the program "no-such-agent" was not found: install it (`)
+
+	p.Launch.Install = "install it with `npm install -g it`"
+	assert.Contains(t, execute(t, x, p).Error.Message, `the program "no-such-agent" was not found: install it with `+"`npm install -g it`")
 }
 
 func TestKeysAndEnvironment(t *testing.T) {

@@ -111,6 +111,10 @@ func fakeAgent() {
 				a.send(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{"code": -32000, "message": "Authentication required"}})
 				continue
 			}
+			if kind == "plainest" { // has neither modes nor models
+				a.reply(m.ID, map[string]any{"sessionId": a.session})
+				continue
+			}
 			a.reply(m.ID, map[string]any{
 				"sessionId": a.session,
 				"modes": map[string]any{"currentModeId": "default", "availableModes": []any{

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -162,6 +163,39 @@ func TestWhatAnAgentDoesNotHaveFailsThePrompt(t *testing.T) {
 			assert.NotEmpty(t, told(t, h), "what it has is known now")
 		})
 	}
+}
+
+// That an agent was not set to what people want of it is told, once for each model.
+func TestAModelThatCannotBeSetIsTold(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "plainest", "turn")
+	for i, model := range []string{"big", "big", "bigger", ""} {
+		h.context.ModelConfig = &catalog.ModelConfig{Model: model}
+		p.TaskID = fmt.Sprint("task-", i)
+		assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+	}
+	var said []string
+	for _, e := range h.errors {
+		assert.Equal(t, "SETTING_IGNORED", e.Error.Code)
+		said = append(said, e.TaskID+": "+e.Error.Message)
+	}
+	assert.Equal(t, []string{
+		`task-0: fake does not say which models it has, and was not told to use "big": it uses its own`,
+		`task-2: fake does not say which models it has, and was not told to use "bigger": it uses its own`,
+	}, said)
+}
+
+// A plain command is set to nothing.
+func TestACommandThatCannotBeSetSaysSo(t *testing.T) {
+	h := newHub()
+	h.context.ModelConfig = &catalog.ModelConfig{Model: "big"}
+	h.context.Options = map[string]string{"fast": "true"}
+	x := newExecutor(t, h, executor.Options{})
+	p := command(t, "args", "now")
+	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+	require.Equal(t, []string{"SETTING_IGNORED"}, h.codes())
+	assert.Equal(t, `fake is a plain command, which is started as it is configured, without the model "big" and the option "fast"`, h.errors[0].Error.Message)
 }
 
 // What Duet does for every agent is asked of none.

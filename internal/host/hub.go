@@ -20,8 +20,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/project/known"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 	"github.com/duet-rpc/duet-rpc/internal/supervisor"
+	"github.com/duet-rpc/duet-rpc/internal/trigger"
 )
 
 // An openHub is a project's hub that is open, with its executors.
@@ -88,7 +90,7 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 		o.log.Debug("nothing tells whether the project's files were removed, so they are looked for", "err", err)
 	}
 	h.hub, err = hub.Open(ctx, hub.Options{
-		OpenStore: sqlite.Opener(p.Database(), prepared.ID), Database: p.Database(), Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Limits: c.Limits, Changes: live,
+		OpenStore: sqlite.Opener(p.Database(), prepared.ID), Database: p.Database(), Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Budget: live.Budget, Limits: c.Limits, Changes: live,
 		Builds: func() (build.Configured, error) {
 			now, err := live.Current(false)
 			if err != nil {
@@ -100,6 +102,14 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 			now, err := live.Current(false)
 			return err == nil && now.ProbeServers
 		},
+		Triggers: func() (trigger.Definitions, error) {
+			now, err := live.Current(false)
+			if err != nil {
+				return trigger.Definitions{}, err
+			}
+			return trigger.Definitions{Triggers: now.Triggers, Automation: now.Automation}, nil
+		},
+		StateDir:   p.StateDir,
 		Restricted: func() (*config.Config, error) { return live.Current(true) },
 		AgentTold:  func(a config.Agent, answered bool) { notes.Turn(a.Name, a.StartCommand(), answered) },
 		Getenv:     os.Getenv, Logger: o.log.Logger, KillAgents: supervisor.KillAgents,
@@ -205,6 +215,7 @@ func unavailable(p project.Project, err error) *domain.Error {
 	switch {
 	case errors.As(err, &held):
 		text = fmt.Sprintf("another duet-rpc has this project open (process %d); talk to it with `duet-rpc session` and `duet-rpc approvals`, or end it", held.PID)
+	case store.IsFull(err): // that is all there is to say
 	case database.IsUnusable(err):
 		text += "; `duet-rpc doctor` says more"
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/internal/relay"
 	"github.com/duet-rpc/duet-rpc/server"
 	"github.com/duet-rpc/duet-rpc/server/stdio"
 )
@@ -62,7 +63,7 @@ func joinInside(ctx context.Context, s *Settings, log *logging.Log) (*inside, er
 		_ = e.run(running, far) // it has logged why
 	}()
 	var err error
-	i.hub, err = client.Dial(ctx, client.OverTransport(near, frame.LSP), client.WithLogger(slog.New(slog.DiscardHandler)))
+	i.hub, err = client.Dial(ctx, client.OverTransport(near, frame.LSP), client.WithLogger(slog.New(slog.DiscardHandler)), client.WithResend(relay.KindHubLost))
 	if err != nil {
 		stop()
 		<-i.ended

@@ -268,49 +268,35 @@ func TestAnAgentThatWorksIsSetAtOnce(t *testing.T) {
 }
 
 // Whoever reads that a run is at work sets what its agent is to have, and who reads that
-// it has ended what the next prompt is to have: however early that is read.
-func TestWhoReadsAStateSetsWhatItAllows(t *testing.T) {
+// it has ended what the next prompt is to have, and is told that nothing is at work:
+// however early that is read.
+func TestWhoReadsAStateFindsAllAsItSays(t *testing.T) {
 	h := openHub(t, database(t), hang)
 	s := launch(t, h, "p")
 	settings := forSettings{h}
 	run := inState(t, h, s, domain.Running).Run
 	assert.NotNil(t, settings.LeaseOf(s.Thread.ID))
-	asked := make(chan catalog.Lease, 1)
+	assert.True(t, h.Busy())
+	asked := make(chan struct{})
 	require.NoError(t, h.write(t.Context(), func(tx store.Tx) error {
 		tx.AfterCommit(func() { // comes before the hub's own
 			go func() {
+				defer close(asked)
 				now, err := h.store.Run(t.Context(), run.ID)
 				assert.NoError(t, err)
 				assert.Equal(t, domain.Interrupted, now.State)
-				asked <- settings.LeaseOf(s.Thread.ID)
+				assert.Nil(t, settings.LeaseOf(s.Thread.ID))
+				assert.False(t, h.Busy())
 			}()
 			select {
-			case lease := <-asked: // too early
-				asked <- lease
+			case <-asked: // too early
 			case <-time.After(50 * time.Millisecond):
 			}
 		})
 		require.NoError(t, h.transition(tx, &run, domain.Interrupting, outcome{}))
 		return h.transition(tx, &run, domain.Interrupted, outcome{})
 	}))
-	assert.Nil(t, <-asked)
-}
-
-// Whoever reads that the last run has ended is told that nothing is at work.
-func TestAnEndedRunIsNotAtWork(t *testing.T) {
-	h := openHub(t, database(t), hang)
-	s := launch(t, h, "p")
-	inState(t, h, s, domain.Running)
-	before, after := h.Busy(), true
-	require.NoError(t, h.write(t.Context(), func(tx store.Tx) error {
-		tx.AfterCommit(func() { after = h.Busy() }) // comes before the hub's own
-		run, err := tx.Run(t.Context(), s.Run.ID)
-		require.NoError(t, err)
-		require.NoError(t, h.transition(tx, &run, domain.Interrupting, outcome{}))
-		return h.transition(tx, &run, domain.Interrupted, outcome{})
-	}))
-	assert.True(t, before)
-	assert.False(t, after)
+	<-asked
 }
 
 // What an agent is known not to take in prompts is refused before anything is kept.

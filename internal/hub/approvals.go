@@ -37,10 +37,16 @@ func (r runsOfHub) AwaitInput(t store.Tx, run *domain.Run) error {
 }
 
 func (r runsOfHub) GoOn(t store.Tx, run *domain.Run) error {
+	if run.IsQuestion() {
+		return r.hub.transition(t, run, domain.Completed, outcome{reason: "approval"})
+	}
 	return r.hub.transition(t, run, domain.Running, outcome{reason: "approval"})
 }
 
 func (r runsOfHub) Resume(t store.Tx, interrupted domain.Run, prompt string, restrict bool) error {
+	if interrupted.IsQuestion() { // who asked it takes the answer when it asks again
+		return nil
+	}
 	last, err := t.LastRun(r.hub.ctx, interrupted.Thread)
 	if err != nil || !last.State.Ended() {
 		return err

@@ -33,6 +33,9 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 			run = from
 			return h.launchDraft(ctx, t, &run, spec)
 		}
+		if from.IsQuestion() {
+			return domain.Errorf(domain.KindBadState, "%s is a question of a program, not of an agent: there is nothing to continue", domain.TaskName(from.Task))
+		}
 		if strings.TrimSpace(spec.Prompt) == "" {
 			return domain.Invalid("query", "a text that is not empty", "nothing")
 		}
@@ -101,6 +104,9 @@ func (h *Hub) launchDraft(ctx context.Context, t store.Tx, run *domain.Run, spec
 		return err
 	}
 	if err := h.checkRoom(t); err != nil {
+		return err
+	}
+	if err := h.budget.Admit(t); err != nil {
 		return err
 	}
 	if spec.Settings != nil {

@@ -20,6 +20,9 @@ func (h *Hub) newEvents(ctx context.Context) *eventlog.Log {
 func (h *Hub) committed(events []domain.Event, now store.Reader) {
 	h.query.Committed(events, now)
 	h.events.Append(events)
+	if h.triggers != nil { // else the hub is being opened
+		h.triggers.Committed(events)
+	}
 }
 
 // logged is what the log asks of owners that are made after it.

@@ -121,7 +121,10 @@ func (h *Hub) attemptWith(run domain.Run, live *liveRun, thread domain.Thread, a
 		if err := h.approvals.CloseOvertaken(t, run); err != nil {
 			return err
 		}
-		return h.transition(t, &run, domain.Running, outcome{})
+		if err := h.transition(t, &run, domain.Running, outcome{}); err != nil {
+			return err
+		}
+		return h.spend(t, live)
 	})
 	if err != nil {
 		return result, err

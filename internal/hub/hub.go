@@ -9,9 +9,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/adoption"
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/background"
+	"github.com/duet-rpc/duet-rpc/internal/budget"
 	"github.com/duet-rpc/duet-rpc/internal/build"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
 	"github.com/duet-rpc/duet-rpc/internal/configured"
 	"github.com/duet-rpc/duet-rpc/internal/configwatch"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
@@ -21,12 +23,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executorcall"
 	"github.com/duet-rpc/duet-rpc/internal/fulldisk"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
+	"github.com/duet-rpc/duet-rpc/internal/mcpclient"
 	"github.com/duet-rpc/duet-rpc/internal/mcpservers"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/health"
 	"github.com/duet-rpc/duet-rpc/internal/terminal"
 	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
+	"github.com/duet-rpc/duet-rpc/internal/trigger"
 	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 )
 
@@ -64,15 +68,23 @@ type Options struct {
 	// TryServers, if set, tells whether the MCP servers that agents get are tried, so
 	// that conversations are told which do not work.
 	TryServers func() bool
-	Limits     config.Limits
-	Executors  func(catalog.Daemon) Executors // makes the executors' owner, once
-	Getenv     func(string) string
-	Logger     *slog.Logger
+	// Triggers, if set, are those of the configuration as it is now, without what waits
+	// for trust.
+	Triggers func() (trigger.Definitions, error)
+	StateDir string // of the project: triggers do not watch it
+	// Budget, if set, is what runs may use, as it is configured now. It is asked often.
+	Budget    func() budgetconfig.Budget
+	Limits    config.Limits
+	Executors func(catalog.Daemon) Executors // makes the executors' owner, once
+	Getenv    func(string) string
+	Logger    *slog.Logger
 	// Idle, if set, is called a moment after the last run has ended: a good
 	// time to return memory to the system.
 	Idle func()
 	// AgentTold, if set, is called when the end of a run has told of who is signed in to
-	// its agent: it has answered, or wants somebody to sign in.
+	// its agent: it has answered, or wants somebody to sign in. The run's own goroutine
+	// calls it, never the store's writer, and the end of the run is kept when it has
+	// returned: who hears of the end can read what was told.
 	AgentTold func(agent config.Agent, answered bool)
 	// KillAgents ends agents that a dead process left behind.
 	KillAgents func([]domain.Process)
@@ -104,10 +116,13 @@ type Hub struct {
 	intake       *intake.Intake
 	approvals    *approval.Inbox
 	settings     *threadsettings.Settings
+	budget       *budget.Guard
 	cutShort     *fulldisk.CutShort
 	calls        *executorcall.Calls
 	servers      *mcpservers.Servers // nil: none is tried
+	mcp          *mcpclient.Clients
 	terminals    *terminal.Registry
+	triggers     *trigger.Engine
 	commands     *usercommand.Runner
 	builds       *build.Builds
 	tokens       *credential.Tokens
@@ -179,10 +194,12 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.settings = threadsettings.New(h.ctx, threadsettings.Options{
 		Store: h.store, Query: h.query, Runs: forSettings{h}, Agents: h.configured, Questions: h.approvals, Logger: h.log,
 	})
+	h.budget = budget.New(h.ctx, budget.Options{Limits: h.budgets, Runs: forBudget{h}})
 	h.intake = intake.New(h.ctx, intake.Options{
-		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Health: h.health, Keys: h.keys.Of, Root: opts.Root, Logger: h.log,
+		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Budget: h.budget, Health: h.health, Keys: h.keys.Of, Root: opts.Root, Logger: h.log,
 	})
 	h.servers = h.newServers(h.ctx)
+	h.mcp = h.newMCP(h.ctx)
 	h.calls = executorcall.New(h.ctx, executorcall.Options{
 		GetsServers: h.tryServers,
 		Store:       h.store, Query: h.query, Write: h.write, Tokens: h.tokens, Keys: h.keys, Conversation: h.conversation, Approvals: h.approvals, Reports: h.intake, Agents: h.configured,
@@ -193,6 +210,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.builds = h.newBuilds()
 	h.executors = opts.Executors(daemon{h.calls, h.intake, h.keys, h.terminals, h.commands})
 	h.configs = h.watchConfig()
+	h.triggers = h.newTriggers()
 	h.active.Go(h.executeStarted)
 	if err := h.recover(ctx); err != nil {
 		h.cancel()
@@ -200,6 +218,9 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		return nil, err
 	}
 	h.cutShort.DiskHasRoom()
+	if opts.Triggers != nil && !opts.History && !opts.StartsNothing {
+		h.triggers.Start()
+	}
 	return h, nil
 }
 
@@ -221,6 +242,7 @@ func (h *Hub) Close() error {
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
+	_ = h.triggers.Close(ctx)
 	_ = h.health.Close(ctx)
 	err := h.change(ctx, h.shutDown)
 	if err != nil {
@@ -230,6 +252,7 @@ func (h *Hub) Close() error {
 	h.keys.Close()
 	h.intake.Close()
 	_ = h.terminals.Close(ctx)
+	_ = h.mcp.Close(ctx)
 	if h.servers != nil {
 		_ = h.servers.Close(ctx)
 	}

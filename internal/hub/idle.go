@@ -2,8 +2,6 @@ package hub
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -47,16 +45,11 @@ func (h *Hub) noteRest() {
 	}
 }
 
-// Busy reports whether agents are at work. What is stored counts: a reader may see the
-// end of a run before it is gone from memory.
+// Busy reports whether agents are at work.
 func (h *Hub) Busy() bool {
 	h.mu.Lock()
-	runs := slices.Collect(maps.Keys(h.live))
-	h.mu.Unlock()
-	return slices.ContainsFunc(runs, func(id int64) bool {
-		run, err := h.store.Run(h.ctx, id)
-		return err != nil || !run.State.Ended()
-	})
+	defer h.mu.Unlock()
+	return len(h.live) > 0
 }
 
 // works reports whether a run does something on its own; mu is held.

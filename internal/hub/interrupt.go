@@ -31,6 +31,9 @@ func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.Session,
 		case run.State.Ended():
 			return domain.Errorf(domain.KindNotCancellable, "%s has ended already: it is %s", domain.TaskName(run.Task), run.State)
 		}
+		if run.IsQuestion() { // no agent has to end
+			return h.transition(t, &run, domain.Interrupted, outcome{reason: reason})
+		}
 		return h.transition(t, &run, domain.Interrupting, outcome{reason: reason})
 	})
 	if err != nil {

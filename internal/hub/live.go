@@ -21,6 +21,7 @@ type liveRun struct {
 	ctx    context.Context // ends when the run is to end without an executor
 	cancel context.CancelFunc
 	clock  *clock        // nil until it is executed; guarded by Hub.mu
+	budget *clock        // tells when a budget of time is near or used up; nil where there is none; guarded by Hub.mu
 	lease  catalog.Lease // nil until there is one; guarded by Hub.mu
 	token  string
 	ended  chan struct{}
@@ -103,8 +104,10 @@ func (h *Hub) follow(t store.Tx, run domain.Run, from domain.State) {
 			delete(h.live, run.ID)
 			h.tokens.Revoke(run.ID)
 			h.intake.End(run.ID)
+			h.budget.Close(run.ID)
 			if live != nil {
 				live.clock.stop()
+				live.budget.stop()
 				h.calmDown()
 			}
 		case live == nil:
@@ -112,8 +115,10 @@ func (h *Hub) follow(t store.Tx, run domain.Run, from domain.State) {
 			h.stopAgent(live)
 		case run.State == domain.WaitingInput:
 			live.clock.pause()
+			live.budget.pause()
 		case from == domain.WaitingInput && run.State == domain.Running:
 			live.clock.resume()
+			live.budget.resume()
 		}
 	})
 }

@@ -16,6 +16,11 @@ func (h *Hub) add(t store.Tx, run *domain.Run, thread domain.Thread, draft bool)
 		if err := h.checkRoom(t); err != nil {
 			return err
 		}
+		if !draft {
+			if err := h.budget.Admit(t); err != nil {
+				return err
+			}
+		}
 	}
 	if run.Parent == 0 {
 		run.Parent = thread.ForkRun

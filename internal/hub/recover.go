@@ -45,6 +45,12 @@ func (h *Hub) abandon(t store.Tx, code, message string) error {
 		return err
 	}
 	for _, run := range runs {
+		if run.Source == domain.SourceQuestion { // its caller has gone with the connection, and does not ask it again
+			if err := h.transition(t, &run, domain.Interrupted, outcome{code: code, message: questionGone, reason: "orphaned"}); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := h.approvals.KeepQuestions(t, run); err != nil {
 			return err
 		}

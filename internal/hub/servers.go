@@ -27,6 +27,15 @@ func (h *Hub) tryServers(s domain.Session, agent config.Agent, servers []catalog
 	h.servers.Try(mcpservers.Gets{Run: s.Run.ID, Thread: s.Run.Thread, Dir: s.Thread.CWD, Environment: agent.Variables(h.opts.Getenv), Servers: servers})
 }
 
+// UnansweredServers are the names of the MCP servers that the agent of a run got and
+// that have not answered yet: whether they work is not known.
+func (h *Hub) UnansweredServers(run int64) []string {
+	if h.servers == nil {
+		return nil
+	}
+	return h.servers.Unanswered(run)
+}
+
 // serverFailed tells the conversation of a run of a server that does not work.
 func (h *Hub) serverFailed(ctx context.Context, id int64, text string) {
 	err := h.write(ctx, func(t store.Tx) error {
@@ -42,7 +51,7 @@ func (h *Hub) serverFailed(ctx context.Context, id int64, text string) {
 		if _, err := t.Append(run.Event(domain.AgentErrorReported{Report: report})); err != nil {
 			return err
 		}
-		return h.conversation.ServerFailed(t, run, text)
+		return h.conversation.ErrorReported(t, run, conversation.MCPServerFailed, text)
 	})
 	if err != nil && ctx.Err() == nil {
 		h.log.Debug("that an MCP server does not work could not be noted", "err", err)

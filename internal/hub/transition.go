@@ -43,7 +43,7 @@ func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outco
 	if !from.CanBecome(to) {
 		return domain.Errorf(domain.KindBadState, "%s is %s, so it cannot become %s", domain.TaskName(run.Task), from, to)
 	}
-	stopped := from == domain.Interrupting && run.ErrorCode != codeTimeout || to == domain.Cancelled
+	stopped := from == domain.Interrupting && run.ErrorCode != codeTimeout && !domain.IsBudgetCode(run.ErrorCode) || to == domain.Cancelled
 	run.State, run.Active = to, t.Now()
 	if to == domain.Starting {
 		run.Started = t.Now()

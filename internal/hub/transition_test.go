@@ -20,7 +20,7 @@ import (
 // The states that may follow each other, and what the end of an executor or of the
 // process adds to it.
 var allowed = map[domain.State]string{
-	domain.New:          "queued completed", // one that was begun and ended elsewhere
+	domain.New:          "queued completed running", // completed: it was begun and ended elsewhere; running: a question
 	domain.Draft:        "queued discarded",
 	domain.Queued:       "starting cancelled",
 	domain.Starting:     "running interrupting interrupted failed",

@@ -7,6 +7,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/content"
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
 )
@@ -14,10 +15,6 @@ import (
 // maxRunContent is how many bytes of content are kept of what the agent of a run
 // says, what it repeats counted once.
 const maxRunContent = 64 << 20
-
-// CodeContentRefused is the code of the error that says that content of an agent
-// was left out.
-const CodeContentRefused = "CONTENT_REFUSED"
 
 // An unpacker takes the bytes of content out of reports, so that the store's
 // writer need not. What is wrong with content is told as an error that ends
@@ -101,6 +98,6 @@ func (u *unpacker) admit(c *domain.Content) error {
 
 func (u *unpacker) problem(run int64, why string) {
 	u.pass(report{run: run, kind: catalog.EventError, data: encode(catalog.ReportedError{
-		Code: CodeContentRefused, Message: "content that the agent sent was left out: " + why,
+		Code: conversation.ContentRefused, Message: "content that the agent sent was left out: " + why,
 	})})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/content"
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -118,9 +119,13 @@ func TestHostileContentIsLeftOutAndEndsNothing(t *testing.T) {
 		list := r.report(t, catalog.EventContent, data)
 		why := problems(list)
 		if assert.Len(t, why, 1, want) {
-			assert.Contains(t, why[0], CodeContentRefused)
+			assert.Contains(t, why[0], conversation.ContentRefused)
 			assert.Contains(t, why[0], want)
-			assert.Len(t, list, 1)
+			require.Len(t, list, 2, want)
+			kept := list[1].(domain.MessageAdded)
+			assert.Equal(t, domain.ItemSystem, kept.Type, "the conversation has it, too")
+			assert.Contains(t, kept.Text, "content that the agent sent was left out: ")
+			assert.Contains(t, why[0], kept.Text)
 		}
 	}
 	result := catalog.ExecutePromptResult{Status: catalog.StatusCompleted}

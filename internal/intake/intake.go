@@ -34,6 +34,17 @@ type Answers interface {
 	Reconsider(t store.Tx, thread int64) error
 }
 
+// Budget holds what a run uses against what it may. Its methods are called inside
+// changes; what they do there may end the run.
+type Budget interface {
+	// Called is told that a tool call begins.
+	Called(t store.Tx, run domain.Run) error
+	// CallEnded is told of a tool call that has ended.
+	CallEnded(t store.Tx, run domain.Run, tool string, input []byte) error
+	// Used is told that a run has used more.
+	Used(t store.Tx, run domain.Run) error
+}
+
 // Health is told what is wrong with keeping reports, by the store's writer: its
 // methods must not block.
 type Health interface {
@@ -48,12 +59,14 @@ type Queue interface {
 	Enqueue(change func(store.Tx) error, done func(error))
 }
 
-// Options say whom an Intake works with. All but the Logger are needed.
+// Options say whom an Intake works with. All but the Budget and
+// the Logger are needed.
 type Options struct {
 	Store        Queue
 	Conversation *conversation.Writer
 	Runs         Runs
 	Answers      Answers
+	Budget       Budget // nil: nothing is limited
 	Health       Health
 	Keys         func(thread int64) *redact.Secrets // those that the agents of a thread were given
 	Root         string                             // of the project: diffs name files relative to it

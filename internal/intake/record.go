@@ -1,11 +1,11 @@
 package intake
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -43,7 +43,7 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 		return w.opts.Conversation.CloseMessage(t, &run)
 	case catalog.EventToolCall, catalog.EventToolUpdate, catalog.EventToolResult:
 		return decoded(r, func(call catalog.ToolCall) error {
-			return w.opts.Conversation.Tool(t, &run, call, r.blocks, r.kind == catalog.EventToolResult)
+			return w.recordTool(t, run, call, r)
 		})
 	case catalog.EventContent:
 		return w.opts.Conversation.Content(t, &run, r.parent, r.blocks, r.thought)
@@ -60,7 +60,7 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 	case catalog.EventNativeSession:
 		return decoded(r, func(n catalog.NativeSession) error { return w.recordSession(t, run, n) })
 	case catalog.EventUsage:
-		return decoded(r, func(u catalog.Usage) error { return recordUsage(t, run, u) })
+		return decoded(r, func(u catalog.Usage) error { return w.recordUsage(t, run, u) })
 	case catalog.EventProcess:
 		return decoded(r, func(p catalog.Process) error {
 			return t.PutProcess(domain.Process{PID: p.PID, Mark: p.Mark, Run: run.ID})
@@ -88,21 +88,21 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 	return announce(t, run, domain.AgentUpdated{Update: encode(map[string]any{"type": r.kind, "data": r.data})})
 }
 
-// recordError announces an error that does not end a run. That a server of the agent
-// does not work is part of the conversation, too.
+// recordError announces an error that does not end a run. What the conversation would
+// not be whole without is part of it, too.
 func (w *recorder) recordError(t store.Tx, run domain.Run, r report) error {
 	if err := announce(t, run, domain.AgentErrorReported{Report: object(r.data)}); err != nil {
 		return err
 	}
 	var e catalog.ReportedError
-	if json.Unmarshal(r.data, &e) != nil || e.Code != conversation.MCPServerFailed {
+	if json.Unmarshal(r.data, &e) != nil {
 		return nil
 	}
-	return w.opts.Conversation.ServerFailed(t, run, e.Message)
+	return w.opts.Conversation.ErrorReported(t, run, e.Code, e.Message)
 }
 
 // recordUsage keeps what a run has used so far. What is 0 was not told.
-func recordUsage(t store.Tx, run domain.Run, u catalog.Usage) error {
+func (w *recorder) recordUsage(t store.Tx, run domain.Run, u catalog.Usage) error {
 	set := func(field *int64, value int64) {
 		if value > 0 {
 			*field = value
@@ -121,10 +121,36 @@ func recordUsage(t store.Tx, run domain.Run, u catalog.Usage) error {
 	if err := t.UpdateRun(run); err != nil {
 		return err
 	}
-	return announce(t, run, domain.UsageReported{
+	if err := announce(t, run, domain.UsageReported{
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CacheReadTokens: u.CacheReadTokens, CacheWriteTokens: u.CacheWriteTokens,
 		ContextUsed: u.ContextUsed, ContextSize: u.ContextSize, CostUSD: u.CostUSD,
-	})
+	}); err != nil {
+		return err
+	}
+	if w.opts.Budget == nil {
+		return nil
+	}
+	return w.opts.Budget.Used(t, run)
+}
+
+// recordTool keeps what a run tells of a tool call, and counts those that begin or end.
+func (w *recorder) recordTool(t store.Tx, run domain.Run, call catalog.ToolCall, r report) error {
+	ended := r.kind == catalog.EventToolResult
+	if err := w.opts.Conversation.Tool(t, &run, call, r.blocks, ended); err != nil {
+		return err
+	}
+	switch {
+	case w.opts.Budget == nil:
+	case ended:
+		item, err := t.ToolItem(w.ctx, run.ID, cmp.Or(call.ToolID, call.Tool))
+		if err != nil {
+			return err
+		}
+		return w.opts.Budget.CallEnded(t, run, item.Tool, item.Input)
+	case r.kind == catalog.EventToolCall:
+		return w.opts.Budget.Called(t, run)
+	}
+	return nil
 }
 
 // recordSilence keeps that the agent of a run gives no sign of life, and remembers

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -22,8 +23,13 @@ func Try(ctx context.Context, s catalog.MCPServer, dir string, agent process.Env
 	if s.Type != "http" {
 		return Check(ctx, s, dir, agent)
 	}
-	if found, problem = checkAddress(ctx, s.URL); problem != nil {
-		return found, problem
+	return call(ctx, s, http.ProxyFromEnvironment)
+}
+
+// call sends initialize to a server of type http, on the way that an agent's requests go.
+func call(ctx context.Context, s catalog.MCPServer, proxy proxyFor) (found string, problem *Problem) {
+	if _, problem := webAddress(s.URL); problem != nil {
+		return "", problem
 	}
 	const todo = "start the server, or correct its url or its headers in the configuration"
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, strings.NewReader(initialize))
@@ -35,7 +41,7 @@ func Try(ctx context.Context, s catalog.MCPServer, dir string, agent process.Env
 	for name, value := range s.Headers {
 		request.Header.Set(name, value)
 	}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}
+	transport := &http.Transport{Proxy: proxy, DisableKeepAlives: true}
 	defer transport.CloseIdleConnections()
 	one := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	began := time.Now()
@@ -70,7 +76,16 @@ func unanswered(ctx context.Context, err error, took time.Duration, todo string)
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
-	return &Problem{Cause: "it does not answer: " + cut(err.Error()), Todo: todo}
+	cause := "it does not answer: "
+	if failed, ok := errors.AsType[*net.OpError](err); ok {
+		switch failed.Op {
+		case "dial":
+			cause = "nothing takes connections there: "
+		case "proxyconnect":
+			cause, todo = "the proxy on the way to it takes no connections: ", "correct the variables that name the proxy (HTTPS_PROXY, HTTP_PROXY, NO_PROXY)"
+		}
+	}
+	return &Problem{Cause: cause + cut(err.Error()), Todo: todo}
 }
 
 // answerIn is the answer in a response, which is JSON or a stream of events.

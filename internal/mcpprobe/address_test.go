@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -103,5 +105,58 @@ func TestWhatCannotBeSentSaysSo(t *testing.T) {
 		require.NotNil(t, problem)
 		assert.Contains(t, problem.Cause, "it does not answer: ")
 		assert.NotContains(t, problem.Cause, "guarded")
+	}
+}
+
+// A server that only a proxy reaches is asked through it: nothing is dialled that an
+// agent would not dial either.
+func TestAServerBehindAProxyIsAskedThroughIt(t *testing.T) {
+	const behind = "http://mcp.invalid/mcp" // which resolves nowhere
+	there := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		assert.Equal(t, behind, r.RequestURI)
+		io.WriteString(w, welcome)
+	}))
+	defer there.Close()
+	through := func(address string) proxyFor {
+		u, err := url.Parse(address)
+		require.NoError(t, err)
+		return http.ProxyURL(u)
+	}
+
+	found, problem := call(t.Context(), catalog.MCPServer{Type: "http", URL: behind}, through(there.URL))
+	require.Nil(t, problem)
+	assert.Contains(t, found, "notes 2 answers in")
+
+	_, problem = call(t.Context(), catalog.MCPServer{Type: "http", URL: behind}, through("http://me:guarded@127.0.0.1:1"))
+	require.NotNil(t, problem)
+	assert.Contains(t, problem.Cause, "the proxy on the way to it takes no connections")
+	assert.NotContains(t, problem.Cause, "guarded")
+	assert.Contains(t, problem.Todo, "HTTPS_PROXY")
+
+	found, problem = checkAddress(t.Context(), behind, through(there.URL))
+	require.Nil(t, problem, "of what takes connections behind a proxy nothing is known")
+	assert.Equal(t, "mcp.invalid:80 is behind a proxy, and was not tried", found)
+}
+
+func TestAnAddressWhereNobodyIs(t *testing.T) {
+	_, problem := Try(t.Context(), catalog.MCPServer{Type: "http", URL: "http://127.0.0.1:1/mcp?key=guarded"}, "", process.Environment{})
+	require.NotNil(t, problem)
+	assert.Contains(t, problem.Cause, "nothing takes connections there: ")
+	assert.NotContains(t, problem.Cause, "guarded")
+}
+
+// What is told of an address that is none has nothing in it that may be secret.
+func TestWhatIsToldOfNoAddress(t *testing.T) {
+	for address, shown := range map[string]string{
+		"mailto:x": "mailto:x",
+		"htp://me:guarded@mcp.test/mcp?key=guarded": "htp://…@mcp.test/mcp…",
+		"mcp.test/mcp?key=guarded":                  "mcp.test/mcp…",
+		"me:guarded@mcp.test/mcp#guarded":           "…@mcp.test/mcp…",
+		"http://me:guarded@@mcp.test:x/":            "http://…@mcp.test:x/",
+		"http://%zz?token=guarded&x=guarded":        "http://%zz…",
+	} {
+		_, problem := Try(t.Context(), catalog.MCPServer{Type: "http", URL: address}, "", process.Environment{})
+		require.NotNil(t, problem)
+		assert.Equal(t, strconv.Quote(shown)+" is no address of the web", strings.ReplaceAll(problem.Cause, `\u2026`, "…"))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -21,6 +22,9 @@ import (
 // protocolVersion is the version that servers are asked for; one that knows
 // another answers with that.
 const protocolVersion = "2025-06-18"
+
+// A proxyFor says which proxy a request goes through; nil: none.
+type proxyFor func(*http.Request) (*url.URL, error)
 
 // A Problem is why a server does not work, and what to do about it.
 type Problem struct {
@@ -43,7 +47,7 @@ func (p *Problem) Of(name string) string {
 // program's end, when ctx ends.
 func Check(ctx context.Context, s catalog.MCPServer, dir string, agent process.Environment) (found string, problem *Problem) {
 	if s.Type != "" && s.Type != "stdio" {
-		return checkAddress(ctx, s.URL)
+		return checkAddress(ctx, s.URL, http.ProxyFromEnvironment)
 	}
 	env := process.NewEnvironment(agent, s.Env)
 	path, err := env.Find(s.Command, dir)
@@ -57,18 +61,46 @@ func Check(ctx context.Context, s catalog.MCPServer, dir string, agent process.E
 }
 
 // checkAddress looks whether something takes connections at an address. Whom it
-// lets in is between it and agents.
-func checkAddress(ctx context.Context, address string) (found string, problem *Problem) {
-	u, err := url.Parse(address)
-	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return "", &Problem{Cause: fmt.Sprintf("%q is no address of the web", address), Todo: "correct the server's url in the configuration"}
+// lets in is between it and agents. What is behind a proxy is not judged: that the
+// proxy is there says nothing of it.
+func checkAddress(ctx context.Context, address string, proxy proxyFor) (found string, problem *Problem) {
+	u, problem := webAddress(address)
+	if problem != nil {
+		return "", problem
 	}
-	port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	host := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port))
+	host := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]))
+	if between, err := proxy(&http.Request{URL: u}); between != nil || err != nil {
+		return host + " is behind a proxy, and was not tried", nil
+	}
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", host)
 	if err != nil {
 		return "", &Problem{Cause: "nothing takes connections there: " + err.Error(), Todo: "start the server, or correct its url in the configuration"}
 	}
 	conn.Close()
 	return "takes connections at " + host, nil
+}
+
+// webAddress is the URL of a server.
+func webAddress(address string) (*url.URL, *Problem) {
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, &Problem{Cause: fmt.Sprintf("%q is no address of the web", public(address)), Todo: "correct the server's url in the configuration"}
+	}
+	return u, nil
+}
+
+// public is what is no URL, without what stands where a URL has its user and its query:
+// these may be secret.
+func public(address string) string {
+	if end := strings.IndexAny(address, "?#"); end >= 0 {
+		address = address[:end] + "…"
+	}
+	if at := strings.LastIndexByte(address, '@'); at >= 0 {
+		begin := 0
+		if scheme := strings.Index(address[:at], "//"); scheme >= 0 {
+			begin = scheme + len("//")
+		}
+		address = address[:begin] + "…" + address[at:]
+	}
+	return address
 }

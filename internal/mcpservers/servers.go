@@ -8,8 +8,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,13 +16,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/mcpprobe"
-	"github.com/duet-rpc/duet-rpc/internal/redact"
 )
 
 const (
 	defaultPatience = 15 * time.Second // some fetch themselves first
 	atOnce          = 4                // servers that are tried at once
 	most            = 100              // that are tried or wait for it
+	remembered      = 4096             // of what is known; what is forgotten is tried, and told, again
 )
 
 // Options say what Servers stand on.
@@ -37,7 +36,8 @@ type Options struct {
 }
 
 // Servers are those that were tried. A server that works is tried once, as long as its
-// definition stays; a conversation is told once of one that does not. Methods may be
+// definition stays; a conversation is told once of one that does not, as long as it is among the last
+// that were told. Methods may be
 // called from any goroutine.
 type Servers struct {
 	opts   Options
@@ -47,17 +47,20 @@ type Servers struct {
 	work   background.Group
 
 	mu    sync.Mutex // guards the fields below
-	works map[definition]bool
+	works *recent[definition]
 	tried map[definition][]asker // those who wait for what comes of it
-	told  map[toldOf]bool
+	told  *recent[toldOf]
 }
 
 // A definition is a hash of a server's, with the environment and the directory in which
 // it runs: these may hold secrets.
 type definition [sha256.Size]byte
 
-// An asker is a run whose agent got a server.
-type asker struct{ run, thread int64 }
+// An asker is a run whose agent got a server of a name.
+type asker struct {
+	run, thread int64
+	server      string
+}
 
 // A toldOf is what a conversation was told.
 type toldOf struct {
@@ -69,7 +72,7 @@ type toldOf struct {
 func New(ctx context.Context, opts Options) *Servers {
 	s := &Servers{
 		opts: opts, room: make(chan struct{}, atOnce),
-		works: make(map[definition]bool), tried: make(map[definition][]asker), told: make(map[toldOf]bool),
+		works: newRecent[definition](remembered), tried: make(map[definition][]asker), told: newRecent[toldOf](remembered),
 	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	return s
@@ -97,18 +100,33 @@ func (s *Servers) Try(g Gets) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	who := asker{g.Run, g.Thread}
 	for _, server := range g.Servers {
 		d, err := hash(server, g)
 		waiting, isTried := s.tried[d]
-		if err != nil || s.works[d] || s.told[toldOf{g.Thread, d}] || !isTried && len(s.tried) >= most {
+		if err != nil || s.works.has(d) || s.told.has(toldOf{g.Thread, d}) || !isTried && len(s.tried) >= most {
 			continue
 		}
-		s.tried[d] = append(waiting, who)
+		s.tried[d] = append(waiting, asker{g.Run, g.Thread, server.Name})
 		if !isTried {
 			s.work.Go(func() { s.try(d, server, g) })
 		}
 	}
+}
+
+// Unanswered are the names of the servers of a run's agent that are tried and have not
+// answered yet.
+func (s *Servers) Unanswered(run int64) (names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, askers := range s.tried {
+		for _, who := range askers {
+			if who.run == run {
+				names = append(names, who.server)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 func hash(server catalog.MCPServer, g Gets) (d definition, err error) {
@@ -132,7 +150,7 @@ func (s *Servers) try(d definition, server catalog.MCPServer, g Gets) {
 	}
 	text := ""
 	if problem != nil && !problem.NoProgram { // of a program that is not there the executor tells
-		text = withoutSecrets(problem.Of(server.Name), server, g.Environment)
+		text = WithoutSecrets(problem.Of(server.Name), server, g.Environment)
 	}
 	for _, who := range s.tells(d, problem == nil, text != "") {
 		s.opts.Tell(s.ctx, who.run, text)
@@ -146,30 +164,13 @@ func (s *Servers) tells(d definition, works, tell bool) (askers []asker) {
 	waited := s.tried[d]
 	delete(s.tried, d)
 	if works {
-		s.works[d] = true
+		s.works.add(d)
 	}
 	for _, who := range waited {
-		if key := (toldOf{who.thread, d}); tell && !s.told[key] {
-			s.told[key] = true
+		if key := (toldOf{who.thread, d}); tell && !s.told.has(key) {
+			s.told.add(key)
 			askers = append(askers, who)
 		}
 	}
 	return askers
-}
-
-// withoutSecrets takes out of a text what may be secret of a server's definition.
-func withoutSecrets(text string, server catalog.MCPServer, environment map[string]string) string {
-	var secrets redact.Secrets
-	for _, values := range []map[string]string{server.Env, server.Headers, environment} {
-		for _, value := range values {
-			if filepath.IsAbs(value) { // where things are says what is wrong
-				continue
-			}
-			secrets.Add(value)
-			if _, word, ok := strings.Cut(value, " "); ok { // as in "Bearer …"
-				secrets.Add(word)
-			}
-		}
-	}
-	return secrets.Text(text)
 }

@@ -83,6 +83,13 @@ func (w *world) started() int {
 	return strings.Count(string(text), "\n")
 }
 
+// awaitsStarted waits until servers were started so often. They say so in a file alone,
+// which nobody is told of: a server that works, or hangs, makes Servers say nothing.
+func (w *world) awaitsStarted(times int) {
+	w.t.Helper()
+	require.Eventually(w.t, func() bool { return w.started() == times }, time.Minute, time.Millisecond)
+}
+
 const failed = "the MCP server fails ended with status 3 before it answered: no login with [secret]"
 
 func TestAConversationIsToldOfAServerThatEnds(t *testing.T) {
@@ -112,9 +119,9 @@ func TestAServerThatWorksIsTriedOnce(t *testing.T) {
 	}
 	w.gets(9, 9, "fails") // is told when the other was started at the latest
 	assert.Equal(t, "9: "+failed, w.hears())
-	require.Eventually(t, func() bool { return w.started() == 2 }, time.Minute, time.Millisecond)
+	w.awaitsStarted(2)
 	w.gets(6, 6, "works", "differently")
-	require.Eventually(t, func() bool { return w.started() == 3 }, time.Minute, time.Millisecond)
+	w.awaitsStarted(3)
 	w.close()
 	assert.Empty(t, w.said)
 	assert.Equal(t, 3, w.started())
@@ -127,10 +134,14 @@ func TestATryIsShared(t *testing.T) {
 	w.gets(1, 10, "waits", start)
 	w.gets(2, 11, "waits", start)
 	w.gets(3, 11, "waits", start)
+	for run, want := range map[int64][]string{1: {"waits"}, 3: {"waits"}, 4: nil} {
+		assert.Equal(t, want, w.servers.Unanswered(run))
+	}
 	require.NoError(t, os.WriteFile(start, nil, 0o600))
 	const text = ": the MCP server waits ended with status 4 before it answered"
 	assert.ElementsMatch(t, []string{"1" + text, "2" + text}, []string{w.hears(), w.hears()})
 	assert.Equal(t, 1, w.started())
+	assert.Empty(t, w.servers.Unanswered(1))
 }
 
 func TestNothingIsTriedWhereThatIsTurnedOff(t *testing.T) {
@@ -149,7 +160,7 @@ func TestNothingIsTriedWhereThatIsTurnedOff(t *testing.T) {
 func TestTheEndOfTheHubEndsATry(t *testing.T) {
 	w := newWorld(t, time.Hour)
 	w.gets(1, 10, "hangs")
-	require.Eventually(t, func() bool { return w.started() == 1 }, time.Minute, time.Millisecond)
+	w.awaitsStarted(1)
 	w.close()
 	assert.Empty(t, w.said)
 }

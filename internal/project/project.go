@@ -111,12 +111,23 @@ func (f finder) findRoot() (root string, notes []string, err error) {
 	}
 }
 
+// A noDirectoryError says that there is no such directory.
+type noDirectoryError string
+
+func (e noDirectoryError) Error() string {
+	return "finding the project: there is no directory " + string(e)
+}
+
+func (noDirectoryError) Unwrap() error { return fs.ErrNotExist }
+
 func explicitRoot(path string) (string, error) {
 	root, err := filepath.Abs(path)
 	if err != nil {
 		return "", fmt.Errorf("finding the project %s: %w", path, err)
 	}
-	if root, err = filepath.EvalSymlinks(root); err != nil {
+	if root, err = filepath.EvalSymlinks(root); errors.Is(err, fs.ErrNotExist) {
+		return "", noDirectoryError(path)
+	} else if err != nil {
 		return "", fmt.Errorf("finding the project: %w", err)
 	}
 	info, err := os.Stat(root)
@@ -283,9 +294,10 @@ func ignoreAll(path string) error {
 	if err != nil {
 		return fmt.Errorf("hiding the state directory from git: %w", err)
 	}
-	if _, err = f.WriteString("*\n"); err != nil {
-		f.Close()
+	_, err = f.WriteString("*\n")
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = os.Remove(path) // left empty, on a full disk, it would hide nothing, for ever
 		return fmt.Errorf("hiding the state directory from git: %w", err)
 	}
-	return f.Close()
+	return nil
 }

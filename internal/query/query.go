@@ -5,6 +5,7 @@ package query
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -105,6 +106,15 @@ func (q *Queries) Sessions(ctx context.Context, f domain.RunFilter) ([]domain.Se
 func (q *Queries) Counts(ctx context.Context) (domain.Counts, error) {
 	c, err := q.store.Counts(ctx)
 	return c, health.Explain(err)
+}
+
+// Usage tells what runs have used, and with by also for each day, agent, conversation or
+// model.
+func (q *Queries) Usage(ctx context.Context, f domain.UsageFilter, by domain.UsageBy, now time.Time) (total domain.Usage, rows []domain.UsageRow, err error) {
+	if total, err = q.store.Usage(ctx, f, now); err == nil && by != "" {
+		rows, err = q.store.UsageBy(ctx, f, by, now)
+	}
+	return total, rows, health.Explain(err)
 }
 
 // Search finds items by words.

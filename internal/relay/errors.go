@@ -9,8 +9,11 @@ import (
 // codeHubLost tells a request that the hub it went to has gone.
 const codeHubLost = -32042
 
+// KindHubLost is the kind of the error that a request is answered with whose hub has gone.
+const KindHubLost = "hub_lost"
+
 func hubLost(why string) *jsonrpc2.Error {
-	data := json.RawMessage(`{"kind":"hub_lost","retry":true}`)
+	data := json.RawMessage(`{"kind":"` + KindHubLost + `","retry":true}`)
 	return &jsonrpc2.Error{Code: codeHubLost, Message: "Hub lost: " + why, Data: &data}
 }
 

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
@@ -153,12 +154,26 @@ type ExecutorReader interface {
 	Meta(ctx context.Context, key string) (string, error)
 }
 
+// A UsageReader sums up what runs have used.
+type UsageReader interface {
+	// Usage is what the runs of a filter have used; now is when those that go on are
+	// looked at.
+	Usage(ctx context.Context, f domain.UsageFilter, now time.Time) (domain.Usage, error)
+	// UsageBy is Usage for each day, the last first, or for each agent, conversation or
+	// model, what cost most first.
+	UsageBy(ctx context.Context, f domain.UsageFilter, by domain.UsageBy, now time.Time) ([]domain.UsageRow, error)
+	// LastWith is the last run of a thread that has an ErrorCode, or 0.
+	LastWith(ctx context.Context, thread int64, code string) (int64, error)
+}
+
 // A Reader answers what can be asked of a store, and inside a change.
 type Reader interface {
 	ThreadReader
 	RunReader
 	EventReader
 	ItemReader
+	UsageReader
 	ApprovalReader
 	ExecutorReader
+	TriggerReader
 }

@@ -85,6 +85,7 @@ type Tx interface {
 	ConversationWriter
 	ApprovalWriter
 	ExecutorWriter
+	TriggerWriter
 
 	// Now is the time of the change.
 	Now() time.Time

@@ -20,6 +20,10 @@ func Call[R any](ctx context.Context, c *client.Client, method string, params an
 	return result, raw, nil
 }
 
+// KindHubLost is the kind of the error of a request whose hub has gone before it answered,
+// told by the process that stands between.
+const KindHubLost client.Kind = "hub_lost"
+
 // ErrHubGone says that the hub went while something was waited for.
 var ErrHubGone = errors.New("the hub has gone; what it ran can be continued once another one runs")
 

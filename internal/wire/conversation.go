@@ -101,3 +101,9 @@ func Conversation(ctx context.Context, c *client.Client, session string, each fu
 	}
 	return nil
 }
+
+// InConversation reports whether an error of a code, which EventError tells, is an entry
+// of the conversation as well, which a client tells instead.
+func InConversation(code string) bool {
+	return code == "MCP_SERVER_FAILED" || code == "CONTENT_REFUSED" || code == "SETTING_IGNORED"
+}

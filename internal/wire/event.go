@@ -26,6 +26,7 @@ const (
 	EventSilent       = "agent_silent"
 	EventAgentSession = "agent_session"
 	EventDeleted      = "session_deleted"
+	EventTrigger      = "trigger_executed"
 	EventBuild        = "build_progress"
 	EventLagged       = client.TypeLagged
 )
@@ -34,7 +35,7 @@ const (
 var EventTypes = []string{
 	EventStatus, EventConversation, EventApproval, EventResolved, EventSettings, EventDelta, EventThinking, EventPlan, EventUsage, EventDiff,
 	EventTerminal, EventTerminalExit, "task_progress", EventError, EventAgentUpdate, "gate_result", EventBuild, EventLagged,
-	client.TypeLogDamaged, "secret_requested", EventAgentSession, EventSilent, EventDeleted,
+	client.TypeLogDamaged, "secret_requested", EventAgentSession, EventSilent, EventDeleted, EventTrigger,
 }
 
 // EventData is what is read of an event, whatever its type; docs/protocol.md

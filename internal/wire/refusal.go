@@ -11,6 +11,7 @@ import (
 // A Refusal is what the hub says of a request that it does not carry out.
 type Refusal struct {
 	Message  string   `json:"-"`        // a sentence, without the name of the error's code
+	Kind     string   `json:"kind"`     // the condition, such as "session_not_found"; or ""
 	Param    string   `json:"param"`    // the parameter that it is about; or ""
 	Accepted []string `json:"accepted"` // the values that would do, where they can be listed
 }

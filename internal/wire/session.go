@@ -55,6 +55,7 @@ type Session struct {
 	Model             string            `json:"model"`
 	Mode              string            `json:"permission_mode"`
 	WorkingDir        string            `json:"working_dir"`
+	UnansweredServers []string          `json:"unanswered_mcp_servers"`
 	CreatedAt         string            `json:"created_at"`
 	CompletedAt       string            `json:"completed_at"`
 	LastActivity      string            `json:"last_activity_at"`
@@ -72,6 +73,7 @@ type Session struct {
 	Modes             []Choice          `json:"modes"`
 	Directories       []string          `json:"additional_directories"`
 	RequestedOptions  map[string]string `json:"requested_options"`
+	Metadata          json.RawMessage   `json:"metadata"`
 
 	InputTokens  int64   `json:"input_tokens"`
 	OutputTokens int64   `json:"output_tokens"`

@@ -1,11 +1,11 @@
 """What scenarios are made of, beside what a terminal can do."""
 
-from terminal import Failure, Terminal
+from terminal import DEADLINE, Failure, Terminal
 
 ALL = {}
 
 # What becomes of the screens of views (scenarios/screens.py): compared, so long, or kept.
-SCREENS = {"update": False, "deadline": 30}
+SCREENS = {"update": False, "deadline": DEADLINE}
 
 
 def scenario(function):

@@ -96,6 +96,20 @@ func TestWhatAClientCannotShow(t *testing.T) {
 }
 
 // What a client cannot show is answered in words, by /inbox.
+// A change is described as a diff, a plan as its text, and an address as what it is.
+func TestDescribed(t *testing.T) {
+	input := json.RawMessage(`{"a":1}`)
+	options := []wire.ApprovalOption{{OptionID: "y", Name: "Yes"}, {OptionID: "n"}}
+	for want, q := range map[string]wire.Approval{
+		"T\n\n````diff\n-```\n+b\n````\n\n1. Yes\n2. n\n": {Title: "T", Input: input, Diff: "-```\n+b\n", Options: options},
+		"T\n\n1. do it\n\n1. Yes\n2. n\n":                 {Title: "T", Input: input, Plan: "1. do it", Options: options},
+		"Bash\n\n```json\n{\"a\":1}\n```\n\n":             {Tool: "Bash", Input: input},
+		"T\n\nYes means that you open https://x\n\n":      {Title: "T", Elicitation: wire.Elicitation{Mode: wire.ModeURL, URL: "https://x"}},
+	} {
+		assert.Equal(t, want, Described(q))
+	}
+}
+
 func TestAnswersInWords(t *testing.T) {
 	tool := wire.Approval{ID: "q", Type: wire.FunctionCall, Options: []wire.ApprovalOption{{OptionID: "y", Name: "Go on", Kind: "allow_once"}, {OptionID: "n", Name: "Stop", Kind: "reject_once"}}}
 	person := wire.Approval{ID: "q", Type: wire.HumanContact}

@@ -16,17 +16,34 @@ func InWords(q wire.Approval) string {
 	return text
 }
 
-// Described is what is asked with the answers that there are.
+// Described is what is asked, of an approval as getApproval has it, with the answers that
+// there are.
 func Described(q wire.Approval) string {
 	var b strings.Builder
 	b.WriteString(cmp.Or(q.Title, q.Subject, q.Tool, "a question") + "\n\n")
-	if len(q.Input) > 0 && string(q.Input) != "null" {
-		fmt.Fprintf(&b, "```json\n%s\n```\n\n", q.Input)
+	switch {
+	case q.URL != "":
+		b.WriteString("Yes means that you open " + q.URL + "\n\n")
+	case q.Plan != "":
+		b.WriteString(q.Plan + "\n\n")
+	case q.Diff != "":
+		b.WriteString(fenced("diff", q.Diff))
+	case len(q.Input) > 0 && string(q.Input) != "null":
+		b.WriteString(fenced("json", string(q.Input)))
 	}
 	for i, o := range q.Options {
 		fmt.Fprintf(&b, "%d. %s\n", i+1, cmp.Or(o.Name, o.OptionID))
 	}
 	return b.String()
+}
+
+// fenced is a text as a block of Markdown, whatever is in it.
+func fenced(language, text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fmt.Sprintf("%s%s\n%s\n%s\n\n", fence, language, strings.TrimSuffix(text, "\n"), fence)
 }
 
 // Answer is the decision that words mean: the number or the name of an option, yes or

@@ -97,10 +97,6 @@ func (t *Translator) Event(kind string, seq int64, at time.Time, d wire.EventDat
 		return t.output(d, at)
 	case wire.EventTerminalExit:
 		return t.exited(d)
-	case wire.EventError:
-		if d.Code == contentRefused || d.Code == serverFailed { // what else an agent reports is no part of the conversation
-			return []any{chunk(schema.AgentThoughtChunk, "", "", schema.Text(d.Message+"\n"))}
-		}
 	case wire.EventAgentUpdate:
 		return passed(d.Update)
 	case wire.EventLagged:
@@ -113,13 +109,6 @@ func (t *Translator) Event(kind string, seq int64, at time.Time, d wire.EventDat
 	}
 	return nil
 }
-
-// contentRefused is the code of an error that says that something of a message is
-// missing.
-const contentRefused = "CONTENT_REFUSED"
-
-// serverFailed is the code of an error that says that an MCP server will not be there.
-const serverFailed = "MCP_SERVER_FAILED"
 
 // conversation is what is told of something that was said or done.
 func (t *Translator) conversation(seq int64, d wire.EventData) []any {

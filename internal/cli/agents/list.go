@@ -164,7 +164,7 @@ func signInNotes(agents []listed) (notes []string) {
 // oneAgent is the check of arguments that are the name of an agent.
 func oneAgent(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 || args[0] == "" {
-		return fmt.Errorf("%s takes the name of an agent, got %q; `duet-rpc agents` lists them", cmd.CommandPath(), args)
+		return fmt.Errorf("`%s` takes the name of one agent; `duet-rpc agents` lists them", cmd.CommandPath())
 	}
 	return nil
 }

@@ -59,6 +59,7 @@ func (o Options) list(cmd *cobra.Command, params any, limit int) error {
 	}
 	t := output.NewTable(cmd.OutOrStdout(), "PROJECT", "TASK", "STATUS", "AGENT", "ACTIVE", "TITLE")
 	t.Spare("AGENT")
+	t.Empty("no session is kept of any project that is known on this machine: `duet-rpc prompt \"…\"` begins one here")
 	for _, s := range rows(all) {
 		t.Row(homely(s.root), s.TaskID, sessionview.Status(s.Session), s.Agent, output.Age(s.LastActivity), output.Short(s.Called()))
 	}

@@ -12,6 +12,7 @@ import (
 // PrintList prints terminals as a table.
 func PrintList(out io.Writer, terminals []wire.Terminal) error {
 	t := output.NewTable(out, "TERMINAL", "SIZE", "AGE", "COMMAND", "")
+	t.Below("")
 	for _, one := range terminals {
 		t.Row(one.ID, size(one), output.Age(one.StartedAt), command(one), users(one))
 	}

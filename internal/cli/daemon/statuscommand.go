@@ -47,7 +47,7 @@ func printStatus(out io.Writer, hub wire.HubStatus) error {
 		x.Supervisor.Running, x.Supervisor.MaxConcurrency, x.Supervisor.Queued,
 		output.Count(x.Approvals.Pending, "question open", "questions open"), output.Count(x.IPC.Clients, "client"))
 	for _, issue := range hub.Issues {
-		fmt.Fprintf(out, "! %s\n", output.Line(issue))
+		fmt.Fprintln(out, output.Lines(out, "! "+output.Line(issue)))
 	}
 	return err
 }

@@ -37,6 +37,7 @@ func ShowKeyAccesses(ctx context.Context, p project.Project, asJSON bool, out io
 		return err
 	}
 	table := output.NewTable(out, "TIME", "SERVICE", "OUTCOME", "SESSION")
+	table.Below("SESSION")
 	for _, a := range list {
 		table.Row(a.At.Local().Format(time.DateTime), a.Service, a.Outcome, a.SessionID)
 	}

@@ -62,7 +62,7 @@ func checkHub(s *host.Settings, p project.Project) Finding {
 	case err == nil:
 		f.Found = fmt.Sprintf("process %d, %s", status.PID, status.Version)
 		if len(status.Issues) > 0 { // they say what to do
-			f.State, f.Found = Wrong, f.Found+": "+strings.Join(status.Issues, "; ")
+			f.State, f.Found = Wrong, f.Found+": "+strings.ReplaceAll(strings.Join(status.Issues, "; "), "; `duet-rpc doctor` says more", "")
 		}
 	case errors.As(err, &nobody) && host.WantsDaemon(s):
 		f.Found = "none runs here; an editor or a prompt starts a daemon"

@@ -57,6 +57,7 @@ func (o Options) list(cmd *cobra.Command, w which, limit int) error {
 			return nil
 		}
 		t := output.NewTable(cmd.OutOrStdout(), "ID", "ADOPTED", "AGE", "TITLE", "DIRECTORY")
+		t.Below("DIRECTORY", "TITLE")
 		for _, s := range got.Sessions {
 			adopted := s.Task
 			if adopted == "" {

@@ -19,11 +19,14 @@ const (
 )
 
 // A Table is printed in columns when all rows are there. On a terminal it fits the
-// width: columns that may be spared are left out, and the widest are cut.
+// width: columns that may be spared are left out, those that may stand below their row
+// do, and the widest are cut.
 type Table struct {
 	out   io.Writer
 	rows  [][]string // the first is the heading
 	spare []string   // columns that may be left out, the first at first
+	below []string   // columns that may stand below their row, the first at first
+	empty string     // what is said on a terminal instead of a heading without rows
 	room  int        // columns of the terminal; 0: any number
 }
 
@@ -39,6 +42,14 @@ func NewTable(out io.Writer, columns ...string) *Table {
 // goes first.
 func (t *Table) Spare(columns ...string) { t.spare = columns }
 
+// Below names columns that stand below their row, whole, where there is no room for all;
+// the first goes first.
+func (t *Table) Below(columns ...string) { t.below = columns }
+
+// Empty says what it means that there are no rows, and what to do about it. On a terminal
+// that stands there instead of the heading.
+func (t *Table) Empty(text string) { t.empty = text }
+
 // Row adds a row of texts from anywhere.
 func (t *Table) Row(cells ...string) {
 	row := make([]string, len(cells))
@@ -52,9 +63,16 @@ func (t *Table) Row(cells ...string) {
 
 // Flush prints it.
 func (t *Table) Flush() error {
+	if len(t.rows) == 1 && t.room > 0 {
+		if t.empty == "" {
+			return nil
+		}
+		_, err := fmt.Fprintln(t.out, Wrapped(Line("— "+t.empty), t.room, "  "))
+		return err
+	}
 	widths := t.fit()
 	var b strings.Builder
-	for _, row := range t.rows {
+	for n, row := range t.rows {
 		var line strings.Builder
 		for i, cell := range row {
 			if widths[i] < 0 {
@@ -66,12 +84,23 @@ func (t *Table) Flush() error {
 			line.WriteString(cell + strings.Repeat(" ", widths[i]-displaywidth.String(cell)+columnGap))
 		}
 		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+		for i, cell := range row {
+			if widths[i] == standsBelow && n > 0 && cell != "" {
+				b.WriteString(Wrapped(below+cell, t.room, below+"  ") + "\n")
+			}
+		}
 	}
 	_, err := io.WriteString(t.out, b.String())
 	return err
 }
 
-// fit is how wide each column is to be; -1: it is left out.
+// Widths of columns that are none.
+const (
+	isLeftOut   = -1
+	standsBelow = -2
+)
+
+// fit is how wide each column is to be, or why it is none.
 func (t *Table) fit() []int {
 	widths := make([]int, len(t.rows[0]))
 	for _, row := range t.rows {
@@ -97,7 +126,15 @@ func (t *Table) fit() []int {
 			break
 		}
 		if i := slices.Index(t.rows[0], name); i >= 0 {
-			widths[i] = -1
+			widths[i] = isLeftOut
+		}
+	}
+	for _, name := range t.below {
+		if wanted() <= t.room {
+			break
+		}
+		if i := slices.Index(t.rows[0], name); i >= 0 {
+			widths[i] = standsBelow
 		}
 	}
 	for over := wanted() - t.room; over > 0; over = wanted() - t.room {

@@ -46,3 +46,53 @@ func TestALineIsCutByItsWidth(t *testing.T) {
 	assert.Equal(t, "abc", Cut("abc", 3))
 	assert.Equal(t, "a…", Cut("a👩‍👩‍👧b", 3))
 }
+
+// rules is a table whose columns may stand below their rows.
+func rules(room int) string {
+	var out bytes.Buffer
+	t := NewTable(&out, "ID", "RULE", "FOR", "WHERE", "AGE")
+	t.Below("FOR", "WHERE")
+	t.room = room
+	t.Row("3", "allow", "Bash: go test ./internal/parser/... -run TestNext", "session Why does the test of the parser fail?", "5m")
+	t.Row("4", "deny", "Bash: rm *", "", "2h")
+	_ = t.Flush()
+	return out.String()
+}
+
+func TestColumnsStandBelowTheirRowWhereTheyHaveNoRoom(t *testing.T) {
+	assert.Equal(t, `ID  RULE   FOR                                                WHERE                                          AGE
+3   allow  Bash: go test ./internal/parser/... -run TestNext  session Why does the test of the parser fail?  5m
+4   deny   Bash: rm *                                                                                        2h
+`, rules(120))
+	assert.Equal(t, `ID  RULE   WHERE                                          AGE
+3   allow  session Why does the test of the parser fail?  5m
+     Bash: go test ./internal/parser/... -run TestNext
+4   deny                                                  2h
+     Bash: rm *
+`, rules(64))
+	assert.Equal(t, `ID  RULE   AGE
+3   allow  5m
+     Bash: go test
+       ./internal/parser/...
+       -run TestNext
+     session Why does the test
+       of the parser fail?
+4   deny   2h
+     Bash: rm *
+`, rules(30))
+	assert.Contains(t, rules(0), "fail?  5m", "a file has all in columns")
+}
+
+func TestATableOfNothingSaysWhatThatMeans(t *testing.T) {
+	nothing := func(room int) string {
+		var out bytes.Buffer
+		t := NewTable(&out, "TASK", "TITLE")
+		t.Empty("there is no task here yet: `duet-rpc prompt` begins one")
+		t.room = room
+		_ = t.Flush()
+		return out.String()
+	}
+	assert.Equal(t, "— there is no task here yet: `duet-rpc prompt` begins one\n", nothing(80))
+	assert.Equal(t, "— there is no task here yet:\n  `duet-rpc prompt` begins one\n", nothing(30))
+	assert.Equal(t, "TASK  TITLE\n", nothing(0), "a program reads a table of no rows")
+}

@@ -32,8 +32,12 @@ func Wrapped(line string, columns int, indent string) string {
 		width := displaywidth.String(word)
 		switch {
 		case i > 0 && at+1+width > columns:
-			b.WriteString("\n" + indent)
-			at = len(indent)
+			begin := indent
+			if width > columns-len(indent) { // a path, which is better whole than in its column
+				begin = "  "
+			}
+			b.WriteString("\n" + begin)
+			at = len(begin)
 		case i > 0:
 			b.WriteString(" ")
 			at++

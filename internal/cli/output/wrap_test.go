@@ -20,6 +20,7 @@ func TestALineIsBrokenBetweenItsWords(t *testing.T) {
 		{"do `duet-rpc doctor` or not", "  ", 20, "do `duet-rpc doctor`\n  or not"},
 		{"日本語 日本語", "", 8, "日本語\n日本語"},
 		{"averylongword and more", "  ", 8, "averylongword\n  and\n  more"},
+		{"name    kept in /a/long/path of it", "        ", 16, "name    kept in\n  /a/long/path\n        of it"},
 		{"name        some text", "            ", 16, "name        some\n  text"},
 	} {
 		assert.Equal(t, c.want, Wrapped(c.line, c.columns, c.indent), c.line)

@@ -23,9 +23,22 @@ func InWords(err error) error {
 	}
 	unlisted := func(value string) bool { return !strings.Contains(text, value) }
 	if !slices.ContainsFunc(r.Accepted, unlisted) {
-		return errors.New(output.Line(text))
+		return errors.New(output.Line(text + whereToLook(r.Kind)))
 	}
 	return errors.New(output.Line(text + "; there is " + strings.Join(r.Accepted, ", ")))
+}
+
+// whereToLook says which command lists what was not found, or nothing.
+func whereToLook(kind string) string {
+	switch kind {
+	case "session_not_found", "task_not_found":
+		return "; `duet-rpc session list` lists the newest"
+	case "approval_not_found":
+		return "; `duet-rpc approvals --list` lists the open questions"
+	case "rule_not_found":
+		return "; `duet-rpc approvals rules` lists the rules"
+	}
+	return ""
 }
 
 // flagOf is the flag by which the user has given a parameter, or "".

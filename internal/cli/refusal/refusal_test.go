@@ -18,6 +18,8 @@ func TestARefusalIsASentence(t *testing.T) {
 		{`Invalid params: items[2].name: expected text, received 1`, `{"param":"items[2].name"}`, `items[2].name: expected text, received 1`},
 		{`Invalid params: status: expected one of a, b, received "x"`, `{"param":"status","accepted":["a","b"]}`, `--status: expected one of a, b, received "x"`},
 		{"Task not found: no task has the id", `{}`, "no task has the id"},
+		{`Internal error: no session has the id "x"`, `{"kind":"session_not_found"}`, "no session has the id \"x\"; `duet-rpc session list` lists the newest"},
+		{"approval not found: x", `{"kind":"approval_not_found"}`, "approval not found: x; `duet-rpc approvals --list` lists the open questions"},
 		{"Internal error: gone", `null`, "gone"},
 		{"approval not found: x\ny", `"odd"`, "approval not found: x y"},
 	} {

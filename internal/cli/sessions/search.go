@@ -46,7 +46,7 @@ func NewSearch(o Options) *cobra.Command {
 					return output.Raw(cmd.OutOrStdout(), raw)
 				}
 				if len(r.Hits) == 0 {
-					return fmt.Errorf("nothing was found for %q", joined(args))
+					return fmt.Errorf("nothing was found for %q: all words have to be there, in one message; fewer words find more", joined(args))
 				}
 				return printHits(ctx, cmd, c, r.Hits)
 			})

@@ -12,10 +12,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// List prints sessions, a line each.
-func List(out io.Writer, sessions []wire.Session) error {
+// List prints sessions, a line each; where there are none, on a terminal what that means.
+func List(out io.Writer, sessions []wire.Session, none string) error {
 	t := output.NewTable(out, "SESSION", "TASK", "STATUS", "AGENT", "ACTIVE", "TITLE")
 	t.Spare("SESSION", "AGENT")
+	t.Empty(none)
 	for _, x := range sessions {
 		t.Row(x.ID, x.TaskID, Status(x), x.Agent, output.Age(x.LastActivity), output.Short(x.Called()))
 	}
@@ -33,6 +34,7 @@ func Status(x wire.Session) string {
 // Commands prints the slash commands of a session's agent, a line each.
 func Commands(out io.Writer, x wire.Session) error {
 	t := output.NewTable(out, "COMMAND", "INPUT", "DESCRIPTION")
+	t.Empty("its agent has told of no slash commands, or has not run yet")
 	for _, c := range x.AgentSession.Commands {
 		t.Row("/"+c.Name, output.Short(c.InputHint), output.Short(c.Description))
 	}

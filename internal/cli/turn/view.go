@@ -115,6 +115,9 @@ func (v *View) End(s wire.Session) {
 	if spent := spentOn(s); spent != "" {
 		v.Note(spent)
 	}
+	for _, name := range s.UnansweredServers { // who hears of this prompt alone would never know
+		v.Note("the MCP server " + name + " has not answered yet; `duet-rpc doctor` tries it again")
+	}
 	goOn := fmt.Sprintf("go on with: duet-rpc prompt --continue %s \"…\"", s.TaskID)
 	if whole := s.Outcome() + "; " + goOn; output.Fits(v.side, "— "+whole) {
 		v.Note(whole)
@@ -199,7 +202,7 @@ func (v *View) showText(kind string, d wire.EventData) {
 	case wire.EventSilent:
 		v.agentSilent(d)
 	case wire.EventError:
-		if d.Code != "MCP_SERVER_FAILED" { // the conversation has that, too
+		if !wire.InConversation(d.Code) { // else its own entry tells it
 			v.Note("error: " + d.Message)
 		}
 	case wire.EventStatus:

@@ -153,6 +153,28 @@ func (t Table) Whole(key string, least, most int) *int {
 	return &whole
 }
 
+// Number is a number, whole or not, between two others, both allowed.
+func (t Table) Number(key string, least, most float64) *float64 {
+	v, ok := t.Values[key]
+	if !ok {
+		return nil
+	}
+	expected := fmt.Sprintf("a number from %s to %s", strconv.FormatFloat(least, 'f', -1, 64), strconv.FormatFloat(most, 'f', -1, 64))
+	n, ok := v.(float64)
+	if whole, isWhole := v.(int64); isWhole {
+		n, ok = float64(whole), true
+	}
+	if !ok {
+		t.Wrong(key, expected, Kind(v))
+		return nil
+	}
+	if !(n >= least && n <= most) {
+		t.Wrong(key, expected, strconv.FormatFloat(n, 'g', -1, 64))
+		return nil
+	}
+	return &n
+}
+
 // Flag is true or false.
 func (t Table) Flag(key string) *bool {
 	v, ok := t.Values[key]
@@ -255,6 +277,9 @@ func (t Table) TextMap(key string, CheckName, checkValue func(string) error) map
 	return out
 }
 
+// title is the name of a key with that of the tables that it is in.
+func (t Table) title(key string) string { return strings.Join(t.below(key), ".") }
+
 // Sub is the table [key], and whether there is one; what stands in its place is noted.
 func (t Table) Sub(key string) (Table, bool) {
 	v, ok := t.Values[key]
@@ -263,10 +288,10 @@ func (t Table) Sub(key string) (Table, bool) {
 	}
 	values, ok := v.(map[string]any)
 	if !ok {
-		t.Wrong(key, fmt.Sprintf("a table, [%s]", key), Kind(v))
+		t.Wrong(key, fmt.Sprintf("a table, [%s]", t.title(key)), Kind(v))
 		return Table{}, false
 	}
-	return t.sub(key, values, fmt.Sprintf(" in [%s]", key)), true
+	return t.sub(key, values, fmt.Sprintf(" in [%s]", t.title(key))), true
 }
 
 // Tables are the tables of a table, by name: [agents.NAME]. Where there are

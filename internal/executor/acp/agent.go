@@ -88,11 +88,11 @@ func (d *Driver) start(t *turn) (*agent, *task.Failure) {
 	}
 	path, err := env.Find(argv[0], t.Params.CWD)
 	if err != nil {
-		return nil, task.StartFailure(t.Launch.Name, argv[0], t.Params.CWD, err)
+		return nil, task.StartFailure(t.Launch, t.Params.CWD, err)
 	}
 	proc, err := d.processes.Start(process.Spec{Path: path, Argv: argv, CWD: t.Params.CWD, Env: env, Stdin: true})
 	if err != nil {
-		return nil, task.StartFailure(t.Launch.Name, argv[0], t.Params.CWD, err)
+		return nil, task.StartFailure(t.Launch, t.Params.CWD, err)
 	}
 	life, cancel := context.WithCancel(d.ctx)
 	a := &agent{

@@ -48,7 +48,11 @@ func (a *agent) failureOf(wire *acp.RequestError) *task.Failure {
 	case wireerror.TooMany(wire.Code, text):
 		return &task.Failure{Code: task.CodeAgent, Message: fmt.Sprintf("%s: %s. The model's API takes no more requests for now: wait a while and continue, or look at your plan's limits", a.name, strings.TrimRight(text, "."))}
 	}
-	return &task.Failure{Code: task.CodeAgent, Message: a.name + ": " + text}
+	code := task.CodeAgent
+	if wireerror.ContextOverflow(text) {
+		code = task.CodeContextOverflow
+	}
+	return &task.Failure{Code: code, Message: a.name + ": " + text}
 }
 
 // signInFirst says that somebody has to sign in, or give the agent its key.

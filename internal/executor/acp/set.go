@@ -12,16 +12,17 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
-// setter sets the agent's session by calls.
-func (a *agent) setter(call func(method string, params any) (json.RawMessage, error)) *setting.Setter {
-	return &setting.Setter{State: &a.settings, Session: a.session, Call: call, Agent: a.name, Log: a.driver.log}
+// setter sets the agent's session by calls, for a turn.
+func (a *agent) setter(t *turn, call func(method string, params any) (json.RawMessage, error)) *setting.Setter {
+	ignored := func(message string) { t.Problem(task.CodeIgnored, message) }
+	return &setting.Setter{State: &a.settings, Session: a.session, Call: call, Agent: a.name, Ignored: ignored}
 }
 
 // choose sets the agent to what the prompt asks for, and tells the hub what it is
 // set to then. What the agent does not have, or does not take, fails the prompt:
 // it would be another one.
 func (a *agent) choose(t *turn) *task.Failure {
-	s := a.setter(func(method string, params any) (json.RawMessage, error) {
+	s := a.setter(t, func(method string, params any) (json.RawMessage, error) {
 		return callWithin[json.RawMessage](a, a.startTimeout, method, params)
 	})
 	defer a.reportSettings(t)
@@ -44,7 +45,7 @@ func (a *agent) choose(t *turn) *task.Failure {
 
 // set is what a human wants of an agent that works on a prompt.
 func (a *agent) set(ctx context.Context, t *turn, p catalog.SetSessionParams) error {
-	s := a.setter(func(method string, params any) (json.RawMessage, error) {
+	s := a.setter(t, func(method string, params any) (json.RawMessage, error) {
 		defer a.responses.Took()
 		return acp.SendRequest[json.RawMessage](a.conn, ctx, method, params)
 	})

@@ -4,6 +4,8 @@ package command
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -34,6 +36,9 @@ func (d *Driver) Run(t *task.Task) (stopReason string, failed *task.Failure) {
 	if t.Launch.History != "none" {
 		prompt = transcript.Before(t.Conversation.Messages, prompt) + prompt
 	}
+	if ignored := settingsOf(t.Conversation); ignored != "" {
+		t.Problem(task.CodeIgnored, fmt.Sprintf("%s is a plain command, which is started as it is configured, without %s", t.Launch.Name, ignored))
+	}
 	argv, stdin := commandLine(t.Launch, prompt)
 	env, failed := t.Environment()
 	if failed != nil || t.Stopped() {
@@ -41,11 +46,11 @@ func (d *Driver) Run(t *task.Task) (stopReason string, failed *task.Failure) {
 	}
 	path, err := env.Find(argv[0], t.Params.CWD)
 	if err != nil {
-		return "", task.StartFailure(t.Launch.Name, argv[0], t.Params.CWD, err)
+		return "", task.StartFailure(t.Launch, t.Params.CWD, err)
 	}
 	proc, err := d.processes.Start(process.Spec{Path: path, Argv: argv, CWD: t.Params.CWD, Env: env, Stdin: stdin})
 	if err != nil {
-		return "", task.StartFailure(t.Launch.Name, argv[0], t.Params.CWD, err)
+		return "", task.StartFailure(t.Launch, t.Params.CWD, err)
 	}
 	t.Started(proc)
 	var beside sync.WaitGroup
@@ -72,6 +77,18 @@ func (d *Driver) Run(t *task.Task) (stopReason string, failed *task.Failure) {
 		return "", nil
 	}
 	return "", &task.Failure{Code: task.CodeExited, Message: t.Launch.Name + " " + proc.ExitText()}
+}
+
+// settingsOf is what a program was to be set to, in words.
+func settingsOf(c catalog.GetExecutionContextResult) string {
+	var list []string
+	if c.ModelConfig != nil && c.ModelConfig.Model != "" {
+		list = append(list, fmt.Sprintf("the model %q", c.ModelConfig.Model))
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.Options)) {
+		list = append(list, fmt.Sprintf("the option %q", id))
+	}
+	return strings.Join(list, " and ")
 }
 
 // withLinks is a prompt and where the files are that go with it: a program gets

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -11,21 +12,23 @@ import (
 
 // Error codes of results and reports that are the executor's own.
 const (
-	CodeExecutor     = "EXECUTOR_ERROR"      // the hub did not give what the prompt needs, or the parameters are wrong
-	CodeNoKey        = "NO_API_KEY"          // a key that the agent needs could not be had
-	CodeNotFound     = "AGENT_NOT_FOUND"     // the agent's program is not there
-	CodeStart        = "AGENT_START_FAILED"  // the program is there and could not be started
-	CodeTimeout      = "AGENT_TIMEOUT"       // the agent does not answer
-	CodeExited       = "AGENT_EXITED"        // the agent ended in mid-run
-	CodeAgent        = "AGENT_ERROR"         // the agent answered with an error
-	CodeAuthRequired = "AGENT_AUTH_REQUIRED" // somebody has to log in
-	CodeSetting      = "SETTING_REFUSED"     // the agent has no such mode, model or option, or did not take it
-	CodeMCPServer    = "MCP_SERVER_FAILED"   // report_error: an MCP server will not be there
-	CodeContent      = "CONTENT_REFUSED"     // the agent takes no such content in prompts
-	CodePermission   = "PERMISSION_FAILED"   // the hub could not be asked for permission
-	CodeOutput       = "OUTPUT_MISSING"      // the hub did not take what the agent said
-	CodeLineTooLong  = "AGENT_LINE_TOO_LONG" // report_error: a line was dropped
-	CodeGarbage      = "AGENT_GARBAGE"       // report_error: lines that were no protocol
+	CodeExecutor        = "EXECUTOR_ERROR"         // the hub did not give what the prompt needs, or the parameters are wrong
+	CodeNoKey           = "NO_API_KEY"             // a key that the agent needs could not be had
+	CodeNotFound        = "AGENT_NOT_FOUND"        // the agent's program is not there
+	CodeStart           = "AGENT_START_FAILED"     // the program is there and could not be started
+	CodeTimeout         = "AGENT_TIMEOUT"          // the agent does not answer
+	CodeExited          = "AGENT_EXITED"           // the agent ended in mid-run
+	CodeAgent           = "AGENT_ERROR"            // the agent answered with an error
+	CodeContextOverflow = "AGENT_CONTEXT_OVERFLOW" // the prompt does not fit into the model's context
+	CodeAuthRequired    = "AGENT_AUTH_REQUIRED"    // somebody has to log in
+	CodeSetting         = "SETTING_REFUSED"        // the agent has no such mode, model or option, or did not take it
+	CodeIgnored         = "SETTING_IGNORED"        // report_error: the agent has no way to be set to what was asked for
+	CodeMCPServer       = "MCP_SERVER_FAILED"      // report_error: an MCP server will not be there
+	CodeContent         = "CONTENT_REFUSED"        // the agent takes no such content in prompts
+	CodePermission      = "PERMISSION_FAILED"      // the hub could not be asked for permission
+	CodeOutput          = "OUTPUT_MISSING"         // the hub did not take what the agent said
+	CodeLineTooLong     = "AGENT_LINE_TOO_LONG"    // report_error: a line was dropped
+	CodeGarbage         = "AGENT_GARBAGE"          // report_error: lines that were no protocol
 )
 
 // A Failure is why a task failed: a code, and words for people.
@@ -35,10 +38,12 @@ type Failure struct {
 }
 
 // StartFailure says why an agent's program could not be started.
-func StartFailure(agent, program, cwd string, err error) *Failure {
+func StartFailure(l *catalog.AgentLaunch, cwd string, err error) *Failure {
+	agent, program := l.Name, l.Command[0]
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist) && isDir(cwd):
-		return &Failure{Code: CodeNotFound, Message: fmt.Sprintf("%s: the program %q was not found: install it (`duet-rpc agents` says how), or correct the agent's command in the configuration", agent, program)}
+		todo := cmp.Or(l.Install, "install it (`duet-rpc agents` says how), or correct the agent's command in the configuration")
+		return &Failure{Code: CodeNotFound, Message: fmt.Sprintf("%s: the program %q was not found: %s", agent, program, todo)}
 	case !isDir(cwd):
 		return &Failure{Code: CodeStart, Message: fmt.Sprintf("%s: the working directory %s does not exist", agent, cwd)}
 	}

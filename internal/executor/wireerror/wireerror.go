@@ -30,6 +30,13 @@ func TooMany(code int, text string) bool {
 	return code == 429 || strings.Contains(text, "429 Too Many Requests")
 }
 
+// overflow is how the APIs of models, and agents, say that a prompt does not fit.
+var overflow = lazyregexp.New(`(?i)prompt is too long|context_length_exceeded|maximum context length|(exceeds?|ran out of room in) the (model's )?(context window|maximum number of tokens)|input token count .*exceeds`)
+
+// ContextOverflow reports whether an error says that the prompt, with what was said
+// before, does not fit into the model's context.
+func ContextOverflow(text string) bool { return overflow().MatchString(text) }
+
 // RefusesKey reports whether an error says that the model's API does not know who
 // asks: some agents pass the status of HTTP on as the code (Gemini CLI), others
 // have it in words (codex-acp).

@@ -16,7 +16,7 @@ import (
 // An OpenError says why a database cannot be used. The file was not changed.
 type OpenError struct {
 	Path   string
-	Reason string // corrupt, newer, altered (then Err is an *AlteredError), replaced, locked, or unreadable
+	Reason string // corrupt, newer, altered (then Err is an *AlteredError), replaced, locked, full, or unreadable
 	Err    error
 }
 
@@ -32,6 +32,8 @@ func (e *OpenError) Error() string {
 		return fmt.Sprintf("the database %s is damaged (%v); it was left as it is: restore it from a backup, try `sqlite3 %s .recover`, or move it away to begin with an empty one", e.Path, e.Err, e.Path)
 	case "replaced":
 		return fmt.Sprintf("%v in the file %s; it was left as it is: move it away to begin with an empty one; `duet-rpc trust --database FILE` shows what it holds, and takes over its history", e.Err, e.Path)
+	case "full":
+		return fmt.Sprintf("there is no room for the database %s: the disk is full; free some space (%v)", e.Path, e.Err)
 	case "altered":
 		return fmt.Sprintf("the database %s was altered (%v), so that it could do what nobody asked for; it was left as it is: restore it from a backup, take out what is named there with sqlite3, or move it away to begin with an empty one", e.Path, e.Err)
 	}

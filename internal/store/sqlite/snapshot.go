@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -43,13 +44,25 @@ func OpenSnapshot(ctx context.Context, path string, opts store.Options, refusal 
 	}
 	removeOldSnapshots(filepath.Dir(path))
 	dir, err := os.MkdirTemp(filepath.Dir(path), snapshotNames)
-	if err != nil {
-		if dir, err = os.MkdirTemp("", "duet-rpc"+snapshotNames); err != nil {
-			return nil, fmt.Errorf("copying the database to read it: %w", err)
+	if err == nil {
+		var s store.Store
+		s, err = openCopy(ctx, dir, path, opts, refusal)
+		if err == nil || !isFull(err) {
+			return s, err
 		}
 	}
+	// There it cannot be written, or is no room: what was kept is to be read all the same.
+	elsewhere, elsewhereErr := os.MkdirTemp("", "duet-rpc"+snapshotNames)
+	if elsewhereErr != nil {
+		return nil, fmt.Errorf("copying the database to read it: %w", errors.Join(err, elsewhereErr))
+	}
+	return openCopy(ctx, elsewhere, path, opts, refusal)
+}
+
+// openCopy opens a copy of a database in a directory, which goes with it.
+func openCopy(ctx context.Context, dir, path string, opts store.Options, refusal error) (store.Store, error) {
 	copied := filepath.Join(dir, filepath.Base(path))
-	err = copyAtRest(copied, path)
+	err := copyAtRest(copied, path)
 	if err == nil {
 		var s *Store
 		if s, err = Open(ctx, copied, opts); err == nil {
@@ -58,6 +71,9 @@ func OpenSnapshot(ctx context.Context, path string, opts store.Options, refusal 
 	}
 	return nil, errors.Join(err, os.RemoveAll(dir))
 }
+
+// isFull reports whether an error says that a disk has no more room.
+func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || store.IsFull(err) }
 
 func removeOldSnapshots(dir string) {
 	old, _ := filepath.Glob(filepath.Join(dir, snapshotNames)) // the pattern is none that is wrong

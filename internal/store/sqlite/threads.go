@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/agentsessionrow"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
@@ -70,4 +71,13 @@ func (t *Tx) InsertThread(th *domain.Thread) error {
 func (t *Tx) UpdateThread(th domain.Thread) error {
 	return t.changeOne("a thread", `UPDATE threads SET title = ?, agent = ?, native_session = ?, mode = ?, model = ?, settings = ?, archived = ?, active = ? WHERE id = ?`,
 		th.Title, th.Agent, th.NativeSession, th.Mode, th.Model, asJSON(rowjson.SettingsOf(th.Settings), false), th.Archived, nano(th.Active), th.ID)
+}
+
+// PutAgentSession is as of [store.ConversationWriter].
+func (t *Tx) PutAgentSession(s domain.AgentSessionSeen) error {
+	put, arguments, err := agentsessionrow.Put(s)
+	if err == nil {
+		_, err = t.exec(put, arguments...)
+	}
+	return err
 }

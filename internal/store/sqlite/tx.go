@@ -9,16 +9,19 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/agentsessionrow"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/triggerrow"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/usagerow"
 )
 
 // A Tx is a transaction under way. It belongs to the change that it was given
 // to, and sees what that changed.
 type Tx struct {
 	queries
-	now time.Time // of this change
-
+	triggerrow.Writer
+	now      time.Time // of this change
 	places   *places
 	seq      int64
 	events   []domain.Event
@@ -33,8 +36,7 @@ func (t *Tx) Now() time.Time { return t.now }
 // AfterCommit is as of [store.Tx].
 func (t *Tx) AfterCommit(f func()) { t.after = append(t.after, f) }
 
-// queries are what can be asked of a store, and of a transaction, by what is
-// asked about. Each has the same statements.
+// queries are what can be asked, by what it is about. Each has the same statements.
 type queries struct {
 	threadQueries
 	runQueries
@@ -42,6 +44,9 @@ type queries struct {
 	itemQueries
 	approvalQueries
 	executorQueries
+	usageQueries
+	agentSessionQueries
+	triggerQueries
 
 	s *statement.Cache
 }
@@ -53,12 +58,16 @@ type (
 	itemQueries     struct{ s *statement.Cache }
 	approvalQueries struct{ s *statement.Cache }
 	executorQueries struct{ s *statement.Cache }
+
+	usageQueries        = usagerow.Queries
+	triggerQueries      = triggerrow.Reader
+	agentSessionQueries = agentsessionrow.Queries
 )
 
 func newQueries(s *statement.Cache) queries {
 	return queries{
 		threadQueries: threadQueries{s}, runQueries: runQueries{s}, eventQueries: eventQueries{s}, itemQueries: itemQueries{s},
-		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, s: s,
+		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, usageQueries: usageQueries{Statements: s}, agentSessionQueries: agentSessionQueries{Statements: s}, triggerQueries: triggerQueries{Statements: s}, s: s,
 	}
 }
 

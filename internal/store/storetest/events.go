@@ -48,6 +48,7 @@ func payloads() []domain.Payload {
 		domain.AgentErrorReported{Report: raw},
 		domain.AgentUpdated{Update: raw},
 		domain.AgentSilent{Since: time.Unix(7, 0).UTC(), Note: "x", ToolID: "1", Tool: "y", Ended: true},
+		domain.TriggerExecuted{Execution: 1, Trigger: "t", EventType: "e", Action: "a", Status: "s", Message: text, Channel: "c", Approval: "i", Error: "x"},
 		domain.ThreadDeleted{ThreadUUID: "u", Runs: []domain.RunRef{{SessionID: "s", RunID: "r", Task: 1}}, Kept: 2},
 		domain.BuildProgressed{
 			BuildID: "b", Name: "n", Stage: "failed", Command: []string{"make"}, Duration: time.Second, Errors: 2, Warnings: 3, Reason: "r",

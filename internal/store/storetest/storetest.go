@@ -34,6 +34,8 @@ func Run(t *testing.T, open Opener) {
 		{"WhoReadsAChangeGoesOnWhenAllIsTold", testWhoReadsAChangeGoesOnWhenAllIsTold},
 		{"EveryAliasFindsItsRun", testEveryAliasFindsItsRun},
 		{"AttachmentsAreKeptOnce", testAttachmentsAreKeptOnce},
+		{"AnEventIsExecutedOnce", testAnEventIsExecutedOnce},
+		{"UsageIsSummedUp", testUsageIsSummedUp},
 		{"WhatAnAgentTellsOfItsSessionIsKept", testWhatAnAgentTellsOfItsSessionIsKept},
 		{"ManyWritersShareALogWithoutGaps", testManyWritersShareALogWithoutGaps},
 		{"MetaIsEmptyUntilItIsSet", testMetaIsEmptyUntilItIsSet},

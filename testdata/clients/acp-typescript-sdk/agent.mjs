@@ -72,6 +72,11 @@ export class Project {
 		return JSON.parse(this.duet('call', method, JSON.stringify(params)));
 	}
 
+	// crashHub kills the process that is the hub.
+	crashHub() {
+		process.kill(this.call('daemon.status').pid, 'SIGKILL');
+	}
+
 	// approve allows the one question that is open, in the inbox.
 	approve() {
 		const open = this.call('fetchApprovals', { status: 'pending' }).approvals;

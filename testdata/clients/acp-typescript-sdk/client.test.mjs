@@ -195,6 +195,33 @@ test('a second client answers the question, and the first is not asked any more'
 	await second.until(() => second.text().includes('I wrote demo.txt'), 'the text in the second client');
 });
 
+test('the hub is killed with a question open: the prompt ends, the question is asked again, its answer counts', async (t) => {
+	const { project, e, sessionId } = await withSession(t);
+	const prompt = e.prompt(sessionId, 'hello before');
+	const q = await e.question();
+	project.crashHub();
+	await assert.rejects(within(prompt, 'the end'), /has died.*its question waits for an answer/);
+	await e.until(() => q.withdrawn, 'the question to be taken back');
+	allow(await e.question(1));
+	await e.until(() => e.text().includes('That is all.'), 'the rest of the turn');
+	assert.equal(e.questions.length, 2);
+	e.always = allow;
+	assert.equal((await within(e.prompt(sessionId, 'hello after'), 'another turn')).stopReason, 'end_turn');
+});
+
+test('the hub is killed in a turn, and while nothing is under way', async (t) => {
+	const { project, e, sessionId } = await withSession(t);
+	const prompt = e.prompt(sessionId, 'quiet stream:100000@50');
+	await e.until(() => e.text().includes('chunk 3 '), 'some of it');
+	project.crashHub();
+	await assert.rejects(within(prompt, 'the end'), /has died/);
+	assert.equal((await within(e.prompt(sessionId, 'quiet after'), 'another turn')).stopReason, 'end_turn');
+	project.crashHub();
+	assert.equal((await within(e.prompt(sessionId, 'quiet at last'), 'a third turn')).stopReason, 'end_turn');
+	for (const words of ['after', 'at last']) assert.equal(e.text().split(`You asked: quiet ${words}`).length, 2, e.text());
+	assert.equal(e.text('user_message_chunk'), '');
+});
+
 test('a turn that somebody else begins is shown', async (t) => {
 	const { project, e, sessionId } = await withSession(t);
 	await within(e.prompt(sessionId, 'quiet'), 'a turn');

@@ -1,15 +1,30 @@
-"""What each view looks like: its screen, compared with the one that is kept in screens/."""
+"""What each view looks like: its screen, compared with the one that is kept in screens/.
+
+Where a newer Emacs lays a view out otherwise it has a screen of its own there, with the number of
+its version in its name.
+"""
 
 import difflib
 import os
 import re
+import subprocess
 import time
 
 from steps import SCREENS, scenario
 from terminal import DEADLINE, POLL, Failure, Terminal, wait_for
 from tour import configure, tour
 
+OLDEST = 28  # the version of Emacs whose screens those of others are compared with
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "screens")
+
+# A project that comes with an agent and with a server of its own, which only one who trusts it runs.
+TRUSTED = """default_agent = "parrot"
+
+[agents.parrot]
+driver = "command"
+command = ["/bin/echo", "Parrot says {prompt}"]
+env = { LANG = "C", DEBUG = "1" }
+"""
 
 # What differs from run to run, from machine to machine and from Emacs to Emacs.
 NORMAL = [
@@ -38,6 +53,15 @@ def normal(screen, cursor):
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
+def kept(path):
+    """Returns the screen that is kept in path, or None."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
 class Narrow(Terminal):
     """A terminal in which what the tour looks for may be broken into lines."""
 
@@ -53,9 +77,10 @@ class Narrow(Terminal):
 class Shots:
     """Compares the screens of a terminal of so many columns with those that are kept."""
 
-    def __init__(self, terminal, columns):
+    def __init__(self, terminal, columns, version):
         self.terminal = terminal
         self.columns = columns
+        self.version = version
 
     def screen(self):
         """Returns the screen as it is now, without what is not the same each time."""
@@ -77,16 +102,14 @@ class Shots:
     def take(self, name):
         """Compares the screen, once it is what it should be."""
         path = os.path.join(FOLDER, f"{self.columns}-{name}.txt")
+        own = os.path.join(FOLDER, f"{self.columns}-{name}-{self.version}.txt")
         if SCREENS["update"]:
-            os.makedirs(FOLDER, exist_ok=True)
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(self.settled())
+            self.keep(path, own)
             return
-        try:
-            with open(path, encoding="utf-8") as file:
-                expected = file.read()
-        except FileNotFoundError:
-            raise Failure(f"there is no {path}; --update makes it") from None
+        path = own if os.path.exists(own) else path
+        expected = kept(path)
+        if expected is None:
+            raise Failure(f"there is no {path}; --update makes it")
         end = time.monotonic() + SCREENS["deadline"]
         while (now := self.screen()) != expected:
             if time.monotonic() > end:
@@ -94,6 +117,16 @@ class Shots:
                     expected.splitlines(), now.splitlines(), path, "on the screen", lineterm=""))
                 raise Failure(f"{name} looks otherwise; --update keeps how it is\n{difference}")
             time.sleep(POLL)
+
+    def keep(self, path, own):
+        """Keeps the screen: in path, which all versions of Emacs have, or as that of this version."""
+        screen = self.settled()
+        if self.version > OLDEST and kept(path) not in (None, screen):
+            path = own
+        elif os.path.exists(own):
+            os.remove(own)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(screen)
 
     def pages(self, name):
         """Compares all pages of the buffer, from its beginning."""
@@ -105,7 +138,7 @@ class Shots:
             self.terminal.press("C-v")
 
 
-def more(terminal, shots):
+def more(home, terminal, shots):
     """Shows what the tour does not."""
     terminal.press("/")
     terminal.see(r"^Search conversations")
@@ -122,6 +155,20 @@ def more(terminal, shots):
         shots.take(command.removeprefix("duet-"))
     terminal.press("Enter")
     terminal.see(r"^ ● completed")
+    terminal.press("C-x", "1")
+    terminal.command("duet-set-mode")
+    terminal.see(r"^The agent")
+    terminal.press("Tab", "Tab")
+    terminal.see(r"\*Completions\*")
+    shots.take("set-mode")
+    terminal.quit()
+    terminal.press("C-x", "1")
+    home.write(".duet.toml", TRUSTED)
+    terminal.command("duet-trust")
+    terminal.see(r"Trust this file\?")
+    shots.take("trust")
+    terminal.press("C-c", "C-k")
+    terminal.see(r"^ ● completed")
     terminal.press("C-x", "1", "M-:")
     terminal.see(r"^Eval:")
     terminal.type("(progn (setq duet-reply-box t) (duet-reply-setup) nil)")
@@ -135,10 +182,12 @@ def more(terminal, shots):
 
 def screens(home, emacs, columns, lines):
     configure(home)
+    version = subprocess.run([emacs, "-Q", "--batch", "--eval", "(princ emacs-major-version)"],
+                             capture_output=True, text=True, check=True)
     terminal = Narrow(home, emacs, columns=columns, lines=lines)
-    shots = Shots(terminal, columns)
+    shots = Shots(terminal, columns, int(version.stdout))
     tour(terminal, shots.take, shots.pages)
-    more(terminal, shots)
+    more(home, terminal, shots)
 
 
 @scenario

@@ -3,7 +3,6 @@ package setting
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 
@@ -17,8 +16,9 @@ import (
 type Setter struct {
 	State   *State // what the agent has told of the session, and tells when it is set
 	Session acp.SessionId
-	Agent   string // its name in the log
-	Log     *slog.Logger
+	Agent   string // its name
+	// Ignored is told of what the agent has no way to be set to, once in a session.
+	Ignored func(message string)
 	// Call calls a method of the agent and returns its result. How long that may take is
 	// for Call to decide: nothing here ends it.
 	Call func(method string, params any) (json.RawMessage, error)
@@ -51,7 +51,12 @@ func (s *Setter) ChooseMode(last, wanted string, problem func(message string)) e
 		}
 		return err
 	case slices.Contains(ours, wanted):
-		return s.leavePlan()
+		err := s.leavePlan(wanted)
+		if err != nil && wanted == catalog.ModeDefault {
+			problem(err.Error())
+			return nil
+		}
+		return err
 	case !told && wanted == catalog.ModePlan:
 		return nil
 	case now.Mode == nil: // a session that was there before, of which it says nothing
@@ -75,7 +80,7 @@ func (s *Setter) Set(mode, model string, options map[string]string) error {
 				return err
 			}
 		case slices.Contains(ours, mode):
-			if err := s.leavePlan(); err != nil {
+			if err := s.leavePlan(mode); err != nil {
 				return err
 			}
 		case mode == catalog.ModePlan && (now.Mode == nil || len(now.Mode.Choices) == 0): // Duet's own
@@ -89,14 +94,29 @@ func (s *Setter) Set(mode, model string, options map[string]string) error {
 	return s.setOptions(options)
 }
 
-// leavePlan sets an agent that plans to its default, if it has one: people want
-// something else, which it has no mode for.
-func (s *Setter) leavePlan() error {
+// leavePlan takes an agent that plans out of its plan mode: people want a mode that it does
+// not have. One that plans when nobody has asked for it stays in that for the default, which is
+// to leave the agent in its own mode.
+func (s *Setter) leavePlan(wanted string) error {
 	m := s.State.Session().Mode
-	if m == nil || m.Current != catalog.ModePlan || !has(m.Choices, catalog.ModeDefault) {
+	if m == nil || m.Current != catalog.ModePlan {
 		return nil
 	}
-	return s.setMode(catalog.ModeDefault)
+	began := s.State.beganMode()
+	others := slices.DeleteFunc(IDs(m.Choices), func(id string) bool { return id == catalog.ModePlan })
+	switch {
+	case slices.Contains(others, catalog.ModeDefault):
+		return s.setMode(catalog.ModeDefault)
+	case slices.Contains(others, began):
+		return s.setMode(began)
+	case began == catalog.ModePlan && wanted == catalog.ModeDefault:
+		return nil
+	case len(others) == 1:
+		return s.setMode(others[0])
+	case len(others) == 0:
+		return nil
+	}
+	return fmt.Errorf("the agent stays in plan mode: %q is Duet's own, and nobody knows which of the agent's modes is meant: it has %s", wanted, listed(others))
 }
 
 // noMode says which modes there are.
@@ -130,14 +150,19 @@ func (s *Setter) setMode(id string) error {
 	return nil
 }
 
-// setModel sets the model. An agent that does not say which it has is left alone.
+// setModel sets the model. An agent that does not say which it has is left alone, which
+// people are told.
 func (s *Setter) setModel(id string) error {
 	now := s.State.Session()
 	switch {
 	case id == "", now.Model != nil && now.Model.Current == id:
 		return nil
-	case now.Model == nil || len(now.Model.Choices) == 0:
-		s.Log.Debug("the agent does not say which models it has", "agent", s.Agent, "model", id)
+	case now.Model == nil: // a session that was there before, of which it says nothing
+		return nil
+	case len(now.Model.Choices) == 0:
+		if s.State.ignoresModel(id) {
+			s.Ignored(fmt.Sprintf("%s does not say which models it has, and was not told to use %q: it uses its own", s.Agent, id))
+		}
 		return nil
 	case !has(now.Model.Choices, id):
 		return fmt.Errorf("there is no model %q: the agent has %s", id, listed(IDs(now.Model.Choices)))

@@ -25,8 +25,19 @@ type State struct {
 	mu       sync.Mutex // guards the fields below
 	now      catalog.Session
 	changed  catalog.Session // the parts of now that the hub was not told yet
+	began    string          // the mode in which the session began; "" if that was elsewhere
 	toldMode int             // how often the agent has told in which mode it is
 	toldAny  map[string]int  // how often it has told the value of an option
+	ignored  string          // the model that was last asked for in vain
+}
+
+// ignoresModel notes that a model was asked for in vain, and reports whether that is news.
+func (s *State) ignoresModel(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	news := s.ignored != id
+	s.ignored = id
+	return news
 }
 
 // Categories of options that are Duet's business, too. An option may have the name
@@ -62,6 +73,9 @@ func (s *State) Opened(o Offer, isNew bool) {
 	}
 	if options != nil {
 		s.setOptions(options)
+	}
+	if isNew {
+		s.began = s.now.Mode.Current
 	}
 }
 
@@ -168,6 +182,13 @@ func switched(m *catalog.Selection, current string) *catalog.Selection {
 		return &catalog.Selection{Current: current}
 	}
 	return &catalog.Selection{Current: current, Choices: m.Choices}
+}
+
+// beganMode is the mode in which the session began, or "".
+func (s *State) beganMode() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.began
 }
 
 // modeCount is how often the agent has told in which mode it is.

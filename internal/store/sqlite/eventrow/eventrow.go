@@ -100,6 +100,9 @@ var payloadCodecs = map[domain.EventKind]payloadCodec{
 	domain.EventAgentSilent: codecOf(
 		func(p domain.AgentSilent) agentSilentRow { return agentSilentRow(p) },
 		func(r agentSilentRow) domain.AgentSilent { return domain.AgentSilent(r) }),
+	domain.EventTrigger: codecOf(
+		func(p domain.TriggerExecuted) triggerRow { return triggerRow(p) },
+		func(r triggerRow) domain.TriggerExecuted { return domain.TriggerExecuted(r) }),
 	domain.EventBuild:         codecOf(buildRowOf, buildRow.payload),
 	domain.EventThreadDeleted: codecOf(threadDeletedRowOf, threadDeletedRow.payload),
 	domain.EventErased: codecOf(
@@ -322,6 +325,18 @@ type fileChangeRow struct {
 	Removed   int    `json:"removed,omitempty"`
 	Binary    bool   `json:"binary,omitempty"`
 	Truncated bool   `json:"truncated,omitempty"`
+}
+
+type triggerRow struct {
+	Execution int64  `json:"execution"`
+	Trigger   string `json:"trigger"`
+	EventType string `json:"event"`
+	Action    string `json:"action"`
+	Status    string `json:"status"`
+	Message   string `json:"message,omitempty"`
+	Channel   string `json:"channel,omitempty"`
+	Approval  string `json:"approval,omitempty"`
+	Error     string `json:"error,omitempty"`
 }
 
 type reportRow struct {

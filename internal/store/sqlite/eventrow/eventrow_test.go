@@ -105,6 +105,10 @@ func TestTheSpellingOfARowStaysAsItIs(t *testing.T) {
 			`{"since":"1970-01-01T00:00:07.000000009Z","note":"n","tool_id":"t","tool":"T","ended":true}`,
 		},
 		{
+			domain.TriggerExecuted{Execution: 1, Trigger: "t", EventType: "e", Action: "a", Status: "s", Message: text, Channel: "c", Approval: "i", Error: "x"},
+			`{"execution":1,"trigger":"t","event":"e","action":"a","status":"s","message":"a <b> & c","channel":"c","approval":"i","error":"x"}`,
+		},
+		{
 			domain.ThreadDeleted{ThreadUUID: "u", Runs: []domain.RunRef{{SessionID: "s", RunID: "r", Task: 1}}, Kept: 2},
 			`{"thread":"u","runs":[{"session":"s","run":"r","task":1}],"kept":2}`,
 		},

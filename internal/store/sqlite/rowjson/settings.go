@@ -24,6 +24,16 @@ type Settings struct {
 	ModeRun               int64       `json:"mode_run,omitempty"`
 
 	Options map[string]string `json:"options,omitempty"`
+	Budget  budget            `json:"budget,omitzero"`
+}
+
+// budget is how a domain.Budget is kept.
+type budget struct {
+	Turns   int           `json:"turns,omitempty"`
+	Time    time.Duration `json:"time,omitempty"`
+	Tokens  int64         `json:"tokens,omitempty"`
+	CostUSD float64       `json:"cost_usd,omitempty"`
+	Repeats int           `json:"repeats,omitempty"`
 }
 
 // mcpServer is how a domain.MCPServer is kept.
@@ -43,7 +53,7 @@ func SettingsOf(s domain.Settings) Settings {
 		AutoAcceptEdits: s.AutoAcceptEdits, SkipPermissions: s.SkipPermissions, SkipPermissionsUntil: s.SkipPermissionsUntil,
 		SystemPrompt: s.SystemPrompt, AppendSystemPrompt: s.AppendSystemPrompt, CustomInstructions: s.CustomInstructions, PermissionPromptTool: s.PermissionPromptTool,
 		AllowedTools: s.AllowedTools, DisallowedTools: s.DisallowedTools, AdditionalDirectories: s.AdditionalDirectories,
-		MaxTurns: s.MaxTurns, Verbose: s.Verbose, ModeRun: s.ModeRun, Options: s.Options,
+		MaxTurns: s.MaxTurns, Verbose: s.Verbose, ModeRun: s.ModeRun, Options: s.Options, Budget: budget(s.Budget),
 	}
 	for _, server := range s.MCPServers {
 		t.MCPServers = append(t.MCPServers, mcpServer(server))
@@ -57,7 +67,7 @@ func (t Settings) Value() domain.Settings {
 		AutoAcceptEdits: t.AutoAcceptEdits, SkipPermissions: t.SkipPermissions, SkipPermissionsUntil: t.SkipPermissionsUntil,
 		SystemPrompt: t.SystemPrompt, AppendSystemPrompt: t.AppendSystemPrompt, CustomInstructions: t.CustomInstructions, PermissionPromptTool: t.PermissionPromptTool,
 		AllowedTools: t.AllowedTools, DisallowedTools: t.DisallowedTools, AdditionalDirectories: t.AdditionalDirectories,
-		MaxTurns: t.MaxTurns, Verbose: t.Verbose, ModeRun: t.ModeRun, Options: t.Options,
+		MaxTurns: t.MaxTurns, Verbose: t.Verbose, ModeRun: t.ModeRun, Options: t.Options, Budget: domain.Budget(t.Budget),
 	}
 	for _, server := range t.MCPServers {
 		s.MCPServers = append(s.MCPServers, domain.MCPServer(server))

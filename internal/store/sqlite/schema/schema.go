@@ -205,4 +205,21 @@ ALTER TABLE runs ADD COLUMN sign_in TEXT NOT NULL DEFAULT '';
 `, `
 -- Questions that ask again what was answered, and that their conversations have left behind.
 CREATE INDEX approvals_overtaken ON approvals (thread, question) WHERE decided_by = 'overtaken' AND reopens != '';
+`, `
+-- What was asked for since a time: what a day has used.
+CREATE INDEX runs_created ON runs (created);
+`, `
+-- What triggers have done because of which events, and what is remembered of each (package triggerrow).
+CREATE TABLE trigger_executions (
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	name TEXT NOT NULL, event_key TEXT NOT NULL, event_type TEXT NOT NULL, event_source TEXT NOT NULL, event TEXT NOT NULL, at INTEGER NOT NULL,
+	status TEXT NOT NULL, action TEXT NOT NULL, does TEXT NOT NULL, run INTEGER NOT NULL DEFAULT 0, approval TEXT NOT NULL DEFAULT '',
+	depth INTEGER NOT NULL DEFAULT 0, error TEXT NOT NULL DEFAULT '',
+	UNIQUE (name, event_key)
+);
+CREATE INDEX trigger_executions_open ON trigger_executions (id) WHERE status IN ('waiting_approval', 'sending');
+CREATE TABLE trigger_states (
+	name TEXT PRIMARY KEY, enabled INTEGER, fired INTEGER NOT NULL, looked INTEGER NOT NULL,
+	window INTEGER NOT NULL, count INTEGER NOT NULL, limited TEXT NOT NULL
+) WITHOUT ROWID;
 `}

@@ -1,0 +1,189 @@
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// crashHub kills the process that is the hub. Another one takes its place when somebody asks.
+func (s *site) crashHub() {
+	s.t.Helper()
+	require.NoError(s.t, syscall.Kill(s.lockHolder(), syscall.SIGKILL))
+}
+
+// orphaned requires that a prompt has ended since the process that ran it has died.
+func orphaned(t *testing.T, r reply) {
+	t.Helper()
+	require.NotNil(t, r.Error, "%s", r.Result)
+	require.Contains(t, r.Error.Message, "the process that ran this has died")
+	require.Contains(t, string(r.Error.Data), "ORPHANED")
+}
+
+// A hub that is killed while a turn of the editor runs: the prompt ends with that, and the
+// session goes on with another hub. Nothing is shown twice.
+func TestACPHubIsKilledInATurn(t *testing.T) {
+	t.Parallel()
+	s, c, session := newACPSession(t)
+	id := c.ask("session/prompt", promptOf(session, "quiet stream:100000@50"))
+	c.await("text", func() bool { return strings.Contains(c.saidLocked("agent_message_chunk"), "chunk 3 ") })
+	s.crashHub()
+	orphaned(t, c.result(id))
+	requireChunksInOrder(t, c.said("agent_message_chunk"))
+	require.Equal(t, "end_turn", c.prompt(session, "quiet and on"))
+	require.Equal(t, 1, strings.Count(c.said("agent_message_chunk"), "You asked: quiet and on"))
+	require.Empty(t, c.said("user_message_chunk"))
+	c.quit()
+}
+
+// requireChunksInOrder requires that what a stream of the demo agent says is there once, in order.
+func requireChunksInOrder(t *testing.T, said string) {
+	t.Helper()
+	for i, found := range regexp.MustCompile(`chunk (\d+) `).FindAllStringSubmatch(said, -1) {
+		require.Equal(t, strconv.Itoa(i+1), found[1], said)
+	}
+}
+
+// A hub that is killed while a question is open: the prompt ends, and says that the question
+// still counts; it is asked again in each editor, once, and its answer has the agent go on.
+func TestACPHubIsKilledWithAQuestionOpen(t *testing.T) {
+	t.Parallel()
+	s, c, session := newACPSession(t)
+	other := s.editor(nil)
+	id := c.ask("session/prompt", promptOf(session, "Edit it"))
+	question := c.awaitAsked(1)
+	other.load(session, s.root)
+	seen := other.awaitAsked(1)
+	s.crashHub()
+	r := c.result(id)
+	orphaned(t, r)
+	require.Contains(t, r.Error.Message, "its question waits for an answer")
+	again, seenAgain := c.awaitAsked(2), other.awaitAsked(2)
+	c.choose(again, "allow_once")
+	for _, e := range []*acpClient{c, other} {
+		e.await("the rest", func() bool { return strings.Contains(e.saidLocked("agent_message_chunk"), "That is all.") })
+	}
+	c.requireTakenBack(question)
+	other.requireTakenBack(seen, seenAgain)
+	require.Equal(t, "end_turn", c.prompt(session, "quiet and on"))
+	for _, e := range []*acpClient{c, other} {
+		e.mu.Lock()
+		require.Len(t, e.asked, 2, "it is asked again once")
+		e.mu.Unlock()
+		e.quit()
+	}
+}
+
+// requireTakenBack requires that those questions, and no others, are taken back.
+func (c *acpClient) requireTakenBack(questions ...acpMessage) {
+	c.t.Helper()
+	c.await("questions to be taken back", func() bool { return len(c.told) >= len(questions) })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	require.Len(c.t, c.told, len(questions))
+	for i, q := range questions {
+		require.Equal(c.t, "$/cancel_request", c.told[i].Method)
+		require.JSONEq(c.t, fmt.Sprintf(`{"requestId":%s}`, q.ID), string(c.told[i].Params))
+	}
+}
+
+// A hub that is killed while nobody waits for it: whatever the editor does next works.
+func TestACPHubIsKilledIdle(t *testing.T) {
+	t.Parallel()
+	s, c, session := newACPSession(t)
+	s.crashHub() // before the session is in the hub
+	require.Equal(t, "end_turn", c.prompt(session, "quiet"))
+	for _, next := range []func(){
+		func() { c.call("session/set_mode", object{"sessionId": session, "modeId": "plan"}, nil) },
+		func() { c.load(session, s.root) },
+		func() { c.begin(s.root) },
+		func() { c.call("session/list", object{}, nil) },
+		func() { require.Equal(t, "end_turn", c.prompt(session, "quiet")) },
+	} {
+		s.crashHub()
+		next()
+		require.Equal(t, "end_turn", c.prompt(session, "quiet"))
+	}
+	c.quit()
+}
+
+// Whenever the hub is killed, a prompt is in the conversation once, ends once, and is none
+// of the messages that are shown to who wrote it.
+func TestACPHubIsKilledAtAnyMoment(t *testing.T) {
+	t.Parallel()
+	s, c, session := newACPSession(t)
+	require.Equal(t, "end_turn", c.prompt(session, "quiet"))
+	const rounds = 12
+	var ends []string
+	for i := range rounds {
+		if i%3 == 2 { // it has read nothing of what it is asked
+			require.NoError(t, syscall.Kill(s.lockHolder(), syscall.SIGSTOP))
+		}
+		id := c.ask("session/prompt", promptOf(session, fmt.Sprintf("quiet round-%d-", i)))
+		time.Sleep(time.Duration(i) * 3 * time.Millisecond) // any will do
+		s.crashHub()
+		r := c.result(id)
+		end := string(r.Result)
+		if r.Error != nil {
+			orphaned(t, r)
+			end = "orphaned"
+		}
+		ends = append(ends, end)
+		c.call("session/list", object{}, nil)
+	}
+	t.Log(ends)
+	require.Equal(t, "end_turn", c.prompt(session, "quiet at last"))
+	var conversation struct {
+		Events []struct {
+			Role    string
+			Content string
+		}
+	}
+	var raw json.RawMessage
+	s.lines().call("getConversation", object{"session_id": session}, &raw)
+	require.NoError(t, json.Unmarshal(raw, &conversation))
+	for i := range rounds {
+		times := 0
+		for _, e := range conversation.Events {
+			if e.Role == "user" && strings.Contains(e.Content, fmt.Sprintf("round-%d-", i)) {
+				times++
+			}
+		}
+		assert.Equal(t, 1, times, "round %d", i)
+	}
+	assert.Empty(t, c.said("user_message_chunk"))
+	c.quit()
+}
+
+// A hub that is an editor's own process, and is killed with it: the process of another editor
+// takes its place, and goes on with the session.
+func TestACPHubIsTakenOver(t *testing.T) {
+	t.Parallel()
+	s := withoutDaemons(t, newSite(t))
+	s.env = append(s.env, "DUET_HUB=embedded")
+	first := s.editor(nil)
+	session := first.begin(s.root)
+	first.ask("session/prompt", promptOf(session, "Edit it"))
+	first.awaitAsked(1)
+	require.Equal(t, first.cmd.Process.Pid, s.lockHolder())
+	second := s.editor(nil)
+	second.load(session, s.root)
+	second.awaitAsked(1)
+	first.crash()
+	second.choose(second.awaitAsked(2), "allow_once")
+	second.await("the rest", func() bool { return strings.Contains(second.saidLocked("agent_message_chunk"), "That is all.") })
+	require.Equal(t, second.cmd.Process.Pid, s.lockHolder())
+	require.Equal(t, "end_turn", second.prompt(session, "quiet and on"))
+	second.mu.Lock()
+	require.Len(t, second.asked, 2, "it is asked again once")
+	second.mu.Unlock()
+	second.quit()
+}

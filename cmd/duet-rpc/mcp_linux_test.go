@@ -1,0 +1,299 @@
+package main_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// An mcpAgent is an agent that asks by duet-rpc mcp.
+type mcpAgent struct {
+	*mcp.ClientSession
+	cmd *exec.Cmd
+}
+
+// mcpAgent starts the server, with the client of the Go SDK.
+func (s *site) mcpAgent(t *testing.T, progress func()) mcpAgent {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(s.watchdog, watchdog))
+	cmd := exec.CommandContext(ctx, program, append([]string{"mcp", patiently}, s.launch().args...)...)
+	cmd.Dir = s.root
+	cmd.Env = append(append(cleanEnvironment(), homeless(t)...), s.launch().env...)
+	client := mcp.NewClient(&mcp.Implementation{Name: "an-agent", Version: "1"}, &mcp.ClientOptions{
+		ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { progress() },
+	})
+	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = session.Close(); cancel() })
+	return mcpAgent{session, cmd}
+}
+
+// permission asks whether a command may run; the answer comes on the channel.
+func (a mcpAgent) permission(ctx context.Context, command string) chan string {
+	answered := make(chan string, 1)
+	go func() {
+		p := &mcp.CallToolParams{Name: "request_permission", Arguments: object{"tool_name": "Bash", "input": object{"command": command}, "tool_use_id": "toolu_1"}}
+		p.SetProgressToken("p")
+		r, err := a.CallTool(ctx, p)
+		if err != nil {
+			answered <- err.Error()
+			return
+		}
+		answered <- mcpText(r)
+	}()
+	return answered
+}
+
+func mcpText(r *mcp.CallToolResult) (text string) {
+	for _, c := range r.Content {
+		if t, ok := c.(*mcp.TextContent); ok {
+			text += t.Text
+		}
+	}
+	return text
+}
+
+// open waits until one question is open, that fits.
+func (c *client) open(fits func(shownApproval) bool) shownApproval {
+	c.t.Helper()
+	return c.openWithin(watchdog/3, fits)
+}
+
+func (c *client) openWithin(d time.Duration, fits func(shownApproval) bool) (found shownApproval) {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool {
+		var r struct{ Approvals []shownApproval }
+		if c.try("fetchApprovals", object{}, &r) != nil { // the hub is another one now: asked again
+			return false
+		}
+		for _, a := range r.Approvals {
+			if fits(a) {
+				found = a
+				return true
+			}
+		}
+		return false
+	}, d, pollEvery, "no such question is open")
+	return found
+}
+
+func anyQuestion(shownApproval) bool { return true }
+
+// An agent that speaks no more than the Model Context Protocol asks through the inbox:
+// it may be answered, take the question back, go away and come again, and outlive the hub.
+func TestMCPServer(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.leaveNoDaemon()
+	hub, err := os.FindProcess(s.daemon())
+	require.NoError(t, err)
+	progress := make(chan bool, 1000)
+	a := s.mcpAgent(t, func() { progress <- true })
+	person := s.start()
+	tools, err := a.ListTools(t.Context(), nil)
+	require.NoError(t, err)
+	var names []string
+	for _, tool := range tools.Tools {
+		names = append(names, tool.Name)
+	}
+	assert.ElementsMatch(t, []string{"request_permission", "ask_user", "list_sessions", "get_session", "get_conversation", "list_questions"}, names)
+
+	answer := a.permission(t.Context(), "make && true")
+	<-progress
+	q := person.open(anyQuestion)
+	person.call("sendDecision", object{"approval_id": q.ID, "decision": "approve"}, nil)
+	assert.Equal(t, `{"behavior":"allow","updatedInput":{"command":"make && true"}}`, <-answer)
+	answer = a.permission(t.Context(), "rm -rf /")
+	person.call("sendDecision", object{"approval_id": person.open(anyQuestion).ID, "decision": "deny", "comment": "not that"}, nil)
+	assert.Equal(t, `{"behavior":"deny","message":"Permission denied: not that"}`, <-answer)
+	person.call("sendDecision", object{"approval_id": q.ID, "decision": "approve"}, nil) // too late, which is no error
+
+	said := make(chan string, 1)
+	go func() {
+		r, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: "ask_user", Arguments: object{"message": "Which?", "options": []string{"this", "that"}}})
+		if err != nil {
+			said <- err.Error()
+			return
+		}
+		said <- mcpText(r)
+	}()
+	person.call("sendDecision", object{"approval_id": person.open(anyQuestion).ID, "decision": "respond", "option": "that"}, nil)
+	assert.Equal(t, "that", <-said)
+
+	// What it takes back is not asked any more.
+	ctx, cancel := context.WithCancel(t.Context())
+	answer = a.permission(ctx, "one")
+	person.open(anyQuestion)
+	cancel()
+	<-answer
+	require.Eventually(t, func() bool { return len(person.pending()) == 0 }, watchdog/3, pollEvery)
+
+	// It sees what there is.
+	r, err := a.CallTool(t.Context(), &mcp.CallToolParams{Name: "list_sessions"})
+	require.NoError(t, err)
+	var list struct {
+		Sessions []struct {
+			ID string `json:"session_id"`
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(mcpText(r)), &list))
+	assert.Len(t, list.Sessions, 4)
+	r, err = a.CallTool(t.Context(), &mcp.CallToolParams{Name: "get_conversation", Arguments: object{"session_id": "task-0002"}})
+	require.NoError(t, err)
+	assert.Contains(t, mcpText(r), "not that")
+	r, err = a.CallTool(t.Context(), &mcp.CallToolParams{Name: "get_session", Arguments: object{"session_id": "nothing"}})
+	require.NoError(t, err)
+	assert.True(t, r.IsError)
+	resource, err := a.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "duet://sessions/task-0002"})
+	require.NoError(t, err)
+	assert.Contains(t, resource.Contents[0].Text, "not that")
+	_, err = a.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "duet://sessions/nothing"})
+	assert.Error(t, err)
+
+	// Killed with a question open, it comes again and asks the same.
+	a.permission(t.Context(), "two")
+	person.open(anyQuestion)
+	require.NoError(t, a.cmd.Process.Kill())
+	stale := person.open(func(q shownApproval) bool { return q.Stale })
+	person.call("sendDecision", object{"approval_id": stale.ID, "decision": "approve"}, nil)
+	b := s.mcpAgent(t, func() {})
+	assert.Equal(t, `{"behavior":"allow","updatedInput":{"command":"two"}}`, <-b.permission(t.Context(), "two"))
+
+	// The hub is killed meanwhile: the next one has the question, and the answer arrives.
+	answer = b.permission(t.Context(), "three")
+	before := person.open(anyQuestion)
+	require.NoError(t, hub.Kill())
+	again := person.open(func(q shownApproval) bool { return q.ID != before.ID && !q.Stale })
+	person.call("sendDecision", object{"approval_id": again.ID, "decision": "approve"}, nil)
+	assert.Equal(t, `{"behavior":"allow","updatedInput":{"command":"three"}}`, <-answer)
+	assert.Empty(t, person.pending())
+	require.NoError(t, b.Close()) // the person's process may be the hub now
+	person.leave()
+}
+
+// The client of the TypeScript SDK lists and calls what it is offered.
+func TestMCPClientOfTheTypeScriptSDK(t *testing.T) {
+	t.Parallel()
+	sdk := filepath.Join(installedAgent(t, "mcp-server-everything"), "node_modules", "@modelcontextprotocol", "sdk", "dist", "esm", "client")
+	s := newSite(t)
+	s.leaveNoDaemon()
+	script := filepath.Join(t.TempDir(), "client.mjs")
+	require.NoError(t, os.WriteFile(script, fmt.Appendf(nil, `
+import { Client } from %q;
+import { StdioClientTransport } from %q;
+const client = new Client({ name: "ts", version: "1" });
+await client.connect(new StdioClientTransport({ command: process.argv[2], args: process.argv.slice(3), env: process.env }));
+const all = [(await client.listTools()).tools.map(t => t.name), (await client.listResources()).resources.map(r => r.uri), (await client.listResourceTemplates()).resourceTemplates.map(r => r.uriTemplate)];
+console.log(JSON.stringify(all), client.getServerVersion().name);
+const r = await client.callTool({ name: "request_permission", arguments: { tool_name: "Bash", input: { command: "make" } } }, undefined, { timeout: 600000 });
+console.log(r.content[0].text);
+await client.close();
+`, filepath.Join(sdk, "index.js"), filepath.Join(sdk, "stdio.js")), 0o600))
+	person := s.start()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*watchdog)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "node", append([]string{script, program, "mcp", patiently}, s.launch().args...)...)
+	cmd.Dir = s.root
+	cmd.Env = append(append(cleanEnvironment(), homeless(t)...), s.launch().env...)
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, os.Stderr
+	require.NoError(t, cmd.Start())
+	person.call("sendDecision", object{"approval_id": person.open(anyQuestion).ID, "decision": "approve"}, nil)
+	require.NoError(t, cmd.Wait())
+	assert.Equal(t, `[["ask_user","get_conversation","get_session","list_questions","list_sessions","request_permission"],["duet://sessions"],["duet://sessions/{id}"]] duet
+{"behavior":"allow","updatedInput":{"command":"make"}}
+`, out.String())
+	person.leave()
+}
+
+// Claude Code, in its own print mode, asks by the permission tool whether it may run what
+// the model wants.
+func TestMCPPermissionToolOfClaudeCode(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("it is large")
+	}
+	const version = "claude-agent-acp-0.100"
+	found, err := filepath.Glob(filepath.Join(installedAgent(t, version), "node_modules", "@anthropic-ai", "claude-agent-sdk-*", "claude"))
+	require.NoError(t, err)
+	require.NotEmpty(t, found)
+	s := newClaudeSiteOf(t, version)
+	s.leaveNoDaemon()
+	servers, err := json.Marshal(object{"mcpServers": object{"duet": object{
+		"type": "stdio", "command": program, "args": append([]string{"mcp", patiently}, s.launch().args...), "env": object{},
+	}}})
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "servers.json")
+	require.NoError(t, os.WriteFile(file, servers, 0o600))
+	person := s.start()
+	run := func(prompt string) (*exec.Cmd, *strings.Builder) {
+		ctx, cancel := context.WithTimeout(context.Background(), s.watchdog)
+		t.Cleanup(cancel)
+		cmd := exec.CommandContext(ctx, found[0], "-p", "--mcp-config", file, "--permission-prompt-tool", "mcp__duet__request_permission", "--", prompt)
+		cmd.Dir = s.root
+		cmd.Env = append(append(cleanEnvironment(), homeless(t)...), s.launch().env...)
+		for name, value := range s.variables {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
+		cmd.Env = append(cmd.Env, "ANTHROPIC_API_KEY="+s.model.Key)
+		var out strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &out
+		require.NoError(t, cmd.Start())
+		return cmd, &out
+	}
+	cmd, out := run("run: touch made")
+	q := person.openWithin(s.watchdog, anyQuestion)
+	assert.Equal(t, "Bash", q.ToolName)
+	assert.False(t, s.exists("made"))
+	person.call("sendDecision", object{"approval_id": q.ID, "decision": "approve"}, nil)
+	require.NoError(t, cmd.Wait(), out)
+	assert.True(t, s.exists("made"), out)
+
+	cmd, out = run("run: touch never")
+	person.call("sendDecision", object{"approval_id": person.openWithin(s.watchdog, anyQuestion).ID, "decision": "deny", "comment": "not today"}, nil)
+	require.NoError(t, cmd.Wait(), out)
+	assert.False(t, s.exists("never"))
+	assert.Contains(t, out.String(), "not today")
+	person.leave()
+}
+
+// A server that somebody else wrote is asked by the methods mcp.*: it is started where it
+// is needed, and ends with the hub, also one that is killed.
+func TestMCPServerEverything(t *testing.T) {
+	t.Parallel()
+	server := filepath.Join(installedAgent(t, "mcp-server-everything"), "node_modules", ".bin", "mcp-server-everything")
+	s := newSite(t)
+	s.agents(fmt.Sprintf("[[agents.scripted.mcp_servers]]\nname = \"everything\"\ncommand = %q\n", server))
+	c := s.start()
+	var tools struct {
+		Server string
+		Tools  []struct{ Name string }
+	}
+	c.call("mcp.listTools", object{"server": "everything"}, &tools)
+	assert.NotEmpty(t, tools.Server)
+	var names []string
+	for _, tool := range tools.Tools {
+		names = append(names, tool.Name)
+	}
+	assert.Contains(t, names, "echo")
+	var result struct{ Content []struct{ Type, Text string } }
+	c.call("mcp.callTool", object{"server": "everything", "tool": "echo", "arguments": object{"message": "hello"}, "confirmed": true}, &result)
+	require.Len(t, result.Content, 1)
+	assert.Contains(t, result.Content[0].Text, "hello")
+	var failure struct{ IsError bool }
+	c.call("mcp.callTool", object{"server": "everything", "tool": "no-such-tool", "confirmed": true}, &failure)
+	assert.True(t, failure.IsError)
+	c.crash()
+	s.requireNobody("after the hub was killed")
+}

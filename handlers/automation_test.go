@@ -1,0 +1,84 @@
+package handlers_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/trigger"
+)
+
+func withTriggers(o *hub.Options) {
+	o.Triggers = func() (trigger.Definitions, error) {
+		return trigger.Definitions{Automation: triggerconfig.DefaultAutomation(), Triggers: []triggerconfig.Trigger{
+			{ID: "failed", Type: "run.failed", Enabled: true, FromProject: true, Cooldown: 1000, Action: triggerconfig.Action{Type: "notify", Message: "{{payload.task_id}} failed"}},
+			{ID: "night", Cron: "0 3 * * *", Action: triggerconfig.Action{Type: "agent", Prompt: "tidy up"}, RequiresApproval: true},
+		}}, nil
+	}
+}
+
+func failing(context.Context, *turn) catalog.ExecutePromptResult {
+	return catalog.ExecutePromptResult{Status: catalog.StatusFailed}
+}
+
+// The shapes are those that AIWG's client reads.
+func TestAutomationAsAIWGReadsIt(t *testing.T) {
+	w := newWorld(t, failing, withTriggers)
+	c := w.connect(frame.NDJSON)
+	status := object(t, c.ask("automation.status", ""))
+	assert.Equal(t, []any{true, 2.0, []any{}}, []any{status["enabled"], status["ruleCount"], status["recentExecutions"]})
+	rule := status["rules"].([]any)[0].(map[string]any)
+	assert.Equal(t, map[string]any{"type": "run.failed"}, rule["trigger"])
+	assert.Equal(t, map[string]any{"type": "notify", "message": "{{payload.task_id}} failed"}, rule["action"])
+	assert.Equal(t, []any{"failed", true, 0.0, false}, []any{rule["id"], rule["enabled"], rule["cooldownMs"], rule["requiresApproval"]})
+
+	assert.Equal(t, true, object(t, c.ask("automation.enable", `{"ruleId":"night"}`))["success"])
+	assert.Equal(t, false, object(t, c.ask("automation.disable", `{"ruleId":"nobody"}`))["success"])
+	assert.Equal(t, false, object(t, c.ask("automation.disable", ""))["enabled"])
+	assert.Equal(t, false, object(t, c.ask("automation.status", ""))["enabled"])
+	assert.Equal(t, true, object(t, c.ask("automation.enable", "{}"))["enabled"])
+
+	c.ask("task.submit", `{"prompt":"x"}`)
+	w.until(func() bool {
+		list, err := w.hub.Triggers().Executions(context.Background(), "", 10, true)
+		require.NoError(t, err)
+		return len(list) > 0
+	}, "the trigger has done something")
+	recent := object(t, c.ask("automation.status", ""))["recentExecutions"].([]any)
+	require.Len(t, recent, 1)
+	one := recent[0].(map[string]any)
+	assert.Equal(t, []any{"failed", "run.failed", "notified"}, []any{one["ruleId"], one["eventType"], one["status"]})
+	assert.Regexp(t, `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`, one["timestamp"])
+	log := object(t, c.ask("automation.log", `{"ruleId":"failed","limit":5}`))["executions"].([]any)
+	assert.Equal(t, map[string]any{"type": "notify", "message": "task-0001 failed"}, log[0].(map[string]any)["does"])
+
+	tried := object(t, c.ask("automation.test", `{"type":"run.failed","source":"run","payload":{"task_id":"task-7"}}`))["rules"].([]any)
+	assert.Equal(t, map[string]any{"ruleId": "failed", "fits": true, "does": map[string]any{"type": "notify", "message": "task-7 failed"}}, tried[0])
+	assert.Equal(t, false, tried[1].(map[string]any)["fits"])
+	assert.Equal(t, -32602, c.fail("automation.test", `{"type":"a","source":"b","payload":7}`).Code)
+
+	sub := object(t, c.ask("daemon.status", ""))["subsystems"].(map[string]any)
+	assert.Equal(t, 2.0, sub["automation"].(map[string]any)["ruleCount"])
+	scheduler := sub["scheduler"].(map[string]any)
+	assert.Equal(t, []any{true, 1.0}, []any{scheduler["enabled"], scheduler["jobs"]})
+}
+
+// An editor that does not trust the workspace sees and switches what the user's own file
+// has.
+func TestWhoDoesNotTrustTheWorkspaceHasTheUsersTriggers(t *testing.T) {
+	w := newWorld(t, failing, withTriggers)
+	trusted := w.hub.Triggers()
+	s, err := trusted.Status(context.Background(), 10, false)
+	require.NoError(t, err)
+	require.Len(t, s.Triggers, 1)
+	assert.Equal(t, "night", s.Triggers[0].ID)
+	known, err := trusted.Switch(context.Background(), "failed", false, false)
+	require.NoError(t, err)
+	assert.False(t, known)
+}

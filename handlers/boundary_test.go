@@ -1,0 +1,291 @@
+package handlers_test
+
+import (
+	"context"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/jsontest"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
+)
+
+// question waits until one question is open, and is that.
+func question(t *testing.T, w *world, c *client) map[string]any {
+	t.Helper()
+	w.until(func() bool {
+		list, err := w.hub.Approvals().Pending(context.Background(), "")
+		return err == nil && len(list) == 1
+	}, "somebody asks")
+	list := object(t, c.ask("fetchApprovals", `{}`))["approvals"].([]any)
+	require.Len(t, list, 1)
+	return list[0].(map[string]any)
+}
+
+// none waits until no question is open.
+func (w *world) none() {
+	w.t.Helper()
+	w.until(func() bool {
+		list, err := w.hub.Approvals().Pending(context.Background(), "")
+		return err == nil && len(list) == 0
+	}, "nothing waits for an answer")
+}
+
+func decide(c *client, q map[string]any, decision string) {
+	c.t.Helper()
+	c.ask("sendDecision", `{"approval_id":`+strconv.Quote(q["id"].(string))+`,`+decision+`}`)
+}
+
+// A script's question is in the inbox and in a session of its own, which ends with
+// the answer.
+func TestAskUser(t *testing.T) {
+	w := newWorld(t, quick)
+	c, person := w.connect(frame.NDJSON), w.connect(frame.NDJSON)
+	id := c.send("askUser", `{"message":"Which colour?","subject":"Paint","options":["red",{"bad":1}]}`)
+	assert.Equal(t, -32602, c.wait(id).Error.Code)
+	id = c.send("askUser", `{"message":"Which colour?","subject":"Paint","options":["red","blue"]}`)
+	q := question(t, w, person)
+	assert.Equal(t, "human_contact", q["type"])
+	assert.Equal(t, "Which colour?", q["title"])
+	session := q["session_id"].(string)
+	state := object(t, person.ask("getSessionState", `{"session_id":"`+session+`"}`))["session"].(map[string]any)
+	assert.Equal(t, "waiting_input", state["status"])
+	assert.Equal(t, "question", state["source"])
+	decide(person, q, `"decision":"respond","option":"blue"`)
+	reply := c.wait(id)
+	require.Nil(t, reply.Error)
+	assert.Equal(t, map[string]any{"response": "blue", "option": "blue", "approval_id": q["id"]}, object(t, reply.Result))
+	state = object(t, person.ask("getSessionState", `{"session_id":"`+session+`"}`))["session"].(map[string]any)
+	assert.Equal(t, "completed", state["status"])
+
+	// The next one is in the same conversation, and words will do.
+	id = c.send("askUser", `{"message":"Why?"}`)
+	again := question(t, w, person)
+	assert.Equal(t, q["thread_id"], again["thread_id"])
+	decide(person, again, `"decision":"respond","comment":"because"`)
+	assert.Equal(t, "because", jsontest.As[string](t, c.wait(id).Result, "response"))
+}
+
+func TestRequestPermission(t *testing.T) {
+	w := newWorld(t, quick, func(o *hub.Options) {
+		o.Rules = func() []config.Rule {
+			return []config.Rule{{Tool: "Read", Effect: config.EffectAllow}, {Tool: "Never", Effect: config.EffectDeny}}
+		}
+	})
+	c, person := w.connect(frame.NDJSON), w.connect(frame.NDJSON)
+	r := object(t, c.ask("requestPermission", `{"tool_name":"Read","tool_input":{"file_path":"a"}}`))
+	assert.Equal(t, true, r["approved"])
+	assert.Contains(t, r["reason"], "rule=")
+	e := c.fail("requestPermission", `{"tool_name":"Never"}`)
+	assert.Equal(t, -32003, e.Code)
+	assert.Equal(t, "permission_denied", e.Data["kind"])
+	assert.Contains(t, e.Data["reason"], "rule=")
+	assert.Empty(t, object(t, c.ask("listSessions", `{}`))["sessions"], "what a rule answers begins no session")
+
+	id := c.send("requestPermission", `{"tool_name":"Bash","tool_input":{"command":"make"},"tool_use_id":"toolu_9"}`)
+	decide(person, question(t, w, person), `"decision":"approve","updated_input":{"command":"make -n"}`)
+	r = object(t, c.wait(id).Result)
+	assert.Equal(t, map[string]any{"command": "make -n"}, r["updated_input"])
+	assert.Equal(t, "user_approved", r["reason"])
+
+	id = c.send("requestPermission", `{"tool_name":"Bash","tool_input":{"command":"rm -rf /"}}`)
+	decide(person, question(t, w, person), `"decision":"deny","comment":"never that"`)
+	denied := c.wait(id).Error
+	require.NotNil(t, denied)
+	assert.Equal(t, -32003, denied.Code)
+	assert.Equal(t, "Permission denied: never that", denied.Message)
+	assert.Equal(t, map[string]any{"kind": "permission_denied", "reason": "user_denied"}, denied.Data)
+}
+
+// A question in a session that works is that session's own: it waits, and goes on.
+func TestAQuestionOfASession(t *testing.T) {
+	w := newWorld(t, until)
+	c, person := w.connect(frame.NDJSON), w.connect(frame.NDJSON)
+	session := jsontest.As[string](t, person.ask("launchSession", `{"query":"work"}`), "session_id")
+	status := func() string {
+		s, err := w.hub.Query().Session(context.Background(), session)
+		require.NoError(t, err)
+		return string(s.State)
+	}
+	w.until(func() bool { return status() == "running" }, "it works")
+	id := c.send("askUser", `{"message":"So?","thread":"`+session+`"}`)
+	q := question(t, w, person)
+	assert.Equal(t, session, q["session_id"])
+	assert.Equal(t, "waiting_input", status())
+	decide(person, q, `"decision":"respond","comment":"so"`)
+	assert.Equal(t, "so", jsontest.As[string](t, c.wait(id).Result, "response"))
+	assert.Equal(t, "running", status())
+
+	// Taken back, it goes on as well.
+	id = c.send("askUser", `{"message":"And?","thread":"`+session+`"}`)
+	question(t, w, person)
+	c.write(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":` + id + `}}`)
+	assert.Equal(t, -32800, c.wait(id).Error.Code)
+	w.none()
+	assert.Equal(t, "running", status())
+
+	// With the session its question ends.
+	id = c.send("askUser", `{"message":"Or?","thread":"`+session+`"}`)
+	question(t, w, person)
+	person.ask("interruptSession", `{"session_id":"`+session+`"}`)
+	assert.Equal(t, -32004, c.wait(id).Error.Code)
+	w.until(func() bool { return status() == "interrupted" }, "it has ended")
+	e := c.fail("askUser", `{"message":"Still?","thread":"`+session+`"}`)
+	assert.Equal(t, "bad_state", e.Data["kind"])
+	assert.Equal(t, "task_not_found", c.fail("askUser", `{"message":"Still?","thread":"task-0099"}`).Data["kind"])
+}
+
+// What a script asks ends with its request, its connection and its session.
+func TestAQuestionEndsWithItsCaller(t *testing.T) {
+	w := newWorld(t, quick)
+	person := w.connect(frame.NDJSON)
+	c := w.connect(frame.NDJSON)
+	id := c.send("askUser", `{"message":"One?","keep":true}`)
+	q := question(t, w, person)
+	c.write(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":` + id + `}}`)
+	assert.Equal(t, -32800, c.wait(id).Error.Code)
+	w.none()
+	state := object(t, person.ask("getSessionState", `{"session_id":"`+q["session_id"].(string)+`"}`))["session"].(map[string]any)
+	assert.Equal(t, "interrupted", state["status"])
+
+	id = c.send("askUser", `{"message":"Two?"}`)
+	q = question(t, w, person)
+	person.ask("interruptSession", `{"session_id":"`+q["session_id"].(string)+`"}`)
+	reply := c.wait(id)
+	assert.Equal(t, -32004, reply.Error.Code)
+	assert.Equal(t, "task_cancelled", reply.Error.Data["kind"])
+	assert.Equal(t, "bad_state", hubKindOf(t, person.fail("continueSession", `{"session_id":"`+q["session_id"].(string)+`","query":"go on"}`)))
+
+	c.send("askUser", `{"message":"Three?"}`)
+	question(t, w, person)
+	c.end.Close()
+	w.none()
+}
+
+func hubKindOf(t *testing.T, e wireError) string {
+	t.Helper()
+	kind, _ := e.Data["kind"].(string)
+	return kind
+}
+
+// With keep a question outlives its connection: who asks it again gets the answer, once.
+func TestAKeptQuestionIsAnsweredLater(t *testing.T) {
+	w := newWorld(t, quick)
+	person := w.connect(frame.NDJSON)
+	const ask = `{"tool_name":"Bash","tool_input":{"command":"make"},"thread":"a-program","keep":true}`
+	gone := w.connect(frame.NDJSON)
+	gone.send("requestPermission", ask)
+	q := question(t, w, person)
+	gone.end.Close()
+	w.until(func() bool {
+		s, err := w.hub.Query().Session(context.Background(), q["session_id"].(string))
+		return err == nil && s.State == domain.Interrupted
+	}, "its caller has gone")
+	q = question(t, w, person)
+	assert.Equal(t, true, q["stale"])
+
+	// Asked again, it is one question.
+	c := w.connect(frame.NDJSON)
+	id := c.send("requestPermission", ask)
+	w.until(func() bool {
+		list, err := w.hub.Approvals().Pending(context.Background(), "")
+		return err == nil && len(list) == 1 && !list[0].Stale
+	}, "it is asked again")
+	c.end.Close()
+	_ = id
+	w.until(func() bool {
+		list, err := w.hub.Approvals().Pending(context.Background(), "")
+		return err == nil && len(list) == 1 && list[0].Stale
+	}, "its caller has gone again")
+
+	decide(person, question(t, w, person), `"decision":"approve"`)
+	c = w.connect(frame.NDJSON)
+	assert.Equal(t, "user_approved", jsontest.As[string](t, c.ask("requestPermission", ask), "reason"))
+	id = c.send("requestPermission", ask)
+	decide(person, question(t, w, person), `"decision":"deny","comment":"once is enough"`)
+	assert.Equal(t, -32003, c.wait(id).Error.Code)
+}
+
+// At the end of the hub kept questions stay, and others do not.
+func TestQuestionsAndTheEndOfTheHub(t *testing.T) {
+	w := newWorld(t, quick)
+	c := w.connect(frame.NDJSON)
+	c.send("askUser", `{"message":"Script?"}`)
+	question(t, w, w.connect(frame.NDJSON))
+	c.send("askUser", `{"message":"Agent?","keep":true,"thread":"an-agent"}`)
+	w.until(func() bool {
+		list, err := w.hub.Approvals().Pending(context.Background(), "")
+		return err == nil && len(list) == 2
+	}, "both ask")
+	require.NoError(t, w.hub.Close())
+	next, err := hub.Open(context.Background(), hub.Options{
+		OpenStore: sqlite.Opener(filepath.Join(w.dir, "duet.db"), ""), Database: filepath.Join(w.dir, "duet.db"), Root: w.dir, Agents: agents{},
+		Limits: config.Limits{MaxRuns: 3, QueueCap: 1000}, Getenv: func(string) string { return "" },
+		Executors: func(d catalog.Daemon) hub.Executors { return w.executors },
+	})
+	require.NoError(t, err)
+	defer next.Close()
+	list, err := next.Approvals().Pending(context.Background(), "")
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	assert.Equal(t, "Agent?", list[0].Title)
+	assert.True(t, list[0].Stale)
+}
+
+func TestSendTask(t *testing.T) {
+	w := newWorld(t, func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		switch x.Prompt {
+		case "wait":
+			return until(ctx, x)
+		case "overflow":
+			return catalog.ExecutePromptResult{Status: catalog.StatusFailed, Error: &catalog.ExecutionError{Code: "AGENT_CONTEXT_OVERFLOW", Message: "Prompt is too long"}}
+		case "fail":
+			return catalog.ExecutePromptResult{Status: catalog.StatusFailed, Error: &catalog.ExecutionError{Code: "AGENT_ERROR", Message: "no luck"}}
+		}
+		return quick(ctx, x)
+	})
+	c, other := w.connect(frame.NDJSON), w.connect(frame.NDJSON)
+	r := object(t, c.ask("sendTask", `{"task":"paint"}`))
+	assert.Equal(t, "completed", r["state"])
+	assert.Equal(t, "Done: paint", r["result"])
+	assert.Equal(t, "fake", r["agent"])
+	r = object(t, c.ask("sendTask", `{"prompt":"fail"}`))
+	assert.Equal(t, "failed", r["state"])
+	assert.Equal(t, "no luck", r["error"])
+	e := c.fail("sendTask", `{"prompt":"overflow"}`)
+	assert.Equal(t, -32008, e.Code)
+	assert.Equal(t, "context_overflow", e.Data["kind"])
+	assert.Equal(t, -32602, c.fail("sendTask", `{}`).Code)
+
+	id := c.send("sendTask", `{"prompt":"wait","taskId":"my-task"}`)
+	w.until(func() bool {
+		s, err := w.hub.Query().Session(context.Background(), "my-task")
+		return err == nil && s.State == domain.Running
+	}, "it works")
+	assert.Equal(t, true, object(t, other.ask("cancelTask", `{"taskId":"my-task"}`))["cancelled"])
+	reply := c.wait(id)
+	require.NotNil(t, reply.Error)
+	assert.Equal(t, -32004, reply.Error.Code)
+	assert.Equal(t, false, object(t, other.ask("cancelTask", `{"taskId":"my-task"}`))["cancelled"])
+	assert.Equal(t, "task_not_found", other.fail("cancelTask", `{"taskId":"nothing"}`).Data["kind"])
+
+	id = c.send("sendTask", `{"prompt":"wait","taskId":"second"}`)
+	w.until(func() bool {
+		s, err := w.hub.Query().Session(context.Background(), "second")
+		return err == nil && s.State == domain.Running
+	}, "it works")
+	c.write(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":` + id + `}}`)
+	assert.Equal(t, -32800, c.wait(id).Error.Code)
+	w.until(func() bool {
+		s, err := w.hub.Query().Session(context.Background(), "second")
+		return err == nil && s.State == domain.Interrupted
+	}, "it has ended")
+}

@@ -1,0 +1,32 @@
+package acpagent
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/internal/wire"
+)
+
+// A number means the question that was shown with it, whatever was answered since.
+func TestInboxNumbers(t *testing.T) {
+	a, b, c := wire.Approval{ID: "a"}, wire.Approval{ID: "b"}, wire.Approval{ID: "c"}
+	is := func(s *session, number string, want string, waiting ...wire.Approval) {
+		t.Helper()
+		q, ok := s.numbered(number, waiting)
+		assert.Equal(t, want, q.ID)
+		assert.Equal(t, want != "", ok)
+	}
+	s := new(session)
+	is(s, "2", "b", a, b) // none was shown: those that wait now
+	s.listInbox([]wire.Approval{a, b})
+	is(s, "1", "a", a, b)
+	is(s, "1", "", b) // a was answered elsewhere
+	is(s, "2", "b", b, c)
+	is(s, "3", "", a, b, c) // it was not shown
+	for _, none := range []string{"0", "-1", "x"} {
+		is(s, none, "", a, b)
+	}
+	assert.Equal(t, "Nothing waits for an answer.\n", s.listInbox(nil))
+	is(s, "1", "", c)
+}

@@ -1,0 +1,33 @@
+package acpagent
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/client"
+)
+
+// A client is told which block of its own prompt is wrong: it knows of no content.
+func TestAWrongBlockIsThatOfThePrompt(t *testing.T) {
+	image := json.RawMessage(`{"type":"image","mimeType":"image/png","data":"<"}`)
+	text := json.RawMessage(`{"type":"text","text":"x"}`)
+	p := readPrompt([]json.RawMessage{text, image, text, image})
+	assert.Equal(t, "x\nx", p.text)
+	for param, want := range map[string]string{
+		"content[0].data":  "prompt[1].data",
+		"content[1].data":  "prompt[3].data",
+		"content[1]":       "prompt[3]",
+		"content[7].data":  "prompt[7].data",
+		"content":          "prompt",
+		"permission_mode":  "permission_mode",
+		"content.mimeType": "prompt.mimeType",
+	} {
+		data, _ := json.Marshal(map[string]string{"param": param, "expected": "bytes", "received": "\"<\""})
+		err := p.refused(&client.Error{Code: -32602, Message: "Invalid params: " + param + ": expected bytes, received \"<\"", Data: data})
+		assert.ErrorContains(t, err, "Invalid params: "+want+": expected bytes, received \"<\"", param)
+	}
+	assert.ErrorContains(t, p.refused(errors.New("gone")), "gone")
+}

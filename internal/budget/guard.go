@@ -1,0 +1,292 @@
+package budget
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// Runs is what a [Guard] asks of the life of runs. Its methods are called inside changes.
+type Runs interface {
+	// Interrupt ends a run, with a code and a message for people. One that has ended, or
+	// is ending, is left alone.
+	Interrupt(t store.Tx, run domain.Run, code, message string) error
+	// Warn tells the conversation of a run what is near.
+	Warn(t store.Tx, run domain.Run, message string) error
+}
+
+// Options say what a Guard stands on. All of them are required.
+type Options struct {
+	// Limits are those of the configuration as it is now. It is asked often.
+	Limits func() budgetconfig.Budget
+	Runs   Runs
+}
+
+// A Guard watches what runs use. Its methods may be called from any goroutine; those
+// that are given a change belong to the store's writer.
+type Guard struct {
+	ctx  context.Context
+	opts Options
+
+	mu       sync.Mutex // guards accounts
+	accounts map[int64]*account
+}
+
+// An account is what is known of a run that is at work, and in no row.
+type account struct {
+	turns   int
+	between bool   // a tool call has ended since the last one began
+	call    string // the last tool call that ended, as what it was
+	repeats int    // how often it came, one after the other
+	warned  map[string]bool
+}
+
+// New makes a Guard. ctx is that of what it reads.
+func New(ctx context.Context, opts Options) *Guard {
+	return &Guard{ctx: ctx, opts: opts, accounts: make(map[int64]*account)}
+}
+
+// Close forgets a run, which has ended.
+func (g *Guard) Close(run int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.accounts, run)
+}
+
+func (g *Guard) account(run int64) *account {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	a := g.accounts[run]
+	if a == nil {
+		a = &account{warned: make(map[string]bool)}
+		g.accounts[run] = a
+	}
+	return a
+}
+
+// Admit refuses to begin anything when the day's budget is used up. The error can be
+// told.
+func (g *Guard) Admit(t store.Tx) error {
+	day := g.opts.Limits().Day
+	if day == (budgetconfig.Limits{}) {
+		return nil
+	}
+	used, err := g.usedToday(t)
+	if err != nil {
+		return err
+	}
+	for _, l := range spend(day, used) {
+		if l.isReached() {
+			return domain.Errorf(domain.KindBudget, "%s; nothing more is begun today, unless [budget.day] %s is raised", l.reached("the runs of this day have"), l.key)
+		}
+	}
+	if day.Turns != nil && used.Runs >= *day.Turns { // this one would be one more
+		return domain.Errorf(domain.KindBudget, "%s; nothing more is begun today, unless [budget.day] turns is raised",
+			limit{key: "turns", text: count(used.Runs, "prompt"), most: count(*day.Turns, "prompt")}.reached("the runs of this day have"))
+	}
+	return nil
+}
+
+// Called counts a tool call that begins.
+func (g *Guard) Called(t store.Tx, run domain.Run) error {
+	a := g.account(run.ID)
+	if a.turns > 0 && !a.between {
+		return nil
+	}
+	a.between = false
+	a.turns++
+	turns := g.ofRun(t, run).Turns
+	if turns == nil {
+		return nil
+	}
+	return g.judge(t, run, domain.CodeRunBudget, "run", "this run has", limit{
+		key: "turns", part: float64(a.turns-1) / float64(*turns), // the one that begins is one more
+		text: count(a.turns-1, "round") + " of tool calls", most: count(*turns, "round"),
+	})
+}
+
+// CallEnded looks whether the tool call that has ended is the same as those before it:
+// what it was is told by a tool's name and its input.
+func (g *Guard) CallEnded(t store.Tx, run domain.Run, tool string, input []byte) error {
+	a := g.account(run.ID)
+	a.between = true
+	call := tool + "\x00" + string(input)
+	if call != a.call {
+		a.call, a.repeats = call, 0
+		delete(a.warned, "run.repeats")
+	}
+	a.repeats++
+	repeats := g.ofRun(t, run).Repeats
+	if repeats == nil {
+		return nil
+	}
+	return g.judge(t, run, domain.CodeRunBudget, "run", "this run has", limit{
+		key: "repeats", part: float64(a.repeats) / float64(*repeats),
+		text: "made the same call of " + cmp.Or(tool, "a tool") + " " + count(a.repeats, "time"), most: count(*repeats, "time"),
+	})
+}
+
+// Used holds what a run has used so far, which is in its row, against all limits.
+func (g *Guard) Used(t store.Tx, run domain.Run) error {
+	limits := g.opts.Limits()
+	limits.Run = g.ofRun(t, run)
+	used := domain.Usage{Tokens: run.Tokens}
+	if limits.Run.Time != nil {
+		byRun, err := g.usedByRun(t, run)
+		if err != nil {
+			return err
+		}
+		used.Time = byRun.Time
+	}
+	for _, l := range spend(limits.Run, used) {
+		if err := g.judge(t, run, domain.CodeRunBudget, "run", "this run has", l); err != nil {
+			return err
+		}
+	}
+	if limits.Thread != (budgetconfig.Limits{}) {
+		used, err := g.usedByThread(t, run.Thread)
+		if err != nil {
+			return err
+		}
+		if err := g.judgeAll(t, run, domain.CodeThreadBudget, "thread", "this conversation has", limits.Thread, used); err != nil {
+			return err
+		}
+	}
+	if limits.Day == (budgetconfig.Limits{}) {
+		return nil
+	}
+	today, err := g.usedToday(t)
+	if err != nil {
+		return err
+	}
+	return g.judgeAll(t, run, domain.CodeDayBudget, "day", "the runs of this day have", limits.Day, today)
+}
+
+// TimeLeft is how long a run that works may go on until a budget of time is near or used
+// up; limited is false where there is none.
+func (g *Guard) TimeLeft(t store.Tx, run domain.Run) (left time.Duration, limited bool, err error) {
+	limits := g.opts.Limits()
+	limits.Run = g.ofRun(t, run)
+	for _, scope := range []struct {
+		most *time.Duration
+		used func() (domain.Usage, error)
+	}{
+		{limits.Run.Time, func() (domain.Usage, error) { return g.usedByRun(t, run) }},
+		{limits.Thread.Time, func() (domain.Usage, error) { return g.usedByThread(t, run.Thread) }},
+		{limits.Day.Time, func() (domain.Usage, error) { return g.usedToday(t) }},
+	} {
+		if scope.most == nil {
+			continue
+		}
+		used, err := scope.used()
+		if err != nil {
+			return 0, false, err
+		}
+		next := *scope.most - used.Time
+		if warn := time.Duration(near*float64(*scope.most)) - used.Time; warn > 0 {
+			next = warn
+		}
+		if next = max(next, leastPause); !limited || next < left {
+			left, limited = next, true
+		}
+	}
+	return left, limited, nil
+}
+
+func (g *Guard) judgeAll(t store.Tx, run domain.Run, code, scope, who string, limits budgetconfig.Limits, used domain.Usage) error {
+	all := spend(limits, used)
+	if limits.Turns != nil {
+		all = append(all, limit{
+			key: "turns", part: float64(used.Runs-1) / float64(*limits.Turns), // this one is among them
+			text: count(used.Runs-1, "prompt"), most: count(*limits.Turns, "prompt"),
+		})
+	}
+	for _, l := range all {
+		if err := g.judge(t, run, code, scope, who, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// judge interrupts a run that has reached a limit, and warns of one that is near.
+func (g *Guard) judge(t store.Tx, run domain.Run, code, scope, who string, l limit) error {
+	where := "[budget." + scope + "] " + l.key
+	if l.isReached() {
+		what := "raise " + where + ", or continue it: then a new account begins"
+		if scope == "day" {
+			what = "raise " + where + ", or continue it tomorrow"
+		}
+		return g.opts.Runs.Interrupt(t, run, code, l.reached(who)+"; "+what)
+	}
+	a := g.account(run.ID)
+	if l.part < near || a.warned[scope+"."+l.key] {
+		return nil
+	}
+	a.warned[scope+"."+l.key] = true
+	text := l.isNear(who) + " (" + where + "); the run is interrupted when that is reached."
+	return g.opts.Runs.Warn(t, run, strings.ToUpper(text[:1])+text[1:])
+}
+
+// ofRun are the limits of a run: those of the configuration, and lower ones that were
+// asked for with its conversation.
+func (g *Guard) ofRun(t store.Tx, run domain.Run) budgetconfig.Limits {
+	limits := g.opts.Limits().Run
+	thread, err := t.Thread(g.ctx, run.Thread)
+	if err != nil {
+		return limits
+	}
+	return asked(thread.Settings, limits)
+}
+
+// asked is limits with what was asked for in their place.
+func asked(s domain.Settings, limits budgetconfig.Limits) budgetconfig.Limits {
+	b := s.Budget
+	if turns := cmp.Or(b.Turns, s.MaxTurns); turns > 0 {
+		limits.Turns = &turns
+	}
+	if b.Time > 0 {
+		limits.Time = &b.Time
+	}
+	if tokens := int(b.Tokens); tokens > 0 {
+		limits.Tokens = &tokens
+	}
+	if b.CostUSD > 0 {
+		limits.Cost = &b.CostUSD
+	}
+	if b.Repeats > 0 {
+		limits.Repeats = &b.Repeats
+	}
+	return limits
+}
+
+// leastPause is between two looks at the time: rows have it as it was when it was written.
+const leastPause = 100 * time.Millisecond
+
+// usedByRun is what a run has used. Those that wait behind it have used nothing.
+func (g *Guard) usedByRun(r store.Reader, run domain.Run) (domain.Usage, error) {
+	return r.Usage(g.ctx, domain.UsageFilter{Thread: run.Thread, After: run.ID - 1}, time.Now())
+}
+
+// usedByThread is what the runs of a conversation have used since one of them was
+// interrupted for that.
+func (g *Guard) usedByThread(r store.Reader, thread int64) (domain.Usage, error) {
+	last, err := r.LastWith(g.ctx, thread, domain.CodeThreadBudget)
+	if err != nil {
+		return domain.Usage{}, err
+	}
+	return r.Usage(g.ctx, domain.UsageFilter{Thread: thread, After: last}, time.Now())
+}
+
+// usedToday is what the runs have used that were asked for since midnight.
+func (g *Guard) usedToday(r store.Reader) (domain.Usage, error) {
+	now := time.Now()
+	y, m, d := now.Date()
+	return r.Usage(g.ctx, domain.UsageFilter{Since: time.Date(y, m, d, 0, 0, 0, 0, now.Location())}, now)
+}

@@ -1,0 +1,197 @@
+package hub
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+func limited(b budgetconfig.Budget) func(*Options) {
+	return func(o *Options) {
+		o.Budget = func() budgetconfig.Budget { return b }
+		o.Removed = make(chan struct{}) // else it is looked for every second of days that pass here
+	}
+}
+
+// uses reports that a turn has cost so much, and waits to be ended where that is too much.
+func uses(ctx context.Context, x *turn, dollars float64, input, output int64) catalog.ExecutePromptResult {
+	x.report(catalog.EventUsage, catalog.Usage{TokenUsage: catalog.TokenUsage{InputTokens: input, OutputTokens: output}, CostUSD: dollars})
+	if strings.Contains(x.p.Prompt, "too much") {
+		<-ctx.Done()
+		return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
+	}
+	return completed
+}
+
+// warnings are what the conversation of a run says beside its agent and people.
+func warnings(t *testing.T, h *Hub, s domain.Session) (list []string) {
+	t.Helper()
+	items, err := h.store.ItemsOfRun(t.Context(), s.Run.ID)
+	require.NoError(t, err)
+	for _, i := range items {
+		if i.Kind == domain.ItemSystem {
+			list = append(list, i.Content)
+		}
+	}
+	return list
+}
+
+func TestARunThatCostsTooMuchIsInterruptedAndGoesOn(t *testing.T) {
+	most := 1.0
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		x.report(catalog.EventUsage, catalog.Usage{CostUSD: 0.79})
+		x.report(catalog.EventUsage, catalog.Usage{CostUSD: 0.8})
+		x.report(catalog.EventUsage, catalog.Usage{CostUSD: 0.9})
+		if strings.Contains(x.p.Prompt, "too much") {
+			return uses(ctx, x, 1.25, 0, 0)
+		}
+		return completed
+	}, limited(budgetconfig.Budget{Run: budgetconfig.Limits{Cost: &most}}))
+	s := launch(t, h, "too much")
+	s = await(t, h, s)
+	assert.Equal(t, []any{domain.Interrupted, domain.CodeRunBudget}, []any{s.State, s.ErrorCode})
+	assert.Equal(t, "this run has cost $1.25, of $1.00 that there may be; raise [budget.run] cost, or continue it: then a new account begins", s.Error)
+	assert.Equal(t, []string{"This run has cost $0.8000 of $1.00 ([budget.run] cost); the run is interrupted when that is reached."}, warnings(t, h, s), "it is told once")
+
+	s, err := h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "and now", Source: domain.SourceSession})
+	require.NoError(t, err)
+	assert.Equal(t, domain.Completed, await(t, h, s).State)
+}
+
+func TestTheBudgetOfAConversation(t *testing.T) {
+	most := 100
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult { return uses(ctx, x, 0, 20, 25) },
+		limited(budgetconfig.Budget{Thread: budgetconfig.Limits{Tokens: &most}}))
+	other := await(t, h, launch(t, h, "another conversation"))
+	s := await(t, h, launch(t, h, "one"))
+	goOn := func(prompt string) domain.Session {
+		next, err := h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: prompt, Source: domain.SourceSession})
+		require.NoError(t, err)
+		return await(t, h, next)
+	}
+	s = goOn("two")
+	assert.Equal(t, domain.Completed, s.State)
+	s = goOn("too much")
+	assert.Equal(t, []any{domain.Interrupted, domain.CodeThreadBudget}, []any{s.State, s.ErrorCode})
+	assert.Equal(t, "this conversation has used 135 tokens, of 100 that there may be; raise [budget.thread] tokens, or continue it: then a new account begins", s.Error)
+	s = goOn("four") // the third is not counted any more
+	assert.Equal(t, domain.Completed, s.State)
+	assert.Equal(t, domain.Completed, other.State)
+}
+
+func TestTheBudgetOfADay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(12 * time.Hour) // noon
+		most, prompts := 1.0, 4
+		h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult { return uses(ctx, x, 0.6, 0, 0) },
+			limited(budgetconfig.Budget{Day: budgetconfig.Limits{Cost: &most, Turns: &prompts}}))
+		assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "one")).State)
+		s := await(t, h, launch(t, h, "too much"))
+		assert.Equal(t, []any{domain.Interrupted, domain.CodeDayBudget}, []any{s.State, s.ErrorCode})
+		assert.Equal(t, "the runs of this day have cost $1.20, of $1.00 that there may be; raise [budget.day] cost, or continue it tomorrow", s.Error)
+		_, err := h.Launch(t.Context(), LaunchSpec{Prompt: "p", Source: domain.SourceTask})
+		assert.Equal(t, domain.KindBudget, kindOf(t, err))
+		assert.EqualError(t, err, "the runs of this day have cost $1.20, of $1.00 that there may be; nothing more is begun today, unless [budget.day] cost is raised")
+		_, err = h.Continue(t.Context(), ContinueSpec{From: s.UUID, Prompt: "q", Source: domain.SourceSession})
+		assert.Equal(t, domain.KindBudget, kindOf(t, err))
+		time.Sleep(12*time.Hour + time.Minute)
+		assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "tomorrow")).State)
+	})
+}
+
+func TestARunMayTakeSoManyRounds(t *testing.T) {
+	turns := 3
+	var begun int
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		for round := range 5 {
+			for _, call := range []string{"a", "b"} { // two at once are one round
+				x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: call + string(rune('0'+round)), Tool: "Read", Input: encode(round)})
+			}
+			begun = round + 1
+			if ctx.Err() != nil {
+				break
+			}
+			for _, call := range []string{"a", "b"} {
+				x.report(catalog.EventToolResult, catalog.ToolCall{ToolID: call + string(rune('0'+round)), Result: encode("x")})
+			}
+		}
+		<-ctx.Done()
+		return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
+	}, limited(budgetconfig.Budget{}))
+	s, err := h.Launch(t.Context(), LaunchSpec{Prompt: "p", Source: domain.SourceSession, Settings: domain.Settings{MaxTurns: turns}})
+	require.NoError(t, err)
+	s = await(t, h, s)
+	assert.Equal(t, domain.CodeRunBudget, s.ErrorCode)
+	assert.Equal(t, "this run has had 3 rounds of tool calls, of 3 rounds that there may be; raise [budget.run] turns, or continue it: then a new account begins", s.Error)
+	assert.GreaterOrEqual(t, begun, 4)
+}
+
+func TestTheSameCallOverAndOver(t *testing.T) {
+	repeats := 5
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		for i := 0; i < 20 && ctx.Err() == nil; i++ {
+			input := "ls"
+			if strings.Contains(x.p.Prompt, "other") && i%4 == 3 {
+				input = "pwd"
+			}
+			id := string(rune('a' + i))
+			x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: id, Tool: "Bash"}) // the input comes later
+			x.report(catalog.EventToolUpdate, catalog.ToolCall{ToolID: id, Input: encode(map[string]string{"command": input})})
+			x.report(catalog.EventToolResult, catalog.ToolCall{ToolID: id, Result: encode("x")})
+		}
+		if strings.Contains(x.p.Prompt, "other") {
+			return completed
+		}
+		<-ctx.Done()
+		return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
+	}, limited(budgetconfig.Budget{Run: budgetconfig.Limits{Repeats: &repeats}}))
+	s := await(t, h, launch(t, h, "p"))
+	assert.Equal(t, []any{domain.Interrupted, domain.CodeRunBudget}, []any{s.State, s.ErrorCode})
+	assert.Equal(t, "this run has made the same call of Bash 5 times, of 5 times that there may be; raise [budget.run] repeats, or continue it: then a new account begins", s.Error)
+	assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "other calls between them")).State)
+}
+
+// The time that a run waits for a person is not its own.
+func TestTheTimeOfARun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		most := 10 * time.Minute
+		h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+			select {
+			case <-time.After(5 * time.Minute):
+			case <-ctx.Done():
+				return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
+			}
+			if x.ask(ctx, "Edit", "x").Approved {
+				<-ctx.Done()
+			}
+			return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
+		}, limited(budgetconfig.Budget{Run: budgetconfig.Limits{Time: &most}}))
+		began := time.Now()
+		s := launch(t, h, "p")
+		time.Sleep(2 * time.Hour) // nobody answers
+		synctest.Wait()
+		now, err := h.query.Session(t.Context(), s.UUID)
+		require.NoError(t, err)
+		require.Equal(t, domain.WaitingInput, now.State)
+		open, err := h.store.PendingApprovals(t.Context(), s.Run.ID)
+		require.NoError(t, err)
+		require.Len(t, open, 1)
+		approve(t, h, open[0], "")
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		s = await(t, h, s)
+		assert.Equal(t, []any{domain.Interrupted, domain.CodeRunBudget}, []any{s.State, s.ErrorCode}, s.Error)
+		assert.InDelta(t, (2*time.Hour + 5*time.Minute).Seconds(), s.Ended.Sub(began).Seconds(), 5)
+		require.Len(t, warnings(t, h, s), 1)
+		assert.Contains(t, warnings(t, h, s)[0], "This run has worked 8m of 10m")
+	})
+}

@@ -1,0 +1,97 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/mcpclient"
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// MCP asks the MCP servers that agents get.
+type MCP struct{ hub *Hub }
+
+// MCP are the MCP servers of the project's agents.
+func (h *Hub) MCP() MCP { return MCP{h} }
+
+func (h *Hub) newMCP(ctx context.Context) *mcpclient.Clients {
+	note := func(change func(store.Tx) error) {
+		if err := h.write(h.ctx, change); err != nil && h.ctx.Err() == nil {
+			h.log.Warn("the program of an MCP server could not be noted", "err", err)
+		}
+	}
+	return mcpclient.New(ctx, mcpclient.Options{
+		Logger: h.log,
+		Started: func(mark string, pid int) {
+			note(func(t store.Tx) error { return t.PutProcess(domain.Process{PID: pid, Mark: mark}) })
+		},
+		Ended: func(mark string) { note(func(t store.Tx) error { return t.DropProcess(mark) }) },
+	})
+}
+
+// Servers are those that the agent of a conversation gets, which any id of it names, or
+// those of an agent of the configuration, "" for the default one, and whose they are.
+func (m MCP) Servers(ctx context.Context, agent, thread string) (of string, list []mcpclient.Server, err error) {
+	h := m.hub
+	if h.opts.History || h.opts.StartsNothing {
+		return "", nil, domain.Errorf(domain.KindUnavailable, "no hub runs that could start an MCP server: start one, as with duet-rpc daemon start")
+	}
+	var own domain.Thread
+	restrict := restricted.Is(ctx)
+	if thread != "" {
+		s, err := h.query.Session(ctx, thread)
+		if err != nil {
+			return "", nil, err
+		}
+		if agent != "" && agent != s.Thread.Agent {
+			return "", nil, domain.Invalid("agent", "the agent of this conversation, or none", agent, s.Thread.Agent)
+		}
+		own, agent = s.Thread, s.Thread.Agent
+		restrict = restrict || restricted.Marked(s.Run)
+	} else if own.CWD, err = h.directory(""); err != nil {
+		return "", nil, err
+	}
+	configured, err := h.configured.AgentFor(restrict, agent)
+	if err != nil {
+		return "", nil, err
+	}
+	all := slices.Clone(configured.MCPServers)
+	for _, s := range own.Settings.MCPServers {
+		all = append(slices.DeleteFunc(all, func(o catalog.MCPServer) bool { return o.Name == s.Name }), catalog.MCPServer(s))
+	}
+	for _, s := range all {
+		list = append(list, mcpclient.Server{MCPServer: s, Dir: own.CWD, Environment: configured.Variables(h.opts.Getenv)})
+	}
+	return configured.Name, list, nil
+}
+
+// Connected reports whether a server was started, or connected to, and is there still.
+func (m MCP) Connected(s mcpclient.Server) bool { return m.hub.mcp.Connected(s) }
+
+// Tools lists the tools of a server. Its error can be told.
+func (m MCP) Tools(ctx context.Context, s mcpclient.Server) (mcpclient.Tools, error) {
+	tools, err := m.hub.mcp.Tools(ctx, s)
+	return tools, tellServer(err)
+}
+
+// Call calls a tool of a server; leave for that is the caller's to have. Its error can be
+// told.
+func (m MCP) Call(ctx context.Context, s mcpclient.Server, tool string, arguments json.RawMessage) (json.RawMessage, error) {
+	result, err := m.hub.mcp.Call(ctx, s, tool, arguments)
+	return result, tellServer(err)
+}
+
+func tellServer(err error) error {
+	var failed *mcpclient.Error
+	if !errors.As(err, &failed) {
+		return err
+	}
+	e := domain.Errorf(domain.KindMCPServer, "%s", failed.Error())
+	e.Answer = failed.Answer
+	return e
+}

@@ -1,0 +1,350 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/approval"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/trigger"
+)
+
+// A rulebook is the triggers of a test's configuration, which may change.
+type rulebook struct {
+	mu sync.Mutex
+	trigger.Definitions
+}
+
+func rules(list ...triggerconfig.Trigger) *rulebook {
+	for i := range list {
+		list[i].Enabled = true
+	}
+	return &rulebook{Definitions: trigger.Definitions{Triggers: list, Automation: triggerconfig.DefaultAutomation()}}
+}
+
+func (r *rulebook) now() (trigger.Definitions, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.Definitions, nil
+}
+
+func (r *rulebook) option(o *Options) { o.Triggers = r.now }
+
+// executed is what subscribers are told of triggers.
+func executed(t *testing.T, h *Hub) *collected {
+	return subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventTrigger}}, 0)
+}
+
+// statuses are those of what a subscriber was told of triggers.
+func (c *collected) statuses() (list []string) {
+	c.Lock()
+	defer c.Unlock()
+	for _, n := range c.list {
+		list = append(list, n.Payload.(domain.TriggerExecuted).Status)
+	}
+	return list
+}
+
+func (c *collected) await(t *testing.T, statuses ...string) {
+	t.Helper()
+	c.until(t, func() bool { return len(c.statuses()) >= len(statuses) })
+	require.Equal(t, statuses, c.statuses())
+}
+
+func agentDoes(prompt string) triggerconfig.Action {
+	return triggerconfig.Action{Type: triggerconfig.ActionAgent, Prompt: prompt}
+}
+
+var notifies = triggerconfig.Action{Type: triggerconfig.ActionNotify, Message: "{{payload.task_id}} {{type}}", Channel: "desk"}
+
+func answers(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+	if strings.Contains(x.p.Prompt, "fail") {
+		return catalog.ExecutePromptResult{Status: catalog.StatusFailed}
+	}
+	x.say("done")
+	return completed
+}
+
+func TestARunThatEndsBeginsAnother(t *testing.T) {
+	r := rules(triggerconfig.Trigger{ID: "mend", Type: "run.failed", Action: agentDoes("mend {{payload.task_id}}: {{payload.prompt}} {{payload.nothing}}")})
+	h := openHub(t, database(t), answers, r.option)
+	c := executed(t, h)
+	first := await(t, h, launch(t, h, "this is to fail"))
+	c.await(t, domain.TriggerSubmitted)
+	list, err := h.store.Sessions(context.Background(), domain.RunFilter{Source: domain.SourceTrigger})
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	assert.Equal(t, "mend "+domain.TaskName(first.Task)+": this is to fail {{payload.nothing}}", list[0].Prompt)
+	assert.Equal(t, "Trigger mend", list[0].Title)
+	assert.JSONEq(t, `{"source":"automation","ruleId":"mend","eventType":"run.failed","trigger":"mend","trigger_depth":1}`, string(list[0].Metadata))
+}
+
+// A trigger that sets itself off ends at its depth, and says so once.
+func TestNoTriggerSetsItselfOffForEver(t *testing.T) {
+	r := rules(triggerconfig.Trigger{ID: "again", Source: "run", Type: "run.completed", Action: agentDoes("again")})
+	h := openHub(t, database(t), answers, r.option)
+	c := executed(t, h)
+	launch(t, h, "begin")
+	c.await(t, domain.TriggerSubmitted, domain.TriggerSubmitted, domain.TriggerSubmitted, domain.TriggerDepthLimited)
+}
+
+// Nor does one that always begins anew: what it does in an hour is bounded.
+func TestATriggerDoesNotDoTooMuchInAnHour(t *testing.T) {
+	r := rules(triggerconfig.Trigger{ID: "n", Type: "run.completed", Action: notifies})
+	r.Automation.MaxPerHour = 2
+	h := openHub(t, database(t), answers, r.option)
+	c := executed(t, h)
+	for range 4 {
+		await(t, h, launch(t, h, "x"))
+	}
+	other := rules(triggerconfig.Trigger{ID: "last", Type: "run.completed", Action: notifies})
+	r.mu.Lock()
+	r.Triggers = append(r.Triggers, other.Triggers...)
+	r.mu.Unlock()
+	h.Triggers().Look()
+	c.until(t, func() bool { return len(c.statuses()) >= 3 })
+	for len(c.statuses()) < 4 {
+		await(t, h, launch(t, h, "x")) // until the other one is known
+	}
+	assert.Equal(t, []string{domain.TriggerNotified, domain.TriggerNotified, domain.TriggerRateLimited}, c.statuses()[:3])
+	list, err := h.store.TriggerExecutions(context.Background(), "n", 10)
+	require.NoError(t, err)
+	assert.Len(t, list, 3, "it is reported once")
+}
+
+func TestACooldownKeepsATriggerStill(t *testing.T) {
+	r := rules(triggerconfig.Trigger{ID: "calm", Type: "run.completed", Action: notifies, Cooldown: time.Hour}, triggerconfig.Trigger{ID: "each", Type: "run.completed", Action: notifies})
+	h := openHub(t, database(t), answers, r.option)
+	c := executed(t, h)
+	for range 3 {
+		await(t, h, launch(t, h, "x"))
+	}
+	c.await(t, domain.TriggerNotified, domain.TriggerNotified, domain.TriggerNotified, domain.TriggerNotified)
+	list, err := h.store.TriggerExecutions(context.Background(), "calm", 10)
+	require.NoError(t, err)
+	assert.Len(t, list, 1)
+}
+
+func TestAPersonIsAskedFirst(t *testing.T) {
+	for _, c := range []struct {
+		action   triggerconfig.Action
+		decision string
+		status   string
+		state    domain.State // of the draft that had the question
+	}{
+		{agentDoes("go"), approval.Approve, domain.TriggerSubmitted, domain.Completed},
+		{agentDoes("go"), approval.Deny, domain.TriggerDenied, domain.Discarded},
+		{notifies, approval.Approve, domain.TriggerNotified, domain.Discarded},
+	} {
+		t.Run(c.action.Type+" "+c.decision, func(t *testing.T) {
+			r := rules(triggerconfig.Trigger{ID: "ask", Type: "run.failed", Action: c.action, RequiresApproval: true})
+			file := database(t)
+			h := openHub(t, file, answers, r.option)
+			told := executed(t, h)
+			await(t, h, launch(t, h, "fail"))
+			told.await(t, domain.TriggerWaiting)
+			pending, err := h.Approvals().Pending(context.Background(), "")
+			require.NoError(t, err)
+			require.Len(t, pending, 1)
+			assert.Contains(t, pending[0].Title, "Trigger ask (run.failed) wants to")
+			// It outlives the process.
+			require.NoError(t, h.Close())
+			h = openHub(t, file, answers, r.option)
+			told = subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventTrigger}}, h.Events().Last())
+			_, err = h.Approvals().Decide(context.Background(), approval.Decision{ID: pending[0].ID, Decision: c.decision, Comment: "because"})
+			require.NoError(t, err)
+			told.await(t, c.status)
+			draft, err := h.store.Session(context.Background(), pending[0].Run)
+			require.NoError(t, err)
+			if c.state == domain.Completed {
+				draft = await(t, h, draft)
+			}
+			assert.Equal(t, c.state, draft.State)
+		})
+	}
+}
+
+// A rule that allows every tool does not answer for a person.
+func TestNoRuleAgreesToATrigger(t *testing.T) {
+	r := rules(triggerconfig.Trigger{ID: "ask", Type: "run.failed", Action: agentDoes("go"), RequiresApproval: true})
+	h := openHub(t, database(t), answers, r.option)
+	c := executed(t, h)
+	await(t, h, launch(t, h, "fail"))
+	c.await(t, domain.TriggerWaiting)
+	pending, err := h.Approvals().Pending(context.Background(), "")
+	require.NoError(t, err)
+	require.NoError(t, h.write(context.Background(), func(tx store.Tx) error {
+		return tx.PutRule(domain.Rule{Effect: "allow", Tool: "*"})
+	}))
+	require.NoError(t, h.Approvals().ReconsiderAll(context.Background()))
+	again, err := h.Approvals().Pending(context.Background(), "")
+	require.NoError(t, err)
+	assert.Equal(t, pending, again)
+}
+
+func TestWebhooksGoWhereTheUserSays(t *testing.T) {
+	var mu sync.Mutex
+	var bodies []string
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") }))
+	defer elsewhere.Close()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		body := new(strings.Builder)
+		_, _ = io.Copy(body, q.Body)
+		mu.Lock()
+		bodies = append(bodies, body.String())
+		mu.Unlock()
+		if q.URL.Path == "/away" {
+			http.Redirect(w, q, elsewhere.URL, http.StatusTemporaryRedirect)
+		}
+	}))
+	defer srv.Close()
+	hook := func(id, address string) triggerconfig.Trigger {
+		return triggerconfig.Trigger{ID: id, Type: "run.completed", Action: triggerconfig.Action{Type: triggerconfig.ActionWebhook, URL: address}, FromProject: true}
+	}
+	r := rules(hook("there", srv.URL+"/x"), hook("away", srv.URL+"/away"), hook("elsewhere", elsewhere.URL))
+	r.Automation.WebhookHosts = []string{strings.TrimPrefix(srv.URL, "http://")}
+	h := openHub(t, database(t), answers, r.option)
+	c := executed(t, h)
+	await(t, h, launch(t, h, "x"))
+	c.until(t, func() bool { return len(c.statuses()) >= 5 })
+	assert.ElementsMatch(t, []string{domain.TriggerSending, domain.TriggerSending, domain.TriggerError, domain.TriggerSent, domain.TriggerError}, c.statuses())
+	list, err := h.store.TriggerExecutions(context.Background(), "", 10)
+	require.NoError(t, err)
+	became := map[string]string{}
+	for _, x := range list {
+		became[x.Trigger] = x.Status + " " + x.Error
+	}
+	assert.Equal(t, "webhook_sent ", became["there"])
+	assert.Contains(t, became["away"], "307")
+	assert.Contains(t, became["elsewhere"], "not among automation.webhook_hosts")
+	mu.Lock()
+	defer mu.Unlock()
+	assert.Len(t, bodies, 2)
+	assert.Contains(t, bodies[0], `"type":"run.completed"`)
+}
+
+func TestTriggersStayAsTheyAreSwitched(t *testing.T) {
+	ctx := context.Background()
+	r := rules(triggerconfig.Trigger{ID: "a", Type: "run.completed", Action: notifies}, triggerconfig.Trigger{ID: "b", Type: "run.completed", Action: notifies})
+	file := database(t)
+	h := openHub(t, file, answers, r.option)
+	known, err := h.Triggers().Switch(ctx, "a", false, true)
+	require.NoError(t, err)
+	assert.True(t, known)
+	known, err = h.Triggers().Switch(ctx, "nobody", false, true)
+	require.NoError(t, err)
+	assert.False(t, known)
+	require.NoError(t, h.Close())
+
+	h = openHub(t, file, answers, r.option)
+	c := executed(t, h)
+	await(t, h, launch(t, h, "x"))
+	c.await(t, domain.TriggerNotified)
+	s, err := h.Triggers().Status(ctx, 10, true)
+	require.NoError(t, err)
+	assert.True(t, s.Enabled)
+	assert.Equal(t, []bool{false, true}, []bool{s.Triggers[0].On, s.Triggers[1].On})
+	assert.Equal(t, "b", s.Recent[0].Trigger)
+	require.NoError(t, h.Triggers().SwitchAll(ctx, false))
+	require.NoError(t, h.Close())
+
+	h = openHub(t, file, answers, r.option)
+	s, err = h.Triggers().Status(ctx, 10, true)
+	require.NoError(t, err)
+	assert.False(t, s.Enabled)
+	await(t, h, launch(t, h, "x"))
+	require.NoError(t, h.Triggers().SwitchAll(ctx, true))
+	c = executed(t, h)
+	await(t, h, launch(t, h, "y"))
+	c.until(t, func() bool { return len(c.statuses()) >= 2 })
+	assert.Len(t, c.statuses(), 2, "what happened while it was off is not for it")
+}
+
+// A time comes in the transaction that begins the session, and once.
+func TestATimeThatComesBeginsASession(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "duet.db")
+	r := rules(triggerconfig.Trigger{ID: "tick", Cron: "*/5 * * * *", Action: agentDoes("{{payload.job_id}} {{payload.due}}")})
+	synctest.Test(t, func(t *testing.T) {
+		h := openHub(t, file, answers, r.option)
+		time.Sleep(12 * time.Minute)
+		synctest.Wait()
+		list, err := h.store.TriggerExecutions(context.Background(), "tick", 10)
+		require.NoError(t, err)
+		require.Len(t, list, 2)
+		runs, err := h.store.Sessions(context.Background(), domain.RunFilter{Source: domain.SourceTrigger})
+		require.NoError(t, err)
+		require.Len(t, runs, 2)
+		assert.Equal(t, "tick 2000-01-01T00:10:00Z", runs[0].Prompt)
+		require.NoError(t, h.Close())
+	})
+}
+
+// writeUntil writes a file again and again until something was told: when files are
+// watched is not told.
+func writeUntil(t *testing.T, file string, told func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(within); !told(); {
+		require.True(t, time.Now().Before(deadline), "nothing is told of %s", file)
+		require.NoError(t, os.WriteFile(file, []byte(time.Now().String()), 0o600))
+		time.Sleep(200 * time.Millisecond) // longer than the debounce, or it would never be told
+	}
+}
+
+func TestFilesThatChangeBeginASession(t *testing.T) {
+	root := t.TempDir()
+	r := rules(triggerconfig.Trigger{ID: "files", Source: "watch", Extensions: []string{".go"}, Debounce: 50 * time.Millisecond, Cooldown: time.Hour, Action: agentDoes("{{payload.path}} {{payload.event_type}}")})
+	h := openHub(t, database(t), answers, r.option, func(o *Options) { o.Root = root })
+	c := executed(t, h)
+	writeUntil(t, filepath.Join(root, "a.go"), func() bool { return len(c.statuses()) > 0 })
+	c.await(t, domain.TriggerSubmitted)
+	runs, err := h.store.Sessions(context.Background(), domain.RunFilter{Source: domain.SourceTrigger})
+	require.NoError(t, err)
+	assert.Regexp(t, "^a.go (create|modify)$", runs[0].Prompt)
+	w := h.Triggers().Sources().Watch
+	assert.Equal(t, []any{true, []string{"."}, 1, ""}, []any{w.Enabled, w.Paths, w.Directories, w.Problem})
+
+	r.mu.Lock()
+	r.Triggers = nil
+	r.mu.Unlock()
+	_, err = h.Triggers().Status(context.Background(), 1, true)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return !h.Triggers().Sources().Watch.Enabled }, within, time.Millisecond)
+}
+
+// A session that changes what its trigger watches is begun by itself no more than others.
+func TestFilesThatASessionChangesCountAsItsOwn(t *testing.T) {
+	root := t.TempDir()
+	r := rules(triggerconfig.Trigger{ID: "files", Source: "watch", Extensions: []string{".go"}, Debounce: 50 * time.Millisecond, Action: agentDoes("work")})
+	r.Automation.MaxDepth = 2
+	n := 0
+	var mu sync.Mutex
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		mu.Lock()
+		n++
+		file := filepath.Join(root, fmt.Sprintf("made-%d.go", n))
+		mu.Unlock()
+		_ = os.WriteFile(file, nil, 0o600)
+		return completed
+	}, r.option, func(o *Options) { o.Root = root })
+	c := executed(t, h)
+	writeUntil(t, filepath.Join(root, "a.go"), func() bool { return len(c.statuses()) > 0 })
+	c.until(t, func() bool { return slices.Contains(c.statuses(), domain.TriggerDepthLimited) })
+}

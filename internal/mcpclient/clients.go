@@ -1,0 +1,324 @@
+// Package mcpclient calls tools of servers of the Model Context Protocol
+// (https://modelcontextprotocol.io/specification/2025-11-25/server/tools). A server is
+// started, or connected to, when it is asked for something, kept a moment for what comes
+// next, and ended. Who may have it started is not decided here.
+package mcpclient
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/duet-rpc/duet-rpc/internal/background"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/process"
+	"github.com/duet-rpc/duet-rpc/internal/mcpservers"
+)
+
+const (
+	startTime = time.Minute     // some fetch themselves first
+	idleTime  = time.Minute     // for what comes next
+	endTime   = 2 * time.Second // for a server that is to end
+)
+
+// Options say what Clients stand on. All of them may be left out.
+type Options struct {
+	Logger  *slog.Logger
+	Version string
+	// Started is called before a program is spoken with, Ended when it has ended: by
+	// its mark it is found should this process die.
+	Started func(mark string, pid int)
+	Ended   func(mark string)
+	// Start is how long a server may take to begin, Idle how long it is kept for what
+	// comes next. Default: a minute each.
+	Start, Idle time.Duration
+}
+
+// A Server is one that can be asked, and where and how its program runs.
+type Server struct {
+	catalog.MCPServer
+	Dir         string
+	Environment map[string]string
+}
+
+// An Error is what a server answered in the place of a result, or why it did not answer.
+type Error struct {
+	Server  string
+	Message string
+	Answer  json.RawMessage // its own error, an object with code, message and data; absent: it did not answer
+}
+
+func (e *Error) Error() string { return e.Server + ": " + e.Message }
+
+// Tools are what a server offers.
+type Tools struct {
+	Name, Version string // as it calls itself
+	List          []json.RawMessage
+}
+
+// Clients are the connections to servers. Methods may be called from any goroutine.
+type Clients struct {
+	opts   Options
+	ctx    context.Context
+	cancel context.CancelFunc
+	work   background.Group
+
+	mu       sync.Mutex // guards the fields below
+	sessions map[definition]*session
+	runner   *process.Runner // nil until a program is started
+}
+
+// A definition is a hash of all that says what a server is, which may hold secrets.
+type definition [sha256.Size]byte
+
+// New makes Clients. They have to be closed.
+func New(ctx context.Context, opts Options) *Clients {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Started == nil {
+		opts.Started, opts.Ended = func(string, int) {}, func(string) {}
+	}
+	opts.Start, opts.Idle = cmp.Or(opts.Start, startTime), cmp.Or(opts.Idle, idleTime)
+	c := &Clients{opts: opts, sessions: make(map[definition]*session)}
+	c.ctx, c.cancel = context.WithCancel(ctx)
+	return c
+}
+
+// Close ends all servers. What is called fails.
+func (c *Clients) Close(ctx context.Context) error {
+	c.cancel()
+	c.mu.Lock()
+	runner := c.runner
+	for key, s := range c.sessions {
+		delete(c.sessions, key)
+		s.stopIdling()
+	}
+	c.mu.Unlock()
+	if runner != nil {
+		runner.Kill()
+	}
+	err := c.work.Close(ctx)
+	if runner != nil && err == nil {
+		runner.Close()
+	}
+	return err
+}
+
+// Connected reports whether a server is there, started or connected to.
+func (c *Clients) Connected(s Server) bool {
+	key, err := s.definition()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return err == nil && c.sessions[key] != nil
+}
+
+// Tools lists the tools of a server. Errors are of [*Error], or that of ctx.
+func (c *Clients) Tools(ctx context.Context, server Server) (tools Tools, err error) {
+	err = c.with(ctx, server, func(ctx context.Context, s *mcp.ClientSession) error {
+		if info := s.InitializeResult(); info != nil && info.ServerInfo != nil {
+			tools.Name, tools.Version = info.ServerInfo.Name, info.ServerInfo.Version
+		}
+		for tool, err := range s.Tools(ctx, nil) {
+			if err != nil {
+				return err
+			}
+			raw, err := json.Marshal(tool)
+			if err != nil {
+				return err
+			}
+			tools.List = append(tools.List, raw)
+		}
+		return nil
+	})
+	return tools, err
+}
+
+// Call calls a tool of a server, with arguments that are an object, or absent. A tool
+// that fails is a result, which says so. Errors are of [*Error], or that of ctx.
+func (c *Clients) Call(ctx context.Context, server Server, tool string, arguments json.RawMessage) (result json.RawMessage, err error) {
+	err = c.with(ctx, server, func(ctx context.Context, s *mcp.ClientSession) error {
+		p := &mcp.CallToolParams{Name: tool}
+		if len(arguments) > 0 {
+			p.Arguments = arguments
+		}
+		r, err := s.CallTool(ctx, p)
+		if err != nil {
+			return err
+		}
+		result, err = json.Marshal(r)
+		return err
+	})
+	return result, err
+}
+
+func (s Server) definition() (d definition, err error) {
+	text, err := json.Marshal(s)
+	return sha256.Sum256(text), err
+}
+
+// with does something with a session of a server, which is begun if there is none.
+func (c *Clients) with(ctx context.Context, server Server, do func(context.Context, *mcp.ClientSession) error) error {
+	key, err := server.definition()
+	if err != nil {
+		return err
+	}
+	s, err := c.use(key, server)
+	if err != nil {
+		return err
+	}
+	defer c.release(key, s)
+	select {
+	case <-s.ready:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if s.err == nil {
+		calling, stop := context.WithCancel(ctx)
+		defer context.AfterFunc(c.ctx, stop)()
+		err = do(calling, s.client)
+		stop()
+	} else {
+		err = s.err
+	}
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case c.ctx.Err() != nil:
+		return &Error{Server: server.Name, Message: "duet-rpc is ending"}
+	case !errors.As(err, new(*jsonrpc.Error)): // it is gone: the next one begins it anew
+		c.drop(key, s)
+		if text := s.howEnded(); text != "" {
+			err = errors.New("its program " + text)
+		}
+	}
+	return server.explain(err)
+}
+
+// explain is an error as it can be told.
+func (s Server) explain(err error) *Error {
+	e := &Error{Server: s.Name, Message: err.Error()}
+	var answered *jsonrpc.Error
+	if errors.As(err, &answered) {
+		e.Message = answered.Message
+		e.Answer, _ = json.Marshal(answered)
+		if !json.Valid(e.Answer) {
+			e.Answer = nil
+		}
+	}
+	e.Message = mcpservers.WithoutSecrets(e.Message, s.MCPServer, s.Environment)
+	e.Answer = json.RawMessage(mcpservers.WithoutSecrets(string(e.Answer), s.MCPServer, s.Environment))
+	if !json.Valid(e.Answer) {
+		e.Answer = nil
+	}
+	return e
+}
+
+// use takes a session of a server, which has to be released.
+func (c *Clients) use(key definition, server Server) (*session, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.sessions[key]
+	if s == nil {
+		s = &session{ready: make(chan struct{}), ending: make(chan struct{}), ended: make(chan struct{})}
+		if c.ctx.Err() != nil || !c.work.Go(func() { c.serve(key, s, server) }) {
+			return nil, &Error{Server: server.Name, Message: "duet-rpc is ending"}
+		}
+		c.sessions[key] = s
+	}
+	s.users++
+	s.stopIdling()
+	return s, nil
+}
+
+// release gives a session back, which is ended when nobody has used it for a while.
+func (c *Clients) release(key definition, s *session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.users--; s.users == 0 && c.sessions[key] == s {
+		s.idle = time.AfterFunc(c.opts.Idle, func() { c.endIdle(key, s) })
+	}
+}
+
+func (c *Clients) endIdle(key definition, s *session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.users == 0 && c.sessions[key] == s {
+		delete(c.sessions, key)
+		close(s.ending)
+	}
+}
+
+// drop has the next one who asks begin another session.
+func (c *Clients) drop(key definition, s *session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sessions[key] == s {
+		delete(c.sessions, key)
+		s.stopIdling()
+		close(s.ending)
+	}
+}
+
+// start starts a program.
+func (c *Clients) start(spec process.Spec) (*process.Process, error) {
+	c.mu.Lock()
+	if c.runner == nil {
+		c.runner = process.NewRunner(c.ctx, c.opts.Logger, process.Grace{Interrupt: endTime, Terminate: endTime})
+	}
+	runner := c.runner
+	c.mu.Unlock()
+	p, err := runner.Start(spec)
+	if err == nil {
+		c.opts.Started(p.Mark, p.PID)
+	}
+	return p, err
+}
+
+// serve begins a session, and ends it when it is to end, or the server does.
+func (c *Clients) serve(key definition, s *session, server Server) {
+	ctx, cancel := context.WithCancel(c.ctx) // of a stream that is read, too
+	defer cancel()
+	late := time.AfterFunc(c.opts.Start, cancel)
+	s.transport, s.err = transportTo(server, c.start)
+	if s.err == nil {
+		client := mcp.NewClient(&mcp.Implementation{Name: "duet-rpc", Version: cmp.Or(c.opts.Version, "0")}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}, Logger: slog.New(slog.DiscardHandler)})
+		s.client, s.err = client.Connect(ctx, s.transport.to, nil)
+		if s.err != nil && ctx.Err() != nil && c.ctx.Err() == nil {
+			s.err, s.late = fmt.Errorf("it does not answer within %v", c.opts.Start), true
+		}
+	}
+	late.Stop()
+	failed := s.err != nil
+	close(s.ready)
+	if !failed {
+		closed := make(chan struct{})
+		go func() { // ends with the session, which is closed below
+			_ = s.client.Wait()
+			close(closed)
+		}()
+		select {
+		case <-closed:
+		case <-s.ending:
+		case <-ctx.Done():
+		}
+		tooLong := time.AfterFunc(endTime, cancel)
+		_ = s.client.Close() // of an address it ends the session there
+		<-closed
+		tooLong.Stop()
+	}
+	c.drop(key, s)
+	s.transport.close(c.opts.Ended)
+	close(s.ended)
+}

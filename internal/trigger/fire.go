@@ -1,0 +1,240 @@
+package trigger
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// consider does what a trigger wants for an event, if it is for it and has not done so.
+// An error is one of the store: the event was not seen to. What goes wrong with the
+// action is an execution with an error.
+func (e *Engine) consider(ctx context.Context, t triggerconfig.Trigger, event Event) error {
+	if fits, _ := Fits(t, event); !fits || event.restricted && t.FromProject {
+		return nil
+	}
+	t, automation, exists := e.definition(t.ID)
+	if !exists {
+		return nil
+	}
+	x := executionOf(t, event)
+	err := e.opts.Runs.Write(ctx, func(tx store.Tx) error {
+		goes, err := e.admit(tx, t, automation, event)
+		if err != nil || !goes {
+			return err
+		}
+		one := x
+		if t.RequiresApproval {
+			return e.ask(tx, t, &one)
+		}
+		return e.perform(tx, automation, &one, nil)
+	})
+	var refused *domain.Error
+	if !errors.As(err, &refused) || refused.Kind == domain.KindUnavailable {
+		return err
+	}
+	return e.opts.Runs.Write(ctx, func(tx store.Tx) error {
+		goes, err := e.admit(tx, t, automation, event)
+		if err != nil || !goes {
+			return err
+		}
+		x.Status, x.Error = domain.TriggerError, refused.Message
+		return e.keep(tx, &x, domain.Run{})
+	})
+}
+
+// executionOf is what a trigger would do for an event.
+func executionOf(t triggerconfig.Trigger, event Event) domain.TriggerExecution {
+	does, _ := json.Marshal(renderAction(t.Action, event)) // texts and a number
+	return domain.TriggerExecution{
+		Trigger: t.ID, Key: event.key, EventType: event.Type, EventSource: event.Source, Event: event.JSON(), Action: t.Action.Type, Does: does, Depth: event.depth,
+	}
+}
+
+// renderAction is an action with what the event has in the place of its templates.
+func renderAction(a triggerconfig.Action, event Event) triggerconfig.Action {
+	a.Prompt, a.Message = render(a.Prompt, event), render(a.Message, event)
+	return a
+}
+
+// admit reports whether a trigger may do something now for an event, and notes that it
+// does. A limit that it has reached is reported once.
+func (e *Engine) admit(tx store.Tx, t triggerconfig.Trigger, automation triggerconfig.Automation, event Event) (bool, error) {
+	has, err := tx.HasTriggerExecution(e.ctx, t.ID, event.key)
+	if err != nil || has {
+		return false, err
+	}
+	state, err := tx.TriggerState(e.ctx, t.ID)
+	if err != nil {
+		return false, err
+	}
+	on, err := e.enabled(e.ctx, tx)
+	if err != nil || !on || !isEnabled(t, state) {
+		return false, err
+	}
+	now := tx.Now()
+	if event.Time.After(state.Looked) {
+		state.Looked = event.Time
+	}
+	if t.Cooldown > 0 && now.Sub(state.Fired) < t.Cooldown && !now.Before(state.Fired) {
+		return false, tx.PutTriggerState(state)
+	}
+	if age := now.Sub(state.Window); age >= time.Hour || age < 0 {
+		state.Window, state.Count = now, 0
+	}
+	x := executionOf(t, event)
+	switch {
+	case event.depth >= automation.MaxDepth:
+		x.Status, x.Error = domain.TriggerDepthLimited, fmt.Sprintf("%d sessions in a row were begun by triggers, which is automation.max_depth: this one is not", event.depth)
+	case state.Count >= automation.MaxPerHour:
+		x.Status, x.Error = domain.TriggerRateLimited, fmt.Sprintf("it has done something %d times since %s, which is automation.max_per_hour: it goes on in the next hour", state.Count, state.Window.Format(time.RFC3339))
+	default:
+		state.Count++
+		state.Fired, state.Limited = now, ""
+		return true, tx.PutTriggerState(state)
+	}
+	reported := state.Limited == x.Status
+	state.Limited = x.Status
+	if err := tx.PutTriggerState(state); err != nil || reported {
+		return false, err
+	}
+	return false, e.keep(tx, &x, domain.Run{})
+}
+
+// perform does what an execution is for. draft is the run that has waited for a person,
+// or nil.
+func (e *Engine) perform(tx store.Tx, automation triggerconfig.Automation, x *domain.TriggerExecution, draft *domain.Run) error {
+	var does triggerconfig.Action
+	if err := json.Unmarshal(x.Does, &does); err != nil {
+		return fmt.Errorf("reading what a trigger does: %w", err)
+	}
+	if does.Type == triggerconfig.ActionAgent {
+		return e.begin(tx, does, x, draft)
+	}
+	if draft != nil && draft.State == domain.Draft {
+		if err := e.opts.Runs.Discard(tx, draft); err != nil {
+			return err
+		}
+	}
+	switch does.Type {
+	case triggerconfig.ActionNotify:
+		x.Status = domain.TriggerNotified
+	case triggerconfig.ActionWebhook:
+		if !automation.AllowsWebhook(does.URL) {
+			x.Status, x.Error = domain.TriggerError, "the host of "+does.URL+" is not among automation.webhook_hosts of your own configuration"
+			break
+		}
+		x.Status = domain.TriggerSending
+		tx.AfterCommit(func() { e.sender.send(*x, does.URL) })
+	default:
+		x.Status = domain.TriggerUnknown
+	}
+	return e.keep(tx, x, domain.Run{})
+}
+
+// begin begins the session of an execution.
+func (e *Engine) begin(tx store.Tx, does triggerconfig.Action, x *domain.TriggerExecution, draft *domain.Run) error {
+	x.Status = domain.TriggerSubmitted
+	if draft == nil {
+		run, err := e.opts.Runs.Begin(tx, e.session(does, x, false))
+		if err != nil {
+			return err
+		}
+		x.Run = run.ID
+		return e.keep(tx, x, run)
+	}
+	if draft.State == domain.Draft { // else somebody has launched it, or given it up
+		if err := e.opts.Runs.Submit(tx, draft); err != nil {
+			return err
+		}
+	}
+	return e.keep(tx, x, *draft)
+}
+
+// session is the session that an execution begins, or that holds its question.
+func (e *Engine) session(does triggerconfig.Action, x *domain.TriggerExecution, draft bool) Begin {
+	prompt := does.Prompt
+	if does.Type != triggerconfig.ActionAgent {
+		prompt = does.String()
+	}
+	return Begin{
+		Prompt: prompt, Title: "Trigger " + x.Trigger, Agent: does.Agent, Priority: does.Priority, Draft: draft,
+		Metadata: map[string]any{"source": "automation", "ruleId": x.Trigger, "eventType": x.EventType, "trigger": x.Trigger, "trigger_depth": x.Depth + 1},
+	}
+}
+
+// ask asks a person whether the action of an execution is to be done. The question is
+// one of a draft, which is launched or given up with the answer.
+func (e *Engine) ask(tx store.Tx, t triggerconfig.Trigger, x *domain.TriggerExecution) error {
+	var does triggerconfig.Action
+	if err := json.Unmarshal(x.Does, &does); err != nil {
+		return fmt.Errorf("reading what a trigger does: %w", err)
+	}
+	run, err := e.opts.Runs.Begin(tx, e.session(does, x, true))
+	if err != nil {
+		return err
+	}
+	id := uuid.NewString()
+	input, _ := json.Marshal(map[string]any{"trigger": t.ID, "action": does, "event": x.Event})
+	x.Status, x.Run, x.Approval = domain.TriggerWaiting, run.ID, id
+	question := domain.Approval{
+		ID: id, CallID: id, Type: domain.FunctionCall, Tool: "trigger", Input: input, InputFixed: true, Status: domain.ApprovalPending,
+		Title: cut(fmt.Sprintf("Trigger %s (%s) wants to %s", t.ID, x.EventType, does.String()), 2000), Subject: cmp.Or(t.Description, "Trigger "+t.ID),
+	}
+	if err := e.opts.Questions.Propose(tx, &run, question); err != nil {
+		return err
+	}
+	return e.keep(tx, x, run)
+}
+
+// keep writes an execution down, and tells of it. run is what was begun, or zero.
+func (e *Engine) keep(tx store.Tx, x *domain.TriggerExecution, run domain.Run) error {
+	if x.ID == 0 {
+		x.Time = tx.Now()
+		if err := tx.InsertTriggerExecution(x); err != nil {
+			return err
+		}
+	} else if err := tx.UpdateTriggerExecution(*x); err != nil {
+		return err
+	}
+	var does triggerconfig.Action
+	_ = json.Unmarshal(x.Does, &does)
+	told := domain.TriggerExecuted{
+		Execution: x.ID, Trigger: x.Trigger, EventType: x.EventType, Action: x.Action, Status: x.Status, Approval: x.Approval, Error: x.Error,
+	}
+	if x.Status == domain.TriggerNotified {
+		told.Message, told.Channel = does.Message, does.Channel
+	}
+	event := domain.Event{Payload: told}
+	if run.ID != 0 {
+		event = run.Event(told)
+	}
+	_, err := tx.Append(event)
+	return err
+}
+
+// noteSent notes what became of an event that was sent.
+func (e *Engine) noteSent(x domain.TriggerExecution) {
+	e.warn(e.opts.Runs.Write(e.ctx, func(tx store.Tx) error { return e.keep(tx, &x, domain.Run{}) }), "what became of a webhook could not be noted", x.Trigger)
+}
+
+// giveUpSending notes what a process that has died was sending.
+func (e *Engine) giveUpSending(ctx context.Context) {
+	open, err := e.opts.Store.OpenTriggerExecutions(ctx)
+	e.warn(err, "what was being sent cannot be read", "")
+	for _, x := range open {
+		if x.Status == domain.TriggerSending {
+			x.Status, x.Error = domain.TriggerError, "duet-rpc ended while this was sent; whether it arrived is not known, and it is not sent again"
+			e.noteSent(x)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package trigger
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/trigger/schedule"
+)
+
+// A Status is what triggers there are, and what they have done.
+type Status struct {
+	Enabled  bool   // as a whole
+	Problem  string // why no trigger does anything, or ""
+	Triggers []Known
+	Recent   []domain.TriggerExecution // the newest first
+}
+
+// A Known is a trigger and what is remembered of it.
+type Known struct {
+	triggerconfig.Trigger
+	State domain.TriggerState
+	On    bool      // it is switched on by itself
+	Next  time.Time // when its time comes; zero: it has none, or is off
+}
+
+// Status tells what there is. Who does not trust the workspace is told of the triggers of
+// the user's own file alone.
+func (e *Engine) Status(ctx context.Context, recent int, trusted bool) (s Status, err error) {
+	e.Look() // who asks may have changed the configuration a moment ago
+	if _, err := e.opts.Definitions(); err != nil {
+		s.Problem = "the configuration cannot be read, so no trigger does anything: " + err.Error()
+	}
+	if s.Enabled, err = e.enabled(ctx, e.opts.Store); err != nil {
+		return s, err
+	}
+	for _, t := range e.visible(trusted) {
+		state, err := e.opts.Store.TriggerState(ctx, t.ID)
+		if err != nil {
+			return s, err
+		}
+		k := Known{Trigger: t, State: state, On: isEnabled(t, state)}
+		if times, err := schedule.Parse(t.Cron, t.TimeZone); err == nil && k.On && s.Enabled {
+			k.Next = times.Next(time.Now())
+		}
+		s.Triggers = append(s.Triggers, k)
+	}
+	s.Recent, err = e.Executions(ctx, "", recent, trusted)
+	return s, err
+}
+
+// Executions lists what a trigger has done last, or all have where id is "", the newest
+// first.
+func (e *Engine) Executions(ctx context.Context, id string, limit int, trusted bool) ([]domain.TriggerExecution, error) {
+	list, err := e.opts.Store.TriggerExecutions(ctx, id, limit)
+	if trusted || err != nil {
+		return list, err
+	}
+	own := make(map[string]bool)
+	for _, t := range e.visible(false) {
+		own[t.ID] = true
+	}
+	var visible []domain.TriggerExecution
+	for _, x := range list {
+		if own[x.Trigger] {
+			visible = append(visible, x)
+		}
+	}
+	return visible, nil
+}
+
+// A Trial is what a trigger would do for an event.
+type Trial struct {
+	Trigger string
+	Fits    bool
+	Why     string // it does not
+	Does    triggerconfig.Action
+}
+
+// Try tells what the triggers would do for an event, and does none of it. Neither how
+// often one has done something nor whether it is switched on counts.
+func (e *Engine) Try(kind, source string, payload json.RawMessage, trusted bool) ([]Trial, error) {
+	event := Event{Type: kind, Source: source, Time: time.Now(), key: uuid.NewString(), Payload: map[string]any{}}
+	if len(payload) > 0 {
+		if err := json.Unmarshal(payload, &event.Payload); err != nil || event.Payload == nil {
+			return nil, domain.Invalid("payload", "an object", cut(string(payload), 100))
+		}
+	}
+	var trials []Trial
+	for _, t := range e.visible(trusted) {
+		trial := Trial{Trigger: t.ID}
+		if trial.Fits, trial.Why = Fits(t, event); trial.Fits {
+			trial.Does = renderAction(t.Action, event)
+		}
+		trials = append(trials, trial)
+	}
+	return trials, nil
+}
+
+// Sources are what triggers are told by.
+type Sources struct {
+	Watch     WatchStatus
+	LastFires map[string]time.Time // when the time of each has come last, since the start
+	Issues    []string             // what is wrong, and what to do
+}
+
+// A WatchStatus is how files are watched.
+type WatchStatus struct {
+	Enabled     bool
+	Paths       []string
+	Directories int
+	Received    int64 // changes that were told
+	Problem     string
+}
+
+// Sources tells what is watched, and what has come.
+func (e *Engine) Sources() Sources {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := Sources{LastFires: maps.Clone(e.fired)}
+	if e.watcher != nil {
+		now := e.watcher.Status()
+		s.Watch = WatchStatus{Enabled: true, Paths: e.watched, Directories: now.Directories, Received: now.Received, Problem: now.Problem}
+	}
+	for _, issue := range []string{e.problem, s.Watch.Problem} {
+		if issue != "" {
+			s.Issues = append(s.Issues, issue)
+		}
+	}
+	return s
+}

@@ -1,0 +1,162 @@
+package watch
+
+import (
+	"hash/maphash"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Kind is what has become of a file.
+type Kind byte
+
+// Kinds of changes.
+const (
+	Create Kind = iota + 1
+	Modify
+	Delete
+)
+
+// A Spec is what one trigger wants to know.
+type Spec struct {
+	ID         string
+	Paths      []string // as of triggerconfig.Trigger
+	Extensions []string
+	Ignore     []string
+	Kinds      []Kind // none: all
+	Debounce   time.Duration
+	Since      time.Time // files that were changed after it are told from the start on; zero: none
+}
+
+// A Batch is what has changed until nothing changed any more. What is gone again, or
+// came and went, is not in it.
+type Batch struct {
+	ID          string
+	First, Last time.Time // when the first change was told, and the last
+	Paths       []string  // the first of them, relative to the root, with slashes
+	Count       int       // at least; of different files
+	Created     int
+	Modified    int
+	Deleted     int
+}
+
+const (
+	mostPaths     = 100
+	mostPathBytes = 16 << 10
+	mostFiles     = 100_000 // of which a batch knows what became of each
+	longestWait   = 30 * time.Second
+)
+
+var seed = maphash.MakeSeed()
+
+func hashOf(path string) uint64 { return maphash.String(seed, path) }
+
+// A pending is what has changed for a trigger and is not told yet. Its memory is bounded,
+// however many files there are.
+type pending struct {
+	spec    Spec
+	paths   list
+	ignored list
+	looked  time.Time // when a batch was made last
+
+	first, last time.Time // zero: nothing is pending
+	became      map[uint64]Kind
+	shown       []string
+	shownBytes  int
+	more        int // changes of files beyond mostFiles
+}
+
+func newPending(s Spec) *pending {
+	return &pending{spec: s, paths: parseList(s.Paths, true), ignored: parseList(s.Ignore, false), looked: s.Since}
+}
+
+// wants reports whether the trigger is for a file.
+func (p *pending) wants(file string) bool {
+	if len(p.spec.Extensions) > 0 && !slices.ContainsFunc(p.spec.Extensions, func(e string) bool { return strings.HasSuffix(path.Base(file), e) }) {
+		return false
+	}
+	if len(p.spec.Paths) > 0 && !p.paths.holds(file, false) {
+		return false
+	}
+	return !p.ignored.holds(file, false)
+}
+
+// written is what a file is told as that was written while nobody looked: it may have been
+// created.
+func (p *pending) written() Kind {
+	if len(p.spec.Kinds) > 0 && !slices.Contains(p.spec.Kinds, Modify) && slices.Contains(p.spec.Kinds, Create) {
+		return Create
+	}
+	return Modify
+}
+
+// note adds a change.
+func (p *pending) note(file string, kind Kind, now time.Time) {
+	if p.became == nil {
+		p.first, p.became = now, make(map[uint64]Kind)
+	}
+	p.last = now
+	h := hashOf(file)
+	before, known := p.became[h]
+	switch {
+	case !known && len(p.became) >= mostFiles:
+		p.more++
+		return
+	case before == Create && kind == Delete:
+		p.became[h] = 0 // it came and went
+		return
+	case before == Create:
+		return
+	case before == Delete && kind == Create:
+		kind = Modify // it was replaced
+	case known && before == 0 && kind == Delete:
+		return
+	case known && before == 0:
+		kind = Create
+	}
+	p.became[h] = kind
+	if !known && len(p.shown) < mostPaths && p.shownBytes+len(file) <= mostPathBytes {
+		p.shown, p.shownBytes = append(p.shown, file), p.shownBytes+len(file)
+	}
+}
+
+// due is when what is pending is to be told; zero: nothing is.
+func (p *pending) due() time.Time {
+	if p.became == nil {
+		return time.Time{}
+	}
+	due, latest := p.last.Add(p.spec.Debounce), p.first.Add(max(longestWait, p.spec.Debounce))
+	if latest.Before(due) {
+		return latest
+	}
+	return due
+}
+
+// take is what is pending, which is told then; ok is false where nothing is left of it.
+func (p *pending) take() (b Batch, ok bool) {
+	wanted := func(k Kind) bool { return k != 0 && (len(p.spec.Kinds) == 0 || slices.Contains(p.spec.Kinds, k)) }
+	b = Batch{ID: p.spec.ID, First: p.first, Last: p.last, Count: p.more}
+	for _, kind := range p.became {
+		if !wanted(kind) {
+			continue
+		}
+		b.Count++
+		switch kind {
+		case Create:
+			b.Created++
+		case Modify:
+			b.Modified++
+		case Delete:
+			b.Deleted++
+		}
+	}
+	for _, file := range p.shown {
+		if wanted(p.became[hashOf(file)]) {
+			b.Paths = append(b.Paths, file)
+		}
+	}
+	p.looked = p.last
+	p.became, p.shown, p.shownBytes, p.more, p.first, p.last = nil, nil, 0, 0, time.Time{}, time.Time{}
+	return b, len(b.Paths) > 0
+}

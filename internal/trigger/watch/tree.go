@@ -1,0 +1,155 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// never are the names of what is not watched, wherever it is.
+var never = []string{".git", "node_modules", ".duet"}
+
+// mostKnown is how many files are known to be there, so that one that is replaced is not
+// told as new.
+const mostKnown = 1 << 18
+
+// A tree is the directories that are watched. It belongs to the watcher's goroutine.
+type tree struct {
+	root    string
+	exclude []string // absolute
+	add     func(dir string) error
+	remove  func(dir string)
+	wanted  func(dir string) bool // something in or below it may be for a trigger
+
+	ignores map[string]list // .gitignore of the directories that are watched, by path
+	files   map[uint64]struct{}
+	refused int   // directories that could not be watched
+	refusal error // why the last of them could not
+}
+
+// isIgnored reports whether a path below the root is not to be told. Its directory is
+// watched.
+func (t *tree) isIgnored(file string, dir bool) bool {
+	if slices.Contains(never, path.Base(file)) || slices.Contains(t.exclude, t.absolute(file)) {
+		return true
+	}
+	for in := path.Dir(file); ; in = path.Dir(in) {
+		below := file
+		if in != "." {
+			below = strings.TrimPrefix(file, in+"/")
+		}
+		if ignored, said := t.ignores[in].verdict(below, dir); said {
+			return ignored
+		}
+		if in == "." {
+			return false
+		}
+	}
+}
+
+func (t *tree) absolute(file string) string { return filepath.Join(t.root, filepath.FromSlash(file)) }
+
+func (t *tree) relative(file string) (string, bool) {
+	rel, err := filepath.Rel(t.root, file)
+	rel = filepath.ToSlash(rel)
+	return rel, err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+}
+
+// walk watches a directory and those in it that are not watched yet, and calls found with
+// each file. It goes on until stop.
+func (t *tree) walk(dir string, stop func() bool, found func(file string, entry fs.DirEntry)) {
+	if stop() || !t.wanted(dir) {
+		return
+	}
+	if _, known := t.ignores[dir]; !known {
+		// Before it is read: what comes meanwhile is told.
+		if err := t.add(t.absolute(dir)); err != nil {
+			if !errors.Is(err, fs.ErrNotExist) {
+				t.refused, t.refusal = t.refused+1, err
+			}
+			return
+		}
+	}
+	t.readIgnores(dir)
+	entries, err := os.ReadDir(t.absolute(dir))
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		name := path.Join(dir, entry.Name())
+		switch {
+		case t.isIgnored(name, entry.IsDir()):
+		case entry.IsDir():
+			t.walk(name, stop, found)
+		case entry.Type().IsRegular():
+			found(name, entry)
+		}
+	}
+}
+
+func (t *tree) readIgnores(dir string) {
+	l := readList(t.absolute(path.Join(dir, ".gitignore")))
+	if dir == "." {
+		l = append(readList(filepath.Join(t.root, ".git", "info", "exclude")), l...)
+	}
+	t.ignores[dir] = l
+}
+
+// know notes that a file is there, and reports whether that was known.
+func (t *tree) know(file string) bool {
+	h := hashOf(file)
+	_, known := t.files[h]
+	if !known && len(t.files) < mostKnown {
+		t.files[h] = struct{}{}
+	}
+	return known
+}
+
+// forget notes that a file, or a directory with all in it, is not there any more, and
+// reports whether it was a file that was known.
+func (t *tree) forget(file string) (wasFile bool) {
+	_, wasFile = t.files[hashOf(file)]
+	delete(t.files, hashOf(file))
+	if _, wasDir := t.ignores[file]; !wasDir {
+		return wasFile || len(t.files) >= mostKnown
+	}
+	for dir := range t.ignores {
+		if dir == file || strings.HasPrefix(dir, file+"/") {
+			t.remove(t.absolute(dir))
+			delete(t.ignores, dir)
+		}
+	}
+	return false
+}
+
+// problem is why not all is watched, in words.
+func (t *tree) problem() string {
+	if t.refused == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d directories are not watched: %s", t.refused, explain(t.refusal))
+}
+
+// explain says what to do about an error of the system.
+func explain(err error) string {
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return "the system allows no more watches (sysctl fs.inotify.max_user_watches); raise that, or narrow the paths of the triggers"
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return "the system allows no more watchers or open files (sysctl fs.inotify.max_user_instances, ulimit -n); raise that, or narrow the paths of the triggers"
+	}
+	return err.Error()
+}
+
+// changedSince reports whether a file was written after a time.
+func changedSince(entry fs.DirEntry, since time.Time) bool {
+	info, err := entry.Info()
+	return err == nil && info.ModTime().After(since)
+}

@@ -1,0 +1,320 @@
+// Package watch tells which files of a project have changed, in batches: once nothing
+// has changed any more for a while, however many there are.
+//
+// The system tells of directories one by one (inotify, kqueue, ReadDirectoryChangesW), so
+// each is watched, and those that come are followed. Where it allows no more watches, that
+// is said, and what is watched stays so.
+package watch
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// A notifier is what of [fsnotify.Watcher] is used.
+type notifier interface {
+	Add(dir string) error
+	Remove(dir string) error
+	Close() error
+}
+
+// system is how the system tells; a test may have another one.
+type system func() (n notifier, events <-chan fsnotify.Event, errs <-chan error, err error)
+
+func ofSystem() (notifier, <-chan fsnotify.Event, <-chan error, error) {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return w, w.Events, w.Errors, nil
+}
+
+// Options say what is watched.
+type Options struct {
+	Root    string   // of the project, absolute
+	Exclude []string // directories that are never watched, absolute
+	Specs   []Spec
+
+	system system // nil: ofSystem
+}
+
+// A Status is how it is watched.
+type Status struct {
+	Directories int   // that are watched
+	Received    int64 // changes of files that were told
+	Problem     string
+}
+
+// A Watcher watches until it is closed. Its methods may be called from any goroutine.
+type Watcher struct {
+	// Batches are what has changed. A trigger has one at most that waits to be received;
+	// what comes meanwhile is told with the next.
+	Batches <-chan Batch
+
+	opts    Options
+	out     chan Batch
+	ctx     context.Context
+	cancel  context.CancelFunc
+	ended   sync.WaitGroup
+	pending []*pending
+	tree    *tree
+	ready   []Batch
+
+	mu     sync.Mutex // guards status
+	status Status
+}
+
+// Start watches the files that the specs are for, in a goroutine of its own. It ends with
+// ctx, or by Close.
+func Start(ctx context.Context, opts Options) *Watcher {
+	if opts.system == nil {
+		opts.system = ofSystem
+	}
+	w := &Watcher{opts: opts, out: make(chan Batch)}
+	w.Batches = w.out
+	w.ctx, w.cancel = context.WithCancel(ctx)
+	for _, s := range opts.Specs {
+		w.pending = append(w.pending, newPending(s))
+	}
+	w.ended.Go(w.run)
+	return w
+}
+
+// Close ends the watcher and waits until it has. What was not told yet is not told.
+func (w *Watcher) Close() {
+	w.cancel()
+	w.ended.Wait()
+}
+
+// Status is how it is watched now.
+func (w *Watcher) Status() Status {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.status
+}
+
+func (w *Watcher) tell(change func(*Status)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change(&w.status)
+}
+
+func (w *Watcher) run() {
+	n, events, errs, err := w.opts.system()
+	if err != nil {
+		w.tell(func(s *Status) { s.Problem = "no files are watched: " + explain(err) })
+		return
+	}
+	defer n.Close()
+	w.tree = &tree{
+		root: w.opts.Root, exclude: w.opts.Exclude, add: n.Add, remove: func(dir string) { _ = n.Remove(dir) }, wanted: w.wantsDir,
+		ignores: make(map[string]list), files: make(map[uint64]struct{}),
+	}
+	w.scan(".", func(file string, entry fs.DirEntry) {
+		w.tree.know(file)
+		w.catchUp(file, entry, time.Time{})
+	})
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for w.ctx.Err() == nil {
+		w.makeReady(time.Now())
+		if due, any := w.due(); any {
+			timer.Reset(max(time.Until(due), time.Millisecond))
+		} else {
+			timer.Stop()
+		}
+		var out chan Batch
+		var next Batch
+		if len(w.ready) > 0 {
+			out, next = w.out, w.ready[0]
+		}
+		select {
+		case <-w.ctx.Done():
+		case e, ok := <-events:
+			if !ok {
+				return
+			}
+			w.take(e)
+		case err, ok := <-errs:
+			if ok {
+				w.failed(err)
+			}
+		case out <- next:
+			w.ready = w.ready[1:]
+		case <-timer.C:
+			// What has come meanwhile may belong to what is due.
+			for more := true; more; {
+				select {
+				case e, ok := <-events:
+					if !ok {
+						return
+					}
+					w.take(e)
+				default:
+					more = false
+				}
+			}
+		}
+	}
+}
+
+// scan watches a directory and what is in it, and tells how that went.
+func (w *Watcher) scan(dir string, found func(string, fs.DirEntry)) {
+	if dir == "." {
+		w.tree.refused = 0
+	}
+	w.tree.walk(dir, func() bool { return w.ctx.Err() != nil }, found)
+	w.tell(func(s *Status) { s.Directories, s.Problem = len(w.tree.ignores), w.tree.problem() })
+}
+
+// catchUp tells a file that was written after a time, and after what its trigger has been
+// told last.
+func (w *Watcher) catchUp(file string, entry fs.DirEntry, since time.Time) {
+	for _, p := range w.pending {
+		from := p.looked
+		if since.After(from) {
+			from = since
+		}
+		if !from.IsZero() && p.wants(file) && changedSince(entry, from) {
+			p.note(file, p.written(), time.Now())
+		}
+	}
+}
+
+// wantsDir reports whether a directory can have something in it that a trigger is for.
+func (w *Watcher) wantsDir(dir string) bool {
+	return dir == "." || slices.ContainsFunc(w.pending, func(p *pending) bool {
+		return len(p.spec.Paths) == 0 || slices.ContainsFunc(p.spec.Paths, func(pattern string) bool { return leadsTo(dir, pattern) })
+	})
+}
+
+// leadsTo reports whether what a pattern is for can be in a directory or below it, or the
+// directory below that.
+func leadsTo(dir, pattern string) bool {
+	pattern = strings.Trim(pattern, "/")
+	fixed := pattern
+	if i := strings.IndexAny(pattern, "*?[\\"); i >= 0 {
+		fixed = pattern[:strings.LastIndexByte(pattern[:i], '/')+1]
+		fixed = strings.TrimSuffix(fixed, "/")
+	}
+	return fixed == "" || dir == fixed || strings.HasPrefix(dir, fixed+"/") || strings.HasPrefix(fixed, dir+"/")
+}
+
+// take takes what the system tells.
+func (w *Watcher) take(e fsnotify.Event) {
+	file, inside := w.tree.relative(e.Name)
+	if !inside || file == "." {
+		return
+	}
+	if e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename) {
+		if w.tree.forget(file) && !w.tree.isIgnored(file, false) {
+			w.changed(file, Delete)
+		}
+		return
+	}
+	if !e.Has(fsnotify.Create) && !e.Has(fsnotify.Write) {
+		return
+	}
+	info, err := os.Lstat(e.Name)
+	if err != nil { // it is gone again, which is told
+		return
+	}
+	switch {
+	case w.tree.isIgnored(file, info.IsDir()):
+	case info.IsDir():
+		// What is in it already was not told.
+		w.scan(file, func(file string, _ fs.DirEntry) { w.found(file) })
+	case info.Mode().IsRegular():
+		w.found(file)
+		if path.Base(file) == ".gitignore" {
+			w.ignoreAnew(path.Dir(file))
+		}
+	}
+}
+
+// found tells a file that is there, and was written or is new.
+func (w *Watcher) found(file string) {
+	if w.tree.know(file) {
+		w.changed(file, Modify)
+	} else {
+		w.changed(file, Create)
+	}
+}
+
+func (w *Watcher) changed(file string, kind Kind) {
+	w.tell(func(s *Status) { s.Received++ })
+	for _, p := range w.pending {
+		if p.wants(file) {
+			p.note(file, kind, time.Now())
+		}
+	}
+}
+
+// ignoreAnew heeds a .gitignore that was written: directories are watched that were not.
+// Those that are ignored now stay watched, and nothing of them is told.
+func (w *Watcher) ignoreAnew(dir string) {
+	w.scan(dir, func(file string, _ fs.DirEntry) { w.tree.know(file) })
+	for below := range w.tree.ignores {
+		if below != "." && w.tree.isIgnored(below, true) {
+			w.tree.forget(below)
+		}
+	}
+	w.tell(func(s *Status) { s.Directories = len(w.tree.ignores) })
+}
+
+// overflowLooksBack is how long ago a change may have been of which the system did not
+// tell, since there were too many.
+const overflowLooksBack = time.Minute
+
+func (w *Watcher) failed(err error) {
+	if !errors.Is(err, fsnotify.ErrEventOverflow) {
+		w.tell(func(s *Status) { s.Problem = explain(err) })
+		return
+	}
+	since := time.Now().Add(-overflowLooksBack)
+	w.scan(".", func(file string, entry fs.DirEntry) {
+		if !w.tree.know(file) {
+			w.changed(file, Create)
+			return
+		}
+		w.catchUp(file, entry, since)
+	})
+}
+
+// makeReady makes batches of what is due.
+func (w *Watcher) makeReady(now time.Time) {
+	for _, p := range w.pending {
+		due := p.due()
+		if due.IsZero() || due.After(now) {
+			continue
+		}
+		if slices.ContainsFunc(w.ready, func(b Batch) bool { return b.ID == p.spec.ID }) {
+			continue
+		}
+		if b, ok := p.take(); ok {
+			w.ready = append(w.ready, b)
+		}
+	}
+}
+
+// due is when something is to be told next that is not ready.
+func (w *Watcher) due() (next time.Time, any bool) {
+	for _, p := range w.pending {
+		if slices.ContainsFunc(w.ready, func(b Batch) bool { return b.ID == p.spec.ID }) {
+			continue // when that is received
+		}
+		if due := p.due(); !due.IsZero() && (!any || due.Before(next)) {
+			next, any = due, true
+		}
+	}
+	return next, any
+}

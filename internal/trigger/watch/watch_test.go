@@ -1,0 +1,334 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const patience = time.Minute
+
+func write(t *testing.T, dir string, files ...string) {
+	t.Helper()
+	for _, file := range files {
+		name := filepath.Join(dir, filepath.FromSlash(file))
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		require.NoError(t, os.WriteFile(name, []byte(time.Now().String()), 0o644))
+	}
+}
+
+// watching starts a watcher and returns when it watches what there is: it has told a
+// change of a file of its own, which no spec is for.
+func watching(t *testing.T, opts Options) *Watcher {
+	t.Helper()
+	w := Start(context.Background(), opts)
+	t.Cleanup(w.Close)
+	stop := time.After(patience)
+	for n := 0; w.Status().Received == 0 && w.Status().Problem == ""; n++ {
+		write(t, opts.Root, fmt.Sprintf("probe-%d.probe", n))
+		select {
+		case <-stop:
+			t.Fatal("nothing is watched")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return w
+}
+
+func next(t *testing.T, w *Watcher) Batch {
+	t.Helper()
+	select {
+	case b := <-w.Batches:
+		return b
+	case <-time.After(patience):
+		t.Fatal("no batch came")
+		return Batch{}
+	}
+}
+
+// until collects batches until so many different files were told.
+func until(t *testing.T, w *Watcher, files int) (paths map[string]bool) {
+	t.Helper()
+	paths = make(map[string]bool)
+	for len(paths) < files {
+		for _, p := range next(t, w).Paths {
+			paths[p] = true
+		}
+	}
+	return paths
+}
+
+func spec(s Spec) Spec {
+	s.ID, s.Debounce = "t", 100*time.Millisecond
+	s.Ignore = append(s.Ignore, "*.probe")
+	return s
+}
+
+func TestChangesOfFilesAreTold(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "there.go", "sub/old.go", "node_modules/x/y.go", ".git/config", ".gitignore", "docs/a.md")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("build/\n*.log\n!keep.log\n"), 0o644))
+	w := watching(t, Options{Root: dir, Exclude: []string{filepath.Join(dir, "state")}, Specs: []Spec{spec(Spec{})}})
+	write(t, dir, "node_modules/x/z.go", ".git/HEAD", "state/db", "build/out", "x.log", "keep.log", "there.go", "deep/er/new.go", "sub/old.go")
+	paths := until(t, w, 4)
+	for _, want := range []string{"keep.log", "there.go", "deep/er/new.go", "sub/old.go"} {
+		assert.True(t, paths[want], want)
+	}
+	write(t, dir, "deep/er/est/more.go") // in a directory that came after the start
+	assert.True(t, until(t, w, 1)["deep/er/est/more.go"])
+	require.NoError(t, os.Remove(filepath.Join(dir, "there.go")))
+	b := next(t, w)
+	for b.Deleted == 0 { // on a slow machine what is above comes in parts
+		b = next(t, w)
+	}
+	assert.Contains(t, b.Paths, "there.go")
+	// What is ignored from now on is not told.
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "deep", ".gitignore"), []byte("er/\n"), 0o644))
+	assert.True(t, until(t, w, 1)["deep/.gitignore"])
+	write(t, dir, "deep/er/new.go", "deep/seen.go")
+	for seen := false; !seen; {
+		b = next(t, w)
+		assert.NotContains(t, b.Paths, "deep/er/new.go")
+		seen = slices.Contains(b.Paths, "deep/seen.go")
+	}
+}
+
+func TestASpecSaysWhatItIsFor(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "src/a.go", "src/a.txt", "other/a.go", "README.md")
+	w := watching(t, Options{Root: dir, Specs: []Spec{spec(Spec{Paths: []string{"src/", "*.md"}, Extensions: []string{".go", ".md"}, Ignore: []string{"testdata/"}, Kinds: []Kind{Modify}})}})
+	write(t, dir, "src/a.txt", "other/a.go", "src/testdata/a.go", "src/a.go", "README.md")
+	assert.Equal(t, map[string]bool{"src/a.go": true, "README.md": true}, until(t, w, 2))
+}
+
+// Editors write another file and give it the name: that is a change of the one that was
+// there.
+func TestAFileThatIsReplacedIsModified(t *testing.T) { synctest.Test(t, testReplaced) }
+
+func testReplaced(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "a.go")
+	events := make(chan fsnotify.Event)
+	w := Start(context.Background(), Options{Root: dir, Specs: []Spec{spec(Spec{})}, system: func() (notifier, <-chan fsnotify.Event, <-chan error, error) {
+		return silent{}, events, nil, nil
+	}})
+	defer w.Close()
+	tell := func(file string, op fsnotify.Op) {
+		events <- fsnotify.Event{Name: filepath.Join(dir, file), Op: op}
+	}
+	tell("nothing", fsnotify.Write) // it watches
+	for _, seen := range []bool{true, false} {
+		write(t, dir, "a.go.tmp")
+		if seen {
+			tell("a.go.tmp", fsnotify.Create)
+			tell("a.go.tmp", fsnotify.Write)
+		}
+		require.NoError(t, os.Rename(filepath.Join(dir, "a.go.tmp"), filepath.Join(dir, "a.go")))
+		if !seen { // what is told of it comes when it is gone
+			tell("a.go.tmp", fsnotify.Create)
+		}
+		tell("a.go.tmp", fsnotify.Rename)
+		tell("a.go", fsnotify.Create)
+		b := next(t, w)
+		assert.Equal(t, []any{[]string{"a.go"}, 1, 1}, []any{b.Paths, b.Count, b.Modified}, seen)
+	}
+}
+
+// What was written while nobody looked is told after the start, once.
+func TestWhatWasMissedIsTold(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "before.go", "after.go")
+	since := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(filepath.Join(dir, "before.go"), since.Add(-time.Minute), since.Add(-time.Minute)))
+	for _, kinds := range [][]Kind{nil, {Create}, {Modify}} {
+		w := Start(context.Background(), Options{Root: dir, Specs: []Spec{spec(Spec{Since: since, Kinds: kinds})}})
+		b := next(t, w)
+		assert.Equal(t, []string{"after.go"}, b.Paths)
+		w.Close()
+	}
+}
+
+func TestManyFilesAreOneBatch(t *testing.T) {
+	p := newPending(spec(Spec{}))
+	start := time.Now()
+	for i := range 20_000 {
+		for range 2 {
+			p.note(fmt.Sprintf("dir/%d", i), Modify, start.Add(time.Duration(i)*time.Microsecond))
+		}
+	}
+	last := start.Add(19_999 * time.Microsecond)
+	assert.Equal(t, last.Add(100*time.Millisecond), p.due())
+	b, ok := p.take()
+	require.True(t, ok)
+	assert.Equal(t, []any{20_000, 20_000, 100}, []any{b.Count, b.Modified, len(b.Paths)})
+	assert.Equal(t, last, b.Last)
+	_, ok = p.take()
+	assert.False(t, ok)
+	for i := range mostFiles + 500 {
+		p.note(fmt.Sprintf("dir/%d", i), Create, start)
+	}
+	assert.Len(t, p.became, mostFiles)
+	b, _ = p.take()
+	assert.Equal(t, mostFiles+500, b.Count)
+}
+
+// The same with files that there are.
+func TestTwentyThousandFilesAreToldAtOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it makes 20,000 files")
+	}
+	dir := t.TempDir()
+	for i := range 20 {
+		write(t, dir, fmt.Sprintf("d%d/first", i))
+	}
+	s := spec(Spec{})
+	s.Debounce = time.Second
+	w := watching(t, Options{Root: dir, Specs: []Spec{s}})
+	for i := range 20_000 {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("d%d/f%d", i%20, i)), nil, 0o644))
+	}
+	told := 0
+	for told < 20_000 {
+		told += next(t, w).Count
+	}
+	assert.GreaterOrEqual(t, told, 20_000)
+}
+
+func TestAStreamOfChangesIsToldAllTheSame(t *testing.T) {
+	p := newPending(spec(Spec{}))
+	start := time.Now()
+	for i := range 1000 {
+		p.note("a", Modify, start.Add(time.Duration(i)*50*time.Millisecond))
+	}
+	assert.Equal(t, start.Add(longestWait), p.due())
+}
+
+func TestWhatCameAndWentIsNotTold(t *testing.T) {
+	now := time.Now()
+	p := newPending(spec(Spec{}))
+	for _, kind := range []Kind{Create, Modify, Delete} {
+		p.note("gone", kind, now)
+	}
+	_, ok := p.take()
+	assert.False(t, ok)
+	p.note("gone", Create, now)
+	p.note("gone", Delete, now)
+	p.note("gone", Create, now)
+	p.note("new", Delete, now)
+	p.note("new", Create, now)
+	b, ok := p.take()
+	require.True(t, ok)
+	assert.Equal(t, []any{2, 1, 1, 0}, []any{b.Count, b.Created, b.Modified, b.Deleted})
+}
+
+// limited is a system that lets so many directories be watched.
+type limited struct {
+	notifier
+	mu   sync.Mutex
+	left int
+}
+
+func (l *limited) Add(dir string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.left == 0 {
+		return fmt.Errorf("watching %s: %w", dir, syscall.ENOSPC)
+	}
+	l.left--
+	return l.notifier.Add(dir)
+}
+
+func TestALimitOfTheSystemIsTold(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "a/x", "b/x", "c/x", "d/e/x", "top")
+	w := Start(context.Background(), Options{Root: dir, Specs: []Spec{spec(Spec{})}, system: func() (notifier, <-chan fsnotify.Event, <-chan error, error) {
+		n, events, errs, err := ofSystem()
+		return &limited{notifier: n, left: 3}, events, errs, err
+	}})
+	defer w.Close()
+	stop := time.After(patience)
+	for w.Status().Problem == "" {
+		select {
+		case <-stop:
+			t.Fatal("no limit is told")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	assert.Equal(t, 3, w.Status().Directories)
+	assert.Contains(t, w.Status().Problem, "2 directories are not watched")
+	assert.Contains(t, w.Status().Problem, "fs.inotify.max_user_watches")
+	write(t, dir, "top") // what is watched stays so
+	assert.True(t, until(t, w, 1)["top"])
+
+	none := Start(context.Background(), Options{Root: dir, Specs: []Spec{spec(Spec{})}, system: func() (notifier, <-chan fsnotify.Event, <-chan error, error) {
+		return nil, nil, nil, os.NewSyscallError("inotify_init1", syscall.EMFILE)
+	}})
+	none.ended.Wait()
+	assert.Contains(t, none.Status().Problem, "fs.inotify.max_user_instances")
+}
+
+// Where the system has left changes out, files are looked at.
+func TestChangesThatTheSystemLeavesOutAreLookedFor(t *testing.T) { synctest.Test(t, testOverflow) }
+
+func testOverflow(t *testing.T) {
+	dir := t.TempDir()
+	events, errs := make(chan fsnotify.Event), make(chan error)
+	w := Start(context.Background(), Options{Root: dir, Specs: []Spec{spec(Spec{})}, system: func() (notifier, <-chan fsnotify.Event, <-chan error, error) {
+		return silent{}, events, errs, nil
+	}})
+	defer w.Close()
+	events <- fsnotify.Event{Name: filepath.Join(dir, "nothing"), Op: fsnotify.Write} // it watches
+	write(t, dir, "a", "b/c")
+	errs <- fsnotify.ErrEventOverflow
+	b := next(t, w)
+	assert.ElementsMatch(t, []string{"a", "b/c"}, b.Paths)
+	errs <- errors.New("odd")
+	events <- fsnotify.Event{}
+	assert.Equal(t, "odd", w.Status().Problem)
+}
+
+type silent struct{}
+
+func (silent) Add(string) error    { return nil }
+func (silent) Remove(string) error { return nil }
+func (silent) Close() error        { return nil }
+
+func TestOnlyDirectoriesThatMatterAreWatched(t *testing.T) {
+	for _, c := range []struct {
+		dir, pattern string
+		leads        bool
+	}{
+		{"src", "src/", true},
+		{"src/a/b", "src", true},
+		{"src", "src/a/*.go", true},
+		{"src/b", "src/a/*.go", false},
+		{"docs", "src/", false},
+		{"docs", "*.md", true},
+		{"docs/a", "**/x", true},
+		{"s", "src", false},
+		{"src", "src/*/x", true},
+		{"srcs", "src", false},
+	} {
+		assert.Equal(t, c.leads, leadsTo(c.dir, c.pattern), "%s %s", c.dir, c.pattern)
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	dir := t.TempDir()
+	write(t, dir, "src/a/x.go", "vendor/b/x.go")
+	w := watching(t, Options{Root: dir, Specs: []Spec{spec(Spec{Paths: []string{"src/"}})}})
+	assert.Equal(t, 3, w.Status().Directories)
+}
