@@ -185,24 +185,39 @@ Or if none shows the buffer."
 
 (defun duet-markup--fontify (beg end)
   "Show the markup of the lines between BEG and END, as jit-lock asks for it."
-  (save-excursion
-    (goto-char beg)
-    (setq beg (line-beginning-position))
-    (goto-char beg)
-    (when (duet-prose-section-at beg)
-      (duet-prose-back)
-      (setq beg (point)))
-    (let ((case-fold-search nil)
-          (inhibit-field-text-motion t)
-          (duet-prose-marks-hidden (not duet-markup--raw)))
-      (while (< (point) end)
-        (let ((section (duet-prose-section-at (point))))
-          (if section
-              (setq beg (min beg (duet-markup--show section)))
-            (let ((next (next-single-property-change (point) 'duet-section nil (point-max))))
-              ;; Blank lines behind a section belong to it.
-              (goto-char (max (1+ (point)) next)))))))
-    `(jit-lock-bounds ,beg . ,(max end (point)))))
+  (let ((asked beg))
+    (save-excursion
+      (goto-char beg)
+      (setq beg (line-beginning-position))
+      (goto-char beg)
+      (when (duet-prose-section-at beg)
+        (duet-prose-back)
+        (setq beg (point)))
+      (let ((case-fold-search nil)
+            (inhibit-field-text-motion t)
+            (duet-prose-marks-hidden (not duet-markup--raw)))
+        (while (< (point) end)
+          (let ((section (duet-prose-section-at (point))))
+            (if section
+                (setq beg (min beg (duet-markup--show section)))
+              (let ((next (next-single-property-change (point) 'duet-section nil (point-max))))
+                ;; Blank lines behind a section belong to it.
+                (goto-char (max (1+ (point)) next)))))))
+      ;; jit-lock would say later, by a timer, that all from BEG on was shown as it is,
+      ;; and in between it may have been found out what it is.
+      (when (< beg asked)
+        (run-at-time 0 nil #'duet-markup--drawn (copy-marker beg) (copy-marker asked)))
+      `(jit-lock-bounds ,asked . ,(max end (point))))))
+
+(defun duet-markup--drawn (beg end)
+  "Have what is between the markers BEG and END drawn again as it is now."
+  (when (buffer-live-p (marker-buffer beg))
+    (with-current-buffer (marker-buffer beg)
+      (with-silent-modifications
+        (put-text-property beg end 'duet-markup-drawn t)
+        (remove-text-properties beg end '(duet-markup-drawn nil)))))
+  (set-marker beg nil)
+  (set-marker end nil))
 
 (defun duet-markup--show (section)
   "Show the markup of the lines at point, of SECTION; go behind them.

@@ -133,7 +133,17 @@ func TestACPCancels(t *testing.T) {
 	for range 3 {
 		id := c.ask("session/prompt", promptOf(session, "quiet stream:100000@50"))
 		c.tell("session/cancel", object{"sessionId": session})
+		require.Nil(t, c.result(id).Error, "%v", c.result(id).Error)
 		require.JSONEq(t, `"cancelled"`, string(member(t, c.result(id).Result, "stopReason")))
+	}
+	for range 5 { // while it is being begun
+		id := c.ask("session/prompt", promptOf(session, "quiet stream:100000@50"))
+		c.tell("$/cancel_request", object{"requestId": id})
+		if r := c.result(id); r.Error != nil {
+			require.Equal(t, -32800, r.Error.Code, "%v", r.Error)
+		} else {
+			require.JSONEq(t, `"cancelled"`, string(member(t, r.Result, "stopReason")))
+		}
 	}
 	id := c.ask("session/prompt", promptOf(session, "quiet stream:100000@50"))
 	c.await("some of it", func() bool { return strings.Contains(c.saidLocked("agent_message_chunk"), "chunk 2") })
@@ -322,6 +332,6 @@ func TestACPDraftOfVersion2(t *testing.T) {
 func member(t *testing.T, raw json.RawMessage, name string) json.RawMessage {
 	t.Helper()
 	var m map[string]json.RawMessage
-	require.NoError(t, json.Unmarshal(raw, &m), string(raw))
+	require.NoError(t, json.Unmarshal(raw, &m), "%s", raw)
 	return m[name]
 }

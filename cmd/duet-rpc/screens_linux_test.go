@@ -217,7 +217,7 @@ func lists(st *stage) {
 	st.scene("notes", there, "duet-rpc daemon start").ends()
 	st.shows("nothing", there, "duet-rpc session list", "duet-rpc session list --archived", "duet-rpc task list", "duet-rpc task list --state failed",
 		"duet-rpc approvals --list", "duet-rpc approvals rules", "duet-rpc search nothing")
-	st.scene("a-rule", there, "duet-rpc task submit permit:1", "duet-rpc approvals --wait --list >/dev/null",
+	st.scene("a-rule", there, "duet-rpc task submit --agent demo permit:1", "duet-rpc approvals --wait --list >/dev/null",
 		"duet-rpc approvals | { read -r heading; read -r id rest; duet-rpc approvals approve $id --scope session; }",
 		"until duet-rpc task list --state completed | grep -q task-0001; do sleep 0.1; done").ends()
 	st.shows("wide", there, "duet-rpc approvals rules", "duet-rpc session list --native --agent demo", "duet-rpc daemon stop")

@@ -360,5 +360,25 @@ would be lost."
           (duet-markup-test-look message)
           (should (equal (cons size (duet-markup-test-properties)) (cons size whole))))))))
 
+;; jit-lock has a timer that says that what was shown beside what it asked for is shown
+;; for good, whatever was found out about it since.
+(ert-deftest duet-markup-test-found-out-later ()
+  "What was shown as prose before it was known to be code is shown as code then."
+  (duet-markup-test-with message
+    (duet-markup-test-say message "Some words\nand more\nand\n\n")
+    (duet-transcript-flush)
+    (jit-lock-fontify-now)
+    (goto-char (point-min))
+    ;; A part from the middle of a paragraph: the rest of it is shown with it.
+    (forward-line 2)
+    (with-silent-modifications (put-text-property (point-min) (point-max) 'fontified nil))
+    (jit-lock-fontify-now (point) (point-max))
+    ;; Now it is found out that the beginning is something else.
+    (with-silent-modifications (put-text-property (point-min) (point-max) 'fontified nil))
+    (let ((ran nil))
+      (run-at-time 0.01 nil (lambda () (setq ran t)))
+      (duet-test-wait-for ran))
+    (should-not (text-property-any (point-min) (point-max) 'fontified t))))
+
 (provide 'duet-markup-test)
 ;;; duet-markup-test.el ends here

@@ -106,6 +106,7 @@
                                      nil nil #'equal))
       (duet-test-look)
       (should (eq (current-buffer) buffer))
+      (duet-test-wait-for-text buffer "You asked")
       (duet-approvals-flush)
       (call-interactively (cdar (duet-menu-bar-test-context "You asked")))
       (should (equal (current-kill 0) "Hello from the demo agent. You asked: hello"))

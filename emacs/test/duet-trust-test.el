@@ -202,7 +202,7 @@ command = [\"echo\", \"from the project\"]
                 (should (memq (key-binding key) '(undefined nil))))
               (should (string-match-p "C-c C-c trusts it as it is, C-c C-k does not"
                                       (buffer-string)))
-              (should (string-match-p "C-c C-c yes, C-c C-k no" header-line-format)))
+              (should (string-match-p "C-c C-c yes, C-c C-k no" (duet-trust--header))))
             (kill-buffer buffer)))))))
 
 (provide 'duet-trust-test)

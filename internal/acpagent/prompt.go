@@ -89,8 +89,10 @@ func (a *agent) prompt(ctx context.Context, p schema.PromptRequest) (schema.Prom
 	if s.version2 {
 		return schema.PromptResponse{}, s.accept(ctx, t, full)
 	}
+	// One that is taken back while it is begun is ended when it has begun: until the hub has
+	// answered nobody knows whether it has.
 	s.order.Lock()
-	run, err := s.begin(ctx, t, full)
+	run, err := s.begin(context.WithoutCancel(ctx), t, full)
 	s.order.Unlock()
 	t.markBegun()
 	if err != nil {

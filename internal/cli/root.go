@@ -22,6 +22,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/mcp"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessions"
+	"github.com/duet-rpc/duet-rpc/internal/cli/triggers"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/cli/usage"
 	"github.com/duet-rpc/duet-rpc/internal/host"
@@ -120,6 +121,7 @@ func commands() map[string]func(*invocation.Settings) *cobra.Command {
 		"serve":      newServeCommand,
 		"session":    newSessionCommand,
 		"task":       newTaskCommand,
+		"triggers":   triggers.New,
 		"trust":      newTrustCommand,
 		"version":    newVersionCommand,
 	}

@@ -151,6 +151,16 @@ func (b *builder) applyBudget(l *layer, trusted bool) {
 	b.c.Budget = above
 }
 
+// applyTriggers adds the triggers of a layer that is trusted. One with the id of another
+// takes its place.
+func (b *builder) applyTriggers(l *layer) {
+	for _, trigger := range l.triggers {
+		b.c.Triggers = slices.DeleteFunc(b.c.Triggers, func(below triggerconfig.Trigger) bool { return below.ID == trigger.ID })
+		b.c.Triggers = append(b.c.Triggers, trigger)
+	}
+	set(b, &b.c.Automation, l.automation, "automation", l.source)
+}
+
 // notYet is what a layer that is not trusted asks for, but for agents of its
 // own, which are among the others.
 func (b *builder) notYet(l *layer) []Value {

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"slices"
-
 	"github.com/duet-rpc/duet-rpc/internal/config/document"
 	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
 )
@@ -30,16 +28,6 @@ func (l *layer) decodeTriggers(top document.Table) {
 		a := triggerconfig.DecodeAutomation(t)
 		l.automation = &a
 	}
-}
-
-// applyTriggers adds the triggers of a layer that is trusted. One with the id of another
-// takes its place.
-func (b *builder) applyTriggers(l *layer) {
-	for _, trigger := range l.triggers {
-		b.c.Triggers = slices.DeleteFunc(b.c.Triggers, func(below triggerconfig.Trigger) bool { return below.ID == trigger.ID })
-		b.c.Triggers = append(b.c.Triggers, trigger)
-	}
-	set(b, &b.c.Automation, l.automation, "automation", l.source)
 }
 
 // triggerValues are the triggers, and what holds for all of them, as settings.

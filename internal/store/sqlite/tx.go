@@ -91,20 +91,7 @@ func (t *Tx) changeOne(what, query string, args ...any) error {
 	return nil
 }
 
-// nano is a time as it is kept: nanoseconds since 1970, 0 for none.
-func nano(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixNano()
-}
-
-func fromNano(n int64) time.Time {
-	if n == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, n).UTC()
-}
+var nano, fromNano = statement.Nano, statement.Time
 
 // asJSON is a value as it is kept in a text column; the zero value of T is "".
 func asJSON[T any](v T, empty bool) string {

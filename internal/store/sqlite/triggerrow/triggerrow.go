@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -23,7 +22,7 @@ func scan(row statement.Scanner) (e domain.TriggerExecution, err error) {
 		event, does statement.JSON
 	)
 	err = row.Scan(&e.ID, &e.Trigger, &e.Key, &e.EventType, &e.EventSource, &event, &at, &e.Status, &e.Action, &does, &e.Run, &e.Approval, &e.Depth, &e.Error)
-	e.Event, e.Does, e.Time = event.Raw(), does.Raw(), fromNano(at)
+	e.Event, e.Does, e.Time = event.Raw(), does.Raw(), statement.Time(at)
 	return e, err
 }
 
@@ -61,7 +60,7 @@ func scanState(row statement.Scanner) (s domain.TriggerState, err error) {
 		fired, looked, window int64
 	)
 	err = row.Scan(&s.Trigger, &enabled, &fired, &looked, &window, &s.Count, &s.Limited)
-	s.Enabled, s.Fired, s.Looked, s.Window = enabled, fromNano(fired), fromNano(looked), fromNano(window)
+	s.Enabled, s.Fired, s.Looked, s.Window = enabled, statement.Time(fired), statement.Time(looked), statement.Time(window)
 	return s, err
 }
 
@@ -74,7 +73,7 @@ type Writer struct {
 // InsertTriggerExecution is as of [store.TriggerWriter].
 func (w Writer) InsertTriggerExecution(e *domain.TriggerExecution) error {
 	result, err := w.Exec("INSERT INTO trigger_executions (name, event_key, event_type, event_source, event, at, status, action, does, run, approval, depth, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		e.Trigger, e.Key, e.EventType, e.EventSource, string(e.Event), nano(e.Time), e.Status, e.Action, string(e.Does), e.Run, e.Approval, e.Depth, e.Error)
+		e.Trigger, e.Key, e.EventType, e.EventSource, string(e.Event), statement.Nano(e.Time), e.Status, e.Action, string(e.Does), e.Run, e.Approval, e.Depth, e.Error)
 	if err != nil {
 		return err
 	}
@@ -94,20 +93,6 @@ func (w Writer) UpdateTriggerExecution(e domain.TriggerExecution) error {
 // PutTriggerState is as of [store.TriggerWriter].
 func (w Writer) PutTriggerState(s domain.TriggerState) error {
 	_, err := w.Exec("INSERT OR REPLACE INTO trigger_states (name, enabled, fired, looked, window, count, limited) VALUES (?, ?, ?, ?, ?, ?, ?)",
-		s.Trigger, s.Enabled, nano(s.Fired), nano(s.Looked), nano(s.Window), s.Count, s.Limited)
+		s.Trigger, s.Enabled, statement.Nano(s.Fired), statement.Nano(s.Looked), statement.Nano(s.Window), s.Count, s.Limited)
 	return err
-}
-
-func nano(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixNano()
-}
-
-func fromNano(n int64) time.Time {
-	if n == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, n).UTC()
 }

@@ -1,0 +1,196 @@
+// Package triggers is `duet-rpc triggers`: which triggers there are, what they have done,
+// and switching them on and off.
+package triggers
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
+)
+
+const help = `What the configuration's [[triggers]] do when something happens: files change, a
+time comes, a session ends, somebody is asked. docs/automation.md has the rest.
+`
+
+// New is the command.
+func New(s *invocation.Settings) *cobra.Command {
+	list := newList(s)
+	cmd := &cobra.Command{
+		Annotations: list.Annotations,
+		Use:         "triggers", Short: "What is done by itself when something happens",
+		Long: help + invocation.HubStatusHelp,
+		Args: invocation.NoArguments, RunE: list.RunE,
+	}
+	cmd.AddCommand(list, newShow(s), newSwitch(s, "enable", "on"), newSwitch(s, "disable", "off"), newLog(s), newTest(s))
+	return cmd
+}
+
+func newList(s *invocation.Settings) *cobra.Command {
+	return &cobra.Command{
+		Annotations: invocation.ServedWithout(reach.Kept),
+		Use:         "list", Short: "List the triggers",
+		Long: "List the triggers, with what each is for and when it did something last.\n" + invocation.HubStatusHelp,
+		Args: invocation.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return invocation.AskHub(cmd, s, "automation.status", struct{}{}, func(r wire.Automation) error {
+				if r.Problem != "" {
+					invocation.Progress(cmd, s, "%s", r.Problem)
+				} else if !r.Enabled {
+					invocation.Progress(cmd, s, "all triggers are switched off; `duet-rpc triggers enable` switches them on")
+				}
+				t := output.NewTable(cmd.OutOrStdout(), "TRIGGER", "STATE", "WHEN", "DOES", "LAST")
+				t.Below("WHEN", "DOES")
+				t.Empty("there are no triggers; `duet-rpc config --defaults` shows how to write one, and what a project's file has waits for `duet-rpc trust`")
+				for _, rule := range r.Rules {
+					t.Row(rule.ID, rule.State(), output.Short(rule.When), output.Short(rule.Does()), output.Age(rule.LastFired))
+				}
+				return t.Flush()
+			})
+		},
+	}
+}
+
+func newShow(s *invocation.Settings) *cobra.Command {
+	return &cobra.Command{
+		Annotations: invocation.ServedWithout(reach.Kept),
+		Use:         "show ID", Short: "Show a trigger",
+		Long:    "Show a trigger as it is configured, and when its time comes.\n" + invocation.HubStatusHelp,
+		Example: "  duet-rpc triggers show tests",
+		Args:    invocation.Exactly("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return invocation.WithHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				status, _, err := wire.Call[wire.Automation](ctx, c, "automation.status", struct{}{})
+				if err != nil {
+					return err
+				}
+				for _, rule := range status.Rules {
+					if rule.ID != args[0] {
+						continue
+					}
+					if s.JSON {
+						return output.Raw(cmd.OutOrStdout(), rule.Raw)
+					}
+					fields := []output.Field{
+						{"trigger", rule.ID},
+						{"state", rule.State()},
+						{"description", rule.Description},
+						{"when", rule.When},
+						{"does", rule.Does()},
+						{"next", rule.NextFire},
+						{"last", rule.LastFired},
+						{"file", fmt.Sprintf("%s:%d", rule.File, rule.Line)},
+					}
+					if rule.CooldownMs > 0 {
+						fields = append(fields, output.Field{"cooldown", (time.Duration(rule.CooldownMs) * time.Millisecond).String()})
+					}
+					return output.Fields(cmd.OutOrStdout(), fields...)
+				}
+				return unknown(args[0])
+			})
+		},
+	}
+}
+
+func unknown(id string) error {
+	return fmt.Errorf("no trigger has the id %q; `duet-rpc triggers` lists them", output.Short(id))
+}
+
+func newSwitch(s *invocation.Settings, verb, state string) *cobra.Command {
+	return &cobra.Command{
+		Annotations: invocation.ServedWithout(reach.Change),
+		Use:         verb + " [ID]", Short: "Switch a trigger " + state + ", or all",
+		Long:    "Switch a trigger " + state + ", or all as a whole. That holds until it is switched again,\nwhatever the file says.\n" + invocation.HubStatusHelp,
+		Example: "  duet-rpc triggers " + verb + " tests\n  duet-rpc triggers " + verb,
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			params := map[string]string{}
+			if len(args) > 0 {
+				params["ruleId"] = args[0]
+			}
+			return invocation.AskHub(cmd, s, "automation."+verb, params, func(r struct{ Success bool }) error {
+				if !r.Success {
+					return unknown(args[0])
+				}
+				what := "all triggers are"
+				if len(args) > 0 {
+					what = args[0] + " is"
+				}
+				invocation.Progress(cmd, s, "%s switched %s", what, state)
+				return nil
+			})
+		},
+	}
+}
+
+func newLog(s *invocation.Settings) *cobra.Command {
+	limit := 20
+	cmd := &cobra.Command{
+		Annotations: invocation.ServedWithout(reach.Kept),
+		Use:         "log [ID]", Short: "What triggers have done",
+		Long:    "What triggers have done, or one of them, the newest first.\n" + invocation.HubStatusHelp,
+		Example: "  duet-rpc triggers log tests --limit 5",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			params := map[string]any{"limit": limit}
+			if len(args) > 0 {
+				params["ruleId"] = args[0]
+			}
+			return invocation.AskHub(cmd, s, "automation.log", params, func(r struct{ Executions []wire.TriggerExecution }) error {
+				t := output.NewTable(cmd.OutOrStdout(), "AGE", "TRIGGER", "STATUS", "EVENT", "TASK", "WHY")
+				t.Below("EVENT", "WHY")
+				t.Empty("no trigger has done anything yet")
+				for _, x := range r.Executions {
+					t.Row(output.Age(x.Timestamp), x.RuleID, x.Status, x.EventType, cmp.Or(x.TaskID, "-"), output.Short(x.Error))
+				}
+				return t.Flush()
+			})
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", limit, "how many, at most 500")
+	return cmd
+}
+
+func newTest(s *invocation.Settings) *cobra.Command {
+	var payload string
+	cmd := &cobra.Command{
+		Annotations: invocation.ServedWithout(reach.Kept),
+		Use:         "test SOURCE TYPE", Short: "What triggers would do for an event",
+		Long:    "What each trigger would do for an event, without doing it. Whether one is switched on,\nits cooldown and its limits do not count.\n" + invocation.HubStatusHelp,
+		Example: "  duet-rpc triggers test run run.failed --payload '{\"task_id\":\"task-0007\"}'\n  duet-rpc triggers test watch file.modify --payload '{\"path\":\"main.go\"}'",
+		Args:    invocation.Exactly("SOURCE", "TYPE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			params := map[string]any{"source": args[0], "type": args[1]}
+			if payload != "" {
+				if !json.Valid([]byte(payload)) {
+					return fmt.Errorf("--payload: a JSON object, such as {\"path\":\"main.go\"}")
+				}
+				params["payload"] = json.RawMessage(payload)
+			}
+			return invocation.AskHub(cmd, s, "automation.test", params, func(r struct{ Rules []wire.TriggerTrial }) error {
+				t := output.NewTable(cmd.OutOrStdout(), "TRIGGER", "FITS", "DOES")
+				t.Below("DOES")
+				t.Empty("there are no triggers")
+				for _, trial := range r.Rules {
+					if trial.Fits {
+						t.Row(trial.RuleID, "yes", output.Short(trial.Does.String()))
+					} else {
+						t.Row(trial.RuleID, "no", output.Short(trial.Why))
+					}
+				}
+				return t.Flush()
+			})
+		},
+	}
+	cmd.Flags().StringVar(&payload, "payload", "", "what the event has, as a JSON object")
+	return cmd
+}

@@ -1,0 +1,87 @@
+package wire
+
+import "encoding/json"
+
+// Automation is what triggers there are (automation.status).
+type Automation struct {
+	Enabled bool      `json:"enabled"`
+	Rules   []Trigger `json:"rules"`
+	Problem string    `json:"problem"`
+}
+
+// A Trigger does something when something happens.
+type Trigger struct {
+	ID               string        `json:"id"`
+	Action           TriggerAction `json:"action"`
+	Enabled          bool          `json:"enabled"`
+	RequiresApproval bool          `json:"requiresApproval"`
+	CooldownMs       int64         `json:"cooldownMs"`
+	Description      string        `json:"description"`
+	When             string        `json:"when"`
+	LastFired        string        `json:"lastFired"`
+	NextFire         string        `json:"nextFire"`
+	File             string        `json:"file"`
+	Line             int           `json:"line"`
+
+	Raw json.RawMessage `json:"-"` // as the hub told it
+}
+
+// UnmarshalJSON keeps the trigger as it came, too.
+func (t *Trigger) UnmarshalJSON(text []byte) error {
+	type plain Trigger
+	err := json.Unmarshal(text, (*plain)(t))
+	t.Raw = append(json.RawMessage(nil), text...)
+	return err
+}
+
+// State says whether it is switched on.
+func (t Trigger) State() string {
+	if t.Enabled {
+		return "on"
+	}
+	return "off"
+}
+
+// Does says what it does.
+func (t Trigger) Does() string {
+	if t.RequiresApproval {
+		return t.Action.String() + " (asks first)"
+	}
+	return t.Action.String()
+}
+
+// A TriggerAction is what a trigger does.
+type TriggerAction struct {
+	Type    string `json:"type"`
+	Prompt  string `json:"prompt"`
+	Agent   string `json:"agent"`
+	Message string `json:"message"`
+	URL     string `json:"url"`
+}
+
+// String says what is done.
+func (a TriggerAction) String() string {
+	text := a.Prompt + a.Message + a.URL
+	if a.Agent != "" {
+		return a.Type + " " + a.Agent + ": " + text
+	}
+	return a.Type + ": " + text
+}
+
+// A TriggerExecution is what a trigger has done (automation.log).
+type TriggerExecution struct {
+	RuleID    string `json:"ruleId"`
+	EventType string `json:"eventType"`
+	Status    string `json:"status"`
+	Timestamp string `json:"timestamp"`
+	TaskID    string `json:"taskId"`
+	Error     string `json:"error"`
+}
+
+// A TriggerTrial is what a trigger would do (automation.test).
+type TriggerTrial struct {
+	RuleID string        `json:"ruleId"`
+	Fits   bool          `json:"fits"`
+	Why    string        `json:"why"`
+	Does   TriggerAction `json:"does"`
+}
