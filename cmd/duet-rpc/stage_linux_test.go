@@ -62,7 +62,7 @@ func newStage(t *testing.T, variant string, columns int, terminal ...string) *st
 	require.Len(t, home, len(aliceHome))
 	require.NoError(t, os.Mkdir(home, 0o700))
 	t.Cleanup(func() { os.RemoveAll(home) })
-	st := &stage{t: t, variant: variant, columns: columns, home: home, root: filepath.Join(home, "parser"), terminal: terminal, seen: normalised{ids: make(map[string]string)}}
+	st := &stage{t: t, variant: variant, columns: columns, home: home, root: filepath.Join(home, "parser"), terminal: terminal, seen: normalised{ids: make(map[string]string), whole: make(map[string]bool)}}
 	roots := []string{st.root, filepath.Join(home, "notes")}
 	for _, dir := range []string{filepath.Join(roots[0], ".git"), filepath.Join(roots[1], ".git"), filepath.Join(home, "bin")} {
 		require.NoError(t, os.MkdirAll(dir, 0o755))
@@ -211,7 +211,9 @@ func (sc *scene) is(name string) {
 // normalised is what differs from one day and one machine to the next, written as if it
 // did not, and as wide.
 type normalised struct {
-	ids map[string]string
+	ids   map[string]string // what each is called, whole or its beginning
+	whole map[string]bool   // beginnings of which a whole id was seen
+	last  int
 }
 
 var identifiers = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})?\b`)
@@ -269,11 +271,18 @@ func (n *normalised) identifier(id string) string {
 		return id
 	}
 	short := id[:8]
-	if n.ids[short] == "" {
-		n.ids[short] = fmt.Sprintf("a%07d", len(n.ids)+1)
+	if n.ids[id] == "" { // ids of the same minute may begin alike: whole ones are told apart
+		if n.ids[id] = n.ids[short]; n.ids[id] == "" || n.whole[short] {
+			n.last++
+			n.ids[id] = fmt.Sprintf("a%07d", n.last)
+		}
+		n.whole[short] = n.whole[short] || id != short
+		if n.ids[short] == "" {
+			n.ids[short] = n.ids[id]
+		}
 	}
 	if id == short {
-		return n.ids[short]
+		return n.ids[id]
 	}
-	return n.ids[short] + "-0000-4000-8000-000000000000"
+	return n.ids[id] + "-0000-4000-8000-000000000000"
 }
