@@ -32,7 +32,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-
 // A bench is a runner with an executor at the other end of a link.
 type bench struct {
 	*usercommand.Runner
