@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/background"
@@ -72,7 +73,11 @@ func (s *sender) post(ctx context.Context, x domain.TriggerExecution, address st
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "duet-rpc")
 	response, err := s.client.Do(request)
-	if err != nil {
+	var failed *url.Error
+	switch {
+	case errors.As(err, &failed): // without the address, of which a part may be secret
+		return fmt.Errorf("%s: %s", request.URL.Host, cut(failed.Err.Error(), 500))
+	case err != nil:
 		return errors.New(cut(err.Error(), 500))
 	}
 	defer response.Body.Close()

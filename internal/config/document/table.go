@@ -277,8 +277,12 @@ func (t Table) TextMap(key string, CheckName, checkValue func(string) error) map
 	return out
 }
 
-// title is the name of a key with that of the tables that it is in.
-func (t Table) title(key string) string { return strings.Join(t.below(key), ".") }
+// title is the name of a key with those of the tables that it is in, without which one
+// of several that is.
+func (t Table) title(key string) string {
+	names := slices.DeleteFunc(t.below(key), func(part string) bool { return strings.Trim(part, "0123456789") == "" })
+	return strings.Join(names, ".")
+}
 
 // Sub is the table [key], and whether there is one; what stands in its place is noted.
 func (t Table) Sub(key string) (Table, bool) {

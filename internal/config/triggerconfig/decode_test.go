@@ -1,0 +1,83 @@
+package triggerconfig_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/config/bounded"
+	"github.com/duet-rpc/duet-rpc/internal/config/document"
+	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
+)
+
+func decode(t *testing.T, text string) (triggerconfig.Trigger, []string) {
+	t.Helper()
+	d := document.Parse("f", "f", []byte("[[triggers]]\n"+text), bounded.Bounds{Keys: 100, Values: 100, Parts: 9, Nesting: 9})
+	require.Empty(t, d.Problems, text)
+	list := d.Table().List("triggers", "triggers", 10)
+	require.Len(t, list, 1)
+	trigger := triggerconfig.Decode(list[0], true)
+	var problems []string
+	for _, p := range d.Problems {
+		problems = append(problems, p.Message)
+	}
+	return trigger, problems
+}
+
+func TestWhatIsWrongWithATriggerIsTold(t *testing.T) {
+	const good = "id = \"t\"\naction = { type = \"notify\", message = \"m\" }\n"
+	for text, want := range map[string]string{
+		good + "type = \"run.failed\"":                                 "",
+		good + "cron = \"0 9 * * 1-5\"\ntime_zone = \"Europe/Berlin\"": "",
+		good:                           "source is missing in [[triggers]]",
+		good + "cron = \"61 * * * *\"": "cron in [[triggers]]: expected",
+		good + "cron = \"* * * * *\"\ntime_zone = \"Mars/Base\"": "time_zone in [[triggers]]: expected",
+		good + "type = \"x\"\ntime_zone = \"UTC\"":               "time_zone in [[triggers]]: expected nothing, for a trigger that has no cron",
+		good + "pattern = \"(\"":                                 "pattern in [[triggers]]: expected a regular expression",
+		good + "source = \"mail\"":                               `source in [[triggers]]: expected "watch", "schedule", "run" or "approval", found "mail"`,
+		good + "paths = [\"../x\"]":                              "value 1 of paths in [[triggers]]: expected a path below the project",
+		good + "paths = [\"x\"]\ncron = \"* * * * *\"":           "cron in [[triggers]]: expected nothing, for a trigger that watches files",
+		good + "extensions = [\"go\"]":                           "value 1 of extensions in [[triggers]]: expected the end of a file's name with its dot",
+		good + "type = \"x\"\nconditions = [{ field = \"a\", operator = \"like\", value = 1 }]":        "operator in [[triggers.conditions]]: expected",
+		good + "type = \"x\"\nconditions = [{ field = \"a\", operator = \"eq\" }]":                     "value is missing in [[triggers.conditions]]",
+		good + "type = \"x\"\nconditions = [{ field = \"a\", operator = \"matches\", value = \"[\" }]": "value in [[triggers.conditions]]: expected a regular expression",
+		good + "type = \"x\"\nconditions = [{ field = \"a\", operator = \"eq\", value = [1] }]":        "value in [[triggers.conditions]]: expected a string, a number, true or false",
+		"id = \"t\"\ntype = \"x\"":                                                                       "action is missing in [[triggers]]",
+		"id = \"t\"\ntype = \"x\"\naction = { type = \"agent\" }":                                        `prompt is missing in [triggers.action]`,
+		"id = \"t\"\ntype = \"x\"\naction = { type = \"webhook\", url = \"ftp://h\" }":                   "expected an address of https or http",
+		"id = \"t\"\ntype = \"x\"\naction = { type = \"notify\", message = \"m\", url = \"https://h\" }": `expected nothing, for an action of type "notify"`,
+		"type = \"x\"\naction = { type = \"notify\", message = \"m\" }":                                  "id is missing in [[triggers]]",
+		good + "type = \"x\"\ntimes = 3":                                                                 `unknown key "times" in [[triggers]]`,
+	} {
+		_, problems := decode(t, text)
+		if want == "" {
+			assert.Empty(t, problems, text)
+			continue
+		}
+		if assert.Len(t, problems, 1, text) {
+			assert.Contains(t, problems[0], want, text)
+		}
+	}
+}
+
+func TestWebhooksNeedTheirHost(t *testing.T) {
+	a := triggerconfig.Automation{WebhookHosts: []string{"hooks.example.com", "127.0.0.1:8080", "Other.example:443"}}
+	for address, allowed := range map[string]bool{
+		"https://hooks.example.com/x":             true,
+		"https://HOOKS.example.com:443/x":         true,
+		"http://hooks.example.com/x":              true,
+		"https://hooks.example.com:8443/x":        false,
+		"https://a.hooks.example.com/":            false,
+		"https://hooks.example.com.evil/":         false,
+		"https://hooks.example.com@evil/":         false,
+		"http://127.0.0.1:8080/":                  true,
+		"http://127.0.0.1/":                       false,
+		"https://other.example/":                  true,
+		"http://other.example/":                   false,
+		"file:///etc/passwd":                      false,
+		"https://evil/?https://hooks.example.com": false,
+	} {
+		assert.Equal(t, allowed, a.AllowsWebhook(address), address)
+	}
+}
