@@ -268,12 +268,15 @@ func (n *normalised) identifier(id string) string {
 	if id == "10485760" { // the longest message
 		return id
 	}
-	short := id[:8]
-	if n.ids[short] == "" {
-		n.ids[short] = fmt.Sprintf("a%07d", len(n.ids)+1)
+	known := id[:8]
+	if len(id) > 8 && id[14] == '7' { // version 7 begins with the time: two of one minute would be one
+		known = id
 	}
-	if id == short {
-		return n.ids[short]
+	if n.ids[known] == "" {
+		n.ids[known] = fmt.Sprintf("a%07d", len(n.ids)+1)
 	}
-	return n.ids[short] + "-0000-4000-8000-000000000000"
+	if len(id) == 8 {
+		return n.ids[known]
+	}
+	return n.ids[known] + "-0000-4000-8000-000000000000"
 }
