@@ -211,9 +211,7 @@ func (sc *scene) is(name string) {
 // normalised is what differs from one day and one machine to the next, written as if it
 // did not, and as wide.
 type normalised struct {
-	ids   map[string]string // what each is called, whole or its beginning
-	whole map[string]bool   // beginnings of which a whole id was seen
-	last  int
+	ids map[string]string // what each is called, whole or its beginning
 }
 
 var identifiers = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})?\b`)
@@ -270,19 +268,15 @@ func (n *normalised) identifier(id string) string {
 	if id == "10485760" { // the longest message
 		return id
 	}
-	short := id[:8]
-	if n.ids[id] == "" { // ids of the same minute may begin alike: whole ones are told apart
-		if n.ids[id] = n.ids[short]; n.ids[id] == "" || n.whole[short] {
-			n.last++
-			n.ids[id] = fmt.Sprintf("a%07d", n.last)
-		}
-		n.whole[short] = n.whole[short] || id != short
-		if n.ids[short] == "" {
-			n.ids[short] = n.ids[id]
-		}
+	known := id[:8]
+	if len(id) > 8 && id[14] == '7' { // version 7 begins with the time: two of one minute would be one
+		known = id
 	}
-	if id == short {
-		return n.ids[id]
+	if n.ids[known] == "" {
+		n.ids[known] = fmt.Sprintf("a%07d", len(n.ids)+1)
 	}
-	return n.ids[id] + "-0000-4000-8000-000000000000"
+	if len(id) == 8 {
+		return n.ids[known]
+	}
+	return n.ids[known] + "-0000-4000-8000-000000000000"
 }
