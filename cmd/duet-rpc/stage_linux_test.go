@@ -62,7 +62,7 @@ func newStage(t *testing.T, variant string, columns int, terminal ...string) *st
 	require.Len(t, home, len(aliceHome))
 	require.NoError(t, os.Mkdir(home, 0o700))
 	t.Cleanup(func() { os.RemoveAll(home) })
-	st := &stage{t: t, variant: variant, columns: columns, home: home, root: filepath.Join(home, "parser"), terminal: terminal, seen: normalised{ids: make(map[string]string), whole: make(map[string]bool)}}
+	st := &stage{t: t, variant: variant, columns: columns, home: home, root: filepath.Join(home, "parser"), terminal: terminal, seen: normalised{ids: make(map[string]string)}}
 	roots := []string{st.root, filepath.Join(home, "notes")}
 	for _, dir := range []string{filepath.Join(roots[0], ".git"), filepath.Join(roots[1], ".git"), filepath.Join(home, "bin")} {
 		require.NoError(t, os.MkdirAll(dir, 0o755))
