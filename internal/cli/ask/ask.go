@@ -21,7 +21,7 @@ const denied = 3
 
 const statusHelp = `
 The question is in the inbox, for every editor and duet-rpc approvals, and is taken
-back when this command is ended. A hub is started where none runs.
+back when this command is ended. A daemon is started where no hub runs.
 
 Exit status: 0 if it was answered or allowed; 3 if it was denied; 1 if it could not
 be asked, or was taken back; 130 if you interrupted it.`
@@ -48,7 +48,7 @@ func NewQuestion(s *invocation.Settings) *cobra.Command {
 		in
 	}
 	cmd := &cobra.Command{
-		Use: "ask TEXT", Annotations: invocation.ServedWithout(reach.Daemon), Args: invocation.Exactly("TEXT"),
+		Use: "ask TEXT", Annotations: invocation.ServedWithout(reach.Started), Args: invocation.Exactly("TEXT"),
 		Short:   "Ask people something in the inbox, and print the answer",
 		Long:    "Ask people something in the inbox, and print the answer when it comes.\n" + statusHelp,
 		Example: "  duet-rpc ask \"Which version is this to be?\"\n  duet-rpc ask \"Deploy?\" --option now --option tomorrow",
@@ -81,7 +81,7 @@ func NewPermission(s *invocation.Settings) *cobra.Command {
 	}
 	var input string
 	cmd := &cobra.Command{
-		Use: "permission TOOL", Annotations: invocation.ServedWithout(reach.Daemon), Args: invocation.Exactly("TOOL"),
+		Use: "permission TOOL", Annotations: invocation.ServedWithout(reach.Started), Args: invocation.Exactly("TOOL"),
 		Short: "Ask rules, and then people, whether a tool may run",
 		Long: "Ask whether a tool may run: rules and modes first, as of an agent, then people in the\n" +
 			"inbox. The input with which it may run is printed, since they may change it.\n" + statusHelp,

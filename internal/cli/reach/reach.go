@@ -19,10 +19,11 @@ import (
 type Without string
 
 const (
-	Nothing Without = ""       // it is refused
-	Daemon  Without = "daemon" // one that is started, if the configuration wants one
-	Kept    Without = "kept"   // a copy of what was kept: the command changes nothing
-	Change  Without = "change" // a hub for the moment: it changes what is kept, and starts nothing
+	Nothing Without = ""        // it is refused
+	Daemon  Without = "daemon"  // one that is started, if the configuration wants one
+	Started Without = "started" // one that is started, whatever the configuration wants
+	Kept    Without = "kept"    // a copy of what was kept: the command changes nothing
+	Change  Without = "change"  // a hub for the moment: it changes what is kept, and starts nothing
 )
 
 // Options are how a hub is reached.
@@ -81,7 +82,8 @@ func (o *Options) connect(ctx context.Context, p project.Project, opts []client.
 		return c, func() { ended(); log.Close(LogGrace) }, false, nil
 	}
 	c, err = host.Dial(ctx, s, p, opts...)
-	if err != nil && o.Without == Daemon && host.MayComeYet(err) && host.WantsDaemon(s) {
+	starts := o.Without == Started || o.Without == Daemon && host.WantsDaemon(s)
+	if err != nil && starts && host.MayComeYet(err) {
 		if err = host.EnsureDaemon(ctx, s, p); err == nil {
 			c, err = host.Dial(ctx, s, p, opts...)
 		}
