@@ -169,8 +169,9 @@ So its key does what it does in the buffers."
     ("o" "Permissions" duet-set-mode :inapt-if-not duet-menu--session)
     ("M" "Model" duet-set-model :inapt-if-not duet-menu--session)
     ("S" "Agent's option" duet-set-option :inapt-if-not duet-menu--session)
-    ("B" "Another agent" duet-set-agent :inapt-if-not duet-menu--session)
-    ("N" "Default agent" duet-choose-agent)]
+    ;; One line for both: the menu is to fit into 24 lines.
+    ("B" "Another agent" duet-set-agent :if duet-menu--session)
+    ("N" "Default agent" duet-choose-agent :if-not duet-menu--session)]
    ["Review"
     ("j" "Next question" duet-approval-next)
     ("w" "All questions" duet-approvals)
