@@ -112,10 +112,15 @@ func (g *Guard) Called(t store.Tx, run domain.Run) error {
 }
 
 // CallEnded looks whether the tool call that has ended is the same as those before it:
-// what it was is told by a tool's name and its input.
+// what it was is told by a tool's name and its input. Calls whose input the agent does not
+// tell are all different: nobody knows.
 func (g *Guard) CallEnded(t store.Tx, run domain.Run, tool string, input []byte) error {
 	a := g.account(run.ID)
 	a.between = true
+	if len(input) == 0 {
+		a.call, a.repeats = "", 0
+		return nil
+	}
 	call := tool + "\x00" + string(input)
 	if call != a.call {
 		a.call, a.repeats = call, 0
@@ -238,6 +243,9 @@ func (g *Guard) judge(t store.Tx, run domain.Run, code, scope, who string, l lim
 // asked for with its conversation.
 func (g *Guard) ofRun(t store.Tx, run domain.Run) budgetconfig.Limits {
 	limits := g.opts.Limits().Run
+	if repeats := budgetconfig.UnattendedRepeats; limits.Repeats == nil && run.Source == domain.SourceTrigger {
+		limits.Repeats = &repeats
+	}
 	thread, err := t.Thread(g.ctx, run.Thread)
 	if err != nil {
 		return limits

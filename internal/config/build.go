@@ -28,7 +28,7 @@ type bounding struct {
 
 // bounding is the defaults with what the layer says over them.
 func (l *layer) bounding() bounding {
-	return bounding{l.limits(defaultLimits()), l.budget.Over(budgetconfig.Default(), true)}
+	return bounding{l.limits(defaultLimits()), l.budget.Over(budgetconfig.Budget{}, true)}
 }
 
 // limits are those below with what the layer says over them.
@@ -52,7 +52,7 @@ func newBuilder(getenv func(string) string, projectFile string) *builder {
 	b := &builder{getenv: getenv, c: &Config{
 		Hub:    HubEmbedded,
 		Limits: defaultLimits(),
-		Budget: budgetconfig.Default(),
+		Budget: budgetconfig.Budget{},
 
 		ProbeServers: true,
 		Automation:   triggerconfig.DefaultAutomation(),
