@@ -135,7 +135,7 @@ internal/mcptools: client  # neither hub nor store: it speaks with the hub as an
 internal/nativesession: frame internal/agentlink internal/catalog internal/executor/acp internal/executor/authmethod
 internal/needs:  # for tests
 internal/openjson:
-internal/openrpc: server server/schema
+internal/openrpc: internal/lazyregexp server server/schema
 internal/origin: internal/ownership internal/project  # a database is known before anything of it is read
 internal/ownership:
 internal/pending: frame
