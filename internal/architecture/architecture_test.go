@@ -31,6 +31,7 @@ internal/adoption: internal/catalog internal/conversation internal/domain intern
 internal/agentlink: frame internal/config internal/executor/acp/linefilter internal/executor/process
 internal/agentsetting: internal/catalog internal/config internal/domain  # it asks nobody and keeps nothing
 internal/agentstatus: internal/config internal/executor/process internal/lazyregexp internal/project internal/signin  # it starts no agent
+internal/aiwg: internal/ownership
 internal/approval: internal/catalog internal/config internal/domain internal/form internal/policy internal/restricted internal/store internal/store/health internal/toolinput  # how runs go on is an interface to it
 internal/architecture:
 internal/background:
@@ -121,7 +122,7 @@ internal/form:
 internal/fulldisk: internal/background internal/domain internal/store
 internal/golden:
 internal/history: internal/domain internal/lazyregexp internal/store
-internal/host: client frame handlers server server/stdio internal/agentstatus internal/build internal/catalog internal/config internal/database internal/domain internal/editorfiles internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/project/known internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trigger internal/trust internal/visible
+internal/host: client frame handlers server server/stdio internal/agentstatus internal/aiwg internal/build internal/catalog internal/config internal/database internal/domain internal/editorfiles internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/project/known internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trigger internal/trust internal/visible
 internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/budget internal/build internal/catalog internal/config internal/config/budgetconfig internal/configured internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/executorcall internal/fulldisk internal/intake internal/mcpclient internal/mcpservers internal/policy internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal internal/threadsettings internal/trigger internal/usercommand  # no transport: it knows nothing of connections
 internal/intake: internal/catalog internal/content internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/jsontest:  # for tests
@@ -135,7 +136,7 @@ internal/mcptools: client  # neither hub nor store: it speaks with the hub as an
 internal/nativesession: frame internal/agentlink internal/catalog internal/executor/acp internal/executor/authmethod
 internal/needs:  # for tests
 internal/openjson:
-internal/openrpc: server server/schema
+internal/openrpc: internal/lazyregexp server server/schema
 internal/origin: internal/ownership internal/project  # a database is known before anything of it is read
 internal/ownership:
 internal/pending: frame
