@@ -2967,7 +2967,7 @@ export interface Methods {
   /** Sends events from now on, and first those after since, if that is given. With LSP framing they are notifications of the method event; as NDJSON they are results without an id. Pending approvals come first; after 30 s without an event comes a heartbeat. The connection goes on to serve requests. It has 64 subscriptions at most. */
   Subscribe: {
     params: {
-      /** Only these; absent or empty: all. A type that is not known here is ignored: if no other is named, nothing comes but heartbeats. */
+      /** Only these; absent or empty: all. approval_requested, approval_responded and session_updated are other names of new_approval, approval_resolved and session_status_changed. A type that is not known here is ignored: if no other is named, nothing comes but heartbeats. */
       event_types?: Array<string>;
       /** Only events of this session; every id of the run will do. */
       session_id?: string;
