@@ -62,6 +62,9 @@ func (l *layer) needTrust(under bounding, withValues bool) []Value {
 	for _, b := range l.builds {
 		add("builds."+b.Name, phrase(buildText(b, withValues)))
 	}
+	for _, s := range l.preview.NeedTrust() {
+		add(s.Key, s.Value)
+	}
 	for _, t := range l.triggers {
 		add("triggers", phrase(quoteControls(t.String())))
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config/previewconfig"
 	"github.com/duet-rpc/duet-rpc/internal/configured"
 	"github.com/duet-rpc/duet-rpc/internal/configwatch"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
@@ -25,6 +26,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/mcpclient"
 	"github.com/duet-rpc/duet-rpc/internal/mcpservers"
+	"github.com/duet-rpc/duet-rpc/internal/preview"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/health"
@@ -65,6 +67,9 @@ type Options struct {
 	Changes configwatch.Changes
 	// Builds, if set, is what the configuration says of builds now.
 	Builds func() (build.Configured, error)
+	// Preview, if set, is what a preview shows now, as it is configured, to who trusts the
+	// workspace or, restricted, to who does not.
+	Preview func(restricted bool) (previewconfig.Preview, error)
 	// TryServers, if set, tells whether the MCP servers that agents get are tried, so
 	// that conversations are told which do not work.
 	TryServers func() bool
@@ -125,6 +130,7 @@ type Hub struct {
 	triggers     *trigger.Engine
 	commands     *usercommand.Runner
 	builds       *build.Builds
+	preview      *preview.Preview
 	tokens       *credential.Tokens
 	keys         *credential.Keys
 	executors    Executors
@@ -208,6 +214,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.terminals = h.newTerminals(h.ctx)
 	h.commands = h.newCommands(h.ctx)
 	h.builds = h.newBuilds()
+	h.preview = h.newPreview()
 	h.executors = opts.Executors(daemon{h.calls, h.intake, h.keys, h.terminals, h.commands})
 	h.configs = h.watchConfig()
 	h.triggers = h.newTriggers()

@@ -32,6 +32,7 @@ func (t *Tx) DeleteRuns(thread, after int64) error {
 		"DELETE FROM approvals WHERE run IN " + goneRuns,
 		"DELETE FROM changes WHERE run IN " + goneRuns,
 		"DELETE FROM aliases WHERE run IN " + goneRuns,
+		"DELETE FROM page_messages WHERE run IN " + goneRuns,
 		eraseEvents + "run IN " + goneRuns,
 	}
 	if after == 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/agentsessionrow"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/pagerow"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/triggerrow"
@@ -20,7 +21,8 @@ import (
 // to, and sees what that changed.
 type Tx struct {
 	queries
-	triggerrow.Writer
+	triggerWriter
+	pageWriter
 	now      time.Time // of this change
 	places   *places
 	seq      int64
@@ -47,6 +49,7 @@ type queries struct {
 	usageQueries
 	agentSessionQueries
 	triggerQueries
+	pageQueries
 
 	s *statement.Cache
 }
@@ -62,12 +65,16 @@ type (
 	usageQueries        = usagerow.Queries
 	triggerQueries      = triggerrow.Reader
 	agentSessionQueries = agentsessionrow.Queries
+	pageQueries         = pagerow.Reader
+
+	triggerWriter = triggerrow.Writer
+	pageWriter    = pagerow.Writer
 )
 
 func newQueries(s *statement.Cache) queries {
 	return queries{
 		threadQueries: threadQueries{s}, runQueries: runQueries{s}, eventQueries: eventQueries{s}, itemQueries: itemQueries{s},
-		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, usageQueries: usageQueries{Statements: s}, agentSessionQueries: agentSessionQueries{Statements: s}, triggerQueries: triggerQueries{Statements: s}, s: s,
+		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, usageQueries: usageQueries{Statements: s}, agentSessionQueries: agentSessionQueries{Statements: s}, triggerQueries: triggerQueries{Statements: s}, pageQueries: pageQueries{Statements: s}, s: s,
 	}
 }
 

@@ -222,4 +222,12 @@ CREATE TABLE trigger_states (
 	name TEXT PRIMARY KEY, enabled INTEGER, fired INTEGER NOT NULL, looked INTEGER NOT NULL,
 	window INTEGER NOT NULL, count INTEGER NOT NULL, limited TEXT NOT NULL
 ) WITHOUT ROWID;
+`, `
+-- What pages of a preview have said (package pagerow).
+CREATE TABLE page_messages (
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	kind TEXT NOT NULL, level TEXT NOT NULL, text TEXT NOT NULL, url TEXT NOT NULL, line INTEGER NOT NULL, col INTEGER NOT NULL, stack TEXT NOT NULL,
+	thread INTEGER NOT NULL, run INTEGER NOT NULL, count INTEGER NOT NULL, at INTEGER NOT NULL
+);
+CREATE INDEX page_messages_run ON page_messages (run);
 `}
