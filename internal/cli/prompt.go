@@ -141,6 +141,9 @@ func preparePrompt(cmd *cobra.Command, s *invocation.Settings, o promptOptions, 
 	if o.yes && len(args) == 0 {
 		return errors.New(`--yes allows whatever the prompt asks for, and there is none but standard input: say what to do with that, such as: git diff | duet-rpc prompt --yes "Review this" (or - if it is the whole prompt)`)
 	}
+	if err := o.gates.Check(); err != nil {
+		return err
+	}
 	text, err := prompttext.WithInput(cmd.InOrStdin(), args, func(note string) { fmt.Fprintf(cmd.ErrOrStderr(), "— %s\n", note) }) // with --json, too
 	if err != nil {
 		return err

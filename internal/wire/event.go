@@ -131,6 +131,12 @@ func (d EventData) GateResult() GateResult {
 	return GateResult{d.Gate, d.Passed, d.Reason, d.Findings, d.Output, d.Milliseconds}
 }
 
+// GatesEnded are where work stands of which nothing more comes, of an event of the type
+// EventGatesEnded.
+func (d EventData) GatesEnded() *Gates {
+	return &Gates{State: d.GatesState, Reason: d.Reason, Iteration: d.Iteration, MaxIterations: d.MaxIterations, Failing: d.Failing}
+}
+
 // DataOf is the data of an event. What cannot be read of it is zero.
 func DataOf(e client.Event) (d EventData) {
 	_ = json.Unmarshal(e.Data, &d)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -48,7 +49,7 @@ func (v *View) showGate(kind string, d wire.EventData) {
 	switch kind {
 	case wire.EventIteration:
 		if d.Iteration == 1 {
-			v.Note(fmt.Sprintf("has to pass %s, within %d turns", strings.Join(d.Gates, ", "), d.MaxIterations))
+			v.Note(fmt.Sprintf("has to pass %s, within %s", strings.Join(d.Gates, ", "), output.Count(d.MaxIterations, "turn")))
 		} else {
 			v.Note(fmt.Sprintf("turn %d of %d", d.Iteration, d.MaxIterations))
 		}
