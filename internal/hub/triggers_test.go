@@ -355,6 +355,33 @@ func TestATimeThatComesWhileThereIsNoHub(t *testing.T) {
 	}
 }
 
+// What a full disk kept a trigger from is done when there is room.
+func TestATriggerWaitsForRoomOnTheDisk(t *testing.T) {
+	root := t.TempDir()
+	r := rules(
+		triggerconfig.Trigger{ID: "tick", Cron: "*/5 * * * *", Action: agentDoes("{{payload.job_id}} {{payload.due}}")},
+		triggerconfig.Trigger{ID: "runs", Type: "run.completed", Action: notifies, Conditions: []triggerconfig.Condition{{Field: "payload.source", Operator: "neq", Value: "trigger"}}},
+	)
+	synctest.Test(t, func(t *testing.T) {
+		var s fullStore
+		h := openHub(t, filepath.Join(root, "duet.db"), answers, r.option, onFullStore(&s))
+		await(t, h, launch(t, h, "x"))
+		synctest.Wait()
+		time.Sleep(4*time.Minute + 59*time.Second)
+		s.full.Store(true)
+		time.Sleep(20 * time.Second)
+		s.full.Store(false)
+		time.Sleep(10 * time.Second)
+		for _, id := range []string{"tick", "runs"} {
+			list, err := h.store.TriggerExecutions(context.Background(), id, 10)
+			require.NoError(t, err)
+			require.Equal(t, 1, len(list), id)
+			assert.Empty(t, list[0].Error)
+		}
+		require.NoError(t, h.Close())
+	})
+}
+
 // writeUntil writes a file again and again until something was told: when files are
 // watched is not told.
 func writeUntil(t *testing.T, file string, told func() bool) {
