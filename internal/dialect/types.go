@@ -31,6 +31,10 @@ const (
 	TypeDeleted      = "session_deleted"
 	TypeTrigger      = "trigger_executed"
 	TypeBuild        = "build_progress"
+	TypeIteration    = "iteration_start"
+	TypeGateStart    = "gate_start"
+	TypeGate         = "gate_result"
+	TypeGatesEnded   = "gates_complete"
 )
 
 // EventTypes are those that a subscription can choose. There is no event of some
@@ -38,8 +42,8 @@ const (
 var EventTypes = []string{
 	TypeStatus, TypeConversation, TypeApproval, TypeResolved, TypeSettings,
 	TypeDelta, TypeThinking, TypePlan, TypeUsage, TypeDiff, TypeTerminal, TypeTerminalExit,
-	TypeProgress, TypeError, TypeUpdate, "gate_result", TypeBuild, TypeLagged, TypeLogDamaged, TypeSecret, TypeAgentSession,
-	TypeSilent, TypeDeleted, TypeTrigger,
+	TypeProgress, TypeError, TypeUpdate, TypeGate, TypeBuild, TypeLagged, TypeLogDamaged, TypeSecret, TypeAgentSession,
+	TypeSilent, TypeDeleted, TypeTrigger, TypeIteration, TypeGateStart, TypeGatesEnded,
 }
 
 // eventTypes are what clients call the kinds of events.
@@ -69,6 +73,10 @@ var eventTypes = map[domain.EventKind]string{
 	domain.EventThreadDeleted:     TypeDeleted,
 	domain.EventTrigger:           TypeTrigger,
 	domain.EventBuild:             TypeBuild,
+	domain.EventIteration:         TypeIteration,
+	domain.EventGateStart:         TypeGateStart,
+	domain.EventGate:              TypeGate,
+	domain.EventLoopEnded:         TypeGatesEnded,
 	domain.EventLagged:            TypeLagged,
 	domain.EventLogDamaged:        TypeLogDamaged,
 }
