@@ -48,6 +48,9 @@ Nothing is signalled, whatever PARAMS are."
     ((or "terminal_output" "terminal_exit")
      (duet-model-announce model 'terminal nil data type))
     ("secret_requested" (duet-model-announce model 'secret nil data))
+    ;; These may be no session's.
+    ("build_progress" (duet-model-announce model 'build nil data))
+    ("trigger_executed" (duet-events--trigger model data))
     ("lagged" (duet-model-announce model 'lagged nil data))
     ((or "hub_silent" "hub_answers")
      (message "duet: %s" (or (duet-get-string data :message) type)))
@@ -70,6 +73,15 @@ Nothing is signalled, whatever PARAMS are."
          (pcase (duet-session-loaded session)
            ('loading (push (list type data seq time) (duet-session-held session)))
            ('t (duet-events--message session run type data seq time)))))))))
+
+(defun duet-events--trigger (model data)
+  "Tell of what a trigger has done, DATA, in the project of MODEL."
+  (when (equal (duet-get-string data :status) "notified")
+    (message "%s: %s"
+             (duet-visible-line (or (duet-get-string data :channel)
+                                    (duet-get-string data :trigger) "A trigger"))
+             (duet-visible-line (or (duet-get-string data :message) ""))))
+  (duet-model-announce model 'trigger nil data))
 
 (defun duet-events--touch (session time)
   "Note that something happened in SESSION at TIME."
@@ -223,7 +235,7 @@ The events that tell of it may come after the reply that did."
                                 (duet-get-string data :since))
                            (duet-get-string data :note)
                            (duet-get-string data :tool_title))))
-    ((or "task_progress" "agent_update" "gate_result" "build_progress"))
+    ((or "task_progress" "agent_update" "gate_result"))
     (_ (duet-log "An event of a type that is not known: %s" type)))
   (duet-model-announce (duet-session-model session) 'session session))
 

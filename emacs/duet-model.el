@@ -31,6 +31,10 @@
 ;;   approval-resolved    a `duet-approval'
 ;;   terminal             data of the event, and its type as EXTRA
 ;;   secret               data of the event
+;;   build                data of the event: a build began or ended
+;;   build-progress       what a build that Emacs began does, from the notification
+;;   build-diagnostic     what it has found, from the notification
+;;   trigger              data of the event
 ;;   lagged               data of the event
 ;;   unknown-run          the id of a run that no session is known to have
 ;;   connection           the connection's state, a symbol
