@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/document"
+	"github.com/duet-rpc/duet-rpc/internal/config/gateconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
@@ -36,6 +37,7 @@ type layer struct {
 	automation        *triggerconfig.Automation // of the user's file alone
 	budget            budgetconfig.Budget
 	builds            []buildconfig.Build
+	gates             []gateconfig.Gate
 }
 
 // agentTable is what [agents.NAME] of one file says.
@@ -52,7 +54,7 @@ type agentTable struct {
 
 // The keys that each table may have.
 var (
-	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "budget", "builds", "triggers", "automation"}
+	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "budget", "builds", "gates", "triggers", "automation"}
 	mcpKeys    = []string{"probe"}
 	limitKeys  = []string{"max_runs", "queue_cap", "run_timeout", "idle_agents"}
 	acpKeys    = []string{"saved_files"}
@@ -131,6 +133,7 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 	}
 	l.decodeTriggers(top)
 	l.builds = buildconfig.Decode(top, source)
+	l.gates = gateconfig.Decode(top, source)
 	document.SortProblems(l.Problems)
 	return l
 }

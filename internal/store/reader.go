@@ -176,4 +176,5 @@ type Reader interface {
 	ApprovalReader
 	ExecutorReader
 	TriggerReader
+	GateReader
 }

@@ -86,6 +86,7 @@ type Tx interface {
 	ApprovalWriter
 	ExecutorWriter
 	TriggerWriter
+	GateWriter
 
 	// Now is the time of the change.
 	Now() time.Time
