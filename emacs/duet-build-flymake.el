@@ -8,7 +8,7 @@
 ;; Whoever builds the project, this Emacs, an agent's editor or a shell with
 ;; `duet-rpc build', the server tells what was found.  `duet-build-flymake' is a
 ;; backend of Flymake that shows it in the buffers of the files, until the next build of
-;; the same name has ended.  It checks nothing by itself, and costs nothing where
+;; the same name has ended; so it does with what gates find (duet-gates.el).  It checks nothing by itself, and costs nothing where
 ;; nothing was built.
 
 ;;; Code:
@@ -30,8 +30,8 @@ Without that it shows what was found where it is on already."
   :group 'duet)
 
 (defvar duet-build-flymake--found (make-hash-table :test #'equal)
-  "What builds have found: by project and name of a build, the server's objects.
-Each key is a list of these two.")
+  "What builds and gates have found: the server's objects by project and build.
+Each key is a list of the project's directory and of which of them it is.")
 
 (defvar-local duet-build-flymake--report nil
   "The function that tells Flymake what is wrong in the buffer.")
@@ -57,18 +57,24 @@ Where the text was changed since, the places have moved with it."
              :region (cons (point-min) (point-max)))))
 
 (defun duet-build-flymake--observe (model kind _session data _extra)
-  "Take what DATA tell of a build of MODEL's project that has ended.
+  "Take what DATA tell of a build of MODEL's project that has ended, or of a gate.
 KIND says of what DATA are."
-  (when (and (eq kind 'build)
-             (member (duet-get-string data :stage) '("succeeded" "failed")))
-    (let* ((root (duet-model-root model))
-           (key (list root (duet-get-string data :name)))
-           (before (gethash key duet-build-flymake--found))
-           (now (duet-get-objects data :diagnostics)))
-      (if now (puthash key now duet-build-flymake--found)
-        (remhash key duet-build-flymake--found))
-      (when (or before now)
-        (duet-build-flymake--update root)))))
+  (cond
+   ((and (eq kind 'build) (member (duet-get-string data :stage) '("succeeded" "failed")))
+    (duet-build-flymake--keep (duet-model-root model) (list 'build (duet-get-string data :name))
+                              (duet-get-objects data :diagnostics)))
+   ((eq kind 'gate)
+    (duet-build-flymake--keep (duet-model-root model) (list 'gate (duet-get-string data :gate))
+                              (duet-get-objects data :findings)))))
+
+(defun duet-build-flymake--keep (root what found)
+  "Keep what WHAT, a build or a gate of the project ROOT, has FOUND this time."
+  (let* ((key (list root what))
+         (before (gethash key duet-build-flymake--found)))
+    (if found (puthash key found duet-build-flymake--found)
+      (remhash key duet-build-flymake--found))
+    (when (or before found)
+      (duet-build-flymake--update root))))
 
 (defun duet-build-flymake--update (root)
   "Show in the buffers of the project ROOT what its builds have found."

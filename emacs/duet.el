@@ -25,7 +25,8 @@
 ;;   duet-connection.el  the connection of a project, which outlives its server
 ;;                       (which project: duet-project.el)
 ;;                       (on other machines: duet-remote.el)
-;;   duet-events.el      from events to the model (from replies: duet-pages.el)
+;;   duet-events.el      from events to the model (messages: duet-events-messages.el,
+;;                       gates: duet-gates.el, from replies: duet-pages.el)
 ;;   duet-model.el       what is known of a project's sessions
 ;;   duet-history.el     earlier messages of a session, page by page
 ;;   duet-sessions.el    the list of sessions

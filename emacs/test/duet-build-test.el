@@ -70,6 +70,14 @@
       (set-buffer (window-buffer))
       (should (looking-at "three"))
       (should-error (next-error) :type 'user-error))
+    (switch-to-buffer build)
+    (goto-char (point-min))
+    (re-search-forward "^a\\.txt:3")
+    (duet-test-press "C-o" #'duet-build-display)
+    (should (eq (window-buffer) build))
+    (duet-test-click #'duet-build-visit-mouse)
+    (duet-test-look)
+    (should (looking-at "three"))
     ;; Wherever point is, it is the one after that which was shown.
     (with-current-buffer build
       (setq duet-build--current nil)

@@ -71,6 +71,7 @@ action = { type = \"notify\", channel = \"office\", message = \"{{payload.task_i
       (duet-test-press "x" #'duet-triggers-switch '(4))
       (duet-test-wait-for (not (string-match-p "All triggers" (buffer-string))))
       (goto-char (point-min))
+      (duet-test-press "g" #'duet-triggers-refresh)
       (duet-test-press "C-o" #'duet-triggers-display)
       (with-current-buffer (duet-test-wait-for (get-file-buffer
                                                 (expand-file-name "config.toml" folder)))
@@ -94,12 +95,22 @@ action = { type = \"notify\", channel = \"office\", message = \"{{payload.task_i
       (duet-test-look)
       (duet-test-wait-for-text (current-buffer) "^ now +mend +run\\.completed +session begun +agent: quiet completed")
       (should-not (string-match-p "tell" (buffer-string)))
+      (duet-test-press "g" #'duet-triggers-log-refresh)
       (duet-test-wait-for
        (= 2 (length (duet-model-session-list (duet-connection-model connection)))))
       (goto-char (point-min))
       (duet-test-press "RET" #'duet-triggers-open)
       (duet-test-wait-for-transcript)
-      (duet-test-wait-for-text (current-buffer) "quiet completed"))
+      (duet-test-wait-for-text (current-buffer) "quiet completed")
+      ;; The mouse does the same.
+      (switch-to-buffer list)
+      (goto-char (point-min))
+      (duet-test-click #'duet-triggers-log-mouse)
+      (duet-test-look)
+      (duet-test-wait-for-text (current-buffer) "^ now +mend ")
+      (goto-char (point-min))
+      (duet-test-click #'duet-triggers-open-mouse)
+      (duet-test-wait-for-transcript))
     (should (equal (duet-test-log) ""))))
 
 (ert-deftest duet-triggers-test-test ()
@@ -107,6 +118,7 @@ action = { type = \"notify\", channel = \"office\", message = \"{{payload.task_i
   (duet-triggers-test-with duet-triggers-test-two
     (duet-test-wait-for-text (current-buffer) "^ on +mend ")
     (duet-test-should-say "not JSON" (duet-triggers-test "run.completed" "{"))
+    (duet-test-should-quit "C-g" (duet-test-press "F" #'duet-triggers-test))
     (duet-triggers-test "run.completed" "{\"task_id\": \"t1\", \"prompt\": \"x\"}")
     (let ((shown (duet-test-wait-for (get-buffer (format "*duet triggers test: %s*"
                                                          (duet-remote-abbreviate
