@@ -1,0 +1,133 @@
+// A VS Code of its own for a test: the server of code-server, with the extension
+// installed, and a window of it in Chromium.
+import { execFile, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, readdirSync, readlinkSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import type { Browser, Locator, Page } from "playwright-core";
+import { startChromium } from "../browser/chromium.js";
+import { newProject, removeProject } from "../hub";
+import type { TestProject } from "../hub";
+
+/** The version that .ci/install gets: VS Code 1.100.3, the newest one for Node 20. */
+const version = "4.100.3";
+const serverHome = process.env["DUET_TEST_CODE_SERVER"] ?? join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "duet-rpc", `code-server-${version}`);
+const pictures = resolve("out/pictures");
+
+/** How long a window may take for a step on a slow machine, in milliseconds. */
+const patience = 120_000;
+
+export interface Window {
+  project: TestProject;
+  page: Page;
+  /** The row of a list whose text fits. */
+  row: (text: string | RegExp) => Locator;
+  notification: (text: string | RegExp) => Locator;
+  /** Opens the views of the extension. */
+  openViews: () => Promise<void>;
+  newSession: (prompt: string) => Promise<void>;
+  picture: (name: string) => Promise<void>;
+  /** The processes duet-rpc that work for the project. */
+  hubs: () => number[];
+}
+
+export interface Options {
+  /** Further variables of the environment of the extension. */
+  env?: NodeJS.ProcessEnv;
+  theme?: string;
+  trusted?: boolean;
+}
+
+/** openWindow starts all that a window needs. after takes what ends it. */
+export async function openWindow(after: (end: () => Promise<void>) => void, options: Options = {}): Promise<Window> {
+  const program = join(serverHome, "lib", "vscode", "out", "server-main.js");
+  if (!existsSync(program)) throw new Error(`${program} is not there: run .ci/install`);
+  const project = newProject();
+  const data = join(project.home, "vscode");
+  const settings = join(data, "data", "Machine");
+  mkdirSync(settings, { recursive: true });
+  writeFileSync(join(settings, "settings.json"), JSON.stringify({ "workbench.colorTheme": options.theme ?? "Default Dark Modern", "workbench.startupEditor": "none", "duet.agent": "demo" }));
+  const shared = ["--server-data-dir", data, "--accept-server-license-terms", "--telemetry-level", "off"];
+  await promisify(execFile)("node", [program, ...shared, "--install-extension", resolve("out/duet.vsix")], { env: project.env });
+  const trust = options.trusted === false ? [] : ["--disable-workspace-trust"];
+  const server = spawn("node", [program, ...shared, ...trust, "--host", "127.0.0.1", "--port", "0", "--without-connection-token"], {
+    env: { ...project.env, ...options.env }, detached: true, stdio: ["ignore", "pipe", "pipe"],
+  });
+  let browser: Browser | undefined = undefined;
+  after(async () => {
+    await browser?.close();
+    await endGroup(server);
+    removeProject(project);
+  });
+  const port = await portOf(server);
+  browser = await startChromium();
+  const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+  page.setDefaultTimeout(patience);
+  await page.goto(`http://127.0.0.1:${port}/?folder=${encodeURIComponent(project.folder)}&payload=${encodeURIComponent(JSON.stringify([["skipWelcome", "true"]]))}`);
+  await page.locator(".monaco-workbench").waitFor();
+
+  const row = (text: string | RegExp): Locator => page.locator(".pane-body .monaco-list-row").filter({ hasText: text }).first();
+  const openViews = async (): Promise<void> => {
+    const icon = page.locator('.activitybar .action-item a[aria-label^="Duet"]');
+    const pane = page.locator(".pane-header").filter({ hasText: "Sessions" });
+    await icon.click();
+    await pane.waitFor();
+  };
+  return {
+    project, page, row, openViews,
+    notification: (text) => page.locator(".notification-toast").filter({ hasText: text }).first(),
+    newSession: async (prompt) => {
+      await page.keyboard.press("F1");
+      const input = page.locator(".quick-input-widget input[type=text]");
+      await input.fill(">Duet: New Session");
+      await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: "Duet: New Session" }).first().click();
+      const asked = page.locator(".quick-input-widget").filter({ hasText: "New session with demo" });
+      await asked.waitFor();
+      await input.fill(prompt);
+      await input.press("Enter");
+      await asked.waitFor({ state: "hidden" });
+    },
+    picture: async (name) => {
+      mkdirSync(pictures, { recursive: true });
+      await page.screenshot({ path: join(pictures, `${name}.png`) });
+    },
+    hubs: () => hubsOf(project.folder),
+  };
+}
+
+/** hubsOf finds processes by their program and directory; what a test started is told from all others by its folder. */
+function hubsOf(folder: string): number[] {
+  return readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map(Number).filter((pid) => {
+    try {
+      return readlinkSync(`/proc/${pid}/cwd`) === folder && /duet-rpc\0--stdio/.test(readFileSync(`/proc/${pid}/cmdline`, "utf8"));
+    } catch {
+      return false; // it has ended since
+    }
+  });
+}
+
+/** portOf waits for the server to say where it listens. */
+function portOf(server: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let said = "";
+    const read = (text: Buffer): void => {
+      said += text.toString();
+      const port = /listening on (\d+)/.exec(said)?.[1];
+      if (port) resolve(port);
+    };
+    server.stdout!.on("data", read);
+    server.stderr!.on("data", read);
+    server.on("exit", () => reject(new Error(`VS Code's server has ended:\n${said}`)));
+    setTimeout(() => reject(new Error(`VS Code's server does not listen:\n${said}`)), patience).unref();
+  });
+}
+
+/** endGroup ends the server with all that it has started, such as the extension host, which would outlive it. */
+async function endGroup(server: ChildProcess): Promise<void> {
+  if (server.exitCode !== null || server.pid === undefined) return;
+  const ended = new Promise((resolve) => server.on("exit", resolve));
+  process.kill(-server.pid, "SIGKILL");
+  await ended;
+}
