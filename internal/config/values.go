@@ -33,6 +33,9 @@ func (c *Config) Values() []Value {
 	for _, limit := range c.Budget.Settings() {
 		add(limit.Key, limit.Value)
 	}
+	for _, s := range c.Preview.Settings() {
+		add(s.Key, s.Value)
+	}
 	for _, a := range c.List() {
 		for _, f := range a.fields() {
 			key := "agents." + a.Name + "." + f.name
@@ -51,7 +54,10 @@ func (c *Config) Values() []Value {
 		out = append(out, Value{Key: "rules", Value: phrase(r.String()), Source: r.Source})
 	}
 	for _, b := range c.Builds {
-		out = append(out, Value{Key: "builds." + b.Name, Value: phrase(buildText(b, false)), Source: b.Source})
+		out = append(out, Value{Key: "builds." + b.Name, Value: phrase(commandText(b.Definition, false)), Source: b.Source})
+	}
+	for _, g := range c.Gates {
+		out = append(out, Value{Key: "gates." + g.Name, Value: phrase(commandText(g.Definition, false)), Source: g.Source})
 	}
 	return append(append(out, c.triggerValues()...), c.waiting...)
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config/gateconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config/previewconfig"
 	"github.com/duet-rpc/duet-rpc/internal/configured"
 	"github.com/duet-rpc/duet-rpc/internal/configwatch"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
@@ -22,9 +24,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/executorcall"
 	"github.com/duet-rpc/duet-rpc/internal/fulldisk"
+	"github.com/duet-rpc/duet-rpc/internal/gate"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/mcpclient"
 	"github.com/duet-rpc/duet-rpc/internal/mcpservers"
+	"github.com/duet-rpc/duet-rpc/internal/preview"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/health"
@@ -65,6 +69,11 @@ type Options struct {
 	Changes configwatch.Changes
 	// Builds, if set, is what the configuration says of builds now.
 	Builds func() (build.Configured, error)
+	// Gates are those of the configuration as it is now; nil: there are none.
+	Gates func() ([]gateconfig.Gate, error)
+	// Preview, if set, is what a preview shows now, as it is configured, to who trusts the
+	// workspace or, restricted, to who does not.
+	Preview func(restricted bool) (previewconfig.Preview, error)
 	// TryServers, if set, tells whether the MCP servers that agents get are tried, so
 	// that conversations are told which do not work.
 	TryServers func() bool
@@ -125,6 +134,8 @@ type Hub struct {
 	triggers     *trigger.Engine
 	commands     *usercommand.Runner
 	builds       *build.Builds
+	gates        *gate.Engine
+	preview      *preview.Preview
 	tokens       *credential.Tokens
 	keys         *credential.Keys
 	executors    Executors
@@ -208,6 +219,8 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.terminals = h.newTerminals(h.ctx)
 	h.commands = h.newCommands(h.ctx)
 	h.builds = h.newBuilds()
+	h.gates = h.newGates()
+	h.preview = h.newPreview()
 	h.executors = opts.Executors(daemon{h.calls, h.intake, h.keys, h.terminals, h.commands})
 	h.configs = h.watchConfig()
 	h.triggers = h.newTriggers()
@@ -216,6 +229,11 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		h.cancel()
 		h.store.Close()
 		return nil, err
+	}
+	if !opts.History {
+		if err := h.gates.Resume(ctx); err != nil {
+			h.log.Warn("gates that were checked when a process died are not checked again", "err", err)
+		}
 	}
 	h.cutShort.DiskHasRoom()
 	if opts.Triggers != nil && !opts.History && !opts.StartsNothing {
@@ -251,6 +269,7 @@ func (h *Hub) Close() error {
 	h.cancel()
 	h.keys.Close()
 	h.intake.Close()
+	_ = h.gates.Close(ctx)
 	_ = h.terminals.Close(ctx)
 	_ = h.mcp.Close(ctx)
 	if h.servers != nil {

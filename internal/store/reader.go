@@ -176,4 +176,6 @@ type Reader interface {
 	ApprovalReader
 	ExecutorReader
 	TriggerReader
+	GateReader
+	PageReader
 }

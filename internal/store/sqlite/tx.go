@@ -10,6 +10,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/agentsessionrow"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/gaterow"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/pagerow"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/triggerrow"
@@ -20,7 +22,9 @@ import (
 // to, and sees what that changed.
 type Tx struct {
 	queries
-	triggerrow.Writer
+	triggerWriter
+	gateWriter
+	pageWriter
 	now      time.Time // of this change
 	places   *places
 	seq      int64
@@ -47,6 +51,8 @@ type queries struct {
 	usageQueries
 	agentSessionQueries
 	triggerQueries
+	gateQueries
+	pageQueries
 
 	s *statement.Cache
 }
@@ -61,13 +67,18 @@ type (
 
 	usageQueries        = usagerow.Queries
 	triggerQueries      = triggerrow.Reader
+	triggerWriter       = triggerrow.Writer
+	gateQueries         = gaterow.Reader
+	gateWriter          = gaterow.Writer
 	agentSessionQueries = agentsessionrow.Queries
+	pageQueries         = pagerow.Reader
+	pageWriter          = pagerow.Writer
 )
 
 func newQueries(s *statement.Cache) queries {
 	return queries{
 		threadQueries: threadQueries{s}, runQueries: runQueries{s}, eventQueries: eventQueries{s}, itemQueries: itemQueries{s},
-		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, usageQueries: usageQueries{Statements: s}, agentSessionQueries: agentSessionQueries{Statements: s}, triggerQueries: triggerQueries{Statements: s}, s: s,
+		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, usageQueries: usageQueries{Statements: s}, agentSessionQueries: agentSessionQueries{Statements: s}, triggerQueries: triggerQueries{Statements: s}, gateQueries: gateQueries{Statements: s}, pageQueries: pageQueries{Statements: s}, s: s,
 	}
 }
 

@@ -222,4 +222,22 @@ CREATE TABLE trigger_states (
 	name TEXT PRIMARY KEY, enabled INTEGER, fired INTEGER NOT NULL, looked INTEGER NOT NULL,
 	window INTEGER NOT NULL, count INTEGER NOT NULL, limited TEXT NOT NULL
 ) WITHOUT ROWID;
+`, `
+-- Work that goes on until its gates pass, and the runs that were or are at work on it (package gaterow).
+CREATE TABLE gate_loops (
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	thread INTEGER NOT NULL, run INTEGER NOT NULL, gates TEXT NOT NULL, max_iterations INTEGER NOT NULL,
+	iteration INTEGER NOT NULL, state TEXT NOT NULL, reason TEXT NOT NULL, results TEXT NOT NULL
+);
+CREATE INDEX gate_loops_thread ON gate_loops (thread);
+CREATE INDEX gate_loops_checked ON gate_loops (thread) WHERE state = 'checking';
+CREATE TABLE gate_runs (run INTEGER PRIMARY KEY, loop INTEGER NOT NULL);
+`, `
+-- What pages of a preview have said (package pagerow).
+CREATE TABLE page_messages (
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	kind TEXT NOT NULL, level TEXT NOT NULL, text TEXT NOT NULL, url TEXT NOT NULL, line INTEGER NOT NULL, col INTEGER NOT NULL, stack TEXT NOT NULL,
+	thread INTEGER NOT NULL, run INTEGER NOT NULL, count INTEGER NOT NULL, at INTEGER NOT NULL
+);
+CREATE INDEX page_messages_run ON page_messages (run);
 `}
