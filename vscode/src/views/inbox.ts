@@ -13,10 +13,15 @@ export class InboxTree implements vscode.TreeDataProvider<Node>, vscode.Disposab
   readonly onDidChangeTreeData = this.changed.event;
   private readonly view: vscode.TreeView<Node>;
   private readonly stop: () => void;
+  private shown = "";
 
   constructor(private readonly projects: Projects) {
     this.view = vscode.window.createTreeView("duet.inbox", { treeDataProvider: this });
     this.stop = projects.onChange(() => {
+      // What is drawn anew under a click loses it.
+      const now = JSON.stringify(this.rows().map((row) => [row.id, row.label, row.description]));
+      if (now === this.shown) return;
+      this.shown = now;
       const value = this.projects.questions.length;
       this.view.badge = value === 0 ? undefined : { value, tooltip: value === 1 ? "1 question waits for you" : `${value} questions wait for you` };
       this.changed.fire(undefined);
@@ -51,6 +56,12 @@ export class InboxTree implements vscode.TreeDataProvider<Node>, vscode.Disposab
     item.contextValue = `question ${question.type === "human_contact" ? "contact" : "permission"}`;
     item.tooltip = new vscode.MarkdownString(detailsOf(question)); // not trusted: no command in it runs
     return item;
+  }
+
+  /** rows are all rows as they are to be shown. */
+  private rows(): vscode.TreeItem[] {
+    const all = this.projects.questions.flatMap((question): Node[] => [question, ...this.getChildren(question)]);
+    return all.map((node) => this.getTreeItem(node));
   }
 
   dispose(): void {

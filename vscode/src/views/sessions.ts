@@ -22,6 +22,7 @@ export class SessionsTree implements vscode.TreeDataProvider<Node>, vscode.Dispo
   readonly onDidChangeTreeData = this.changed.event;
   private readonly view: vscode.TreeView<Node>;
   private readonly stop: () => void;
+  private shown = "";
 
   constructor(private readonly projects: Projects) {
     this.view = vscode.window.createTreeView("duet.sessions", { treeDataProvider: this });
@@ -29,6 +30,10 @@ export class SessionsTree implements vscode.TreeDataProvider<Node>, vscode.Dispo
       // The list stays as it was; why it may not be so any more stands above it.
       // An empty list says what to do, which a message would hide.
       this.view.message = this.projects.sessions.length > 0 && this.projects.state !== "ready" ? (this.projects.reasons[0] ?? "Starting duet-rpc…") : "";
+      // What is drawn anew under a click loses it.
+      const now = JSON.stringify(this.rows().map(({ id, label, description, contextValue, iconPath }) => [id, label, description, contextValue, iconPath]));
+      if (now === this.shown) return;
+      this.shown = now;
       this.changed.fire(undefined);
     });
   }
@@ -65,6 +70,11 @@ export class SessionsTree implements vscode.TreeDataProvider<Node>, vscode.Dispo
     item.accessibilityInformation = { label: `${nameOf(session)}, ${session.status.replace("_", " ")}, ${describe(session, Date.now())}` };
     item.command = { command: "duet.openSession", title: "Open Conversation", arguments: [node] };
     return item;
+  }
+
+  /** rows are all rows as they are to be shown. */
+  private rows(): vscode.TreeItem[] {
+    return this.getChildren().flatMap((node) => [node, ...this.getChildren(node)]).map((node) => this.getTreeItem(node));
   }
 
   dispose(): void {

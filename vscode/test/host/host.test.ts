@@ -61,6 +61,52 @@ test("duet-rpc is killed while a question waits, and the window goes on", async 
   await gone(after);
 });
 
+test("a session is interrupted at its row; a question outlives a reload of the window", async (t) => {
+  const { page, row, openViews, newSession, picture } = await openWindow((end) => t.after(end), { theme: "Default Light Modern" });
+  await openViews();
+  await newSession("Take your time");
+  await row("Write demo.txt").waitFor();
+  const session = row(/^Take your time/);
+  await session.hover();
+  await session.getByRole("button", { name: "Interrupt" }).click();
+  await row("Failed or interrupted").waitFor();
+  await row("Write demo.txt").waitFor({ state: "detached" });
+
+  await newSession("Greet the reader");
+  await row("Write demo.txt").waitFor();
+  await picture("light");
+  await page.reload();
+  await page.locator(".monaco-workbench").waitFor();
+  await row("Write demo.txt").waitFor();
+  await row(/^Allow$/).click();
+  await row("Done").waitFor();
+});
+
+test("two windows have the same question, and the first answer counts", async (t) => {
+  const first = await openWindow((end) => t.after(end));
+  await first.openViews();
+  const second = await first.another();
+  await second.openViews();
+  await first.newSession("Greet the reader");
+  await first.row("Write demo.txt").waitFor();
+  await second.row("Write demo.txt").waitFor();
+  await second.row(/^Deny$/).click();
+  await first.row("Done").waitFor();
+  await first.row("Write demo.txt").waitFor({ state: "detached" });
+  await second.row("Done").waitFor();
+  assert.ok(!existsSync(join(first.project.folder, "demo.txt")));
+});
+
+test("in an untrusted workspace nothing runs that came with it", async (t) => {
+  const config = `[agents.theirs]\ndriver = "command"\ncommand = ["touch", "ran"]\n`;
+  const { project, row, notification, openViews, newSession } = await openWindow((end) => t.after(end), { untrusted: true, agent: "theirs", files: { ".duet.toml": config } });
+  await openViews();
+  await newSession("Run it");
+  await notification(/trust/).waitFor();
+  await row("Run it").waitFor({ state: "detached" });
+  assert.ok(!existsSync(join(project.folder, "ran")));
+});
+
 test("without a program it says so, and how to go on", async (t) => {
   const { page, notification, openViews, picture } = await openWindow((end) => t.after(end), { env: { DUET_RPC_BIN: "/nonexistent/duet-rpc" }, theme: "Default High Contrast" });
   await openViews();

@@ -19,6 +19,8 @@ const pictures = resolve("out/pictures");
 /** How long a window may take for a step on a slow machine, in milliseconds. */
 const patience = 120_000;
 
+let windows = 0;
+
 export interface Window {
   project: TestProject;
   page: Page;
@@ -31,13 +33,19 @@ export interface Window {
   picture: (name: string) => Promise<void>;
   /** The processes duet-rpc that work for the project. */
   hubs: () => number[];
+  /** Opens another window of the same folder. */
+  another: () => Promise<Window>;
 }
 
 export interface Options {
   /** Further variables of the environment of the extension. */
   env?: NodeJS.ProcessEnv;
   theme?: string;
-  trusted?: boolean;
+  agent?: string;
+  /** Files of the project, by their names. */
+  files?: Record<string, string>;
+  /** The user does not trust the workspace. */
+  untrusted?: boolean;
 }
 
 /** openWindow starts all that a window needs. after takes what ends it. */
@@ -48,42 +56,54 @@ export async function openWindow(after: (end: () => Promise<void>) => void, opti
   const data = join(project.home, "vscode");
   const settings = join(data, "data", "Machine");
   mkdirSync(settings, { recursive: true });
-  writeFileSync(join(settings, "settings.json"), JSON.stringify({ "workbench.colorTheme": options.theme ?? "Default Dark Modern", "workbench.startupEditor": "none", "duet.agent": "demo" }));
+  writeFileSync(join(settings, "settings.json"), JSON.stringify({ "workbench.colorTheme": options.theme ?? "Default Dark Modern", "workbench.startupEditor": "none", "duet.agent": options.agent ?? "demo" }));
+  for (const [name, text] of Object.entries(options.files ?? {})) writeFileSync(join(project.folder, name), text);
   const shared = ["--server-data-dir", data, "--accept-server-license-terms", "--telemetry-level", "off"];
   await promisify(execFile)("node", [program, ...shared, "--install-extension", resolve("out/duet.vsix")], { env: project.env });
-  const trust = options.trusted === false ? [] : ["--disable-workspace-trust"];
+  const trust = options.untrusted ? [] : ["--disable-workspace-trust"];
   const server = spawn("node", [program, ...shared, ...trust, "--host", "127.0.0.1", "--port", "0", "--without-connection-token"], {
     env: { ...project.env, ...options.env }, detached: true, stdio: ["ignore", "pipe", "pipe"],
   });
   let browser: Browser | undefined = undefined;
   after(async () => {
+    // What was to be seen last, for who looks why a test failed.
+    const page = browser?.contexts().at(0)?.pages().at(0);
+    await page?.screenshot({ path: join(pictures, `last-${++windows}.png`), timeout: 5_000 }).catch(() => {});
     await browser?.close();
     await endGroup(server);
     removeProject(project);
   });
   const port = await portOf(server);
   browser = await startChromium();
-  const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
-  page.setDefaultTimeout(patience);
-  await page.goto(`http://127.0.0.1:${port}/?folder=${encodeURIComponent(project.folder)}&payload=${encodeURIComponent(JSON.stringify([["skipWelcome", "true"]]))}`);
-  await page.locator(".monaco-workbench").waitFor();
-
-  const row = (text: string | RegExp): Locator => page.locator(".pane-body .monaco-list-row").filter({ hasText: text }).first();
-  const openViews = async (): Promise<void> => {
-    const icon = page.locator('.activitybar .action-item a[aria-label^="Duet"]');
-    const pane = page.locator(".pane-header").filter({ hasText: "Sessions" });
-    await icon.click();
-    await pane.waitFor();
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  const address = `http://127.0.0.1:${port}/?folder=${encodeURIComponent(project.folder)}&payload=${encodeURIComponent(JSON.stringify([["skipWelcome", "true"]]))}`;
+  const open = async (): Promise<Window> => {
+    const page = await context.newPage();
+    page.setDefaultTimeout(patience);
+    await page.goto(address);
+    await page.locator(".monaco-workbench").waitFor();
+    if (options.untrusted) await page.getByRole("button", { name: "No, I don't trust the authors" }).click();
+    return { ...handles(page, project), another: open };
   };
+  return open();
+}
+
+function handles(page: Page, project: TestProject): Omit<Window, "another"> {
   return {
-    project, page, row, openViews,
+    page,
+    project,
+    row: (text) => page.locator(".pane-body .monaco-list-row").filter({ hasText: text }).first(),
     notification: (text) => page.locator(".notification-toast").filter({ hasText: text }).first(),
+    openViews: async () => {
+      await page.locator('.activitybar .action-item a[aria-label^="Duet"]').click();
+      await page.locator(".pane-header").filter({ hasText: "Sessions" }).waitFor();
+    },
     newSession: async (prompt) => {
       await page.keyboard.press("F1");
       const input = page.locator(".quick-input-widget input[type=text]");
       await input.fill(">Duet: New Session");
       await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: "Duet: New Session" }).first().click();
-      const asked = page.locator(".quick-input-widget").filter({ hasText: "New session with demo" });
+      const asked = page.locator(".quick-input-widget").filter({ hasText: "New session with" });
       await asked.waitFor();
       await input.fill(prompt);
       await input.press("Enter");
