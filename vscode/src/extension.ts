@@ -36,7 +36,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const stop = all.onChange(follow);
   follow();
   context.subscriptions.push(
-    log, documents, new SessionsTree(all), new InboxTree(all), statusBar(all), { dispose: stop },
+    log, all, documents, new SessionsTree(all), new InboxTree(all), statusBar(all), { dispose: stop },
     notifications(all, { attempt, open: (of) => documents.openConversationOf(of), isShown: (of) => documents.isShown(of) }),
     ...registerCommands({ projects: all, documents, log, attempt }),
   );

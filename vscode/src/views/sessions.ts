@@ -21,12 +21,12 @@ export class SessionsTree implements vscode.TreeDataProvider<Node>, vscode.Dispo
   private readonly changed = new vscode.EventEmitter<undefined>();
   readonly onDidChangeTreeData = this.changed.event;
   private readonly view: vscode.TreeView<Node>;
-  private readonly stop: () => void;
+  private readonly subscriptions: vscode.Disposable[];
   private shown = "";
 
   constructor(private readonly projects: Projects) {
     this.view = vscode.window.createTreeView("duet.sessions", { treeDataProvider: this });
-    this.stop = projects.onChange(() => {
+    const refresh = (): void => {
       // The list stays as it was; why it may not be so any more stands above it.
       // An empty list says what to do, which a message would hide.
       this.view.message = this.projects.sessions.length > 0 && this.projects.state !== "ready" ? (this.projects.reasons[0] ?? "Starting duet-rpc…") : "";
@@ -35,7 +35,12 @@ export class SessionsTree implements vscode.TreeDataProvider<Node>, vscode.Dispo
       if (now === this.shown) return;
       this.shown = now;
       this.changed.fire(undefined);
-    });
+    };
+    this.subscriptions = [
+      new vscode.Disposable(projects.onChange(refresh)),
+      vscode.workspace.onDidChangeConfiguration((change) => change.affectsConfiguration("duet") && refresh()),
+      this.view.onDidChangeVisibility(refresh), // ages have changed meanwhile
+    ];
   }
 
   getChildren(node?: Node): Node[] {
@@ -78,7 +83,7 @@ export class SessionsTree implements vscode.TreeDataProvider<Node>, vscode.Dispo
   }
 
   dispose(): void {
-    this.stop();
+    for (const subscription of this.subscriptions) subscription.dispose();
     this.view.dispose();
     this.changed.dispose();
   }

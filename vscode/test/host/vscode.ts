@@ -2,14 +2,15 @@
 // installed, and a window of it in Chromium.
 import { execFile, spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, readdirSync, readlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import type { Browser, Locator, Page } from "playwright-core";
 import { startChromium } from "../browser/chromium.js";
-import { newProject, removeProject } from "../hub";
+import { duetBinary, newProject, removeProject } from "../hub";
 import type { TestProject } from "../hub";
+import type { Result } from "../../src/protocol";
 
 /** The version that .ci/install gets: VS Code 1.100.3, the newest one for Node 20. */
 const version = "4.100.3";
@@ -31,8 +32,8 @@ export interface Window {
   openViews: () => Promise<void>;
   newSession: (prompt: string) => Promise<void>;
   picture: (name: string) => Promise<void>;
-  /** The processes duet-rpc that work for the project. */
-  hubs: () => number[];
+  /** The process that is the hub of the project. */
+  hub: () => Promise<number>;
   /** Opens another window of the same folder. */
   another: () => Promise<Window>;
 }
@@ -113,19 +114,13 @@ function handles(page: Page, project: TestProject): Omit<Window, "another"> {
       mkdirSync(pictures, { recursive: true });
       await page.screenshot({ path: join(pictures, `${name}.png`) });
     },
-    hubs: () => hubsOf(project.folder),
+    hub: () => hubOf(project),
   };
 }
 
-/** hubsOf finds processes by their program and directory; what a test started is told from all others by its folder. */
-function hubsOf(folder: string): number[] {
-  return readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map(Number).filter((pid) => {
-    try {
-      return readlinkSync(`/proc/${pid}/cwd`) === folder && /duet-rpc\0--stdio/.test(readFileSync(`/proc/${pid}/cmdline`, "utf8"));
-    } catch {
-      return false; // it has ended since
-    }
-  });
+async function hubOf({ folder, env }: TestProject): Promise<number> {
+  const { stdout } = await promisify(execFile)(duetBinary, ["--root", folder, "call", "daemon.status"], { env });
+  return (JSON.parse(stdout) as Result<"daemon.status">).pid;
 }
 
 /** portOf waits for the server to say where it listens. */
