@@ -7,7 +7,7 @@ import type { Method, Params, Result } from "../protocol";
 import { versionWarning } from "./binary";
 import type { Binary } from "./binary";
 import { Emitter } from "./emitter";
-import { listEvents } from "./events";
+import { followedEvents } from "./events";
 import type { EventParams } from "./events";
 import { RestartRule } from "./restart";
 
@@ -170,7 +170,7 @@ export class HubConnection {
     try {
       const { serverInfo } = await server.connection.sendRequest<Result<"initialize">>("initialize", this.hello());
       const since = this.lastSeq === undefined ? {} : { since: this.lastSeq };
-      const subscribed = await server.connection.sendRequest<Result<"Subscribe">>("Subscribe", { event_types: listEvents, ...since });
+      const subscribed = await server.connection.sendRequest<Result<"Subscribe">>("Subscribe", { event_types: followedEvents, ...since });
       this.lastSeq ??= subscribed.seq;
       if (server === this.server) this.enter({ is: "ready", version: serverInfo.version });
     } catch (error) {
