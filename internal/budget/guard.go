@@ -40,6 +40,7 @@ type Guard struct {
 
 // An account is what is known of a run that is at work, and in no row.
 type account struct {
+	asked   *domain.Settings // of its conversation when the account began
 	turns   int
 	between bool   // a tool call has ended since the last one began
 	call    string // the last tool call that ended, as what it was
@@ -112,23 +113,32 @@ func (g *Guard) Called(t store.Tx, run domain.Run) error {
 }
 
 // CallEnded looks whether the tool call that has ended is the same as those before it:
-// what it was is told by a tool's name and its input.
-func (g *Guard) CallEnded(t store.Tx, run domain.Run, tool string, input []byte) error {
+// what it was is told by a tool's name and its input. Calls whose input the agent does not
+// tell are all different: nobody knows.
+func (g *Guard) CallEnded(t store.Tx, run domain.Run, tool string) error {
 	a := g.account(run.ID)
 	a.between = true
-	call := tool + "\x00" + string(input)
+	repeats := g.ofRun(t, run).Repeats
+	if repeats == nil {
+		return nil
+	}
+	item, err := t.ToolItem(g.ctx, run.ID, tool)
+	if err != nil {
+		return err
+	}
+	if len(item.Input) == 0 {
+		a.call, a.repeats = "", 0
+		return nil
+	}
+	call := item.Tool + "\x00" + string(item.Input)
 	if call != a.call {
 		a.call, a.repeats = call, 0
 		delete(a.warned, "run.repeats")
 	}
 	a.repeats++
-	repeats := g.ofRun(t, run).Repeats
-	if repeats == nil {
-		return nil
-	}
 	return g.judge(t, run, domain.CodeRunBudget, "run", "this run has", limit{
 		key: "repeats", part: float64(a.repeats) / float64(*repeats),
-		text: "made the same call of " + cmp.Or(tool, "a tool") + " " + count(a.repeats, "time"), most: count(*repeats, "time"),
+		text: "made the same call of " + cmp.Or(item.Tool, "a tool") + " " + count(a.repeats, "time"), most: count(*repeats, "time"),
 	})
 }
 
@@ -238,11 +248,18 @@ func (g *Guard) judge(t store.Tx, run domain.Run, code, scope, who string, l lim
 // asked for with its conversation.
 func (g *Guard) ofRun(t store.Tx, run domain.Run) budgetconfig.Limits {
 	limits := g.opts.Limits().Run
-	thread, err := t.Thread(g.ctx, run.Thread)
-	if err != nil {
-		return limits
+	if repeats := budgetconfig.UnattendedRepeats; limits.Repeats == nil && run.Source == domain.SourceTrigger {
+		limits.Repeats = &repeats
 	}
-	return asked(thread.Settings, limits)
+	a := g.account(run.ID)
+	if a.asked == nil {
+		thread, err := t.Thread(g.ctx, run.Thread)
+		if err != nil {
+			return limits
+		}
+		a.asked = &thread.Settings
+	}
+	return asked(*a.asked, limits)
 }
 
 // asked is limits with what was asked for in their place.

@@ -145,7 +145,7 @@ func (l *Live) Budget() budgetconfig.Budget {
 	if v := l.view(false); v.config != nil {
 		return v.config.Budget
 	}
-	return budgetconfig.Default()
+	return budgetconfig.Budget{}
 }
 
 // Keys are those of the current configuration; none while it cannot be read.

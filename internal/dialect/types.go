@@ -80,6 +80,14 @@ var eventTypes = map[domain.EventKind]string{
 	domain.EventLogDamaged:        TypeLogDamaged,
 }
 
+// formerTypes are names by which HumanLayer's terminal client of June 2025 subscribes, and
+// what it wants: it knows the events themselves by the later names.
+var formerTypes = map[string]string{
+	TypeApproval: "approval_requested",
+	TypeResolved: "approval_responded",
+	TypeStatus:   "session_updated",
+}
+
 // Kinds are the kinds of events that clients call by one of the names; nil, for
 // all, where there are no names. Names of no kind are ignored.
 func Kinds(types []string) []domain.EventKind {
@@ -88,7 +96,8 @@ func Kinds(types []string) []domain.EventKind {
 	}
 	kinds := []domain.EventKind{}
 	for kind, name := range eventTypes {
-		if slices.Contains(types, name) {
+		former, has := formerTypes[name]
+		if slices.Contains(types, name) || has && slices.Contains(types, former) {
 			kinds = append(kinds, kind)
 		}
 	}

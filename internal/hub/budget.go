@@ -26,7 +26,7 @@ func (f forBudget) Warn(t store.Tx, run domain.Run, message string) error {
 // budgets are the limits of the configuration as they are now.
 func (h *Hub) budgets() budgetconfig.Budget {
 	if h.opts.Budget == nil {
-		return budgetconfig.Default()
+		return budgetconfig.Budget{}
 	}
 	return h.opts.Budget()
 }

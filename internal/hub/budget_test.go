@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -136,28 +137,41 @@ func TestARunMayTakeSoManyRounds(t *testing.T) {
 }
 
 func TestTheSameCallOverAndOver(t *testing.T) {
-	repeats := 5
-	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-		for i := 0; i < 20 && ctx.Err() == nil; i++ {
+	agent := func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		for i := 0; i < 60 && ctx.Err() == nil; i++ {
 			input := "ls"
 			if strings.Contains(x.p.Prompt, "other") && i%4 == 3 {
 				input = "pwd"
 			}
-			id := string(rune('a' + i))
+			id := fmt.Sprint(i)
+			if strings.Contains(x.p.Prompt, "untold") {
+				x.report(catalog.EventToolResult, catalog.ToolCall{ToolID: id, Tool: "Bash", Result: encode("x")})
+				continue
+			}
 			x.report(catalog.EventToolCall, catalog.ToolCall{ToolID: id, Tool: "Bash"}) // the input comes later
 			x.report(catalog.EventToolUpdate, catalog.ToolCall{ToolID: id, Input: encode(map[string]string{"command": input})})
 			x.report(catalog.EventToolResult, catalog.ToolCall{ToolID: id, Result: encode("x")})
 		}
-		if strings.Contains(x.p.Prompt, "other") {
+		if ctx.Err() == nil && !strings.Contains(x.p.Prompt, "for ever") {
 			return completed
 		}
 		<-ctx.Done()
 		return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
-	}, limited(budgetconfig.Budget{Run: budgetconfig.Limits{Repeats: &repeats}}))
-	s := await(t, h, launch(t, h, "p"))
+	}
+	repeats := 5
+	h := openHub(t, database(t), agent, limited(budgetconfig.Budget{Run: budgetconfig.Limits{Repeats: &repeats}}))
+	s := await(t, h, launch(t, h, "for ever"))
 	assert.Equal(t, []any{domain.Interrupted, domain.CodeRunBudget}, []any{s.State, s.ErrorCode})
 	assert.Equal(t, "this run has made the same call of Bash 5 times, of 5 times that there may be; raise [budget.run] repeats, or continue it: then a new account begins", s.Error)
 	assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "other calls between them")).State)
+	assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "calls whose input is untold")).State)
+
+	// Where nothing is said, only what nobody asked for is held to a number.
+	h = openHub(t, database(t), agent, limited(budgetconfig.Budget{}))
+	assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "p")).State)
+	s, err := h.Launch(t.Context(), LaunchSpec{Prompt: "for ever", Source: domain.SourceTrigger})
+	require.NoError(t, err)
+	assert.Contains(t, await(t, h, s).Error, "the same call of Bash 50 times")
 }
 
 // The time that a run waits for a person is not its own.

@@ -39,8 +39,8 @@ type Answers interface {
 type Budget interface {
 	// Called is told that a tool call begins.
 	Called(t store.Tx, run domain.Run) error
-	// CallEnded is told of a tool call that has ended.
-	CallEnded(t store.Tx, run domain.Run, tool string, input []byte) error
+	// CallEnded is told the id of a tool call that has ended.
+	CallEnded(t store.Tx, run domain.Run, tool string) error
 	// Used is told that a run has used more.
 	Used(t store.Tx, run domain.Run) error
 }

@@ -142,11 +142,7 @@ func (w *recorder) recordTool(t store.Tx, run domain.Run, call catalog.ToolCall,
 	switch {
 	case w.opts.Budget == nil:
 	case ended:
-		item, err := t.ToolItem(w.ctx, run.ID, cmp.Or(call.ToolID, call.Tool))
-		if err != nil {
-			return err
-		}
-		return w.opts.Budget.CallEnded(t, run, item.Tool, item.Input)
+		return w.opts.Budget.CallEnded(t, run, cmp.Or(call.ToolID, call.Tool))
 	case r.kind == catalog.EventToolCall:
 		return w.opts.Budget.Called(t, run)
 	}

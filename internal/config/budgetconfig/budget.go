@@ -21,11 +21,11 @@ type Limits struct {
 // A Budget is how much a run, a conversation and a day may use.
 type Budget struct{ Run, Thread, Day Limits }
 
-// Default ends a run that makes the same tool call fifty times, and nothing else.
-func Default() Budget {
-	repeats := 50
-	return Budget{Run: Limits{Repeats: &repeats}}
-}
+// UnattendedRepeats is how often a run that nobody has asked for may make the same tool
+// call, where neither the configuration nor its conversation says it. A run that a person
+// began is watched by that person, and some do the same for good reasons, such as waiting
+// for a job to end.
+const UnattendedRepeats = 50
 
 const (
 	mostTurns  = 1_000_000

@@ -38,6 +38,7 @@ func Run(t *testing.T, open Opener) {
 		{"ALoopIsFoundByEachOfItsRuns", testALoopIsFoundByEachOfItsRuns},
 		{"NothingStartsWhileGatesAreChecked", testNothingStartsWhileGatesAreChecked},
 		{"ADenialByAPersonIsFound", testADenialByAPersonIsFound},
+		{"WhatPagesSayIsKeptForAWhile", testWhatPagesSayIsKeptForAWhile},
 		{"UsageIsSummedUp", testUsageIsSummedUp},
 		{"WhatAnAgentTellsOfItsSessionIsKept", testWhatAnAgentTellsOfItsSessionIsKept},
 		{"ManyWritersShareALogWithoutGaps", testManyWritersShareALogWithoutGaps},
