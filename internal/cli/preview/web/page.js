@@ -70,7 +70,7 @@
   window.addEventListener("hashchange", moved);
   window.addEventListener("load", moved);
 
-  const told = new EventSource("/.duet/told");
+  const told = new EventSource("/.duet/told" + new URL(document.currentScript.src).search);
   told.addEventListener("navigate", (e) => location.assign(JSON.parse(e.data)));
   told.addEventListener("refresh", () => location.reload());
 })();

@@ -2,6 +2,7 @@ package web
 
 import (
 	_ "embed"
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -11,16 +12,15 @@ import (
 //go:embed page.js
 var script []byte
 
-const scriptTag = `<script src="` + own + `page.js"></script>`
-
 // begins finds where the script goes: before what else a page runs, behind what decides how it
 // is laid out.
 var begins = []func() *regexp.Regexp{
 	lazyregexp.New(`(?i)<head(\s[^>]*)?>`), lazyregexp.New(`(?i)<html(\s[^>]*)?>`), lazyregexp.New(`(?i)^\s*<!doctype[^>]*>`),
 }
 
-// withScript is a page with the script in it.
-func withScript(page []byte) []byte {
+// withScript is a page with the script in it, and what pages have been told by now.
+func withScript(page []byte, told int64) []byte {
+	scriptTag := fmt.Sprintf(`<script src="%spage.js?after=%d"></script>`, own, told)
 	at := 0
 	for _, begin := range begins {
 		if found := begin().FindIndex(page); found != nil {

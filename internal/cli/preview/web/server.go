@@ -55,8 +55,9 @@ type Server struct {
 
 	ended chan struct{} // closed by End
 
-	mu    sync.Mutex // guards the field below
+	mu    sync.Mutex // guards the fields below
 	pages map[chan told]bool
+	last  told // that pages were told
 }
 
 // New makes a Server.
@@ -139,6 +140,7 @@ func (s *Server) mayRead(r *http.Request) bool {
 }
 
 func (s *Server) page(w http.ResponseWriter, r *http.Request) {
+	told := s.lastTold() // before the page is what it is
 	page, err := s.opts.Fetch(r.Context(), r.URL.RequestURI())
 	if err != nil {
 		status := http.StatusBadGateway
@@ -152,7 +154,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(name, value)
 	}
 	if s.opts.Report != nil && isHTML(page.Headers["Content-Type"]) {
-		page.Body = withScript(page.Body)
+		page.Body = withScript(page.Body, told)
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(len(page.Body)))
 	w.WriteHeader(page.Status)
