@@ -157,7 +157,9 @@ func (p *serving) withHub(ctx context.Context, c *client.Client, told *bool) err
 func (p *serving) tellAddress() {
 	out := p.cmd.OutOrStdout()
 	if p.settings.JSON {
-		_ = output.JSON(out, map[string]string{"url": p.web.Address(), "origin": p.web.Origin()})
+		if line, err := json.Marshal(map[string]string{"url": p.web.Address(), "origin": p.web.Origin()}); err == nil {
+			_ = output.Raw(out, line) // a line, as those of messages
+		}
 		return
 	}
 	fmt.Fprintln(out, p.web.Address())
