@@ -16,7 +16,7 @@ TOOL    := $(GO) tool -modfile=.ci/tools/go.mod
 FUZZTIME ?= 100000x
 CHAOSTIME ?= 5m
 
-.PHONY: run build install test test-go test-clients lint fmt fuzz cross bench load chaos docs pictures clean help
+.PHONY: run build install test test-go test-clients lint fmt fuzz cross bench load chaos docs generate pictures clean help
 
 run: build ## build, and have a session with the demo agent (the default)
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
@@ -78,6 +78,9 @@ chaos: ## processes killed at random, and what came of what was acknowledged (in
 docs: ## write docs/protocol.md and docs/executors.md from the registries
 	$(GO) test ./handlers -run TestProtocolDocument -update
 	$(GO) test ./internal/catalogrpc -run TestExecutorsDocument -update
+
+generate: docs ## the same, and vscode/src/protocol.ts, the types of the methods
+	$(GO) test ./handlers -run TestTypeScriptTypes -update
 
 FONT ?= $(firstword $(wildcard /usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf /usr/share/fonts/TTF/DejaVuSansMono.ttf))
 pictures: ## draw the screens of testdata/screens, light and dark, into bin/pictures; FONT=FILE.ttf has the signs

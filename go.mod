@@ -2,6 +2,9 @@ module github.com/duet-rpc/duet-rpc
 
 go 1.26.0
 
+// A package of npm has Go in it.
+ignore ./vscode/node_modules
+
 require (
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/aymanbagabas/go-udiff v0.4.1

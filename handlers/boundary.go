@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -23,7 +22,9 @@ func registerBoundary(reg *server.Registry, d Domain) {
 	handle(reg, d, f, "requestPermission", b.requestPermission, server.LongRunning(),
 		server.Doc("Asks whether a tool may run, by rules and modes first and then a human, and waits for the answer; a denial is the error -32003. Its end is as that of askUser."))
 	handle(reg, d, f, "sendTask", b.sendTask, server.LongRunning(),
-		server.Doc("Starts a task and waits until the work on it has ended. One that somebody else ends is the error -32004. Cancelling the request ends the task; at the end of the connection it goes on."))
+		server.Doc("Starts a task and waits until the work on it has ended. One that somebody else ends is the error -32004, one whose gates still fail is -32002. Cancelling the request ends the task; at the end of the connection it goes on. "+
+			"Notifications tell the caller meanwhile: progress {taskId, session_id, state, gate?}, whose state is one of a session or checking; with gates iterationStart {taskId, session_id, iteration, max_iterations, gates} and "+
+			"gateResult {taskId, session_id, iteration, max_iterations, gate, passed, findings, duration_ms, ...}; and at last complete {taskId, session_id, state, gates?}."))
 	handle(reg, d, f, "cancelTask", b.cancelTask, server.Doc("Cancels a queued task, or begins to end a running one. One that has ended is no error."))
 }
 
@@ -128,71 +129,6 @@ func (boundary) requestPermission(ctx context.Context, h *hub.Hub, p requestPerm
 		r.Reason, r.ApprovalID = "user_approved", a.ID
 	}
 	return r, nil
-}
-
-type sendTaskParams struct {
-	Prompt   string `json:"prompt,omitempty" doc:"What the agent is to do. This or task is needed."`
-	Task     string `json:"task,omitempty" doc:"Another name for prompt."`
-	Agent    string `json:"agent,omitempty" doc:"The agent's name in the configuration; absent: the default one, or that of the thread."`
-	CWD      string `json:"cwd,omitempty" doc:"The directory in which the agent works; absent: the project's root."`
-	Title    string `json:"title,omitempty" doc:"What to call it."`
-	Priority int    `json:"priority,omitempty" doc:"Higher first; 0 unless told."`
-	Thread   string `json:"thread,omitempty" doc:"The caller's own id of the conversation, or any id of one that there is. Tasks with the same one follow each other; absent: a new one."`
-	TaskID   string `json:"taskId,omitempty" doc:"The caller's own id of the task, by which cancelTask finds it; it must be new, and not of the form task-0001, which is ours."`
-}
-
-func (p sendTaskParams) check() error {
-	return need("prompt", cmp.Or(strings.TrimSpace(p.Prompt), p.Task))
-}
-
-type sendTaskResult struct {
-	TaskID     string `json:"taskId"`
-	SessionID  string `json:"session_id" doc:"The same under its name as a session."`
-	State      string `json:"state" doc:"completed or failed."`
-	Result     string `json:"result" doc:"What the agent said last."`
-	Error      string `json:"error,omitempty" doc:"Why it failed."`
-	ErrorCode  string `json:"error_code,omitempty" doc:"The same for programs."`
-	StopReason string `json:"stop_reason,omitempty" doc:"The agent's own."`
-	Agent      string `json:"agent" doc:"The agent that was taken."`
-}
-
-func (b boundary) sendTask(ctx context.Context, h *hub.Hub, p sendTaskParams) (sendTaskResult, error) {
-	// A request that is cancelled just now must not leave a run behind that nobody
-	// knows of.
-	s, err := h.Launch(context.WithoutCancel(ctx), hub.LaunchSpec{
-		Prompt: cmp.Or(strings.TrimSpace(p.Prompt), p.Task), Agent: p.Agent, CWD: p.CWD, Title: p.Title, Priority: p.Priority, Source: domain.SourceTask,
-		ThreadAlias: p.Thread, CallerID: p.TaskID,
-	})
-	if err != nil {
-		return sendTaskResult{}, err
-	}
-	ended, err := endOfWork(ctx, h, s)
-	if err != nil {
-		b.abandon(ctx, h, s)
-		return sendTaskResult{}, err
-	}
-	return sentTask(ended)
-}
-
-// endOfWork waits until the work on a task has ended, and is the session that has ended
-// then. It is one run.
-func endOfWork(ctx context.Context, h *hub.Hub, s domain.Session) (domain.Session, error) {
-	return h.Await(ctx, s.SessionID)
-}
-
-// sentTask is what became of a task for who has waited for it.
-func sentTask(s domain.Session) (sendTaskResult, error) {
-	name := domain.TaskName(s.Task)
-	switch {
-	case s.State == domain.Cancelled, s.State == domain.Interrupted, s.State == domain.Discarded:
-		return sendTaskResult{}, domain.Errorf(domain.KindTaskCancelled, "%s", cmp.Or(s.Error, name+" was ended before it was done"))
-	case dialect.IsContextOverflow(s.Run):
-		return sendTaskResult{}, domain.Errorf(domain.KindContextOverflow, "%s: %s", name, cmp.Or(s.Error, "the agent's model has no room for it"))
-	}
-	return sendTaskResult{
-		TaskID: name, SessionID: s.SessionID, State: string(dialect.TaskStateOf(s.State)), Result: s.Result, Error: s.Error, ErrorCode: s.ErrorCode,
-		StopReason: s.Stop, Agent: s.Agent,
-	}, nil
 }
 
 type cancelTaskResult struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/build"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config/commandconfig"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/jsontest"
 )
@@ -22,8 +23,8 @@ import (
 func builtWith(c build.Configured) func(*hub.Options) {
 	if c.Builds == nil {
 		c.Builds = []buildconfig.Build{
-			{Name: "page", Command: []string{"make", "page"}, Timeout: time.Minute},
-			{Name: "server", Shell: "make server", Directory: "srv", Backend: true, Timeout: time.Minute},
+			{Definition: commandconfig.Definition{Name: "page", Command: []string{"make", "page"}, Timeout: time.Minute}},
+			{Definition: commandconfig.Definition{Name: "server", Shell: "make server", Directory: "srv", Timeout: time.Minute}, Backend: true},
 		}
 	}
 	return func(o *hub.Options) { o.Builds = func() (build.Configured, error) { return c, nil } }

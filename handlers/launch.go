@@ -142,8 +142,9 @@ type launchParams struct {
 	Priority       int               `json:"priority,omitempty" doc:"Higher first."`
 	TimeoutMS      *uint             `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; absent or 0: as configured."`
 	ConversationID string            `json:"conversation_id,omitempty" doc:"A UUID that the caller has chosen to be the thread_id of the conversation. Where there is one with that id the session follows in it."`
-	Draft          bool              `json:"draft,omitempty" doc:"Only keep it; continueSession launches it."`
-	Metadata       json.RawMessage   `json:"metadata,omitempty" doc:"An object to keep with the session."`
+	gated
+	Draft    bool            `json:"draft,omitempty" doc:"Only keep it; continueSession launches it."`
+	Metadata json.RawMessage `json:"metadata,omitempty" doc:"An object to keep with the session."`
 }
 
 func (p launchParams) check() error {
@@ -191,6 +192,7 @@ func (p launchParams) spec(now time.Time) hub.LaunchSpec {
 		Mode: p.PermissionMode, Priority: p.Priority, Tools: p.AllowedTools, Draft: p.Draft, Metadata: p.Metadata, ThreadUUID: p.ConversationID, ThreadAlias: p.ConversationID,
 		Settings: domain.Settings{Verbose: p.Verbose, AutoAcceptEdits: p.AutoAcceptEdits, SkipPermissions: p.SkipPermissions, Options: p.Options},
 	}
+	spec.Gates = p.gated.spec()
 	p.apply(&spec.Settings)
 	if p.TimeoutMS != nil {
 		spec.Timeout = milliseconds(*p.TimeoutMS)
@@ -221,6 +223,7 @@ type continueParams struct {
 	Metadata json.RawMessage `json:"metadata,omitempty" doc:"An object to keep with the session."`
 
 	TimeoutMS *uint `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; absent or 0: as the session before."`
+	gated
 }
 
 func (p continueParams) check() error {
@@ -243,7 +246,7 @@ type continueResult struct {
 
 func (s sessions) continues(ctx context.Context, h *hub.Hub, p continueParams) (continueResult, error) {
 	spec := hub.ContinueSpec{
-		From: p.SessionID, Fork: p.Fork, ThreadUUID: p.ForkID, Source: domain.SourceSession, Settings: p.apply, Tools: p.AllowedTools, Priority: p.Priority, Metadata: p.Metadata,
+		From: p.SessionID, Fork: p.Fork, ThreadUUID: p.ForkID, Source: domain.SourceSession, Settings: p.apply, Tools: p.AllowedTools, Priority: p.Priority, Metadata: p.Metadata, Gates: p.spec(),
 	}
 	if p.TimeoutMS != nil {
 		spec.Timeout = milliseconds(*p.TimeoutMS)

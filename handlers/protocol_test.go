@@ -15,12 +15,18 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// everything is a registry with every method, as the program has it.
+// everything is a registry with every method that the program can have.
 func everything() *server.Registry {
+	reg := served()
+	handlers.RegisterTestMethods(reg)
+	return reg
+}
+
+// served is a registry with every method that users have.
+func served() *server.Registry {
 	reg := server.NewRegistry()
 	handlers.RegisterCore(reg, handlers.Core{Version: "0.0.0-test", LogLevel: &slog.LevelVar{}, Now: time.Now})
 	handlers.RegisterDomain(reg, handlers.Domain{Version: "0.0.0-test"})
-	handlers.RegisterTestMethods(reg)
 	return reg
 }
 
@@ -33,4 +39,10 @@ func TestProtocolDocument(t *testing.T) {
 	head, _, found := strings.Cut(string(page), mark)
 	require.True(t, found, "%s has lost its mark", path)
 	golden.Bytes(t, path, []byte(head+mark+"\n"+openrpc.Markdown(everything())))
+}
+
+// The types of the extension of VS Code are what the registry says. `make generate`
+// writes them anew.
+func TestTypeScriptTypes(t *testing.T) {
+	golden.Bytes(t, "../vscode/src/protocol.ts", []byte(openrpc.TypeScript(served())))
 }

@@ -67,7 +67,7 @@ type session struct {
 	TaskID         string          `json:"task_id" doc:"The same run under its name as a task."`
 	CallerTaskID   string          `json:"caller_task_id,omitempty" doc:"The id that the caller of execute_prompt gave it."`
 	PermissionMode string          `json:"permission_mode" doc:"The one in force."`
-	Source         string          `json:"source" doc:"What asked for it: task, chat, session, execute or decision; adopted; question or kept_question of a program that asks by askUser or requestPermission."`
+	Source         string          `json:"source" doc:"What asked for it: task, chat, session, execute or decision; trigger; gate, where gates that failed are the query; adopted; question or kept_question of a program that asks by askUser or requestPermission."`
 	Priority       int             `json:"priority"`
 	State          string          `json:"state" doc:"The run's own state, which tells queued from starting and timed_out from failed."`
 	SilentSince    *time.Time      `json:"silent_since,omitempty" doc:"The agent gives no sign of life, and nobody else has to do something first: when its last one was."`
@@ -85,6 +85,8 @@ type session struct {
 	AgentSession     *dialect.AgentSession `json:"agent_session,omitempty" doc:"What the agent tells of its session. Of getSessionState alone."`
 
 	UnansweredServers []string `json:"unanswered_mcp_servers,omitempty" doc:"MCP servers of the agent that were tried when it got them and have not answered yet. Of getSessionState alone."`
+
+	Gates *gates `json:"gates,omitempty" doc:"Of work that has gates (\"Gates\"): where it stands."`
 
 	described int // about how many bytes what only getSessionState has is
 }
@@ -123,7 +125,7 @@ func (s *session) atMost() int {
 	for _, text := range slices.Concat(s.AdditionalDirectories, s.UnansweredServers) {
 		total += textAtMost(&text)
 	}
-	return total + authMethodsAtMost(s.AuthMethods)
+	return total + authMethodsAtMost(s.AuthMethods) + gatesAtMost(s.Gates)
 }
 
 const summaryShown = 80

@@ -81,8 +81,14 @@ func (s sessions) listed(ctx context.Context, h *hub.Hub, before string, f domai
 		return sessionList{}, err
 	}
 	list := make([]*session, 0, len(found))
+	gates, err := allGates(ctx, h, found)
+	if err != nil {
+		return sessionList{}, err
+	}
 	for _, one := range found {
-		list = append(list, s.session(h, one))
+		view := s.session(h, one)
+		view.Gates = gates[one.Run.ID]
+		list = append(list, view)
 	}
 	r := sessionList{Sessions: fit(list, room(ctx))}
 	if n := len(r.Sessions); n > 0 && (n < len(list) || n == f.Limit) {
@@ -145,6 +151,9 @@ func (s sessions) state(ctx context.Context, h *hub.Hub, p sessionParams) (state
 	one := []*session{s.session(h, found)}
 	one[0].describe(known)
 	one[0].UnansweredServers = h.UnansweredServers(found.Run.ID)
+	if one[0].Gates, err = gatesOf(ctx, h, found); err != nil {
+		return stateResult{}, err
+	}
 	fit(one, room(ctx))
 	return stateResult{*one[0]}, nil
 }

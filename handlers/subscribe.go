@@ -92,7 +92,7 @@ func (s *subscriptions) forget(id string, conn *server.Conn) *subscription {
 }
 
 type subscribeParams struct {
-	EventTypes    []string `json:"event_types,omitempty" doc:"Only these; absent or empty: all. A type that is not known here is ignored: if no other is named, nothing comes but heartbeats."`
+	EventTypes    []string `json:"event_types,omitempty" doc:"Only these; absent or empty: all. approval_requested, approval_responded and session_updated are other names of new_approval, approval_resolved and session_status_changed. A type that is not known here is ignored: if no other is named, nothing comes but heartbeats."`
 	SessionID     string   `json:"session_id,omitempty" doc:"Only events of this session; every id of the run will do."`
 	RunID         string   `json:"run_id,omitempty" doc:"Another name for session_id; with both, only events of this run, which must be one of the session's conversation."`
 	Since         *int64   `json:"since,omitempty" doc:"First what the log has after this seq; 0: all of it."`

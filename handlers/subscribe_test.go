@@ -114,6 +114,30 @@ func TestUnknownEventTypesAreIgnored(t *testing.T) {
 	}
 }
 
+// HumanLayer's terminal client of June 2025 subscribes by names that its own daemon never
+// had, and goes by the events' true names.
+func TestFormerNamesOfEventTypes(t *testing.T) {
+	w := newWorld(t, asking)
+	c, asks := w.connect(frame.NDJSON), w.connect(frame.NDJSON)
+	c.ask("Subscribe", `{"event_types":["approval_requested","approval_responded","session_updated"]}`)
+	session := jsontest.As[string](t, asks.ask("launchSession", `{"query":"permit:1"}`), "session_id")
+	var came []string
+	for status := ""; status != "completed"; {
+		event := jsontest.As[map[string]any](t, c.next().Result, "event")
+		data := event["data"].(map[string]any)
+		came = append(came, event["type"].(string))
+		switch event["type"] {
+		case "new_approval":
+			asks.ask("sendDecision", fmt.Sprintf(`{"call_id":%q,"type":"function_call","decision":"approve"}`, data["approval_id"]))
+		case "session_status_changed":
+			status = data["new_status"].(string)
+		}
+	}
+	assert.Subset(t, []string{"new_approval", "approval_resolved", "session_status_changed"}, came)
+	assert.Subset(t, came, []string{"new_approval", "approval_resolved", "session_status_changed"})
+	w.ended(session)
+}
+
 func TestASubscriptionToARunOfASession(t *testing.T) {
 	w := newWorld(t, quick)
 	c := w.connect(frame.LSP)

@@ -33,6 +33,7 @@ type task struct {
 	Status    string `json:"status" doc:"The state as sessions have it."`
 
 	AuthMethods []dialect.AuthMethod `json:"auth_methods,omitempty" doc:"It failed because somebody has to sign in, or to give the agent its key: the ways that the agent offers."`
+	Gates       *gates               `json:"gates,omitempty" doc:"Of work that has gates (\"Gates\"): where it stands."`
 }
 
 func (t *task) texts() []*string {
@@ -46,7 +47,7 @@ func (t *task) texts() []*string {
 }
 
 func (t *task) atMost() int {
-	return 4096 + textAtMost(t.texts()...) + textAtMost(&t.CWD, &t.Title) + len(t.Metadata) + authMethodsAtMost(t.AuthMethods)
+	return 4096 + textAtMost(t.texts()...) + textAtMost(&t.CWD, &t.Title) + len(t.Metadata) + authMethodsAtMost(t.AuthMethods) + gatesAtMost(t.Gates)
 }
 
 // authMethodsAtMost is how long ways to sign in can be as JSON.

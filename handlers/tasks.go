@@ -53,6 +53,7 @@ type submitParams struct {
 	Title    string `json:"title,omitempty" doc:"What to call it."`
 	promptContent
 	Budget *runBudget `json:"budget,omitempty" doc:"How much it may use, in the place of what is configured ([budget.run])."`
+	gated
 }
 
 func (p submitParams) check() error { return first(need("prompt", p.Prompt), p.promptContent.check()) }
@@ -66,7 +67,7 @@ type submitResult struct {
 
 func (t *tasks) submit(ctx context.Context, h *hub.Hub, p submitParams) (submitResult, error) {
 	prompt, _ := p.with(p.Prompt) // it was checked
-	spec := hub.LaunchSpec{Prompt: prompt.text, Content: prompt.content, Title: p.Title, Agent: p.Agent, CWD: p.CWD, Source: domain.SourceTask}
+	spec := hub.LaunchSpec{Prompt: prompt.text, Content: prompt.content, Title: p.Title, Agent: p.Agent, CWD: p.CWD, Source: domain.SourceTask, Gates: p.spec()}
 	if p.Priority != nil {
 		spec.Priority = *p.Priority
 	}
@@ -147,8 +148,14 @@ func (t *tasks) list(ctx context.Context, h *hub.Hub, p listTasksParams) ([]*tas
 		return nil, err
 	}
 	list := make([]*task, 0, len(sessions))
+	gates, err := allGates(ctx, h, sessions)
+	if err != nil {
+		return nil, err
+	}
 	for _, s := range sessions {
-		list = append(list, taskOf(s, s.Result))
+		one := taskOf(s, s.Result)
+		one.Gates = gates[s.Run.ID]
+		list = append(list, one)
 	}
 	return fit(list, room(ctx)), nil
 }
@@ -163,6 +170,9 @@ func (t *tasks) get(ctx context.Context, h *hub.Hub, p taskParams) (task, error)
 		return task{}, err
 	}
 	one := []*task{taskOf(s, output)}
+	if one[0].Gates, err = gatesOf(ctx, h, s); err != nil {
+		return task{}, err
+	}
 	fit(one, room(ctx))
 	return *one[0], nil
 }

@@ -100,10 +100,22 @@ func (p *previewing) logs(level, message string) {
 	p.says(message, func(m pageSaid) bool { return m.Kind == "console" && m.Level == level && m.Message == message })
 }
 
+// chromium is the program of Chromium, as .ci/install finds it.
+func chromium(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{os.Getenv("DUET_TEST_CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	needs.Missing(t, "there is no Chromium: run .ci/install, or name one with DUET_TEST_CHROMIUM")
+	return ""
+}
+
 // browse opens an address in a browser without a window, which is ended with the test.
 func browse(t *testing.T, address string) {
 	t.Helper()
-	chromium := needs.Tool(t, "chromium")
+	chromium := chromium(t)
 	home, err := os.MkdirTemp("", "chromium") // its helpers may write there while they end
 	require.NoError(t, err)
 	cmd := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-breakpad", "--no-first-run",
@@ -132,7 +144,7 @@ func (s *site) project(files map[string]string) {
 // goes where it is sent.
 func TestAPageInABrowser(t *testing.T) {
 	t.Parallel()
-	needs.Tool(t, "chromium")
+	chromium(t)
 	s := newSite(t)
 	s.project(map[string]string{"dist/index.html": page, "dist/app.js": pageScript, "dist/style.css": "#root { color: rgb(1, 2, 3) }"})
 	hub := s.start()

@@ -22,7 +22,7 @@ const (
 	packageMost = 1 << 20         // bytes of a package.json
 	packageUp   = 5               // directories above a program in which it is looked for
 	printedMost = 4 << 10         // bytes that --version prints
-	versionTime = 2 * time.Second // for --version; it is noted, and asked once for each file
+	versionTime = 5 * time.Second // for --version; it is noted, and asked once for each file
 )
 
 var (

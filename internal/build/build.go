@@ -202,10 +202,10 @@ func (b *Builds) run(ctx context.Context, id string, t Target, listener Listener
 		directory = filepath.Join(b.opts.Root, directory)
 	}
 	result := Result{ID: id, Target: t}
-	reader := &reader{
-		parser: diagnostic.NewParser(b.opts.Root, directory),
-		text:   func(ctx context.Context, text string) { listener.Printed(ctx, id, t, text) },
-		found: func(ctx context.Context, d domain.Diagnostic) {
+	reader := &diagnostic.Reader{
+		Parser: diagnostic.NewParser(b.opts.Root, directory),
+		Text:   func(ctx context.Context, text string) { listener.Printed(ctx, id, t, text) },
+		Found: func(ctx context.Context, d domain.Diagnostic) {
 			result.count(d)
 			listener.Found(ctx, id, t, d)
 		},
@@ -213,9 +213,9 @@ func (b *Builds) run(ctx context.Context, id string, t Target, listener Listener
 	b.tell(domain.BuildProgressed{BuildID: id, Name: t.Name, Stage: domain.BuildStarted, Command: t.Text()})
 	listener.Started(ctx, id, t)
 	ran, err := b.opts.Run(ctx, usercommand.Command{
-		Argv: t.Command, Shell: t.Shell, Directory: directory, Env: environment(b.opts.Getenv, t.Env), Timeout: t.Timeout, Output: reader.take,
+		Argv: t.Command, Shell: t.Shell, Directory: directory, Env: usercommand.Environment(b.opts.Getenv, t.Env), Timeout: t.Timeout, Output: reader.Take,
 	})
-	reader.flush(ctx)
+	reader.Flush(ctx)
 	result.Result = ran
 	var reason string
 	var start *usercommand.StartError

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config/commandconfig"
 )
 
 // A suggestion is how projects that have a file are mostly built.
@@ -42,7 +43,7 @@ func detect(root string) []Target {
 		if !s.applies(root) {
 			continue
 		}
-		t := Target{Build: buildconfig.Build{Name: s.name, Command: s.command, Shell: s.shell, Timeout: buildconfig.DefaultTimeout}, Detected: true}
+		t := Target{Build: buildconfig.Build{Definition: commandconfig.Definition{Name: s.name, Command: s.command, Shell: s.shell, Timeout: commandconfig.DefaultTimeout}}, Detected: true}
 		if s.name == "npm" {
 			t.Command = []string{packageManager(root), "run", "build"}
 		}

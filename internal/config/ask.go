@@ -60,7 +60,10 @@ func (l *layer) needTrust(under bounding, withValues bool) []Value {
 		}
 	}
 	for _, b := range l.builds {
-		add("builds."+b.Name, phrase(buildText(b, withValues)))
+		add("builds."+b.Name, phrase(commandText(b.Definition, withValues)))
+	}
+	for _, g := range l.gates {
+		add("gates."+g.Name, phrase(commandText(g.Definition, withValues)))
 	}
 	for _, s := range l.preview.NeedTrust() {
 		add(s.Key, s.Value)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
-	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config/commandconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
 )
 
@@ -132,7 +132,8 @@ func (b *builder) apply(l *layer, trusted bool) {
 	set(b, &c.DefaultAgent, l.defaultAgent, "default_agent", l.source)
 	set(b, &c.Hub, l.hub, "hub", l.source)
 	b.applyTriggers(l)
-	c.Builds = buildconfig.Over(c.Builds, l.builds)
+	c.Builds = commandconfig.Over(c.Builds, l.builds)
+	c.Gates = commandconfig.Over(c.Gates, l.gates)
 	for service, key := range l.services {
 		c.Keys[service] = key
 		c.origins["keys."+service] = l.source

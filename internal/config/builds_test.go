@@ -9,14 +9,15 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config/commandconfig"
 )
 
 func TestBuildsOfAProjectWaitForTrust(t *testing.T) {
 	w := newWorld(t)
 	w.write(w.user, "[[builds]]\nname = 'app'\nshell = 'make mine'\n[[builds]]\nname = 'own'\ncommand = ['make']\ntimeout = '5m'\n")
 	w.write(w.project, "[[builds]]\nname = 'app'\ncommand = ['make', 'theirs']\ndirectory = 'web'\nbackend = true\nenv = { LD_PRELOAD = 'evil.so' }\n")
-	mine := buildconfig.Build{Name: "app", Shell: "make mine", Timeout: 30 * time.Minute, Source: config.SourceUser}
-	own := buildconfig.Build{Name: "own", Command: []string{"make"}, Timeout: 5 * time.Minute, Source: config.SourceUser}
+	mine := buildconfig.Build{Definition: commandconfig.Definition{Name: "app", Shell: "make mine", Timeout: 30 * time.Minute, Source: config.SourceUser}}
+	own := buildconfig.Build{Definition: commandconfig.Definition{Name: "own", Command: []string{"make"}, Timeout: 5 * time.Minute, Source: config.SourceUser}}
 
 	c := w.load()
 	assert.Equal(t, []buildconfig.Build{mine, own}, c.Builds)
@@ -29,8 +30,11 @@ func TestBuildsOfAProjectWaitForTrust(t *testing.T) {
 
 	c = w.trusted().load()
 	theirs := buildconfig.Build{
-		Name: "app", Command: []string{"make", "theirs"}, Directory: "web", Backend: true, Timeout: 30 * time.Minute,
-		Env: map[string]string{"LD_PRELOAD": "evil.so"}, Source: config.SourceProject,
+		Definition: commandconfig.Definition{
+			Name: "app", Command: []string{"make", "theirs"}, Directory: "web", Timeout: 30 * time.Minute,
+			Env: map[string]string{"LD_PRELOAD": "evil.so"}, Source: config.SourceProject,
+		},
+		Backend: true,
 	}
 	assert.Equal(t, []buildconfig.Build{theirs, own}, c.Builds)
 }

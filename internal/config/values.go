@@ -54,7 +54,10 @@ func (c *Config) Values() []Value {
 		out = append(out, Value{Key: "rules", Value: phrase(r.String()), Source: r.Source})
 	}
 	for _, b := range c.Builds {
-		out = append(out, Value{Key: "builds." + b.Name, Value: phrase(buildText(b, false)), Source: b.Source})
+		out = append(out, Value{Key: "builds." + b.Name, Value: phrase(commandText(b.Definition, false)), Source: b.Source})
+	}
+	for _, g := range c.Gates {
+		out = append(out, Value{Key: "gates." + g.Name, Value: phrase(commandText(g.Definition, false)), Source: g.Source})
 	}
 	return append(append(out, c.triggerValues()...), c.waiting...)
 }

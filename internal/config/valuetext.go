@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config/commandconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/document"
 )
 
@@ -106,8 +106,9 @@ func withText(what string, m map[string]string, withValues bool) string {
 	return what + ValueText(m)
 }
 
-// buildText is a build in one line; the values of variables are shown as in serverText.
-func buildText(b buildconfig.Build, withValues bool) string {
+// commandText is a command of a user in one line; the values of variables are shown as in
+// serverText.
+func commandText(b commandconfig.Definition, withValues bool) string {
 	s := ValueText(b.Text())
 	if b.Directory != "" {
 		s += " in " + strconv.Quote(b.Directory)

@@ -198,6 +198,11 @@ func (w *Writer) BudgetNear(t store.Tx, run domain.Run, text string) error {
 	return w.say(t, run, "budget_near", text)
 }
 
+// GatesChecked notes what came of the gates of a run.
+func (w *Writer) GatesChecked(t store.Tx, run domain.Run, text string) error {
+	return w.say(t, run, "gates", text)
+}
+
 // AnotherAgent notes that another agent than the one before works on a run.
 func (w *Writer) AnotherAgent(t store.Tx, run domain.Run, before string) error {
 	return w.say(t, run, "another_agent", fmt.Sprintf("%s goes on here; up to now the agent was %s.", run.Agent, before))

@@ -44,7 +44,7 @@ func NewParser(root, directory string) *Parser { return &Parser{paths: newPaths(
 // Line takes the next line, with or without its end, and returns what it tells of, mostly
 // nothing.
 func (p *Parser) Line(line string) []Diagnostic {
-	line = plain(line)
+	line = Plain(line)
 	p.paths.follow(line)
 	if strings.HasPrefix(strings.TrimSpace(line), "{") {
 		return p.finish(p.rustJSON(line))

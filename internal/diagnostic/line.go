@@ -11,8 +11,8 @@ import (
 // are some.
 var controls = lazyregexp.New(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]`)
 
-// plain is a line without its end, colours, and what was written over.
-func plain(line string) string {
+// Plain is a line without its end, colours, and what was written over.
+func Plain(line string) string {
 	line = strings.TrimRight(cut(line, maxLine), "\r\n")
 	if strings.ContainsRune(line, '\x1b') {
 		line = controls().ReplaceAllString(line, "")

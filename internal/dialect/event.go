@@ -86,6 +86,8 @@ func data(e domain.Event) any {
 		return secretData{ids, p.RequestID, p.Service, p.Agent}
 	case domain.BuildProgressed:
 		return buildDataOf(p)
+	case domain.IterationStarted, domain.GateStarted, domain.GateChecked, domain.LoopEnded:
+		return gatesData(ids, p)
 	case domain.Lagged:
 		return laggedData(p)
 	case domain.LogDamaged:

@@ -31,6 +31,10 @@ const (
 	TypeDeleted      = "session_deleted"
 	TypeTrigger      = "trigger_executed"
 	TypeBuild        = "build_progress"
+	TypeIteration    = "iteration_start"
+	TypeGateStart    = "gate_start"
+	TypeGate         = "gate_result"
+	TypeGatesEnded   = "gates_complete"
 )
 
 // EventTypes are those that a subscription can choose. There is no event of some
@@ -38,8 +42,8 @@ const (
 var EventTypes = []string{
 	TypeStatus, TypeConversation, TypeApproval, TypeResolved, TypeSettings,
 	TypeDelta, TypeThinking, TypePlan, TypeUsage, TypeDiff, TypeTerminal, TypeTerminalExit,
-	TypeProgress, TypeError, TypeUpdate, "gate_result", TypeBuild, TypeLagged, TypeLogDamaged, TypeSecret, TypeAgentSession,
-	TypeSilent, TypeDeleted, TypeTrigger,
+	TypeProgress, TypeError, TypeUpdate, TypeGate, TypeBuild, TypeLagged, TypeLogDamaged, TypeSecret, TypeAgentSession,
+	TypeSilent, TypeDeleted, TypeTrigger, TypeIteration, TypeGateStart, TypeGatesEnded,
 }
 
 // eventTypes are what clients call the kinds of events.
@@ -69,8 +73,20 @@ var eventTypes = map[domain.EventKind]string{
 	domain.EventThreadDeleted:     TypeDeleted,
 	domain.EventTrigger:           TypeTrigger,
 	domain.EventBuild:             TypeBuild,
+	domain.EventIteration:         TypeIteration,
+	domain.EventGateStart:         TypeGateStart,
+	domain.EventGate:              TypeGate,
+	domain.EventLoopEnded:         TypeGatesEnded,
 	domain.EventLagged:            TypeLagged,
 	domain.EventLogDamaged:        TypeLogDamaged,
+}
+
+// formerTypes are names by which HumanLayer's terminal client of June 2025 subscribes, and
+// what it wants: it knows the events themselves by the later names.
+var formerTypes = map[string]string{
+	TypeApproval: "approval_requested",
+	TypeResolved: "approval_responded",
+	TypeStatus:   "session_updated",
 }
 
 // Kinds are the kinds of events that clients call by one of the names; nil, for
@@ -81,7 +97,8 @@ func Kinds(types []string) []domain.EventKind {
 	}
 	kinds := []domain.EventKind{}
 	for kind, name := range eventTypes {
-		if slices.Contains(types, name) {
+		former, has := formerTypes[name]
+		if slices.Contains(types, name) || has && slices.Contains(types, former) {
 			kinds = append(kinds, kind)
 		}
 	}

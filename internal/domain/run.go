@@ -111,6 +111,7 @@ const (
 	SourceDecision = "decision" // a stale approval was approved
 	SourceAdopted  = "adopted"  // agent.adopt: it was begun without Duet
 	SourceTrigger  = "trigger"  // a trigger of the configuration
+	SourceGate     = "gate"     // what gates complain of
 
 	// Questions of clients that have no run of an agent: askUser, requestPermission.
 	SourceQuestion     = "question"      // its question is taken back when its caller goes

@@ -13,6 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/build"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/config/gateconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/previewconfig"
 	"github.com/duet-rpc/duet-rpc/internal/database"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -98,6 +99,13 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 				return build.Configured{}, err
 			}
 			return build.Configured{Builds: now.Builds, Untrusted: len(now.Untrusted) > 0}, nil
+		},
+		Gates: func() ([]gateconfig.Gate, error) {
+			now, err := live.Current(false)
+			if err != nil {
+				return nil, err
+			}
+			return now.Gates, nil
 		},
 		Preview: func(restricted bool) (previewconfig.Preview, error) {
 			now, err := live.Current(restricted)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/handlers"
 	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -31,7 +32,7 @@ func newHost(s *Settings, log *logging.Log, c *claim, kind string) *host {
 		ConnEnded: h.linger.connectionEnded,
 		Trace:     traceOf(log),
 	})
-	h.sockets = sockets{server: h.srv, log: log.Logger, extra: s.Listen, serving: &h.serving}
+	h.sockets = sockets{server: h.srv, log: log.Logger, extra: s.Listen, daemon: kind == config.HubDaemon, serving: &h.serving}
 	return h
 }
 

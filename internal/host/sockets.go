@@ -5,26 +5,30 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 
+	"github.com/duet-rpc/duet-rpc/internal/aiwg"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// sockets are what others reach the hub by: the project's own, and those of
-// --listen. One goroutine at a time opens and closes them; any may ask for the
+// sockets are what others reach the hub by: the project's own, those of --listen,
+// and where AIWG's command line looks for one. One goroutine at a time opens and closes them; any may ask for the
 // paths.
 type sockets struct {
 	server *server.Server
 	log    *slog.Logger
 	extra  []string // the paths of --listen
+	daemon bool     // this process serves no editor of its own
 
 	serving *sync.WaitGroup // a goroutine for each socket that is or was open
 
 	mu        sync.Mutex         // guards the fields below
 	end       context.CancelFunc // of the connections; nil: the sockets were not opened since they were closed for all
 	listeners []net.Listener
+	pidFile   *aiwg.PIDFile // nil: AIWG's command line is not served
 }
 
 // open opens the sockets, unless that was tried since they were closed;
@@ -46,6 +50,9 @@ func (s *sockets) open(ctx context.Context, p project.Project) error {
 		if err := s.openAt(ctx, path); err != nil {
 			s.log.Error("a socket of --listen cannot be opened", "err", err)
 		}
+	}
+	if err := s.openForAIWG(ctx, p); err != nil {
+		s.log.Warn("AIWG's command line cannot reach this daemon", "err", err)
 	}
 	path, indirect, err := socket.Path(p.StateDir)
 	if err == nil {
@@ -77,11 +84,43 @@ func (s *sockets) openAt(ctx context.Context, path string) error {
 	return nil
 }
 
+// openForAIWG has AIWG's command line find this process: where its socket was asked for with
+// --listen, or where somebody uses AIWG and this process is a daemon, since that command line
+// ends it by a signal.
+func (s *sockets) openForAIWG(ctx context.Context, p project.Project) error {
+	path := aiwg.Socket(p.Root)
+	if !slices.Contains(s.paths(), path) {
+		if !s.daemon {
+			return nil
+		}
+		if used, err := aiwg.IsUsed(p.Root); !used {
+			return err
+		}
+		if err := aiwg.CheckFree(p.Root, p.StateDir); err != nil {
+			return err
+		}
+		if err := s.openAt(ctx, path); err != nil {
+			return err
+		}
+	}
+	file, err := aiwg.WritePID(p.Root, p.StateDir)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pidFile = file
+	return err
+}
+
 // close closes the sockets: who comes is to find whoever is the hub. Who has come
 // stays, for there may be a hub here again in a moment.
 func (s *sockets) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.pidFile != nil { // first: who reads it goes to the socket
+		if err := s.pidFile.Remove(); err != nil {
+			s.log.Debug("what AIWG's command line reads cannot be removed", "err", err)
+		}
+		s.pidFile = nil
+	}
 	for _, l := range s.listeners {
 		l.Close()
 	}

@@ -23,6 +23,9 @@ func following(thread domain.Thread, from domain.Run, prompt, agent string) doma
 // else in a fork of the thread, as with Fork. A draft is launched: it has
 // nothing that could be followed.
 func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, error) {
+	if err := spec.Gates.Check(ctx); err != nil {
+		return domain.Session{}, err
+	}
 	var run domain.Run
 	err := h.write(ctx, func(t store.Tx) error {
 		from, err := query.Find(h.ctx, t, spec.From)
@@ -31,6 +34,9 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 		}
 		if from.State == domain.Draft {
 			run = from
+			if err := h.gates.Begin(t, run, spec.Gates); err != nil {
+				return err
+			}
 			return h.launchDraft(ctx, t, &run, spec)
 		}
 		if from.IsQuestion() {
@@ -83,7 +89,10 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 			forkMode(&run)
 		}
 		restricted.Carry(ctx, &run)
-		return h.add(t, &run, thread, false)
+		if err := h.add(t, &run, thread, false); err != nil {
+			return err
+		}
+		return h.gates.Begin(t, run, spec.Gates)
 	})
 	if err != nil {
 		return domain.Session{}, err

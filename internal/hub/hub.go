@@ -14,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config/gateconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/previewconfig"
 	"github.com/duet-rpc/duet-rpc/internal/configured"
 	"github.com/duet-rpc/duet-rpc/internal/configwatch"
@@ -23,6 +24,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/executorcall"
 	"github.com/duet-rpc/duet-rpc/internal/fulldisk"
+	"github.com/duet-rpc/duet-rpc/internal/gate"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/mcpclient"
 	"github.com/duet-rpc/duet-rpc/internal/mcpservers"
@@ -67,6 +69,8 @@ type Options struct {
 	Changes configwatch.Changes
 	// Builds, if set, is what the configuration says of builds now.
 	Builds func() (build.Configured, error)
+	// Gates are those of the configuration as it is now; nil: there are none.
+	Gates func() ([]gateconfig.Gate, error)
 	// Preview, if set, is what a preview shows now, as it is configured, to who trusts the
 	// workspace or, restricted, to who does not.
 	Preview func(restricted bool) (previewconfig.Preview, error)
@@ -130,6 +134,7 @@ type Hub struct {
 	triggers     *trigger.Engine
 	commands     *usercommand.Runner
 	builds       *build.Builds
+	gates        *gate.Engine
 	preview      *preview.Preview
 	tokens       *credential.Tokens
 	keys         *credential.Keys
@@ -214,6 +219,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.terminals = h.newTerminals(h.ctx)
 	h.commands = h.newCommands(h.ctx)
 	h.builds = h.newBuilds()
+	h.gates = h.newGates()
 	h.preview = h.newPreview()
 	h.executors = opts.Executors(daemon{h.calls, h.intake, h.keys, h.terminals, h.commands})
 	h.configs = h.watchConfig()
@@ -223,6 +229,11 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		h.cancel()
 		h.store.Close()
 		return nil, err
+	}
+	if !opts.History {
+		if err := h.gates.Resume(ctx); err != nil {
+			h.log.Warn("gates that were checked when a process died are not checked again", "err", err)
+		}
 	}
 	h.cutShort.DiskHasRoom()
 	if opts.Triggers != nil && !opts.History && !opts.StartsNothing {
@@ -258,6 +269,7 @@ func (h *Hub) Close() error {
 	h.cancel()
 	h.keys.Close()
 	h.intake.Close()
+	_ = h.gates.Close(ctx)
 	_ = h.terminals.Close(ctx)
 	_ = h.mcp.Close(ctx)
 	if h.servers != nil {

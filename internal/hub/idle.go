@@ -45,11 +45,11 @@ func (h *Hub) noteRest() {
 	}
 }
 
-// Busy reports whether agents are at work.
+// Busy reports whether agents are at work, or what they did is checked.
 func (h *Hub) Busy() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.live) > 0
+	return len(h.live) > 0 || h.gates.Busy()
 }
 
 // works reports whether a run does something on its own; mu is held.
@@ -59,7 +59,7 @@ func (h *Hub) works() bool {
 			return true
 		}
 	}
-	return false
+	return h.gates.Busy()
 }
 
 // isClosing reports whether nothing new is to be started.

@@ -12,7 +12,8 @@ import (
 )
 
 // Interrupt ends a run: one that is queued is cancelled, one that runs is
-// interrupted and can be continued. It returns before the agent has ended.
+// interrupted and can be continued. Of one that has gates, what works for them now is
+// ended: a later run, or their check. It returns before the agent has ended.
 func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.Session, error) {
 	reason = cmp.Or(reason, "user_cancelled")
 	var run domain.Run
@@ -20,6 +21,17 @@ func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.Session,
 		var err error
 		if run, err = query.Find(h.ctx, t, id); err != nil {
 			return err
+		}
+		if run.State.Ended() {
+			stopped, current, err := h.gates.Stop(t, run, reason)
+			if err != nil || stopped {
+				return err
+			}
+			if current != 0 { // it is another run that works for it now
+				if run, err = t.Run(h.ctx, current); err != nil {
+					return err
+				}
+			}
 		}
 		switch {
 		case run.State == domain.Draft:

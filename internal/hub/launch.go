@@ -22,6 +22,9 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 	if strings.TrimSpace(spec.Prompt) == "" {
 		return domain.Session{}, domain.Invalid("prompt", "a text that is not empty", "an empty string")
 	}
+	if err := spec.Gates.Check(ctx); err != nil {
+		return domain.Session{}, err
+	}
 	agent, err := h.configured.AgentFor(restricted.Is(ctx), spec.Agent)
 	if err != nil {
 		return domain.Session{}, err
@@ -59,7 +62,10 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 		if err := h.attach(t, thread, spec.Content); err != nil {
 			return err
 		}
-		return h.add(t, &run, thread, spec.Draft)
+		if err := h.add(t, &run, thread, spec.Draft); err != nil {
+			return err
+		}
+		return h.gates.Begin(t, run, spec.Gates)
 	})
 	if err != nil {
 		return domain.Session{}, err

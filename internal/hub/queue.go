@@ -50,6 +50,9 @@ func (h *Hub) add(t store.Tx, run *domain.Run, thread domain.Thread, draft bool)
 	if draft {
 		return nil
 	}
+	if err := h.gates.Follow(t, *run); err != nil {
+		return err
+	}
 	return h.enqueue(t, run, thread)
 }
 

@@ -80,6 +80,9 @@ func (h *Hub) transition(t store.Tx, run *domain.Run, to domain.State, why outco
 			return err
 		}
 	}
+	if err := h.gates.Changed(t, *run); err != nil {
+		return err
+	}
 	h.follow(t, *run, from)
 	h.mayStart = h.mayStart || letsStart(from, to)
 	return nil

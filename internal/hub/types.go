@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/gate"
 )
 
 // LaunchSpec asks for a run in a new thread, or in the one that ThreadAlias
@@ -25,6 +26,7 @@ type LaunchSpec struct {
 	Quiet    bool          // no deltas
 	Draft    bool          // only kept, not queued
 	Metadata json.RawMessage
+	Gates    gate.Spec
 
 	ThreadUUID  string // of a new thread, as the caller chose it; "": one is made
 	ThreadAlias string // the caller's own id of the conversation; prompts with the same one follow each other
@@ -48,6 +50,7 @@ type ContinueSpec struct {
 	Timeout    time.Duration          // from now on; 0: as before
 	Priority   int
 	Metadata   json.RawMessage
+	Gates      gate.Spec // in the place of those that it would go on with
 }
 
 // Status is what the hub is doing (AIWG, daemon.status).

@@ -15,10 +15,11 @@ import (
 )
 
 const (
-	outputMost = 16 << 20 // bytes that are read of a server
-	lineMost   = 4 << 20  // bytes of a message
-	textMost   = 300      // bytes of what it complains of
-	endTime    = time.Second
+	outputMost = 16 << 20        // bytes that are read of a server
+	lineMost   = 4 << 20         // bytes of a message
+	textMost   = 300             // bytes of what it complains of
+	endTime    = time.Second     // for one that has answered to end by itself
+	exitTime   = 5 * time.Second // for one that closed its output to have an exit status
 )
 
 const runIt = "run its command in a terminal to see what it needs: an argument, a variable (env), a login"
@@ -72,7 +73,7 @@ func checkProgram(ctx context.Context, spec process.Spec) (found string, problem
 	said, answered := firstAnswer(out)
 	took := time.Since(began)
 	late := ctx.Err() != nil
-	ended := !answered && p.Wait(endTime) && !late
+	ended := !answered && p.Wait(exitTime) && !late
 	p.CloseInput()
 	if !p.Wait(endTime) {
 		p.Terminate()

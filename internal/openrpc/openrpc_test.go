@@ -18,6 +18,15 @@ type params struct {
 	Loud bool   `json:"loud,omitempty"`
 }
 
+type nested struct {
+	Text *string `json:"a-b"`
+	List []struct {
+		N   int `json:"n"`
+		Any any `json:"any,omitempty"`
+	} `json:"list"`
+	Named map[string]string `json:"named"`
+}
+
 func registry() *server.Registry {
 	reg := server.NewRegistry()
 	server.Handle(reg, "greet.person", func(context.Context, params) (string, error) { return "", nil },
@@ -42,4 +51,16 @@ func TestMarkdown(t *testing.T) {
 	assert.Contains(t, text, "| `loud` | boolean | Optional. |")
 	assert.Contains(t, text, "Long-running")
 	assert.Contains(t, text, "Result: `string`")
+}
+
+func TestTypeScript(t *testing.T) {
+	reg := registry()
+	server.Handle(reg, "greet_person", func(context.Context, struct{}) (nested, error) { return nested{}, nil },
+		server.Doc("Ends a comment: */"))
+	text := openrpc.TypeScript(reg)
+	assert.Contains(t, text, "  /** Greets somebody. Takes its time. */\n  \"greet.person\": {\n    params: {\n      /** Who. */\n      name: string;\n      loud?: boolean;\n    };\n    result: string;\n  };\n")
+	assert.Contains(t, text, "  /** Ends a comment: *\\/ */\n  greet_person: {\n    params: Record<string, never>;\n    result: {\n")
+	assert.Contains(t, text, "      \"a-b\": string | null;\n", "what can be null is null there, and names that are no identifiers are quoted")
+	assert.Contains(t, text, "      list: Array<{\n        n: number;\n        any?: unknown;\n      }>;\n      named: Record<string, string>;\n")
+	assert.Contains(t, text, "new Set<Method>([\n  \"greet.person\",\n]);\n")
 }

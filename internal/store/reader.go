@@ -176,5 +176,6 @@ type Reader interface {
 	ApprovalReader
 	ExecutorReader
 	TriggerReader
+	GateReader
 	PageReader
 }

@@ -86,6 +86,7 @@ type Tx interface {
 	ApprovalWriter
 	ExecutorWriter
 	TriggerWriter
+	GateWriter
 	PageWriter
 
 	// Now is the time of the change.

@@ -28,14 +28,18 @@ const (
 	EventDeleted      = "session_deleted"
 	EventTrigger      = "trigger_executed"
 	EventBuild        = "build_progress"
+	EventIteration    = "iteration_start"
+	EventGateStart    = "gate_start"
+	EventGate         = "gate_result"
+	EventGatesEnded   = "gates_complete"
 	EventLagged       = client.TypeLagged
 )
 
 // EventTypes are all types that can be subscribed to.
 var EventTypes = []string{
 	EventStatus, EventConversation, EventApproval, EventResolved, EventSettings, EventDelta, EventThinking, EventPlan, EventUsage, EventDiff,
-	EventTerminal, EventTerminalExit, "task_progress", EventError, EventAgentUpdate, "gate_result", EventBuild, EventLagged,
-	client.TypeLogDamaged, "secret_requested", EventAgentSession, EventSilent, EventDeleted, EventTrigger,
+	EventTerminal, EventTerminalExit, "task_progress", EventError, EventAgentUpdate, EventGate, EventBuild, EventLagged,
+	client.TypeLogDamaged, "secret_requested", EventAgentSession, EventSilent, EventDeleted, EventTrigger, EventIteration, EventGateStart, EventGatesEnded,
 }
 
 // EventData is what is read of an event, whatever its type; docs/protocol.md

@@ -32,6 +32,8 @@ func (t *Tx) DeleteRuns(thread, after int64) error {
 		"DELETE FROM approvals WHERE run IN " + goneRuns,
 		"DELETE FROM changes WHERE run IN " + goneRuns,
 		"DELETE FROM aliases WHERE run IN " + goneRuns,
+		"DELETE FROM gate_loops WHERE run IN " + goneRuns,
+		"DELETE FROM gate_runs WHERE run IN " + goneRuns,
 		"DELETE FROM page_messages WHERE run IN " + goneRuns,
 		eraseEvents + "run IN " + goneRuns,
 	}

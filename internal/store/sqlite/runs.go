@@ -229,12 +229,14 @@ func (q runQueries) RunsFailedWith(ctx context.Context, code string, first int64
 // https://sqlite.org/partialindex.html#queries_using_partial_indexes
 const unfinished = "state IN ('draft', 'queued', 'starting', 'running', 'waiting_input', 'interrupting')"
 
-// Startable lists the queued runs whose thread has no active run, in the order in which
+// Startable lists the queued runs whose thread has no active run and no gates that are
+// checked, in the order in which
 // they are to start: by priority, then by age.
 func (q runQueries) Startable(ctx context.Context, limit int) ([]domain.Session, error) {
 	return statement.All(ctx, q.s, scanSession, "SELECT "+sessionColumns+" FROM runs r "+sessionJoins+`WHERE r.state = 'queued'
 		AND NOT EXISTS (SELECT 1 FROM runs o WHERE o.thread = r.thread AND o.id != r.id AND o.`+unfinished+`
 			AND (o.state IN ('starting', 'running', 'waiting_input', 'interrupting') OR o.state = 'queued' AND (o.priority > r.priority OR o.priority = r.priority AND o.id < r.id)))
+		AND NOT EXISTS (SELECT 1 FROM gate_loops g WHERE g.thread = r.thread AND g.state = 'checking')
 		ORDER BY r.priority DESC, r.id LIMIT ?`, limit)
 }
 

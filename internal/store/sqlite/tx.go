@@ -10,6 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/agentsessionrow"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/gaterow"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/pagerow"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
@@ -22,6 +23,7 @@ import (
 type Tx struct {
 	queries
 	triggerWriter
+	gateWriter
 	pageWriter
 	now      time.Time // of this change
 	places   *places
@@ -49,6 +51,7 @@ type queries struct {
 	usageQueries
 	agentSessionQueries
 	triggerQueries
+	gateQueries
 	pageQueries
 
 	s *statement.Cache
@@ -64,17 +67,18 @@ type (
 
 	usageQueries        = usagerow.Queries
 	triggerQueries      = triggerrow.Reader
+	triggerWriter       = triggerrow.Writer
+	gateQueries         = gaterow.Reader
+	gateWriter          = gaterow.Writer
 	agentSessionQueries = agentsessionrow.Queries
 	pageQueries         = pagerow.Reader
-
-	triggerWriter = triggerrow.Writer
-	pageWriter    = pagerow.Writer
+	pageWriter          = pagerow.Writer
 )
 
 func newQueries(s *statement.Cache) queries {
 	return queries{
 		threadQueries: threadQueries{s}, runQueries: runQueries{s}, eventQueries: eventQueries{s}, itemQueries: itemQueries{s},
-		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, usageQueries: usageQueries{Statements: s}, agentSessionQueries: agentSessionQueries{Statements: s}, triggerQueries: triggerQueries{Statements: s}, pageQueries: pageQueries{Statements: s}, s: s,
+		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, usageQueries: usageQueries{Statements: s}, agentSessionQueries: agentSessionQueries{Statements: s}, triggerQueries: triggerQueries{Statements: s}, gateQueries: gateQueries{Statements: s}, pageQueries: pageQueries{Statements: s}, s: s,
 	}
 }
 

@@ -54,6 +54,16 @@ func payloads() []domain.Payload {
 			BuildID: "b", Name: "n", Stage: "failed", Command: []string{"make"}, Duration: time.Second, Errors: 2, Warnings: 3, Reason: "r",
 			Diagnostics: []domain.Diagnostic{{File: "f", Line: 1, Column: 2, Severity: "error", Message: "m", Source: "go"}},
 		},
+		domain.IterationStarted{Iteration: 1, MaxIterations: 2, Gates: []string{"make test"}},
+		domain.GateStarted{Gate: "make test", Iteration: 1},
+		domain.GateChecked{
+			GateResult: domain.GateResult{
+				Gate: "make test", Passed: true, Reason: "r", Errors: 2, Warnings: 3, Output: text, Duration: time.Second,
+				Findings: []domain.Diagnostic{{File: "f", Line: 1, Column: 2, Severity: "error", Message: "m", Source: "go"}},
+			},
+			Iteration: 1, MaxIterations: 2,
+		},
+		domain.LoopEnded{State: "failed", Reason: "r", Iteration: 2, MaxIterations: 2, Failing: []string{"make test"}},
 		domain.TerminalExited{TerminalID: "t", TaskID: "k", ExitCode: 3, Signal: "S"},
 	}
 }

@@ -104,6 +104,10 @@ var payloadCodecs = map[domain.EventKind]payloadCodec{
 		func(p domain.TriggerExecuted) triggerRow { return triggerRow(p) },
 		func(r triggerRow) domain.TriggerExecuted { return domain.TriggerExecuted(r) }),
 	domain.EventBuild:         codecOf(buildRowOf, buildRow.payload),
+	domain.EventIteration:     iterationCodec,
+	domain.EventGateStart:     gateStartedCodec,
+	domain.EventGate:          gateCodec,
+	domain.EventLoopEnded:     loopEndedCodec,
 	domain.EventThreadDeleted: codecOf(threadDeletedRowOf, threadDeletedRow.payload),
 	domain.EventErased: codecOf(
 		func(domain.Erased) struct{} { return struct{}{} },

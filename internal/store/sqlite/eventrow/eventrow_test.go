@@ -120,6 +120,19 @@ func TestTheSpellingOfARowStaysAsItIs(t *testing.T) {
 			},
 			`{"build":"b","name":"n","stage":"failed","command":["make"],"duration":1000000000,"diagnostics":[{"file":"f","line":1,"column":2,"severity":"error","message":"m","source":"go"}],"errors":2,"warnings":3,"reason":"r"}`,
 		},
+		{domain.IterationStarted{Iteration: 1, MaxIterations: 2, Gates: []string{"make"}}, `{"iteration":1,"max":2,"gates":["make"]}`},
+		{domain.GateStarted{Gate: "make", Iteration: 1}, `{"gate":"make","iteration":1}`},
+		{
+			domain.GateChecked{
+				GateResult: domain.GateResult{
+					Gate: "make", Passed: true, Reason: "r", Errors: 2, Warnings: 3, Output: "o", Duration: time.Second,
+					Findings: []domain.Diagnostic{{File: "f", Severity: "error", Message: "m"}},
+				},
+				Iteration: 1, MaxIterations: 2,
+			},
+			`{"gate":"make","passed":true,"reason":"r","findings":[{"file":"f","severity":"error","message":"m"}],"errors":2,"warnings":3,"output":"o","duration":1000000000,"iteration":1,"max":2}`,
+		},
+		{domain.LoopEnded{State: "failed", Reason: "r", Iteration: 2, MaxIterations: 2, Failing: []string{"make"}}, `{"state":"failed","reason":"r","iteration":2,"max":2,"failing":["make"]}`},
 		{domain.TerminalExited{TerminalID: "t", TaskID: "k", ExitCode: 3, Signal: "S"}, `{"terminal":"t","task":"k","exit_code":3,"signal":"S"}`},
 	} {
 		kind := c.payload.Kind()

@@ -223,6 +223,16 @@ CREATE TABLE trigger_states (
 	window INTEGER NOT NULL, count INTEGER NOT NULL, limited TEXT NOT NULL
 ) WITHOUT ROWID;
 `, `
+-- Work that goes on until its gates pass, and the runs that were or are at work on it (package gaterow).
+CREATE TABLE gate_loops (
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	thread INTEGER NOT NULL, run INTEGER NOT NULL, gates TEXT NOT NULL, max_iterations INTEGER NOT NULL,
+	iteration INTEGER NOT NULL, state TEXT NOT NULL, reason TEXT NOT NULL, results TEXT NOT NULL
+);
+CREATE INDEX gate_loops_thread ON gate_loops (thread);
+CREATE INDEX gate_loops_checked ON gate_loops (thread) WHERE state = 'checking';
+CREATE TABLE gate_runs (run INTEGER PRIMARY KEY, loop INTEGER NOT NULL);
+`, `
 -- What pages of a preview have said (package pagerow).
 CREATE TABLE page_messages (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -1,0 +1,294 @@
+package main_test
+
+import (
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The clients of others cannot be fetched where these tests run: AIWG's package is in no
+// registry, and HumanLayer's modules have no version. So what they write is here as they
+// were seen to write it, byte by byte, and of the answers what they read.
+
+// An exchange is a line that a client writes, and the members of the answer that it reads,
+// each with the beginning of its JSON.
+type exchange struct {
+	line  string
+	reads map[string]string
+}
+
+// requireExchange requires that an answer has what the client reads.
+func requireExchange(t testing.TB, c *lineClient, x exchange) (result json.RawMessage) {
+	t.Helper()
+	var request struct{ ID json.RawMessage }
+	require.NoError(t, json.Unmarshal([]byte(x.line), &request))
+	c.say(x.line)
+	m, err := c.reply(string(request.ID))
+	require.NoError(t, err)
+	require.Nil(t, m.Error, x.line)
+	answer := m.Result
+	for path, begins := range x.reads {
+		value := answer
+		for name := range strings.SplitSeq(path, ".") {
+			if i, err := strconv.Atoi(name); err == nil {
+				var list []json.RawMessage
+				require.NoError(t, json.Unmarshal(value, &list), "%s in %s", path, answer)
+				require.Greater(t, len(list), i, "%s in %s", path, answer)
+				value = list[i]
+				continue
+			}
+			var object map[string]json.RawMessage
+			require.NoError(t, json.Unmarshal(value, &object), "%s in %s", path, answer)
+			require.Contains(t, object, name, "%s in %s", path, answer)
+			value = object[name]
+		}
+		assert.True(t, strings.HasPrefix(string(value), begins), "%s is %s, and not %s…", path, value, begins)
+	}
+	return answer
+}
+
+// aiwgPlace is where AIWG's command line looks for a daemon.
+func (s *site) aiwgPlace() (socket, pidFile string) {
+	return filepath.Join(s.root, ".aiwg", "daemon", "daemon.sock"), filepath.Join(s.root, ".aiwg", "daemon.pid")
+}
+
+// requireAIWGFinds requires that AIWG's command line would find a process, as it looks.
+func (s *site) requireAIWGFinds(pid int) {
+	s.t.Helper()
+	socket, pidFile := s.aiwgPlace()
+	text, err := os.ReadFile(pidFile)
+	require.NoError(s.t, err)
+	require.Equal(s.t, strconv.Itoa(pid), string(text))
+	require.NoError(s.t, syscall.Kill(pid, 0))
+	c := newLineClient(s.t, socket)
+	defer c.conn.Close()
+	require.Equal(s.t, pid, hubOf(s.t, c))
+}
+
+func (s *site) requireNoDaemon() {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool { return len(s.daemons()) == 0 }, watchdog/3, pollEvery, "a daemon goes on")
+}
+
+func (s *site) makeAIWG() {
+	s.t.Helper()
+	require.NoError(s.t, os.Mkdir(filepath.Join(s.root, ".aiwg"), 0o755))
+}
+
+// AIWG's command line of February 2026: `aiwg daemon status|chat|task …|stop`. Each command
+// has a connection of its own.
+func TestAIWGsCommandLine(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.agents("[[triggers]]\nid = \"daily\"\ncron = \"0 9 * * *\"\naction = { type = \"notify\", message = \"x\" }\n")
+	s.clearDaemons()
+	s.makeAIWG()
+	pid := s.daemon()
+	s.requireAIWGFinds(pid)
+	socket, pidFile := s.aiwgPlace()
+	command := func(line string, reads map[string]string) json.RawMessage {
+		c := newLineClient(t, socket)
+		defer c.conn.Close()
+		return requireExchange(t, c, exchange{line, reads})
+	}
+	command(`{"jsonrpc":"2.0","method":"daemon.status","params":{},"id":1}`, map[string]string{
+		"pid": strconv.Itoa(pid), "started_at": `"20`, "uptime_seconds": "", "health": `"healthy"`,
+		"subsystems.ipc.clients": "", "subsystems.supervisor.running": "0", "subsystems.supervisor.queued": "0", "subsystems.supervisor.maxConcurrency": "3",
+		"subsystems.automation.enabled": "true", "subsystems.automation.ruleCount": "1",
+		"subsystems.file_watcher.enabled": "false", "subsystems.scheduler.enabled": "true", "subsystems.scheduler.jobs": "1",
+	})
+	command(`{"jsonrpc":"2.0","method":"chat.send","params":{"message":"quiet permit:1"},"id":1}`, map[string]string{"taskId": `"task-0001"`})
+	command(`{"jsonrpc":"2.0","method":"task.submit","params":{"prompt":"quiet","priority":0},"id":1}`, map[string]string{"taskId": `"task-0002"`, "state": `"running"`})
+	command(`{"jsonrpc":"2.0","method":"task.list","params":{"limit":20},"id":1}`, map[string]string{
+		"0.id": `"task-0002"`, "0.state": `"`, "0.prompt": `"quiet"`, "1.id": `"task-0001"`, "1.state": `"running"`,
+	})
+	command(`{"jsonrpc":"2.0","method":"task.list","params":{"state":"queued","limit":5},"id":1}`, nil)
+	command(`{"jsonrpc":"2.0","method":"task.get","params":{"taskId":"task-0001"},"id":1}`, map[string]string{"id": `"task-0001"`, "metadata.source": `"ipc-chat"`, "pid": "null"})
+	command(`{"jsonrpc":"2.0","method":"task.cancel","params":{"taskId":"task-0001"},"id":1}`, map[string]string{"cancelled": "true"})
+	command(`{"jsonrpc":"2.0","method":"task.stats","params":{},"id":1}`, map[string]string{"total": "2", "running": "", "queued": "0", "completed": "", "failed": "0", "cancelled": ""})
+	// Its client library has more than its command line.
+	command(`{"jsonrpc":"2.0","method":"automation.status","params":{},"id":1}`, map[string]string{
+		"enabled": "true", "ruleCount": "1", "rules.0.id": `"daily"`, "rules.0.trigger": "{", "rules.0.action.type": `"notify"`,
+		"rules.0.enabled": "true", "rules.0.cooldownMs": "0", "rules.0.requiresApproval": "false", "recentExecutions": "[",
+	})
+	command(`{"jsonrpc":"2.0","method":"automation.disable","params":{"ruleId":"daily"},"id":1}`, map[string]string{"success": "true"})
+	command(`{"jsonrpc":"2.0","method":"automation.disable","params":{},"id":1}`, map[string]string{"enabled": "false"})
+	command(`{"jsonrpc":"2.0","method":"automation.enable","params":{},"id":1}`, map[string]string{"enabled": "true"})
+
+	// It stops a daemon by a signal, and looks whether the process has gone.
+	require.NoError(t, syscall.Kill(pid, syscall.SIGTERM))
+	s.requireNoDaemon()
+	assert.NoFileExists(t, pidFile)
+	assert.NoFileExists(t, socket)
+	assert.DirExists(t, filepath.Dir(socket))
+}
+
+// What a killed daemon has left there is known to be stale.
+func TestAIWGFindsTheNextDaemon(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.clearDaemons()
+	s.makeAIWG()
+	socket, pidFile := s.aiwgPlace()
+	killed := s.daemon()
+	s.requireAIWGFinds(killed)
+	require.NoError(t, syscall.Kill(killed, syscall.SIGKILL))
+	s.requireNoDaemon()
+	require.FileExists(t, pidFile)
+	// The number of its process may be another's by now.
+	another := strconv.Itoa(os.Getpid())
+	require.NoError(t, os.WriteFile(pidFile, []byte(another), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(s.state(), "aiwg.pid"), []byte(another), 0o600))
+	pid := s.daemon()
+	s.requireAIWGFinds(pid)
+	_, err := s.command("daemon", "stop")
+	require.NoError(t, err)
+	requireNoFile(t, pidFile)
+	requireNoFile(t, socket)
+}
+
+// AIWG's own daemon, where it runs, stays the one that its command line finds.
+func TestAIWGsOwnDaemonIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	for name, running := range map[string]func(t *testing.T, socket, pidFile string){
+		"it has its file": func(t *testing.T, _, pidFile string) {
+			require.NoError(t, os.WriteFile(pidFile, []byte(strconv.Itoa(os.Getpid())), 0o644))
+		},
+		"it has its socket": func(t *testing.T, socket, _ string) {
+			require.NoError(t, os.Mkdir(filepath.Dir(socket), 0o755))
+			l, err := net.Listen("unix", socket)
+			require.NoError(t, err)
+			t.Cleanup(func() { l.Close() })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.clearDaemons()
+			dir, err := os.MkdirTemp("/tmp", "duet") // short, as net.Listen wants it
+			require.NoError(t, err)
+			t.Cleanup(func() { os.RemoveAll(dir) })
+			s.root = dir
+			s.makeAIWG()
+			socket, pidFile := s.aiwgPlace()
+			running(t, socket, pidFile)
+			before, _ := os.ReadFile(pidFile)
+			require.Equal(t, s.daemon(), hubOf(t, s.lines()), "it serves all others")
+			after, _ := os.ReadFile(pidFile)
+			assert.Equal(t, string(before), string(after))
+			log, err := s.command("daemon", "logs")
+			require.NoError(t, err)
+			assert.Contains(t, log, "AIWG's command line cannot reach this daemon")
+			_, err = s.command("daemon", "stop")
+			require.NoError(t, err)
+			after, _ = os.ReadFile(pidFile)
+			assert.Equal(t, string(before), string(after))
+		})
+	}
+}
+
+// Its command line ends a daemon by a signal, so it is not led to an editor's process; and
+// where nobody uses AIWG nothing is made.
+func TestAIWGIsNotLedToEditors(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.makeAIWG()
+	editor := s.start()
+	editor.call("daemon.status", object{}, nil)
+	socket, pidFile := s.aiwgPlace()
+	assert.NoFileExists(t, pidFile)
+	assert.NoFileExists(t, socket)
+	editor.leave()
+
+	other := newSite(t)
+	other.clearDaemons()
+	other.daemon()
+	assert.NoDirExists(t, filepath.Join(other.root, ".aiwg"))
+	_, err := other.command("daemon", "stop")
+	require.NoError(t, err)
+
+	// Unless somebody says so.
+	s.args = []string{"--listen", socket}
+	editor = s.start()
+	editor.call("daemon.status", object{}, nil)
+	s.requireAIWGFinds(editor.cmd.Process.Pid)
+	editor.leave()
+	requireNoFile(t, pidFile)
+}
+
+// HumanLayer's terminal client of June 2025: a connection for requests, and one for events.
+func TestHumanLayersTerminalClient(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	editor := s.start()
+	c, events := s.lines(), s.lines()
+	requireExchange(t, c, exchange{`{"jsonrpc":"2.0","method":"health","id":1}`, map[string]string{"status": `"ok"`}})
+	requireExchange(t, c, exchange{`{"jsonrpc":"2.0","method":"listSessions","id":2}`, map[string]string{"sessions": "[]"}})
+	requireExchange(t, events, exchange{
+		`{"jsonrpc":"2.0","method":"Subscribe","params":{"event_types":["approval_requested","approval_responded","session_updated"]},"id":3}`,
+		map[string]string{"subscription_id": `"sub_`},
+	})
+	requireExchange(t, c, exchange{`{"jsonrpc":"2.0","method":"fetchApprovals","params":{},"id":4}`, map[string]string{"approvals": "[]"}})
+	var l launched
+	require.NoError(t, json.Unmarshal(requireExchange(t, c, exchange{
+		`{"jsonrpc":"2.0","method":"launchSession","params":{"query":"quiet permit:1","model":"sonnet","mcp_config":{"mcpServers":{"approvals":{"command":"npx","args":["humanlayer","mcp","claude_approvals"]}}},"permission_prompt_tool":"mcp__approvals__request_permission","working_dir":"` + s.root + `"},"id":5}`,
+		map[string]string{"session_id": `"`, "run_id": `"`},
+	}), &l))
+	asked := events.await("a question", func(e event) bool { return e.Type == "new_approval" })
+	assert.Equal(t, l.SessionID, asked.Data.SessionID)
+	assert.Contains(t, string(asked.Raw), `"count":1`)
+	approvals := requireExchange(t, c, exchange{`{"jsonrpc":"2.0","method":"fetchApprovals","params":{},"id":6}`, map[string]string{
+		"approvals.0.type": `"function_call"`, "approvals.0.function_call.call_id": `"`, "approvals.0.function_call.run_id": `"`,
+		"approvals.0.function_call.spec.fn": `"`, "approvals.0.function_call.spec.kwargs": "{", "approvals.0.function_call.status.requested_at": `"20`,
+	}})
+	var list struct {
+		Approvals []struct {
+			FunctionCall struct {
+				CallID string `json:"call_id"`
+			} `json:"function_call"`
+		}
+	}
+	require.NoError(t, json.Unmarshal(approvals, &list))
+	requireExchange(t, c, exchange{
+		`{"jsonrpc":"2.0","method":"sendDecision","params":{"call_id":"` + list.Approvals[0].FunctionCall.CallID + `","type":"function_call","decision":"deny","comment":"no"},"id":7}`,
+		map[string]string{"success": "true"},
+	})
+	resolved := events.await("what became of it", func(e event) bool { return e.Type == "approval_resolved" })
+	assert.Contains(t, string(resolved.Raw), `"decision":"denied"`)
+	require.Equal(t, "completed", events.awaitEnd(l.SessionID).Data.State)
+	requireExchange(t, c, exchange{`{"jsonrpc":"2.0","method":"getSessionState","params":{"session_id":"` + l.SessionID + `"},"id":8}`, map[string]string{
+		"session.id": `"`, "session.status": `"completed"`, "session.query": `"quiet permit:1"`, "session.model": `"sonnet"`, "session.working_dir": `"/`,
+		"session.created_at": `"20`, "session.last_activity_at": `"20`, "session.completed_at": `"20`, "session.duration_ms": "", "session.claude_session_id": `"`,
+	}})
+	requireExchange(t, c, exchange{`{"jsonrpc":"2.0","method":"getConversation","params":{"session_id":"` + l.SessionID + `"},"id":9}`, map[string]string{
+		"events.0.sequence": "1", "events.0.event_type": `"message"`, "events.0.role": `"user"`, "events.0.content": `"quiet permit:1"`, "events.1.event_type": `"`,
+	}})
+	requireExchange(t, c, exchange{`{"jsonrpc":"2.0","method":"listSessions","id":10}`, map[string]string{
+		"sessions.0.id": `"`, "sessions.0.run_id": `"`, "sessions.0.status": `"completed"`, "sessions.0.start_time": `"20`, "sessions.0.end_time": `"20`,
+		"sessions.0.last_activity_at": `"20`, "sessions.0.query": `"`, "sessions.0.result.num_turns": "",
+	}})
+	var next struct {
+		SessionID string `json:"session_id"`
+	}
+	require.NoError(t, json.Unmarshal(requireExchange(t, c, exchange{
+		`{"jsonrpc":"2.0","method":"continueSession","params":{"session_id":"` + l.SessionID + `","query":"quiet permit:1"},"id":11}`,
+		map[string]string{"session_id": `"`, "run_id": `"`, "claude_session_id": `"`, "parent_session_id": `"` + l.SessionID + `"`},
+	}), &next))
+	events.await("the next question", func(e event) bool { return e.Type == "new_approval" && e.Data.SessionID == next.SessionID })
+	requireExchange(t, c, exchange{`{"jsonrpc":"2.0","method":"interruptSession","params":{"session_id":"` + next.SessionID + `"},"id":12}`, nil})
+	require.Equal(t, "interrupted", events.awaitEnd(next.SessionID).Data.State)
+	for _, line := range events.said()[1:] {
+		assert.Regexp(t, `^\{"jsonrpc":"2\.0","result":\{"event":\{"type":"(new_approval|approval_resolved|session_status_changed)"`, line)
+	}
+	c.conn.Close()
+	events.conn.Close()
+	editor.leave()
+}

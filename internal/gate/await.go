@@ -1,0 +1,45 @@
+package gate
+
+import (
+	"context"
+	"slices"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+// Await waits until the loop of a run is over, or ctx. has is false where the run belongs to
+// none.
+func (e *Engine) Await(ctx context.Context, run int64) (l domain.GateLoop, has bool, err error) {
+	if l, has, err = e.Of(ctx, run); err != nil || !has {
+		return l, has, err
+	}
+	over := make(chan struct{})
+	e.mu.Lock()
+	e.awaiting[l.ID] = append(e.awaiting[l.ID], over)
+	e.mu.Unlock()
+	defer e.stopAwaiting(l.ID, over)
+	// It may have ended before the waiter was there.
+	if l, has, err = e.Of(ctx, run); err != nil || !has || l.IsOver() {
+		return l, has, err
+	}
+	select {
+	case <-over:
+		return e.Of(ctx, run)
+	case <-ctx.Done():
+		return l, true, ctx.Err()
+	case <-e.ctx.Done():
+		return l, true, domain.ErrEnding
+	}
+}
+
+// stopAwaiting forgets a waiter.
+func (e *Engine) stopAwaiting(loop int64, waiter chan struct{}) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	left := slices.DeleteFunc(e.awaiting[loop], func(c chan struct{}) bool { return c == waiter })
+	if len(left) == 0 {
+		delete(e.awaiting, loop)
+		return
+	}
+	e.awaiting[loop] = left
+}

@@ -1,0 +1,228 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/duet-rpc/duet-rpc/internal/config/gateconfig"
+	"github.com/duet-rpc/duet-rpc/internal/diagnostic"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/usercommand"
+)
+
+// start has the gates of a run checked, unless that is under way, or to be left to the next
+// hub.
+func (e *Engine) start(run int64) {
+	if e.opts.Runs.Resting() {
+		return
+	}
+	ctx, cancel := context.WithCancel(e.ctx)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.checking[run] != nil {
+		cancel()
+		return
+	}
+	e.checking[run] = cancel
+	if !e.tasks.Go(func() { e.check(ctx, cancel, run) }) {
+		delete(e.checking, run)
+		cancel()
+	}
+}
+
+// cancel ends the check of a run.
+func (e *Engine) cancel(run int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if cancel := e.checking[run]; cancel != nil {
+		cancel()
+	}
+}
+
+// check checks the gates of a run, and goes on as they say.
+func (e *Engine) check(ctx context.Context, cancel context.CancelFunc, run int64) {
+	defer cancel()
+	results, err := e.checkAll(ctx, run)
+	if ctx.Err() == nil {
+		failure := err
+		err = e.opts.Runs.Write(ctx, func(t store.Tx) error { return e.settle(t, run, results, failure) })
+	}
+	e.forget(run)
+	e.opts.Runs.Rested()
+	if err != nil && ctx.Err() == nil {
+		e.opts.Logger.Error("what came of gates could not be kept", "err", err)
+	}
+}
+
+// forget notes that a run is not checked any more.
+func (e *Engine) forget(run int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.checking, run)
+}
+
+// checkAll runs the gates of a run, one after the other.
+func (e *Engine) checkAll(ctx context.Context, id int64) ([]domain.GateResult, error) {
+	run, err := e.opts.Store.Run(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	thread, err := e.opts.Store.Thread(ctx, run.Thread)
+	if err != nil {
+		return nil, err
+	}
+	l, err := e.opts.Store.GateLoop(ctx, id)
+	if err != nil || l.State != domain.LoopChecking || l.Run != id {
+		return nil, err
+	}
+	var results []domain.GateResult
+	for _, g := range l.Gates {
+		if err := e.tell(ctx, run, domain.GateStarted{Gate: g.Name, Iteration: l.Iteration}); err != nil {
+			return results, err
+		}
+		r, err := e.checkOne(ctx, g, thread.CWD)
+		if err != nil {
+			return results, err
+		}
+		results = append(results, r)
+		if err := e.tell(ctx, run, domain.GateChecked{GateResult: r, Iteration: l.Iteration, MaxIterations: l.MaxIterations}); err != nil {
+			return results, err
+		}
+	}
+	return results, nil
+}
+
+func (e *Engine) tell(ctx context.Context, run domain.Run, p domain.Payload) error {
+	return e.opts.Runs.Write(ctx, func(t store.Tx) error { return announce(t, run, p) })
+}
+
+// keptOutput is how much of what a gate prints is looked at when it has failed, in bytes.
+const keptOutput = 64 << 10
+
+// checkOne runs a gate where an agent works. The error means that it could not be tried.
+func (e *Engine) checkOne(ctx context.Context, g domain.Gate, cwd string) (domain.GateResult, error) {
+	c := gateconfig.Line(g.Name)
+	if g.Configured {
+		configured, err := e.configured()
+		if err != nil {
+			return domain.GateResult{}, err
+		}
+		var is bool
+		if c, is = configured[g.Name]; !is { // what may run is looked up when it is to
+			return domain.GateResult{Gate: g.Name, Reason: "no gate of the configuration has that name any more"}, nil
+		}
+	}
+	directory := c.Directory
+	if !filepath.IsAbs(directory) {
+		directory = filepath.Join(cwd, directory)
+	}
+	r := domain.GateResult{Gate: g.Name}
+	reader := &diagnostic.Reader{
+		Parser: diagnostic.NewParser(e.opts.Root, directory),
+		Found:  func(_ context.Context, d domain.Diagnostic) { count(&r, d) },
+	}
+	ran, err := e.opts.Run(ctx, usercommand.Command{
+		Argv: c.Command, Shell: c.Shell, Directory: directory, Env: usercommand.Environment(e.opts.Getenv, c.Env), Timeout: c.Timeout, Output: reader.Take, Keep: keptOutput,
+	})
+	reader.Flush(ctx)
+	r.Duration = ran.Duration
+	var start *usercommand.StartError
+	switch {
+	case errors.As(err, &start):
+		r.Reason = start.Error()
+		return r, nil
+	case err != nil:
+		return r, err
+	case ran.TimedOut:
+		r.Reason = fmt.Sprintf("it took longer than %s", c.Timeout)
+	case ran.Signal != "":
+		r.Reason = "ended by " + ran.Signal
+	case ran.ExitCode != 0:
+		r.Reason = fmt.Sprintf("exit status %d", ran.ExitCode)
+	}
+	if r.Passed = ran.Succeeded(); !r.Passed {
+		r.Output = excerpt(ran.Output.Text())
+	}
+	return r, nil
+}
+
+// mostFindings is how many diagnostics a result has.
+const mostFindings = 50
+
+func count(r *domain.GateResult, d domain.Diagnostic) {
+	switch d.Severity {
+	case domain.SeverityError:
+		r.Errors++
+	case domain.SeverityWarning:
+		r.Warnings++
+	}
+	if len(r.Findings) < mostFindings {
+		r.Findings = append(r.Findings, d)
+	}
+}
+
+// settle goes on with a loop after its gates were checked, or could not be.
+func (e *Engine) settle(t store.Tx, id int64, results []domain.GateResult, failure error) error {
+	l, has, err := found(t.GateLoop(e.ctx, id))
+	if err != nil || !has || l.State != domain.LoopChecking || l.Run != id {
+		return err
+	}
+	run, err := t.Run(e.ctx, id)
+	if err != nil {
+		return err
+	}
+	l.Results = results
+	e.opts.Runs.MayStart(t) // of what waits in the thread
+	if failure != nil {
+		return e.end(t, l, run, domain.LoopStopped, "the gates could not be checked: "+failure.Error())
+	}
+	if err := e.opts.Runs.Say(t, run, summary(l)); err != nil {
+		return err
+	}
+	if len(l.Failing()) == 0 {
+		return e.end(t, l, run, domain.LoopPassed, "")
+	}
+	reason, err := e.givesUp(t, l, run)
+	if err != nil {
+		return err
+	}
+	if reason != "" {
+		return e.end(t, l, run, domain.LoopFailed, reason)
+	}
+	next, err := e.opts.Runs.Next(t, run, prompt(l))
+	var refused *domain.Error
+	switch {
+	case errors.As(err, &refused):
+		return e.end(t, l, run, domain.LoopFailed, refused.Message)
+	case err != nil:
+		return err
+	}
+	l.Run, l.State = next.ID, domain.LoopWorking
+	l.Iteration++
+	return t.UpdateGateLoop(l)
+}
+
+// givesUp is why nothing more is tried with a loop whose gates fail; "": it goes on.
+func (e *Engine) givesUp(t store.Tx, l domain.GateLoop, run domain.Run) (string, error) {
+	if l.Iteration >= l.MaxIterations {
+		return fmt.Sprintf("they still fail after %s", turns(l.Iteration)), nil
+	}
+	if run.Stop == "refusal" {
+		return "the agent refused to go on", nil
+	}
+	denied, err := t.HasDenied(e.ctx, run.ID)
+	if denied {
+		return "a person has denied what the agent wanted to do, so it was not asked to try again", err
+	}
+	return "", err
+}
+
+func turns(n int) string {
+	if n == 1 {
+		return "1 turn"
+	}
+	return fmt.Sprintf("%d turns", n)
+}

@@ -1,0 +1,115 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// Resume makes the checks again that a process which has died did not get to the end of.
+func (e *Engine) Resume(ctx context.Context) error {
+	loops, err := e.opts.Store.CheckedLoops(ctx)
+	for _, l := range loops {
+		e.start(l.Run)
+	}
+	return err
+}
+
+// Begin gives a run gates, in the place of those that it may have. Spec was checked.
+func (e *Engine) Begin(t store.Tx, run domain.Run, spec Spec) error {
+	if len(spec.Gates) == 0 {
+		return nil
+	}
+	l, has, err := found(t.GateLoop(e.ctx, run.ID))
+	if err != nil {
+		return err
+	}
+	if has {
+		l.State, l.Reason = domain.LoopStopped, "other gates were asked for"
+		if err := t.UpdateGateLoop(l); err != nil {
+			return err
+		}
+	}
+	configured, err := e.configured()
+	if err != nil {
+		return err
+	}
+	l = domain.GateLoop{Thread: run.Thread, Run: run.ID, MaxIterations: cmp.Or(spec.MaxIterations, DefaultIterations), Iteration: 1, State: domain.LoopWorking}
+	for _, name := range spec.Gates {
+		_, is := configured[name]
+		l.Gates = append(l.Gates, domain.Gate{Name: name, Configured: is})
+	}
+	return t.InsertGateLoop(&l)
+}
+
+// Follow has a run that is new go on with the work of the one before it in its conversation,
+// if that was cut short and has gates.
+func (e *Engine) Follow(t store.Tx, run domain.Run) error {
+	if run.Parent == 0 || restricted.Marked(run) {
+		return nil
+	}
+	l, has, err := found(t.GateLoop(e.ctx, run.Parent))
+	if err != nil || !has || l.Run != run.Parent || l.Thread != run.Thread || l.State != domain.LoopStopped {
+		return err
+	}
+	parent, err := t.Run(e.ctx, run.Parent)
+	if err != nil || parent.State == domain.Completed || parent.State == domain.Discarded {
+		return err
+	}
+	l.Run, l.State, l.Reason = run.ID, domain.LoopWorking, ""
+	return t.UpdateGateLoop(l)
+}
+
+// Changed follows a run into a state: its work is to be checked when it has completed.
+func (e *Engine) Changed(t store.Tx, run domain.Run) error {
+	if run.State != domain.Starting && !run.State.Ended() {
+		return nil
+	}
+	l, has, err := found(t.GateLoop(e.ctx, run.ID))
+	if err != nil || !has || l.Run != run.ID || l.State != domain.LoopWorking {
+		return err
+	}
+	switch run.State {
+	case domain.Starting:
+		return announce(t, run, domain.IterationStarted{Iteration: l.Iteration, MaxIterations: l.MaxIterations, Gates: names(l.Gates)})
+	case domain.Completed:
+		l.State = domain.LoopChecking
+		t.AfterCommit(func() { e.start(run.ID) })
+		return t.UpdateGateLoop(l)
+	}
+	return e.end(t, l, run, domain.LoopStopped, cmp.Or(run.Error, "the run is "+string(run.State)))
+}
+
+// Stop ends the work of a loop to which a run belongs that has ended: a check is stopped. Where
+// a later run of the loop is at work, that is to be ended, and is current; 0: there is nothing to
+// end any more.
+func (e *Engine) Stop(t store.Tx, run domain.Run, reason string) (stopped bool, current int64, err error) {
+	l, has, err := found(t.GateLoop(e.ctx, run.ID))
+	if err != nil || !has {
+		return false, 0, err
+	}
+	switch l.State {
+	case domain.LoopWorking:
+		return false, l.Run, nil
+	case domain.LoopChecking:
+		last, err := t.Run(e.ctx, l.Run)
+		if err != nil {
+			return false, 0, err
+		}
+		e.opts.Runs.MayStart(t)
+		t.AfterCommit(func() { e.cancel(last.ID) })
+		return true, 0, e.end(t, l, last, domain.LoopStopped, reason)
+	}
+	return false, 0, nil
+}
+
+func names(gates []domain.Gate) []string {
+	list := make([]string, len(gates))
+	for i, g := range gates {
+		list[i] = g.Name
+	}
+	return list
+}

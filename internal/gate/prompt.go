@@ -1,0 +1,118 @@
+package gate
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/duet-rpc/duet-rpc/internal/diagnostic"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+// How much of what a gate has printed an agent is told: lines of the beginning and of the end,
+// and bytes of a line.
+const (
+	firstLines  = 20
+	lastLines   = 80
+	longestLine = 500
+	mostTold    = 20 // findings
+)
+
+// excerpt is an output cut: its first and its last lines, without what only terminals want.
+func excerpt(output string) string {
+	output = strings.ToValidUTF8(strings.TrimRight(output, "\n \t\r"), "\uFFFD")
+	if output == "" {
+		return ""
+	}
+	lines := strings.Split(output, "\n")
+	if left := len(lines) - firstLines - lastLines; left > 1 {
+		end := lines[len(lines)-lastLines:]
+		lines = append(append(lines[:firstLines:firstLines], fmt.Sprintf("[... %d lines left out ...]", left)), end...)
+	}
+	for i, line := range lines {
+		lines[i] = cut(strings.TrimRight(diagnostic.Plain(line), "\r"))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// cut is a line that is not too long.
+func cut(line string) string {
+	if len(line) <= longestLine {
+		return line
+	}
+	end := longestLine
+	for end > 0 && !utf8.RuneStart(line[end]) {
+		end--
+	}
+	return line[:end] + " [...]"
+}
+
+// prompt is what an agent is told of the gates that failed.
+func prompt(l domain.GateLoop) string {
+	var b strings.Builder
+	failing := l.Failing()
+	if len(failing) == 1 {
+		b.WriteString("Your work was checked, and a command that has to succeed fails. Mend what it complains of; it is run again when you are done.\n")
+	} else {
+		fmt.Fprintf(&b, "Your work was checked, and %d commands that have to succeed fail. Mend what they complain of; they are run again when you are done.\n", len(failing))
+	}
+	for _, r := range failing {
+		fmt.Fprintf(&b, "\n## %s: %s\n", r.Gate, r.Reason)
+		told := r.Findings
+		if len(told) > mostTold {
+			told = told[:mostTold]
+		}
+		if len(told) > 0 {
+			b.WriteByte('\n')
+		}
+		for _, d := range told {
+			fmt.Fprintf(&b, "- %s\n", finding(d))
+		}
+		if left := len(r.Findings) - len(told); left > 0 {
+			b.WriteString("- and more\n")
+		}
+		if r.Output != "" {
+			fence := fenceFor(r.Output)
+			fmt.Fprintf(&b, "\n%s\n%s\n%s\n", fence, r.Output, fence)
+		}
+	}
+	return b.String()
+}
+
+// fenceFor is a fence of a code block that no line of a text ends.
+func fenceFor(text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence
+}
+
+// finding is a diagnostic as compilers print it.
+func finding(d domain.Diagnostic) string {
+	place := d.File
+	if d.Line > 0 {
+		place += fmt.Sprintf(":%d", d.Line)
+		if d.Column > 0 {
+			place += fmt.Sprintf(":%d", d.Column)
+		}
+	}
+	return fmt.Sprintf("%s: %s: %s", place, d.Severity, d.Message)
+}
+
+// summary is what the conversation has of a check.
+func summary(l domain.GateLoop) string {
+	lines := make([]string, 0, len(l.Results))
+	for _, r := range l.Results {
+		line := "Gate passed: " + r.Gate
+		if !r.Passed {
+			line = "Gate failed: " + r.Gate + ": " + r.Reason
+			if r.Errors > 0 {
+				line += fmt.Sprintf(", %d errors", r.Errors)
+			}
+		}
+		lines = append(lines, fmt.Sprintf("%s (%s)", line, r.Duration.Round(10*time.Millisecond)))
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,142 @@
+import { ErrorCode, RPCClosedError, RPCError, RPCTimeoutError } from "./error.js";
+import type { JSONRPCErrorObject, JSONRPCId, JSONRPCMessage, JSONRPCNotification, JSONRPCParams, JSONRPCRequest, RPCTransport } from "./types.js";
+
+export interface JSONRPCClientOptions {
+  /** How long a request waits for its answer, in milliseconds; 10,000 unless given; 0: without end. */
+  timeout?: number;
+}
+
+export interface RequestOptions {
+  /** As that of the client, for this request alone. */
+  timeout?: number;
+  /** Takes the request back: the server is told by $/cancelRequest, and the promise rejected with the code -32800. */
+  signal?: AbortSignal;
+}
+
+interface Pending {
+  resolve(result: unknown): void;
+  reject(error: Error): void;
+}
+
+const defaultTimeout = 10_000;
+
+/** Sends requests and notifications, and tells which answer is whose. */
+export class JSONRPCClient {
+  private lastId = 0;
+  private readonly pending = new Map<JSONRPCId, Pending>();
+  private readonly timeout: number;
+  private readonly stopListening: Array<() => void> = [];
+  private closed: Error | undefined;
+
+  constructor(
+    private readonly transport: RPCTransport,
+    options: JSONRPCClientOptions = {},
+  ) {
+    this.timeout = options.timeout ?? defaultTimeout;
+    this.stopListening.push(transport.onMessage((message) => this.receive(message)));
+    const stop = transport.onClose?.((reason) => this.close(new RPCClosedError(reason.message)));
+    if (stop) this.stopListening.push(stop);
+  }
+
+  /**
+   * Sends a request and waits for its result. Rejects with an RPCError if that
+   * is what the server answers, an RPCTimeoutError, an RPCClosedError, or what
+   * the transport throws.
+   */
+  request<T = unknown>(method: string, params?: JSONRPCParams, options: RequestOptions = {}): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      if (this.closed) {
+        reject(this.closed);
+        return;
+      }
+      const { signal } = options;
+      if (signal?.aborted) {
+        reject(cancelled(method));
+        return;
+      }
+      const id = ++this.lastId;
+      const timeout = options.timeout ?? this.timeout;
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      const settled = (): void => {
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", abort);
+        this.pending.delete(id);
+      };
+      const giveUp = (error: Error): void => {
+        settled();
+        reject(error);
+        try {
+          this.notify("$/cancelRequest", { id });
+        } catch {
+          // The other side is gone: nothing runs there.
+        }
+      };
+      const abort = (): void => giveUp(cancelled(method));
+      this.pending.set(id, {
+        resolve: (result) => {
+          settled();
+          resolve(result as T);
+        },
+        reject: (error) => {
+          settled();
+          reject(error);
+        },
+      });
+      if (timeout > 0 && Number.isFinite(timeout)) {
+        timer = setTimeout(() => giveUp(new RPCTimeoutError(method, timeout)), timeout);
+      }
+      signal?.addEventListener("abort", abort, { once: true });
+      const request: JSONRPCRequest = { jsonrpc: "2.0", method, id };
+      if (params !== undefined) request.params = params;
+      try {
+        this.transport.send(request);
+      } catch (error) {
+        settled();
+        reject(error);
+      }
+    });
+  }
+
+  /** Sends a notification, which nobody answers. After destroy nothing is sent. */
+  notify(method: string, params?: JSONRPCParams): void {
+    if (this.closed) return;
+    const notification: JSONRPCNotification = { jsonrpc: "2.0", method };
+    if (params !== undefined) notification.params = params;
+    this.transport.send(notification);
+  }
+
+  /** Rejects what is pending and all that is asked later, and destroys the transport. */
+  destroy(): void {
+    this.close(new RPCClosedError("JSON-RPC client destroyed"));
+    this.transport.destroy?.();
+  }
+
+  private close(reason: Error): void {
+    if (this.closed) return;
+    this.closed = reason;
+    for (const stop of this.stopListening) stop();
+    for (const request of [...this.pending.values()]) request.reject(reason);
+  }
+
+  private receive(message: JSONRPCMessage): void {
+    if ("method" in message || !("id" in message) || message.id === null) return;
+    const request = this.pending.get(message.id);
+    if (!request) return; // it came too late, or is another client's on the same transport
+    if ("error" in message) {
+      request.reject(received(message.error));
+    } else if ("result" in message) {
+      request.resolve(message.result);
+    }
+  }
+}
+
+function cancelled(method: string): RPCError {
+  return new RPCError(ErrorCode.RequestCancelled, `Request cancelled: ${method}`);
+}
+
+/** received is an error of the other side's, which may not have kept to the specification. */
+function received(error: JSONRPCErrorObject | null | undefined): RPCError {
+  const code = Number.isInteger(error?.code) ? error!.code : ErrorCode.InternalError;
+  const message = typeof error?.message === "string" ? error.message : "Error without a message";
+  return new RPCError(code, message, error?.data);
+}

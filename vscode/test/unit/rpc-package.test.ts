@@ -1,0 +1,29 @@
+// The library is a package of its own: what npm would publish works without the rest.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import test from "node:test";
+
+test("the package that npm would publish can be used by itself", (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "duet-rpc-package-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const packed = execFileSync("npm", ["pack", "--json", "--loglevel=error", "--pack-destination", folder], { cwd: "src/rpc", encoding: "utf8" });
+  // npm names the file; what the script before it prints may stand in front.
+  const tarball = /"filename": "([^"]+)"/.exec(packed)?.[1];
+  assert.ok(tarball, packed);
+  const home = join(folder, "node_modules", "@duet-rpc", "rpc");
+  mkdirSync(home, { recursive: true });
+  execFileSync("tar", ["xzf", join(folder, tarball), "-C", home, "--strip-components=1"]);
+  const program = `
+    import { JSONRPCClient, JSONRPCServer, portTransport } from "@duet-rpc/rpc";
+    const { port1, port2 } = new MessageChannel();
+    const server = new JSONRPCServer(portTransport(port1));
+    server.method("ping", () => "pong");
+    const client = new JSONRPCClient(portTransport(port2));
+    console.log(await client.request("ping"));
+    client.destroy();`;
+  assert.equal(execFileSync("node", ["--input-type=module", "-e", program], { cwd: folder, encoding: "utf8" }), "pong\n");
+  assert.match(execFileSync("tar", ["tzf", join(folder, tarball)], { encoding: "utf8" }), /package\/README\.md/);
+});
