@@ -32,6 +32,7 @@ type automationStatus struct {
 	Rules            []automationRule  `json:"rules"`
 	RecentExecutions []executionResult `json:"recentExecutions" doc:"The last 10, the newest last."`
 	Problem          string            `json:"problem,omitempty" doc:"Why no trigger does anything."`
+	Issues           []string          `json:"issues,omitempty" doc:"What triggers are not told, and what to do: the system lets no more directories be watched."`
 }
 
 type automationRule struct {
@@ -90,6 +91,9 @@ func automationStatusOf(ctx context.Context, h *hub.Hub, _ none) (automationStat
 		return automationStatus{}, err
 	}
 	r := automationStatus{Enabled: s.Enabled, RuleCount: len(s.Triggers), Rules: []automationRule{}, RecentExecutions: []executionResult{}, Problem: s.Problem}
+	if problem := h.Triggers().Sources().Watch.Problem; problem != "" {
+		r.Issues = []string{problem}
+	}
 	for _, t := range s.Triggers {
 		r.Rules = append(r.Rules, ruleOf(t))
 	}

@@ -21,7 +21,7 @@ const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli
 frame:
-handlers: server server/passfd internal/adoption internal/agentlink internal/agentsetting internal/agentstatus internal/approval internal/build internal/catalog internal/config internal/config/triggerconfig internal/configured internal/content internal/dialect internal/diff internal/domain internal/editorfiles internal/eventlog internal/gate internal/history internal/hub internal/jsonwalk internal/logging internal/mcpclient internal/nativesession internal/openrpc internal/query internal/redact internal/restricted internal/signin internal/terminal internal/threadsettings internal/trigger
+handlers: server server/passfd internal/adoption internal/agentlink internal/agentsetting internal/agentstatus internal/approval internal/build internal/catalog internal/config internal/config/triggerconfig internal/configured internal/content internal/dialect internal/diff internal/domain internal/editorfiles internal/eventlog internal/gate internal/history internal/hub internal/jsonwalk internal/logging internal/mcpclient internal/nativesession internal/openrpc internal/preview internal/query internal/redact internal/restricted internal/signin internal/terminal internal/threadsettings internal/trigger
 internal/acpagent: client frame server internal/acpagent/question internal/acpagent/schema internal/acpagent/update internal/acpagent/version2 internal/wire  # neither hub nor store: it speaks with the hub as any client does
 internal/acpagent/question: internal/acpagent/schema internal/wire
 internal/acpagent/schema:
@@ -40,7 +40,7 @@ internal/build: internal/config/buildconfig internal/config/commandconfig intern
 internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
-internal/cli: client internal/cli/acp internal/cli/agents internal/cli/allprojects internal/cli/answer internal/cli/ask internal/cli/attach internal/cli/attachment internal/cli/build internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/invocation internal/cli/leftopen internal/cli/mcp internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/reach internal/cli/refusal internal/cli/sessions internal/cli/sessionview internal/cli/spending internal/cli/triggers internal/cli/tty internal/cli/turn internal/cli/usage internal/config internal/config/document internal/demoagent internal/executor internal/host internal/logging internal/trust internal/wire  # neither hub nor store: what the shell knows of them goes over the wire
+internal/cli: client internal/cli/acp internal/cli/agents internal/cli/allprojects internal/cli/answer internal/cli/ask internal/cli/attach internal/cli/attachment internal/cli/build internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/gates internal/cli/inbox internal/cli/interrupt internal/cli/invocation internal/cli/leftopen internal/cli/mcp internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/reach internal/cli/refusal internal/cli/sessions internal/cli/sessionview internal/cli/spending internal/cli/triggers internal/cli/tty internal/cli/turn internal/cli/usage internal/config internal/config/document internal/demoagent internal/executor internal/host internal/logging internal/trust internal/wire  # neither hub nor store: what the shell knows of them goes over the wire
 internal/cli/acp: client server internal/acpagent internal/host internal/logging internal/signin
 internal/cli/agents: internal/agentlink internal/agentstatus internal/cli/output internal/cli/tty internal/config internal/project internal/registry internal/registry/added internal/signin
 internal/cli/allprojects: client internal/cli/interrupt internal/cli/output internal/cli/refusal internal/cli/sessionview internal/host internal/project/known internal/wire
@@ -73,19 +73,21 @@ internal/cli/reach: client internal/cli/interrupt internal/host internal/logging
 internal/cli/refusal: internal/cli/output internal/wire
 internal/cli/sessions: client internal/cli/output internal/cli/pager internal/cli/picker internal/cli/sessionview internal/cli/transcript internal/cli/tty internal/wire
 internal/cli/sessionview: internal/cli/output internal/wire
+internal/cli/gates:  # flags
 internal/cli/spending: internal/cli/flagvalue internal/cli/invocation internal/cli/output internal/wire
 internal/cli/transcript: client internal/cli/attachment internal/cli/markdown internal/cli/output internal/lazyregexp internal/visible internal/wire
 internal/cli/triggers: client internal/cli/invocation internal/cli/output internal/cli/reach internal/wire
 internal/cli/tty:
 internal/cli/turn: client internal/cli/attachment internal/cli/editor internal/cli/inbox internal/cli/interrupt internal/cli/live internal/cli/markdown internal/cli/output internal/cli/pager internal/cli/refusal internal/cli/tty internal/domain internal/form internal/question internal/visible internal/wire
 internal/cli/usage: internal/cli/output internal/cli/tty internal/lazyregexp
-internal/config: internal/catalog internal/config/bounded internal/config/budgetconfig internal/config/buildconfig internal/config/commandconfig internal/config/document internal/config/gateconfig internal/config/triggerconfig internal/filewatch internal/ownership internal/project internal/trust
+internal/config: internal/catalog internal/config/bounded internal/config/budgetconfig internal/config/buildconfig internal/config/commandconfig internal/config/document internal/config/gateconfig internal/config/previewconfig internal/config/triggerconfig internal/filewatch internal/ownership internal/project internal/trust
 internal/config/bounded:  # files that came with a project
 internal/config/budgetconfig: internal/config/document
 internal/config/buildconfig: internal/config/commandconfig internal/config/document
 internal/config/commandconfig: internal/config/document
 internal/config/document: internal/config/bounded  # knows no key, so that a section of the configuration can be a package
 internal/config/gateconfig: internal/config/commandconfig internal/config/document
+internal/config/previewconfig: internal/config/document
 internal/config/triggerconfig: internal/config/document internal/trigger/schedule  # what a file says of triggers; it reads none
 internal/configured: internal/config internal/domain internal/restricted
 internal/configwatch: internal/background
@@ -125,8 +127,8 @@ internal/fulldisk: internal/background internal/domain internal/store
 internal/gate: internal/background internal/config/gateconfig internal/diagnostic internal/domain internal/restricted internal/store internal/usercommand  # the life of runs is an interface to it
 internal/golden:
 internal/history: internal/domain internal/lazyregexp internal/store
-internal/host: client frame handlers server server/stdio internal/agentstatus internal/aiwg internal/build internal/catalog internal/config internal/config/gateconfig internal/database internal/domain internal/editorfiles internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/project/known internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trigger internal/trust internal/visible
-internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/budget internal/build internal/catalog internal/config internal/config/budgetconfig internal/config/gateconfig internal/configured internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/executorcall internal/fulldisk internal/gate internal/intake internal/mcpclient internal/mcpservers internal/policy internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal internal/threadsettings internal/trigger internal/usercommand  # no transport: it knows nothing of connections
+internal/host: client frame handlers server server/stdio internal/agentstatus internal/aiwg internal/build internal/catalog internal/config internal/config/gateconfig internal/config/previewconfig internal/database internal/domain internal/editorfiles internal/filewatch internal/history internal/hub internal/logging internal/origin internal/project internal/project/known internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trigger internal/trust internal/visible
+internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/budget internal/build internal/catalog internal/config internal/config/budgetconfig internal/config/gateconfig internal/config/previewconfig internal/configured internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/executorcall internal/fulldisk internal/gate internal/intake internal/mcpclient internal/mcpservers internal/policy internal/preview internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal internal/threadsettings internal/trigger internal/usercommand  # no transport: it knows nothing of connections
 internal/intake: internal/catalog internal/content internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/jsontest:  # for tests
 internal/jsonwalk:
@@ -144,6 +146,7 @@ internal/origin: internal/ownership internal/project  # a database is known befo
 internal/ownership:
 internal/pending: frame
 internal/policy: internal/catalog internal/config internal/domain internal/restricted internal/shellcommand internal/toolinput  # it asks nobody and keeps nothing
+internal/preview: internal/config/previewconfig internal/domain internal/store
 internal/project: internal/ownership
 internal/project/known: internal/project
 internal/query: internal/conversation internal/domain internal/store internal/store/health
@@ -160,11 +163,12 @@ internal/signin: internal/agentlink internal/executor/authmethod internal/execut
 internal/socket:
 internal/store: internal/domain  # what is asked of a store; no SQL
 internal/store/health: internal/background internal/domain internal/store
-internal/store/sqlite: internal/domain internal/lazyregexp internal/store internal/store/sqlite/agentsessionrow internal/store/sqlite/dbfile internal/store/sqlite/eventrow internal/store/sqlite/gaterow internal/store/sqlite/rowjson internal/store/sqlite/schema internal/store/sqlite/statement internal/store/sqlite/triggerrow internal/store/sqlite/usagerow
+internal/store/sqlite: internal/domain internal/lazyregexp internal/store internal/store/sqlite/agentsessionrow internal/store/sqlite/dbfile internal/store/sqlite/eventrow internal/store/sqlite/gaterow internal/store/sqlite/pagerow internal/store/sqlite/rowjson internal/store/sqlite/schema internal/store/sqlite/statement internal/store/sqlite/triggerrow internal/store/sqlite/usagerow
 internal/store/sqlite/agentsessionrow: internal/domain internal/store internal/store/sqlite/rowjson internal/store/sqlite/statement
 internal/store/sqlite/dbfile:  # files, not SQL
 internal/store/sqlite/eventrow: internal/domain internal/store/sqlite/rowjson  # pure functions: no database
 internal/store/sqlite/gaterow: internal/domain internal/store/sqlite/rowjson internal/store/sqlite/statement
+internal/store/sqlite/pagerow: internal/domain internal/store internal/store/sqlite/statement
 internal/store/sqlite/rowjson: internal/domain internal/openjson  # pure functions: no database
 internal/store/sqlite/schema:
 internal/store/sqlite/statement: internal/store internal/store/sqlite/dbfile internal/store/sqlite/schema

@@ -65,6 +65,9 @@ func (l *layer) needTrust(under bounding, withValues bool) []Value {
 	for _, g := range l.gates {
 		add("gates."+g.Name, phrase(commandText(g.Definition, withValues)))
 	}
+	for _, s := range l.preview.NeedTrust() {
+		add(s.Key, s.Value)
+	}
 	for _, t := range l.triggers {
 		add("triggers", phrase(quoteControls(t.String())))
 	}

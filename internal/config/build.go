@@ -109,6 +109,7 @@ func (b *builder) apply(l *layer, trusted bool) {
 		set(b, &c.Limits.IdleAgents, &l.idleAgents, "limits.idle_agents", l.source)
 	}
 	b.applyBudget(l, trusted)
+	b.applyPreview(l, trusted)
 	set(b, &c.ProbeServers, l.probeServers, "mcp.probe", l.source)
 	set(b, &c.ACP.SavedFiles, l.savedFiles, "acp.saved_files", l.source) // whoever wants it: a file on the disk is no secret to the agent
 	for name, t := range l.agents {
@@ -150,6 +151,17 @@ func (b *builder) applyBudget(l *layer, trusted bool) {
 		}
 	}
 	b.c.Budget = above
+}
+
+// applyPreview puts the preview of a layer over that below: of one that is not trusted, no
+// directory outside of the project.
+func (b *builder) applyPreview(l *layer, trusted bool) {
+	for _, setting := range l.preview.Settings() {
+		if trusted || !slices.Contains(l.preview.NeedTrust(), setting) {
+			b.c.origins[setting.Key] = l.source
+		}
+	}
+	b.c.Preview = l.preview.Over(b.c.Preview, trusted)
 }
 
 // applyTriggers adds the triggers of a layer that is trusted. One with the id of another

@@ -15,6 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/gateconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config/previewconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
 )
 
@@ -55,9 +56,10 @@ type Config struct {
 	ProbeServers bool // MCP servers that agents get are tried
 	ACP          ACP
 	Budget       budgetconfig.Budget
-	Agents       map[string]Agent        // by name, built-in ones among them
-	Keys         map[string]Key          // by service; none from a file that is not trusted
-	Gates        []gateconfig.Gate       // as Builds
+	Agents       map[string]Agent  // by name, built-in ones among them
+	Keys         map[string]Key    // by service; none from a file that is not trusted
+	Gates        []gateconfig.Gate // as Builds
+	Preview      previewconfig.Preview
 	Builds       []buildconfig.Build     // the project's before the user's; none from a file that is not trusted
 	Triggers     []triggerconfig.Trigger // none from a file that is not trusted
 	Automation   triggerconfig.Automation

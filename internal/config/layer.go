@@ -13,6 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/document"
 	"github.com/duet-rpc/duet-rpc/internal/config/gateconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config/previewconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
@@ -38,6 +39,7 @@ type layer struct {
 	budget            budgetconfig.Budget
 	builds            []buildconfig.Build
 	gates             []gateconfig.Gate
+	preview           previewconfig.Preview
 }
 
 // agentTable is what [agents.NAME] of one file says.
@@ -54,7 +56,7 @@ type agentTable struct {
 
 // The keys that each table may have.
 var (
-	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "budget", "builds", "gates", "triggers", "automation"}
+	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "budget", "builds", "gates", "preview", "triggers", "automation"}
 	mcpKeys    = []string{"probe"}
 	limitKeys  = []string{"max_runs", "queue_cap", "run_timeout", "idle_agents"}
 	acpKeys    = []string{"saved_files"}
@@ -134,6 +136,9 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 	l.decodeTriggers(top)
 	l.builds = buildconfig.Decode(top, source)
 	l.gates = gateconfig.Decode(top, source)
+	if t, ok := top.Sub("preview"); ok {
+		l.preview = previewconfig.Decode(t, getenv("HOME"))
+	}
 	document.SortProblems(l.Problems)
 	return l
 }

@@ -33,6 +33,9 @@ func (c *Config) Values() []Value {
 	for _, limit := range c.Budget.Settings() {
 		add(limit.Key, limit.Value)
 	}
+	for _, s := range c.Preview.Settings() {
+		add(s.Key, s.Value)
+	}
 	for _, a := range c.List() {
 		for _, f := range a.fields() {
 			key := "agents." + a.Name + "." + f.name

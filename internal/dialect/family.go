@@ -68,6 +68,8 @@ var (
 const (
 	codePermissionDenied = -32003
 	codeTaskCancelled    = -32004
+	codePreviewLoad      = -32005
+	codeNavigation       = -32006
 	codeMCPServer        = -32007
 	codeContextOverflow  = -32008
 )
@@ -77,6 +79,8 @@ const (
 var Boundary = Family{codes: map[string]wireCode{
 	domain.KindPermissionDenied: {codePermissionDenied, "permission_denied"},
 	domain.KindTaskCancelled:    {codeTaskCancelled, "task_cancelled"},
+	domain.KindPreviewLoad:      {codePreviewLoad, "preview_load_failed"},
+	domain.KindNavigation:       {codeNavigation, "navigation_failed"},
 	domain.KindMCPServer:        {codeMCPServer, "mcp_server_error"},
 	domain.KindContextOverflow:  {codeContextOverflow, "context_overflow"},
 	domain.KindRunNotFound:      {jsonrpc2.CodeInternalError, "task_not_found"},
@@ -156,6 +160,10 @@ func canonical(code wireCode) string {
 		return "Permission denied: "
 	case "task_cancelled":
 		return "Task cancelled: "
+	case "preview_load_failed":
+		return "Preview load failed: "
+	case "navigation_failed":
+		return "Navigation failed: "
 	case "mcp_server_error":
 		return "MCP server error: "
 	case "context_overflow":

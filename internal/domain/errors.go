@@ -31,10 +31,12 @@ const (
 	KindNotOffered         = "not_offered"     // the agent has no such ability
 	KindSetting            = "setting_refused" // an agent that works does not take a mode, a model or an option
 
-	KindPermissionDenied = "permission_denied" // a person, a rule or a mode has not let it happen
-	KindTaskCancelled    = "task_cancelled"    // the run, or the question, was ended by somebody else
-	KindMCPServer        = "mcp_server_error"  // an MCP server answered with an error, or not at all
-	KindContextOverflow  = "context_overflow"  // the prompt does not fit into the model's context
+	KindPermissionDenied = "permission_denied"   // a person, a rule or a mode has not let it happen
+	KindTaskCancelled    = "task_cancelled"      // the run, or the question, was ended by somebody else
+	KindMCPServer        = "mcp_server_error"    // an MCP server answered with an error, or not at all
+	KindPreviewLoad      = "preview_load_failed" // nothing can be shown, or not this
+	KindNavigation       = "navigation_failed"   // an address that is refused, or has nothing
+	KindContextOverflow  = "context_overflow"    // the prompt does not fit into the model's context
 
 	KindTooManySubscriptions = "too_many_subscriptions"
 	KindSubscriptionNotFound = "subscription_not_found"

@@ -14,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/config/gateconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config/previewconfig"
 	"github.com/duet-rpc/duet-rpc/internal/database"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/filewatch"
@@ -105,6 +106,13 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 				return nil, err
 			}
 			return now.Gates, nil
+		},
+		Preview: func(restricted bool) (previewconfig.Preview, error) {
+			now, err := live.Current(restricted)
+			if err != nil {
+				return previewconfig.Preview{}, err
+			}
+			return now.Preview, nil
 		},
 		TryServers: func() bool {
 			now, err := live.Current(false)

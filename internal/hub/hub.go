@@ -15,6 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/gateconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config/previewconfig"
 	"github.com/duet-rpc/duet-rpc/internal/configured"
 	"github.com/duet-rpc/duet-rpc/internal/configwatch"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
@@ -27,6 +28,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/mcpclient"
 	"github.com/duet-rpc/duet-rpc/internal/mcpservers"
+	"github.com/duet-rpc/duet-rpc/internal/preview"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/health"
@@ -69,6 +71,9 @@ type Options struct {
 	Builds func() (build.Configured, error)
 	// Gates are those of the configuration as it is now; nil: there are none.
 	Gates func() ([]gateconfig.Gate, error)
+	// Preview, if set, is what a preview shows now, as it is configured, to who trusts the
+	// workspace or, restricted, to who does not.
+	Preview func(restricted bool) (previewconfig.Preview, error)
 	// TryServers, if set, tells whether the MCP servers that agents get are tried, so
 	// that conversations are told which do not work.
 	TryServers func() bool
@@ -130,6 +135,7 @@ type Hub struct {
 	commands     *usercommand.Runner
 	builds       *build.Builds
 	gates        *gate.Engine
+	preview      *preview.Preview
 	tokens       *credential.Tokens
 	keys         *credential.Keys
 	executors    Executors
@@ -214,6 +220,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.commands = h.newCommands(h.ctx)
 	h.builds = h.newBuilds()
 	h.gates = h.newGates()
+	h.preview = h.newPreview()
 	h.executors = opts.Executors(daemon{h.calls, h.intake, h.keys, h.terminals, h.commands})
 	h.configs = h.watchConfig()
 	h.triggers = h.newTriggers()

@@ -177,4 +177,5 @@ type Reader interface {
 	ExecutorReader
 	TriggerReader
 	GateReader
+	PageReader
 }

@@ -87,6 +87,7 @@ type Tx interface {
 	ExecutorWriter
 	TriggerWriter
 	GateWriter
+	PageWriter
 
 	// Now is the time of the change.
 	Now() time.Time

@@ -7,6 +7,7 @@ type Automation struct {
 	Enabled bool      `json:"enabled"`
 	Rules   []Trigger `json:"rules"`
 	Problem string    `json:"problem"`
+	Issues  []string  `json:"issues"`
 }
 
 // A Trigger does something when something happens.

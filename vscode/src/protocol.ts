@@ -205,6 +205,10 @@ export interface Methods {
         /** The same tool call, one after the other; 0: as configured. */
         repeats?: number;
       };
+      /** Commands that have to succeed ("Gates"): names of [[gates]] of the configuration, or lines for the shell. They run where the agent works after each turn that completes; what fails is the next prompt of the conversation. */
+      gates?: Array<string>;
+      /** With gates: how many turns there may be, 5 unless told, 100 at most. */
+      max_iterations?: number;
     };
     result: {
       taskId: string;
@@ -280,6 +284,51 @@ export interface Methods {
         /** agent: it does that itself, in a browser mostly; terminal: a program in a terminal does; env_var: variables of its environment do. */
         type: string;
       }>;
+      /** Of work that has gates ("Gates"): where it stands. */
+      gates?: {
+        /** working, checking (the gates run), passed, failed, or stopped: a turn failed or somebody ended it. */
+        state: string;
+        /** Why it failed or was stopped. */
+        reason?: string;
+        /** Which turn it is, or was the last, from 1. */
+        iteration: number;
+        max_iterations: number;
+        gates: Array<string>;
+        /** Those that did not pass when they were checked last. */
+        failing: Array<string>;
+        /** What came of each when they were checked last. Not in lists. */
+        results?: Array<{
+          /** The command line, or the name of [[gates]]. */
+          gate: string;
+          passed: boolean;
+          /** Why it did not pass, such as: exit status 2. */
+          reason?: string;
+          /** What its output says is wrong where; at most 50. */
+          findings: Array<{
+            /** Relative to the project's directory, or absolute if it is outside. */
+            file: string;
+            /** From 1; absent: not known. */
+            line?: number;
+            /** From 1, in the tool's own units; absent: not known. */
+            column?: number;
+            /** error, warning or note. */
+            severity: string;
+            message: string;
+            /** What says it: go, gcc, typescript, rust, eslint, pytest, make, ... */
+            source?: string;
+          }>;
+          /** How many of the findings are errors, in all. */
+          errors?: number;
+          warnings?: number;
+          /** Where it has failed: the first and the last lines that it printed. */
+          output?: string;
+          duration_ms: number;
+        }>;
+        /** The session of that turn. */
+        session_id: string;
+        /** The same under its name as a task. */
+        task_id: string;
+      };
     }>;
   };
   /** Tells everything about a task, with its output so far. */
@@ -327,6 +376,51 @@ export interface Methods {
         /** agent: it does that itself, in a browser mostly; terminal: a program in a terminal does; env_var: variables of its environment do. */
         type: string;
       }>;
+      /** Of work that has gates ("Gates"): where it stands. */
+      gates?: {
+        /** working, checking (the gates run), passed, failed, or stopped: a turn failed or somebody ended it. */
+        state: string;
+        /** Why it failed or was stopped. */
+        reason?: string;
+        /** Which turn it is, or was the last, from 1. */
+        iteration: number;
+        max_iterations: number;
+        gates: Array<string>;
+        /** Those that did not pass when they were checked last. */
+        failing: Array<string>;
+        /** What came of each when they were checked last. Not in lists. */
+        results?: Array<{
+          /** The command line, or the name of [[gates]]. */
+          gate: string;
+          passed: boolean;
+          /** Why it did not pass, such as: exit status 2. */
+          reason?: string;
+          /** What its output says is wrong where; at most 50. */
+          findings: Array<{
+            /** Relative to the project's directory, or absolute if it is outside. */
+            file: string;
+            /** From 1; absent: not known. */
+            line?: number;
+            /** From 1, in the tool's own units; absent: not known. */
+            column?: number;
+            /** error, warning or note. */
+            severity: string;
+            message: string;
+            /** What says it: go, gcc, typescript, rust, eslint, pytest, make, ... */
+            source?: string;
+          }>;
+          /** How many of the findings are errors, in all. */
+          errors?: number;
+          warnings?: number;
+          /** Where it has failed: the first and the last lines that it printed. */
+          output?: string;
+          duration_ms: number;
+        }>;
+        /** The session of that turn. */
+        session_id: string;
+        /** The same under its name as a task. */
+        task_id: string;
+      };
     };
   };
   /** Counts tasks by state. Its since is for who was told of tasks by a hub that has gone. */
@@ -518,6 +612,8 @@ export interface Methods {
           }>;
           /** Why no trigger does anything. */
           problem?: string;
+          /** What triggers are not told, and what to do: the system lets no more directories be watched. */
+          issues?: Array<string>;
         };
         file_watcher: {
           enabled: boolean;
@@ -637,6 +733,8 @@ export interface Methods {
       }>;
       /** Why no trigger does anything. */
       problem?: string;
+      /** What triggers are not told, and what to do: the system lets no more directories be watched. */
+      issues?: Array<string>;
     };
   };
   /** Switches triggers on: one, or all as a whole. That holds until it is switched again. */
@@ -841,6 +939,10 @@ export interface Methods {
       timeout_ms?: number;
       /** A UUID that the caller has chosen to be the thread_id of the conversation. Where there is one with that id the session follows in it. */
       conversation_id?: string;
+      /** Commands that have to succeed ("Gates"): names of [[gates]] of the configuration, or lines for the shell. They run where the agent works after each turn that completes; what fails is the next prompt of the conversation. */
+      gates?: Array<string>;
+      /** With gates: how many turns there may be, 5 unless told, 100 at most. */
+      max_iterations?: number;
       /** Only keep it; continueSession launches it. */
       draft?: boolean;
       /** An object to keep with the session. */
@@ -961,7 +1063,7 @@ export interface Methods {
         caller_task_id?: string;
         /** The one in force. */
         permission_mode: string;
-        /** What asked for it: task, chat, session, execute or decision; adopted; question or kept_question of a program that asks by askUser or requestPermission. */
+        /** What asked for it: task, chat, session, execute or decision; trigger; gate, where gates that failed are the query; adopted; question or kept_question of a program that asks by askUser or requestPermission. */
         source: string;
         priority: number;
         /** The run's own state, which tells queued from starting and timed_out from failed. */
@@ -1071,6 +1173,51 @@ export interface Methods {
         };
         /** MCP servers of the agent that were tried when it got them and have not answered yet. Of getSessionState alone. */
         unanswered_mcp_servers?: Array<string>;
+        /** Of work that has gates ("Gates"): where it stands. */
+        gates?: {
+          /** working, checking (the gates run), passed, failed, or stopped: a turn failed or somebody ended it. */
+          state: string;
+          /** Why it failed or was stopped. */
+          reason?: string;
+          /** Which turn it is, or was the last, from 1. */
+          iteration: number;
+          max_iterations: number;
+          gates: Array<string>;
+          /** Those that did not pass when they were checked last. */
+          failing: Array<string>;
+          /** What came of each when they were checked last. Not in lists. */
+          results?: Array<{
+            /** The command line, or the name of [[gates]]. */
+            gate: string;
+            passed: boolean;
+            /** Why it did not pass, such as: exit status 2. */
+            reason?: string;
+            /** What its output says is wrong where; at most 50. */
+            findings: Array<{
+              /** Relative to the project's directory, or absolute if it is outside. */
+              file: string;
+              /** From 1; absent: not known. */
+              line?: number;
+              /** From 1, in the tool's own units; absent: not known. */
+              column?: number;
+              /** error, warning or note. */
+              severity: string;
+              message: string;
+              /** What says it: go, gcc, typescript, rust, eslint, pytest, make, ... */
+              source?: string;
+            }>;
+            /** How many of the findings are errors, in all. */
+            errors?: number;
+            warnings?: number;
+            /** Where it has failed: the first and the last lines that it printed. */
+            output?: string;
+            duration_ms: number;
+          }>;
+          /** The session of that turn. */
+          session_id: string;
+          /** The same under its name as a task. */
+          task_id: string;
+        };
       }>;
       /** There may be more: pass this as before. */
       next_before?: string;
@@ -1171,7 +1318,7 @@ export interface Methods {
         caller_task_id?: string;
         /** The one in force. */
         permission_mode: string;
-        /** What asked for it: task, chat, session, execute or decision; adopted; question or kept_question of a program that asks by askUser or requestPermission. */
+        /** What asked for it: task, chat, session, execute or decision; trigger; gate, where gates that failed are the query; adopted; question or kept_question of a program that asks by askUser or requestPermission. */
         source: string;
         priority: number;
         /** The run's own state, which tells queued from starting and timed_out from failed. */
@@ -1281,6 +1428,51 @@ export interface Methods {
         };
         /** MCP servers of the agent that were tried when it got them and have not answered yet. Of getSessionState alone. */
         unanswered_mcp_servers?: Array<string>;
+        /** Of work that has gates ("Gates"): where it stands. */
+        gates?: {
+          /** working, checking (the gates run), passed, failed, or stopped: a turn failed or somebody ended it. */
+          state: string;
+          /** Why it failed or was stopped. */
+          reason?: string;
+          /** Which turn it is, or was the last, from 1. */
+          iteration: number;
+          max_iterations: number;
+          gates: Array<string>;
+          /** Those that did not pass when they were checked last. */
+          failing: Array<string>;
+          /** What came of each when they were checked last. Not in lists. */
+          results?: Array<{
+            /** The command line, or the name of [[gates]]. */
+            gate: string;
+            passed: boolean;
+            /** Why it did not pass, such as: exit status 2. */
+            reason?: string;
+            /** What its output says is wrong where; at most 50. */
+            findings: Array<{
+              /** Relative to the project's directory, or absolute if it is outside. */
+              file: string;
+              /** From 1; absent: not known. */
+              line?: number;
+              /** From 1, in the tool's own units; absent: not known. */
+              column?: number;
+              /** error, warning or note. */
+              severity: string;
+              message: string;
+              /** What says it: go, gcc, typescript, rust, eslint, pytest, make, ... */
+              source?: string;
+            }>;
+            /** How many of the findings are errors, in all. */
+            errors?: number;
+            warnings?: number;
+            /** Where it has failed: the first and the last lines that it printed. */
+            output?: string;
+            duration_ms: number;
+          }>;
+          /** The session of that turn. */
+          session_id: string;
+          /** The same under its name as a task. */
+          task_id: string;
+        };
       };
     };
   };
@@ -1383,7 +1575,7 @@ export interface Methods {
         caller_task_id?: string;
         /** The one in force. */
         permission_mode: string;
-        /** What asked for it: task, chat, session, execute or decision; adopted; question or kept_question of a program that asks by askUser or requestPermission. */
+        /** What asked for it: task, chat, session, execute or decision; trigger; gate, where gates that failed are the query; adopted; question or kept_question of a program that asks by askUser or requestPermission. */
         source: string;
         priority: number;
         /** The run's own state, which tells queued from starting and timed_out from failed. */
@@ -1493,6 +1685,51 @@ export interface Methods {
         };
         /** MCP servers of the agent that were tried when it got them and have not answered yet. Of getSessionState alone. */
         unanswered_mcp_servers?: Array<string>;
+        /** Of work that has gates ("Gates"): where it stands. */
+        gates?: {
+          /** working, checking (the gates run), passed, failed, or stopped: a turn failed or somebody ended it. */
+          state: string;
+          /** Why it failed or was stopped. */
+          reason?: string;
+          /** Which turn it is, or was the last, from 1. */
+          iteration: number;
+          max_iterations: number;
+          gates: Array<string>;
+          /** Those that did not pass when they were checked last. */
+          failing: Array<string>;
+          /** What came of each when they were checked last. Not in lists. */
+          results?: Array<{
+            /** The command line, or the name of [[gates]]. */
+            gate: string;
+            passed: boolean;
+            /** Why it did not pass, such as: exit status 2. */
+            reason?: string;
+            /** What its output says is wrong where; at most 50. */
+            findings: Array<{
+              /** Relative to the project's directory, or absolute if it is outside. */
+              file: string;
+              /** From 1; absent: not known. */
+              line?: number;
+              /** From 1, in the tool's own units; absent: not known. */
+              column?: number;
+              /** error, warning or note. */
+              severity: string;
+              message: string;
+              /** What says it: go, gcc, typescript, rust, eslint, pytest, make, ... */
+              source?: string;
+            }>;
+            /** How many of the findings are errors, in all. */
+            errors?: number;
+            warnings?: number;
+            /** Where it has failed: the first and the last lines that it printed. */
+            output?: string;
+            duration_ms: number;
+          }>;
+          /** The session of that turn. */
+          session_id: string;
+          /** The same under its name as a task. */
+          task_id: string;
+        };
       }>;
       /** There may be more: pass this as before. */
       next_before?: string;
@@ -1578,6 +1815,10 @@ export interface Methods {
       metadata?: unknown;
       /** How long it may run, in milliseconds; absent or 0: as the session before. */
       timeout_ms?: number;
+      /** Commands that have to succeed ("Gates"): names of [[gates]] of the configuration, or lines for the shell. They run where the agent works after each turn that completes; what fails is the next prompt of the conversation. */
+      gates?: Array<string>;
+      /** With gates: how many turns there may be, 5 unless told, 100 at most. */
+      max_iterations?: number;
     };
     result: {
       session_id: string;
@@ -1810,7 +2051,7 @@ export interface Methods {
         caller_task_id?: string;
         /** The one in force. */
         permission_mode: string;
-        /** What asked for it: task, chat, session, execute or decision; adopted; question or kept_question of a program that asks by askUser or requestPermission. */
+        /** What asked for it: task, chat, session, execute or decision; trigger; gate, where gates that failed are the query; adopted; question or kept_question of a program that asks by askUser or requestPermission. */
         source: string;
         priority: number;
         /** The run's own state, which tells queued from starting and timed_out from failed. */
@@ -1920,6 +2161,51 @@ export interface Methods {
         };
         /** MCP servers of the agent that were tried when it got them and have not answered yet. Of getSessionState alone. */
         unanswered_mcp_servers?: Array<string>;
+        /** Of work that has gates ("Gates"): where it stands. */
+        gates?: {
+          /** working, checking (the gates run), passed, failed, or stopped: a turn failed or somebody ended it. */
+          state: string;
+          /** Why it failed or was stopped. */
+          reason?: string;
+          /** Which turn it is, or was the last, from 1. */
+          iteration: number;
+          max_iterations: number;
+          gates: Array<string>;
+          /** Those that did not pass when they were checked last. */
+          failing: Array<string>;
+          /** What came of each when they were checked last. Not in lists. */
+          results?: Array<{
+            /** The command line, or the name of [[gates]]. */
+            gate: string;
+            passed: boolean;
+            /** Why it did not pass, such as: exit status 2. */
+            reason?: string;
+            /** What its output says is wrong where; at most 50. */
+            findings: Array<{
+              /** Relative to the project's directory, or absolute if it is outside. */
+              file: string;
+              /** From 1; absent: not known. */
+              line?: number;
+              /** From 1, in the tool's own units; absent: not known. */
+              column?: number;
+              /** error, warning or note. */
+              severity: string;
+              message: string;
+              /** What says it: go, gcc, typescript, rust, eslint, pytest, make, ... */
+              source?: string;
+            }>;
+            /** How many of the findings are errors, in all. */
+            errors?: number;
+            warnings?: number;
+            /** Where it has failed: the first and the last lines that it printed. */
+            output?: string;
+            duration_ms: number;
+          }>;
+          /** The session of that turn. */
+          session_id: string;
+          /** The same under its name as a task. */
+          task_id: string;
+        };
       };
     };
   };
@@ -2846,7 +3132,7 @@ export interface Methods {
       approval_id?: string;
     };
   };
-  /** Starts a task and waits until the work on it has ended. One that somebody else ends is the error -32004. Cancelling the request ends the task; at the end of the connection it goes on. */
+  /** Starts a task and waits until the work on it has ended. One that somebody else ends is the error -32004, one whose gates still fail is -32002. Cancelling the request ends the task; at the end of the connection it goes on. Notifications tell the caller meanwhile: progress {taskId, session_id, state, gate?}, whose state is one of a session or checking; with gates iterationStart {taskId, session_id, iteration, max_iterations, gates} and gateResult {taskId, session_id, iteration, max_iterations, gate, passed, findings, duration_ms, ...}; and at last complete {taskId, session_id, state, gates?}. */
   sendTask: {
     params: {
       /** What the agent is to do. This or task is needed. */
@@ -2865,6 +3151,10 @@ export interface Methods {
       thread?: string;
       /** The caller's own id of the task, by which cancelTask finds it; it must be new, and not of the form task-0001, which is ours. */
       taskId?: string;
+      /** Commands that have to succeed ("Gates"): names of [[gates]] of the configuration, or lines for the shell. They run where the agent works after each turn that completes; what fails is the next prompt of the conversation. */
+      gates?: Array<string>;
+      /** With gates: how many turns there may be, 5 unless told, 100 at most. */
+      max_iterations?: number;
     };
     result: {
       taskId: string;
@@ -2882,6 +3172,51 @@ export interface Methods {
       stop_reason?: string;
       /** The agent that was taken. */
       agent: string;
+      /** Of a task that has gates: where they stand. */
+      gates?: {
+        /** working, checking (the gates run), passed, failed, or stopped: a turn failed or somebody ended it. */
+        state: string;
+        /** Why it failed or was stopped. */
+        reason?: string;
+        /** Which turn it is, or was the last, from 1. */
+        iteration: number;
+        max_iterations: number;
+        gates: Array<string>;
+        /** Those that did not pass when they were checked last. */
+        failing: Array<string>;
+        /** What came of each when they were checked last. Not in lists. */
+        results?: Array<{
+          /** The command line, or the name of [[gates]]. */
+          gate: string;
+          passed: boolean;
+          /** Why it did not pass, such as: exit status 2. */
+          reason?: string;
+          /** What its output says is wrong where; at most 50. */
+          findings: Array<{
+            /** Relative to the project's directory, or absolute if it is outside. */
+            file: string;
+            /** From 1; absent: not known. */
+            line?: number;
+            /** From 1, in the tool's own units; absent: not known. */
+            column?: number;
+            /** error, warning or note. */
+            severity: string;
+            message: string;
+            /** What says it: go, gcc, typescript, rust, eslint, pytest, make, ... */
+            source?: string;
+          }>;
+          /** How many of the findings are errors, in all. */
+          errors?: number;
+          warnings?: number;
+          /** Where it has failed: the first and the last lines that it printed. */
+          output?: string;
+          duration_ms: number;
+        }>;
+        /** The session of that turn. */
+        session_id: string;
+        /** The same under its name as a task. */
+        task_id: string;
+      };
     };
   };
   /** Cancels a queued task, or begins to end a running one. One that has ended is no error. */
@@ -2962,6 +3297,133 @@ export interface Methods {
       structuredContent?: unknown;
       /** The tool failed, and content says why. */
       isError?: boolean;
+    };
+  };
+  /** Reads what an address of the preview has: a file of the directory of [preview], the index.html of a directory in it, or the first index.html for an address without extension that no file has. What is not there has the status 404; where nothing can be shown, the error is -32005. An address is a path, such as /index.html, or a whole URL of origin; what leads elsewhere is the error -32006. Whoever calls it shows the preview, and is told where to go: notifications navigate {url} and refresh {}. */
+  fetch: {
+    params: {
+      /** A path, with a query if need be. */
+      url: string;
+      /** Where the client shows the preview, such as http://127.0.0.1:8080: whole URLs that begin so are paths, too. */
+      origin?: string;
+    };
+    result: {
+      status: number;
+      headers: Record<string, string>;
+      /** In base64. What does not fit into a message is the error -32005: of frames files of 6 MiB fit, of lines those of 700 KiB. */
+      body: string;
+    };
+  };
+  /** Has all clients that show the preview go to an address, once it is known that there is something. An address is a path, such as /index.html, or a whole URL of origin; what leads elsewhere is the error -32006. */
+  navigate: {
+    params: {
+      /** A path, with a query if need be. */
+      url: string;
+      /** Where the client shows the preview, such as http://127.0.0.1:8080: whole URLs that begin so are paths, too. */
+      origin?: string;
+    };
+    result: {
+      /** As clients are told it. */
+      url?: string;
+      /** How many clients were told. */
+      shown: number;
+    };
+  };
+  /** Has all clients that show the preview load it again. */
+  refresh: {
+    params: Record<string, never>;
+    result: {
+      /** As clients are told it. */
+      url?: string;
+      /** How many clients were told. */
+      shown: number;
+    };
+  };
+  /** Tells what a page has written to its console; a notification or a request. It is kept with a session, so that an agent can be asked about it (listPageMessages). The last thousand messages are; of those that come faster than 20 a second, beyond the first hundred, only how many they were. */
+  console: {
+    params: {
+      /** log, debug, info, warn or error; absent: log. */
+      level?: string;
+      message?: string;
+      /** What was written, where there is no message: texts as they are, other values as JSON. */
+      args?: Array<unknown>;
+      /** Of the page. */
+      url?: string;
+      line?: number;
+      column?: number;
+      /** A session that it is kept with, by any id; absent: the one that was begun last. */
+      session_id?: string;
+    };
+    result: {
+      /** Not, where pages say too much. */
+      kept: boolean;
+    };
+  };
+  /** Tells what has gone wrong in a page; a notification or a request. It is kept with a session, so that an agent can be asked about it (listPageMessages). The last thousand messages are; of those that come faster than 20 a second, beyond the first hundred, only how many they were. */
+  error: {
+    params: {
+      message: string;
+      stack?: string;
+      /** Of the script, or the page. */
+      url?: string;
+      /** The same under another name. */
+      source?: string;
+      line?: number;
+      column?: number;
+      /** A session that it is kept with, by any id; absent: the one that was begun last. */
+      session_id?: string;
+    };
+    result: {
+      /** Not, where pages say too much. */
+      kept: boolean;
+    };
+  };
+  /** Tells where a page is now; a notification or a request. Whoever calls it shows the preview, as with fetch. It is kept with a session, so that an agent can be asked about it (listPageMessages). The last thousand messages are; of those that come faster than 20 a second, beyond the first hundred, only how many they were. */
+  updateNavigationState: {
+    params: {
+      url: string;
+      title?: string;
+      /** A session that it is kept with, by any id; absent: the one that was begun last. */
+      session_id?: string;
+    };
+    result: {
+      /** Not, where pages say too much. */
+      kept: boolean;
+    };
+  };
+  /** Lists what pages of the preview have said, the oldest first. */
+  listPageMessages: {
+    params: {
+      /** Only what is kept with a session, or with a conversation, by any id. */
+      session_id?: string;
+      /** Only errors, and what was written to the console at the levels warn and error. */
+      problems?: boolean;
+      /** Only messages with a higher id. */
+      after_id?: number;
+      /** The last ones; absent: 100, 1000 at most. */
+      limit?: number;
+      /** Whether the connection is told what pages say from now on, by notifications pageMessage, which are as the messages here; absent: as before. One that was told already comes again when it was said again. */
+      follow?: boolean;
+    };
+    result: {
+      messages: Array<{
+        id: number;
+        /** console, error or navigation. */
+        kind: string;
+        /** Of console: log, debug, info, warn or error. */
+        level?: string;
+        /** Of navigation: the title of the page. */
+        message: string;
+        url?: string;
+        line?: number;
+        column?: number;
+        stack?: string;
+        session_id?: string;
+        /** How often it was said, one after the other. */
+        count: number;
+        /** When it was said last. */
+        time: string;
+      }>;
     };
   };
   /** Sends events from now on, and first those after since, if that is given. With LSP framing they are notifications of the method event; as NDJSON they are results without an id. Pending approvals come first; after 30 s without an event comes a heartbeat. The connection goes on to serve requests. It has 64 subscriptions at most. */
@@ -3335,6 +3797,8 @@ export const longRunning: ReadonlySet<Method> = new Set<Method>([
   "sendTask",
   "mcp.listTools",
   "mcp.callTool",
+  "fetch",
+  "navigate",
   "execute_prompt",
   "spawn_terminal",
   "terminal.attach",

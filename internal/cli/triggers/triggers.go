@@ -48,6 +48,9 @@ func newList(s *invocation.Settings) *cobra.Command {
 				} else if !r.Enabled {
 					invocation.Progress(cmd, s, "all triggers are switched off; `duet-rpc triggers enable` switches them on")
 				}
+				for _, issue := range r.Issues {
+					invocation.Progress(cmd, s, "%s", issue)
+				}
 				t := output.NewTable(cmd.OutOrStdout(), "TRIGGER", "STATE", "WHEN", "DOES", "LAST")
 				t.Below("WHEN", "DOES")
 				t.Empty("there are no triggers; `duet-rpc config --defaults` shows how to write one, and what a project's file has waits for `duet-rpc trust`")

@@ -34,6 +34,7 @@ func (t *Tx) DeleteRuns(thread, after int64) error {
 		"DELETE FROM aliases WHERE run IN " + goneRuns,
 		"DELETE FROM gate_loops WHERE run IN " + goneRuns,
 		"DELETE FROM gate_runs WHERE run IN " + goneRuns,
+		"DELETE FROM page_messages WHERE run IN " + goneRuns,
 		eraseEvents + "run IN " + goneRuns,
 	}
 	if after == 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/agentsessionrow"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/gaterow"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/pagerow"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/triggerrow"
@@ -23,6 +24,7 @@ type Tx struct {
 	queries
 	triggerWriter
 	gateWriter
+	pageWriter
 	now      time.Time // of this change
 	places   *places
 	seq      int64
@@ -50,6 +52,7 @@ type queries struct {
 	agentSessionQueries
 	triggerQueries
 	gateQueries
+	pageQueries
 
 	s *statement.Cache
 }
@@ -68,12 +71,14 @@ type (
 	gateQueries         = gaterow.Reader
 	gateWriter          = gaterow.Writer
 	agentSessionQueries = agentsessionrow.Queries
+	pageQueries         = pagerow.Reader
+	pageWriter          = pagerow.Writer
 )
 
 func newQueries(s *statement.Cache) queries {
 	return queries{
 		threadQueries: threadQueries{s}, runQueries: runQueries{s}, eventQueries: eventQueries{s}, itemQueries: itemQueries{s},
-		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, usageQueries: usageQueries{Statements: s}, agentSessionQueries: agentSessionQueries{Statements: s}, triggerQueries: triggerQueries{Statements: s}, gateQueries: gateQueries{Statements: s}, s: s,
+		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, usageQueries: usageQueries{Statements: s}, agentSessionQueries: agentSessionQueries{Statements: s}, triggerQueries: triggerQueries{Statements: s}, gateQueries: gateQueries{Statements: s}, pageQueries: pageQueries{Statements: s}, s: s,
 	}
 }
 

@@ -35,6 +35,7 @@ func Run(t *testing.T, open Opener) {
 		{"EveryAliasFindsItsRun", testEveryAliasFindsItsRun},
 		{"AttachmentsAreKeptOnce", testAttachmentsAreKeptOnce},
 		{"AnEventIsExecutedOnce", testAnEventIsExecutedOnce},
+		{"WhatPagesSayIsKeptForAWhile", testWhatPagesSayIsKeptForAWhile},
 		{"UsageIsSummedUp", testUsageIsSummedUp},
 		{"WhatAnAgentTellsOfItsSessionIsKept", testWhatAnAgentTellsOfItsSessionIsKept},
 		{"ManyWritersShareALogWithoutGaps", testManyWritersShareALogWithoutGaps},

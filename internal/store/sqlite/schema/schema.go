@@ -232,4 +232,12 @@ CREATE TABLE gate_loops (
 CREATE INDEX gate_loops_thread ON gate_loops (thread);
 CREATE INDEX gate_loops_checked ON gate_loops (thread) WHERE state = 'checking';
 CREATE TABLE gate_runs (run INTEGER PRIMARY KEY, loop INTEGER NOT NULL);
+`, `
+-- What pages of a preview have said (package pagerow).
+CREATE TABLE page_messages (
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	kind TEXT NOT NULL, level TEXT NOT NULL, text TEXT NOT NULL, url TEXT NOT NULL, line INTEGER NOT NULL, col INTEGER NOT NULL, stack TEXT NOT NULL,
+	thread INTEGER NOT NULL, run INTEGER NOT NULL, count INTEGER NOT NULL, at INTEGER NOT NULL
+);
+CREATE INDEX page_messages_run ON page_messages (run);
 `}

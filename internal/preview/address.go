@@ -1,0 +1,102 @@
+package preview
+
+import (
+	"io/fs"
+	"net/url"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+// An Address is a place within a preview, as its URL names it.
+type Address struct {
+	Name      string // of a file or a directory, as [fs.ValidPath] has it; "." is the root
+	Directory bool   // the URL ends with a slash
+	Page      bool   // the last part has no extension: what a page may have made up itself
+	rest      string // the query and the fragment, each with its mark
+}
+
+// mostURL bounds an address, in bytes.
+const mostURL = 8 << 10
+
+// Parse reads a URL: a path, or a whole one of origin, which is "" where the client has
+// not said where it shows the preview. What it gives is below the root, whatever the URL
+// says; what would lead out of it, or elsewhere, is refused rather than bent into shape.
+func Parse(raw, origin string) (Address, error) {
+	if len(raw) > mostURL {
+		return Address{}, refuse("its address is longer than 8 KiB")
+	}
+	// Browsers take a backslash for a slash, and leave out tabs and ends of lines.
+	if strings.ContainsFunc(raw, func(r rune) bool { return r == '\\' || r < 0x20 || r == 0x7f }) {
+		return Address{}, refuse("its address has a backslash, or a character that controls something")
+	}
+	u, err := url.Parse(raw)
+	if err != nil {
+		return Address{}, refuse("its address cannot be read")
+	}
+	if u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "" {
+		if origin == "" {
+			return Address{}, refuse("its address is that of another origin; name a path, such as /index.html")
+		}
+		own, err := url.Parse(origin)
+		if err != nil || own.Host == "" || u.User != nil || u.Opaque != "" || !strings.EqualFold(u.Scheme, own.Scheme) || !strings.EqualFold(u.Host, own.Host) {
+			return Address{}, refuse("its address is that of another origin than the preview's")
+		}
+	}
+	if encoded := strings.ToLower(u.EscapedPath()); strings.Contains(encoded, "%2f") || strings.Contains(encoded, "%5c") {
+		return Address{}, refuse("its path has a slash or a backslash in the name of a file")
+	}
+	if strings.ContainsFunc(u.Path, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
+		return Address{}, refuse("its path has a character that controls something")
+	}
+	for part := range strings.SplitSeq(u.Path, "/") {
+		if part == ".." {
+			return Address{}, refuse("its path leads upwards (..)")
+		}
+	}
+	a := Address{Name: strings.TrimPrefix(path.Clean("/"+u.Path), "/"), Directory: strings.HasSuffix(u.Path, "/") || strings.HasSuffix(u.Path, "/.")}
+	if a.Name == "" {
+		a.Name, a.Directory = ".", true
+	}
+	if !fs.ValidPath(a.Name) || !filepath.IsLocal(filepath.FromSlash(a.Name)) {
+		return Address{}, refuse("its path is none that a file here can have")
+	}
+	a.Page = a.Directory || !strings.Contains(path.Base(a.Name), ".")
+	if u.RawQuery != "" || u.ForceQuery {
+		a.rest = "?" + u.RawQuery
+	}
+	if u.Fragment != "" {
+		a.rest += "#" + u.EscapedFragment()
+	}
+	return a, nil
+}
+
+// String is the address as a path with what follows it: what a page of the preview may be
+// sent to.
+func (a Address) String() string {
+	u := url.URL{Path: "/"}
+	if a.Name != "." {
+		u.Path += a.Name
+		if a.Directory {
+			u.Path += "/"
+		}
+	}
+	return u.EscapedPath() + a.rest
+}
+
+// hidden reports whether a part of the address begins with a dot. Such files are for
+// programs (.git, .env), but for those of RFC 8615.
+func (a Address) hidden() bool {
+	for part := range strings.SplitSeq(a.Name, "/") {
+		if strings.HasPrefix(part, ".") && part != "." && part != ".well-known" {
+			return true
+		}
+	}
+	return false
+}
+
+func refuse(why string) error {
+	return domain.Errorf(domain.KindNavigation, "the page is not shown: %s", why)
+}

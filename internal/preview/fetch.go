@@ -1,0 +1,102 @@
+package preview
+
+import (
+	"context"
+	"path"
+)
+
+// A Response is what a browser is to get for an address.
+type Response struct {
+	Status  int
+	Headers map[string]string
+	Body    []byte
+}
+
+// Fetch reads what an address has: a file, the index.html of a directory, or that of the
+// root for an address without extension that nothing has. What is not there is a response
+// with the status 404. A file of more than most bytes cannot be shown. The error is a
+// *domain.Error of KindNavigation for an address that is refused, of KindPreviewLoad for
+// what cannot be shown.
+func (p *Preview) Fetch(ctx context.Context, url, origin string, most int) (Response, error) {
+	address, err := Parse(url, origin)
+	if err != nil {
+		return Response{}, err
+	}
+	s, done, err := p.open(ctx)
+	if err != nil {
+		return Response{}, err
+	}
+	defer done()
+	name, redirect, err := s.find(address)
+	switch {
+	case err != nil:
+		return Response{}, err
+	case redirect != "":
+		r := response(301, plain, nil)
+		r.Headers["Location"] = redirect
+		return r, nil
+	case name == "":
+		return response(404, plain, []byte("404: there is no such file in the preview\n")), nil
+	}
+	body, err := s.read(name, most)
+	if err != nil {
+		return Response{}, err
+	}
+	return response(200, contentType(name), body), nil
+}
+
+const plain = "text/plain; charset=utf-8"
+
+func response(status int, contentType string, body []byte) Response {
+	return Response{Status: status, Headers: map[string]string{"Content-Type": contentType, "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}, Body: body}
+}
+
+// open opens the directory as it is configured now; a few at a time, since each file that
+// is read may take megabytes.
+func (p *Preview) open(ctx context.Context) (s *site, done func(), err error) {
+	configured, err := p.opts.Configured(ctx)
+	if err != nil {
+		return nil, nil, loadFailed(err, "the configuration cannot be read: %v", err)
+	}
+	select {
+	case p.reading <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	if s, err = open(p.opts.Root, configured); err != nil {
+		<-p.reading
+		return nil, nil, err
+	}
+	return s, func() { s.close(); <-p.reading }, nil
+}
+
+// find finds the file for an address: "" where there is none. A directory without a slash
+// is redirected to one with it, so that what its page names is found beside it.
+func (s *site) find(a Address) (name, redirect string, err error) {
+	if a.hidden() {
+		return "", "", nil
+	}
+	index := path.Join(a.Name, indexName)
+	switch s.look(a.Name) {
+	case file:
+		if !a.Directory {
+			return a.Name, "", nil
+		}
+	case directory:
+		if s.look(index) != file {
+			break
+		}
+		if !a.Directory {
+			a.Directory = true
+			return "", a.String(), nil
+		}
+		return index, "", nil
+	}
+	if !a.Page || !s.fallback && a.Name != "." {
+		return "", "", nil
+	}
+	if s.look(indexName) != file {
+		return "", "", loadFailed(nil, "%s is not there; build the project", s.path(indexName))
+	}
+	return indexName, "", nil
+}

@@ -1,0 +1,140 @@
+package preview
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// How much is kept of what pages say. Beside it, the store keeps the last ones alone.
+const (
+	mostText  = 8 << 10 // of a message or a stack, in bytes
+	mostPlace = 2 << 10 // of an address, in bytes
+	burst     = 100     // messages at once
+	everyPart = 50 * time.Millisecond
+)
+
+// levels are those of a browser's console that are kept as they are.
+var levels = []string{"log", "debug", "info", "warn", "error"}
+
+// Say keeps what a page has said, and tells who wants to hear it. session is an id of the
+// session that it is for, "" for the last one. kept is false where pages say too much: at
+// most 100 messages at once and 20 a second are kept, and how many more there were is.
+func (p *Preview) Say(ctx context.Context, session string, m domain.PageMessage) (kept bool, err error) {
+	s, err := p.opts.Run(ctx, session)
+	if err != nil {
+		return false, err
+	}
+	lost, ok := p.limiter.take(time.Now())
+	if !ok {
+		return false, nil
+	}
+	m.Thread, m.Run = s.Thread.ID, s.Run.ID
+	p.clean(&m)
+	said := []domain.PageMessage{m}
+	if lost > 0 {
+		said = append([]domain.PageMessage{{
+			Kind: domain.PageConsole, Level: "warn", Text: fmt.Sprintf("(%d messages that pages said too fast are missing here)", lost), Thread: m.Thread, Run: m.Run,
+		}}, said...)
+	}
+	err = p.opts.Write(ctx, func(t store.Tx) error {
+		for i := range said {
+			if err := keep(ctx, t, &said[i]); err != nil {
+				return err
+			}
+		}
+		t.AfterCommit(func() {
+			for i := range said {
+				told := said[i]
+				told.Session = s.Run.SessionID
+				p.tell(Told{Said: &told})
+			}
+		})
+		return nil
+	})
+	return err == nil, err
+}
+
+// keep adds a message, or counts it where the last one says the same.
+func keep(ctx context.Context, t store.Tx, m *domain.PageMessage) error {
+	m.Count, m.Time = 1, t.Now()
+	last, err := t.PageMessages(ctx, domain.PageFilter{Limit: 1})
+	if err != nil {
+		return err
+	}
+	if len(last) > 0 && last[0].Same(*m) {
+		m.ID, m.Count = last[0].ID, last[0].Count+1
+	}
+	return t.PutPageMessage(m)
+}
+
+func (p *Preview) clean(m *domain.PageMessage) {
+	if m.Kind == domain.PageConsole && !slices.Contains(levels, m.Level) {
+		switch m.Level {
+		case "warning":
+			m.Level = "warn"
+		default:
+			m.Level = "log"
+		}
+	}
+	for text, most := range map[*string]int{&m.Text: mostText, &m.Stack: mostText, &m.URL: mostPlace} {
+		*text = cut(p.opts.WithoutKeys(m.Thread, *text), most)
+	}
+	m.Line, m.Column = max(0, m.Line), max(0, m.Column)
+}
+
+// cut shortens a text, between two characters.
+func cut(text string, most int) string {
+	const mark = "…"
+	if len(text) <= most {
+		return text
+	}
+	end := most - len(mark)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + mark
+}
+
+// Messages are what pages have said, the oldest first. session is an id of a session, a
+// conversation or a task; "" for all.
+func (p *Preview) Messages(ctx context.Context, session string, f domain.PageFilter) ([]domain.PageMessage, error) {
+	if session != "" {
+		var err error
+		if f.Run, f.Thread, err = p.opts.Scope(ctx, session); err != nil {
+			return nil, err
+		}
+	}
+	f.Limit = min(cmp.Or(f.Limit, 100), store.MostPageMessages)
+	return p.opts.Store.PageMessages(ctx, f)
+}
+
+// A limiter bounds how fast pages may say something.
+type limiter struct {
+	mu   sync.Mutex // guards the fields below
+	full time.Time  // when there is room for a burst again
+	lost int        // since the last that was kept
+}
+
+// take takes room for a message. lost is how many had found none since the last one.
+func (l *limiter) take(now time.Time) (lost int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.full.Before(now) {
+		l.full = now
+	}
+	if l.full.Sub(now) > (burst-1)*everyPart {
+		l.lost++
+		return 0, false
+	}
+	l.full = l.full.Add(everyPart)
+	lost, l.lost = l.lost, 0
+	return lost, true
+}

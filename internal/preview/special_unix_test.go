@@ -1,0 +1,29 @@
+//go:build unix
+
+package preview
+
+import (
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/config/previewconfig"
+)
+
+func TestAPipeIsNoFile(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, map[string]string{"dist/index.html": "home"})
+	require.NoError(t, syscall.Mkfifo(filepath.Join(root, "dist", "pipe.txt"), 0o600))
+	r, err := showing(root, "dist").Fetch(t.Context(), "/pipe.txt", "", most)
+	require.NoError(t, err)
+	assert.Equal(t, 404, r.Status)
+	dir := "dist"
+	s, err := open(root, previewconfig.Preview{Directory: &dir})
+	require.NoError(t, err)
+	defer s.close()
+	_, err = s.read("pipe.txt", most) // it came into the place of a file
+	assert.Error(t, err)
+}

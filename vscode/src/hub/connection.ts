@@ -1,0 +1,316 @@
+// The process duet-rpc of a folder, and what is said to it.
+import { spawn } from "node:child_process";
+import type { ChildProcessWithoutNullStreams } from "node:child_process";
+import { createMessageConnection, ErrorCodes, ResponseError, StreamMessageReader, StreamMessageWriter } from "vscode-jsonrpc/node";
+import type { CancellationToken, MessageConnection } from "vscode-jsonrpc/node";
+import type { Method, Params, Result } from "../protocol";
+import { versionWarning } from "./binary";
+import type { Binary } from "./binary";
+import { Emitter } from "./emitter";
+import { followedEvents } from "./events";
+import type { EventParams } from "./events";
+import { RestartRule } from "./restart";
+
+/**
+ * stopped: nobody has started it, or somebody has ended it; starting: also after a crash;
+ * ready: events come; failed: it has to be started by a person, and reason says why.
+ */
+export type ConnectionState = { is: "stopped" | "starting" } | { is: "ready"; version: string } | { is: "failed"; reason: string };
+
+export interface Log {
+  trace(message: string): void;
+  info(message: string): void;
+  warn(message: string): void;
+  error(message: string): void;
+}
+
+export interface ConnectionOptions {
+  /** The folder of the workspace: the hub is that of its project. */
+  folder: string;
+  /** Asked at each start, so that a setting that was changed counts. */
+  findBinary: () => Promise<Binary>;
+  /** Whether the user trusts the workspace. */
+  trusted: () => boolean;
+  env: NodeJS.ProcessEnv;
+  log: Log;
+  rule?: RestartRule;
+}
+
+const hubLost = -32042;
+
+/** How long a server that is to end may take, in milliseconds. */
+const patience = 2_000;
+
+/** How long it is waited for the last words of a process that has ended, in milliseconds. */
+const lastWordsTime = 500;
+
+/** A request failed since there is no server, or it went away meanwhile. */
+export class NotConnectedError extends Error {
+  override readonly name = "NotConnectedError";
+}
+
+interface Server {
+  process: ChildProcessWithoutNullStreams;
+  connection: MessageConnection;
+  /** Settled when the process has ended. */
+  ended: Promise<void>;
+  /** Somebody ends it on purpose. */
+  stopping: boolean;
+}
+
+/**
+ * One process duet-rpc at a time, started again when it dies. After a restart it goes
+ * on with the events behind the last one that was seen, so that none is missed.
+ */
+export class HubConnection {
+  private readonly stateEmitter = new Emitter<ConnectionState>();
+  private readonly eventEmitter = new Emitter<EventParams>();
+  private readonly warningEmitter = new Emitter<string>();
+  private readonly rule: RestartRule;
+  private current: ConnectionState = { is: "stopped" };
+  private server: Server | undefined;
+  private starting: Promise<void> | undefined;
+  private lastSeq: number | undefined;
+  private warned: string | undefined;
+  /** Counts starts and stops, so that a start that took long notices that it is over. */
+  private generation = 0;
+
+  readonly onState = this.stateEmitter.on;
+  readonly onEvent = this.eventEmitter.on;
+  /** Something that a person should know, though all works. */
+  readonly onWarning = this.warningEmitter.on;
+
+  constructor(private readonly options: ConnectionOptions) {
+    this.rule = options.rule ?? new RestartRule();
+  }
+
+  get folder(): string {
+    return this.options.folder;
+  }
+
+  get state(): ConnectionState {
+    return this.current;
+  }
+
+  /** The id of the process, while there is one. */
+  get pid(): number | undefined {
+    return this.server?.process.pid;
+  }
+
+  /** Starts the server, if it was not. Resolves when it is ready, or has failed: see state. */
+  start(): Promise<void> {
+    if (this.current.is === "ready") return Promise.resolve();
+    this.starting ??= this.launchUntilSettled().finally(() => (this.starting = undefined));
+    return this.starting;
+  }
+
+  private async launchUntilSettled(): Promise<void> {
+    do await this.launch();
+    while (this.current.is === "starting"); // it has crashed meanwhile, and may be tried again
+  }
+
+  /** Ends the server, if there is one, and starts another. */
+  async restart(): Promise<void> {
+    await this.stop();
+    this.rule.forget();
+    await this.start();
+  }
+
+  /** Ends the server. Resolves when its process has ended. */
+  async stop(): Promise<void> {
+    this.generation++;
+    const server = this.server;
+    this.server = undefined;
+    this.enter({ is: "stopped" });
+    if (server) await this.end(server);
+    await this.starting;
+  }
+
+  /** Tells the server whether the user trusts the workspace, after that has changed. */
+  async trustChanged(): Promise<void> {
+    if (this.server) await this.server.connection.sendRequest("initialize", this.hello());
+  }
+
+  /**
+   * Sends a request, as soon as the server that is being started is ready. It rejects with
+   * a ResponseError if that is the answer, and with a NotConnectedError if nobody has started a
+   * server. What a hub that went away has not carried out is sent again, to the next one.
+   */
+  async request<M extends Method>(method: M, params: Params<M>, token?: CancellationToken): Promise<Result<M>> {
+    await this.starting;
+    const send = (): Promise<Result<M>> => {
+      if (!this.server) throw new NotConnectedError(this.current.is === "failed" ? this.current.reason : "duet-rpc does not run");
+      // vscode-jsonrpc takes an object that is given last for a token.
+      return token ? this.server.connection.sendRequest(method, params, token) : this.server.connection.sendRequest(method, params);
+    };
+    try {
+      return await send();
+    } catch (error) {
+      if (mayRetry(method, error)) return send();
+      throw isAnswer(error) || error instanceof NotConnectedError ? error : new NotConnectedError(`duet-rpc has ended before it answered ${method}`);
+    }
+  }
+
+  private async launch(): Promise<void> {
+    const generation = ++this.generation;
+    this.enter({ is: "starting" });
+    let binary: Binary;
+    try {
+      binary = await this.options.findBinary();
+    } catch (error) {
+      if (generation === this.generation) this.fail(messageOf(error));
+      return;
+    }
+    if (generation !== this.generation) return;
+    const warning = versionWarning(binary);
+    if (warning && warning !== this.warned) this.warningEmitter.fire((this.warned = warning));
+    this.options.log.info(`${this.folder}: starting ${binary.path} ${binary.version}, found by ${binary.source}`);
+    const server = this.spawn(binary);
+    this.server = server;
+    try {
+      const { serverInfo } = await server.connection.sendRequest<Result<"initialize">>("initialize", this.hello());
+      const since = this.lastSeq === undefined ? {} : { since: this.lastSeq };
+      const subscribed = await server.connection.sendRequest<Result<"Subscribe">>("Subscribe", { event_types: followedEvents, ...since });
+      this.lastSeq ??= subscribed.seq;
+      if (server === this.server) this.enter({ is: "ready", version: serverInfo.version });
+    } catch (error) {
+      if (server !== this.server) return; // its end was noticed, or wanted
+      if (!isAnswer(error)) {
+        // It is dying, or cannot be spoken with. Its end counts as a crash.
+        const killed = setTimeout(() => server.process.kill("SIGKILL"), patience);
+        await server.ended;
+        clearTimeout(killed);
+        return;
+      }
+      this.server = undefined;
+      this.fail(error.message);
+      await this.end(server);
+    }
+  }
+
+  private hello(): Params<"initialize"> {
+    return { capabilities: {}, workspaceTrusted: this.options.trusted() };
+  }
+
+  private spawn(binary: Binary): Server {
+    const { log, folder } = this.options;
+    // With this variable of the editor's, programs that are made with Electron do not start.
+    const env = { ...this.options.env };
+    delete env["ELECTRON_RUN_AS_NODE"];
+    const child = spawn(binary.path, ["--stdio"], { cwd: folder, env, windowsHide: true });
+    const writer = new StreamMessageWriter(child.stdin);
+    const write = writer.write.bind(writer);
+    // That nobody reads any more is noticed by the end of the process, which rejects what is pending.
+    // A rejection here would be one that nobody can handle: vscode-jsonrpc throws it out of a promise's executor.
+    writer.write = (message) => write(message).catch(() => {});
+    const connection = createMessageConnection(new StreamMessageReader(child.stdout), writer, {
+      error: (message) => log.error(message),
+      warn: (message) => log.warn(message),
+      info: (message) => log.info(message),
+      log: (message) => log.trace(message),
+    });
+    let ended: () => void = () => {};
+    const server: Server = { process: child, connection, ended: new Promise((resolve) => (ended = resolve)), stopping: false };
+    let lastWords = "";
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      lastWords = (lastWords + text).slice(-1_000);
+      for (const line of text.split("\n")) if (line.trim() !== "") log.info(line);
+    });
+    // Who writes to a process that has just died hears of it by its end.
+    child.stdin.on("error", () => {});
+    let over = false;
+    const end = (how: string): void => {
+      if (over) return;
+      over = true;
+      connection.dispose();
+      ended();
+      if (!server.stopping) this.crashed(server, lastWords.trim() === "" ? how : `${how}: ${lastWords.trim().split("\n").at(-1) ?? ""}`);
+    };
+    child.on("error", (error) => end(`duet-rpc could not be started: ${error.message}`));
+    child.on("exit", (code, signal) => {
+      // What it has said last is still to be read; but a process that it left behind may keep its pipes open.
+      const how = `duet-rpc has ended (${signal ?? `status ${code ?? "unknown"}`})`;
+      const waited = setTimeout(() => end(how), lastWordsTime);
+      child.on("close", () => {
+        clearTimeout(waited);
+        end(how);
+      });
+    });
+    connection.onError(([error]) => log.warn(`what duet-rpc says cannot be read: ${error.message}`));
+    connection.onNotification("event", (params: EventParams) => {
+      if (params.seq > (this.lastSeq ?? -1)) this.lastSeq = params.seq;
+      this.eventEmitter.fire(params);
+    });
+    connection.onNotification("heartbeat", () => {});
+    connection.listen();
+    return server;
+  }
+
+  private crashed(server: Server, how: string): void {
+    if (server !== this.server) return;
+    this.server = undefined;
+    this.options.log.error(`${this.folder}: ${how}`);
+    if (!this.rule.crashed()) {
+      this.fail(`${how}. It has crashed five times in three minutes, and is not started again`);
+      return;
+    }
+    this.enter({ is: "starting" });
+    void this.start();
+  }
+
+  private async end(server: Server): Promise<void> {
+    const { process: child, connection } = server;
+    server.stopping = true;
+    const killed = setTimeout(() => child.kill("SIGTERM"), patience);
+    const forced = setTimeout(() => child.kill("SIGKILL"), 2 * patience);
+    try {
+      const { stays } = await connection.sendRequest<Result<"shutdown">>("shutdown", { reason: "VS Code has ended it" });
+      if (stays) {
+        // It goes on for others, and ends with the last of them.
+        this.options.log.info(`${this.folder}: the hub goes on for others`);
+        connection.dispose();
+        for (const stream of child.stdio) stream?.destroy();
+        child.unref();
+        return;
+      }
+      child.stdin.end();
+      await server.ended;
+    } catch {
+      child.stdin.end(); // it has ended before it could answer
+      await server.ended;
+    } finally {
+      clearTimeout(killed);
+      clearTimeout(forced);
+    }
+  }
+
+  private fail(reason: string): void {
+    this.options.log.error(`${this.folder}: ${reason}`);
+    this.enter({ is: "failed", reason });
+  }
+
+  private enter(state: ConnectionState): void {
+    if (state.is === "starting" && this.current.is === "starting") return;
+    this.current = state;
+    this.stateEmitter.fire(state);
+  }
+}
+
+/** isAnswer tells an error of the hub from those that vscode-jsonrpc makes when a connection ends. */
+function isAnswer(error: unknown): error is ResponseError<unknown> {
+  const own: number[] = [ErrorCodes.MessageWriteError, ErrorCodes.MessageReadError, ErrorCodes.PendingResponseRejected, ErrorCodes.ConnectionInactive];
+  return error instanceof ResponseError && !own.includes(error.code);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/**
+ * mayRetry tells whether another hub can carry a request out. One that was pending when its
+ * hub died (-32042) may have been carried out: it is asked again if it changes nothing.
+ */
+function mayRetry(method: Method, error: unknown): boolean {
+  if (!isAnswer(error) || (error.data as { retry?: unknown } | undefined)?.retry !== true) return false;
+  return error.code !== hubLost || /^(get|list|fetch|search)[A-Z]/.test(method);
+}

@@ -1,0 +1,35 @@
+// The events of Subscribe, as far as the extension knows them (docs/protocol.md, "Events").
+
+/** What is said of an event that belongs to a run. */
+export interface RunIds {
+  session_id?: string;
+  run_id?: string;
+  task_id?: string;
+  thread_id?: string;
+}
+
+export interface HubEvent {
+  type: string;
+  timestamp: string;
+  data: RunIds & Record<string, unknown>;
+}
+
+/** The params of a notification "event". */
+export interface EventParams {
+  subscription_id: string;
+  seq: number;
+  event: HubEvent;
+}
+
+/** The types of events that the extension follows: what changes the lists of sessions and questions, and conversations. */
+export const followedEvents = [
+  "conversation_updated",
+  "session_status_changed",
+  "session_settings_changed",
+  "session_deleted",
+  "new_approval",
+  "approval_resolved",
+  "agent_silent",
+  "hub_silent",
+  "hub_answers",
+];

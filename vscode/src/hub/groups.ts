@@ -1,0 +1,94 @@
+// How sessions are grouped and called in a list.
+import type { Session } from "./model";
+
+/** A group of sessions, in the order in which the list has them. */
+export type GroupId = "waiting" | "working" | "queued" | "failed" | "done" | "draft" | "archived";
+
+export interface Group {
+  id: GroupId;
+  label: string;
+  sessions: Session[];
+}
+
+const labels: Record<GroupId, string> = {
+  waiting: "Waiting for you",
+  working: "Working",
+  queued: "Queued",
+  failed: "Failed or interrupted",
+  done: "Done",
+  draft: "Drafts",
+  archived: "Archived",
+};
+
+export function groupOf(session: Session): GroupId {
+  if (session.archived) return "archived";
+  switch (session.status) {
+    case "waiting_input":
+      return "waiting";
+    case "starting":
+      return session.state === "queued" ? "queued" : "working";
+    case "running":
+    case "interrupting":
+      return "working";
+    case "failed":
+    case "interrupted":
+      return "failed";
+    case "draft":
+      return "draft";
+    default:
+      return "done";
+  }
+}
+
+/** The groups that have sessions; these stay in their order. */
+export function grouped(sessions: readonly Session[]): Group[] {
+  return (Object.keys(labels) as GroupId[])
+    .map((id) => ({ id, label: labels[id], sessions: sessions.filter((session) => groupOf(session) === id) }))
+    .filter((group) => group.sessions.length > 0);
+}
+
+/** Whether a session's agent works, or is about to: it can be interrupted. */
+export function isAlive(session: Session): boolean {
+  return ["waiting", "working", "queued"].includes(groupOf(session));
+}
+
+/** What a session is called: its title, else the beginning of its prompt. */
+export function nameOf(session: Session): string {
+  const name = session.title || session.conversation_title || session.summary || session.query;
+  return short(name) || session.task_id;
+}
+
+/** The first line of a text, at most length characters of it, and nothing in it that is not seen. */
+export function short(text: string, length = 80): string {
+  const line = visible(text.trimStart().split("\n", 1)[0] ?? "").trimEnd();
+  const characters = Array.from(line);
+  return characters.length > length ? `${characters.slice(0, length - 1).join("")}…` : line;
+}
+
+/**
+ * A text with what steers the direction of others, or is not seen at all, written out: what an
+ * agent or a file has written must not look like something else.
+ */
+export function visible(text: string): string {
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g, (character) =>
+    `<U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}>`);
+}
+
+/** How long ago a time was, in few characters: now, 5m, 3h, 2d. */
+export function age(time: string, now: number): string {
+  const seconds = Math.max(0, (now - Date.parse(time)) / 1000);
+  if (Number.isNaN(seconds)) return "";
+  if (seconds < 60) return "now";
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)}m`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3_600)}h`;
+  return `${Math.floor(seconds / 86_400)}d`;
+}
+
+/** What stands beside a session's name: its agent, how it is, since when. */
+export function describe(session: Session, now: number): string {
+  const parts = [session.agent, age(session.last_activity_at, now)];
+  if (session.status === "interrupting") parts.push("is being interrupted");
+  else if (session.silent_since && session.silent_note) parts.push(short(session.silent_note, 60));
+  else if (session.status === "failed" && session.error_message) parts.push(short(session.error_message, 60));
+  return parts.filter((part) => part !== "").join(" · ");
+}

@@ -1,0 +1,184 @@
+// What can be answered to a question, and how that is put to the hub.
+import type { Params } from "../protocol";
+import type { Question } from "./model";
+import { short, visible } from "./groups";
+
+type Decision = Omit<Params<"sendDecision">, "approval_id">;
+
+/** What a person has to be asked for before an answer is whole. */
+export type Needs =
+  | { words: string } // a prompt for some words, which become the comment
+  | { form: FormField[] } // values, which become the content
+  | { open: string }; // an address, which is to be opened first
+
+/** An answer that a person can choose. */
+export interface Choice {
+  id: string;
+  label: string;
+  /** What it holds for, where that is more than this once. */
+  detail?: string;
+  icon: string;
+  decision: Decision;
+  needs?: Needs;
+}
+
+/** A value of a form. */
+export interface FormField {
+  name: string;
+  label: string;
+  description: string;
+  kind: "text" | "number" | "integer" | "boolean" | "choice" | "choices" | "json";
+  required: boolean;
+  default?: unknown;
+  choices: Array<{ value: string; label: string }>;
+}
+
+/** What a denial says where the person says nothing: an agent is always given a reason. */
+const plainDenial = "Denied in VS Code";
+
+/** The answers to a question, the one that lets its agent go on first. */
+export function choicesOf(question: Question): Choice[] {
+  return question.type === "human_contact" ? answersOf(question) : permissionsOf(question);
+}
+
+function permissionsOf(question: Question): Choice[] {
+  const choices: Choice[] = [{ id: "approve", label: "Allow", icon: "check", decision: { decision: "approve" } }];
+  for (const scope of ["session", "project"] as const) {
+    const rule = question.rule_preview?.[scope];
+    if (rule) {
+      choices.push({ id: `approve-${scope}`, label: `Always Allow in This ${capital(scope)}`, detail: visible(rule.text), icon: "check-all", decision: { decision: "approve", scope } });
+    }
+  }
+  choices.push({ id: "deny", label: "Deny", icon: "close", decision: { decision: "deny", comment: plainDenial } });
+  choices.push({ id: "deny-why", label: "Deny and Say Why…", icon: "comment", decision: { decision: "deny" }, needs: { words: "Why not? The agent is told." } });
+  return choices;
+}
+
+function answersOf(question: Question): Choice[] {
+  const choices: Choice[] = [];
+  if (question.mode === "form") {
+    choices.push({ id: "fill", label: "Fill In…", icon: "edit", decision: { decision: "respond" }, needs: { form: fieldsOf(question.schema) } });
+  } else if (question.mode === "url" && question.url) {
+    choices.push({
+      id: "open", label: "Open in the Browser", detail: [question.url, ...(question.url_warnings ?? [])].map(visible).join(" — "), icon: "link-external",
+      decision: { decision: "respond" }, needs: { open: question.url },
+    });
+  } else {
+    for (const option of optionsOf(question)) {
+      choices.push({ id: `option-${option.id}`, label: short(option.label), icon: "circle-outline", decision: { decision: "respond", option: option.id } });
+    }
+    if (!question.options_only) choices.push({ id: "respond", label: "Answer…", icon: "comment", decision: { decision: "respond" }, needs: { words: titleOf(question) } });
+  }
+  if (question.mode || question.declinable) choices.push({ id: "deny", label: "Decline", icon: "close", decision: { decision: "deny", comment: plainDenial } });
+  return choices;
+}
+
+function optionsOf(question: Question): Array<{ id: string; label: string }> {
+  if (!Array.isArray(question.options)) return [];
+  return (question.options as Array<Record<string, unknown>>).flatMap((option) => {
+    const id = text(option["option_id"]) || text(option["name"]);
+    return id === "" ? [] : [{ id, label: text(option["title"]) || text(option["name"]) || id }];
+  });
+}
+
+/** The fields of a form: a flat object of JSON Schema, as the Agent Client Protocol has it for elicitation. */
+export function fieldsOf(schema: unknown): FormField[] {
+  const { properties, required } = object(schema);
+  const needed = Array.isArray(required) ? required : [];
+  return Object.entries(object(properties)).map(([name, of]) => {
+    const field = object(of);
+    const choices = valuesOf(field);
+    const several = field["type"] === "array" ? valuesOf(object(field["items"])) : [];
+    const kind = ((): FormField["kind"] => {
+      switch (field["type"]) {
+        case "string":
+          return choices.length > 0 ? "choice" : "text";
+        case "number":
+        case "integer":
+        case "boolean":
+          return field["type"];
+        default:
+          return several.length > 0 ? "choices" : "json";
+      }
+    })();
+    return {
+      name, kind, label: text(field["title"]) || name, description: text(field["description"]), required: needed.includes(name), default: field["default"],
+      choices: kind === "choices" ? several : choices,
+    };
+  });
+}
+
+function valuesOf(schema: Record<string, unknown>): FormField["choices"] {
+  const titled = schema["oneOf"] ?? schema["anyOf"];
+  if (Array.isArray(titled)) {
+    return titled.map(object).flatMap((option) => (typeof option["const"] === "string" ? [{ value: option["const"], label: text(option["title"]) || option["const"] }] : []));
+  }
+  const names = Array.isArray(schema["enumNames"]) ? (schema["enumNames"] as unknown[]) : [];
+  return Array.isArray(schema["enum"]) ? schema["enum"].filter((value) => typeof value === "string").map((value, i) => ({ value, label: text(names[i]) || value })) : [];
+}
+
+/** The value of a field for what a person has typed; undefined: it is left out. Throws if it is none. */
+export function valueOf(field: FormField, typed: string): unknown {
+  if (typed.trim() === "" && !(field.required && field.kind === "text")) {
+    if (field.required) throw new Error(`${field.label} is needed`);
+    return undefined;
+  }
+  switch (field.kind) {
+    case "number":
+    case "integer": {
+      const value = Number(typed);
+      if (!Number.isFinite(value) || (field.kind === "integer" && !Number.isInteger(value))) throw new Error(`${field.label} has to be ${field.kind === "integer" ? "a whole number" : "a number"}`);
+      return value;
+    }
+    case "json":
+      try {
+        return JSON.parse(typed) as unknown;
+      } catch {
+        throw new Error(`${field.label} has to be JSON`);
+      }
+    default:
+      return typed;
+  }
+}
+
+/** What a question asks, in one line. */
+export function titleOf(question: Question): string {
+  return short(question.title || question.human_contact?.spec.msg || question.tool_name, 120);
+}
+
+/** What a person should know of a question before answering, as Markdown that shows all as it is. */
+export function detailsOf(question: Question): string {
+  const parts: string[] = [];
+  if (question.title) parts.push(code(question.title));
+  if (question.subject) parts.push(code(question.subject));
+  if (question.reopened) parts.push(escaped(question.reopened));
+  else if (question.stale) parts.push("Its agent has ended: an answer continues it.");
+  if (question.input_ambiguity) parts.push(`**${escaped(question.input_ambiguity)}**`);
+  if (question.plan) parts.push(code(question.plan));
+  if (question.diff) parts.push(code(question.diff, "diff"));
+  else if (question.type === "function_call" && question.tool_input !== undefined) parts.push(code(JSON.stringify(question.tool_input, null, 2), "json"));
+  return parts.join("\n\n");
+}
+
+/** code is a fenced block that its text cannot end. */
+function code(of: string, language = ""): string {
+  const longest = Math.max(2, ...[...of.matchAll(/`+/g)].map(([run]) => run.length));
+  const fence = "`".repeat(longest + 1);
+  return `${fence}${language}\n${visible(of)}\n${fence}`;
+}
+
+function escaped(of: string): string {
+  return visible(of).replace(/[\\`*_{}[\]()#+\-.!<>|~&]/g, "\\$&");
+}
+
+function capital(word: string): string {
+  return word.charAt(0).toUpperCase() + word.slice(1);
+}
+
+function text(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+function object(value: unknown): Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {};
+}

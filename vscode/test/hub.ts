@@ -1,0 +1,70 @@
+// Starts the built duet-rpc for tests, in a project and a home of their own.
+import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { findBinary } from "../src/hub/binary";
+import { HubConnection } from "../src/hub/connection";
+import type { ConnectionOptions, Log } from "../src/hub/connection";
+import { ProjectModel } from "../src/hub/model";
+
+export const duetBinary = resolve(process.env["DUET_RPC_BIN"] ?? "../bin/duet-rpc");
+
+export interface TestProject {
+  folder: string;
+  home: string;
+  env: NodeJS.ProcessEnv;
+}
+
+export function newProject(): TestProject {
+  if (!existsSync(duetBinary)) throw new Error(`${duetBinary} is not there: make build makes it, DUET_RPC_BIN may name another`);
+  const top = realpathSync(mkdtempSync(join(tmpdir(), "duet-vscode-")));
+  const [folder, home] = [join(top, "project"), join(top, "home")];
+  mkdirSync(folder);
+  mkdirSync(home);
+  const env: NodeJS.ProcessEnv = { PATH: process.env["PATH"], HOME: home, DUET_RPC_BIN: duetBinary, TMPDIR: process.env["TMPDIR"] };
+  return { folder, home, env };
+}
+
+export function removeProject({ folder }: TestProject): void {
+  rmSync(join(folder, ".."), { recursive: true, force: true, maxRetries: 5 });
+}
+
+export interface TestHub {
+  project: TestProject;
+  connection: HubConnection;
+  model: ProjectModel;
+  log: string[];
+  /** Resolves when holds is true, which is looked at whenever the model has changed. */
+  until: (what: string, holds: () => boolean) => Promise<void>;
+}
+
+/** startHub begins no process: the first request does. after takes what ends it. */
+export function startHub(after: (end: () => Promise<void>) => void, over: Partial<ConnectionOptions> = {}, project = newProject()): TestHub {
+  const log: string[] = [];
+  const note = (message: string): void => void log.push(message);
+  const logTo: Log = { trace: note, info: note, warn: note, error: note };
+  const connection = new HubConnection({
+    folder: project.folder, env: project.env, trusted: () => true, log: logTo,
+    findBinary: () => findBinary({ env: project.env, setting: "", bundled: "/nonexistent", platform: process.platform }), ...over,
+  });
+  const model = new ProjectModel(connection, 300, (error) => note(`model: ${String(error)}`));
+  after(async () => {
+    model.dispose();
+    await connection.stop();
+    removeProject(project);
+  });
+  const until = (what: string, holds: () => boolean): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const stops: Array<() => void> = [];
+      const look = (): void => {
+        if (!holds()) return;
+        for (const stop of stops) stop();
+        clearTimeout(timer);
+        resolve();
+      };
+      const timer = setTimeout(() => reject(new Error(`${what} did not come:\n${log.join("\n")}`)), 120_000);
+      stops.push(model.onChange(look), connection.onState(look));
+      look();
+    });
+  return { project, connection, model, log, until };
+}

@@ -1,0 +1,148 @@
+// The connection and the model of a project, against the built duet-rpc and its demo agent.
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import test from "node:test";
+import { ResponseError } from "vscode-jsonrpc/node";
+import { BinaryError } from "../../src/hub/binary";
+import { NotConnectedError } from "../../src/hub/connection";
+import type { ConnectionState } from "../../src/hub/connection";
+import { groupOf, nameOf } from "../../src/hub/groups";
+import type { Question } from "../../src/hub/model";
+import { choicesOf } from "../../src/hub/questions";
+import type { Params } from "../../src/protocol";
+import { newProject, startHub } from "../hub";
+import type { TestHub } from "../hub";
+
+function hub(t: test.TestContext, over: Parameters<typeof startHub>[1] = {}, project?: TestHub["project"]): TestHub {
+  return startHub((end) => t.after(end), over, project);
+}
+
+function choose(question: Question, id: string): Params<"sendDecision"> {
+  const choice = choicesOf(question).find((choice) => choice.id === id);
+  assert.ok(choice, id);
+  return { approval_id: question.id, ...choice.decision };
+}
+
+test("a session begins, asks, is allowed, and completes", async (t) => {
+  const { connection, model, until, project } = hub(t);
+  await connection.start();
+  const asked: Question[][] = [];
+  model.onQuestions((questions) => asked.push(questions));
+  const { session_id } = await connection.request("launchSession", { query: "Greet the reader", agent: "demo", working_dir: project.folder });
+  await until("a question", () => model.questions.length === 1);
+  await until("the waiting session", () => model.session(session_id)?.status === "waiting_input");
+  assert.equal(groupOf(model.session(session_id)!), "waiting");
+  assert.equal(nameOf(model.session(session_id)!), "Greet the reader");
+  assert.deepEqual(asked.map((questions) => questions.length), [1]);
+  const question = model.questions[0]!;
+  assert.equal(question.title, "Write demo.txt");
+  const decided = await connection.request("sendDecision", { approval_id: question.id, ...choicesOf(question)[0]!.decision });
+  assert.equal(decided.success, true);
+  await until("its end", () => model.session(session_id)?.status === "completed");
+  await until("an empty inbox", () => model.questions.length === 0);
+  assert.match(readFileSync(join(project.folder, "demo.txt"), "utf8"), /Greet the reader/);
+});
+
+test("what is denied is not done", async (t) => {
+  const { connection, model, until, project } = hub(t);
+  await connection.start();
+  const { session_id } = await connection.request("launchSession", { query: "hello", agent: "demo" });
+  await until("a question", () => model.questions.length === 1);
+  await connection.request("sendDecision", choose(model.questions[0]!, "deny"));
+  await until("its end", () => model.session(session_id)?.status === "completed");
+  assert.equal(existsSync(join(project.folder, "demo.txt")), false);
+});
+
+test("a server that is killed is started again, and the question is still there", async (t) => {
+  const { connection, model, until } = hub(t);
+  await connection.start();
+  const states: string[] = [];
+  connection.onState((state) => states.push(state.is));
+  const { session_id } = await connection.request("launchSession", { query: "hello", agent: "demo" });
+  await until("a question", () => model.questions.length === 1);
+  const before = connection.pid!;
+  process.kill(before, "SIGKILL");
+  await until("another process", () => connection.state.is === "ready" && connection.pid !== before);
+  await until("the question of the session that was cut off", () => model.questions[0]?.stale === true);
+  assert.deepEqual(states, ["starting", "ready"]);
+  // It goes on for the answer, in the same conversation.
+  await connection.request("sendDecision", choose(model.questions[0]!, "approve"));
+  const thread = (await connection.request("getSessionState", { session_id })).session.thread_id;
+  await until("the end of what goes on", () => model.sessions.some((session) => session.thread_id === thread && session.status === "completed"));
+});
+
+test("what happened while the server was away is told afterwards", async (t) => {
+  const project = newProject();
+  const first = hub(t, {}, project);
+  await first.connection.start();
+  const second = startHub(() => {}, {}, project);
+  await second.connection.start();
+  t.after(() => second.connection.stop());
+  const seen: number[] = [];
+  second.connection.onEvent(({ seq }) => seen.push(seq));
+  process.kill(second.connection.pid!, "SIGSTOP");
+  const stopped = second.connection.pid!;
+  const { session_id } = await first.connection.request("launchSession", { query: "quiet", agent: "demo" });
+  await first.until("its end", () => first.model.session(session_id)?.status === "completed");
+  process.kill(stopped, "SIGKILL");
+  await second.until("the same session over there", () => second.model.session(session_id)?.status === "completed");
+  assert.deepEqual(seen, [...new Set(seen)].sort((a, b) => a - b), "events come once, and in order");
+});
+
+test("a server that keeps dying is given up, until a person wants it", async (t) => {
+  const project = newProject();
+  const program = join(project.folder, "dying");
+  writeFileSync(program, `#!/bin/sh\ncase $1 in --version) echo duet-rpc 0.1.0;; *) echo "no disk" >&2; exit 3;; esac\n`, { mode: 0o755 });
+  const { connection, log } = hub(t, { findBinary: () => Promise.resolve({ path: program, source: "the test", version: "0.1.0" }) }, project);
+  const states: ConnectionState[] = [];
+  connection.onState((state) => states.push(state));
+  await connection.start();
+  assert.equal(log.filter((line) => line.includes(": starting ")).length, 5);
+  assert.deepEqual(states.map(({ is }) => is), ["starting", "failed"]);
+  assert.match((states.at(-1) as { reason: string }).reason, /status 3.*no disk.*crashed five times/s);
+  await assert.rejects(connection.request("health", {}), NotConnectedError);
+});
+
+test("without a program it says where it has looked", async (t) => {
+  const { connection } = hub(t, { findBinary: () => Promise.reject(new BinaryError("it was not found")) });
+  await connection.start();
+  assert.deepEqual(connection.state, { is: "failed", reason: "it was not found" });
+  await assert.rejects(connection.request("health", {}), { name: "NotConnectedError", message: "it was not found" });
+});
+
+test("errors of the hub come as they are", async (t) => {
+  const { connection } = hub(t);
+  await connection.start();
+  await assert.rejects(connection.request("getSessionState", { session_id: "nonexistent" }), (error) => error instanceof ResponseError && error.code === -32603);
+});
+
+test("stopped on purpose it stays stopped, and its process is gone", async (t) => {
+  const { connection, log } = hub(t);
+  await connection.start();
+  const pid = connection.pid!;
+  await connection.stop();
+  assert.deepEqual(connection.state, { is: "stopped" });
+  assert.throws(() => process.kill(pid, 0), { code: "ESRCH" }, log.join("\n"));
+  await connection.restart();
+  assert.equal(connection.state.is, "ready");
+});
+
+test("two windows see the same question, and the first answer counts", async (t) => {
+  const project = newProject();
+  const first = hub(t, {}, project);
+  const second = startHub(() => {}, {}, project);
+  t.after(() => second.connection.stop());
+  await first.connection.start();
+  await second.connection.start();
+  await first.connection.request("launchSession", { query: "hello", agent: "demo" });
+  await Promise.all([first, second].map((one) => one.until("the question", () => one.model.questions.length === 1)));
+  const question = second.model.questions[0]!;
+  const answers = await Promise.all([
+    second.connection.request("sendDecision", { approval_id: question.id, decision: "deny", comment: "no" }),
+    first.connection.request("sendDecision", { approval_id: question.id, decision: "approve" }),
+  ]);
+  assert.equal(answers.filter(({ success }) => success).length, 1);
+  assert.match(answers.find(({ success }) => !success)?.error ?? "", /already/);
+  await Promise.all([first, second].map((one) => one.until("an empty inbox", () => one.model.questions.length === 0)));
+});

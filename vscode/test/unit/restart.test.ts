@@ -1,0 +1,12 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { RestartRule } from "../../src/hub/restart";
+
+test("the fifth crash within three minutes is one too many", () => {
+  let now = 0;
+  const rule = new RestartRule(() => now);
+  const crashes = (...at: number[]): boolean[] => at.map((time) => ((now = time), rule.crashed()));
+  assert.deepEqual(crashes(0, 1_000, 2_000, 3_000, 179_999), [true, true, true, true, false]);
+  rule.forget();
+  assert.deepEqual(crashes(200_000, 201_000, 202_000, 203_000, 380_000, 381_500), [true, true, true, true, true, true], "the first two are three minutes ago");
+});

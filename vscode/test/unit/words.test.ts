@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { age, describe, grouped, nameOf, short, visible } from "../../src/hub/groups";
+import type { Question, Session } from "../../src/hub/model";
+import { choicesOf, detailsOf, fieldsOf, titleOf, valueOf } from "../../src/hub/questions";
+
+function session(over: Partial<Session>): Session {
+  return { id: "s", task_id: "task-0001", thread_id: "t", status: "completed", state: "completed", title: "", conversation_title: "", summary: "", query: "", agent: "demo", archived: false, last_activity_at: "2026-01-01T00:00:00Z", ...over } as Session;
+}
+
+function question(over: Partial<Question>): Question {
+  return { id: "q", type: "function_call", title: "", tool_name: "Write", stale: false, ...over } as Question;
+}
+
+test("sessions stand in groups, those that wait for a person first", () => {
+  const sessions = ["completed", "running", "waiting_input", "failed", "draft", "interrupting"].map((status) => session({ status }));
+  sessions.push(session({ status: "starting", state: "queued" }), session({ status: "starting", state: "starting" }), session({ status: "running", archived: true }));
+  assert.deepEqual(grouped(sessions).map(({ id, sessions }) => [id, sessions.length]), [["waiting", 1], ["working", 3], ["queued", 1], ["failed", 1], ["done", 1], ["draft", 1], ["archived", 1]]);
+});
+
+test("a session is called by its title, else by what was asked", () => {
+  assert.equal(nameOf(session({ title: "Mine", query: "q" })), "Mine");
+  assert.equal(nameOf(session({ query: "fix it\nand more" })), "fix it");
+  assert.equal(nameOf(session({})), "task-0001");
+});
+
+test("what is not seen, or turns other text around, is written out", () => {
+  assert.equal(visible("rm \u202efile\u0007\tok\n"), "rm <U+202E>file<U+0007>\tok\n");
+  assert.equal(short("a".repeat(100), 10), `${"a".repeat(9)}…`);
+  assert.equal(short("\n  😀😀😀", 2), "😀…");
+});
+
+test("ages are short", () => {
+  const now = Date.parse("2026-01-03T00:00:00Z");
+  assert.deepEqual(["2026-01-02T23:59:30Z", "2026-01-02T23:55:00Z", "2026-01-02T21:00:00Z", "2026-01-01T00:00:00Z", ""].map((time) => age(time, now)), ["now", "5m", "3h", "2d", ""]);
+  assert.equal(describe(session({ status: "failed", error_message: "No such model" }), now), "demo · 2d · No such model");
+});
+
+test("a permission can be given once, as a rule, or denied with a reason", () => {
+  const rule = { tool_name: "Write", covers: "files", text: "Write of files src/*, in this session" };
+  assert.deepEqual(choicesOf(question({ rule_preview: { session: rule } })).map(({ id, decision, needs }) => [id, decision, needs]), [
+    ["approve", { decision: "approve" }, undefined],
+    ["approve-session", { decision: "approve", scope: "session" }, undefined],
+    ["deny", { decision: "deny", comment: "Denied in VS Code" }, undefined],
+    ["deny-why", { decision: "deny" }, { words: "Why not? The agent is told." }],
+  ]);
+});
+
+test("a question is answered by an option, by words, or by neither", () => {
+  const ids = (over: Partial<Question>): string[] => choicesOf(question({ type: "human_contact", ...over })).map(({ id }) => id);
+  const options = [{ name: "red" }, { option_id: "b", name: "Blue" }, {}];
+  assert.deepEqual(ids({ options }), ["option-red", "option-b", "respond"]);
+  assert.deepEqual(ids({ options, options_only: true, declinable: true }), ["option-red", "option-b", "deny"]);
+  assert.deepEqual(ids({ mode: "form", schema: {} }), ["fill", "deny"]);
+  assert.deepEqual(ids({ mode: "url", url: "https://example.org" }), ["open", "deny"]);
+});
+
+test("the fields of a form say what they take", () => {
+  const fields = fieldsOf({
+    type: "object", required: ["name"],
+    properties: {
+      name: { type: "string", title: "Your name" }, port: { type: "integer", default: 80 }, sure: { type: "boolean" },
+      colour: { type: "string", oneOf: [{ const: "r", title: "Red" }] }, days: { type: "array", items: { enum: ["Mo", "Tu"] } }, other: { type: "object" },
+    },
+  });
+  assert.deepEqual(fields.map(({ name, kind, required, choices }) => [name, kind, required, choices.map(({ label }) => label)]), [
+    ["name", "text", true, []], ["port", "integer", false, []], ["sure", "boolean", false, []],
+    ["colour", "choice", false, ["Red"]], ["days", "choices", false, ["Mo", "Tu"]], ["other", "json", false, []],
+  ]);
+  assert.deepEqual(fieldsOf("nonsense"), []);
+  const [name, port, , , , other] = fields;
+  assert.equal(valueOf(port!, " 8080 "), 8080);
+  assert.equal(valueOf(port!, ""), undefined);
+  assert.throws(() => valueOf(port!, "1.5"), /has to be a whole number/);
+  assert.equal(valueOf(name!, ""), "");
+  assert.deepEqual(valueOf(other!, '{"a":1}'), { a: 1 });
+  assert.throws(() => valueOf(other!, "{"), /has to be JSON/);
+});
+
+test("what is asked cannot break out of where it is shown", () => {
+  assert.equal(titleOf(question({ title: "Write \u202etxt.exe" })), "Write <U+202E>txt.exe");
+  const details = detailsOf(question({ title: "run", diff: "```\n[a](command:evil)", stale: true }));
+  assert.match(details, /````diff\n```\n\[a\]\(command:evil\)\n````/);
+  assert.match(details, /an answer continues it/);
+  assert.match(detailsOf(question({ reopened: "[x](command:y)" })), /\\\[x\\\]\\\(command:y\\\)/);
+});
