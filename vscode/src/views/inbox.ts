@@ -14,6 +14,11 @@ export class InboxTree implements vscode.TreeDataProvider<Node>, vscode.Disposab
   private readonly view: vscode.TreeView<Node>;
   private readonly stop: () => void;
   private shown = "";
+  /**
+   * Each answer that is shown is a command without arguments. Those of a row's command are forgotten when the
+   * row is drawn anew, so that a click at that moment would be answered with an error of VS Code's.
+   */
+  private readonly commands = new Map<string, vscode.Disposable>();
 
   constructor(private readonly projects: Projects) {
     this.view = vscode.window.createTreeView("duet.inbox", { treeDataProvider: this });
@@ -22,6 +27,7 @@ export class InboxTree implements vscode.TreeDataProvider<Node>, vscode.Disposab
       const now = JSON.stringify(this.rows().map((row) => [row.id, row.label, row.description]));
       if (now === this.shown) return;
       this.shown = now;
+      this.registerAnswers();
       const value = this.projects.questions.length;
       this.view.badge = value === 0 ? undefined : { value, tooltip: value === 1 ? "1 question waits for you" : `${value} questions wait for you` };
       this.changed.fire(undefined);
@@ -45,7 +51,7 @@ export class InboxTree implements vscode.TreeDataProvider<Node>, vscode.Disposab
         item.description = short(choice.detail);
         item.tooltip = choice.detail;
       }
-      item.command = { command: "duet.answer", title: choice.label, arguments: [of, choice.id] };
+      item.command = { command: commandOf(of, choice), title: choice.label };
       return item;
     }
     const { project, question } = node;
@@ -65,9 +71,30 @@ export class InboxTree implements vscode.TreeDataProvider<Node>, vscode.Disposab
     return all.map((node) => this.getTreeItem(node));
   }
 
+  private registerAnswers(): void {
+    const wanted = new Set<string>();
+    for (const of of this.projects.questions) {
+      for (const choice of choicesOf(of.question)) {
+        const command = commandOf(of, choice);
+        wanted.add(command);
+        if (!this.commands.has(command)) this.commands.set(command, vscode.commands.registerCommand(command, () => vscode.commands.executeCommand("duet.answer", of, choice.id)));
+      }
+    }
+    for (const [command, registered] of this.commands) {
+      if (wanted.has(command)) continue;
+      registered.dispose();
+      this.commands.delete(command);
+    }
+  }
+
   dispose(): void {
+    for (const registered of this.commands.values()) registered.dispose();
     this.stop();
     this.view.dispose();
     this.changed.dispose();
   }
+}
+
+function commandOf({ question }: ProjectQuestion, { id }: Choice): string {
+  return `duet.answer/${question.id}/${id}`;
 }
