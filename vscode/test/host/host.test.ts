@@ -10,7 +10,7 @@ test("what is installed is small", () => {
 });
 
 test("a person begins a session, allows it in the inbox, and denies another in its notification", async (t) => {
-  const { page, project, row, notification, openViews, newSession, picture } = await openWindow((end) => t.after(end));
+  const { page, project, row, notification, press, openViews, newSession, picture } = await openWindow((end) => t.after(end));
   await openViews();
   await row("nothing").waitFor({ state: "detached" });
   await page.getByRole("button", { name: "New Session", exact: true }).waitFor();
@@ -24,8 +24,7 @@ test("a person begins a session, allows it in the inbox, and denies another in i
   await page.locator(".monaco-editor .view-lines").filter({ hasText: "Hello from the demo agent" }).waitFor();
   await picture("question");
 
-  await row(/^Allow$/).click();
-  await row("Done").waitFor();
+  await press(row(/^Allow$/), row("Done"));
   await page.locator(".monaco-editor .view-lines").filter({ hasText: "I wrote demo.txt" }).waitFor();
   const written = readFileSync(join(project.folder, "demo.txt"), "utf8");
   assert.match(written, /Greet the reader/);
@@ -42,15 +41,14 @@ test("a person begins a session, allows it in the inbox, and denies another in i
 });
 
 test("duet-rpc is killed while a question waits, and the window goes on", async (t) => {
-  const { page, project, row, openViews, newSession, hub } = await openWindow((end) => t.after(end));
+  const { page, project, row, press, openViews, newSession, hub } = await openWindow((end) => t.after(end));
   await openViews();
   await newSession("Greet the reader");
   await row("Write demo.txt").waitFor();
   const before = await hub();
   process.kill(before, "SIGKILL");
   await row("its agent has ended").waitFor();
-  await row(/^Allow$/).click();
-  await row("Done").waitFor();
+  await press(row(/^Allow$/), row("Done"));
   assert.ok(existsSync(join(project.folder, "demo.txt")));
 
   // What ends with the page takes its server along.
@@ -61,14 +59,13 @@ test("duet-rpc is killed while a question waits, and the window goes on", async 
 });
 
 test("a session is interrupted at its row; a question outlives a reload of the window", async (t) => {
-  const { page, row, openViews, newSession, picture } = await openWindow((end) => t.after(end), { theme: "Default Light Modern" });
+  const { page, row, press, openViews, newSession, picture } = await openWindow((end) => t.after(end), { theme: "Default Light Modern" });
   await openViews();
   await newSession("Take your time");
   await row("Write demo.txt").waitFor();
   const session = row(/^Take your time/);
   await session.hover();
-  await session.getByRole("button", { name: "Interrupt" }).click();
-  await row("Failed or interrupted").waitFor();
+  await press(session.getByRole("button", { name: "Interrupt" }), row("Failed or interrupted"));
   await row("Write demo.txt").waitFor({ state: "detached" });
 
   await newSession("Greet the reader");
@@ -77,8 +74,7 @@ test("a session is interrupted at its row; a question outlives a reload of the w
   await page.reload();
   await page.locator(".monaco-workbench").waitFor();
   await row("Write demo.txt").waitFor();
-  await row(/^Allow$/).click();
-  await row("Done").waitFor();
+  await press(row(/^Allow$/), row("Done"));
 });
 
 test("two windows have the same question, and the first answer counts", async (t) => {
@@ -89,10 +85,9 @@ test("two windows have the same question, and the first answer counts", async (t
   await first.newSession("Greet the reader");
   await first.row("Write demo.txt").waitFor();
   await second.row("Write demo.txt").waitFor();
-  await second.row(/^Deny$/).click();
+  await second.press(second.row(/^Deny$/), second.row("Done"));
   await first.row("Done").waitFor();
   await first.row("Write demo.txt").waitFor({ state: "detached" });
-  await second.row("Done").waitFor();
   assert.ok(!existsSync(join(first.project.folder, "demo.txt")));
 });
 

@@ -28,6 +28,11 @@ export interface Window {
   /** The row of a list whose text fits. */
   row: (text: string | RegExp) => Locator;
   notification: (text: string | RegExp) => Locator;
+  /**
+   * Presses what stands in a row until it has its effect. VS Code loses a click on a row that it draws anew in
+   * that moment ("Actual command not found"), and a person presses again, too.
+   */
+  press: (button: Locator, effect: Locator) => Promise<void>;
   /** Opens the views of the extension. */
   openViews: () => Promise<void>;
   newSession: (prompt: string) => Promise<void>;
@@ -96,6 +101,18 @@ function handles(page: Page, project: TestProject): Omit<Window, "another"> {
     project,
     row: (text) => page.locator(".pane-body .monaco-list-row").filter({ hasText: text }).first(),
     notification: (text) => page.locator(".notification-toast").filter({ hasText: text }).first(),
+    press: async (button, effect) => {
+      await button.click();
+      for (const until = Date.now() + patience; ; ) {
+        try {
+          await effect.waitFor({ timeout: 20_000 });
+          return;
+        } catch (error) {
+          if (Date.now() > until) throw error;
+          await button.click({ timeout: 2_000 }).catch(() => {}); // it may be gone, since the first one counts after all
+        }
+      }
+    },
     openViews: async () => {
       await page.locator('.activitybar .action-item a[aria-label^="Duet"]').click();
       await page.locator(".pane-header").filter({ hasText: "Sessions" }).waitFor();
