@@ -157,8 +157,12 @@ func TestAPageInABrowser(t *testing.T) {
 		return m.Kind == "error" && m.Message == "Uncaught ReferenceError: brokenFunction is not defined" && m.URL == "/app.js" && m.Line == 7 && m.Stack != ""
 	})
 	p.says("what is rejected", func(m pageSaid) bool { return m.Kind == "error" && m.Message == "Unhandled rejection: Error: no luck" })
-	p.says("where it is", func(m pageSaid) bool { return m.Kind == "navigation" && m.URL == "/users/5?tab=a#b" && m.Message == "Walnuts" })
-	p.says("what cannot be loaded", func(m pageSaid) bool { return m.Kind == "error" && m.URL != "" && m.Line == 0 && filepath.Base(m.Message) == "none.png" })
+	p.says("where it is", func(m pageSaid) bool {
+		return m.Kind == "navigation" && m.URL == "/users/5?tab=a#b" && m.Message == "Walnuts"
+	})
+	p.says("what cannot be loaded", func(m pageSaid) bool {
+		return m.Kind == "error" && m.URL != "" && m.Line == 0 && filepath.Base(m.Message) == "none.png"
+	})
 
 	_, err := s.command("preview", "navigate", "/about")
 	require.NoError(t, err)
