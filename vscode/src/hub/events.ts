@@ -21,8 +21,9 @@ export interface EventParams {
   event: HubEvent;
 }
 
-/** The types of events that change the lists of sessions and questions. */
-export const listEvents = [
+/** The types of events that the extension follows: what changes the lists of sessions and questions, and conversations. */
+export const followedEvents = [
+  "conversation_updated",
   "session_status_changed",
   "session_settings_changed",
   "session_deleted",

@@ -62,6 +62,14 @@ export class ProjectModel {
     return [...this.byThread.values()].find((session) => session.id === id);
   }
 
+  /** Puts a session into the list that its event has not brought yet. */
+  add(session: Session): void {
+    const known = this.byThread.get(session.thread_id);
+    if (session.status === "discarded" || (known && known.id !== session.id && known.created_at > session.created_at)) return;
+    this.byThread.set(session.thread_id, session);
+    this.changeEmitter.fire(undefined);
+  }
+
   dispose(): void {
     for (const stop of this.stopListening) stop();
     this.changeEmitter.clear();
@@ -71,6 +79,8 @@ export class ProjectModel {
   private take({ event }: EventParams): void {
     const { type, data } = event;
     switch (type) {
+      case "conversation_updated":
+        return; // the lists are as they were
       case "new_approval":
       case "approval_resolved":
         this.questionsChanged = true;
@@ -124,9 +134,7 @@ export class ProjectModel {
       this.onError(error);
       return;
     }
-    const known = this.byThread.get(session.thread_id);
-    if (session.status === "discarded" || (known && known.id !== session.id && known.created_at > session.created_at)) return;
-    this.byThread.set(session.thread_id, session);
+    this.add(session);
   }
 
   private async askForQuestions(): Promise<void> {

@@ -34,6 +34,8 @@ NORMAL = [
     (r"(?<=  )/\S*\$?$", "/PATH"),
     (r"· (?:\d+h \d+m|\d+m \d+s|\d+s) [-\\|/](?=$| )", "· 1s /"),
     (r"\b\d+(?:\.\d+)? ms\b", "1 ms"),
+    (r"^It took .*", "It took 1 s, until 12:00:00"),
+    (r"\bin \d+[mhd]$", "later"),
     (r" (?:now|\d+[mhd])$", " now"),
     (r"20\d\d-\d\d-\d\d(?: \d\d:\d\d)?", "2026-01-01"),
     (r"/[^ ]*/duet-e2e-[^/ ]*/project", "~/project"),
@@ -148,9 +150,12 @@ def more(home, terminal, shots):
     terminal.press("C-x", "1")
     shots.take("search")
     for command, seen in (("duet-agents", r"^ \* +showcase"), ("duet-rules", r"(?i)rule"),
+                          ("duet-triggers", r"on +tests"), ("duet-build", r"^Build failed"),
                           ("duet-projects", r"completed +project")):
         terminal.command(command)
         terminal.see(seen)
+        if command == "duet-build":  # the window is not selected, as with compile
+            terminal.press("C-x", "o")
         terminal.press("C-x", "1")
         shots.take(command.removeprefix("duet-"))
     terminal.press("Enter")

@@ -1,0 +1,83 @@
+// Asks a person what an answer needs, and gives it to the hub.
+import * as vscode from "vscode";
+import { visible } from "./hub/groups";
+import { choicesOf, titleOf, valueOf } from "./hub/questions";
+import type { Choice, FormField } from "./hub/questions";
+import type { ProjectQuestion } from "./projects";
+
+/** Answers a question by one of its choices; without one, the person chooses. */
+export async function answer(of: ProjectQuestion, choiceId?: string): Promise<void> {
+  const choices = choicesOf(of.question);
+  const choice = choiceId === undefined ? await pick(of, choices) : choices.find(({ id }) => id === choiceId);
+  if (!choice) return;
+  const decision = await completed(of, choice);
+  if (!decision) return;
+  const { success, error } = await of.project.connection.request("sendDecision", { approval_id: of.question.id, ...decision });
+  if (!success) void vscode.window.showInformationMessage(`Duet: ${error ?? "the question has been answered"}`);
+}
+
+async function pick(of: ProjectQuestion, choices: Choice[]): Promise<Choice | undefined> {
+  const items = choices.map((choice) => ({ label: `$(${choice.icon}) ${choice.label}`, ...(choice.detail ? { detail: choice.detail } : {}), choice }));
+  return (await vscode.window.showQuickPick(items, { title: titleOf(of.question), placeHolder: "Your answer" }))?.choice;
+}
+
+/** completed is a choice's decision with what it needs; nothing if the person has thought better of it. */
+async function completed({ question }: ProjectQuestion, { decision, needs }: Choice): Promise<Choice["decision"] | undefined> {
+  if (!needs) return decision;
+  if ("words" in needs) {
+    const comment = await vscode.window.showInputBox({ title: titleOf(question), prompt: visible(needs.words), ignoreFocusOut: true, validateInput: (text) => (text.trim() === "" ? "Say something, or press Escape" : undefined) });
+    return comment === undefined ? undefined : { ...decision, comment };
+  }
+  if ("form" in needs) {
+    const content = await fill(titleOf(question), needs.form);
+    return content && { ...decision, content };
+  }
+  const opened = await vscode.env.openExternal(vscode.Uri.parse(needs.open, true));
+  return opened ? decision : undefined;
+}
+
+/** fill asks for one field after the other. */
+async function fill(title: string, fields: FormField[]): Promise<Record<string, unknown> | undefined> {
+  const content: Record<string, unknown> = {};
+  for (const [i, field] of fields.entries()) {
+    const step = { title: `${title} (${i + 1} of ${fields.length})`, ignoreFocusOut: true };
+    const value = await ask(field, step);
+    if (value === undefined) return undefined;
+    if (value.is !== undefined) content[field.name] = value.is;
+  }
+  return content;
+}
+
+/** ask gets a field's value, undefined for one that is left out; nothing at all if the person has pressed Escape. */
+async function ask(field: FormField, step: { title: string; ignoreFocusOut: boolean }): Promise<{ is: unknown } | undefined> {
+  const prompt = [visible(field.label), visible(field.description), field.required ? "" : "(optional)"].filter((part) => part !== "").join(" — ");
+  const leaveOut = { label: "$(dash) Leave out", value: undefined as unknown };
+  switch (field.kind) {
+    case "boolean":
+    case "choice": {
+      const choices = field.kind === "boolean" ? [{ label: "Yes", value: true as unknown }, { label: "No", value: false as unknown }] : field.choices.map(({ value, label }) => ({ label: visible(label), value: value }));
+      const picked = await vscode.window.showQuickPick(field.required ? choices : [...choices, leaveOut], { ...step, placeHolder: prompt });
+      return picked && { is: picked.value };
+    }
+    case "choices": {
+      const chosen = Array.isArray(field.default) ? (field.default as unknown[]) : [];
+      const picked = await vscode.window.showQuickPick(field.choices.map(({ value, label }) => ({ label: visible(label), value, picked: chosen.includes(value) })), { ...step, placeHolder: prompt, canPickMany: true });
+      return picked && { is: picked.length === 0 && !field.required ? undefined : picked.map(({ value }) => value) };
+    }
+    default: {
+      const byDefault = field.default === undefined ? "" : typeof field.default === "string" ? field.default : JSON.stringify(field.default);
+      const typed = await vscode.window.showInputBox({
+        ...step, prompt, value: byDefault,
+        validateInput: (text) => {
+          try {
+            valueOf(field, text);
+            return undefined;
+          } catch (error) {
+            return (error as Error).message;
+          }
+        },
+      });
+      return typed === undefined ? undefined : { is: valueOf(field, typed) };
+    }
+  }
+}

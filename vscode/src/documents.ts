@@ -1,0 +1,126 @@
+// Conversations, questions and changes as documents that can be read, and not changed.
+import * as vscode from "vscode";
+import { nameOf, short } from "./hub/groups";
+import { detailsOf, titleOf } from "./hub/questions";
+import { transcript } from "./hub/transcript";
+import type { Item } from "./hub/transcript";
+import type { Project, ProjectQuestion, Projects, ProjectSession } from "./projects";
+
+const scheme = "duet";
+
+/** Serves documents of the scheme duet. An open conversation follows what is said in it. */
+export class Documents implements vscode.TextDocumentContentProvider, vscode.Disposable {
+  private readonly changed = new vscode.EventEmitter<vscode.Uri>();
+  readonly onDidChange = this.changed.event;
+  private readonly subscriptions: vscode.Disposable[];
+  /** What is shown in a diff, by its address. */
+  private readonly sides = new Map<string, string>();
+  private readonly stops: Array<() => void>;
+  private readonly pending = new Set<string>();
+
+  constructor(private readonly projects: Projects) {
+    this.subscriptions = [
+      vscode.workspace.registerTextDocumentContentProvider(scheme, this),
+      vscode.workspace.onDidCloseTextDocument(({ uri }) => void this.sides.delete(uri.toString())),
+    ];
+    this.stops = [
+      projects.onEvent(({ project, params }) => {
+        const { session_id: id } = params.event.data;
+        const thread = id === undefined ? undefined : project.model.sessions.find((session) => session.id === id)?.thread_id;
+        if (thread !== undefined) this.refreshSoon(thread);
+      }),
+      projects.onChange(() => {
+        for (const { session } of projects.sessions) if (this.openConversation(session.thread_id)) this.refreshSoon(session.thread_id);
+      }),
+    ];
+  }
+
+  async provideTextDocumentContent(uri: vscode.Uri): Promise<string> {
+    const side = this.sides.get(uri.toString());
+    if (side !== undefined) return side;
+    const { kind, id } = JSON.parse(uri.query) as { kind: string; id: string };
+    if (kind === "question") {
+      const found = this.projects.questions.find(({ question }) => question.id === id);
+      return found ? `# ${titleOf(found.question)}\n\n${detailsOf(found.question)}\n` : "This question has been answered.\n";
+    }
+    const found = this.projects.sessions.find(({ session }) => session.thread_id === id);
+    if (!found) return "This conversation is not there any more, or duet-rpc is being started.\n";
+    return transcript(nameOf(found.session), await conversation(found));
+  }
+
+  async openConversationOf({ session }: ProjectSession): Promise<void> {
+    await this.show(`${fileName(nameOf(session))}.md`, { kind: "conversation", id: session.thread_id });
+  }
+
+  /** Whether a person has a conversation before the eyes. */
+  isShown({ session }: ProjectSession): boolean {
+    const document = this.openConversation(session.thread_id);
+    return vscode.window.state.focused && vscode.window.visibleTextEditors.some((editor) => editor.document === document);
+  }
+
+  async openQuestion({ question }: ProjectQuestion): Promise<void> {
+    await this.show(`${fileName(titleOf(question))}.md`, { kind: "question", id: question.id });
+  }
+
+  /** Shows what a session has changed, in the editor for diffs. */
+  async openChanges({ project, session }: ProjectSession): Promise<void> {
+    const { snapshots } = await project.connection.request("getSessionSnapshots", { session_id: session.id });
+    if (snapshots.length === 0) {
+      void vscode.window.showInformationMessage(`Duet: ${nameOf(session)} has changed no file`);
+      return;
+    }
+    const resources = snapshots.map((snapshot, i): [vscode.Uri, vscode.Uri | undefined, vscode.Uri | undefined] => {
+      const file = vscode.Uri.file(snapshot.file_path);
+      const side = (which: string, text: string | null): vscode.Uri | undefined => {
+        if (text === null) return undefined;
+        const uri = vscode.Uri.from({ scheme, path: file.path, query: JSON.stringify({ kind: which, id: `${session.id}/${i}` }) });
+        this.sides.set(uri.toString(), text);
+        return uri;
+      };
+      return [file, side("before", snapshot.before), side("after", snapshot.after)];
+    });
+    await vscode.commands.executeCommand("vscode.changes", `Changes of ${nameOf(session)}`, resources);
+  }
+
+  dispose(): void {
+    for (const stop of this.stops) stop();
+    for (const subscription of this.subscriptions) subscription.dispose();
+    this.changed.dispose();
+  }
+
+  private async show(name: string, query: { kind: string; id: string }): Promise<void> {
+    const document = await vscode.workspace.openTextDocument(vscode.Uri.from({ scheme, path: `/${name}`, query: JSON.stringify(query) }));
+    await vscode.window.showTextDocument(document, { preview: true });
+  }
+
+  private openConversation(thread: string): vscode.TextDocument | undefined {
+    return vscode.workspace.textDocuments.find(({ uri }) => uri.scheme === scheme && uri.query === JSON.stringify({ kind: "conversation", id: thread }));
+  }
+
+  /** refreshSoon has an open conversation read again; what comes meanwhile is in what is read then. */
+  private refreshSoon(thread: string): void {
+    if (this.pending.has(thread)) return;
+    this.pending.add(thread);
+    setTimeout(() => {
+      this.pending.delete(thread);
+      const document = this.openConversation(thread);
+      if (document) this.changed.fire(document.uri);
+    }, 100);
+  }
+}
+
+/** conversation reads all pages. */
+async function conversation({ project, session }: { project: Project; session: { id: string } }): Promise<Item[]> {
+  const items: Item[] = [];
+  let offset: number | undefined = 0;
+  while (offset !== undefined) {
+    const page: { events: Item[]; next_offset?: number } = await project.connection.request("getConversation", { session_id: session.id, offset });
+    items.push(...page.events);
+    offset = page.next_offset;
+  }
+  return items;
+}
+
+function fileName(name: string): string {
+  return short(name, 40).replace(/[/\\:*?"<>|]/g, "-") || "conversation";
+}

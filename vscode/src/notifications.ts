@@ -1,0 +1,67 @@
+// Tells of questions and of sessions that have ended, wherever the person looks.
+import * as vscode from "vscode";
+import { answer } from "./answer";
+import { groupOf, isAlive, nameOf } from "./hub/groups";
+import { choicesOf, titleOf } from "./hub/questions";
+import type { ProjectQuestion, Projects, ProjectSession } from "./projects";
+
+export interface NotificationActions {
+  attempt: (action: () => Promise<void>) => void;
+  open: (session: ProjectSession) => Promise<void>;
+  isShown: (session: ProjectSession) => boolean;
+}
+
+/** More questions than these that come at once are told together. */
+const atOnce = 3;
+
+export function notifications(projects: Projects, { attempt, open, isShown }: NotificationActions): vscode.Disposable {
+  const alive = new Set<string>();
+  const wanted = (which: "questions" | "ends"): boolean => {
+    const setting = vscode.workspace.getConfiguration("duet").get("notifications", "all");
+    return setting === "all" || (setting === "questions" && which === "questions");
+  };
+  const stops = [
+    projects.onQuestions((questions) => {
+      if (!wanted("questions")) return;
+      if (questions.length > atOnce) attempt(() => tellMany(questions.length));
+      else for (const question of questions) attempt(() => tell(question));
+    }),
+    projects.onChange(() => {
+      for (const { project, session } of projects.sessions) {
+        if (isAlive(session)) {
+          alive.add(session.id);
+        } else if (alive.delete(session.id) && wanted("ends")) {
+          attempt(() => tellEnd({ project, session }));
+        }
+      }
+    }),
+  ];
+
+  async function tell(of: ProjectQuestion): Promise<void> {
+    // The first answers stand in the notification, all of them behind the last button.
+    const direct = choicesOf(of.question).filter(({ needs, decision }) => !needs && !decision.scope).slice(0, 2);
+    const more = "More…";
+    const name = of.project.model.sessions.find(({ id }) => id === of.question.session_id);
+    const message = `${name ? `${nameOf(name)}: ` : ""}${titleOf(of.question)}`;
+    const pressed = await vscode.window.showInformationMessage(message, ...direct.map(({ label }) => label), more);
+    if (pressed === more) await answer(of);
+    else if (pressed !== undefined) await answer(of, direct.find(({ label }) => label === pressed)?.id);
+  }
+
+  async function tellMany(count: number): Promise<void> {
+    const show = "Show";
+    if ((await vscode.window.showInformationMessage(`${count} questions wait for you`, show)) === show) await vscode.commands.executeCommand("duet.inbox.focus");
+  }
+
+  async function tellEnd(of: ProjectSession): Promise<void> {
+    const { session } = of;
+    const show = "Open Conversation";
+    const failed = groupOf(session) === "failed";
+    if (session.status === "interrupted" || isShown(of)) return; // a person did that, or sees it
+    const message = failed ? `${nameOf(session)} has failed${session.error_message ? `: ${session.error_message}` : ""}` : `${nameOf(session)} is done`;
+    const pressed = failed ? await vscode.window.showWarningMessage(message, show) : await vscode.window.showInformationMessage(message, show);
+    if (pressed === show) await open(of);
+  }
+
+  return new vscode.Disposable(() => stops.forEach((stop) => stop()));
+}

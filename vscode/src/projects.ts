@@ -1,0 +1,139 @@
+// The hub of each folder of the workspace.
+import * as vscode from "vscode";
+import { findBinary } from "./hub/binary";
+import { HubConnection } from "./hub/connection";
+import { Emitter } from "./hub/emitter";
+import type { EventParams } from "./hub/events";
+import { ProjectModel } from "./hub/model";
+import type { Question, Session } from "./hub/model";
+
+/** A folder of the workspace, and what its hub has. */
+export interface Project {
+  name: string;
+  folder: vscode.WorkspaceFolder;
+  connection: HubConnection;
+  model: ProjectModel;
+}
+
+/** A session and where it is. */
+export interface ProjectSession {
+  project: Project;
+  session: Session;
+}
+
+/** A question and where it is. */
+export interface ProjectQuestion {
+  project: Project;
+  question: Question;
+}
+
+/** The projects of the workspace. Folders come and go. */
+export class Projects implements vscode.Disposable {
+  private readonly byFolder = new Map<string, Project>();
+  private readonly changeEmitter = new Emitter<undefined>();
+  private readonly questionsEmitter = new Emitter<ProjectQuestion[]>();
+  private readonly eventEmitter = new Emitter<{ project: Project; params: EventParams }>();
+  private readonly subscriptions: vscode.Disposable[];
+
+  readonly onChange = this.changeEmitter.on;
+  readonly onQuestions = this.questionsEmitter.on;
+  readonly onEvent = this.eventEmitter.on;
+
+  constructor(
+    private readonly log: vscode.LogOutputChannel,
+    private readonly bundled: string,
+  ) {
+    this.subscriptions = [
+      vscode.workspace.onDidChangeWorkspaceFolders(() => this.follow()),
+      vscode.workspace.onDidGrantWorkspaceTrust(() => {
+        for (const { connection } of this.all) {
+          connection.trustChanged().catch((error: unknown) => this.log.warn(String(error)));
+        }
+      }),
+    ];
+    this.follow();
+  }
+
+  get all(): Project[] {
+    return [...this.byFolder.values()];
+  }
+
+  get sessions(): ProjectSession[] {
+    return this.all.flatMap((project) => project.model.sessions.map((session) => ({ project, session })));
+  }
+
+  get questions(): ProjectQuestion[] {
+    return this.all.flatMap((project) => project.model.questions.map((question) => ({ project, question })));
+  }
+
+  /** How all hubs are together: failed if one has, else starting or stopped if one is. */
+  get state(): "stopped" | "starting" | "ready" | "failed" {
+    const states = this.all.map(({ connection }) => connection.state.is);
+    return (["failed", "starting", "stopped"] as const).find((state) => states.includes(state)) ?? (states.length > 0 ? "ready" : "stopped");
+  }
+
+  /** Why hubs have failed. */
+  get reasons(): string[] {
+    return this.all.flatMap(({ connection }) => (connection.state.is === "failed" ? [connection.state.reason] : []));
+  }
+
+  async restart(): Promise<void> {
+    await Promise.all(this.all.map(({ connection }) => connection.restart()));
+  }
+
+  /** Ends all hubs that are this window's own. Resolves when their processes have ended. */
+  async stop(): Promise<void> {
+    const all = this.all;
+    this.byFolder.clear();
+    await Promise.all(all.map((project) => end(project)));
+  }
+
+  dispose(): void {
+    for (const subscription of this.subscriptions) subscription.dispose();
+    this.changeEmitter.clear();
+    void this.stop();
+  }
+
+  private follow(): void {
+    const folders = (vscode.workspace.workspaceFolders ?? []).filter(({ uri }) => uri.scheme === "file");
+    for (const [path, project] of this.byFolder) {
+      if (!folders.some(({ uri }) => uri.fsPath === path)) {
+        this.byFolder.delete(path);
+        void end(project);
+      }
+    }
+    for (const folder of folders) {
+      if (!this.byFolder.has(folder.uri.fsPath)) this.byFolder.set(folder.uri.fsPath, this.open(folder));
+    }
+    this.changeEmitter.fire(undefined);
+  }
+
+  private open(folder: vscode.WorkspaceFolder): Project {
+    const connection = new HubConnection({
+      folder: folder.uri.fsPath,
+      findBinary: () =>
+        findBinary({
+          env: process.env,
+          setting: vscode.workspace.getConfiguration("duet", folder.uri).get("executable", ""),
+          bundled: this.bundled,
+          platform: process.platform,
+        }),
+      trusted: () => vscode.workspace.isTrusted,
+      env: process.env,
+      log: this.log,
+    });
+    const model = new ProjectModel(connection, 300, (error) => this.log.warn(String(error)));
+    const project = { name: folder.name, folder, connection, model };
+    model.onChange(() => this.changeEmitter.fire(undefined));
+    model.onQuestions((questions) => this.questionsEmitter.fire(questions.map((question) => ({ project, question }))));
+    connection.onEvent((params) => this.eventEmitter.fire({ project, params }));
+    connection.onWarning((message) => void vscode.window.showWarningMessage(`Duet: ${message}`));
+    void connection.start();
+    return project;
+  }
+}
+
+async function end({ model, connection }: Project): Promise<void> {
+  model.dispose();
+  await connection.stop();
+}

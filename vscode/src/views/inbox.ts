@@ -1,0 +1,73 @@
+import * as vscode from "vscode";
+import { nameOf, short } from "../hub/groups";
+import { choicesOf, detailsOf, titleOf } from "../hub/questions";
+import type { Choice } from "../hub/questions";
+import type { ProjectQuestion, Projects } from "../projects";
+
+/** A row of the inbox: a question, or an answer to one. */
+type Node = ProjectQuestion | { of: ProjectQuestion; choice: Choice };
+
+/** The questions that wait, each with its answers. The badge has their number. */
+export class InboxTree implements vscode.TreeDataProvider<Node>, vscode.Disposable {
+  private readonly changed = new vscode.EventEmitter<undefined>();
+  readonly onDidChangeTreeData = this.changed.event;
+  private readonly view: vscode.TreeView<Node>;
+  private readonly stop: () => void;
+  private shown = "";
+
+  constructor(private readonly projects: Projects) {
+    this.view = vscode.window.createTreeView("duet.inbox", { treeDataProvider: this });
+    this.stop = projects.onChange(() => {
+      // What is drawn anew under a click loses it.
+      const now = JSON.stringify(this.rows().map((row) => [row.id, row.label, row.description]));
+      if (now === this.shown) return;
+      this.shown = now;
+      const value = this.projects.questions.length;
+      this.view.badge = value === 0 ? undefined : { value, tooltip: value === 1 ? "1 question waits for you" : `${value} questions wait for you` };
+      this.changed.fire(undefined);
+    });
+  }
+
+  getChildren(node?: Node): Node[] {
+    if (!node) return this.projects.questions;
+    if ("of" in node) return [];
+    return choicesOf(node.question).map((choice) => ({ of: node, choice }));
+  }
+
+  getTreeItem(node: Node): vscode.TreeItem {
+    if ("of" in node) {
+      const { of, choice } = node;
+      const item = new vscode.TreeItem(choice.label);
+      item.id = `${of.question.id}/${choice.id}`;
+      item.iconPath = new vscode.ThemeIcon(choice.icon);
+      item.contextValue = "choice";
+      if (choice.detail) {
+        item.description = short(choice.detail);
+        item.tooltip = choice.detail;
+      }
+      item.command = { command: "duet.answer", title: choice.label, arguments: [of, choice.id] };
+      return item;
+    }
+    const { project, question } = node;
+    const item = new vscode.TreeItem(titleOf(question), vscode.TreeItemCollapsibleState.Expanded);
+    const session = question.session_id ? project.model.session(question.session_id) : undefined;
+    item.id = question.id;
+    item.description = [...(session ? [nameOf(session)] : []), ...(this.projects.all.length > 1 ? [project.name] : []), ...(question.stale ? ["its agent has ended"] : [])].join(" · ");
+    item.iconPath = new vscode.ThemeIcon("question", new vscode.ThemeColor("charts.yellow"));
+    item.contextValue = `question ${question.type === "human_contact" ? "contact" : "permission"}`;
+    item.tooltip = new vscode.MarkdownString(detailsOf(question)); // not trusted: no command in it runs
+    return item;
+  }
+
+  /** rows are all rows as they are to be shown. */
+  private rows(): vscode.TreeItem[] {
+    const all = this.projects.questions.flatMap((question): Node[] => [question, ...this.getChildren(question)]);
+    return all.map((node) => this.getTreeItem(node));
+  }
+
+  dispose(): void {
+    this.stop();
+    this.view.dispose();
+    this.changed.dispose();
+  }
+}

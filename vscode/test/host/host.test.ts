@@ -1,0 +1,130 @@
+// The extension in a real VS Code, as a person uses it.
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import test from "node:test";
+import { openWindow } from "./vscode";
+
+test("what is installed is small", () => {
+  assert.ok(statSync("out/duet.vsix").size < 1_000_000);
+});
+
+test("a person begins a session, allows it in the inbox, and denies another in its notification", async (t) => {
+  const { page, project, row, notification, openViews, newSession, picture } = await openWindow((end) => t.after(end));
+  await openViews();
+  await row("nothing").waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "New Session", exact: true }).waitFor();
+  await picture("empty");
+
+  await newSession("Greet the reader");
+  await row("Write demo.txt").waitFor();
+  await row("Waiting for you").waitFor();
+  await page.locator('.activitybar a[aria-label*="1 question waits for you"]').waitFor();
+  await page.locator(".statusbar-item").filter({ hasText: "Duet: 1" }).waitFor();
+  await page.locator(".monaco-editor .view-lines").filter({ hasText: "Hello from the demo agent" }).waitFor();
+  await picture("question");
+
+  await row(/^Allow$/).click();
+  await row("Done").waitFor();
+  await page.locator(".monaco-editor .view-lines").filter({ hasText: "I wrote demo.txt" }).waitFor();
+  const written = readFileSync(join(project.folder, "demo.txt"), "utf8");
+  assert.match(written, /Greet the reader/);
+  await picture("done");
+
+  await newSession("Second thoughts");
+  await page.locator(".tab").filter({ hasText: "Second thoughts" }).locator(".codicon-close").click(); // who does not look is told
+  const asked = notification("Second thoughts: Write demo.txt");
+  await asked.hover();
+  await asked.getByRole("button", { name: "Deny", exact: true }).click();
+  await notification("Second thoughts is done").waitFor();
+  assert.equal(readFileSync(join(project.folder, "demo.txt"), "utf8"), written);
+  await page.locator('.activitybar a[aria-label*="question"]').waitFor({ state: "detached" });
+});
+
+test("duet-rpc is killed while a question waits, and the window goes on", async (t) => {
+  const { page, project, row, openViews, newSession, hub } = await openWindow((end) => t.after(end));
+  await openViews();
+  await newSession("Greet the reader");
+  await row("Write demo.txt").waitFor();
+  const before = await hub();
+  process.kill(before, "SIGKILL");
+  await row("its agent has ended").waitFor();
+  await row(/^Allow$/).click();
+  await row("Done").waitFor();
+  assert.ok(existsSync(join(project.folder, "demo.txt")));
+
+  // What ends with the page takes its server along.
+  const after = await hub();
+  assert.notEqual(after, before);
+  await page.goto("about:blank");
+  await gone(after);
+});
+
+test("a session is interrupted at its row; a question outlives a reload of the window", async (t) => {
+  const { page, row, openViews, newSession, picture } = await openWindow((end) => t.after(end), { theme: "Default Light Modern" });
+  await openViews();
+  await newSession("Take your time");
+  await row("Write demo.txt").waitFor();
+  const session = row(/^Take your time/);
+  await session.hover();
+  await session.getByRole("button", { name: "Interrupt" }).click();
+  await row("Failed or interrupted").waitFor();
+  await row("Write demo.txt").waitFor({ state: "detached" });
+
+  await newSession("Greet the reader");
+  await row("Write demo.txt").waitFor();
+  await picture("light");
+  await page.reload();
+  await page.locator(".monaco-workbench").waitFor();
+  await row("Write demo.txt").waitFor();
+  await row(/^Allow$/).click();
+  await row("Done").waitFor();
+});
+
+test("two windows have the same question, and the first answer counts", async (t) => {
+  const first = await openWindow((end) => t.after(end));
+  await first.openViews();
+  const second = await first.another();
+  await second.openViews();
+  await first.newSession("Greet the reader");
+  await first.row("Write demo.txt").waitFor();
+  await second.row("Write demo.txt").waitFor();
+  await second.row(/^Deny$/).click();
+  await first.row("Done").waitFor();
+  await first.row("Write demo.txt").waitFor({ state: "detached" });
+  await second.row("Done").waitFor();
+  assert.ok(!existsSync(join(first.project.folder, "demo.txt")));
+});
+
+test("in an untrusted workspace nothing runs that came with it", async (t) => {
+  const config = `[agents.theirs]\ndriver = "command"\ncommand = ["touch", "ran"]\n`;
+  const { project, row, notification, openViews, newSession } = await openWindow((end) => t.after(end), { untrusted: true, agent: "theirs", files: { ".duet.toml": config } });
+  await openViews();
+  await newSession("Run it");
+  await notification(/trust/).waitFor();
+  await row("Run it").waitFor({ state: "detached" });
+  assert.ok(!existsSync(join(project.folder, "ran")));
+});
+
+test("without a program it says so, and how to go on", async (t) => {
+  const { page, notification, openViews, picture } = await openWindow((end) => t.after(end), { env: { DUET_RPC_BIN: "/nonexistent/duet-rpc" }, theme: "Default High Contrast" });
+  await openViews();
+  await notification("/nonexistent/duet-rpc, which the environment variable DUET_RPC_BIN names, is not there").waitFor();
+  await page.getByRole("button", { name: "Try Again", exact: true }).first().waitFor();
+  await page.locator(".pane-body").filter({ hasText: "duet-rpc does not run" }).first().waitFor();
+  await picture("no-program");
+});
+
+/** gone waits until a process has ended. Nothing tells of the end of somebody else's child, so it is looked. */
+async function gone(pid: number): Promise<void> {
+  const until = Date.now() + 60_000;
+  for (;;) {
+    try {
+      process.kill(pid, 0);
+    } catch {
+      return;
+    }
+    assert.ok(Date.now() < until, "duet-rpc is left behind");
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}

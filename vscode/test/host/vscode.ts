@@ -1,0 +1,149 @@
+// A VS Code of its own for a test: the server of code-server, with the extension
+// installed, and a window of it in Chromium.
+import { execFile, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import type { Browser, Locator, Page } from "playwright-core";
+import { startChromium } from "../browser/chromium.js";
+import { duetBinary, newProject, removeProject } from "../hub";
+import type { TestProject } from "../hub";
+import type { Result } from "../../src/protocol";
+
+/** The version that .ci/install gets: VS Code 1.100.3, the newest one for Node 20. */
+const version = "4.100.3";
+const serverHome = process.env["DUET_TEST_CODE_SERVER"] ?? join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "duet-rpc", `code-server-${version}`);
+const pictures = resolve("out/pictures");
+
+/** How long a window may take for a step on a slow machine, in milliseconds. */
+const patience = 120_000;
+
+let windows = 0;
+
+export interface Window {
+  project: TestProject;
+  page: Page;
+  /** The row of a list whose text fits. */
+  row: (text: string | RegExp) => Locator;
+  notification: (text: string | RegExp) => Locator;
+  /** Opens the views of the extension. */
+  openViews: () => Promise<void>;
+  newSession: (prompt: string) => Promise<void>;
+  picture: (name: string) => Promise<void>;
+  /** The process that is the hub of the project. */
+  hub: () => Promise<number>;
+  /** Opens another window of the same folder. */
+  another: () => Promise<Window>;
+}
+
+export interface Options {
+  /** Further variables of the environment of the extension. */
+  env?: NodeJS.ProcessEnv;
+  theme?: string;
+  agent?: string;
+  /** Files of the project, by their names. */
+  files?: Record<string, string>;
+  /** The user does not trust the workspace. */
+  untrusted?: boolean;
+}
+
+/** openWindow starts all that a window needs. after takes what ends it. */
+export async function openWindow(after: (end: () => Promise<void>) => void, options: Options = {}): Promise<Window> {
+  const program = join(serverHome, "lib", "vscode", "out", "server-main.js");
+  if (!existsSync(program)) throw new Error(`${program} is not there: run .ci/install`);
+  const project = newProject();
+  const data = join(project.home, "vscode");
+  const settings = join(data, "data", "Machine");
+  mkdirSync(settings, { recursive: true });
+  writeFileSync(join(settings, "settings.json"), JSON.stringify({ "workbench.colorTheme": options.theme ?? "Default Dark Modern", "workbench.startupEditor": "none", "duet.agent": options.agent ?? "demo" }));
+  for (const [name, text] of Object.entries(options.files ?? {})) writeFileSync(join(project.folder, name), text);
+  const shared = ["--server-data-dir", data, "--accept-server-license-terms", "--telemetry-level", "off"];
+  await promisify(execFile)("node", [program, ...shared, "--install-extension", resolve("out/duet.vsix")], { env: project.env });
+  const trust = options.untrusted ? [] : ["--disable-workspace-trust"];
+  const server = spawn("node", [program, ...shared, ...trust, "--host", "127.0.0.1", "--port", "0", "--without-connection-token"], {
+    env: { ...project.env, ...options.env }, detached: true, stdio: ["ignore", "pipe", "pipe"],
+  });
+  let browser: Browser | undefined = undefined;
+  after(async () => {
+    // What was to be seen last, for who looks why a test failed.
+    const page = browser?.contexts().at(0)?.pages().at(0);
+    await page?.locator('.statusbar-item a[aria-label*="otification"]').click({ timeout: 2_000 }).catch(() => {}); // what it has told
+    await page?.screenshot({ path: join(pictures, `last-${++windows}.png`), timeout: 5_000 }).catch(() => {});
+    await browser?.close();
+    await endGroup(server);
+    removeProject(project);
+  });
+  const port = await portOf(server);
+  browser = await startChromium();
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  const address = `http://127.0.0.1:${port}/?folder=${encodeURIComponent(project.folder)}&payload=${encodeURIComponent(JSON.stringify([["skipWelcome", "true"]]))}`;
+  const open = async (): Promise<Window> => {
+    const page = await context.newPage();
+    page.setDefaultTimeout(patience);
+    await page.goto(address);
+    await page.locator(".monaco-workbench").waitFor();
+    if (options.untrusted) await page.getByRole("button", { name: "No, I don't trust the authors" }).click();
+    return { ...handles(page, project), another: open };
+  };
+  return open();
+}
+
+function handles(page: Page, project: TestProject): Omit<Window, "another"> {
+  return {
+    page,
+    project,
+    row: (text) => page.locator(".pane-body .monaco-list-row").filter({ hasText: text }).first(),
+    notification: (text) => page.locator(".notification-toast").filter({ hasText: text }).first(),
+    openViews: async () => {
+      await page.locator('.activitybar .action-item a[aria-label^="Duet"]').click();
+      await page.locator(".pane-header").filter({ hasText: "Sessions" }).waitFor();
+    },
+    newSession: async (prompt) => {
+      await page.keyboard.press("F1");
+      const input = page.locator(".quick-input-widget input[type=text]");
+      await input.fill(">Duet: New Session");
+      await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: "Duet: New Session" }).first().click();
+      const asked = page.locator(".quick-input-widget").filter({ hasText: "New session with" });
+      await asked.waitFor();
+      await input.fill(prompt);
+      await input.press("Enter");
+      await asked.waitFor({ state: "hidden" });
+    },
+    picture: async (name) => {
+      mkdirSync(pictures, { recursive: true });
+      await page.screenshot({ path: join(pictures, `${name}.png`) });
+    },
+    hub: () => hubOf(project),
+  };
+}
+
+async function hubOf({ folder, env }: TestProject): Promise<number> {
+  const { stdout } = await promisify(execFile)(duetBinary, ["--root", folder, "call", "daemon.status"], { env });
+  return (JSON.parse(stdout) as Result<"daemon.status">).pid;
+}
+
+/** portOf waits for the server to say where it listens. */
+function portOf(server: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let said = "";
+    const read = (text: Buffer): void => {
+      said += text.toString();
+      const port = /listening on (\d+)/.exec(said)?.[1];
+      if (port) resolve(port);
+    };
+    server.stdout!.on("data", read);
+    server.stderr!.on("data", read);
+    server.on("exit", () => reject(new Error(`VS Code's server has ended:\n${said}`)));
+    setTimeout(() => reject(new Error(`VS Code's server does not listen:\n${said}`)), patience).unref();
+  });
+}
+
+/** endGroup ends the server with all that it has started, such as the extension host, which would outlive it. */
+async function endGroup(server: ChildProcess): Promise<void> {
+  if (server.exitCode !== null || server.pid === undefined) return;
+  const ended = new Promise((resolve) => server.on("exit", resolve));
+  process.kill(-server.pid, "SIGKILL");
+  await ended;
+}
