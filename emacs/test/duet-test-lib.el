@@ -69,6 +69,11 @@ All that was started is gone afterwards, and so are the buffers."
           (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
           (unwind-protect (funcall function connection)
             (duet-test-end connection)))
+      ;; Nobody starts a server again where the project is gone.
+      (dolist (timer timer-list)
+        (when (and (eq (timer--function timer) #'duet-connection--start)
+                   (equal (duet-connection-root (car (timer--args timer))) root))
+          (cancel-timer timer)))
       (dolist (buffer (buffer-list))
         (unless (or (memq buffer buffers) (not (buffer-live-p buffer))
                     (equal (buffer-name buffer) duet-log-buffer))
