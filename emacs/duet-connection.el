@@ -394,6 +394,8 @@ code is -1 where no server answers.  Return the request's id, or nil."
        (when (member (duet-get-string params :event :type)
                      '("session_status_changed" "new_approval"))
          (duet-connection--complete connection params)))
+      ('buildProgress (duet-model-announce model 'build-progress nil params))
+      ('buildWarning (duet-model-announce model 'build-diagnostic nil params))
       ('heartbeat)
       (_ (duet-log "A notification that is not known: %s" method)))
     (when (duet-model-orphans model)

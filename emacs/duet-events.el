@@ -17,16 +17,13 @@
 
 (require 'cl-lib)
 (require 'subr-x)
+(require 'duet-events-messages)
+(require 'duet-gates)
 (require 'duet-log)
 (require 'duet-model)
 
 (defconst duet-events--orphans 200
   "How many events of runs that nobody knows are kept.")
-
-(defconst duet-events--message-types
-  '("message_delta" "thinking_delta" "conversation_updated" "plan" "diff_updated"
-    "task_error")
-  "Types of events that change messages.")
 
 (defun duet-events-apply (model params)
   "Apply to MODEL an event: PARAMS of the notification `event'.
@@ -48,6 +45,9 @@ Nothing is signalled, whatever PARAMS are."
     ((or "terminal_output" "terminal_exit")
      (duet-model-announce model 'terminal nil data type))
     ("secret_requested" (duet-model-announce model 'secret nil data))
+    ;; These may be no session's.
+    ("build_progress" (duet-model-announce model 'build nil data))
+    ("trigger_executed" (duet-events--trigger model data))
     ("lagged" (duet-model-announce model 'lagged nil data))
     ((or "hub_silent" "hub_answers")
      (message "duet: %s" (or (duet-get-string data :message) type)))
@@ -67,14 +67,32 @@ Nothing is signalled, whatever PARAMS are."
          (duet-events--settings session type data))
         (t
          (duet-events--touch session time)
+         (when (equal (duet-get-string data :subtype) "budget_near")
+           (duet-events--near session run data))
          (pcase (duet-session-loaded session)
            ('loading (push (list type data seq time) (duet-session-held session)))
            ('t (duet-events--message session run type data seq time)))))))))
+
+(defun duet-events--trigger (model data)
+  "Tell of what a trigger has done, DATA, in the project of MODEL."
+  (when (equal (duet-get-string data :status) "notified")
+    (message "%s: %s"
+             (duet-visible-line (or (duet-get-string data :channel)
+                                    (duet-get-string data :trigger) "A trigger"))
+             (duet-visible-line (or (duet-get-string data :message) ""))))
+  (duet-model-announce model 'trigger nil data))
 
 (defun duet-events--touch (session time)
   "Note that something happened in SESSION at TIME."
   (when (and time (duet-model-time-before-p (duet-session-changed session) time))
     (setf (duet-session-changed session) time)))
+
+(defun duet-events--near (session id data)
+  "Note that the run ID of SESSION has nearly used up a budget, as DATA tell.
+The conversation tells that, too."
+  (when-let ((run (duet-session-run session id)))
+    (setf (duet-run-near run) (duet-get-string data :content))
+    (duet-model-announce (duet-session-model session) 'session session)))
 
 (defun duet-events--orphan (model run event)
   "Keep EVENT of RUN until MODEL learns what session that is."
@@ -223,7 +241,9 @@ The events that tell of it may come after the reply that did."
                                 (duet-get-string data :since))
                            (duet-get-string data :note)
                            (duet-get-string data :tool_title))))
-    ((or "task_progress" "agent_update" "gate_result" "build_progress"))
+    ((pred (lambda (type) (member type duet-gates-events)))
+     (duet-gates-apply session type data))
+    ((or "task_progress" "agent_update"))
     (_ (duet-log "An event of a type that is not known: %s" type)))
   (duet-model-announce (duet-session-model session) 'session session))
 
@@ -236,202 +256,6 @@ The members are :input_tokens, :output_tokens, :context_used,
       (when (> value 0)
         (setf (duet-session-usage session)
               (plist-put (duet-session-usage session) key value))))))
-
-
-;;; Messages
-
-(defun duet-events--add (session message)
-  "Add MESSAGE to SESSION and say so."
-  (duet-model-add-message message)
-  (duet-model-announce (duet-session-model session) 'message-added session message))
-
-(defun duet-events--changed (message)
-  "Say that MESSAGE has changed."
-  (let ((session (duet-message-session message)))
-    (duet-model-announce (duet-session-model session) 'message-changed session message)))
-
-(defun duet-events--message (session run type data seq time)
-  "Apply to SESSION what an event of RUN tells of a message.
-The event has TYPE, DATA, the number SEQ and the TIME."
-  (pcase type
-    ((or "message_delta" "thinking_delta")
-     (duet-events--delta session run (if (equal type "message_delta") 'text 'thinking)
-                         data seq time))
-    ("conversation_updated"
-     (pcase (duet-get-string data :event_type)
-       ((or "tool_call" "tool_result") (duet-events--tool session run data seq time))
-       ((and kind (or "message" "thinking" "system"))
-        (duet-events--whole session run kind data seq time))
-       (kind (duet-log "A message of a kind that is not known: %s" (duet-log-brief kind)))))
-    ("plan" (duet-events--put session run (duet-events--plan-key run) 'plan
-                              (duet-get-objects data :entries) seq time))
-    ("diff_updated"
-     (when-let ((path (duet-get-string data :path)))
-       (duet-events--put session run (duet-events--diff-key run path) 'diff
-                         data seq time)))
-    ;; What the conversation has as well, its own event tells.
-    ((and "task_error" (guard (not (member (duet-get-string data :code)
-                                           '("MCP_SERVER_FAILED" "CONTENT_REFUSED"
-                                             "SETTING_IGNORED")))))
-     (let ((message (make-duet-message :key (format "error:%s" seq) :kind 'error
-                                       :session session :run run :seq seq
-                                       :created time)))
-       (duet-message-set-text message (or (duet-get-string data :message)
-                                          "The agent reports an error"))
-       (duet-events--add session message)))))
-
-(defun duet-events--plan-key (run)
-  "Return the key of the plan of RUN."
-  (concat "plan:" run))
-
-(defun duet-events--diff-key (run path)
-  "Return the key of what RUN has changed in the file PATH."
-  (format "diff:%s:%s" run path))
-
-(defun duet-events--answer-key (id)
-  "Return the key of the answer to the question ID."
-  (concat "answer:" id))
-
-(defun duet-events--delta (session run kind data seq time)
-  "Add to a message of RUN in SESSION, of KIND, the text in DATA.
-SEQ and TIME are the event's."
-  (let ((key (duet-get-string data :message_id))
-        (delta (duet-get-string data :delta)))
-    (when (and key delta)
-      (let ((message (duet-session-message session key)))
-        (cond
-         ((null message)
-          (duet-events--add session (make-duet-message
-                                     :key key :kind kind :session session :run run
-                                     :parent (duet-get-string data :parent_tool_use_id)
-                                     :open t :seq seq :created time
-                                     :chunks (list delta)
-                                     :size (length delta))))
-         ((and (duet-message-open message)
-               (or (eql seq 0) (> seq (duet-message-seq message))))
-          (duet-message-append message delta)
-          (setf (duet-message-seq message) seq)
-          (duet-model-announce (duet-session-model session)
-                               'message-text session message delta)))))))
-
-(defun duet-events--kind (type role)
-  "Return what a message is that the protocol calls TYPE, said in ROLE."
-  (pcase type
-    ("thinking" 'thinking)
-    ("system" 'system)
-    ("plan" 'plan)
-    ("diff" 'diff)
-    ("approval" 'answer)
-    (_ (if (equal role "user") 'prompt 'text))))
-
-(defun duet-events--attachments (data)
-  "Return what DATA, an event's or a conversation's, have beside text."
-  (or (duet-get-objects data :attachments)
-      (duet-get-objects (duet-get data :data) :attachments)))
-
-(defun duet-events--said-kind (type data)
-  "Return what a message is that the protocol calls TYPE, as DATA tell.
-What an agent says that is no text is `content', what it thinks `sketch'."
-  (let ((kind (duet-events--kind type (duet-get-string data :role))))
-    (cond
-     ((null (duet-events--attachments data)) kind)
-     ((eq kind 'text) 'content)
-     ((eq kind 'thinking) 'sketch)
-     (t kind))))
-
-(defun duet-events--whole (session run type data seq time)
-  "Settle a message of RUN in SESSION, of TYPE, that DATA holds whole.
-SEQ and TIME are the event's."
-  (when-let ((key (duet-get-string data :message_id)))
-    (let ((message (duet-session-message session key))
-          (text (or (duet-get-string data :content) "")))
-      (cond
-       ((null message)
-        (duet-events--add session (make-duet-message
-                                   :key key :session session :run run :seq seq
-                                   :kind (duet-events--said-kind type data)
-                                   :parent (duet-get-string data :parent_tool_use_id)
-                                   :attachments (duet-events--attachments data)
-                                   :created time :chunks (list text)
-                                   :size (length text))))
-       ((>= seq (duet-message-seq message))
-        (unless (if (duet-get data :truncated)
-                    (string-prefix-p text (duet-message-text message))
-                  (string= text (duet-message-text message)))
-          (duet-message-set-text message text))
-        (setf (duet-message-open message) nil
-              (duet-message-seq message) seq)
-        (duet-events--changed message))))))
-
-(defun duet-events--put (session run key kind data seq time)
-  "Make DATA the data of the message KEY of RUN in SESSION, of KIND.
-SEQ and TIME are the event's."
-  (let ((message (duet-session-message session key)))
-    (cond
-     ((null message)
-      (duet-events--add session (make-duet-message
-                                 :key key :kind kind :session session :run run
-                                 :seq seq :created time :data data)))
-     ((>= seq (duet-message-seq message))
-      (setf (duet-message-data message) data
-            (duet-message-seq message) seq)
-      (duet-events--changed message)))))
-
-(defun duet-events--tool (session run data seq time)
-  "Apply to SESSION what DATA tell of a tool call of RUN.
-SEQ and TIME are the event's."
-  (when-let ((id (or (duet-get-string data :tool_result_for_id)
-                     (duet-get-string data :tool_id))))
-    ;; An agent may use the same id in each run.
-    (let* ((key (concat run "/" id))
-           (old (duet-session-message session key))
-           (tool (or old (make-duet-tool :key key :kind 'tool :session session :run run
-                                         :id id :seq seq :created time))))
-      (when (>= seq (duet-message-seq tool))
-        (setf (duet-message-seq tool) seq)
-        (duet-events--tool-members tool data)
-        (if old
-            (duet-events--changed tool)
-          (duet-events--add session tool))))))
-
-(defun duet-events--tool-members (tool data)
-  "Take into TOOL what DATA tell, an event's or a conversation's."
-  (cl-macrolet ((take (accessor &rest keys)
-                  `(when-let ((value (or ,@(mapcar (lambda (key)
-                                                     `(duet-get-string data ,key))
-                                                   keys))))
-                     (setf (,accessor tool) value))))
-    (take duet-tool-name :tool_name)
-    (take duet-tool-title :tool_title :title)
-    (take duet-tool-tool-kind :tool_kind)
-    (take duet-tool-result :tool_result_content)
-    (take duet-tool-approval :approval_id)
-    (take duet-tool-refused-by :refused_by)
-    (take duet-tool-refusal :refusal)
-    (take duet-tool-parent :parent_tool_use_id))
-  (when-let ((status (or (duet-get-string data :tool_status)
-                         (duet-get-string data :status))))
-    (setf (duet-tool-status tool) (intern status)))
-  (when-let ((input (or (duet-get data :tool_input)
-                        (duet-events--json (duet-get-string data :tool_input_json)))))
-    (setf (duet-tool-input tool) input))
-  (when-let ((more (or (duet-get data :tool_data)
-                       (and (not (duet-get-string data :tool_result_for_id))
-                            (duet-get data :data)))))
-    (setf (duet-tool-paths tool) (duet-get-strings more :paths)
-          (duet-tool-diffs tool) (duet-get-objects more :diffs)
-          (duet-tool-terminal tool) (duet-get-string more :terminal)
-          (duet-message-attachments tool) (duet-get-objects more :attachments)))
-  (setf (duet-message-open tool)
-        (not (memq (duet-tool-status tool) '(completed failed)))))
-
-(defun duet-events--json (text)
-  "Return the JSON in TEXT, or TEXT if it is none; nil is nil."
-  (and text
-       (condition-case nil
-           (json-parse-string text :object-type 'plist
-                              :null-object nil :false-object :json-false)
-         (error text))))
 
 
 ;;; Questions

@@ -37,6 +37,8 @@
 (declare-function duet-stop "duet" ())
 (declare-function duet-terminal "duet-terminal" (&optional command))
 (declare-function duet-terminals "duet-terminal" ())
+(declare-function duet-build "duet-build" (&optional name))
+(declare-function duet-triggers "duet-triggers" ())
 
 (defun duet-menu-bar--session-p ()
   "Return non-nil if there is a session here."
@@ -82,6 +84,8 @@
      :help "Go on with a session that was begun in an agent's own program"]
     ["New Terminal" duet-terminal]
     ["Terminals" duet-terminals]
+    ["Build" duet-build :help "Build the project, and go to the mistakes"]
+    ["Triggers" duet-triggers :help "What is done when something happens"]
     "---"
     ["All That Can Be Done" duet-menu-or-help]
     ["Options" (customize-group 'duet)]

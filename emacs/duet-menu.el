@@ -182,7 +182,8 @@ So its key does what it does in the buffers."
     ("l" duet-menu-sessions :description duet-menu--sessions-words)
     ("L" "Agents" duet-agents)
     ("V" "Terminals" duet-terminals)
-    ("R" "Rules" duet-rules)]
+    ("R" "Rules" duet-rules)
+    ("h" "Triggers" duet-triggers)]
    ["From here"
     ("&" "Terminal" duet-terminal)
     ("." "Region" duet-send-region)
@@ -190,6 +191,7 @@ So its key does what it does in the buffers."
     ("f" "Fork" duet-fork :inapt-if-not duet-menu--session)]
    ["Project"
     ("g" "Refresh" duet-menu-restart)
+    ("b" "Build" duet-build)
     ("y" "Trust" duet-trust)
     ("H" "Take over" duet-adopt-session)
     ("X" "Stop server" duet-stop)]

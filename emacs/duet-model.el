@@ -31,6 +31,11 @@
 ;;   approval-resolved    a `duet-approval'
 ;;   terminal             data of the event, and its type as EXTRA
 ;;   secret               data of the event
+;;   build                data of the event: a build began or ended
+;;   build-progress       what a build that Emacs began does, from the notification
+;;   build-diagnostic     what it has found, from the notification
+;;   gate                 data of the event: what came of a gate of SESSION
+;;   trigger              data of the event
 ;;   lagged               data of the event
 ;;   unknown-run          the id of a run that no session is known to have
 ;;   connection           the connection's state, a symbol
@@ -69,6 +74,7 @@
   (parent nil :documentation "The id of the run before it.")
   (query nil :documentation "The prompt.")
   (silence nil :documentation "Since when its agent gives no sign of life, see `duet-run-be-silent'.")
+  (near nil :documentation "Which budget it has nearly used up, in words, or nil.")
   (error nil :documentation "Why it failed, in words.")
   (error-code nil :documentation "Why it failed, such as ORPHANED."))
 
@@ -91,6 +97,7 @@
   (counted 0 :documentation "When an event last told of its usage, by the same clock.")
   (runs nil :documentation "Its runs, the newest first.")
   (usage nil :documentation "A property list, see `duet-events-add-usage'.")
+  (gates nil :documentation "Where its gates stand, see `duet-gates-apply'; nil without.")
   (loaded nil :documentation "Whether messages are kept: nil, `loading' or t.")
   (messages (make-hash-table :test #'equal) :documentation "Messages by key.")
   (order nil :documentation "Messages, the newest first.")

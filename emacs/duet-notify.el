@@ -109,6 +109,13 @@ Return what `duet-notify-function' does."
          (remhash (duet-approval-id object) duet-notify--asked)
          (when (functionp back)
            (duet-log-guard "Notification" (funcall back)))))
+      ('trigger
+       (when (equal (duet-get-string object :status) "notified")
+         (duet-notify--show
+          (duet-visible-line (or (duet-get-string object :channel)
+                                 (duet-get-string object :trigger) "A trigger"))
+          (duet-visible (or (duet-get-string object :message) ""))
+          #'duet-notify--raise)))
       ('session
        (when (eq duet-notify t)
          (dolist (run (seq-take (duet-session-runs session) 3))

@@ -51,6 +51,8 @@ for, by the clock of MODEL; what an event has told since is newer."
         (duet-pages-settings session object asked)
         (when (eq run (duet-session-leaf session))
           (setf (duet-session-summary session) (duet-get-string object :summary))
+          (unless old
+            (duet-gates-load session (duet-get object :gates)))
           (unless (and asked (> (duet-session-counted session) asked))
             (duet-events-add-usage session object)
             (duet-events-add-usage

@@ -86,6 +86,18 @@
 (duet-model-add-observer #'duet-progress--elapsed-observe)
 
 
+;;; Budgets
+
+(defun duet-progress--budget-header (session)
+  "Return for the header line that the turn of SESSION nears a budget, or nil."
+  (when-let* ((run (duet-session-active-run session))
+              (near (duet-run-near run)))
+    (propertize "budget nearly used" 'face 'duet-attention
+                'help-echo (duet-visible near))))
+
+(add-hook 'duet-header-functions #'duet-progress--budget-header t)
+
+
 ;;; Silence
 
 (defvar-local duet-progress--silence-overlay nil

@@ -25,7 +25,8 @@
 ;;   duet-connection.el  the connection of a project, which outlives its server
 ;;                       (which project: duet-project.el)
 ;;                       (on other machines: duet-remote.el)
-;;   duet-events.el      from events to the model (from replies: duet-pages.el)
+;;   duet-events.el      from events to the model (messages: duet-events-messages.el,
+;;                       gates: duet-gates.el, from replies: duet-pages.el)
 ;;   duet-model.el       what is known of a project's sessions
 ;;   duet-history.el     earlier messages of a session, page by page
 ;;   duet-sessions.el    the list of sessions
@@ -61,6 +62,9 @@
 ;;   duet-marks.el       marks in the list of sessions; deleting
 ;;   duet-export.el      sessions written to files
 ;;   duet-search.el      where in all conversations something was said
+;;   duet-build.el       builds, and the mistakes in them (in the buffers of the files:
+;;                       duet-build-flymake.el)
+;;   duet-triggers.el    what is done when something happens
 ;;   duet-terminal.el    the server's terminals
 ;;   duet-agents.el      which agents there are; signing in to them
 ;;   duet-adopt.el       sessions that were begun in an agent's own program
@@ -80,6 +84,7 @@
 (require 'duet-attach)
 (require 'duet-attachment)
 (require 'duet-bookmark)
+(require 'duet-build-flymake)
 (require 'duet-command)
 (require 'duet-compose)
 (require 'duet-connection)
@@ -122,8 +127,8 @@
   "Autoload the commands of LIBRARIES that have autoload cookies."
   (macroexp-progn (apply #'append (mapcar #'duet--autoloads libraries))))
 
-(duet--autoload "duet-adopt" "duet-agents" "duet-agents-choose" "duet-agents-login" "duet-ask" "duet-menu"
-                "duet-projects" "duet-rules" "duet-search" "duet-terminal")
+(duet--autoload "duet-adopt" "duet-agents" "duet-agents-choose" "duet-agents-login" "duet-ask" "duet-build" "duet-menu"
+                "duet-projects" "duet-rules" "duet-search" "duet-terminal" "duet-triggers")
 
 ;;;###autoload
 (defun duet (&optional directory)

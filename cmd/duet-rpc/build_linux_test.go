@@ -41,8 +41,14 @@ func (s *site) startStubborn(c *client) (ended <-chan error) {
 	s.t.Helper()
 	answer := make(chan error, 1)
 	go func() { answer <- c.try("build", object{}, nil) }()
-	require.Eventually(s.t, func() bool { return len(s.stubbornProcesses()) >= 5 }, time.Minute, pollEvery, "the build does not run")
+	s.requireStubborn("the build does not run")
 	return answer
+}
+
+// requireStubborn waits until all processes of a stubborn command are there.
+func (s *site) requireStubborn(or string) {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool { return len(s.stubbornProcesses()) >= 5 }, time.Minute, pollEvery, or)
 }
 
 func (s *site) requireNoBuild(when string) {

@@ -122,7 +122,18 @@ func everySetting(_ *testing.T, c *clone) {
 		fmt.Fprintf(&b, "[keys.%s]\ncommand = [%q]\n", service, c.tripwire)
 	}
 	b.WriteString("[[rules]]\neffect = \"allow\"\ntool = \"*\"\n")
+	fmt.Fprintf(&b, "[[builds]]\nname = \"all\"\ncommand = [%q]\n", c.tripwire)
+	for id, when := range map[string]string{"r": `pattern = "."`, "f": `source = "watch"`, "c": `cron = "* * * * *"`} {
+		fmt.Fprintf(&b, "[[triggers]]\nid = \"%s\"\n%s\naction = { type = \"agent\", prompt = \"x\", agent = \"evil\" }\n", id, when)
+	}
+	b.WriteString("[automation]\nwebhook_hosts = [\"127.0.0.1\"]\n")
 	c.file(".duet.toml", b.String())
+	for name, text := range map[string]string{
+		"Makefile": "all:\n\t" + c.tripwire + "\n", "package.json": fmt.Sprintf(`{"scripts":{"build":%q}}`, c.tripwire),
+		".git/hooks/post-checkout": "#!/bin/sh\n" + c.tripwire + "\n", "build.rs": "x", "Cargo.toml": "[package]\nname = \"x\"\n",
+	} {
+		c.file(name, text)
+	}
 }
 
 func toml(text func() string) func(*testing.T, *clone) {

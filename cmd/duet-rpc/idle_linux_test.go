@@ -37,11 +37,34 @@ func wakes(t *testing.T, pid int) (n int) {
 // that is attached to it, and one that is subscribed.
 func TestIdleProcessesDoNotWake(t *testing.T) {
 	t.Parallel()
+	for name, configured := range map[string]string{"as they are": "", "with triggers": `
+[[triggers]]
+id = "files"
+source = "watch"
+action = { type = "notify", message = "m" }
+[[triggers]]
+id = "yearly"
+cron = "0 0 29 2 *"
+action = { type = "notify", message = "m" }
+[[triggers]]
+id = "runs"
+type = "run.failed"
+action = { type = "notify", message = "m" }
+`} {
+		t.Run(name, func(t *testing.T) { // one after the other: they are to be idle
+			s := newSite(t)
+			s.agents(configured)
+			s.requireIdle(t)
+		})
+	}
+}
+
+func (s *site) requireIdle(t *testing.T) {
+	t.Helper()
 	const (
 		window = 3 * time.Second
 		most   = 3 // in a window; a timer of a second makes some 30
 	)
-	s := newSite(t)
 	hub := s.start()
 	hub.call("task.stats", object{}, nil)
 	attached := s.start()

@@ -21,6 +21,7 @@ import (
 // commands the scripts have
 //
 //	refuses REGEXP ARG…   duet-rpc with these arguments fails, and says why
+//	status N ARG…          duet-rpc with these arguments ends with this exit status
 //	mode FILE 0600        a file has these permissions
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -40,6 +41,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"refuses": refuses,
+			"status":  status,
 			"mode":    mode,
 		},
 	})
@@ -95,6 +97,20 @@ func refuses(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if !regexp.MustCompile(args[0]).MatchString(line) {
 		ts.Fatalf("%q does not say %s", line, args[0])
+	}
+}
+
+// status requires duet-rpc to end with an exit status.
+func status(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status N ARG…")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec("duet-rpc", args[1:]...)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != want {
+		ts.Fatalf("not status %d: %v", want, err)
 	}
 }
 

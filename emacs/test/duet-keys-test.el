@@ -19,20 +19,22 @@
   '(("RET" "Go to what point is on, or open it"
      duet-transcript-visit duet-diff-visit duet-sessions-open duet-search-visit
      duet-terminals-attach duet-trust-visit duet-approvals-act duet-approval-view
-     duet-agents-choose duet-projects-open)
+     duet-agents-choose duet-projects-open duet-build-visit
+     duet-triggers-log duet-triggers-open)
     ("TAB" "Fold or unfold what point is on" duet-section-toggle duet-diff-toggle)
     ("<backtab>" "Fold or unfold all" duet-section-toggle-all)
     ("n" "Go to the next line, section, change or place"
-     duet-section-next duet-diff-next duet-search-next)
+     duet-section-next duet-diff-next duet-search-next duet-build-next)
     ("p" "Go to the one before"
-     duet-section-previous duet-diff-previous duet-search-previous)
+     duet-section-previous duet-diff-previous duet-search-previous duet-build-previous)
     ("M-n" "Go to the next prompt or file" duet-prompt-next duet-diff-next-file)
     ("M-p" "Go to the prompt or file before" duet-prompt-previous duet-diff-previous-file)
     ("[" "Show the turn before" duet-diff-earlier-turn)
     ("]" "Show the next turn" duet-diff-later-turn)
     ("+" "Show more: earlier messages, further places"
      duet-transcript-earlier duet-search-more)
-    ("C-o" "Show it, and stay here" duet-search-display)
+    ("C-o" "Show it, and stay here"
+     duet-search-display duet-build-display duet-triggers-display)
     ("a" "Say yes: approve the question, accept the change"
      duet-approval-approve duet-diff-accept)
     ("A" "Accept all changes of the file" duet-diff-accept-file)
@@ -72,7 +74,10 @@
     ("w" "List the questions that wait" duet-approvals)
     ("l" "List the sessions; there, those of all projects, and back"
      duet duet-projects duet-projects-narrow duet-menu-sessions)
+    ("x" "Switch it on or off (with a prefix argument: all)" duet-triggers-switch)
+    ("F" "Show which triggers fit an event" duet-triggers-test)
     ("g" "Get it anew"
+     duet-build-again duet-triggers-refresh duet-triggers-log-refresh
      duet-transcript-refresh duet-rules-refresh duet-diff-refresh duet-sessions-refresh duet-projects-refresh
      duet-search-refresh duet-terminals-refresh duet-approvals-refresh duet-agents-refresh
      duet-terminal-attach-again duet-trust duet-menu-restart)
@@ -83,7 +88,8 @@
      duet-markup-toggle)
     ("M-w" "Copy the command that installs the agent" duet-agents-copy-install)
     ("C-c C-c" "Yes, trust the file" duet-trust-yes)
-    ("C-c C-k" "No, do not" duet-trust-no)
+    ("C-c C-k" "No, do not: the file is not trusted, the build ends"
+     duet-trust-no duet-build-cancel)
     ("o" "Say what the agent may do unasked" duet-set-mode)
     ("M" "Choose the model" duet-set-model)
     ("S" "Set another option of the agent" duet-set-option)
@@ -92,6 +98,8 @@
     ("L" "List the agents" duet-agents)
     ("R" "List what was decided for good" duet-rules)
     ("V" "List the terminals" duet-terminals)
+    ("h" "List the triggers" duet-triggers)
+    ("b" "Build the project" duet-build)
     ("&" "Start a terminal" duet-terminal)
     ("." "Begin a prompt with the region" duet-send-region)
     ("!" "Begin a prompt about the mistake at point" duet-ask-about-error)
@@ -110,6 +118,8 @@
     (duet-diff-mode-map . "changes") (duet-search-mode-map . "search")
     (duet-terminals-mode-map . "terminals") (duet-terminal-ended-mode-map . "terminals")
     (duet-agents-mode-map . "agents") (duet-rules-mode-map . "rules")
+    (duet-triggers-mode-map . "triggers") (duet-triggers-log-mode-map . "triggers")
+    (duet-build-mode-map . "build")
     (duet-trust-mode-map . "trust") (duet-transcript-whole-mode-map . "text") (menu . "menu"))
   "Keymaps, and the views that they are of, in the order of the table.")
 

@@ -55,5 +55,23 @@
         (duet-progress--tick)
         (should-not duet-progress--timer)))))
 
+(ert-deftest duet-progress-test-budget ()
+  "That a budget is nearly used up stands above the transcript while the turn goes on."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "hello"))
+           (run (progn (duet-test-wait-for (duet-session-approvals session))
+                       (duet-session-active-run session))))
+      (should-not (duet-progress--budget-header session))
+      (duet-events-apply (duet-connection-model connection)
+                         (list :event
+                               (list :type "conversation_updated" :timestamp "2026-01-01T00:00:00Z"
+                                     :data (list :session_id (duet-run-id run) :event_type "system"
+                                                 :message_id "sys-9" :subtype "budget_near"
+                                                 :content "This run has used 9 of 10 tokens."))))
+      (should (string-match-p "budget nearly used" (duet-header session connection)))
+      (duet-test-request connection 'interruptSession (list :session_id (duet-run-id run)))
+      (duet-test-wait-for-state session 'interrupted)
+      (should-not (duet-progress--budget-header session)))))
+
 (provide 'duet-progress-test)
 ;;; duet-progress-test.el ends here

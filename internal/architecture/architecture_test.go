@@ -40,7 +40,7 @@ internal/build: internal/config/buildconfig internal/config/commandconfig intern
 internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
-internal/cli: client internal/cli/acp internal/cli/agents internal/cli/allprojects internal/cli/answer internal/cli/ask internal/cli/attach internal/cli/attachment internal/cli/build internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/inbox internal/cli/interrupt internal/cli/invocation internal/cli/leftopen internal/cli/mcp internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/reach internal/cli/refusal internal/cli/sessions internal/cli/sessionview internal/cli/spending internal/cli/triggers internal/cli/tty internal/cli/turn internal/cli/usage internal/config internal/config/document internal/demoagent internal/executor internal/host internal/logging internal/trust internal/wire  # neither hub nor store: what the shell knows of them goes over the wire
+internal/cli: client internal/cli/acp internal/cli/agents internal/cli/allprojects internal/cli/answer internal/cli/ask internal/cli/attach internal/cli/attachment internal/cli/build internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/gates internal/cli/inbox internal/cli/interrupt internal/cli/invocation internal/cli/leftopen internal/cli/mcp internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/reach internal/cli/refusal internal/cli/sessions internal/cli/sessionview internal/cli/spending internal/cli/triggers internal/cli/tty internal/cli/turn internal/cli/usage internal/config internal/config/document internal/demoagent internal/executor internal/host internal/logging internal/trust internal/wire  # neither hub nor store: what the shell knows of them goes over the wire
 internal/cli/acp: client server internal/acpagent internal/host internal/logging internal/signin
 internal/cli/agents: internal/agentlink internal/agentstatus internal/cli/output internal/cli/tty internal/config internal/project internal/registry internal/registry/added internal/signin
 internal/cli/allprojects: client internal/cli/interrupt internal/cli/output internal/cli/refusal internal/cli/sessionview internal/host internal/project/known internal/wire
@@ -73,6 +73,7 @@ internal/cli/reach: client internal/cli/interrupt internal/host internal/logging
 internal/cli/refusal: internal/cli/output internal/wire
 internal/cli/sessions: client internal/cli/output internal/cli/pager internal/cli/picker internal/cli/sessionview internal/cli/transcript internal/cli/tty internal/wire
 internal/cli/sessionview: internal/cli/output internal/wire
+internal/cli/gates:  # flags
 internal/cli/spending: internal/cli/flagvalue internal/cli/invocation internal/cli/output internal/wire
 internal/cli/transcript: client internal/cli/attachment internal/cli/markdown internal/cli/output internal/lazyregexp internal/visible internal/wire
 internal/cli/triggers: client internal/cli/invocation internal/cli/output internal/cli/reach internal/wire

@@ -18,10 +18,17 @@ func whySilent(ctx context.Context, s *invocation.Settings) string {
 	return silent.Error()
 }
 
+// gatesFail is the exit status of work whose gates still fail.
+const gatesFail = 4
+
 // statusOf is how a session that was attended ended, as an error with the exit status.
 func statusOf(session wire.Session, interrupted bool) error {
 	switch {
-	case session.Status == wire.Completed:
+	case session.Gates != nil && session.Gates.State == wire.GatesStopped && interrupted:
+		return interrupt.Err
+	case session.Gates.Failed():
+		return invocation.ExitStatus(gatesFail)
+	case session.Status == wire.Completed && (session.Gates == nil || session.Gates.State == wire.GatesPassed):
 		return nil
 	case session.Status == wire.Interrupted && interrupted:
 		return interrupt.Err

@@ -16,6 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/flagvalue"
+	"github.com/duet-rpc/duet-rpc/internal/cli/gates"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
@@ -64,8 +65,13 @@ of that schema, checks it, and asks once more if it does not fit; -o FILE writes
 last message, or that JSON, to a file.
 
 ` + attachment.Help + `
-Exit status: 0 if the agent completed; 1 if it failed or somebody else ended
-it; 130 if you interrupted it (C-c; press it twice to end at once).`
+--gate COMMAND has the agent go on until the command succeeds: it runs after each
+turn, where the agent works, and what it complains of is the next prompt, until it
+passes or there were --max-iterations turns (docs/gates.md).
+
+Exit status: 0 if the agent completed, and the gates pass; 1 if it failed or
+somebody else ended it; 4 if gates still fail; 130 if you interrupted it (C-c;
+press it twice to end at once).`
 
 // promptOptions are the flags of the command.
 type promptOptions struct {
@@ -78,6 +84,7 @@ type promptOptions struct {
 	answer           answer.Flags
 	timeout          time.Duration
 	budget           spending.Flags
+	gates            gates.Flags
 }
 
 func newPromptCommand(s *invocation.Settings) *cobra.Command {
@@ -103,6 +110,7 @@ func newPromptCommand(s *invocation.Settings) *cobra.Command {
 	f.StringArrayVar(&o.dirs, "add-dir", nil, "let the agent use `DIR`, too; may be given several times")
 	o.answer.Add(cmd)
 	o.budget.Add(cmd)
+	o.gates.Add(cmd)
 	o.with.AddShort(cmd)
 	invocation.Directories(cmd, "cwd", "add-dir")
 	o.set.addFlags(cmd, s, func(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (wire.AgentDescription, error) {
@@ -132,6 +140,9 @@ func preparePrompt(cmd *cobra.Command, s *invocation.Settings, o promptOptions, 
 	}
 	if o.yes && len(args) == 0 {
 		return errors.New(`--yes allows whatever the prompt asks for, and there is none but standard input: say what to do with that, such as: git diff | duet-rpc prompt --yes "Review this" (or - if it is the whole prompt)`)
+	}
+	if err := o.gates.Check(); err != nil {
+		return err
 	}
 	text, err := prompttext.WithInput(cmd.InOrStdin(), args, func(note string) { fmt.Fprintf(cmd.ErrOrStderr(), "— %s\n", note) }) // with --json, too
 	if err != nil {
@@ -286,6 +297,9 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 		if err := o.budget.Into(params); err != nil {
 			return started, err
 		}
+		if err := o.gates.Into(params); err != nil {
+			return started, err
+		}
 		if len(o.dirs) > 0 {
 			params["additional_directories"] = o.dirs
 		}
@@ -308,6 +322,9 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 	params := map[string]any{"session_id": o.from, "query": text, "timeout_ms": o.timeout.Milliseconds()}
 	o.with.Into(params)
 	if err := o.budget.Into(params); err != nil {
+		return started, err
+	}
+	if err := o.gates.Into(params); err != nil {
 		return started, err
 	}
 	started, _, err = wire.Call[wire.Started](ctx, c, "continueSession", params)

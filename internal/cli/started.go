@@ -60,14 +60,14 @@ func waitFor(ctx context.Context, cmd *cobra.Command, s *invocation.Settings, c 
 	if s.JSON {
 		out, side = io.Discard, io.Discard
 	}
-	err := turn.Watch(ctx, c, turn.NewView(out, side, s.NoColor, false), session)
+	last, err := turn.Watch(ctx, c, turn.NewView(out, side, s.NoColor, false), session)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		invocation.Progress(cmd, s, "%s goes on; cancel it with: duet-rpc task cancel %s", task, task)
 	}
 	if err != nil {
 		return wire.OrGone(ctx, err)
 	}
-	t, raw, err := wire.Call[wire.TaskState](ctx, c, "task.get", map[string]string{"taskId": task})
+	t, raw, err := wire.Call[wire.TaskState](ctx, c, "task.get", map[string]string{"taskId": last})
 	if err != nil {
 		return wire.OrGone(ctx, err)
 	}
@@ -76,7 +76,10 @@ func waitFor(ctx context.Context, cmd *cobra.Command, s *invocation.Settings, c 
 	} else {
 		invocation.Progress(cmd, s, "%s %s; go on with: duet-rpc session continue %s \"…\"", t.ID, t.Outcome(), t.ID)
 	}
-	if err == nil && t.State != wire.Completed {
+	switch {
+	case err == nil && t.Gates.Failed():
+		err = invocation.ExitStatus(gatesFail)
+	case err == nil && (t.State != wire.Completed || t.Gates != nil && t.Gates.State != wire.GatesPassed):
 		err = invocation.ExitStatus(1)
 	}
 	return err

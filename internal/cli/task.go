@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
+	"github.com/duet-rpc/duet-rpc/internal/cli/gates"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
@@ -32,6 +33,7 @@ func newTaskSubmitCommand(s *invocation.Settings) *cobra.Command {
 		CWD      string `json:"cwd,omitempty"`
 		Title    string `json:"title,omitempty"`
 		Priority int    `json:"priority,omitempty"`
+		gates.Flags
 	}
 	var wait bool
 	cmd := &cobra.Command{
@@ -39,13 +41,17 @@ func newTaskSubmitCommand(s *invocation.Settings) *cobra.Command {
 		Annotations: invocation.ServedWithout(reach.Daemon),
 		Short:       "Start a task, or queue it, and print its id",
 		Long: "Start a task, or queue it if as many run as may, and print its id. The prompt is\n" +
-			"the arguments, or standard input if there are none.\n" + invocation.HubStatusHelp,
+			"the arguments, or standard input if there are none.\n" +
+			"--gate COMMAND has the agent go on until the command succeeds (docs/gates.md).\n" + invocation.HubStatusHelp,
 		Example: "  duet-rpc task submit \"Say hello\"\n  duet-rpc task submit --agent claude --wait \"Why does the build fail?\"",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if p.Prompt, err = prompttext.Read(cmd.InOrStdin(), args); err != nil {
 				return err
 			}
 			if p.CWD, err = invocation.FullPath(p.CWD); err != nil {
+				return err
+			}
+			if err := p.Flags.Check(); err != nil {
 				return err
 			}
 			return startWork(cmd, s, "task.submit", p, wait)
@@ -56,6 +62,7 @@ func newTaskSubmitCommand(s *invocation.Settings) *cobra.Command {
 	invocation.Directories(cmd, "cwd")
 	cmd.Flags().StringVar(&p.Title, "title", "", "a title for it")
 	cmd.Flags().IntVar(&p.Priority, "priority", 0, "of tasks that wait, the highest priority starts first")
+	p.Flags.Add(cmd)
 	waitFlag(cmd, &wait)
 	return cmd
 }
@@ -101,7 +108,7 @@ func newTaskGetCommand(s *invocation.Settings) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return invocation.AskHub(cmd, s, "task.get", map[string]string{"taskId": args[0]}, func(t wire.TaskState) error {
 				out := cmd.OutOrStdout()
-				err := output.Fields(out, output.Field{"task", t.ID}, output.Field{"state", t.StateInWords()}, output.Field{"agent", t.Agent}, output.Field{"prompt", t.Prompt},
+				err := output.Fields(out, output.Field{"task", t.ID}, output.Field{"state", t.StateInWords()}, output.Field{"gates", t.Gates.Words()}, output.Field{"agent", t.Agent}, output.Field{"prompt", t.Prompt},
 					output.Field{"title", t.Title}, output.Field{"directory", t.CWD}, output.Field{"created", output.Time(t.CreatedAt)}, output.Field{"started", output.Time(t.StartedAt)},
 					output.Field{"ended", output.Time(t.CompletedAt)}, output.Field{"error", t.Error}, output.Field{"error code", t.ErrorCode}, output.Field{"session", t.SessionID})
 				output.Body(out, t.Output, !s.NoColor)

@@ -37,8 +37,7 @@ const (
 	TypeGatesEnded   = "gates_complete"
 )
 
-// EventTypes are those that a subscription can choose. There is no event of some
-// of them: clients are written for other servers, too.
+// EventTypes are those that a subscription can choose.
 var EventTypes = []string{
 	TypeStatus, TypeConversation, TypeApproval, TypeResolved, TypeSettings,
 	TypeDelta, TypeThinking, TypePlan, TypeUsage, TypeDiff, TypeTerminal, TypeTerminalExit,

@@ -79,7 +79,7 @@ func (e *Engine) checkAll(ctx context.Context, id int64) ([]domain.GateResult, e
 		return nil, err
 	}
 	var results []domain.GateResult
-	for _, g := range l.Gates {
+	for i, g := range l.Gates {
 		if err := e.tell(ctx, run, domain.GateStarted{Gate: g.Name, Iteration: l.Iteration}); err != nil {
 			return results, err
 		}
@@ -88,11 +88,18 @@ func (e *Engine) checkAll(ctx context.Context, id int64) ([]domain.GateResult, e
 			return results, err
 		}
 		results = append(results, r)
-		if err := e.tell(ctx, run, domain.GateChecked{GateResult: r, Iteration: l.Iteration, MaxIterations: l.MaxIterations}); err != nil {
+		if i == len(l.Gates)-1 { // what follows of all is told with it
+			break
+		}
+		if err := e.tell(ctx, run, checked(l, r)); err != nil {
 			return results, err
 		}
 	}
 	return results, nil
+}
+
+func checked(l domain.GateLoop, r domain.GateResult) domain.GateChecked {
+	return domain.GateChecked{GateResult: r, Iteration: l.Iteration, MaxIterations: l.MaxIterations}
 }
 
 func (e *Engine) tell(ctx context.Context, run domain.Run, p domain.Payload) error {
@@ -178,6 +185,9 @@ func (e *Engine) settle(t store.Tx, id int64, results []domain.GateResult, failu
 	e.opts.Runs.MayStart(t) // of what waits in the thread
 	if failure != nil {
 		return e.end(t, l, run, domain.LoopStopped, "the gates could not be checked: "+failure.Error())
+	}
+	if err := announce(t, run, checked(l, results[len(results)-1])); err != nil {
+		return err
 	}
 	if err := e.opts.Runs.Say(t, run, summary(l)); err != nil {
 		return err

@@ -108,7 +108,11 @@ func summary(l domain.GateLoop) string {
 		line := "Gate passed: " + r.Gate
 		if !r.Passed {
 			line = "Gate failed: " + r.Gate + ": " + r.Reason
-			if r.Errors > 0 {
+			switch r.Errors {
+			case 0:
+			case 1:
+				line += ", 1 error"
+			default:
 				line += fmt.Sprintf(", %d errors", r.Errors)
 			}
 		}

@@ -48,6 +48,8 @@ type executors struct {
 
 	set func(catalog.SetSessionParams) catalog.SetSessionResult // nil: no agent is told
 
+	commands func(context.Context, catalog.Daemon, catalog.RunCommandParams) (catalog.RunCommandResult, error) // nil: none is run
+
 	mu    sync.Mutex
 	stops map[string]context.CancelFunc
 }
@@ -75,6 +77,23 @@ func (l *leased) SetSession(_ context.Context, p catalog.SetSessionParams) (cata
 		return catalog.SetSessionResult{Status: catalog.SessionIdle}, nil
 	}
 	return l.set(p), nil
+}
+
+// RunCommand runs a command until it ends, or is stopped.
+func (l *leased) RunCommand(ctx context.Context, p catalog.RunCommandParams) (catalog.RunCommandResult, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l.mu.Lock()
+	l.stops[p.CommandID] = cancel
+	l.mu.Unlock()
+	return l.executors.commands(ctx, l.daemon, p)
+}
+
+func (l *leased) StopCommand(_ context.Context, p catalog.StopCommandParams) (catalog.StopCommandResult, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stops[p.CommandID]()
+	return catalog.StopCommandResult{}, nil
 }
 
 func (l *leased) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) (catalog.ExecutePromptResult, error) {

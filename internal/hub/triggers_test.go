@@ -297,6 +297,91 @@ func TestATimeThatComesBeginsASession(t *testing.T) {
 	})
 }
 
+// What a trigger was still for does not come back with the next start.
+func TestACooldownHoldsAcrossARestart(t *testing.T) {
+	file := database(t)
+	r := rules(triggerconfig.Trigger{ID: "calm", Type: "run.completed", Action: notifies, Cooldown: 10 * time.Second})
+	synctest.Test(t, func(t *testing.T) {
+		h := openHub(t, file, answers, r.option)
+		await(t, h, launch(t, h, "x"))
+		time.Sleep(2 * time.Second)
+		await(t, h, launch(t, h, "y"))
+		time.Sleep(time.Second)
+		require.NoError(t, h.Close())
+		time.Sleep(20 * time.Second)
+		h = openHub(t, file, answers, r.option)
+		time.Sleep(time.Second)
+		list, err := h.store.TriggerExecutions(context.Background(), "calm", 10)
+		require.NoError(t, err)
+		assert.Len(t, list, 1)
+		require.NoError(t, h.Close())
+	})
+}
+
+// A time that came while no hub was there is seen to if that is no minute ago.
+func TestATimeThatComesWhileThereIsNoHub(t *testing.T) {
+	for name, c := range map[string]struct {
+		away time.Duration
+		due  []string
+	}{
+		"within the last minute":     {50 * time.Second, []string{"tick 2000-01-01T00:05:00Z"}},
+		"before the last minute":     {80 * time.Second, nil},
+		"twice, of which one is not": {5*time.Minute + 50*time.Second, []string{"tick 2000-01-01T00:10:00Z"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "duet.db")
+			r := rules(triggerconfig.Trigger{ID: "tick", Cron: "*/5 * * * *", Action: agentDoes("{{payload.job_id}} {{payload.due}}")})
+			synctest.Test(t, func(t *testing.T) {
+				h := openHub(t, file, answers, r.option)
+				time.Sleep(4*time.Minute + 50*time.Second)
+				require.NoError(t, h.Close())
+				time.Sleep(c.away)
+				for range 3 { // also if it dies again and again
+					h = openHub(t, file, answers, r.option)
+					time.Sleep(time.Second)
+					require.NoError(t, h.Close())
+				}
+				h = openHub(t, file, answers, r.option)
+				runs, err := h.store.Sessions(context.Background(), domain.RunFilter{Source: domain.SourceTrigger})
+				require.NoError(t, err)
+				var due []string
+				for _, run := range runs {
+					due = append(due, run.Run.Prompt)
+				}
+				assert.Equal(t, c.due, due)
+				require.NoError(t, h.Close())
+			})
+		})
+	}
+}
+
+// What a full disk kept a trigger from is done when there is room.
+func TestATriggerWaitsForRoomOnTheDisk(t *testing.T) {
+	root := t.TempDir()
+	r := rules(
+		triggerconfig.Trigger{ID: "tick", Cron: "*/5 * * * *", Action: agentDoes("{{payload.job_id}} {{payload.due}}")},
+		triggerconfig.Trigger{ID: "runs", Type: "run.completed", Action: notifies, Conditions: []triggerconfig.Condition{{Field: "payload.source", Operator: "neq", Value: "trigger"}}},
+	)
+	synctest.Test(t, func(t *testing.T) {
+		var s fullStore
+		h := openHub(t, filepath.Join(root, "duet.db"), answers, r.option, onFullStore(&s))
+		await(t, h, launch(t, h, "x"))
+		synctest.Wait()
+		time.Sleep(4*time.Minute + 59*time.Second)
+		s.full.Store(true)
+		time.Sleep(20 * time.Second)
+		s.full.Store(false)
+		time.Sleep(10 * time.Second)
+		for _, id := range []string{"tick", "runs"} {
+			list, err := h.store.TriggerExecutions(context.Background(), id, 10)
+			require.NoError(t, err)
+			require.Equal(t, 1, len(list), id)
+			assert.Empty(t, list[0].Error)
+		}
+		require.NoError(t, h.Close())
+	})
+}
+
 // writeUntil writes a file again and again until something was told: when files are
 // watched is not told.
 func writeUntil(t *testing.T, file string, told func() bool) {

@@ -101,6 +101,7 @@ type Engine struct {
 	unwatch  func()
 	watching []triggerconfig.Trigger
 	batches  <-chan watch.Batch
+	unseen   []watch.Batch // that could not be seen to yet; a trigger has few
 
 	mu      sync.Mutex // guards the fields below
 	started bool

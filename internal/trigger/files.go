@@ -77,12 +77,14 @@ func (e *Engine) stopWatching() {
 	e.batches, e.watching = nil, nil
 }
 
-// fireBatch does what a trigger wants for files that have changed.
-func (e *Engine) fireBatch(ctx context.Context, b watch.Batch) {
+// fireBatch does what a trigger wants for files that have changed, and reports whether it
+// was seen to.
+func (e *Engine) fireBatch(ctx context.Context, b watch.Batch) (seen bool) {
 	depth, err := e.depthOfChanges(ctx, b)
 	if err != nil {
 		e.warn(err, "what sessions work cannot be read", b.ID)
 	}
+	seen = true
 	event := eventOfBatch(b, depth)
 	for _, t := range e.watching {
 		if t.ID == b.ID {
@@ -90,9 +92,12 @@ func (e *Engine) fireBatch(ctx context.Context, b watch.Batch) {
 				event.Type = t.Type // others are not in the batch
 				event.Payload["event_type"] = t.Type[len("file."):]
 			}
-			e.warn(e.consider(ctx, t, event), "a trigger has failed", t.ID)
+			err := e.consider(ctx, t, event)
+			e.warn(err, "a trigger has failed", t.ID)
+			seen = seen && err == nil
 		}
 	}
+	return seen
 }
 
 func eventOfBatch(b watch.Batch, depth int) Event {

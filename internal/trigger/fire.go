@@ -86,7 +86,7 @@ func (e *Engine) admit(tx store.Tx, t triggerconfig.Trigger, automation triggerc
 		state.Looked = event.Time
 	}
 	if t.Cooldown > 0 && now.Sub(state.Fired) < t.Cooldown && !now.Before(state.Fired) {
-		return false, tx.PutTriggerState(state)
+		return false, e.pass(tx, state, event)
 	}
 	if age := now.Sub(state.Window); age >= time.Hour || age < 0 {
 		state.Window, state.Count = now, 0
@@ -104,10 +104,24 @@ func (e *Engine) admit(tx store.Tx, t triggerconfig.Trigger, automation triggerc
 	}
 	reported := state.Limited == x.Status
 	state.Limited = x.Status
-	if err := tx.PutTriggerState(state); err != nil || reported {
+	if x.Status == domain.TriggerRateLimited {
+		err = e.pass(tx, state, event)
+	} else {
+		err = tx.PutTriggerState(state)
+	}
+	if err != nil || reported {
 		return false, err
 	}
 	return false, e.keep(tx, &x, domain.Run{})
+}
+
+// pass notes that an event is not for a trigger that rests: nor is it after the next start,
+// when that does not rest any more.
+func (e *Engine) pass(tx store.Tx, state domain.TriggerState, event Event) error {
+	if !event.Time.Before(state.Looked) {
+		state.Looked = event.Time.Add(1)
+	}
+	return tx.PutTriggerState(state)
 }
 
 // perform does what an execution is for. draft is the run that has waited for a person,

@@ -9,6 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/trigger/watch"
 )
 
 // Start begins to look for events.
@@ -20,6 +21,9 @@ func (e *Engine) Start() {
 	e.sender = newSender(e.ctx, &e.tasks, e.noteSent)
 	e.tasks.Go(e.look)
 }
+
+// tryAgainAfter is when what could not be written down is seen to again.
+const tryAgainAfter = 5 * time.Second
 
 // look looks until the engine ends.
 func (e *Engine) look() {
@@ -35,8 +39,12 @@ func (e *Engine) look() {
 			first = false
 		}
 		e.settle(e.ctx)
-		e.follow(e.ctx)
+		seen := e.follow(e.ctx)
+		e.unseen = slices.DeleteFunc(e.unseen, func(b watch.Batch) bool { return e.fireBatch(e.ctx, b) })
 		wait, waits := e.fireDue(e.ctx, time.Now())
+		if !seen || len(e.unseen) > 0 {
+			wait, waits = min(wait, tryAgainAfter), true
+		}
 		if waits {
 			timer.Reset(wait)
 		} else {
@@ -51,7 +59,7 @@ func (e *Engine) look() {
 				e.changed = nil
 			}
 		case b := <-e.batches:
-			e.fireBatch(e.ctx, b)
+			e.unseen = append(e.unseen, b)
 		}
 	}
 }

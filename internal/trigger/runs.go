@@ -17,20 +17,20 @@ import (
 var followedKinds = []domain.EventKind{domain.EventRunState, domain.EventApprovalRequested, domain.EventApprovalResolved}
 
 // follow looks at what the log has since it was looked at last, if any trigger wants to
-// know.
-func (e *Engine) follow(ctx context.Context) {
+// know. It reports whether all of that was seen to.
+func (e *Engine) follow(ctx context.Context) (seen bool) {
 	e.mu.Lock()
 	active, wants := e.active, slices.Equal(e.wants, followedKinds)
 	e.mu.Unlock()
 	if !wants {
 		e.followed = 0
-		return
+		return true
 	}
 	if e.followed == 0 {
 		var err error
 		if e.followed, err = e.beginning(ctx); err != nil {
 			e.warn(err, "the log cannot be read", "")
-			return
+			return false
 		}
 	}
 	upTo := e.opts.Log.Last()
@@ -53,9 +53,10 @@ func (e *Engine) follow(ctx context.Context) {
 	})
 	if err != nil || failed || ctx.Err() != nil {
 		e.warn(err, "the log cannot be read", "")
-		return
+		return false
 	}
 	e.followed = max(e.followed, upTo)
+	return true
 }
 
 // beginning is where the log is looked at from at first, so that lookBack is in it.

@@ -58,11 +58,11 @@ func (e *Engine) fireDue(ctx context.Context, now time.Time) (wait time.Duration
 			continue
 		}
 		if !d.next.After(now) {
-			at := d.next
-			d.next = d.schedule.Next(now)
-			if now.Sub(at) <= lookBack {
-				e.fireTime(ctx, id, at)
+			if now.Sub(d.next) <= lookBack && !e.fireTime(ctx, id, d.next) {
+				wait, waits = min(wait, tryAgainAfter), true
+				continue
 			}
+			d.next = d.schedule.Next(now)
 		}
 		waits = true
 		wait = min(wait, d.next.Sub(now))
@@ -70,8 +70,9 @@ func (e *Engine) fireDue(ctx context.Context, now time.Time) (wait time.Duration
 	return max(wait, time.Millisecond), waits
 }
 
-// fireTime tells all triggers that the time of one has come.
-func (e *Engine) fireTime(ctx context.Context, id string, at time.Time) {
+// fireTime tells all triggers that the time of one has come, and reports whether all have
+// seen to it.
+func (e *Engine) fireTime(ctx context.Context, id string, at time.Time) (seen bool) {
 	e.mu.Lock()
 	e.fired[id] = at
 	active := e.active
@@ -80,7 +81,11 @@ func (e *Engine) fireTime(ctx context.Context, id string, at time.Time) {
 		Type: triggerconfig.CronFired, Source: triggerconfig.SourceSchedule, Time: at, key: fmt.Sprintf("cron:%s:%d", id, at.Unix()),
 		Payload: map[string]any{"job_id": id, "due": at.Format(time.RFC3339)},
 	}
+	seen = true
 	for _, t := range active {
-		e.warn(e.consider(ctx, t, event), "a trigger has failed", t.ID)
+		err := e.consider(ctx, t, event)
+		e.warn(err, "a trigger has failed", t.ID)
+		seen = seen && err == nil
 	}
+	return seen
 }

@@ -66,6 +66,7 @@ type EventData struct {
 	EventType   string          `json:"event_type"` // of a conversation: EntryMessage and the like
 	Role        string          `json:"role"`
 	Content     string          `json:"content"`
+	Subtype     string          `json:"subtype"`
 	ToolID      string          `json:"tool_id"`
 	ToolName    string          `json:"tool_name"`
 	ToolTitle   string          `json:"tool_title"`
@@ -104,6 +105,17 @@ type EventData struct {
 	Encoding   string `json:"encoding"`
 	ExitCode   int    `json:"exit_code"`
 
+	Iteration     int          `json:"iteration"`
+	MaxIterations int          `json:"max_iterations"`
+	Gates         []string     `json:"gates"`
+	Gate          string       `json:"gate"`
+	Passed        bool         `json:"passed"`
+	Findings      []Diagnostic `json:"findings"`
+	Output        string       `json:"output"`
+	Milliseconds  int64        `json:"duration_ms"`
+	GatesState    string       `json:"gates_state"`
+	Failing       []string     `json:"failing"`
+
 	Since time.Time `json:"since"`
 	Note  string    `json:"note"`
 	Ended bool      `json:"ended"`
@@ -112,6 +124,17 @@ type EventData struct {
 	Message string          `json:"message"`
 	Update  json.RawMessage `json:"update"` // as the agent sent it
 	ToSeq   int64           `json:"to_seq"`
+}
+
+// GateResult is what came of a gate, of an event of the type EventGate.
+func (d EventData) GateResult() GateResult {
+	return GateResult{d.Gate, d.Passed, d.Reason, d.Findings, d.Output, d.Milliseconds}
+}
+
+// GatesEnded are where work stands of which nothing more comes, of an event of the type
+// EventGatesEnded.
+func (d EventData) GatesEnded() *Gates {
+	return &Gates{State: d.GatesState, Reason: d.Reason, Iteration: d.Iteration, MaxIterations: d.MaxIterations, Failing: d.Failing}
 }
 
 // DataOf is the data of an event. What cannot be read of it is zero.

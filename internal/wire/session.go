@@ -84,6 +84,8 @@ type Session struct {
 	ContextSize  int64   `json:"context_limit"`
 	CostUSD      float64 `json:"cost_usd"`
 
+	Gates *Gates `json:"gates"` // nil: it has none
+
 	Silence
 	Result *struct {
 		Result string `json:"result"`
@@ -119,6 +121,15 @@ func (s Session) Outcome() string {
 		case "max_turn_requests":
 			return Completed + ": cut off, it has reached its limit of requests in a turn"
 		}
+	}
+	if s.Status == Completed && s.Gates.Failed() {
+		return "gates " + s.Gates.Words()
+	}
+	if s.Status == Completed && s.Gates != nil && s.Gates.State == GatesPassed {
+		return Completed + ", gates " + s.Gates.Words()
+	}
+	if s.Status == Completed && s.Gates != nil && s.Gates.State == GatesStopped {
+		return Completed + ", the check of the gates was " + s.Gates.Words()
 	}
 	return outcome(s.Status, s.Error, s.ErrorCode)
 }
@@ -162,6 +173,7 @@ type Task struct {
 	ErrorCode string `json:"error_code"`
 	Status    string `json:"status"`  // as sessions have it
 	Summary   string `json:"summary"` // of what a human asked for
+	Gates     *Gates `json:"gates"`   // nil: it has none
 }
 
 // StateInWords is the state of a task, of which one that waits for a human says so,
@@ -169,9 +181,9 @@ type Task struct {
 func (t Task) StateInWords() string {
 	switch {
 	case t.Status == WaitingInput:
-		return "waiting"
+		return "waiting" + t.Gates.Short()
 	case t.State == Completed || t.ErrorCode == "":
-		return t.State
+		return t.State + t.Gates.Short()
 	}
 	return t.State + ": " + t.ErrorCode
 }
@@ -190,7 +202,12 @@ type TaskState struct {
 }
 
 // Outcome is how it ended, in words.
-func (t TaskState) Outcome() string { return outcome(t.State, t.Error, t.ErrorCode) }
+func (t TaskState) Outcome() string {
+	if t.State == Completed && t.Gates != nil {
+		return Completed + ", gates: " + t.Gates.Words()
+	}
+	return outcome(t.State, t.Error, t.ErrorCode)
+}
 
 // SessionID is the session that somebody means: by any of its ids, or as last.
 func SessionID(ctx context.Context, c *client.Client, id string) (string, error) {

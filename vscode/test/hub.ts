@@ -36,10 +36,12 @@ export interface TestHub {
   log: string[];
   /** Resolves when holds is true, which is looked at whenever the model has changed. */
   until: (what: string, holds: () => boolean) => Promise<void>;
+  /** Ends the process, and resolves when it has ended. */
+  end: () => Promise<void>;
 }
 
-/** startHub begins no process: the first request does. after takes what ends it. */
-export function startHub(after: (end: () => Promise<void>) => void, over: Partial<ConnectionOptions> = {}, project = newProject()): TestHub {
+/** startHub begins no process: connection.start does. */
+export function startHub(over: Partial<ConnectionOptions>, project: TestProject): TestHub {
   const log: string[] = [];
   const note = (message: string): void => void log.push(message);
   const logTo: Log = { trace: note, info: note, warn: note, error: note };
@@ -48,11 +50,10 @@ export function startHub(after: (end: () => Promise<void>) => void, over: Partia
     findBinary: () => findBinary({ env: project.env, setting: "", bundled: "/nonexistent", platform: process.platform }), ...over,
   });
   const model = new ProjectModel(connection, 300, (error) => note(`model: ${String(error)}`));
-  after(async () => {
+  const end = async (): Promise<void> => {
     model.dispose();
     await connection.stop();
-    removeProject(project);
-  });
+  };
   const until = (what: string, holds: () => boolean): Promise<void> =>
     new Promise((resolve, reject) => {
       const stops: Array<() => void> = [];
@@ -66,5 +67,5 @@ export function startHub(after: (end: () => Promise<void>) => void, over: Partia
       stops.push(model.onChange(look), connection.onState(look));
       look();
     });
-  return { project, connection, model, log, until };
+  return { project, connection, model, log, until, end };
 }

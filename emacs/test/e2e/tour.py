@@ -11,6 +11,28 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 
 CONFIG = """default_agent = "showcase"
 
+[[triggers]]
+id = "mend"
+description = "Says what is broken"
+type = "run.failed"
+action = {{ type = "agent", prompt = "{{{{payload.task_id}}}} failed: say why" }}
+requires_approval = true
+
+[[triggers]]
+id = "tests"
+source = "watch"
+paths = ["tests/"]
+action = {{ type = "notify", message = "Tests were changed" }}
+
+[[triggers]]
+id = "morning"
+cron = "0 9 * * 1-5"
+action = {{ type = "agent", prompt = "What was done yesterday?" }}
+
+[[builds]]
+name = "check"
+command = ["cat", "check.log", "missing.log"]
+
 [agents.showcase]
 driver = "acp"
 command = ["{python}", "-B", "{agent}"]
@@ -22,6 +44,8 @@ def configure(home):
     home.configure(CONFIG.format(python=sys.executable, agent=os.path.join(HERE, "showcase.py")))
     os.mkdir(os.path.join(home.project, "src"))
     home.write("src/rows.py", OLD)
+    home.write("check.log", "checking src\nsrc/rows.py:4:5: error: a row is lost\n"
+               "src/rows.py:6: warning: not covered\n")
 
 
 def tour(emacs, shot, pages):

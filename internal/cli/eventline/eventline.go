@@ -83,6 +83,15 @@ func gist(e client.Event, d wire.EventData) string {
 		return output.Short(toldOf(d.AgentSession))
 	case wire.EventDeleted:
 		return output.Short(strings.Join(d.TaskIDs, ", "))
+	case wire.EventIteration:
+		return fmt.Sprintf("turn %d of %d", d.Iteration, d.MaxIterations)
+	case wire.EventGateStart:
+		return output.Short(d.Gate)
+	case wire.EventGate:
+		r := d.GateResult()
+		return output.Short(map[bool]string{true: "passed: ", false: "failed: "}[r.Passed] + r.Outcome())
+	case wire.EventGatesEnded:
+		return output.Short(d.GatesEnded().Words())
 	case wire.EventTerminalExit:
 		return output.Short(fmt.Sprintf("%s ended with %d", d.TerminalID, d.ExitCode))
 	}

@@ -26,7 +26,7 @@ func List(out io.Writer, sessions []wire.Session, none string) error {
 // Status is a session's status, and that its agent gives no sign of life.
 func Status(x wire.Session) string {
 	if x.SilentSince.IsZero() {
-		return x.Status
+		return x.Status + x.Gates.Short()
 	}
 	return x.Status + ", silent for " + output.Age(x.SilentSince.Format(time.RFC3339Nano))
 }
@@ -55,7 +55,7 @@ func Print(out io.Writer, x wire.Session, color bool) error {
 		cost = fmt.Sprintf("$%.4f", x.CostUSD)
 	}
 	fields := []output.Field{
-		{"session", x.ID}, {"task", x.TaskID}, {"conversation", x.ThreadID}, {"continues", x.ParentID}, {"status", x.Status}, {"silence", silence}, {"agent", agentOf(x)},
+		{"session", x.ID}, {"task", x.TaskID}, {"conversation", x.ThreadID}, {"continues", x.ParentID}, {"status", x.Status}, {"gates", x.Gates.Words()}, {"silence", silence}, {"agent", agentOf(x)},
 	}
 	fields = append(fields, agentFields(x)...)
 	fields = append(fields, output.Field{"title", x.Title},

@@ -115,6 +115,9 @@ func (a *asker) attend(ctx context.Context, session wire.Session, since int64, r
 		return session, err
 	}
 	defer func() { cancel(); sub.Close() }()
+	if since > 0 && session.Gates != nil && session.State == wire.Completed && !session.AreChecked() { // another hub has checked them
+		return session, nil
+	}
 	for {
 		a.promptAgain()
 		select {
@@ -126,8 +129,9 @@ func (a *asker) attend(ctx context.Context, session wire.Session, since int64, r
 			case questionResolved:
 				a.resolved(wire.DataOf(e))
 			case turnEnded:
-				session, _, err = wire.SessionState(ctx, a.hub, session.ID)
-				return session, err
+				if session, _, err = wire.SessionState(ctx, a.hub, session.ID); err != nil || !a.view.gates.awaitsMore(session) {
+					return session, err
+				}
 			case nothingToDo:
 			}
 		case line := <-a.typed:

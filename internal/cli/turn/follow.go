@@ -15,6 +15,10 @@ import (
 
 // follow is the session that goes on from here after one that has ended, or nil.
 func (a *asker) follow(ctx context.Context, ended wire.Session) (*wire.Session, error) {
+	if id := ended.GoesOnIn(); id != "" {
+		next, _, err := wire.SessionState(ctx, a.hub, id)
+		return &next, err
+	}
 	if len(a.told) > 0 {
 		if ended.Status != wire.Completed {
 			a.view.Note(ended.Outcome())

@@ -120,3 +120,9 @@ func (v *View) hide() {
 		v.region.Clear()
 	}
 }
+
+// widestResult is how much of a line of what a tool or a gate gives back is shown, in
+// characters.
+const widestResult = 200
+
+func cutLine(line string) string { return output.Cut(output.Exact(line), widestResult) }

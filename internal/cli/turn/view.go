@@ -52,6 +52,7 @@ type View struct {
 	lastTool string
 	plan     map[string]string // the line that was shown for each step
 	status   status
+	gates    gateWatch
 }
 
 // NewView makes a view. Colours are used on a terminal; with json each event is
@@ -90,7 +91,7 @@ func (v *View) render() {
 
 // Begin says which session is shown from now on.
 func (v *View) Begin(s wire.Session) {
-	v.session, v.status.began = s, time.Time{}
+	v.session, v.status.began, v.gates = s, time.Time{}, gateWatch{}
 	v.Note(fmt.Sprintf("%s · agent %s · %s", s.TaskID, s.Agent, s.WorkingDir))
 	if s.State == wire.Queued {
 		v.Note(waitsFor(s))
@@ -171,10 +172,11 @@ func (v *View) show(e client.Event) meaning {
 		return questionAsked
 	case e.Type == wire.EventResolved:
 		return questionResolved
-	case e.Type == wire.EventStatus && wire.Ended(d.State):
-		return turnEnded
 	case !v.json:
 		v.showText(e.Type, d)
+	}
+	if v.isOver(e.Type, d) {
+		return turnEnded
 	}
 	return nothingToDo
 }
@@ -209,6 +211,8 @@ func (v *View) showText(kind string, d wire.EventData) {
 		if d.State == "interrupting" && d.Reason == "timeout" {
 			v.Note("its time is up; the agent is told to end, and ended if it does not")
 		}
+	case wire.EventIteration, wire.EventGateStart, wire.EventGate:
+		v.showGate(kind, d)
 	case wire.EventTerminal:
 		if d.Encoding != "base64" {
 			v.status.printed = true
@@ -271,7 +275,9 @@ func (v *View) showItem(d wire.EventData) {
 		}
 		v.showAttachments(v.nested(d)+"  ", "tool", d.ToolData.Attachments)
 	case wire.EntrySystem:
-		v.Note(d.Content)
+		if d.Subtype != "gates" { // else their own events have told it
+			v.Note(d.Content)
+		}
 	}
 }
 
@@ -419,9 +425,6 @@ func (v *View) showResult(d wire.EventData) {
 	}
 	for _, line := range lines {
 		line = line[strings.LastIndexByte(line, '\r')+1:] // a progress bar is what it came to
-		v.aside(v.nested(d)+"  "+output.Cut(output.Exact(line), widestResult), dim)
+		v.aside(v.nested(d)+"  "+cutLine(line), dim)
 	}
 }
-
-// widestResult is how much of a line of it is shown, in characters.
-const widestResult = 200

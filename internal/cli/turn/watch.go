@@ -9,9 +9,30 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// Watch shows a session from its beginning to its end, and says of each question
-// how it can be answered elsewhere. The session goes on if ctx ends before.
-func Watch(ctx context.Context, c *client.Client, view *View, session string) error {
+// Watch shows a session from its beginning to its end, with those in which work goes on
+// whose gates fail, and says of each question how it can be answered elsewhere. It returns
+// the last session. They go on if ctx ends before.
+func Watch(ctx context.Context, c *client.Client, view *View, session string) (last string, err error) {
+	for {
+		if err := watch(ctx, c, view, session); err != nil {
+			return session, err
+		}
+		ended, _, err := wire.SessionState(ctx, c, session)
+		if err != nil {
+			return session, err
+		}
+		switch next := ended.GoesOnIn(); {
+		case ended.AreChecked(): // again, by another hub
+		case next == "":
+			return session, nil
+		default:
+			session = next
+		}
+	}
+}
+
+// watch shows one session to its end.
+func watch(ctx context.Context, c *client.Client, view *View, session string) error {
 	view.session, _, _ = wire.SessionState(ctx, c, session) // else names in diffs stay as they are
 	view.session.ID = session
 	ended := make(chan struct{})

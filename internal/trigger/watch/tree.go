@@ -20,6 +20,10 @@ var never = []string{".git", "node_modules", ".duet"}
 // told as new.
 const mostKnown = 1 << 18
 
+// mostPatterns is how many lines of .gitignore files are heeded in all: they come with a
+// project, and each takes some memory and time.
+const mostPatterns = 20_000
+
 // A tree is the directories that are watched. It belongs to the watcher's goroutine.
 type tree struct {
 	root    string
@@ -28,10 +32,12 @@ type tree struct {
 	remove  func(dir string)
 	wanted  func(dir string) bool // something in or below it may be for a trigger
 
-	ignores map[string]list // .gitignore of the directories that are watched, by path
-	files   map[uint64]struct{}
-	refused int   // directories that could not be watched
-	refusal error // why the last of them could not
+	ignores  map[string]list // .gitignore of the directories that are watched, by path
+	files    map[uint64]struct{}
+	patterns int   // of all ignores
+	unread   int   // lines of .gitignore files that were too many
+	refused  int   // directories that could not be watched
+	refusal  error // why the last of them could not
 }
 
 // isIgnored reports whether a path below the root is not to be told. Its directory is
@@ -99,6 +105,11 @@ func (t *tree) readIgnores(dir string) {
 	if dir == "." {
 		l = append(readList(filepath.Join(t.root, ".git", "info", "exclude")), l...)
 	}
+	t.patterns -= len(t.ignores[dir])
+	if room := max(mostPatterns-t.patterns, 0); len(l) > room {
+		t.unread, l = t.unread+len(l)-room, slices.Clip(l[:room])
+	}
+	t.patterns += len(l)
 	t.ignores[dir] = l
 }
 
@@ -123,6 +134,7 @@ func (t *tree) forget(file string) (wasFile bool) {
 	for dir := range t.ignores {
 		if dir == file || strings.HasPrefix(dir, file+"/") {
 			t.remove(t.absolute(dir))
+			t.patterns -= len(t.ignores[dir])
 			delete(t.ignores, dir)
 		}
 	}
@@ -131,6 +143,9 @@ func (t *tree) forget(file string) (wasFile bool) {
 
 // problem is why not all is watched, in words.
 func (t *tree) problem() string {
+	if t.refused == 0 && t.unread > 0 {
+		return fmt.Sprintf("%d lines of .gitignore files are not heeded, since there are more than %d: narrow the paths of the triggers", t.unread, mostPatterns)
+	}
 	if t.refused == 0 {
 		return ""
 	}

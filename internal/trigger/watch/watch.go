@@ -170,7 +170,7 @@ func (w *Watcher) run() {
 // scan watches a directory and what is in it, and tells how that went.
 func (w *Watcher) scan(dir string, found func(string, fs.DirEntry)) {
 	if dir == "." {
-		w.tree.refused = 0
+		w.tree.refused, w.tree.unread = 0, 0
 	}
 	w.tree.walk(dir, func() bool { return w.ctx.Err() != nil }, found)
 	w.tell(func(s *Status) { s.Directories, s.Problem = len(w.tree.ignores), w.tree.problem() })

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -331,4 +333,27 @@ func TestOnlyDirectoriesThatMatterAreWatched(t *testing.T) {
 	write(t, dir, "src/a/x.go", "vendor/b/x.go")
 	w := watching(t, Options{Root: dir, Specs: []Spec{spec(Spec{Paths: []string{"src/"}})}})
 	assert.Equal(t, 3, w.Status().Directories)
+}
+
+// What a project brings to be ignored costs so much and no more.
+func TestLinesOfIgnoreFilesAreBounded(t *testing.T) {
+	dir := t.TempDir()
+	lines := strings.Repeat("*.ignored\n", mostIgnoreLines)
+	for i := range 6 {
+		write(t, dir, fmt.Sprintf("%d/x", i))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprint(i), ".gitignore"), []byte(lines), 0o600))
+	}
+	tr := &tree{
+		root: dir, add: func(string) error { return nil }, remove: func(string) {}, wanted: func(string) bool { return true },
+		ignores: make(map[string]list), files: make(map[uint64]struct{}),
+	}
+	walk := func() { tr.walk(".", func() bool { return false }, func(string, fs.DirEntry) {}) }
+	walk()
+	assert.Equal(t, mostPatterns, tr.patterns)
+	assert.Equal(t, 2*mostIgnoreLines, tr.unread)
+	assert.Contains(t, tr.problem(), "lines of .gitignore files are not heeded")
+	for i := range 6 {
+		tr.forget(fmt.Sprint(i))
+	}
+	assert.Zero(t, tr.patterns, "what is gone makes room")
 }

@@ -306,11 +306,14 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** Requests that may be carried out twice: the second time they change nothing. */
+const repeatable = /^(get|list|fetch|search)[A-Z]|^(sendDecision|interruptSession|archiveSession)$/;
+
 /**
  * mayRetry tells whether another hub can carry a request out. One that was pending when its
- * hub died (-32042) may have been carried out: it is asked again if it changes nothing.
+ * hub died (-32042) may have been carried out.
  */
 function mayRetry(method: Method, error: unknown): boolean {
   if (!isAnswer(error) || (error.data as { retry?: unknown } | undefined)?.retry !== true) return false;
-  return error.code !== hubLost || /^(get|list|fetch|search)[A-Z]/.test(method);
+  return error.code !== hubLost || repeatable.test(method);
 }

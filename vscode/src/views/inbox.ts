@@ -40,6 +40,7 @@ export class InboxTree implements vscode.TreeDataProvider<Node>, vscode.Disposab
       const item = new vscode.TreeItem(choice.label);
       item.id = `${of.question.id}/${choice.id}`;
       item.iconPath = new vscode.ThemeIcon(choice.icon);
+      item.contextValue = "choice";
       if (choice.detail) {
         item.description = short(choice.detail);
         item.tooltip = choice.detail;

@@ -69,6 +69,7 @@ export async function openWindow(after: (end: () => Promise<void>) => void, opti
   after(async () => {
     // What was to be seen last, for who looks why a test failed.
     const page = browser?.contexts().at(0)?.pages().at(0);
+    await page?.locator('.statusbar-item a[aria-label*="otification"]').click({ timeout: 2_000 }).catch(() => {}); // what it has told
     await page?.screenshot({ path: join(pictures, `last-${++windows}.png`), timeout: 5_000 }).catch(() => {});
     await browser?.close();
     await endGroup(server);

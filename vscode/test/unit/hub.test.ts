@@ -11,11 +11,31 @@ import { groupOf, nameOf } from "../../src/hub/groups";
 import type { Question } from "../../src/hub/model";
 import { choicesOf } from "../../src/hub/questions";
 import type { Params } from "../../src/protocol";
-import { newProject, startHub } from "../hub";
+import { newProject, removeProject, startHub } from "../hub";
 import type { TestHub } from "../hub";
 
-function hub(t: test.TestContext, over: Parameters<typeof startHub>[1] = {}, project?: TestHub["project"]): TestHub {
-  return startHub((end) => t.after(end), over, project);
+/** hub is one whose process ends with the test, and its project with it. */
+function hub(t: test.TestContext, over: Parameters<typeof startHub>[0] = {}, project = newProject()): TestHub {
+  const started = startHub(over, project);
+  t.after(async () => {
+    await started.end();
+    removeProject(project);
+  });
+  return started;
+}
+
+/** twoHubs have one project: the first is the hub, to which the second is attached. */
+async function twoHubs(t: test.TestContext): Promise<[TestHub, TestHub]> {
+  const project = newProject();
+  const [first, second] = [startHub({}, project), startHub({}, project)];
+  t.after(async () => {
+    await second.end();
+    await first.end();
+    removeProject(project);
+  });
+  await first.connection.start();
+  await second.connection.start();
+  return [first, second];
 }
 
 function choose(question: Question, id: string): Params<"sendDecision"> {
@@ -73,12 +93,7 @@ test("a server that is killed is started again, and the question is still there"
 });
 
 test("what happened while the server was away is told afterwards", async (t) => {
-  const project = newProject();
-  const first = hub(t, {}, project);
-  await first.connection.start();
-  const second = startHub(() => {}, {}, project);
-  await second.connection.start();
-  t.after(() => second.connection.stop());
+  const [first, second] = await twoHubs(t);
   const seen: number[] = [];
   second.connection.onEvent(({ seq }) => seen.push(seq));
   process.kill(second.connection.pid!, "SIGSTOP");
@@ -129,12 +144,7 @@ test("stopped on purpose it stays stopped, and its process is gone", async (t) =
 });
 
 test("two windows see the same question, and the first answer counts", async (t) => {
-  const project = newProject();
-  const first = hub(t, {}, project);
-  const second = startHub(() => {}, {}, project);
-  t.after(() => second.connection.stop());
-  await first.connection.start();
-  await second.connection.start();
+  const [first, second] = await twoHubs(t);
   await first.connection.request("launchSession", { query: "hello", agent: "demo" });
   await Promise.all([first, second].map((one) => one.until("the question", () => one.model.questions.length === 1)));
   const question = second.model.questions[0]!;
@@ -145,4 +155,37 @@ test("two windows see the same question, and the first answer counts", async (t)
   assert.equal(answers.filter(({ success }) => success).length, 1);
   assert.match(answers.find(({ success }) => !success)?.error ?? "", /already/);
   await Promise.all([first, second].map((one) => one.until("an empty inbox", () => one.model.questions.length === 0)));
+});
+
+test("what a hub that went away has not carried out is sent to the next one, and nothing that it may have carried out", async (t) => {
+  const project = newProject();
+  const program = join(project.folder, "forgetful");
+  // It answers each method with an error first: that its hub was lost, or that nothing was sent to it.
+  writeFileSync(program, `#!${process.execPath}
+const seen = new Set();
+let input = "";
+process.stdin.on("data", (data) => {
+  input += data;
+  for (let frame; (frame = /^Content-Length: (\\d+)\\r\\n\\r\\n/.exec(input)) && input.length >= frame[0].length + Number(frame[1]); ) {
+    const { id, method } = JSON.parse(input.slice(frame[0].length, frame[0].length + Number(frame[1])));
+    input = input.slice(frame[0].length + Number(frame[1]));
+    const first = !seen.has(method);
+    seen.add(method);
+    const code = method === "continueSession" ? -32044 : -32042;
+    const answer = !first || ["initialize", "Subscribe", "shutdown"].includes(method)
+      ? { result: { serverInfo: { name: "duet-rpc", version: "0.1.0" }, seq: 1 } }
+      : { error: { code, message: "lost", data: { retry: true } } };
+    const body = JSON.stringify({ jsonrpc: "2.0", id, ...answer });
+    process.stdout.write("Content-Length: " + body.length + "\\r\\n\\r\\n" + body);
+  }
+}).on("end", () => process.exit());
+`, { mode: 0o755 });
+  const { connection, model } = hub(t, { findBinary: () => Promise.resolve({ path: program, source: "the test", version: "0.1.0" }) }, project);
+  model.dispose(); // it would ask, too
+  await connection.start();
+  assert.deepEqual(connection.state, { is: "ready", version: "0.1.0" });
+  await connection.request("getSessionState", { session_id: "s" });
+  await connection.request("sendDecision", { approval_id: "a", decision: "approve" });
+  await connection.request("continueSession", { session_id: "s", query: "once" });
+  await assert.rejects(connection.request("launchSession", { query: "once" }), { code: -32042 });
 });

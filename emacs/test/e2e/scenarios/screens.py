@@ -34,6 +34,8 @@ NORMAL = [
     (r"(?<=  )/\S*\$?$", "/PATH"),
     (r"· (?:\d+h \d+m|\d+m \d+s|\d+s) [-\\|/](?=$| )", "· 1s /"),
     (r"\b\d+(?:\.\d+)? ms\b", "1 ms"),
+    (r"after \d+\.\d s at .*", "after 1 s"),
+    (r"\bin \d+[mhd]$", "in 1h"),
     (r" (?:now|\d+[mhd])$", " now"),
     (r"20\d\d-\d\d-\d\d(?: \d\d:\d\d)?", "2026-01-01"),
     (r"/[^ ]*/duet-e2e-[^/ ]*/project", "~/project"),
@@ -148,6 +150,7 @@ def more(home, terminal, shots):
     terminal.press("C-x", "1")
     shots.take("search")
     for command, seen in (("duet-agents", r"^ \* +showcase"), ("duet-rules", r"(?i)rule"),
+                          ("duet-triggers", r"on +tests"), ("duet-build", r"^Build failed"),
                           ("duet-projects", r"completed +project")):
         terminal.command(command)
         terminal.see(seen)

@@ -1,0 +1,505 @@
+;;; duet-build.el --- Builds of the project, and the mistakes in them  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; `duet-build' has the server build the project, and shows what is printed as it
+;; comes.  It is used as `compile' is: RET goes to the place of a mistake,
+;; `next-error' to the next one from anywhere, C-c C-k ends the build, g begins
+;; another.  Which lines are mistakes, and where, the server tells; they are not
+;; guessed here from the text.
+;;
+;; Flymake shows them, too: see duet-build-flymake.el.
+
+;;; Code:
+
+(require 'ansi-color)
+(require 'cl-lib)
+(require 'compile)
+(require 'subr-x)
+(require 'duet-actions)
+(require 'duet-connection)
+(require 'duet-header)
+(require 'duet-menu-bar)
+(require 'duet-remote)
+
+(declare-function duet "duet" (&optional directory))
+(declare-function duet-approval-next "duet-approvals" ())
+
+(defvar-local duet-build--name nil
+  "What the buffer builds, one of those that the server lists; nil for the first.")
+(defvar-local duet-build--request nil
+  "The id of the request of the build that runs, or nil.")
+(defvar-local duet-build--id nil
+  "The server's id of the build that runs, once it is known.")
+(defvar-local duet-build--given-up nil
+  "The server's ids of builds that were ended for another one.")
+(defvar-local duet-build--outcome nil
+  "How the build is doing, a string with a face.")
+(defvar-local duet-build--counts nil
+  "How many errors, warnings and notes were found, a list.")
+(defvar-local duet-build--output nil
+  "A marker: where what is printed begins.")
+(defvar-local duet-build--current nil
+  "Where the mistake stands whose place was shown last, or nil.")
+(defvar-local duet-build--located nil
+  "A marker: behind the line to which the last mistake belongs.")
+
+(defvar duet-build-mode-map
+  (let ((map (make-sparse-keymap)))
+    (set-keymap-parent map special-mode-map)
+    (define-key map (kbd "RET") #'duet-build-visit)
+    (define-key map [mouse-2] #'duet-build-visit-mouse)
+    (define-key map [follow-link] 'mouse-face)
+    (define-key map (kbd "C-o") #'duet-build-display)
+    (define-key map "n" #'duet-build-next)
+    (define-key map "p" #'duet-build-previous)
+    (define-key map "g" #'duet-build-again)
+    (define-key map (kbd "C-c C-k") #'duet-build-cancel)
+    (define-key map "j" #'duet-approval-next)
+    (define-key map "l" #'duet)
+    (define-key map "?" #'duet-menu-or-help)
+    map)
+  "Keymap of `duet-build-mode'.")
+
+(define-derived-mode duet-build-mode special-mode "Duet-Build"
+  "Major mode of what a build has printed.
+
+\\{duet-build-mode-map}"
+  (setq buffer-undo-list t
+        next-error-function #'duet-build-next-error
+        mode-line-process '(:eval (duet-build--mode-line))
+        header-line-format '(:eval (duet-build--header))))
+
+(duet-menu-bar-add duet-build-mode-map
+                   '(["Go to the Place" duet-build-visit]
+                     ["Build Again" duet-build-again :enable (not duet-build--request)]
+                     ["End the Build" duet-build-cancel :enable duet-build--request]))
+
+
+;;; Begin and end
+
+;;;###autoload
+(defun duet-build (&optional name)
+  "Build the project, and show what is printed and found.
+NAME is one of those that the server can build; nil is the first of them.
+With a prefix argument choose it."
+  (interactive)
+  (let ((connection (duet-connection-here)))
+    (if (and current-prefix-arg (called-interactively-p 'any))
+        (duet-build--choose connection)
+      (duet-build--show connection name))))
+
+(defun duet-build--choose (connection)
+  "Ask what CONNECTION is to build, and build that."
+  (duet-connection-request
+   connection 'listBuilds nil
+   :success-fn
+   (lambda (result)
+     (let ((names (mapcar (lambda (target) (duet-get-string target :name))
+                          (duet-get-objects result :builds))))
+       (if (null names)
+           (message "Nothing to build is found here; [[builds]] of the configuration says what is")
+         ;; Outside of the process filter, which a minibuffer would hold up.
+         (run-at-time 0 nil
+                      (lambda ()
+                        (condition-case nil
+                            (duet-build--show
+                             connection
+                             (completing-read (format-prompt "Build" (car names))
+                                              names nil t nil nil (car names)))
+                          ;; In a timer Emacs does not say so itself.
+                          (quit (message "Quit"))))))))))
+
+(defun duet-build-buffer (connection)
+  "Return the buffer of the builds of CONNECTION; make it if need be."
+  (let* ((root (duet-connection-root connection))
+         (buffer (get-buffer-create (format "*duet build: %s*" (duet-remote-abbreviate root)))))
+    (with-current-buffer buffer
+      (unless (derived-mode-p 'duet-build-mode)
+        (duet-build-mode)
+        (duet-model-follow #'duet-build--follow (duet-connection-model connection))
+        (add-hook 'kill-buffer-query-functions #'duet-build--kill-p nil t)
+        (add-hook 'kill-buffer-hook #'duet-build--drop nil t))
+      (setq duet-connection connection
+            default-directory (duet-connection-directory connection)))
+    buffer))
+
+(defun duet-build--show (connection name)
+  "Build NAME, or the first there is if that is nil, for CONNECTION, and show it."
+  (let ((buffer (duet-build-buffer connection)))
+    (with-current-buffer buffer
+      (when duet-build--request
+        (unless (yes-or-no-p "A build is running; end it? ")
+          (user-error "It goes on"))
+        (duet-build--drop))
+      (setq duet-build--name name)
+      (duet-build--begin))
+    (setq next-error-last-buffer buffer)
+    (let ((window (display-buffer buffer)))
+      (when (and window (eq (selected-window) window))
+        (goto-char (point-min))))))
+
+(defun duet-build--save ()
+  "Offer to save the files of the project, as `compile' does."
+  (let ((root (file-name-as-directory (duet-connection-root duet-connection))))
+    (save-some-buffers (not compilation-ask-about-save)
+                       (or compilation-save-buffers-predicate
+                           (lambda ()
+                             (and buffer-file-name
+                                  (string-prefix-p root buffer-file-name)))))))
+
+(defun duet-build--begin ()
+  "Begin a build in the current buffer, in the place of what it shows."
+  (duet-build--save)
+  (let ((inhibit-read-only t)
+        (buffer (current-buffer))
+        id)
+    (erase-buffer)
+    (setq duet-build--outcome (propertize "run" 'face 'compilation-mode-line-run)
+          duet-build--counts (list 0 0 0)
+          duet-build--output (copy-marker (point-min))
+          duet-build--located (copy-marker (point-min))
+          duet-build--current nil
+          duet-build--id nil
+          duet-build--request t)
+    (cl-flet ((answer (function)
+                ;; Of a build that was given up for another one nothing is wanted.
+                (lambda (reply)
+                  (when (buffer-live-p buffer)
+                    (with-current-buffer buffer
+                      (when (memq duet-build--request (list id t))
+                        (duet-build--end (funcall function reply))))))))
+      (setq id (duet-connection-request
+                duet-connection 'build
+                (and duet-build--name (list :name duet-build--name))
+                :success-fn (answer #'duet-build--succeeded)
+                :error-fn (answer #'duet-build--failed)))
+      ;; It may have been answered: where there is no server.
+      (when duet-build--request
+        (setq duet-build--request id)))))
+
+(defun duet-build--succeeded (result)
+  "Return how the build has ended of which the server answered RESULT."
+  (list (format "Build finished after %s" (duet-build--time result))
+        "exit [ok]" 'compilation-mode-line-exit))
+
+(defun duet-build--failed (err)
+  "Return how the build has ended of which the server answered ERR."
+  (pcase (plist-get err :code)
+    (-32800 (list "Build ended by you" "cancelled" 'compilation-mode-line-fail))
+    (-32001 (list (concat (duet-connection-error-text err)
+                          (if (duet-get-number (plist-get err :data) :duration_ms)
+                              (concat ", after " (duet-build--time (plist-get err :data)))
+                            ""))
+                  (let ((code (duet-get-number (plist-get err :data) :exit_code)))
+                    (if (and code (> code 0)) (format "exit [%d]" code) "failed"))
+                  'compilation-mode-line-fail))
+    (_ (list (concat "Nothing was built: " (duet-connection-error-text err))
+             "failed" 'compilation-mode-line-fail))))
+
+(defun duet-build--time (data)
+  "Return how long the build took that DATA are of."
+  (format "%.1f s" (/ (or (duet-get-number data :duration_ms) 0) 1000.0)))
+
+(defun duet-build--end (end)
+  "Note in the buffer that its build has ended, how END says.
+That is what `duet-build--failed' returns."
+  (pcase-let ((`(,text ,outcome ,face) end))
+    (setq duet-build--request nil
+          duet-build--outcome (propertize outcome 'face face))
+    (duet-build--insert (concat (if (bolp) "" "\n") "\n"
+                                (propertize text 'face (if (eq face 'compilation-mode-line-exit)
+                                                           'duet-done 'duet-failed))
+                                (format-time-string " at %T\n")))
+    (duet-log-guard "compilation-finish-functions"
+      (run-hook-with-args 'compilation-finish-functions (current-buffer)
+                          (if (eq face 'compilation-mode-line-exit) "finished\n"
+                            (concat text "\n"))))
+    (force-mode-line-update)
+    (message "%s%s" text
+             (if (zerop (apply #'+ duet-build--counts)) ""
+               (substitute-command-keys "; \\[next-error] goes to the first place")))))
+
+(defun duet-build--drop ()
+  "Have the server end the build of the current buffer, if one runs."
+  (when-let ((id duet-build--request)
+             (rpc (and duet-connection (duet-connection-rpc duet-connection))))
+    (setq duet-build--request nil)
+    (when duet-build--id (push duet-build--id duet-build--given-up))
+    (duet-rpc-cancel rpc id)))
+
+(defun duet-build--kill-p ()
+  "Ask whether the current buffer may be killed though its build runs."
+  (or (null duet-build--request)
+      (yes-or-no-p "A build is running; end it? ")))
+
+(defun duet-build-cancel ()
+  "End the build that runs, with all that it has started."
+  (interactive (duet-only-in 'duet-build-mode) duet-build-mode)
+  (let ((rpc (duet-connection-rpc duet-connection)))
+    (unless (and duet-build--request rpc)
+      (user-error "No build is running"))
+    (setq duet-build--outcome (propertize "ending" 'face 'compilation-mode-line-run))
+    (duet-rpc-cancel rpc duet-build--request)
+    (force-mode-line-update)))
+
+(defun duet-build-again ()
+  "Build the same again."
+  (interactive (duet-only-in 'duet-build-mode) duet-build-mode)
+  (duet-build--show duet-connection duet-build--name))
+
+
+;;; What the server tells
+
+(defun duet-build--follow (_model kind _session data _extra)
+  "Show what DATA, which is of KIND, tell of the build of the current buffer."
+  (when (and duet-build--request (memq kind '(build-progress build-diagnostic)))
+    (let ((id (duet-get-string data :build_id)))
+      ;; What Emacs is told of is what it has asked for: here, one at a time.
+      (unless (or duet-build--id (member id duet-build--given-up))
+        (setq duet-build--id id))
+      (when (equal id duet-build--id)
+        (if (eq kind 'build-diagnostic) (duet-build--found data)
+          (duet-build--progress data))))))
+
+(defun duet-build--progress (data)
+  "Show what DATA tell of how the build goes on."
+  (pcase (duet-get-string data :stage)
+    ("waiting"
+     (duet-build--insert (propertize "Waits for another build to end…\n" 'face 'duet-dim)))
+    ("started"
+     (let ((directory (duet-get-string data :directory)))
+       (duet-build--insert
+        (concat (propertize (duet-visible
+                             (concat (if directory (format "cd %s && " directory) "")
+                                     (string-join (duet-get-strings data :command) " ")))
+                            'face 'bold)
+                "\n\n")))
+     (set-marker duet-build--output (point-max))
+     (set-marker duet-build--located (point-max)))
+    ("output"
+     (duet-build--insert (duet-build--printed (or (duet-get-string data :output) ""))))))
+
+(defun duet-build--printed (text)
+  "Return TEXT, which a build has printed, as it is shown."
+  (let ((colored (let ((ansi-color-context nil)) (ansi-color-apply text))))
+    ;; What is drawn over a line by a carriage return replaces it.
+    (duet-visible (replace-regexp-in-string
+                   "^[^\n]*\r" "" (replace-regexp-in-string "\r+$" "" colored)))))
+
+(defun duet-build--insert (text)
+  "Insert TEXT at the end of the buffer.
+As in a buffer of `compile' windows follow the end if point was put there, or
+if `compilation-scroll-output' is set."
+  (let* ((inhibit-read-only t)
+         (end (point-max))
+         (windows (cl-remove-if-not (lambda (window)
+                                      (duet-build--follows-p (window-point window)))
+                                    (get-buffer-window-list nil nil t)))
+         (follow (duet-build--follows-p (point))))
+    (save-excursion
+      (goto-char end)
+      (insert text))
+    (set-buffer-modified-p nil)
+    (when follow (goto-char (point-max)))
+    (dolist (window windows)
+      (set-window-point window (point-max)))))
+
+(defun duet-build--follows-p (place)
+  "Return non-nil if PLACE, of point, is to follow the end of the buffer."
+  (or compilation-scroll-output
+      (and (= place (point-max)) (> place (point-min)))))
+
+
+;;; What was found
+
+(defun duet-build--found (diagnostic)
+  "Make the line that tells of DIAGNOSTIC a link to its place.
+It is an object of the server's.  The server tells of it after what was printed."
+  (let* ((severity (duet-get-string diagnostic :severity))
+         (line (or (duet-build--line diagnostic) (duet-build--add-line diagnostic)))
+         (inhibit-read-only t))
+    (cl-incf (nth (pcase severity ("error" 0) ("warning" 1) (_ 2)) duet-build--counts))
+    (save-excursion
+      (goto-char line)
+      (let ((end (line-end-position)))
+        (add-text-properties line end
+                             (list 'duet-build-diagnostic diagnostic
+                                   'mouse-face 'highlight
+                                   'help-echo (duet-visible
+                                               (or (duet-get-string diagnostic :message) ""))))
+        (add-face-text-property line end (pcase severity
+                                           ("error" 'compilation-error)
+                                           ("warning" 'compilation-warning)
+                                           (_ 'compilation-info)))
+        (set-marker duet-build--located (min (point-max) (1+ end)))))
+    (set-buffer-modified-p nil)
+    (force-mode-line-update)))
+
+(defun duet-build--line (diagnostic)
+  "Return where the line that tells of DIAGNOSTIC begins, or nil.
+That is one with the file's name and the number of the line which is no other
+mistake's; tools call a file by the directory in which they run."
+  (when-let ((file (duet-get-string diagnostic :file))
+             (number (duet-get-number diagnostic :line)))
+    (let ((regexp (concat "\\(?:^\\|[^[:alnum:]_.-]\\)"
+                          (regexp-quote (file-name-nondirectory file))
+                          "[\"']?\\(?:[:(]\\|, line \\)" (number-to-string number)
+                          "\\(?:[^[:digit:]]\\|$\\)")))
+      (save-excursion
+        (cl-loop for from in (list duet-build--located duet-build--output)
+                 thereis (progn
+                           (goto-char from)
+                           (cl-loop while (re-search-forward regexp nil t)
+                                    unless (get-text-property (line-beginning-position)
+                                                              'duet-build-diagnostic)
+                                    return (line-beginning-position)
+                                    do (forward-line 1))))))))
+
+(defun duet-build--add-line (diagnostic)
+  "Add a line that tells of DIAGNOSTIC; return where it begins."
+  (let ((beg (point-max)))
+    (duet-build--insert
+     (concat (if (eq (char-before beg) ?\n) "" "\n")
+             (duet-visible-line
+              (concat (string-join
+                       (delq nil (list (or (duet-get-string diagnostic :file) "?")
+                                       (when-let ((line (duet-get-number diagnostic :line)))
+                                         (number-to-string line))
+                                       (when-let ((column (duet-get-number diagnostic :column)))
+                                         (number-to-string column))))
+                       ":")
+                      ": " (or (duet-get-string diagnostic :severity) "error") ": "
+                      (or (duet-get-string diagnostic :message) "")))
+             "\n"))
+    (save-excursion
+      (goto-char beg)
+      (if (eolp) (1+ beg) beg))))
+
+(defun duet-build--mode-line ()
+  "Return what the mode line tells of the build."
+  (if (null duet-build--outcome) ""
+    (pcase-let ((`(,errors ,warnings ,notes) duet-build--counts))
+      (concat ":" duet-build--outcome
+              " [" (propertize (number-to-string errors) 'face 'compilation-error
+                               'help-echo "Errors")
+              " " (propertize (number-to-string warnings) 'face 'compilation-warning
+                              'help-echo "Warnings")
+              " " (propertize (number-to-string notes) 'face 'compilation-info
+                              'help-echo "Notes")
+              "]"))))
+
+(defun duet-build--header ()
+  "Return the header line."
+  (duet-header-fit
+   (cons (concat " Build"
+                 (if duet-build--name
+                     (concat " " (propertize (replace-regexp-in-string
+                                              "%" "%%" (duet-visible-line duet-build--name))
+                                             'face 'bold))
+                   ""))
+         (duet-header-keys 'duet-build-mode-map
+                           (if duet-build--request '(1 duet-build-cancel "ends it")
+                             '(1 duet-build-again "builds again"))
+                           '(2 duet-build-visit "goes to the place")))))
+
+
+;;; From place to place
+
+(defun duet-build--move (count)
+  "Move point to the COUNTth place from here; return non-nil if there is one."
+  (let ((start (point))
+        (found t))
+    (dotimes (_ (abs count))
+      (setq found (and found (if (> count 0) (duet-build--forward) (duet-build--backward)))))
+    (unless found (goto-char start))
+    found))
+
+(defun duet-build--forward ()
+  "Go to the next line with a place; return nil if there is none."
+  (forward-line 1)
+  (while (not (or (eobp) (get-text-property (point) 'duet-build-diagnostic)))
+    (goto-char (next-single-property-change (point) 'duet-build-diagnostic nil (point-max))))
+  (not (eobp)))
+
+(defun duet-build--backward ()
+  "Go to the line before with a place; return nil if there is none."
+  (let (found)
+    (beginning-of-line)
+    (while (not (or found (bobp)))
+      (forward-line -1)
+      (setq found (get-text-property (point) 'duet-build-diagnostic)))
+    (and found t)))
+
+(defun duet-build-next (&optional count)
+  "Go to the next mistake, or the COUNTth."
+  (interactive "p" duet-build-mode)
+  (unless (duet-build--move (or count 1))
+    (user-error "There are no more")))
+
+(defun duet-build-previous (&optional count)
+  "Go to the mistake before, or the COUNTth."
+  (interactive "p" duet-build-mode)
+  (duet-build-next (- (or count 1))))
+
+(defun duet-build-next-error (count reset)
+  "Show the place of the COUNTth mistake from that which was shown last.
+If RESET is non-nil begin with the first.  The `next-error-function' of the
+buffer."
+  (goto-char (or (and (not reset) duet-build--current) (point-min)))
+  (unless (or (zerop count)
+              (and reset (= count 1) (get-text-property (point) 'duet-build-diagnostic))
+              (duet-build--move count))
+    (user-error "There are no more"))
+  (dolist (window (get-buffer-window-list nil nil t))
+    (set-window-point window (point)))
+  (duet-build-visit))
+
+(defun duet-build-visit (&optional stay)
+  "Go to the place of the mistake at point.
+If STAY is non-nil its window is not selected."
+  (interactive nil duet-build-mode)
+  (let* ((diagnostic (or (get-text-property (line-beginning-position) 'duet-build-diagnostic)
+                         (user-error "No mistake is told of here")))
+         (file (or (duet-get-string diagnostic :file)
+                   (user-error "It is not told where that is")))
+         (name (duet-remote-name file (duet-connection-directory duet-connection)))
+         (line (duet-get-number diagnostic :line))
+         (column (duet-get-number diagnostic :column)))
+    (setq duet-build--current (line-beginning-position))
+    (unless (file-exists-p name)
+      (user-error "There is no file %s" (duet-visible-line file)))
+    (let* ((buffer (find-file-noselect name))
+           (window (if stay (display-buffer buffer '(nil (inhibit-same-window . t)))
+                     (pop-to-buffer buffer '((display-buffer-reuse-window
+                                              display-buffer-use-some-window
+                                              display-buffer-pop-up-window)
+                                             (inhibit-same-window . t)))
+                     (selected-window))))
+      (with-selected-window window
+        (unless (<= (point-min) 1 (point-max)) (widen))
+        (when line
+          (push-mark nil t)
+          (save-restriction
+            (widen)
+            (goto-char (point-min))
+            (forward-line (1- line))
+            (when column
+              (goto-char (min (line-end-position) (+ (point) (1- column)))))))))))
+
+(defun duet-build-display ()
+  "Show the place of the mistake at point, and stay here."
+  (interactive nil duet-build-mode)
+  (duet-build-visit t))
+
+(defun duet-build-visit-mouse (event)
+  "Go to the place of the mistake where EVENT, a click, was."
+  (interactive "e" duet-build-mode)
+  (mouse-set-point event)
+  (duet-build-visit))
+
+(provide 'duet-build)
+;;; duet-build.el ends here

@@ -1,0 +1,351 @@
+package hub
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/approval"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config/commandconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config/gateconfig"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+	"github.com/duet-rpc/duet-rpc/internal/gate"
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
+)
+
+// A gateRunner is what the gates of a test do: the executor that runs them.
+type gateRunner struct {
+	mu   sync.Mutex
+	ran  []string                                                               // the lines, in order
+	does func(ctx context.Context, line string, n int) (status int, out string) // n counts from 1
+}
+
+func (g *gateRunner) run(ctx context.Context, daemon catalog.Daemon, p catalog.RunCommandParams) (catalog.RunCommandResult, error) {
+	g.mu.Lock()
+	line := strings.TrimPrefix(strings.Join(p.Command, " "), "sh -c ")
+	g.ran = append(g.ran, line)
+	n := 0
+	for _, one := range g.ran {
+		if one == line {
+			n++
+		}
+	}
+	g.mu.Unlock()
+	if err := daemon.CommandStarted(ctx, catalog.CommandStartedParams{CommandID: p.CommandID, PID: 1}); err != nil {
+		return catalog.RunCommandResult{}, err
+	}
+	status, out := g.does(ctx, line, n)
+	if out != "" {
+		_ = daemon.CommandOutput(ctx, catalog.CommandOutputParams{CommandID: p.CommandID, Data: out})
+	}
+	return catalog.RunCommandResult{ExitCode: status}, nil
+}
+
+func (g *gateRunner) lines() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return append([]string{}, g.ran...)
+}
+
+// option is a hub whose executor runs gates so.
+func (g *gateRunner) option(o *Options) {
+	made := o.Executors
+	o.Executors = func(d catalog.Daemon) Executors {
+		x := made(d).(*executors)
+		x.commands = g.run
+		return x
+	}
+}
+
+// passes is a gate that passes from the nth time on.
+func passes(from int) *gateRunner {
+	return &gateRunner{does: func(_ context.Context, _ string, n int) (int, string) {
+		if n >= from {
+			return 0, "fine\n"
+		}
+		return 2, "a.go:3:4: undefined: x\nexit\n"
+	}}
+}
+
+// works is an agent that does what it is told.
+func works(_ context.Context, x *turn) catalog.ExecutePromptResult {
+	x.say("done")
+	return completed
+}
+
+func launchGated(t *testing.T, h *Hub, prompt string, spec gate.Spec) domain.Session {
+	t.Helper()
+	s, err := h.Launch(context.Background(), LaunchSpec{Prompt: prompt, Source: domain.SourceTask, Gates: spec})
+	require.NoError(t, err)
+	return s
+}
+
+func awaitGates(t *testing.T, h *Hub, s domain.Session) domain.GateLoop {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	l, has, err := h.Gates().Await(ctx, s.Run.ID)
+	require.NoError(t, err)
+	require.True(t, has)
+	return l
+}
+
+// gates are the events of gates that a subscriber was told, in short.
+func (c *collected) gates() (list []string) {
+	for _, n := range c.all() {
+		switch p := n.Payload.(type) {
+		case domain.IterationStarted:
+			list = append(list, "turn "+string(rune('0'+p.Iteration)))
+		case domain.GateStarted:
+			list = append(list, "start "+p.Gate)
+		case domain.GateChecked:
+			list = append(list, map[bool]string{true: "pass ", false: "fail "}[p.Passed]+p.Gate)
+		case domain.LoopEnded:
+			list = append(list, p.State)
+		}
+	}
+	return list
+}
+
+var gateKinds = []domain.EventKind{domain.EventIteration, domain.EventGateStart, domain.EventGate, domain.EventLoopEnded}
+
+func TestWhatAGateComplainsOfIsTheNextPrompt(t *testing.T) {
+	g := passes(2)
+	h := openHub(t, database(t), works, g.option)
+	c := subscribe(t, h, eventlog.Subscribing{Kinds: gateKinds}, 0)
+	s := launchGated(t, h, "paint", gate.Spec{Gates: []string{"make test", "make lint"}})
+	l := awaitGates(t, h, s)
+	assert.Equal(t, domain.LoopPassed, l.State)
+	assert.Equal(t, 2, l.Iteration)
+	assert.Equal(t, []string{"make test", "make lint", "make test", "make lint"}, g.lines())
+	want := []string{
+		"turn 1", "start make test", "fail make test", "start make lint", "fail make lint",
+		"turn 2", "start make test", "pass make test", "start make lint", "pass make lint", "passed",
+	}
+	c.until(t, func() bool { return len(c.gates()) >= len(want) })
+	assert.Equal(t, want, c.gates())
+
+	last, err := h.Query().ByRun(context.Background(), l.Run)
+	require.NoError(t, err)
+	assert.Equal(t, s.Thread.ID, last.Thread.ID)
+	assert.Equal(t, domain.SourceGate, last.Source)
+	assert.Equal(t, s.SessionID, last.ParentSession)
+	assert.Contains(t, last.Prompt, "2 commands that have to succeed fail")
+	assert.Contains(t, last.Prompt, "## make test: exit status 2\n\n- a.go:3:4: error: undefined: x\n\n```\na.go:3:4: undefined: x\nexit\n```")
+	// Every run of the work knows it.
+	first, has, err := h.Gates().Of(context.Background(), s.Run.ID)
+	require.NoError(t, err)
+	assert.True(t, has)
+	assert.Equal(t, l, first)
+}
+
+func TestGatesThatStillFailEndTheWork(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec   gate.Spec
+		agent  play
+		turns  int
+		reason string
+	}{
+		"after so many turns": {gate.Spec{Gates: []string{"x"}, MaxIterations: 2}, works, 2, "they still fail after 2 turns"},
+		"after one":           {gate.Spec{Gates: []string{"x"}, MaxIterations: 1}, works, 1, "they still fail after 1 turn"},
+		"where the agent refuses": {gate.Spec{Gates: []string{"x"}}, func(context.Context, *turn) catalog.ExecutePromptResult {
+			return catalog.ExecutePromptResult{Status: catalog.StatusCompleted, StopReason: "refusal"}
+		}, 1, "the agent refused to go on"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := passes(100)
+			h := openHub(t, database(t), c.agent, g.option)
+			l := awaitGates(t, h, launchGated(t, h, "p", c.spec))
+			assert.Equal(t, domain.LoopFailed, l.State)
+			assert.Equal(t, c.reason, l.Reason)
+			assert.Equal(t, c.turns, l.Iteration)
+			require.Len(t, l.Failing(), 1)
+			assert.Equal(t, "exit status 2", l.Results[0].Reason)
+			assert.Equal(t, 1, l.Results[0].Errors)
+		})
+	}
+}
+
+// Whoever has said no is not asked the same again and again.
+func TestADenialEndsTheWork(t *testing.T) {
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		x.ask(ctx, "Write", map[string]string{"file_path": "/x"})
+		return completed
+	}, passes(100).option)
+	s := launchGated(t, h, "p", gate.Spec{Gates: []string{"x"}})
+	_, err := h.Approvals().Decide(context.Background(), approval.Decision{ID: pendingOf(t, h, 1)[0].ID, Decision: approval.Deny, Comment: "no"})
+	require.NoError(t, err)
+	l := awaitGates(t, h, s)
+	assert.Equal(t, domain.LoopFailed, l.State)
+	assert.Contains(t, l.Reason, "a person has denied")
+	assert.Equal(t, 1, l.Iteration)
+}
+
+// A turn that fails or is interrupted stops the work; it goes on when it is continued.
+func TestATurnThatIsCutShortGoesOnWithItsGates(t *testing.T) {
+	g := passes(1)
+	started := make(chan struct{}, 1)
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		if x.p.Prompt == "hang" {
+			started <- struct{}{}
+			return hang(ctx, x)
+		}
+		return works(ctx, x)
+	}, g.option)
+	s := launchGated(t, h, "hang", gate.Spec{Gates: []string{"x"}})
+	<-started
+	_, err := h.Interrupt(context.Background(), s.SessionID, "")
+	require.NoError(t, err)
+	l := awaitGates(t, h, s)
+	assert.Equal(t, domain.LoopStopped, l.State)
+	assert.Empty(t, g.lines())
+
+	next, err := h.Continue(context.Background(), ContinueSpec{From: s.SessionID, Prompt: "go on"})
+	require.NoError(t, err)
+	again := awaitGates(t, h, next)
+	assert.Equal(t, domain.LoopPassed, again.State)
+	assert.Equal(t, l.ID, again.ID)
+	assert.Equal(t, 1, again.Iteration)
+	// Work that is done has no gates any more.
+	after, err := h.Continue(context.Background(), ContinueSpec{From: next.SessionID, Prompt: "more"})
+	require.NoError(t, err)
+	_, has, err := h.Gates().Of(context.Background(), after.Run.ID)
+	require.NoError(t, err)
+	assert.False(t, has)
+}
+
+// The check of gates can be ended by any session of the work; what waits in the
+// conversation goes on then, and not before.
+func TestACheckCanBeEnded(t *testing.T) {
+	checking := make(chan struct{}, 1)
+	g := &gateRunner{does: func(ctx context.Context, _ string, _ int) (int, string) {
+		checking <- struct{}{}
+		<-ctx.Done()
+		return 130, ""
+	}}
+	h := openHub(t, database(t), works, g.option)
+	s := launchGated(t, h, "p", gate.Spec{Gates: []string{"x"}})
+	<-checking
+	assert.True(t, h.Busy())
+	waits, err := h.Continue(context.Background(), ContinueSpec{From: s.SessionID, Prompt: "next"})
+	require.NoError(t, err)
+	now, err := h.Query().ByRun(context.Background(), waits.Run.ID)
+	require.NoError(t, err)
+	assert.Equal(t, domain.Queued, now.State)
+	_, err = h.Interrupt(context.Background(), s.SessionID, "enough")
+	require.NoError(t, err)
+	l := awaitGates(t, h, s)
+	assert.Equal(t, domain.LoopStopped, l.State)
+	assert.Equal(t, "enough", l.Reason)
+	assert.Equal(t, domain.Completed, await(t, h, waits).State)
+	_, err = h.Interrupt(context.Background(), s.SessionID, "")
+	assert.ErrorContains(t, err, "has ended already")
+}
+
+// Whoever ends the task that was sent ends what works for it now.
+func TestALaterTurnIsEndedByTheFirst(t *testing.T) {
+	second := make(chan struct{}, 1)
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		if strings.HasPrefix(x.p.Prompt, "Your work was checked") {
+			second <- struct{}{}
+			return hang(ctx, x)
+		}
+		return completed
+	}, passes(100).option)
+	s := launchGated(t, h, "p", gate.Spec{Gates: []string{"x"}})
+	<-second
+	_, err := h.Interrupt(context.Background(), s.SessionID, "")
+	require.NoError(t, err)
+	l := awaitGates(t, h, s)
+	assert.Equal(t, domain.LoopStopped, l.State)
+	assert.Equal(t, 2, l.Iteration)
+}
+
+// A hub that ends while gates run leaves them to the next one, which runs all of them.
+func TestGatesAreCheckedAgainByTheNextHub(t *testing.T) {
+	file := database(t)
+	checking := make(chan struct{}, 2)
+	g := &gateRunner{does: func(ctx context.Context, line string, n int) (int, string) {
+		if line == "second" && n == 1 {
+			checking <- struct{}{}
+			<-ctx.Done()
+			return 130, ""
+		}
+		return 0, ""
+	}}
+	h := openHub(t, file, works, g.option)
+	s := launchGated(t, h, "p", gate.Spec{Gates: []string{"first", "second"}})
+	<-checking
+	require.NoError(t, h.Close())
+	h = openHub(t, file, works, g.option)
+	l := awaitGates(t, h, s)
+	assert.Equal(t, domain.LoopPassed, l.State)
+	assert.Equal(t, 1, l.Iteration)
+	assert.Equal(t, []string{"first", "second", "first", "second"}, g.lines())
+}
+
+// A hub that only reads, or serves a moment, starts none.
+func TestNoGateRunsWhereNothingIsStarted(t *testing.T) {
+	file := database(t)
+	checking := make(chan struct{}, 1)
+	g := &gateRunner{does: func(ctx context.Context, _ string, _ int) (int, string) {
+		checking <- struct{}{}
+		<-ctx.Done()
+		return 130, ""
+	}}
+	h := openHub(t, file, works, g.option)
+	s := launchGated(t, h, "p", gate.Spec{Gates: []string{"x"}})
+	<-checking
+	require.NoError(t, h.Close())
+	h = openHub(t, file, works, g.option, func(o *Options) { o.StartsNothing = true })
+	assert.False(t, h.Busy())
+	l, _, err := h.Gates().Of(context.Background(), s.Run.ID)
+	require.NoError(t, err)
+	assert.Equal(t, domain.LoopChecking, l.State)
+	assert.Len(t, g.lines(), 1)
+}
+
+// What the configuration calls a gate is looked up when it is to run.
+func TestGatesOfTheConfiguration(t *testing.T) {
+	var mu sync.Mutex
+	list := []gateconfig.Gate{{Definition: commandconfig.Definition{Name: "tests", Command: []string{"go", "test"}}}}
+	g := &gateRunner{does: func(context.Context, string, int) (int, string) {
+		mu.Lock()
+		defer mu.Unlock()
+		list = nil
+		return 1, ""
+	}}
+	h := openHub(t, database(t), works, g.option, func(o *Options) {
+		o.Gates = func() ([]gateconfig.Gate, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return list, nil
+		}
+	})
+	l := awaitGates(t, h, launchGated(t, h, "p", gate.Spec{Gates: []string{"tests"}, MaxIterations: 2}))
+	assert.Equal(t, []string{"go test"}, g.lines())
+	assert.Equal(t, "no gate of the configuration has that name any more", l.Results[0].Reason)
+}
+
+func TestGatesThatAreRefused(t *testing.T) {
+	h := openHub(t, database(t), answers)
+	for want, spec := range map[string]gate.Spec{
+		"commands that are not empty":   {Gates: []string{" "}},
+		"commands that differ":          {Gates: []string{"x", "x"}},
+		"a number from 1 to 100":        {Gates: []string{"x"}, MaxIterations: 101},
+		"where there are no gates":      {MaxIterations: 3},
+		"at most 20 commands":           {Gates: make([]string, 21)},
+		"commands of at most 4096 byte": {Gates: []string{strings.Repeat("x", 5000)}},
+	} {
+		_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "p", Gates: spec})
+		assert.ErrorContains(t, err, want)
+	}
+	_, err := h.Launch(restricted.Context(context.Background()), LaunchSpec{Prompt: "p", Gates: gate.Spec{Gates: []string{"x"}}})
+	assert.ErrorContains(t, err, "does not trust the workspace")
+}
