@@ -4,10 +4,15 @@ import test from "node:test";
 import { choicesOf } from "../../src/hub/questions";
 import type { Result } from "../../src/protocol";
 import { Conversation } from "../../src/webview/conversation";
-import { startHub } from "../hub";
+import { newProject, removeProject, startHub } from "../hub";
 
 test("a conversation that was followed is the one that is loaded later", async (t) => {
-  const { connection, model, until, project } = startHub((end) => t.after(end));
+  const project = newProject();
+  const { connection, model, until, end } = startHub({}, project);
+  t.after(async () => {
+    await end();
+    removeProject(project);
+  });
   await connection.start();
   const followed = new Conversation();
   followed.load([]);
