@@ -183,37 +183,36 @@ With a prefix argument choose it."
 
 (defun duet-build--succeeded (result)
   "Return how the build has ended of which the server answered RESULT."
-  (list (format "Build finished after %s" (duet-build--time result))
-        "exit [ok]" 'compilation-mode-line-exit))
+  (list "Build finished" "exit [ok]" 'compilation-mode-line-exit result))
 
 (defun duet-build--failed (err)
   "Return how the build has ended of which the server answered ERR."
   (pcase (plist-get err :code)
     (-32800 (list "Build ended by you" "cancelled" 'compilation-mode-line-fail))
-    (-32001 (list (concat (duet-connection-error-text err)
-                          (if (duet-get-number (plist-get err :data) :duration_ms)
-                              (concat ", after " (duet-build--time (plist-get err :data)))
-                            ""))
+    (-32001 (list (duet-connection-error-text err)
                   (let ((code (duet-get-number (plist-get err :data) :exit_code)))
                     (if (and code (> code 0)) (format "exit [%d]" code) "failed"))
-                  'compilation-mode-line-fail))
+                  'compilation-mode-line-fail (plist-get err :data)))
     (_ (list (concat "Nothing was built: " (duet-connection-error-text err))
              "failed" 'compilation-mode-line-fail))))
 
 (defun duet-build--time (data)
-  "Return how long the build took that DATA are of."
-  (format "%.1f s" (/ (or (duet-get-number data :duration_ms) 0) 1000.0)))
+  "Return a line that tells how long the build took that DATA are of, until now."
+  (concat (if-let ((duration (duet-get-number data :duration_ms)))
+              (format "It took %.1f s, until " (/ duration 1000.0))
+            "That was at ")
+          (format-time-string "%T\n")))
 
 (defun duet-build--end (end)
   "Note in the buffer that its build has ended, how END says.
 That is what `duet-build--failed' returns."
-  (pcase-let ((`(,text ,outcome ,face) end))
+  (pcase-let ((`(,text ,outcome ,face ,data) end))
     (setq duet-build--request nil
           duet-build--outcome (propertize outcome 'face face))
     (duet-build--insert (concat (if (bolp) "" "\n") "\n"
                                 (propertize text 'face (if (eq face 'compilation-mode-line-exit)
                                                            'duet-done 'duet-failed))
-                                (format-time-string " at %T\n")))
+                                "\n" (propertize (duet-build--time data) 'face 'duet-dim)))
     (duet-log-guard "compilation-finish-functions"
       (run-hook-with-args 'compilation-finish-functions (current-buffer)
                           (if (eq face 'compilation-mode-line-exit) "finished\n"

@@ -136,6 +136,25 @@ SESSION is nil for a new one."
        (if words (list words id (nth 2 choice)) choice)))
    (duet-settings-choices modes) modes))
 
+(defun duet-settings--modes-of (session)
+  "Return the modes that can be asked of the agent of SESSION.
+The server is asked, since the agent may have told of others than are known,
+but not waited for long."
+  (let* ((connection (duet-connection-of (duet-session-model session)))
+         (rpc (and connection (duet-connection-rpc connection)))
+         (asked (duet-model-clock (duet-session-model session))))
+    (when rpc
+      (ignore-error jsonrpc-error
+        (duet-settings--take connection session
+                             (duet-get (duet-rpc-request
+                                        rpc 'getSessionState
+                                        (list :session_id (duet-session-leaf-id session))
+                                        :timeout 3)
+                                       :session)
+                             asked)))
+    (or (duet-session-modes session)
+        (mapcar (lambda (mode) (list :id (cdr mode))) duet-settings--modes))))
+
 (defun duet-settings-confirm-bypass ()
   "Signal a `user-error' unless the agent may do anything."
   (unless (yes-or-no-p "Let the agent run and change anything, unasked? ")
@@ -147,10 +166,7 @@ SESSION is nil for a new one."
    (let* ((session (duet-actions-session))
           (mode (duet-settings--read "The agent"
                                      (duet-settings-mode-choices
-                                      (or (duet-session-modes session)
-                                          (mapcar (lambda (mode) (list :id (cdr mode)))
-                                                  duet-settings--modes))
-                                      session)
+                                      (duet-settings--modes-of session) session)
                                      (or (duet-session-own-mode session)
                                          (duet-session-mode session) "default")
                                      'duet-mode)))

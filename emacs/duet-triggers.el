@@ -58,7 +58,7 @@
   "Major mode of the list of a project's triggers.
 
 \\{duet-triggers-mode-map}"
-  (setq tabulated-list-format [("" 3 t) ("Trigger" 14 t) ("When" 20 t) ("Does" 24 nil)
+  (setq tabulated-list-format [("" 3 t) ("Trigger" 11 t) ("When" 17 t) ("Does" 24 nil)
                                ("Last" 4 nil) ("Next" 6 nil)]
         tabulated-list-padding 1
         mode-line-process '(:eval (if duet-triggers--all-on ""
@@ -125,7 +125,7 @@ It is called at once, and whenever a trigger has done something."
   (setq duet-triggers--all-on (eq (duet-get status :enabled) t))
   (let ((rules (duet-get-objects status :rules))
         (problem (duet-get-string status :problem)))
-    (duet-sessions-fit 3 14)
+    (duet-sessions-fit 3 10)
     (duet-triggers--print
      (mapcar (lambda (rule) (list rule (duet-triggers--columns rule))) rules)
      (concat "No triggers are configured: [[triggers]] in .duet.toml, or in your own config.toml, says what is done when something happens."

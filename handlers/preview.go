@@ -156,27 +156,27 @@ type ofSession struct {
 
 type consoleParams struct {
 	Level   string            `json:"level,omitempty" doc:"log, debug, info, warn or error; absent: log."`
-	Message string            `json:"message,omitempty"`
+	Message string            `json:"message,omitempty" doc:"What was written, as one text."`
 	Args    []json.RawMessage `json:"args,omitempty" doc:"What was written, where there is no message: texts as they are, other values as JSON."`
 	URL     string            `json:"url,omitempty" doc:"Of the page."`
-	Line    int               `json:"line,omitempty"`
-	Column  int               `json:"column,omitempty"`
+	Line    int               `json:"line,omitempty" doc:"Of the script; 1 is the first."`
+	Column  int               `json:"column,omitempty" doc:"Within the line; 1 is the first."`
 	ofSession
 }
 
 type pageErrorParams struct {
-	Message string `json:"message"`
-	Stack   string `json:"stack,omitempty"`
+	Message string `json:"message" doc:"What is wrong."`
+	Stack   string `json:"stack,omitempty" doc:"Where it was, line by line."`
 	URL     string `json:"url,omitempty" doc:"Of the script, or the page."`
 	Source  string `json:"source,omitempty" doc:"The same under another name."`
-	Line    int    `json:"line,omitempty"`
-	Column  int    `json:"column,omitempty"`
+	Line    int    `json:"line,omitempty" doc:"1 is the first."`
+	Column  int    `json:"column,omitempty" doc:"Within the line; 1 is the first."`
 	ofSession
 }
 
 type navigationParams struct {
-	URL   string `json:"url"`
-	Title string `json:"title,omitempty"`
+	URL   string `json:"url" doc:"Where the page is now."`
+	Title string `json:"title,omitempty" doc:"Of the page."`
 	ofSession
 }
 

@@ -107,7 +107,7 @@ func TestMCPServer(t *testing.T) {
 	for _, tool := range tools.Tools {
 		names = append(names, tool.Name)
 	}
-	assert.ElementsMatch(t, []string{"request_permission", "ask_user", "list_sessions", "get_session", "get_conversation", "list_questions"}, names)
+	assert.ElementsMatch(t, []string{"request_permission", "ask_user", "list_sessions", "get_session", "get_conversation", "list_questions", "page_messages"}, names)
 
 	answer := a.permission(t.Context(), "make && true")
 	<-progress
@@ -211,7 +211,7 @@ await client.close();
 	require.NoError(t, cmd.Start())
 	person.call("sendDecision", object{"approval_id": person.open(anyQuestion).ID, "decision": "approve"}, nil)
 	require.NoError(t, cmd.Wait())
-	assert.Equal(t, `[["ask_user","get_conversation","get_session","list_questions","list_sessions","request_permission"],["duet://sessions"],["duet://sessions/{id}"]] duet
+	assert.Equal(t, `[["ask_user","get_conversation","get_session","list_questions","list_sessions","page_messages","request_permission"],["duet://sessions"],["duet://sessions/{id}"]] duet
 {"behavior":"allow","updatedInput":{"command":"make"}}
 `, out.String())
 	person.leave()

@@ -46,7 +46,7 @@
 (ert-deftest duet-build-test-mistakes ()
   "What is found is gone through from anywhere, in the lines that tell of it."
   (duet-build-test-with "echo begins; echo a.txt:2:5: error: wrong; echo a.txt:3: warning: odd; exit 3"
-    (duet-test-wait-for-text build "^Build failed: .*at ")
+    (duet-test-wait-for-text build "^Build failed: .*\nIt took ")
     (duet-build-test-ended build)
     (with-current-buffer build
       (should (equal (substring-no-properties (duet-build--mode-line)) ":exit [3] [1 1 0]"))
@@ -137,12 +137,12 @@
     (duet-test-wait-for-text build "^begins$")
     (with-current-buffer build
       (duet-test-press "C-c C-k" #'duet-build-cancel)
-      (duet-test-wait-for-text build "^Build ended by you at ")
+      (duet-test-wait-for-text build "^Build ended by you$")
       (should (string-prefix-p ":cancelled" (duet-build--mode-line)))
       (duet-test-should-say "No build is running" (duet-test-press "C-c C-k" #'duet-build-cancel))
       (duet-build-test-configure connection "echo second")
       (duet-test-press "g" #'duet-build-again)
-      (duet-test-wait-for-text build "^second\n\nBuild finished after")
+      (duet-test-wait-for-text build "^second\n\nBuild finished$")
       (should-not (string-match-p "begins" (buffer-string))))
     (should (equal (duet-test-log) ""))))
 
@@ -156,7 +156,7 @@
         (duet-test-should-say "goes on" (duet-test-press "g" #'duet-build-again)))
       (cl-letf (((symbol-function 'yes-or-no-p) #'always))
         (duet-test-press "g" #'duet-build-again))
-      (duet-test-wait-for-text build "^second\n\nBuild finished after")
+      (duet-test-wait-for-text build "^second\n\nBuild finished$")
       (should-not (string-match-p "begins" (buffer-string))))))
 
 (ert-deftest duet-build-test-nothing ()

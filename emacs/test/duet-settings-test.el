@@ -95,6 +95,27 @@ That is what the server is asked, the last first: (METHOD . PARAMETERS)."
                ((symbol-function 'duet-actions-session) (lambda (&rest _) session)))
        ,@body)))
 
+(ert-deftest duet-settings-test-modes-as-they-are ()
+  "One is offered the modes that the agent has now, not those that were known before."
+  (duet-test-with-project connection
+    (let ((session (duet-test-launch connection "quiet"))
+          offered)
+      (duet-test-wait-for-state session 'completed)
+      (with-current-buffer (duet-transcript-open connection session)
+        (setf (duet-session-modes session) '((:id "default")))
+        (minibuffer-with-setup-hook
+            (lambda () (setq offered (all-completions "" minibuffer-completion-table)))
+          (duet-test-should-quit "C-g" (call-interactively #'duet-set-mode))))
+      (should (> (length offered) 2))
+      (should (> (length (duet-session-modes session)) 2))
+      ;; One who is not answered gets what is known, or what all agents have.
+      (cl-letf (((symbol-function 'duet-rpc-request)
+                 (lambda (&rest _) (signal 'duet-rpc-timeout '("late")))))
+        (setf (duet-session-modes session) '((:id "default")))
+        (should (equal (duet-settings--modes-of session) '((:id "default"))))
+        (setf (duet-session-modes session) nil)
+        (should (equal (length (duet-settings--modes-of session)) 4))))))
+
 (ert-deftest duet-settings-test-own ()
   "An agent that has modes, models and options of its own offers these."
   (duet-settings-test-with

@@ -40,7 +40,7 @@ internal/build: internal/config/buildconfig internal/config/commandconfig intern
 internal/catalog:
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
-internal/cli: client internal/cli/acp internal/cli/agents internal/cli/allprojects internal/cli/answer internal/cli/ask internal/cli/attach internal/cli/attachment internal/cli/build internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/gates internal/cli/inbox internal/cli/interrupt internal/cli/invocation internal/cli/leftopen internal/cli/mcp internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/prompttext internal/cli/reach internal/cli/refusal internal/cli/sessions internal/cli/sessionview internal/cli/spending internal/cli/triggers internal/cli/tty internal/cli/turn internal/cli/usage internal/config internal/config/document internal/demoagent internal/executor internal/host internal/logging internal/trust internal/wire  # neither hub nor store: what the shell knows of them goes over the wire
+internal/cli: client internal/cli/acp internal/cli/agents internal/cli/allprojects internal/cli/answer internal/cli/ask internal/cli/attach internal/cli/attachment internal/cli/build internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/gates internal/cli/inbox internal/cli/interrupt internal/cli/invocation internal/cli/leftopen internal/cli/mcp internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/preview internal/cli/prompttext internal/cli/reach internal/cli/refusal internal/cli/sessions internal/cli/sessionview internal/cli/spending internal/cli/triggers internal/cli/tty internal/cli/turn internal/cli/usage internal/config internal/config/document internal/demoagent internal/executor internal/host internal/logging internal/trust internal/wire  # neither hub nor store: what the shell knows of them goes over the wire
 internal/cli/acp: client server internal/acpagent internal/host internal/logging internal/signin
 internal/cli/agents: internal/agentlink internal/agentstatus internal/cli/output internal/cli/tty internal/config internal/project internal/registry internal/registry/added internal/signin
 internal/cli/allprojects: client internal/cli/interrupt internal/cli/output internal/cli/refusal internal/cli/sessionview internal/host internal/project/known internal/wire
@@ -68,6 +68,8 @@ internal/cli/nativesession: client internal/cli/output internal/wire
 internal/cli/output: internal/cli/markdown internal/cli/tty internal/visible
 internal/cli/pager: internal/cli/output internal/cli/tty
 internal/cli/picker: internal/cli/output internal/cli/tty
+internal/cli/preview: client internal/cli/interrupt internal/cli/invocation internal/cli/output internal/cli/preview/web internal/cli/reach internal/cli/refusal internal/wire
+internal/cli/preview/web: internal/lazyregexp
 internal/cli/prompttext: internal/cli/tty
 internal/cli/reach: client internal/cli/interrupt internal/host internal/logging internal/project
 internal/cli/refusal: internal/cli/output internal/wire

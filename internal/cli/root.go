@@ -21,6 +21,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/mcp"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/preview"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessions"
 	"github.com/duet-rpc/duet-rpc/internal/cli/triggers"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
@@ -116,6 +117,7 @@ func commands() map[string]func(*invocation.Settings) *cobra.Command {
 		"executor":   newExecutorCommand,
 		"mcp":        mcp.New,
 		"permission": ask.NewPermission,
+		"preview":    preview.New,
 		"prompt":     newPromptCommand,
 		"search":     func(s *invocation.Settings) *cobra.Command { return sessions.NewSearch(findingOptions(s)) },
 		"serve":      newServeCommand,

@@ -3344,12 +3344,15 @@ export interface Methods {
     params: {
       /** log, debug, info, warn or error; absent: log. */
       level?: string;
+      /** What was written, as one text. */
       message?: string;
       /** What was written, where there is no message: texts as they are, other values as JSON. */
       args?: Array<unknown>;
       /** Of the page. */
       url?: string;
+      /** Of the script; 1 is the first. */
       line?: number;
+      /** Within the line; 1 is the first. */
       column?: number;
       /** A session that it is kept with, by any id; absent: the one that was begun last. */
       session_id?: string;
@@ -3362,13 +3365,17 @@ export interface Methods {
   /** Tells what has gone wrong in a page; a notification or a request. It is kept with a session, so that an agent can be asked about it (listPageMessages). The last thousand messages are; of those that come faster than 20 a second, beyond the first hundred, only how many they were. */
   error: {
     params: {
+      /** What is wrong. */
       message: string;
+      /** Where it was, line by line. */
       stack?: string;
       /** Of the script, or the page. */
       url?: string;
       /** The same under another name. */
       source?: string;
+      /** 1 is the first. */
       line?: number;
+      /** Within the line; 1 is the first. */
       column?: number;
       /** A session that it is kept with, by any id; absent: the one that was begun last. */
       session_id?: string;
@@ -3381,7 +3388,9 @@ export interface Methods {
   /** Tells where a page is now; a notification or a request. Whoever calls it shows the preview, as with fetch. It is kept with a session, so that an agent can be asked about it (listPageMessages). The last thousand messages are; of those that come faster than 20 a second, beyond the first hundred, only how many they were. */
   updateNavigationState: {
     params: {
+      /** Where the page is now. */
       url: string;
+      /** Of the page. */
       title?: string;
       /** A session that it is kept with, by any id; absent: the one that was begun last. */
       session_id?: string;

@@ -42,6 +42,7 @@ func examineSessions(s *host.Settings) []Finding {
 	}
 	list = append(list, checkTrust(c), checkAgents(c))
 	list = append(list, checkKeys(c)...)
+	list = append(list, checkPreview(c, p.Root)...)
 	list = append(list, checkServers(c, p.Root)...)
 	return append(list, checkSession(s))
 }

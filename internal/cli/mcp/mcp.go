@@ -23,7 +23,7 @@ other agents do. docs/mcp.md says how to add it to each of them.
 
   request_permission  asks whether a tool may run, by your rules first and then you
   ask_user            asks you anything
-  list_sessions, get_session, get_conversation, list_questions
+  list_sessions, get_session, get_conversation, list_questions, page_messages
 
 Claude Code asks you in your editor or shell, instead of in its terminal, with
   claude mcp add duet -- duet-rpc mcp

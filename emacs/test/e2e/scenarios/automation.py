@@ -49,7 +49,7 @@ def builds(home, emacs):
     terminal.see(r"^Build ended by you")
     home.write("fixed", "")
     terminal.press("g")
-    terminal.see(r"^Build finished after")
+    terminal.see(r"^Build finished$")
     terminal.see(r"Flymake\[0 0\]|Flymake\[0 0 0\]")
 
 

@@ -34,8 +34,8 @@ NORMAL = [
     (r"(?<=  )/\S*\$?$", "/PATH"),
     (r"· (?:\d+h \d+m|\d+m \d+s|\d+s) [-\\|/](?=$| )", "· 1s /"),
     (r"\b\d+(?:\.\d+)? ms\b", "1 ms"),
-    (r"after \d+\.\d s at .*", "after 1 s"),
-    (r"\bin \d+[mhd]$", "in 1h"),
+    (r"^It took .*", "It took 1 s, until 12:00:00"),
+    (r"\bin \d+[mhd]$", "later"),
     (r" (?:now|\d+[mhd])$", " now"),
     (r"20\d\d-\d\d-\d\d(?: \d\d:\d\d)?", "2026-01-01"),
     (r"/[^ ]*/duet-e2e-[^/ ]*/project", "~/project"),
@@ -154,6 +154,8 @@ def more(home, terminal, shots):
                           ("duet-projects", r"completed +project")):
         terminal.command(command)
         terminal.see(seen)
+        if command == "duet-build":  # the window is not selected, as with compile
+            terminal.press("C-x", "o")
         terminal.press("C-x", "1")
         shots.take(command.removeprefix("duet-"))
     terminal.press("Enter")

@@ -1,0 +1,221 @@
+package web_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/preview/web"
+)
+
+// A world is a preview of some pages.
+type world struct {
+	t       *testing.T
+	address string
+	origin  string
+	web     *web.Server
+	browser *http.Client
+
+	mu      sync.Mutex // guards the field below
+	reports []web.Report
+}
+
+func newWorld(t *testing.T, capture bool) *world {
+	t.Helper()
+	w := &world{t: t}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.web.ServeHTTP(rw, r) }))
+	at, err := url.Parse("http://" + server.Listener.Addr().String())
+	require.NoError(t, err)
+	port, err := strconv.Atoi(at.Port())
+	require.NoError(t, err)
+	o := web.Options{Port: port, Fetch: func(_ context.Context, path string) (web.Page, error) {
+		html := map[string]string{"Content-Type": "text/html; charset=utf-8"}
+		switch path {
+		case "/", "/?a=b":
+			return web.Page{Status: 200, Headers: html, Body: []byte("<!doctype html><HEAD lang=x><p>home " + path)}, nil
+		case "/bare":
+			return web.Page{Status: 200, Headers: html, Body: []byte("<header>")}, nil
+		case "/refused":
+			return web.Page{}, &web.RefusedError{Status: 400, Text: "refused"}
+		case "/broken":
+			return web.Page{}, errors.New("the hub has gone")
+		}
+		return web.Page{Status: 404, Headers: map[string]string{"Content-Type": "text/plain"}, Body: []byte("none: " + path)}, nil
+	}}
+	if capture {
+		o.Report = func(_ context.Context, r web.Report) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.reports = append(w.reports, r)
+			return nil
+		}
+	}
+	w.web = web.New(o)
+	w.address, w.origin = w.web.Address(), w.web.Origin()
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	w.browser = &http.Client{Jar: jar}
+	server.Start()
+	t.Cleanup(func() { w.web.End(); server.Close() })
+	return w
+}
+
+// do sends a request, and returns the status and the body.
+func (w *world) do(method, path, body string, headers ...string) (status int, text string) {
+	w.t.Helper()
+	r, err := http.NewRequest(method, w.origin+path, strings.NewReader(body))
+	require.NoError(w.t, err)
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			r.Host = headers[i+1]
+			continue
+		}
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	answer, err := w.browser.Do(r)
+	require.NoError(w.t, err)
+	defer answer.Body.Close()
+	read, err := io.ReadAll(answer.Body)
+	require.NoError(w.t, err)
+	return answer.StatusCode, string(read)
+}
+
+func (w *world) open() string {
+	w.t.Helper()
+	status, text := w.do("GET", strings.TrimPrefix(w.address, w.origin), "")
+	require.Equal(w.t, 200, status)
+	return text
+}
+
+func TestOnlyWhoHasTheAddressSeesPages(t *testing.T) {
+	w := newWorld(t, true)
+	for _, path := range []string{"/", "/.duet/page.js", "/.duet/told?after=0", "/.duet/open", "/.duet/open?token=", "/.duet/open?token=X"} {
+		status, _ := w.do("GET", path, "")
+		assert.Equal(t, 403, status, path)
+	}
+	status, _ := w.do("POST", "/.duet/report", "[]")
+	assert.Equal(t, 403, status)
+	assert.Contains(t, w.open(), "home /")
+	token := w.address[strings.Index(w.address, "/.duet"):]
+	for _, path := range []string{"/", token} { // a name that leads here (DNS rebinding)
+		status, _ = w.do("GET", path, "", "Host", "evil.example:"+strings.TrimPrefix(w.origin, "http://127.0.0.1:"))
+		assert.Equal(t, 421, status)
+	}
+	status, _ = w.do("GET", "/", "", "Host", "127.0.0.1:1")
+	assert.Equal(t, 421, status)
+	for want, headers := range map[int][][]string{
+		200: {{"Sec-Fetch-Site", "none"}, {"Sec-Fetch-Site", "same-origin"}, {"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, {"Origin", w.origin}},
+		403: {{"Sec-Fetch-Site", "same-site"}, {"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"}, {"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"}, {"Origin", "http://127.0.0.1:1"}, {"Origin", "null"}},
+	} {
+		for _, h := range headers {
+			status, _ := w.do("GET", "/", "", h...)
+			assert.Equal(t, want, status, "%v", h)
+		}
+	}
+}
+
+func TestPages(t *testing.T) {
+	w := newWorld(t, false)
+	assert.Equal(t, "<!doctype html><HEAD lang=x><p>home /", w.open(), "as it is")
+	for path, want := range map[string]struct {
+		status int
+		text   string
+	}{
+		"/?a=b": {200, "<!doctype html><HEAD lang=x><p>home /?a=b"}, "/refused": {400, "refused\n"}, "/broken": {502, "the hub has gone\n"}, "/%2e%2e/x": {404, "none: /%2e%2e/x"},
+		"/.duet/page.js": {404, "none: /.duet/page.js"},
+	} {
+		status, text := w.do("GET", path, "")
+		assert.Equal(t, want.status, status, path)
+		assert.Equal(t, want.text, text, path)
+	}
+	status, text := w.do("HEAD", "/", "")
+	assert.Equal(t, 200, status)
+	assert.Empty(t, text)
+	status, _ = w.do("POST", "/.duet/report", "[]")
+	assert.Equal(t, 405, status)
+}
+
+func TestWhatPagesSay(t *testing.T) {
+	w := newWorld(t, true)
+	assert.Equal(t, `<!doctype html><HEAD lang=x><script src="/.duet/page.js?after=0"></script><p>home /`, w.open())
+	_, bare := w.do("GET", "/bare", "")
+	assert.Equal(t, `<script src="/.duet/page.js?after=0"></script><header>`, bare)
+	_, script := w.do("GET", "/.duet/page.js", "")
+	assert.Contains(t, script, "unhandledrejection")
+	status, _ := w.do("POST", "/.duet/report", `[{"method":"console","params":{"level":"warn","message":"m","url":"/","session_id":"another's"}},
+		{"method":"error","params":{"message":"e","stack":"s","url":"`+w.origin+`/app.js?v","line":1,"column":2}}, {"method":"updateNavigationState","params":{"url":"/a","title":"t"}}]`)
+	assert.Equal(t, 204, status)
+	want := []web.Report{
+		{Method: "console", Params: map[string]any{"level": "warn", "message": "m", "url": "/"}},
+		{Method: "error", Params: map[string]any{"message": "e", "stack": "s", "url": "/app.js?v", "line": 1, "column": 2}},
+		{Method: "updateNavigationState", Params: map[string]any{"url": "/a", "title": "t"}},
+	}
+	assert.Equal(t, want, w.reports)
+	for _, body := range []string{"", "{}", `[{"method":"launchSession"}]`, "[" + strings.Repeat(" ", 3<<20) + "]", "[" + strings.Repeat(`{"method":"console"},`, 100) + `{"method":"console"}]`} {
+		status, _ := w.do("POST", "/.duet/report", body)
+		assert.Equal(t, 400, status, "%.40s", body)
+	}
+	assert.Len(t, w.reports, 3)
+}
+
+// told reads the next thing that a page is told, as two lines.
+func told(t *testing.T, lines *bufio.Scanner) (event string) {
+	t.Helper()
+	for lines.Scan() {
+		if strings.HasPrefix(lines.Text(), "event: ") {
+			event = strings.TrimPrefix(lines.Text(), "event: ")
+			require.True(t, lines.Scan())
+			return event + " " + strings.TrimPrefix(lines.Text(), "data: ")
+		}
+	}
+	t.Fatal("nothing was told: ", lines.Err())
+	return ""
+}
+
+func TestPagesAreToldWhereToGo(t *testing.T) {
+	w := newWorld(t, true)
+	w.open()
+	page := func(after string, headers ...string) *bufio.Scanner {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", w.origin+"/.duet/told?after="+after, nil)
+		require.NoError(t, err)
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		answer, err := w.browser.Do(r)
+		require.NoError(t, err)
+		t.Cleanup(func() { answer.Body.Close() })
+		assert.Equal(t, "text/event-stream", answer.Header.Get("Content-Type"))
+		lines := bufio.NewScanner(answer.Body)
+		require.True(t, lines.Scan(), "it is there")
+		return lines
+	}
+	first := page("0")
+	w.web.Navigate("/a?b=\n")
+	assert.Equal(t, `navigate "/a?b=\n"`, told(t, first))
+	w.web.Refresh()
+	assert.Equal(t, "refresh now", told(t, first))
+
+	late := page("1") // it was loaded before that, and asks only now
+	assert.Equal(t, "refresh now", told(t, late))
+	next, again := page("2"), page("0", "Last-Event-ID", "2")
+	w.web.Navigate("/c")
+	for _, p := range []*bufio.Scanner{first, late, next, again} {
+		assert.Equal(t, `navigate "/c"`, told(t, p))
+	}
+	_, text := w.do("GET", "/", "")
+	assert.Contains(t, text, "?after=3")
+	status, _ := w.do("GET", "/.duet/told", "")
+	assert.Equal(t, 400, status)
+}
