@@ -1,0 +1,178 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import type { EventParams } from "../../src/hub/events";
+import type { Item } from "../../src/hub/transcript";
+import { Conversation } from "../../src/webview/conversation";
+
+const time = "2026-01-02T03:04:05Z";
+
+function item(over: Partial<Item>): Item {
+  return { session_id: "run", event_type: "message", is_completed: true, created_at: time, ...over } as Item;
+}
+
+function event(seq: number, type: string, data: Record<string, unknown>): EventParams {
+  return { subscription_id: "sub", seq, event: { type, timestamp: time, data: { session_id: "run", ...data } } };
+}
+
+function updated(seq: number, event_type: string, data: Record<string, unknown>): EventParams {
+  return event(seq, "conversation_updated", { event_type, ...data });
+}
+
+function delta(seq: number, text: string, message_id = "m1"): EventParams {
+  return event(seq, "message_delta", { message_id, delta: text });
+}
+
+function loaded(...items: Item[]): Conversation {
+  const conversation = new Conversation();
+  conversation.load(items);
+  conversation.takeChanges();
+  return conversation;
+}
+
+/** What stands in a conversation, in short. */
+function brief(conversation: Conversation): string[] {
+  return conversation.entries.map(({ kind, text, open, tool }) => `${kind}${open ? "…" : ""} ${tool ? `${tool.title} ${tool.status}` : text}`);
+}
+
+test("text grows by its deltas, and is settled by the whole message", () => {
+  const conversation = loaded();
+  conversation.apply(event(1, "thinking_delta", { message_id: "t1", delta: "hm" }));
+  conversation.apply(delta(2, "Hel"));
+  assert.deepEqual(brief(conversation), ["thinking… hm", "text… Hel"]);
+  assert.equal(conversation.takeChanges().order, true);
+  conversation.apply(delta(3, "lo"));
+  assert.deepEqual([...conversation.takeChanges().keys], ["m1"]);
+  assert.deepEqual(brief(conversation), ["thinking… hm", "text… Hello"]);
+  conversation.apply(updated(4, "message", { role: "assistant", message_id: "m1", content: "Hello!" }));
+  conversation.apply(delta(5, "late"));
+  assert.deepEqual(brief(conversation), ["thinking… hm", "text Hello!"]);
+  assert.equal(conversation.seq, 5);
+});
+
+test("a whole message that was cut for its event does not cut what the deltas told", () => {
+  const conversation = loaded();
+  conversation.apply(delta(1, "all of it"));
+  conversation.apply(updated(2, "message", { role: "assistant", message_id: "m1", content: "all", truncated: true }));
+  assert.deepEqual(brief(conversation), ["text all of it"]);
+});
+
+test("what came before the page was there is applied after it, once", () => {
+  const conversation = new Conversation();
+  conversation.apply(delta(4, "b"));
+  conversation.apply(delta(5, "c"));
+  conversation.apply(updated(6, "message", { role: "user", message_id: "p2", content: "and?" }));
+  assert.deepEqual(brief(conversation), []);
+  conversation.load([item({ key: "p1", role: "user", content: "go", seq: 1 }), item({ key: "m1", role: "assistant", content: "ab", is_completed: false, seq: 4 })]);
+  assert.deepEqual(brief(conversation), ["prompt go", "text… abc", "prompt and?"]);
+});
+
+test("an older page stands before what is there, and sub-agents get under a call that it brings", () => {
+  const conversation = loaded(
+    item({ key: "s1", role: "assistant", content: "from below", parent_tool_use_id: "task", seq: 8 }),
+    item({ key: "m2", role: "assistant", content: "done", seq: 9 }),
+  );
+  assert.deepEqual(brief(conversation), ["text from below", "text done"]);
+  conversation.load([item({ key: "p1", role: "user", content: "go", seq: 1 }), item({ event_type: "tool_call", tool_id: "task", title: "Look", status: "completed", seq: 7 })], true);
+  assert.deepEqual(brief(conversation), ["prompt go", "tool Look completed", "text done"]);
+  assert.deepEqual(conversation.partsOf("run/task").map(({ text }) => text), ["from below"]);
+});
+
+test("a tool call keeps what later events leave out; its id may come again in another run", () => {
+  const conversation = loaded();
+  conversation.apply(updated(1, "tool_call", { tool_id: "c1", tool_title: "Write a.txt", tool_kind: "edit", tool_status: "in_progress", tool_input: { path: "a.txt" }, tool_data: { paths: ["/a.txt"], diffs: [{ path: "/a.txt", new_text: "x" }, { path: "/b", old_text: "", new_text: "" }] } }));
+  assert.deepEqual(brief(conversation), ["tool… Write a.txt in_progress"]);
+  conversation.apply(updated(2, "tool_result", { tool_result_for_id: "c1", tool_result_content: "ok", tool_status: "completed" }));
+  conversation.apply(updated(1, "tool_call", { tool_id: "c1", tool_status: "pending" }));
+  const { open, tool } = conversation.entry("run/c1")!;
+  assert.deepEqual([open, tool!.status, tool!.result, tool!.input, tool!.paths], [false, "completed", "ok", { path: "a.txt" }, ["/a.txt"]]);
+  assert.deepEqual(tool!.diffs, [{ path: "/a.txt", before: undefined, after: "x" }, { path: "/b", before: "", after: "" }]);
+  conversation.apply(updated(3, "tool_call", { session_id: "run2", tool_id: "c1", tool_title: "Again", tool_status: "pending" }));
+  assert.deepEqual(brief(conversation), ["tool Write a.txt completed", "tool… Again pending"]);
+});
+
+test("what a sub-agent does stands under its call, and its change is one of the outermost call", () => {
+  const conversation = loaded(item({ event_type: "tool_call", tool_id: "outer", title: "Outer", seq: 1 }));
+  conversation.apply(updated(2, "tool_call", { tool_id: "inner", tool_title: "Inner", parent_tool_use_id: "outer" }));
+  conversation.apply(event(3, "message_delta", { message_id: "deep", delta: "a", parent_tool_use_id: "inner" }));
+  conversation.takeChanges();
+  conversation.apply(delta(4, "b", "deep"));
+  assert.deepEqual([...conversation.takeChanges().keys], ["run/outer"]);
+  assert.deepEqual(brief(conversation), ["tool… Outer pending"]);
+  assert.equal(conversation.partsOf("run/inner")[0]!.text, "ab");
+});
+
+test("calls that claim to be part of each other end nothing", () => {
+  const conversation = loaded(item({ event_type: "tool_call", tool_id: "a", parent_tool_use_id: "b", seq: 1 }), item({ event_type: "tool_call", tool_id: "b", parent_tool_use_id: "a", seq: 2 }));
+  conversation.load([], true);
+  conversation.apply(updated(3, "tool_call", { tool_id: "a", tool_status: "completed" }));
+  assert.equal(conversation.entry("run/a")!.open, false);
+});
+
+test("plan and changed files are replaced whole", () => {
+  const conversation = loaded(item({ event_type: "plan", seq: 1, data: { entries: [{ content: "one", status: "pending" }] } }));
+  conversation.apply(event(2, "plan", { entries: [{ content: "one", status: "completed" }, { content: "two" }] }));
+  conversation.apply(event(3, "diff_updated", { path: "/a", added: 1, removed: 0 }));
+  conversation.apply(event(4, "diff_updated", { path: "/a", added: 2, removed: 0 }));
+  assert.deepEqual(conversation.entries.map(({ kind }) => kind), ["plan", "diff"]);
+  assert.deepEqual(conversation.entries[0]!.plan, [{ content: "one", status: "completed" }, { content: "two", status: "pending" }]);
+  assert.equal(conversation.entries[1]!.data["added"], 2);
+});
+
+test("a question waits, with the call that it is about, until it is answered; a late reply does not bring it back", () => {
+  const conversation = loaded();
+  conversation.apply(event(1, "new_approval", { approval_id: "a1", tool_use_id: "c1", title: "Write a.txt" }));
+  assert.deepEqual(conversation.questions.map(({ id, tool }) => [id, tool]), [["a1", undefined]]);
+  conversation.apply(updated(2, "tool_call", { tool_id: "c1", tool_title: "Write a.txt" }));
+  assert.deepEqual(conversation.questions.map(({ id, tool }) => [id, tool]), [["a1", "run/c1"]]);
+  conversation.takeChanges();
+  conversation.apply(event(3, "approval_resolved", { approval_id: "a1", decision: "denied", decided_by: "user", comment: "no" }));
+  assert.equal(conversation.takeChanges().questions, true);
+  conversation.loadQuestions([{ id: "a1", session_id: "run" }]);
+  assert.deepEqual(conversation.questions, []);
+  assert.deepEqual(conversation.entries.map(({ key, data }) => [key, data["comment"]]), [["run/c1", undefined], ["answer:a1", "no"]]);
+});
+
+test("what was merely allowed is no entry of its own", () => {
+  const conversation = loaded();
+  conversation.apply(event(1, "approval_resolved", { approval_id: "a1", decision: "approved", decided_by: "user" }));
+  conversation.apply(event(2, "approval_resolved", { approval_id: "a2", decision: "approved", decided_by: "user", input_was_edited: true }));
+  assert.deepEqual(conversation.entries.map(({ key }) => key), ["answer:a2"]);
+});
+
+test("when a run ends its questions are closed and nothing is being written; an end is an end", () => {
+  const conversation = loaded();
+  conversation.apply(event(1, "session_status_changed", { new_status: "running", state: "running" }));
+  conversation.apply(event(1, "session_status_changed", { session_id: "run2", new_status: "starting", state: "queued" }));
+  assert.deepEqual([conversation.activeRun, conversation.queued], ["run", 1]);
+  conversation.apply(event(2, "agent_silent", { since: time, ended: false }));
+  assert.equal(conversation.silent, time);
+  conversation.apply(delta(3, "half"));
+  conversation.apply(event(4, "new_approval", { approval_id: "a1" }));
+  conversation.apply(event(5, "session_status_changed", { new_status: "failed", state: "failed", error: "it broke" }));
+  conversation.loadSession({ id: "run", state: "running" });
+  assert.deepEqual([conversation.state("run"), conversation.activeRun, conversation.silent, conversation.questions.length], ["failed", undefined, undefined, 0]);
+  assert.deepEqual(brief(conversation), ["text half", "error it broke"]);
+});
+
+test("what the agent tells of its session is newer than the reply that it overtakes", () => {
+  const conversation = loaded();
+  conversation.apply(event(1, "agent_session", { mode: { current: "plan", available: [] } }));
+  conversation.loadSession({ id: "run", state: "running", agent_session: { mode: { current: "default" }, commands: [{ name: "init" }] } });
+  assert.equal(conversation.told.mode!["current"], "plan");
+  assert.deepEqual(conversation.told.commands, [{ name: "init" }]);
+});
+
+test("an error that the conversation tells itself stands there once", () => {
+  const conversation = loaded();
+  conversation.apply(event(1, "task_error", { code: "CONTENT_REFUSED", message: "too long" }));
+  conversation.apply(updated(2, "system", { message_id: "n1", content: "too long" }));
+  conversation.apply(event(3, "task_error", { code: "AGENT", message: "odd" }));
+  assert.deepEqual(brief(conversation), ["system too long", "error odd"]);
+});
+
+test("a change of one entry among thousands is told by its key alone", () => {
+  const conversation = loaded(...Array.from({ length: 5_000 }, (_, i) => item({ key: `k${i}`, role: "assistant", content: "x", seq: i + 1 })));
+  for (let i = 0; i < 20_000; i++) conversation.apply(delta(6_000 + i, "x"));
+  const changes = conversation.takeChanges();
+  assert.deepEqual([conversation.entries.length, conversation.entry("m1")!.text.length, [...changes.keys]], [5_001, 20_000, ["m1"]]);
+});

@@ -1,0 +1,41 @@
+// The panel's model against the built duet-rpc and its demo agent.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { choicesOf } from "../../src/hub/questions";
+import type { Result } from "../../src/protocol";
+import { Conversation } from "../../src/webview/conversation";
+import { newProject, removeProject, startHub } from "../hub";
+
+test("a conversation that was followed is the one that is loaded later", async (t) => {
+  const project = newProject();
+  const { connection, model, until, end } = startHub({}, project);
+  t.after(async () => {
+    await end();
+    removeProject(project);
+  });
+  await connection.start();
+  const followed = new Conversation();
+  followed.load([]);
+  connection.onEvent((params) => followed.apply(params));
+  const { session_id } = await connection.request("launchSession", { query: "Greet the reader", agent: "demo", working_dir: project.folder });
+  await until("a question", () => model.questions.length === 1);
+  await until("its event", () => followed.questions.length === 1);
+  assert.equal(followed.entry(followed.questions[0]!.tool ?? "")?.kind, "tool", "the question has the call that waits for it");
+  await connection.request("sendDecision", { approval_id: model.questions[0]!.id, ...choicesOf(model.questions[0]!)[0]!.decision });
+  await until("its end", () => model.session(session_id)?.status === "completed");
+  await until("the event of its end", () => followed.state(session_id) === "completed");
+  assert.deepEqual([followed.state(session_id), followed.activeRun, followed.questions.length], ["completed", undefined, 0]);
+
+  const later = new Conversation();
+  const items: Result<"getConversation">["events"] = [];
+  for (let offset: number | undefined = 0; offset !== undefined; ) {
+    const page: Result<"getConversation"> = await connection.request("getConversation", { session_id, offset, limit: 2 });
+    items.push(...page.events);
+    offset = page.next_offset;
+  }
+  later.load(items);
+  const said = (conversation: Conversation): unknown[] =>
+    conversation.entries.filter(({ kind }) => kind !== "plan" && kind !== "diff").map(({ key, kind, text, open, tool }) => [key, kind, text, open, tool?.title, tool?.status, tool?.result]);
+  assert.ok(later.entries.some(({ kind }) => kind === "tool"));
+  assert.deepEqual(said(followed), said(later));
+});
