@@ -248,7 +248,7 @@ func (g *Guard) judge(t store.Tx, run domain.Run, code, scope, who string, l lim
 // asked for with its conversation.
 func (g *Guard) ofRun(t store.Tx, run domain.Run) budgetconfig.Limits {
 	limits := g.opts.Limits().Run
-	if repeats := budgetconfig.UnattendedRepeats; limits.Repeats == nil && run.Source == domain.SourceTrigger {
+	if repeats := budgetconfig.UnattendedRepeats; limits.Repeats == nil && (run.Source == domain.SourceTrigger || run.Source == domain.SourceGate) {
 		limits.Repeats = &repeats
 	}
 	a := g.account(run.ID)

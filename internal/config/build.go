@@ -127,6 +127,9 @@ func (b *builder) apply(l *layer, trusted bool) {
 	if !trusted {
 		c.Untrusted = append(c.Untrusted, l.Path)
 		c.waiting = append(c.waiting, waiting...)
+		for _, g := range l.gates {
+			c.WaitingGates = append(c.WaitingGates, g.Name)
+		}
 		return
 	}
 	set(b, &c.DefaultAgent, l.defaultAgent, "default_agent", l.source)

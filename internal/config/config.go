@@ -59,6 +59,7 @@ type Config struct {
 	Agents       map[string]Agent  // by name, built-in ones among them
 	Keys         map[string]Key    // by service; none from a file that is not trusted
 	Gates        []gateconfig.Gate // as Builds
+	WaitingGates []string          // the names of gates in files that are not trusted
 	Preview      previewconfig.Preview
 	Builds       []buildconfig.Build     // the project's before the user's; none from a file that is not trusted
 	Triggers     []triggerconfig.Trigger // none from a file that is not trusted

@@ -118,7 +118,7 @@ func (e *Engine) checkOne(ctx context.Context, g domain.Gate, cwd string) (domai
 			return domain.GateResult{}, err
 		}
 		var is bool
-		if c, is = configured[g.Name]; !is { // what may run is looked up when it is to
+		if c, is = configured.named(g.Name); !is { // what may run is looked up when it is to
 			return domain.GateResult{Gate: g.Name, Reason: "no gate of the configuration has that name any more"}, nil
 		}
 	}

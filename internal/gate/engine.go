@@ -34,7 +34,7 @@ type Runs interface {
 type Options struct {
 	Store      store.Reader
 	Runs       Runs
-	Configured func() ([]gateconfig.Gate, error) // of the configuration as it is now
+	Configured func() (Configured, error) // as it is now
 	Run        func(context.Context, usercommand.Command) (usercommand.Result, error)
 	Root       string // of the project, absolute
 	Getenv     func(string) string
@@ -89,17 +89,29 @@ func found(l domain.GateLoop, err error) (domain.GateLoop, bool, error) {
 	return l, err == nil, err
 }
 
-// configured are the gates of the configuration, by name.
-func (e *Engine) configured() (map[string]gateconfig.Gate, error) {
-	list, err := e.opts.Configured()
+// Configured is what the configuration says of gates.
+type Configured struct {
+	Gates   []gateconfig.Gate
+	Waiting []string // the names of those in files that wait for the user's trust
+}
+
+// configured is what the configuration says now.
+func (e *Engine) configured() (Configured, error) {
+	c, err := e.opts.Configured()
 	if err != nil {
-		return nil, &domain.Error{Kind: domain.KindExecutor, Message: "the configuration cannot be read: " + err.Error(), Err: err}
+		return c, &domain.Error{Kind: domain.KindExecutor, Message: "the configuration cannot be read: " + err.Error(), Err: err}
 	}
-	named := make(map[string]gateconfig.Gate, len(list))
-	for _, g := range list {
-		named[g.Name] = g
+	return c, nil
+}
+
+// named is the gate of a name.
+func (c Configured) named(name string) (gateconfig.Gate, bool) {
+	for _, g := range c.Gates {
+		if g.Name == name {
+			return g, true
+		}
 	}
-	return named, nil
+	return gateconfig.Gate{}, false
 }
 
 // end ends a loop.

@@ -3,6 +3,7 @@ package gate
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
@@ -39,7 +40,10 @@ func (e *Engine) Begin(t store.Tx, run domain.Run, spec Spec) error {
 	}
 	l = domain.GateLoop{Thread: run.Thread, Run: run.ID, MaxIterations: cmp.Or(spec.MaxIterations, DefaultIterations), Iteration: 1, State: domain.LoopWorking}
 	for _, name := range spec.Gates {
-		_, is := configured[name]
+		_, is := configured.named(name)
+		if !is && slices.Contains(configured.Waiting, name) {
+			return domain.Errorf(domain.KindNotTrusted, "the gate %q is one of this project's configuration, which waits for your trust: duet-rpc trust", name)
+		}
 		l.Gates = append(l.Gates, domain.Gate{Name: name, Configured: is})
 	}
 	return t.InsertGateLoop(&l)

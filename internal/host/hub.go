@@ -13,11 +13,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/build"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/config/gateconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/previewconfig"
 	"github.com/duet-rpc/duet-rpc/internal/database"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/filewatch"
+	"github.com/duet-rpc/duet-rpc/internal/gate"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
@@ -100,12 +100,12 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 			}
 			return build.Configured{Builds: now.Builds, Untrusted: len(now.Untrusted) > 0}, nil
 		},
-		Gates: func() ([]gateconfig.Gate, error) {
+		Gates: func() (gate.Configured, error) {
 			now, err := live.Current(false)
 			if err != nil {
-				return nil, err
+				return gate.Configured{}, err
 			}
-			return now.Gates, nil
+			return gate.Configured{Gates: now.Gates, Waiting: now.WaitingGates}, nil
 		},
 		Preview: func(restricted bool) (previewconfig.Preview, error) {
 			now, err := live.Current(restricted)

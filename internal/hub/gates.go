@@ -3,7 +3,6 @@ package hub
 import (
 	"context"
 
-	"github.com/duet-rpc/duet-rpc/internal/config/gateconfig"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/gate"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
@@ -16,7 +15,7 @@ func (h *Hub) Gates() *gate.Engine { return h.gates }
 func (h *Hub) newGates() *gate.Engine {
 	configured := h.opts.Gates
 	if configured == nil {
-		configured = func() ([]gateconfig.Gate, error) { return nil, nil }
+		configured = func() (gate.Configured, error) { return gate.Configured{}, nil }
 	}
 	return gate.New(h.ctx, gate.Options{
 		Store: h.store, Runs: forGates{h}, Configured: configured, Run: h.commands.Run, Root: h.opts.Root, Getenv: h.opts.Getenv, Logger: h.log,

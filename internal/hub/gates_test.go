@@ -322,10 +322,10 @@ func TestGatesOfTheConfiguration(t *testing.T) {
 		return 1, ""
 	}}
 	h := openHub(t, database(t), works, g.option, func(o *Options) {
-		o.Gates = func() ([]gateconfig.Gate, error) {
+		o.Gates = func() (gate.Configured, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			return list, nil
+			return gate.Configured{Gates: list}, nil
 		}
 	})
 	l := awaitGates(t, h, launchGated(t, h, "p", gate.Spec{Gates: []string{"tests"}, MaxIterations: 2}))

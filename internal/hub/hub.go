@@ -14,7 +14,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
-	"github.com/duet-rpc/duet-rpc/internal/config/gateconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/previewconfig"
 	"github.com/duet-rpc/duet-rpc/internal/configured"
 	"github.com/duet-rpc/duet-rpc/internal/configwatch"
@@ -70,7 +69,7 @@ type Options struct {
 	// Builds, if set, is what the configuration says of builds now.
 	Builds func() (build.Configured, error)
 	// Gates are those of the configuration as it is now; nil: there are none.
-	Gates func() ([]gateconfig.Gate, error)
+	Gates func() (gate.Configured, error)
 	// Preview, if set, is what a preview shows now, as it is configured, to who trusts the
 	// workspace or, restricted, to who does not.
 	Preview func(restricted bool) (previewconfig.Preview, error)
