@@ -1,7 +1,7 @@
 // Package diagnostic finds in what a compiler, a linter or a test runner prints where
 // something is wrong, and what.
 //
-// A [Parser] takes the output line by line, as it comes, and knows the styles of Go, GCC and
+// A [Parser] takes the output line by line, as it comes, and knows the styles of Go and its tests, GCC and
 // Clang, TypeScript, Rust (as people read it, and as JSON), ESLint, pytest and the GNU
 // coding standards, which others follow. What it does not know it passes over: a line that
 // is prose is no diagnostic.
@@ -35,6 +35,7 @@ type Parser struct {
 	eslint string      // the file of the lines that follow, as ESLint's own style has it
 	rust   *Diagnostic // has a message, and waits for its place
 	python string      // the last line of pytest that says what was expected
+	tests  goTests
 }
 
 // NewParser makes a Parser of what a command prints that runs in a directory of the project
@@ -48,6 +49,9 @@ func (p *Parser) Line(line string) []Diagnostic {
 	p.paths.follow(line)
 	if strings.HasPrefix(strings.TrimSpace(line), "{") {
 		return p.finish(p.rustJSON(line))
+	}
+	if list, ok := p.tests.line(line, &p.paths); ok {
+		return p.finish(list)
 	}
 	for _, style := range []func(string) (Diagnostic, bool){p.rustText, p.stylish, typescript, p.pytest, makefile, compiler} {
 		if d, ok := style(line); ok {

@@ -71,3 +71,23 @@ func FuzzParser(f *testing.F) {
 		}
 	})
 }
+
+// go test names files without a directory, and the package below them.
+func TestFilesOfGoTestsAreInTheDirectoryOfTheirPackage(t *testing.T) {
+	root := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "server"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "server", "go.mod"), []byte("// a shop\nmodule example.com/shop // v2\n"), 0o644))
+	output := "--- FAIL: TestSum (0.00s)\n    a_test.go:8: wrong\nFAIL\nFAIL\t%s\t0.004s\n"
+	for name, file := range map[string]string{
+		"example.com/shop":         "server/a_test.go",
+		"example.com/shop/a/b":     "server/a/b/a_test.go",
+		"example.com/shopping":     "server/a_test.go",
+		"example.com/other/module": "server/a_test.go", // where the tool runs: nobody knows better
+	} {
+		list := diagnostic.Parse(root, filepath.Join(root, "server"), fmt.Sprintf(output, name))
+		require.Len(t, list, 1, name)
+		assert.Equal(t, file, list[0].File, name)
+	}
+	assert.Equal(t, "server/a/a_test.go", diagnostic.Parse(root, filepath.Join(root, "server", "a"), fmt.Sprintf(output, "example.com/shop/a"))[0].File, "go test was run in a package")
+	assert.Empty(t, diagnostic.Parse(root, root, strings.Replace(fmt.Sprintf(output, "x"), "FAIL\tx", "ok  \tx", 1)), "a test that was expected to fail, of a package that did not")
+}
