@@ -61,45 +61,53 @@
   (or duet-menu--heading ""))
 
 (defun duet-menu--describe ()
-  "Return how the current buffer's project and session are doing."
+  "Return how the session is doing that the menu is about, or else the project.
+One line: the menu is to fit into 24, with two windows above it."
   (let ((connection (duet-menu--connection))
         (session (duet-menu--session)))
-    (if (null connection)
-        (concat "Duet: " (duet-remote-abbreviate default-directory)
-                (propertize "  not started: l or c does" 'face 'duet-dim))
-      (let* ((model (duet-connection-model connection))
-             (waiting (hash-table-count (duet-model-approvals model)))
-             (running (cl-count-if #'duet-session-active-run
-                                   (duet-model-session-list model)))
-             (agent (duet-agents-chosen connection)))
-        (concat
-         "Duet: " (duet-remote-abbreviate (duet-connection-root connection)) "  "
-         (string-join
-          (delq nil
-                (list
-                 (if-let ((status (duet-connection-status connection)))
-                     (propertize status 'face 'duet-failed)
-                   "ready")
-                 (when (> waiting 0)
-                   (propertize (format "%d waiting for you" waiting) 'face 'duet-running))
-                 (when (> running 0) (format "%d running" running))
-                 (when agent (format "new sessions ask %s" agent))))
-          " · ")
-         (if session
-             (concat "\n"
-                     (let ((how (string-join
-                                 (delq nil (list (symbol-name (duet-session-state session))
-                                                 (duet-session-agent session)
-                                                 (duet-actions-session-mode session)))
-                                 " · ")))
-                       (concat
-                        (propertize (truncate-string-to-width
-                                     (duet-session-name session)
-                                     (max 15 (- (frame-width) (string-width how) 4))
-                                     nil nil "…")
-                                    'face 'bold)
-                        "  " how)))
-           ""))))))
+    (cond ((null connection)
+           (concat "Duet: " (duet-remote-abbreviate default-directory)
+                   (propertize "  not started: l or c does" 'face 'duet-dim)))
+          (session (duet-menu--describe-session connection session))
+          (t (duet-menu--describe-project connection)))))
+
+(defun duet-menu--describe-project (connection)
+  "Return how the project of CONNECTION is doing, in a line."
+  (let* ((model (duet-connection-model connection))
+         (waiting (hash-table-count (duet-model-approvals model)))
+         (running (cl-count-if #'duet-session-active-run
+                               (duet-model-session-list model)))
+         (agent (duet-agents-chosen connection)))
+    (concat
+     "Duet: " (duet-remote-abbreviate (duet-connection-root connection)) "  "
+     (string-join
+      (delq nil
+            (list
+             (if-let ((status (duet-connection-status connection)))
+                 (propertize status 'face 'duet-failed)
+               "ready")
+             (when (> waiting 0)
+               (propertize (format "%d waiting for you" waiting) 'face 'duet-running))
+             (when (> running 0) (format "%d running" running))
+             (when agent (format "new sessions ask %s" agent))))
+      " · "))))
+
+(defun duet-menu--describe-session (connection session)
+  "Return how SESSION of CONNECTION is doing, in a line."
+  (let ((how (string-join
+              (delq nil (list (symbol-name (duet-session-state session))
+                              (duet-session-agent session)
+                              (duet-actions-session-mode session)
+                              (when-let ((status (duet-connection-status connection)))
+                                (propertize status 'face 'duet-failed))))
+              " · ")))
+    (concat
+     (propertize (truncate-string-to-width
+                  (duet-session-name session)
+                  (max 15 (- (frame-width) (string-width how) 4))
+                  nil nil "…")
+                 'face 'bold)
+     "  " how)))
 
 
 ;;; Commands that depend on where they are called

@@ -243,6 +243,7 @@ def menu_of_a_small_terminal(home, emacs):
     terminal.see(r"i +Interrupt")
     terminal.see(r"q +Close")
     terminal.see(r"R +Rules")
+    terminal.see(r"X +Stop server")
     terminal.see(r"= +All changes")
     expect(not terminal.shows(r"\\$"), "a line of the menu is too long", terminal)
     terminal.press("q")
