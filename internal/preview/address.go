@@ -18,7 +18,7 @@ type Address struct {
 	rest      string // the query and the fragment, each with its mark
 }
 
-// mostURL bounds an address, in bytes.
+// mostURL bounds an address, in bytes, as it comes and as it is written again.
 const mostURL = 8 << 10
 
 // Parse reads a URL: a path, or a whole one of origin, which is "" where the client has
@@ -26,8 +26,18 @@ const mostURL = 8 << 10
 // says; what would lead out of it, or elsewhere, is refused rather than bent into shape.
 func Parse(raw, origin string) (Address, error) {
 	if len(raw) > mostURL {
-		return Address{}, refuse("its address is longer than 8 KiB")
+		return Address{}, refuseLong()
 	}
+	a, err := parse(raw, origin)
+	if err == nil && len(a.String()) > mostURL {
+		return Address{}, refuseLong()
+	}
+	return a, err
+}
+
+func refuseLong() error { return refuse("its address is longer than 8 KiB") }
+
+func parse(raw, origin string) (Address, error) {
 	// Browsers take a backslash for a slash, and leave out tabs and ends of lines.
 	if strings.ContainsFunc(raw, func(r rune) bool { return r == '\\' || r < 0x20 || r == 0x7f }) {
 		return Address{}, refuse("its address has a backslash, or a character that controls something")
