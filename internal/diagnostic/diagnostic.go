@@ -4,7 +4,7 @@
 // A [Parser] takes the output line by line, as it comes, and knows the styles of Go and its tests, GCC and
 // Clang, TypeScript, Rust (as people read it, and as JSON), ESLint, pytest and the GNU
 // coding standards, which others follow. What it does not know it passes over: a line that
-// is prose is no diagnostic.
+// is prose is no diagnostic. It reads no files but go.mod, when tests of Go have failed.
 package diagnostic
 
 import (
