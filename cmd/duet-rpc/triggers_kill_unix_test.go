@@ -190,7 +190,7 @@ action = { type = "agent", prompt = "quiet files {{payload.paths}}" }
 		file := fmt.Sprintf("watched/%d", round)
 		require.NoError(t, os.WriteFile(filepath.Join(s.root, file), []byte("x"), 0o600))
 		files = append(files, file)
-		time.Sleep(time.Duration(random.Int64N(int64(700 * time.Millisecond))))
+		time.Sleep(time.Duration(random.Int64N(int64(700 * time.Millisecond)))) // killed wherever it is then
 		c.crash()
 		began.Wait()
 	}

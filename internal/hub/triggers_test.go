@@ -284,7 +284,7 @@ func TestATimeThatComesBeginsASession(t *testing.T) {
 	r := rules(triggerconfig.Trigger{ID: "tick", Cron: "*/5 * * * *", Action: agentDoes("{{payload.job_id}} {{payload.due}}")})
 	synctest.Test(t, func(t *testing.T) {
 		h := openHub(t, file, answers, r.option)
-		time.Sleep(12 * time.Minute)
+		time.Sleep(12 * time.Minute) // of the bubble's clock, as in all tests here: two times are due
 		synctest.Wait()
 		list, err := h.store.TriggerExecutions(context.Background(), "tick", 10)
 		require.NoError(t, err)
@@ -304,13 +304,13 @@ func TestACooldownHoldsAcrossARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHub(t, file, answers, r.option)
 		await(t, h, launch(t, h, "x"))
-		time.Sleep(2 * time.Second)
+		time.Sleep(2 * time.Second) // within the cooldown
 		await(t, h, launch(t, h, "y"))
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) // what it does is done
 		require.NoError(t, h.Close())
-		time.Sleep(20 * time.Second)
+		time.Sleep(20 * time.Second) // the cooldown is over
 		h = openHub(t, file, answers, r.option)
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) // what it catches up with is done
 		list, err := h.store.TriggerExecutions(context.Background(), "calm", 10)
 		require.NoError(t, err)
 		assert.Len(t, list, 1)
@@ -333,12 +333,12 @@ func TestATimeThatComesWhileThereIsNoHub(t *testing.T) {
 			r := rules(triggerconfig.Trigger{ID: "tick", Cron: "*/5 * * * *", Action: agentDoes("{{payload.job_id}} {{payload.due}}")})
 			synctest.Test(t, func(t *testing.T) {
 				h := openHub(t, file, answers, r.option)
-				time.Sleep(4*time.Minute + 50*time.Second)
+				time.Sleep(4*time.Minute + 50*time.Second) // ten seconds before a time that is due
 				require.NoError(t, h.Close())
 				time.Sleep(c.away)
 				for range 3 { // also if it dies again and again
 					h = openHub(t, file, answers, r.option)
-					time.Sleep(time.Second)
+					time.Sleep(time.Second) // what it catches up with is done
 					require.NoError(t, h.Close())
 				}
 				h = openHub(t, file, answers, r.option)
@@ -367,11 +367,11 @@ func TestATriggerWaitsForRoomOnTheDisk(t *testing.T) {
 		h := openHub(t, filepath.Join(root, "duet.db"), answers, r.option, onFullStore(&s))
 		await(t, h, launch(t, h, "x"))
 		synctest.Wait()
-		time.Sleep(4*time.Minute + 59*time.Second)
+		time.Sleep(4*time.Minute + 59*time.Second) // a second before a time that is due
 		s.full.Store(true)
-		time.Sleep(20 * time.Second)
+		time.Sleep(20 * time.Second) // it is due, and tried in vain
 		s.full.Store(false)
-		time.Sleep(10 * time.Second)
+		time.Sleep(10 * time.Second) // it is tried every five
 		for _, id := range []string{"tick", "runs"} {
 			list, err := h.store.TriggerExecutions(context.Background(), id, 10)
 			require.NoError(t, err)
