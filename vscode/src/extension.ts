@@ -3,7 +3,10 @@ import * as vscode from "vscode";
 import { registerCommands } from "./commands";
 import { Documents } from "./documents";
 import { notifications } from "./notifications";
+import { Problems } from "./problems";
 import { Projects } from "./projects";
+import { Keys } from "./keys";
+import { chooseTask, tasks } from "./tasks";
 import { InboxTree } from "./views/inbox";
 import { SessionsTree } from "./views/sessions";
 import { statusBar } from "./views/status";
@@ -24,6 +27,8 @@ export function activate(context: vscode.ExtensionContext): void {
       void vscode.window.showErrorMessage(`Duet: ${message}`);
     });
   };
+  const problems = new Problems(all);
+  const keys = new Keys(all, context, attempt);
   const follow = (): void => {
     void vscode.commands.executeCommand("setContext", "duet.state", all.state);
     for (const reason of all.reasons) {
@@ -36,8 +41,10 @@ export function activate(context: vscode.ExtensionContext): void {
   const stop = all.onChange(follow);
   follow();
   context.subscriptions.push(
-    log, all, documents, new SessionsTree(all), new InboxTree(all), statusBar(all), { dispose: stop },
+    log, all, problems, keys, tasks(all, problems, (error) => log.warn(String(error))), documents, new SessionsTree(all), new InboxTree(all), statusBar(all), { dispose: stop },
     notifications(all, { attempt, open: (of) => documents.openConversationOf(of), isShown: (of) => documents.isShown(of) }),
+    vscode.commands.registerCommand("duet.forgetKeys", () => attempt(() => keys.forget())),
+    vscode.commands.registerCommand("duet.runTask", () => attempt(chooseTask)),
     ...registerCommands({ projects: all, documents, log, attempt }),
   );
 }
