@@ -40,7 +40,7 @@ test("what a build finds is a problem, which the next one takes away", async (t)
   await picture("problems");
 
   // A session that has gates tells what they find as well.
-  await command(window, "Duet: New Session with Gates");
+  await command(window, "Duet: Work until Gates Pass");
   await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: "tests" }).first().click();
   await page.keyboard.press("Enter");
   const input = page.locator(".quick-input-widget input[type=text]");
