@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/changereview"
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
-	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 )
@@ -26,7 +26,29 @@ type snapshot struct {
 	After     *string   `json:"after" doc:"The file as it was left; null if it is gone, or binary."`
 	Binary    bool      `json:"binary"`
 	Diff      string    `json:"diff" doc:"The change as a unified diff."`
+	Hunks     []hunk    `json:"hunks" doc:"The hunks of diff, in order; session.decideChange decides about each. None where it is binary, an empty file, or too much to be told."`
+	State     string    `json:"state" doc:"open, accepted or reverted: what was decided about all of it; open, too, where its hunks differ."`
 	CreatedAt time.Time `json:"created_at"`
+}
+
+// A hunk is one change of a file, with the lines around it.
+type hunk struct {
+	ID       string `json:"id" doc:"The same as long as the change is."`
+	OldStart int    `json:"old_start" doc:"As in its head in diff: of no lines 0."`
+	OldLines int    `json:"old_lines"`
+	NewStart int    `json:"new_start" doc:"In the file as the session left it; what was reverted is not reckoned in."`
+	NewLines int    `json:"new_lines"`
+	Added    int    `json:"added" doc:"How many lines."`
+	Removed  int    `json:"removed"`
+	State    string `json:"state" doc:"open, accepted or reverted."`
+}
+
+func hunksOf(f changereview.File) []hunk {
+	list := make([]hunk, 0, len(f.Hunks))
+	for _, h := range f.Hunks {
+		list = append(list, hunk{h.ID, h.OldStart, h.OldLines, h.NewStart, h.NewLines, h.Added, h.Removed, h.State})
+	}
+	return list
 }
 
 func (s *snapshot) texts() []*string {
@@ -44,24 +66,34 @@ func getSessionSnapshots(ctx context.Context, h *hub.Hub, p sessionParams) (snap
 	if err != nil {
 		return snapshotsResult{}, err
 	}
-	changes, err := h.Query().Changes(ctx, p.SessionID)
+	files, err := h.Review().Files(ctx, s)
 	if err != nil {
 		return snapshotsResult{}, err
 	}
-	return snapshotsOf(s, changes, room(ctx)), nil
+	return snapshotsOf(s, files, room(ctx)), nil
 }
 
-// snapshotsOf leaves half of most bytes to the diff, which is worth most.
-func snapshotsOf(s domain.Session, changes []domain.Change, most int) snapshotsResult {
+// snapshotsOf leaves half of most bytes to the diff, which is worth most, and a quarter at most
+// to the hunks.
+func snapshotsOf(s domain.Session, files []changereview.File, most int) snapshotsResult {
 	r := snapshotsResult{Snapshots: []*snapshot{}}
 	var all strings.Builder
-	for _, c := range changes {
+	hunksLeft := most / 4
+	for _, f := range files {
 		one := &snapshot{
-			SessionID: s.SessionID, FilePath: c.Path, Before: copied(c.Before), After: copied(c.After), Binary: c.Binary,
-			Diff: diffOf(s.Thread.CWD, c), CreatedAt: c.Updated.UTC(),
+			SessionID: s.SessionID, FilePath: f.Path, Before: copied(f.Before), After: copied(f.After), Binary: f.Binary,
+			Diff: f.Diff, Hunks: hunksOf(f), State: f.State, CreatedAt: f.Updated.UTC(),
 		}
-		if c.Before != nil {
-			one.Content = *c.Before
+		if f.Binary {
+			one.Diff = "Binary file " + f.Path + " differs\n"
+		}
+		if f.Before != nil {
+			one.Content = *f.Before
+		}
+		if size := encodedSize(one.Hunks); size <= hunksLeft {
+			hunksLeft -= size
+		} else {
+			one.Hunks = []hunk{}
 		}
 		all.WriteString(one.Diff)
 		r.Snapshots = append(r.Snapshots, one)
@@ -82,11 +114,43 @@ func copied(s *string) *string {
 	return &c
 }
 
-// diffOf is a change as git would show it, with paths relative to the
-// session's directory where they are in it.
-func diffOf(cwd string, c domain.Change) string {
-	if c.Binary {
-		return "Binary file " + c.Path + " differs\n"
+type decideChangeParams struct {
+	SessionID string         `json:"session_id" doc:"The session that has made the change; every id of the run will do."`
+	Path      string         `json:"path" doc:"A file_path of getSessionSnapshots; one that is relative is so to the session's directory."`
+	Hunk      string         `json:"hunk,omitempty" doc:"The id of one hunk; absent: all of the file, all or nothing."`
+	Decision  changeDecision `json:"decision" doc:"accept: it was seen, and stays. revert: it is taken back in the file on the disk; a file that the session made is deleted, one that it deleted is there again. reopen: nothing is decided any more; what was reverted is in the file again."`
+}
+
+func (p decideChangeParams) check() error {
+	return first(need("session_id", p.SessionID), need("path", p.Path))
+}
+
+// A changeDecision is what a person says to a change.
+type changeDecision string
+
+// Accepted implements schema.Enum.
+func (changeDecision) Accepted() []string {
+	return []string{changereview.Accept, changereview.Revert, changereview.Reopen}
+}
+
+type decideChangeResult struct {
+	Path  string `json:"path"`
+	State string `json:"state" doc:"Of all of the file, as of getSessionSnapshots."`
+	Hunks []hunk `json:"hunks" doc:"All of the file, as they are now."`
+}
+
+func decideChange(ctx context.Context, h *hub.Hub, p decideChangeParams) (decideChangeResult, error) {
+	s, err := h.Query().Session(ctx, p.SessionID)
+	if err != nil {
+		return decideChangeResult{}, err
 	}
-	return diff.Unified(cwd, c.Path, c.Before, c.After)
+	f, err := h.Review().Decide(ctx, s, changereview.Decision{Path: p.Path, Hunk: p.Hunk, Decision: string(p.Decision)})
+	if err != nil {
+		return decideChangeResult{}, err
+	}
+	r := decideChangeResult{f.Path, f.State, hunksOf(f)}
+	if encodedSize(r.Hunks) > room(ctx)/2 {
+		r.Hunks = []hunk{}
+	}
+	return r, nil
 }

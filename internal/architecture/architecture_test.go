@@ -21,7 +21,7 @@ const mayImport = `
 client: frame server server/passfd internal/pending internal/socket
 cmd/duet-rpc: internal/cli
 frame:
-handlers: server server/passfd internal/adoption internal/agentlink internal/agentsetting internal/agentstatus internal/approval internal/build internal/catalog internal/config internal/config/triggerconfig internal/configured internal/content internal/dialect internal/diff internal/domain internal/editorfiles internal/eventlog internal/gate internal/history internal/hub internal/jsonwalk internal/logging internal/mcpclient internal/nativesession internal/openrpc internal/preview internal/query internal/redact internal/restricted internal/signin internal/terminal internal/threadsettings internal/trigger
+handlers: server server/passfd internal/adoption internal/agentlink internal/agentsetting internal/agentstatus internal/approval internal/build internal/catalog internal/changereview internal/config internal/config/triggerconfig internal/configured internal/content internal/dialect internal/diff internal/domain internal/editorfiles internal/eventlog internal/gate internal/history internal/hub internal/jsonwalk internal/logging internal/mcpclient internal/nativesession internal/openrpc internal/preview internal/query internal/redact internal/restricted internal/signin internal/terminal internal/threadsettings internal/trigger
 internal/acpagent: client frame server internal/acpagent/question internal/acpagent/schema internal/acpagent/update internal/acpagent/version2 internal/wire  # neither hub nor store: it speaks with the hub as any client does
 internal/acpagent/question: internal/acpagent/schema internal/wire
 internal/acpagent/schema:
@@ -38,6 +38,7 @@ internal/background:
 internal/budget: internal/config/budgetconfig internal/domain internal/store
 internal/build: internal/config/buildconfig internal/config/commandconfig internal/diagnostic internal/domain internal/restricted internal/usercommand
 internal/catalog:
+internal/changereview: internal/diff internal/domain internal/executor/workspace internal/store internal/store/health
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
 internal/cli: client internal/cli/acp internal/cli/agents internal/cli/allprojects internal/cli/answer internal/cli/ask internal/cli/attach internal/cli/attachment internal/cli/build internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/gates internal/cli/inbox internal/cli/interrupt internal/cli/invocation internal/cli/leftopen internal/cli/mcp internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/preview internal/cli/prompttext internal/cli/reach internal/cli/refusal internal/cli/sessions internal/cli/sessionview internal/cli/spending internal/cli/triggers internal/cli/tty internal/cli/turn internal/cli/usage internal/config internal/config/document internal/demoagent internal/executor internal/host internal/logging internal/trust internal/wire  # neither hub nor store: what the shell knows of them goes over the wire
@@ -130,7 +131,7 @@ internal/gate: internal/background internal/config/gateconfig internal/diagnosti
 internal/golden:
 internal/history: internal/domain internal/lazyregexp internal/store
 internal/host: client frame handlers server server/stdio internal/agentstatus internal/aiwg internal/build internal/catalog internal/config internal/config/previewconfig internal/database internal/domain internal/editorfiles internal/filewatch internal/gate internal/history internal/hub internal/logging internal/origin internal/project internal/project/known internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trigger internal/trust internal/visible
-internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/budget internal/build internal/catalog internal/config internal/config/budgetconfig internal/config/previewconfig internal/configured internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/executorcall internal/fulldisk internal/gate internal/intake internal/mcpclient internal/mcpservers internal/policy internal/preview internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal internal/threadsettings internal/trigger internal/usercommand  # no transport: it knows nothing of connections
+internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/budget internal/build internal/catalog internal/changereview internal/config internal/config/budgetconfig internal/config/previewconfig internal/configured internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/executorcall internal/fulldisk internal/gate internal/intake internal/mcpclient internal/mcpservers internal/policy internal/preview internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal internal/threadsettings internal/trigger internal/usercommand  # no transport: it knows nothing of connections
 internal/intake: internal/catalog internal/content internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/jsontest:  # for tests
 internal/jsonwalk:
@@ -165,12 +166,13 @@ internal/signin: internal/agentlink internal/executor/authmethod internal/execut
 internal/socket:
 internal/store: internal/domain  # what is asked of a store; no SQL
 internal/store/health: internal/background internal/domain internal/store
-internal/store/sqlite: internal/domain internal/lazyregexp internal/store internal/store/sqlite/agentsessionrow internal/store/sqlite/dbfile internal/store/sqlite/eventrow internal/store/sqlite/gaterow internal/store/sqlite/pagerow internal/store/sqlite/rowjson internal/store/sqlite/schema internal/store/sqlite/statement internal/store/sqlite/triggerrow internal/store/sqlite/usagerow
+internal/store/sqlite: internal/domain internal/lazyregexp internal/store internal/store/sqlite/agentsessionrow internal/store/sqlite/dbfile internal/store/sqlite/eventrow internal/store/sqlite/gaterow internal/store/sqlite/pagerow internal/store/sqlite/reviewrow internal/store/sqlite/rowjson internal/store/sqlite/schema internal/store/sqlite/statement internal/store/sqlite/triggerrow internal/store/sqlite/usagerow
 internal/store/sqlite/agentsessionrow: internal/domain internal/store internal/store/sqlite/rowjson internal/store/sqlite/statement
 internal/store/sqlite/dbfile:  # files, not SQL
 internal/store/sqlite/eventrow: internal/domain internal/store/sqlite/rowjson  # pure functions: no database
 internal/store/sqlite/gaterow: internal/domain internal/store/sqlite/rowjson internal/store/sqlite/statement
 internal/store/sqlite/pagerow: internal/domain internal/store internal/store/sqlite/statement
+internal/store/sqlite/reviewrow: internal/domain internal/store/sqlite/statement
 internal/store/sqlite/rowjson: internal/domain internal/openjson  # pure functions: no database
 internal/store/sqlite/schema:
 internal/store/sqlite/statement: internal/store internal/store/sqlite/dbfile internal/store/sqlite/schema

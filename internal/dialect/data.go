@@ -159,6 +159,13 @@ type diffData struct {
 	Truncated bool   `json:"truncated,omitempty"`
 }
 
+type decidedData struct {
+	ids
+	Path     string `json:"path"`
+	Decision string `json:"decision"`
+	Hunk     string `json:"hunk,omitempty"`
+}
+
 type updateData struct {
 	ids
 	Update json.RawMessage `json:"update"`

@@ -61,6 +61,8 @@ func data(e domain.Event) any {
 		return usageData{ids, usage(p)}
 	case domain.FileChanged:
 		return diffData{ids, p.Path, p.Diff, p.Added, p.Removed, p.Binary, p.Truncated}
+	case domain.ChangeDecided:
+		return decidedData{ids, p.Path, p.Decision, p.Hunk}
 	case domain.ProgressReported:
 		return withIDs(ids, p.Report)
 	case domain.AgentErrorReported:

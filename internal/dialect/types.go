@@ -35,6 +35,7 @@ const (
 	TypeGateStart    = "gate_start"
 	TypeGate         = "gate_result"
 	TypeGatesEnded   = "gates_complete"
+	TypeDecided      = "change_decided"
 )
 
 // EventTypes are those that a subscription can choose.
@@ -42,7 +43,7 @@ var EventTypes = []string{
 	TypeStatus, TypeConversation, TypeApproval, TypeResolved, TypeSettings,
 	TypeDelta, TypeThinking, TypePlan, TypeUsage, TypeDiff, TypeTerminal, TypeTerminalExit,
 	TypeProgress, TypeError, TypeUpdate, TypeGate, TypeBuild, TypeLagged, TypeLogDamaged, TypeSecret, TypeAgentSession,
-	TypeSilent, TypeDeleted, TypeTrigger, TypeIteration, TypeGateStart, TypeGatesEnded,
+	TypeSilent, TypeDeleted, TypeTrigger, TypeIteration, TypeGateStart, TypeGatesEnded, TypeDecided,
 }
 
 // eventTypes are what clients call the kinds of events.
@@ -61,6 +62,7 @@ var eventTypes = map[domain.EventKind]string{
 	domain.EventPlan:              TypePlan,
 	domain.EventUsage:             TypeUsage,
 	domain.EventFileChange:        TypeDiff,
+	domain.EventChangeDecided:     TypeDecided,
 	domain.EventProgress:          TypeProgress,
 	domain.EventAgentError:        TypeError,
 	domain.EventAgentUpdate:       TypeUpdate,

@@ -30,7 +30,7 @@ func Unified(root, path string, before, after *string) string {
 	}
 	oldName, oldText := name("a/", before)
 	newName, newText := name("b/", after)
-	return udiff.Unified(oldName, newName, oldText, newText)
+	return numbered(udiff.Unified(oldName, newName, oldText, newText))
 }
 
 // Count is how many lines a unified diff of one file adds and removes. What

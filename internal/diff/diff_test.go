@@ -1,9 +1,12 @@
 package diff_test
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/diff"
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
@@ -27,6 +30,22 @@ func TestUnified(t *testing.T) {
 	} {
 		assert.Equal(t, c.want, diff.Unified("/root", c.path, c.before, c.after), name)
 	}
+}
+
+// The library forgets the lines between two edits of a hunk when it numbers the next one.
+func TestNumbersOfLaterHunks(t *testing.T) {
+	before, after := "", ""
+	for i := range 30 {
+		before += strconv.Itoa(i) + "\n"
+	}
+	after = strings.Replace(strings.Replace(strings.Replace(before, "1\n", "one\n1b\n", 1), "\n4\n", "\nfour\n", 1), "\n25\n", "\n", 1)
+	hunks := diff.Hunks(diff.Unified("/", "/a", &before, &after))
+	require.Len(t, hunks, 2)
+	assert.Equal(t, []int{1, 8, 1, 9}, []int{hunks[0].OldStart, hunks[0].OldLines, hunks[0].NewStart, hunks[0].NewLines})
+	assert.Equal(t, []int{23, 7, 24, 6}, []int{hunks[1].OldStart, hunks[1].OldLines, hunks[1].NewStart, hunks[1].NewLines})
+	gone := ""
+	assert.Contains(t, diff.Unified("/", "/a", &before, &gone), "@@ -1,30 +0,0 @@\n")
+	assert.Contains(t, diff.Unified("/", "/a", &gone, &before), "@@ -0,0 +1,30 @@\n")
 }
 
 // Lines of the file that look like the head of a diff are lines nevertheless.

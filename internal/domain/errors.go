@@ -38,6 +38,12 @@ const (
 	KindNavigation       = "navigation_failed"   // an address that is refused, or has nothing
 	KindContextOverflow  = "context_overflow"    // the prompt does not fit into the model's context
 
+	KindChangeNotFound = "change_not_found" // the run has not changed that file, or not so
+	KindChangedSince   = "changed_since"    // a file has other lines than a run has left there
+	KindNotKept        = "not_kept"         // what was in a file is not known
+	KindOutside        = "outside_workspace"
+	KindNotWritable    = "not_writable" // a file, or where it lies
+
 	KindTooManySubscriptions = "too_many_subscriptions"
 	KindSubscriptionNotFound = "subscription_not_found"
 )

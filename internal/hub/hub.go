@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/budget"
 	"github.com/duet-rpc/duet-rpc/internal/build"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/changereview"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/previewconfig"
@@ -79,7 +80,7 @@ type Options struct {
 	// Triggers, if set, are those of the configuration as it is now, without what waits
 	// for trust.
 	Triggers func() (trigger.Definitions, error)
-	StateDir string // of the project: triggers do not watch it
+	StateDir string // of the project: triggers do not watch it, and no change in there is reverted
 	// Budget, if set, is what runs may use, as it is configured now. It is asked often.
 	Budget    func() budgetconfig.Budget
 	Limits    config.Limits
@@ -135,6 +136,7 @@ type Hub struct {
 	builds       *build.Builds
 	gates        *gate.Engine
 	preview      *preview.Preview
+	review       *changereview.Review
 	tokens       *credential.Tokens
 	keys         *credential.Keys
 	executors    Executors
@@ -220,6 +222,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.builds = h.newBuilds()
 	h.gates = h.newGates()
 	h.preview = h.newPreview()
+	h.review = changereview.New(changereview.Options{Root: opts.Root, StateDir: opts.StateDir, Store: h.store, Write: h.write})
 	h.executors = opts.Executors(daemon{h.calls, h.intake, h.keys, h.terminals, h.commands})
 	h.configs = h.watchConfig()
 	h.triggers = h.newTriggers()

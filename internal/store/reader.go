@@ -178,4 +178,5 @@ type Reader interface {
 	TriggerReader
 	GateReader
 	PageReader
+	ReviewReader
 }

@@ -88,6 +88,7 @@ type Tx interface {
 	TriggerWriter
 	GateWriter
 	PageWriter
+	ReviewWriter
 
 	// Now is the time of the change.
 	Now() time.Time

@@ -32,6 +32,7 @@ const (
 	EventGateStart    = "gate_start"
 	EventGate         = "gate_result"
 	EventGatesEnded   = "gates_complete"
+	EventDecided      = "change_decided"
 	EventLagged       = client.TypeLagged
 )
 
@@ -39,7 +40,7 @@ const (
 var EventTypes = []string{
 	EventStatus, EventConversation, EventApproval, EventResolved, EventSettings, EventDelta, EventThinking, EventPlan, EventUsage, EventDiff,
 	EventTerminal, EventTerminalExit, "task_progress", EventError, EventAgentUpdate, EventGate, EventBuild, EventLagged,
-	client.TypeLogDamaged, "secret_requested", EventAgentSession, EventSilent, EventDeleted, EventTrigger, EventIteration, EventGateStart, EventGatesEnded,
+	client.TypeLogDamaged, "secret_requested", EventAgentSession, EventSilent, EventDeleted, EventTrigger, EventIteration, EventGateStart, EventGatesEnded, EventDecided,
 }
 
 // EventData is what is read of an event, whatever its type; docs/protocol.md

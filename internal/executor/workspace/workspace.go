@@ -73,18 +73,22 @@ func (w *Workspace) locate(path string) (*os.Root, string, error) {
 			continue
 		}
 		if w.isState(resolved) {
-			return nil, "", fmt.Errorf("%s: %w", path, errState)
+			return nil, "", fmt.Errorf("%s: %w", path, ErrState)
 		}
 		root, err := os.OpenRoot(dir)
 		return root, rel, err
 	}
 	if resolved != path {
-		return nil, "", fmt.Errorf("%s leads to %s, which is outside of %s", path, resolved, strings.Join(w.dirs, ", "))
+		return nil, "", fmt.Errorf("%s leads to %s, which is %w %s", path, resolved, ErrOutside, strings.Join(w.dirs, ", "))
 	}
-	return nil, "", fmt.Errorf("%s is outside of %s", path, strings.Join(w.dirs, ", "))
+	return nil, "", fmt.Errorf("%s is %w %s", path, ErrOutside, strings.Join(w.dirs, ", "))
 }
 
-var errState = errors.New("duet keeps its own state there, which agents neither read nor write")
+// ErrOutside is part of the error of a path that leads out of a workspace.
+var ErrOutside = errors.New("outside of")
+
+// ErrState is part of the error of a path that leads to the hub's own files.
+var ErrState = errors.New("duet keeps its own state there, which agents neither read nor write")
 
 // isState reports whether a resolved path, of which the end need not exist,
 // is the hub's directory or in it, or another name of a file in there. Names
@@ -178,7 +182,7 @@ func (w *Workspace) open(path string) (*os.File, fs.FileInfo, error) {
 	// A link may have been changed meanwhile.
 	if now, err := f.Stat(); err != nil || w.state != "" && w.isStateFile(now) {
 		f.Close()
-		return nil, nil, fmt.Errorf("%s: %w", path, cmp.Or(err, errState))
+		return nil, nil, fmt.Errorf("%s: %w", path, cmp.Or(err, ErrState))
 	}
 	return f, info, nil
 }

@@ -31,6 +31,7 @@ func (t *Tx) DeleteRuns(thread, after int64) error {
 		"DELETE FROM items WHERE run IN " + goneRuns,
 		"DELETE FROM approvals WHERE run IN " + goneRuns,
 		"DELETE FROM changes WHERE run IN " + goneRuns,
+		"DELETE FROM change_decisions WHERE run IN " + goneRuns,
 		"DELETE FROM aliases WHERE run IN " + goneRuns,
 		"DELETE FROM gate_loops WHERE run IN " + goneRuns,
 		"DELETE FROM gate_runs WHERE run IN " + goneRuns,

@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/agentsessionrow"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/gaterow"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/pagerow"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/reviewrow"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/triggerrow"
@@ -25,6 +26,7 @@ type Tx struct {
 	triggerWriter
 	gateWriter
 	pageWriter
+	reviewWriter
 	now      time.Time // of this change
 	places   *places
 	seq      int64
@@ -53,6 +55,7 @@ type queries struct {
 	triggerQueries
 	gateQueries
 	pageQueries
+	reviewQueries
 
 	s *statement.Cache
 }
@@ -73,12 +76,14 @@ type (
 	agentSessionQueries = agentsessionrow.Queries
 	pageQueries         = pagerow.Reader
 	pageWriter          = pagerow.Writer
+	reviewQueries       = reviewrow.Reader
+	reviewWriter        = reviewrow.Writer
 )
 
 func newQueries(s *statement.Cache) queries {
 	return queries{
 		threadQueries: threadQueries{s}, runQueries: runQueries{s}, eventQueries: eventQueries{s}, itemQueries: itemQueries{s},
-		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, usageQueries: usageQueries{Statements: s}, agentSessionQueries: agentSessionQueries{Statements: s}, triggerQueries: triggerQueries{Statements: s}, gateQueries: gateQueries{Statements: s}, pageQueries: pageQueries{Statements: s}, s: s,
+		approvalQueries: approvalQueries{s}, executorQueries: executorQueries{s}, usageQueries: usageQueries{Statements: s}, agentSessionQueries: agentSessionQueries{Statements: s}, triggerQueries: triggerQueries{Statements: s}, gateQueries: gateQueries{Statements: s}, pageQueries: pageQueries{Statements: s}, reviewQueries: reviewQueries{Statements: s}, s: s,
 	}
 }
 

@@ -78,7 +78,7 @@ func newWriter(ctx context.Context, db *sql.DB, gate *statement.Gate, opts store
 	}
 	w.wake.L = &w.mu
 	w.tx = &Tx{queries: newQueries(statement.New(conn, opts.Damaged, nil)), places: newPlaces()}
-	w.tx.triggerWriter.Exec, w.tx.gateWriter.Exec, w.tx.pageWriter.Exec = w.tx.exec, w.tx.exec, w.tx.exec
+	w.tx.triggerWriter.Exec, w.tx.gateWriter.Exec, w.tx.pageWriter.Exec, w.tx.reviewWriter.Exec = w.tx.exec, w.tx.exec, w.tx.exec, w.tx.exec
 	for _, pragma := range []string{"PRAGMA synchronous = NORMAL", "PRAGMA wal_autocheckpoint = 0", fmt.Sprintf("PRAGMA journal_size_limit = %d", walMost*pageSize), "PRAGMA cache_size = -2000"} {
 		if _, err := conn.ExecContext(ctx, pragma); err != nil {
 			conn.Close()

@@ -39,6 +39,7 @@ func Run(t *testing.T, open Opener) {
 		{"NothingStartsWhileGatesAreChecked", testNothingStartsWhileGatesAreChecked},
 		{"ADenialByAPersonIsFound", testADenialByAPersonIsFound},
 		{"WhatPagesSayIsKeptForAWhile", testWhatPagesSayIsKeptForAWhile},
+		{"WhatWasDecidedAboutChangesIsKept", testWhatWasDecidedAboutChangesIsKept},
 		{"UsageIsSummedUp", testUsageIsSummedUp},
 		{"WhatAnAgentTellsOfItsSessionIsKept", testWhatAnAgentTellsOfItsSessionIsKept},
 		{"ManyWritersShareALogWithoutGaps", testManyWritersShareALogWithoutGaps},

@@ -88,6 +88,9 @@ var payloadCodecs = map[domain.EventKind]payloadCodec{
 	domain.EventFileChange: codecOf(
 		func(p domain.FileChanged) fileChangeRow { return fileChangeRow(p) },
 		func(r fileChangeRow) domain.FileChanged { return domain.FileChanged(r) }),
+	domain.EventChangeDecided: codecOf(
+		func(p domain.ChangeDecided) changeDecidedRow { return changeDecidedRow(p) },
+		func(r changeDecidedRow) domain.ChangeDecided { return domain.ChangeDecided(r) }),
 	domain.EventProgress: codecOf(
 		func(p domain.ProgressReported) reportRow { return reportRow(p) },
 		func(r reportRow) domain.ProgressReported { return domain.ProgressReported(r) }),
@@ -320,6 +323,12 @@ type usageRow struct {
 	ContextUsed      int64   `json:"context_used,omitempty"`
 	ContextSize      int64   `json:"context_size,omitempty"`
 	CostUSD          float64 `json:"cost_usd,omitempty"`
+}
+
+type changeDecidedRow struct {
+	Path     string `json:"path"`
+	Decision string `json:"decision"`
+	Hunk     string `json:"hunk,omitempty"`
 }
 
 type fileChangeRow struct {

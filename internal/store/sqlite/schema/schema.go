@@ -240,4 +240,7 @@ CREATE TABLE page_messages (
 	thread INTEGER NOT NULL, run INTEGER NOT NULL, count INTEGER NOT NULL, at INTEGER NOT NULL
 );
 CREATE INDEX page_messages_run ON page_messages (run);
+`, `
+-- What people have decided about changes of files (package reviewrow).
+CREATE TABLE change_decisions (run INTEGER NOT NULL, part TEXT NOT NULL, state TEXT NOT NULL, mode INTEGER NOT NULL, PRIMARY KEY (run, part)) WITHOUT ROWID;
 `}

@@ -1,0 +1,345 @@
+package handlers_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/jsontest"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// A hunk is one of getSessionSnapshots.
+type hunk struct {
+	ID       string `json:"id"`
+	OldStart int    `json:"old_start"`
+	OldLines int    `json:"old_lines"`
+	NewStart int    `json:"new_start"`
+	NewLines int    `json:"new_lines"`
+	Added    int    `json:"added"`
+	Removed  int    `json:"removed"`
+	State    string `json:"state"`
+}
+
+// A reviewed is a file of a session, on the disk and as clients are told of it.
+type reviewed struct {
+	t       *testing.T
+	c       *client
+	session string
+	path    string
+}
+
+func (r reviewed) text() string {
+	b, err := os.ReadFile(r.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return "none"
+	}
+	require.NoError(r.t, err)
+	return string(b)
+}
+
+func (r reviewed) write(text string) { require.NoError(r.t, os.WriteFile(r.path, []byte(text), 0o600)) }
+
+// told is what getSessionSnapshots tells of the file.
+func (r reviewed) told() (hunks []hunk, state string) {
+	var all struct {
+		Snapshots []struct {
+			FilePath string `json:"file_path"`
+			Hunks    []hunk
+			State    string
+		}
+	}
+	require.NoError(r.t, json.Unmarshal(r.c.ask("getSessionSnapshots", `{"session_id":"`+r.session+`"}`), &all))
+	for _, s := range all.Snapshots {
+		if s.FilePath == r.path {
+			return s.Hunks, s.State
+		}
+	}
+	require.Fail(r.t, "the file is not among those that were changed", r.path)
+	return nil, ""
+}
+
+func (r reviewed) params(hunk, decision string) string {
+	b, err := json.Marshal(map[string]string{"session_id": r.session, "path": r.path, "hunk": hunk, "decision": decision})
+	require.NoError(r.t, err)
+	return string(b)
+}
+
+// decide returns the states that the hunks have then, as the result and everybody else tells them.
+func (r reviewed) decide(hunkID, decision string) (states []string) {
+	var result struct {
+		Path  string
+		State string
+		Hunks []hunk
+	}
+	require.NoError(r.t, json.Unmarshal(r.c.ask("session.decideChange", r.params(hunkID, decision)), &result))
+	assert.Equal(r.t, r.path, result.Path)
+	hunks, state := r.told()
+	assert.Equal(r.t, hunks, result.Hunks)
+	assert.Equal(r.t, state, result.State)
+	for _, h := range hunks {
+		states = append(states, h.State)
+	}
+	return append(states, state)
+}
+
+// kind is the data.kind with which a decision is refused, which changes nothing.
+func (r reviewed) kind(hunk, decision string) string {
+	before := r.text()
+	hunks, _ := r.told()
+	e := r.c.fail("session.decideChange", r.params(hunk, decision))
+	assert.Equal(r.t, before, r.text())
+	now, _ := r.told()
+	assert.Equal(r.t, hunks, now)
+	return fmt.Sprint(e.Data["kind"])
+}
+
+// changing is a world whose agent has changed a file from one text to another; nil: there is none.
+func changing(t *testing.T, before, after *string, change ...func(*hub.Options)) (*world, reviewed) {
+	t.Helper()
+	w := newWorld(t, func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		x.report(catalog.EventFileChange, catalog.FileChange{Path: filepath.Join(x.CWD, "a.txt"), Before: before, After: after})
+		return done
+	}, change...)
+	c := w.connect(frame.LSP)
+	id := jsontest.As[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
+	w.ended(id)
+	dir, err := filepath.EvalSymlinks(w.dir)
+	require.NoError(t, err)
+	require.Equal(t, dir, w.dir)
+	r := reviewed{t, c, id, filepath.Join(w.dir, "a.txt")}
+	if after != nil {
+		r.write(*after)
+	}
+	return w, r
+}
+
+func twoChanges() (before, after string) {
+	for i := range 20 {
+		before += fmt.Sprintf("line %d\r\n", i)
+	}
+	before += "end"
+	after = strings.Replace(strings.Replace(before, "line 3\r\n", "three\nand a half\n", 1), "end", "the end", 1)
+	return before, after
+}
+
+func TestDecideAboutHunks(t *testing.T) {
+	before, after := twoChanges()
+	_, r := changing(t, &before, &after)
+	hunks, state := r.told()
+	require.Len(t, hunks, 2)
+	assert.Equal(t, "open", state)
+	first, second := hunks[0].ID, hunks[1].ID
+	assert.Equal(t, []hunk{{first, 1, 7, 1, 8, 2, 1, "open"}, {second, 18, 4, 19, 4, 1, 1, "open"}}, hunks)
+
+	require.NoError(t, os.Chmod(r.path, 0o750))
+	assert.Equal(t, []string{"reverted", "open", "open"}, r.decide(first, "revert"))
+	assert.Equal(t, strings.Replace(after, "three\nand a half\n", "line 3\r\n", 1), r.text())
+	info, err := os.Stat(r.path)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o750), info.Mode().Perm())
+	assert.Equal(t, []string{"reverted", "open", "open"}, r.decide(first, "revert"), "again")
+	assert.Equal(t, "bad_state", r.kind(first, "accept"))
+	assert.Equal(t, []string{"reverted", "accepted", "open"}, r.decide("", "accept"), "what is reverted stays so")
+	assert.Equal(t, []string{"reverted", "reverted", "reverted"}, r.decide(second, "revert"))
+	assert.Equal(t, before, r.text())
+	assert.Equal(t, []string{"open", "reverted", "open"}, r.decide(first, "reopen"))
+	assert.Equal(t, strings.Replace(after, "the end", "end", 1), r.text())
+	assert.Equal(t, []string{"open", "open", "open"}, r.decide("", "reopen"))
+	assert.Equal(t, after, r.text())
+	assert.Equal(t, []string{"reverted", "reverted", "reverted"}, r.decide("", "revert"))
+	assert.Equal(t, before, r.text())
+	entries, err := os.ReadDir(filepath.Dir(r.path))
+	require.NoError(t, err)
+	for _, e := range entries {
+		assert.NotContains(t, e.Name(), ".duet-", "nothing is left behind")
+	}
+}
+
+func TestADecisionIsRefusedWhereItWouldLoseSomething(t *testing.T) {
+	before, after := twoChanges()
+	_, r := changing(t, &before, &after)
+	hunks, _ := r.told()
+	first, second := hunks[0].ID, hunks[1].ID
+
+	r.write(strings.Replace(after, "and a half", "and more", 1) + " of it")
+	assert.Equal(t, "changed_since", r.kind(first, "revert"))
+	assert.Equal(t, "changed_since", r.kind(second, "revert"))
+	assert.Equal(t, "changed_since", r.kind("", "revert"))
+	r.write("mine\n" + strings.Replace(after, "three\nand a half\n", "line 3\r\n", 1))
+	assert.Equal(t, []string{"reverted", "open", "open"}, r.decide(first, "revert"), "it was done by hand")
+	assert.Equal(t, []string{"reverted", "reverted", "reverted"}, r.decide("", "revert"))
+	assert.Equal(t, "mine\n"+before, r.text(), "what is somebody else's stays")
+
+	assert.Equal(t, "change_not_found", r.kind("nothing", "revert"))
+	elsewhere := r
+	elsewhere.path = filepath.Join(filepath.Dir(r.path), "b.txt")
+	e := r.c.fail("session.decideChange", elsewhere.params("", "revert"))
+	assert.Equal(t, "change_not_found", e.Data["kind"])
+	assert.Contains(t, e.Message, "b.txt")
+	assert.Equal(t, -32602, r.c.fail("session.decideChange", r.params("", "undo")).Code)
+	nobodys := r
+	nobodys.session = "nobody's"
+	assert.Equal(t, "session_not_found", r.c.fail("session.decideChange", nobodys.params("", "revert")).Data["kind"])
+
+	require.NoError(t, os.Remove(r.path))
+	assert.Equal(t, "changed_since", r.kind("", "reopen"))
+	require.NoError(t, os.Mkdir(r.path, 0o700))
+	assert.Equal(t, "not_writable", fmt.Sprint(r.c.fail("session.decideChange", r.params("", "reopen")).Data["kind"]))
+	require.NoError(t, os.Remove(r.path))
+	outside := filepath.Join(t.TempDir(), "a.txt")
+	require.NoError(t, os.WriteFile(outside, []byte(before), 0o600))
+	require.NoError(t, os.Symlink(outside, r.path))
+	assert.Equal(t, "outside_workspace", r.kind("", "reopen"))
+}
+
+func TestAFileThatMayNotBeWrittenIsNotReverted(t *testing.T) {
+	before, after := twoChanges()
+	_, r := changing(t, &before, &after)
+	require.NoError(t, os.Chmod(r.path, 0o400))
+	assert.Equal(t, "not_writable", r.kind("", "revert"))
+	assert.Equal(t, []string{"accepted", "accepted", "accepted"}, r.decide("", "accept"))
+}
+
+func TestAFileThatWasMadeIsDeletedAndMadeAgain(t *testing.T) {
+	text := "#!/bin/sh\n"
+	_, r := changing(t, nil, &text)
+	require.NoError(t, os.Chmod(r.path, 0o700))
+	r.write(text + "exit 1\n")
+	assert.Equal(t, "changed_since", r.kind("", "revert"), "somebody has worked on it")
+	r.write(text)
+	assert.Equal(t, []string{"reverted", "reverted"}, r.decide("", "revert"))
+	assert.Equal(t, "none", r.text())
+	hunks, _ := r.told()
+	r.write("another\n")
+	assert.Equal(t, "changed_since", r.kind(hunks[0].ID, "reopen"))
+	require.NoError(t, os.Remove(r.path))
+	assert.Equal(t, []string{"open", "open"}, r.decide(hunks[0].ID, "reopen"))
+	assert.Equal(t, text, r.text())
+	info, err := os.Stat(r.path)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+}
+
+func TestAFileThatWasDeletedComesBack(t *testing.T) {
+	text, empty := "old\n", ""
+	_, r := changing(t, &text, nil)
+	assert.Equal(t, []string{"reverted", "reverted"}, r.decide("", "revert"))
+	assert.Equal(t, text, r.text())
+	assert.Equal(t, []string{"open", "open"}, r.decide("", "reopen"))
+	assert.Equal(t, "none", r.text())
+
+	_, r = changing(t, nil, &empty) // it has no hunks
+	assert.Equal(t, []string{"accepted"}, r.decide("", "accept"))
+	assert.Equal(t, []string{"reverted"}, r.decide("", "revert"))
+	assert.Equal(t, "none", r.text())
+	assert.Equal(t, []string{"open"}, r.decide("", "reopen"))
+	assert.Equal(t, "", r.text())
+}
+
+func TestOfABinaryFileNothingIsReverted(t *testing.T) {
+	w := newWorld(t, func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		x.report(catalog.EventFileChange, catalog.FileChange{Path: filepath.Join(x.CWD, "a.txt"), Binary: true})
+		return done
+	})
+	c := w.connect(frame.LSP)
+	id := jsontest.As[string](t, c.ask("launchSession", `{"query":"edit"}`), "session_id")
+	w.ended(id)
+	r := reviewed{t, c, id, filepath.Join(w.dir, "a.txt")}
+	hunks, _ := r.told()
+	assert.Equal(t, []hunk{}, hunks)
+	assert.Equal(t, "not_kept", r.kind("", "revert"))
+	assert.Equal(t, []string{"accepted"}, r.decide("", "accept"))
+}
+
+// Everybody who watches hears of it, once.
+func TestChangeDecidedIsTold(t *testing.T) {
+	before, after := twoChanges()
+	w, r := changing(t, &before, &after)
+	hunks, _ := r.told()
+	other := w.connect(frame.LSP)
+	other.ask("Subscribe", `{"event_types":["change_decided"]}`)
+	r.decide(hunks[1].ID, "revert")
+	r.decide(hunks[1].ID, "revert")
+	r.decide("", "accept")
+	var got []string
+	for range 2 {
+		event := other.event("change_decided")
+		assert.Equal(t, r.session, jsontest.As[string](t, event, "session_id"))
+		assert.Equal(t, r.path, jsontest.As[string](t, event, "path"))
+		var d struct{ Decision, Hunk string }
+		require.NoError(t, json.Unmarshal(event, &d))
+		got = append(got, d.Decision+" "+d.Hunk)
+	}
+	assert.Equal(t, []string{"revert " + hunks[1].ID, "accept "}, got)
+}
+
+// Many decide at a time, about hunks of one file: each counts.
+func TestDecisionsAboutOneFileAreMadeOneAfterTheOther(t *testing.T) {
+	var before, after string
+	for i := range 30 {
+		part := strings.Repeat(fmt.Sprintf("same %d\n", i), 8)
+		before += part + "old\n"
+		after += part + "new\n"
+	}
+	w, r := changing(t, &before, &after)
+	hunks, _ := r.told()
+	require.Len(t, hunks, 30)
+	var all sync.WaitGroup
+	for worker := range 3 {
+		one := r
+		one.c = w.connect(frame.LSP)
+		all.Go(func() {
+			for i := worker; i < len(hunks); i += 3 {
+				one.c.ask("session.decideChange", one.params(hunks[i].ID, "revert"))
+			}
+		})
+	}
+	all.Wait()
+	assert.Equal(t, before, r.text())
+	_, state := r.told()
+	assert.Equal(t, "reverted", state)
+}
+
+// refusing is a store that keeps nothing while it is told to.
+type refusing struct {
+	store.Store
+	refuse bool
+}
+
+func (s *refusing) Write(ctx context.Context, change func(store.Tx) error) error {
+	if s.refuse {
+		return errors.New("the disk is full")
+	}
+	return s.Store.Write(ctx, change)
+}
+
+func TestWhatCannotBeKeptIsNotDone(t *testing.T) {
+	before, after := twoChanges()
+	var kept *refusing
+	_, r := changing(t, &before, &after, func(o *hub.Options) {
+		open := o.OpenStore
+		o.OpenStore = func(ctx context.Context, opts store.Options) (store.Store, error) {
+			s, err := open(ctx, opts)
+			kept = &refusing{Store: s}
+			return kept, err
+		}
+	})
+	kept.refuse = true
+	r.kind("", "revert")
+	kept.refuse = false
+	assert.Equal(t, after, r.text())
+	assert.Equal(t, []string{"reverted", "reverted", "reverted"}, r.decide("", "revert"))
+}

@@ -1,0 +1,211 @@
+package changereview
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/executor/workspace"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// A Decision is what a person says to a change.
+type Decision struct {
+	Path     string // as the change has it, or relative to the session's directory
+	Hunk     string // its ID; "": all of the file
+	Decision string // Accept, Revert or Reopen
+}
+
+// Decide decides about a change of a run, and returns the file as it was decided then. To decide
+// the same again is no error. To accept a whole file leaves alone what of it is reverted.
+//
+// The error is a *domain.Error of KindChangeNotFound for what the run has not changed, of
+// KindChangedSince where the file does not hold the lines any more, of KindBadState for a hunk
+// that is to be accepted and is reverted, of KindNotKept for what has no text, of KindOutside for a
+// path that leads out of the project, of KindNotWritable where the system refuses; the file is
+// then as it was.
+func (r *Review) Decide(ctx context.Context, s domain.Session, d Decision) (File, error) {
+	path := d.Path
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(s.Thread.CWD, path)
+	}
+	path = filepath.Clean(path)
+	done, err := r.take(ctx, path)
+	if err != nil {
+		return File{}, err
+	}
+	defer done()
+	from, err := r.file(ctx, s, path)
+	if err != nil {
+		return File{}, err
+	}
+	to, err := from.decided(d)
+	if err != nil {
+		return File{}, err
+	}
+	changed := from.changed(to)
+	if len(changed) == 0 {
+		return to, nil
+	}
+	undo := func() {}
+	if from.writes(to) {
+		if undo, err = r.write(s, from, &to); err != nil {
+			return File{}, err
+		}
+		changed = from.changed(to) // with the mode of what was deleted
+	}
+	// Once the file is changed this is kept, whoever waits for it.
+	err = r.opts.Write(context.WithoutCancel(ctx), func(t store.Tx) error {
+		for _, part := range changed {
+			if err := t.PutChangeDecision(part); err != nil {
+				return err
+			}
+		}
+		_, err := t.Append(s.Run.Event(domain.ChangeDecided{Path: path, Decision: d.Decision, Hunk: d.Hunk}))
+		return err
+	})
+	if err != nil {
+		undo()
+		return File{}, err
+	}
+	return to, nil
+}
+
+// decided is the file as it is when that is decided.
+func (f File) decided(d Decision) (File, error) {
+	to := f
+	to.Hunks = slices.Clone(f.Hunks)
+	if d.Hunk == "" {
+		if len(to.Hunks) == 0 {
+			to.State = after(f.State, d.Decision)
+		}
+		for i := range to.Hunks {
+			to.Hunks[i].State = after(to.Hunks[i].State, d.Decision)
+		}
+	} else {
+		i := slices.IndexFunc(f.Hunks, func(h Hunk) bool { return h.ID == d.Hunk })
+		if i < 0 {
+			return to, domain.Errorf(domain.KindChangeNotFound, "%s has no change %s any more; look at it again (getSessionSnapshots)", f.Path, d.Hunk)
+		}
+		if to.Hunks[i].State = after(f.Hunks[i].State, d.Decision); d.Decision == Accept && to.Hunks[i].State == domain.ChangeReverted {
+			return to, domain.Errorf(domain.KindBadState, "this change of %s is reverted: reopen it to have it in the file again", f.Path)
+		}
+	}
+	if len(to.Hunks) > 0 {
+		to.State = common(to.Hunks)
+	}
+	if f.Binary && (f.State == domain.ChangeReverted) != (to.State == domain.ChangeReverted) {
+		return to, domain.Errorf(domain.KindNotKept, "%s is no text, or too long: what was in it before is not kept, so it cannot be reverted here", f.Path)
+	}
+	return to, nil
+}
+
+// after is the state of what was in a state when that is decided.
+func after(state, decision string) string {
+	switch decision {
+	case Accept:
+		if state == domain.ChangeReverted {
+			return state
+		}
+		return domain.ChangeAccepted
+	case Revert:
+		return domain.ChangeReverted
+	}
+	return domain.ChangeOpen
+}
+
+// changed are the parts whose states are others in to.
+func (f File) changed(to File) (list []domain.ChangeDecision) {
+	if len(f.Hunks) == 0 && f.State != to.State {
+		list = append(list, domain.ChangeDecision{Run: f.Run, Part: f.whole.id, State: to.State, Mode: to.whole.mode})
+	}
+	for i, h := range f.Hunks {
+		if now := to.Hunks[i]; h.State != now.State {
+			list = append(list, domain.ChangeDecision{Run: f.Run, Part: h.ID, State: now.State, Mode: now.mode})
+		}
+	}
+	return list
+}
+
+// writes reports whether the file on the disk is another one in to.
+func (f File) writes(to File) bool {
+	if len(f.Hunks) == 0 {
+		return (f.State == domain.ChangeReverted) != (to.State == domain.ChangeReverted)
+	}
+	for i, h := range f.Hunks {
+		if (h.State == domain.ChangeReverted) != (to.Hunks[i].State == domain.ChangeReverted) {
+			return true
+		}
+	}
+	return false
+}
+
+// write changes the file on the disk. undo makes it what it was, as far as nobody else has
+// changed it meanwhile.
+func (r *Review) write(s domain.Session, from File, to *File) (undo func(), err error) {
+	w := workspace.New(r.opts.Root, s.Thread.CWD, r.opts.StateDir)
+	now, err := w.ReadExact(from.Path)
+	if err != nil {
+		return nil, refused(from.Path, err)
+	}
+	var text *string
+	if now.Exists {
+		text = &now.Text
+	}
+	result, trouble := apply(text, from, *to)
+	switch {
+	case trouble == ambiguous:
+		return nil, domain.Errorf(domain.KindChangedSince, "%s was changed since, and has these lines several times: nothing was done, since it is not clear which of them are meant; change them by hand", from.Path)
+	case trouble != noTrouble && text == nil:
+		return nil, domain.Errorf(domain.KindChangedSince, "%s is not there any more: nothing was done", from.Path)
+	case trouble != noTrouble && (from.Before == nil || from.After == nil):
+		return nil, domain.Errorf(domain.KindChangedSince, "%s is not as the session has left it: nothing was done, so that nothing of it is lost; change it by hand", from.Path)
+	case trouble != noTrouble:
+		return nil, domain.Errorf(domain.KindChangedSince, "%s was changed here since: nothing was done; change it by hand, or undo what was changed and try again", from.Path)
+	case same(text, result):
+		return func() {}, nil
+	}
+	if result == nil {
+		to.keepMode(uint32(now.Mode))
+	}
+	if err := w.Replace(from.Path, now, result, fs.FileMode(from.mode())); err != nil {
+		return nil, refused(from.Path, err)
+	}
+	return func() {
+		if is, err := w.ReadExact(from.Path); err == nil && is.Exists == (result != nil) && (result == nil || is.Text == *result) {
+			_ = w.Replace(from.Path, is, text, now.Mode) // whoever asked is told of the first error
+		}
+	}, nil
+}
+
+// mode is that of the file that was deleted when all was reverted, or 0.
+func (f File) mode() uint32 {
+	if len(f.Hunks) == 1 {
+		return f.Hunks[0].mode
+	}
+	return f.whole.mode
+}
+
+func (f *File) keepMode(mode uint32) {
+	if len(f.Hunks) == 1 {
+		f.Hunks[0].mode = mode
+		return
+	}
+	f.whole.mode = mode
+}
+
+// refused is the error of a file that could not be read or written.
+func refused(path string, err error) error {
+	switch {
+	case errors.Is(err, workspace.ErrOutside), errors.Is(err, workspace.ErrState):
+		return &domain.Error{Kind: domain.KindOutside, Message: err.Error() + ": it is left alone", Err: err}
+	case errors.Is(err, workspace.ErrChanged):
+		return domain.Errorf(domain.KindChangedSince, "%s is being changed just now: nothing was done; try again in a moment", path)
+	case errors.Is(err, fs.ErrPermission):
+		return &domain.Error{Kind: domain.KindNotWritable, Message: path + " may not be written: nothing was done; let it be written (chmod u+w), and try again", Err: err}
+	}
+	return &domain.Error{Kind: domain.KindNotWritable, Message: path + " could not be changed, and is as it was: " + err.Error(), Err: err}
+}

@@ -1,0 +1,145 @@
+package diff
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Hunk is one change of a unified diff, with the lines around it. Lines keep
+// their ends; the last one of a file may have none.
+type Hunk struct {
+	OldStart, OldLines int // as in its head: of no lines, the start is 0
+	NewStart, NewLines int
+	Added, Removed     int    // lines
+	Old, New           string // what stands there before and after it
+	Body               string // its lines as they stand in the diff, without the head
+}
+
+// Hunks are the hunks of the diff of one file, as [Unified] makes it.
+func Hunks(unified string) []Hunk {
+	var hunks []Hunk
+	var old, new, body strings.Builder
+	end := func() {
+		if len(hunks) > 0 {
+			h := &hunks[len(hunks)-1]
+			h.Old, h.New, h.Body = old.String(), new.String(), body.String()
+		}
+		old.Reset()
+		new.Reset()
+		body.Reset()
+	}
+	left := 0 // lines of the hunk that are still to come
+	lines := splitLines(unified)
+	for i, line := range lines {
+		if left == 0 {
+			if h, ok := head(line); ok {
+				end()
+				hunks = append(hunks, h)
+				left = h.OldLines + h.NewLines
+			} else if line[0] == '\\' && len(hunks) > 0 {
+				body.WriteString(line)
+			}
+			continue
+		}
+		body.WriteString(line)
+		if line[0] == '\\' {
+			continue
+		}
+		text := line[1:]
+		if i+1 < len(lines) && lines[i+1][0] == '\\' { // the file has no newline there
+			text = strings.TrimSuffix(text, "\n")
+		}
+		h := &hunks[len(hunks)-1]
+		switch line[0] {
+		case ' ':
+			old.WriteString(text)
+			new.WriteString(text)
+			left -= 2
+		case '-':
+			old.WriteString(text)
+			h.Removed++
+			left--
+		case '+':
+			new.WriteString(text)
+			h.Added++
+			left--
+		}
+	}
+	end()
+	return hunks
+}
+
+// numbered is a diff of one file whose hunks have the right numbers in the new file: the library
+// forgets the lines between two edits of a hunk when it numbers the next one.
+func numbered(unified string) string {
+	var b strings.Builder
+	b.Grow(len(unified))
+	left, shift := 0, 0
+	for line := range strings.Lines(unified) {
+		h, is := Hunk{}, false
+		if left == 0 {
+			h, is = head(line)
+		}
+		switch {
+		case is:
+			start := h.OldStart + shift
+			if h.OldLines == 0 { // it names the line before
+				start++
+			}
+			if h.NewLines == 0 {
+				start--
+			}
+			old, _, _ := strings.Cut(line[len("@@ "):], " ")
+			count := ""
+			if h.NewLines != 1 {
+				count = fmt.Sprintf(",%d", h.NewLines)
+			}
+			line = fmt.Sprintf("@@ %s +%d%s @@\n", old, start, count)
+			shift += h.NewLines - h.OldLines
+			left = h.OldLines + h.NewLines
+		case left > 0 && line[0] == ' ':
+			left -= 2
+		case left > 0 && line[0] != '\\':
+			left--
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+// head reads the first line of a hunk.
+func head(line string) (h Hunk, ok bool) {
+	rest, ok := strings.CutPrefix(line, "@@ ")
+	if !ok {
+		return h, false
+	}
+	ranges, _, ok := strings.Cut(rest, " @@")
+	if !ok {
+		return h, false
+	}
+	before, after, ok := strings.Cut(ranges, " ")
+	if !ok || !span(before, '-', &h.OldStart, &h.OldLines) || !span(after, '+', &h.NewStart, &h.NewLines) {
+		return h, false
+	}
+	return h, true
+}
+
+// span reads where lines begin, and how many they are: one, where that is not said.
+func span(text string, mark byte, start, lines *int) bool {
+	if text == "" || text[0] != mark {
+		return false
+	}
+	if *lines = 1; !strings.Contains(text, ",") {
+		_, err := fmt.Sscanf(text[1:], "%d", start)
+		return err == nil
+	}
+	_, err := fmt.Sscanf(text[1:], "%d,%d", start, lines)
+	return err == nil
+}
+
+func splitLines(text string) (lines []string) {
+	for line := range strings.Lines(text) {
+		lines = append(lines, line)
+	}
+	return lines
+}

@@ -1,0 +1,33 @@
+package domain
+
+// What a person has decided about a change of a file.
+const (
+	ChangeOpen     = "open"     // nothing yet
+	ChangeAccepted = "accepted" // seen; the file stays as it is
+	ChangeReverted = "reverted" // taken back, in the file
+)
+
+// A ChangeDecision is what was decided about a part of what a run has changed. What none
+// is kept of is open.
+type ChangeDecision struct {
+	Run   int64
+	Part  string // of a file, as package changereview names it
+	State string // ChangeOpen, ChangeAccepted or ChangeReverted
+	Mode  uint32 // permission bits of a file that was deleted so; 0: none was
+}
+
+// ChangeDecided says that a person has decided about a change of a run.
+type ChangeDecided struct {
+	Path     string
+	Decision string // accept, revert or reopen
+	Hunk     string // its id; "": all of the file
+}
+
+// EventChangeDecided is the kind of [ChangeDecided].
+const EventChangeDecided EventKind = "run.file_decided"
+
+// Kind is EventChangeDecided.
+func (ChangeDecided) Kind() EventKind { return EventChangeDecided }
+
+// Size is as of Payload.
+func (p ChangeDecided) Size() int { return fieldsSize + len(p.Path) }

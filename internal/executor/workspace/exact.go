@@ -1,0 +1,123 @@
+package workspace
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// A File is what a path of a workspace has, byte for byte.
+type File struct {
+	Exists bool
+	Text   string
+	Mode   fs.FileMode // permission bits
+	info   fs.FileInfo
+}
+
+// ReadExact reads a file as it is; that there is none is no error.
+func (w *Workspace) ReadExact(path string) (File, error) {
+	f, info, err := w.open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return File{}, nil
+	}
+	if err != nil {
+		return File{}, err
+	}
+	defer f.Close()
+	if info.Size() > maxTextFile {
+		return File{}, fmt.Errorf("%s has %d bytes, more than the limit of %d", path, info.Size(), maxTextFile)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxTextFile))
+	return File{true, string(data), info.Mode().Perm(), info}, err
+}
+
+// ErrChanged says that a file is not what it was when it was read.
+var ErrChanged = errors.New("the file has been changed in this moment")
+
+// Replace makes text what a file has in it that was read before, or deletes it where text is
+// nil; readers see the old content or the new one, whole. A file keeps its mode; one that
+// is new gets mode, or what is usual where that is 0. A file that may not be written is
+// not replaced, either. The error is ErrChanged if the file is not what it was any more.
+// With an error nothing has changed.
+func (w *Workspace) Replace(path string, was File, text *string, mode fs.FileMode) error {
+	root, name, err := w.locate(path)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if was.Exists {
+		if err := writable(root, name, was.info); err != nil {
+			return err
+		}
+	}
+	if text == nil {
+		if err := unchanged(root, name, was); err != nil {
+			return err
+		}
+		return root.Remove(name)
+	}
+	if was.Exists {
+		mode = was.Mode
+	} else if err := root.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+		return err
+	}
+	temp := filepath.Join(filepath.Dir(name), ".duet-"+rand.Text())
+	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, cmp.Or(mode, 0o666))
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(*text)
+	if err == nil && mode != 0 {
+		err = f.Chmod(mode) // whatever the umask is
+	}
+	err = cmp.Or(err, f.Sync())
+	err = cmp.Or(err, f.Close())
+	if err == nil {
+		err = unchanged(root, name, was)
+	}
+	if err == nil {
+		err = root.Rename(temp, name)
+	}
+	if err != nil {
+		root.Remove(temp)
+	}
+	return err
+}
+
+// writable tells whether a file may be written: to put another into its place takes no
+// leave of its own.
+func writable(root *os.Root, name string, info fs.FileInfo) error {
+	if info.Mode().Perm()&0o222 == 0 { // whoever may write it nevertheless
+		return &fs.PathError{Op: "write", Path: name, Err: fs.ErrPermission}
+	}
+	f, err := root.OpenFile(name, os.O_WRONLY, 0)
+	if errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	if err == nil {
+		return f.Close()
+	}
+	return nil // it says so when it is replaced
+}
+
+// unchanged tells whether a file is what was read.
+func unchanged(root *os.Root, name string, was File) error {
+	now, err := root.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if was.Exists {
+			return ErrChanged
+		}
+		return nil
+	case err != nil:
+		return err
+	case !was.Exists || !os.SameFile(now, was.info) || now.Size() != was.info.Size() || !now.ModTime().Equal(was.info.ModTime()):
+		return ErrChanged
+	}
+	return nil
+}
