@@ -1,6 +1,6 @@
 // What sessions have changed, in VS Code's editor for diffs, where each hunk can be accepted and reverted.
 import * as vscode from "vscode";
-import { decideChange, decisions, hunkAt, linesOf, progressOf, stateWords } from "./hub/changes";
+import { decisionsFor, hunkAt, linesOf, progressOf, stateWords } from "./hub/changes";
 import type { Decision, Hunk, Side, Snapshot } from "./hub/changes";
 import { nameOf } from "./hub/groups";
 import type { Session } from "./hub/model";
@@ -99,8 +99,8 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
       new vscode.CodeLens(new vscode.Range(Math.min(line, last), 0, Math.min(line, last), 0), { title, command, arguments: [document.uri, ...args] });
     return hunks.flatMap((hunk) => {
       const { line } = linesOf(hunk, "after");
-      const words = stateWords[hunk.state];
-      return decisions[hunk.state].map((decision) => lens(line, `$(${labels[decision].icon}) ${words === "" ? "" : `${words} · `}${labels[decision].hunk}`, `duet.${decision}Hunk`, hunk.id));
+      const words = stateWords(hunk);
+      return decisionsFor(hunk).map((decision) => lens(line, `$(${labels[decision].icon}) ${words === "" ? "" : `${words} · `}${labels[decision].hunk}`, `duet.${decision}Hunk`, hunk.id));
     });
   }
 
@@ -182,7 +182,7 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
     const editor = vscode.window.activeTextEditor;
     const hunk = id === undefined ? hunkAt(hunks, placeOf(editor!.document.uri)!.side, editor!.selection.active.line) : hunks.find((hunk) => hunk.id === id);
     if (!hunk) throw new Error("this change is not there any more");
-    if (!decisions[hunk.state].includes(decision)) throw new Error(`this change is ${hunk.state} already`);
+    if (!decisionsFor(hunk).includes(decision)) throw new Error(`this change is ${hunk.state} already`);
     await this.decide(place, decision, hunk);
   }
 
@@ -193,7 +193,7 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
   private async decide({ folder, session, file }: Place, decision: Decision, hunk?: Hunk): Promise<void> {
     const project = this.projects.all.find((project) => project.folder.uri.fsPath === folder);
     if (!project) throw new Error(`the folder ${folder} is not open any more`);
-    const { hunks } = await decideChange(project.connection, { session_id: session, path: file, decision, ...(hunk ? { hunk: hunk.id } : {}) });
+    const { hunks } = await project.connection.request("session.decideChange", { session_id: session, path: file, decision, ...(hunk ? { hunk: hunk.id } : {}) });
     this.refresh(project, session);
     const progress = progressOf(hunks);
     vscode.window.setStatusBarMessage(`Duet: ${vscode.workspace.asRelativePath(file)}: ${progress === "" ? "nothing is decided" : progress}`, 5_000);

@@ -1,40 +1,25 @@
 // What a session has changed, piece by piece, and what a person has decided of each.
-import type { Result } from "../protocol";
-import type { HubConnection } from "./connection";
-
-/** A piece of a change. Lines count from 1; of a side without lines, start is the line before. */
-export interface Hunk {
-  id: string;
-  old_start: number;
-  old_lines: number;
-  new_start: number;
-  new_lines: number;
-  added: number;
-  removed: number;
-  state: "open" | "accepted" | "reverted";
-}
-
-export type Decision = "accept" | "revert" | "reopen";
+import type { Params, Result } from "../protocol";
 
 /** A file that a session has changed. */
-export type Snapshot = Result<"getSessionSnapshots">["snapshots"][number] & { hunks?: Hunk[] };
+export type Snapshot = Result<"getSessionSnapshots">["snapshots"][number];
 
-export interface Decided {
-  path: string;
-  hunks: Hunk[];
-}
+/** A piece of a change. Lines count from 1; of a side without lines, start is the line before. */
+export type Hunk = Snapshot["hunks"][number];
 
-/** Decides of a hunk, or of all of a file. It is refused where the file has changed since. */
-export async function decideChange(connection: Pick<HubConnection, "request">, params: { session_id: string; path: string; hunk?: string; decision: Decision }): Promise<Decided> {
-  return await connection.request("session.decideChange" as never, params as never);
-}
+export type Decision = Params<"session.decideChange">["decision"];
 
 export type Side = "before" | "after";
 
-/** What can be done with a hunk that is in a state. */
-export const decisions: Record<Hunk["state"], Decision[]> = { open: ["accept", "revert"], accepted: ["reopen"], reverted: ["reopen"] };
+/** What can be done with a hunk. */
+export function decisionsFor({ state }: Pick<Hunk, "state">): Decision[] {
+  return state === "open" ? ["accept", "revert"] : ["reopen"];
+}
 
-export const stateWords: Record<Hunk["state"], string> = { open: "", accepted: "Accepted", reverted: "Reverted" };
+/** What is to be seen of what was decided of a hunk; empty: nothing was. */
+export function stateWords({ state }: Pick<Hunk, "state">): string {
+  return state === "accepted" ? "Accepted" : state === "reverted" ? "Reverted" : "";
+}
 
 /** The first line of a hunk on a side, from 0, and how many lines it has there. */
 export function linesOf(hunk: Hunk, side: Side): { line: number; count: number } {
@@ -49,7 +34,7 @@ export function hunkAt(hunks: readonly Hunk[], side: Side, line: number): Hunk |
 
 /** How much of a file is decided, in words; empty: nothing. */
 export function progressOf(hunks: readonly Hunk[]): string {
-  const count = (state: Hunk["state"]): number => hunks.filter((hunk) => hunk.state === state).length;
+  const count = (state: string): number => hunks.filter((hunk) => hunk.state === state).length;
   const [accepted, reverted] = [count("accepted"), count("reverted")];
   if (hunks.length === 0 || accepted + reverted === 0) return "";
   if (accepted === hunks.length) return "accepted";
