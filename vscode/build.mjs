@@ -1,5 +1,5 @@
 // Bundles the extension into dist/, and with --test the tests into out/.
-import { readdirSync, rmSync } from "node:fs";
+import { readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { build } from "esbuild";
 
 const production = process.argv.includes("--production");
@@ -10,7 +10,24 @@ function files(folder, end) {
 }
 
 rmSync("dist", { recursive: true, force: true });
-await build({ ...shared, entryPoints: ["src/extension.ts"], outdir: "dist", format: "cjs", platform: "node", external: ["vscode"] });
+const extension = await build({ ...shared, entryPoints: ["src/extension.ts"], outdir: "dist", format: "cjs", platform: "node", external: ["vscode"], metafile: true });
+// The page of a session panel, which has nothing but its element, this script and this sheet.
+const page = { ...shared, platform: "browser", target: "es2022", outdir: "dist" };
+const panel = await build({ ...page, metafile: true, format: "iife", entryPoints: { panel: "src/webview/main.ts" } });
+await build({ ...page, entryPoints: { panel: "src/webview/panel.css" } });
+writeFileSync("dist/panel.licenses.txt", licences(extension, panel));
+
+// licences are those of the packages whose code is in the bundles.
+function licences(...results) {
+  const inputs = results.flatMap(({ metafile }) => Object.keys(metafile.inputs));
+  const folders = new Set(inputs.map((input) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input)?.[0]).filter(Boolean));
+  return [...folders].sort().map((folder) => {
+    const { name, version, license } = JSON.parse(readFileSync(`${folder}/package.json`, "utf8"));
+    const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
+    if (!file) throw new Error(`${name} has no licence with it: look at what it asks for`);
+    return `${name} ${version} (${license})\n\n${readFileSync(`${folder}/${file}`, "utf8").trim()}\n`;
+  }).join(`\n${"-".repeat(80)}\n\n`);
+}
 
 if (process.argv.includes("--test")) {
   rmSync("out", { recursive: true, force: true });

@@ -5,15 +5,15 @@ import { choicesOf, titleOf, valueOf } from "./hub/questions";
 import type { Choice, FormField } from "./hub/questions";
 import type { ProjectQuestion } from "./projects";
 
-/** Answers a question by one of its choices; without one, the person chooses. */
-export async function answer(of: ProjectQuestion, choiceId?: string): Promise<void> {
+/** Answers a question by one of its choices; without one, the person chooses. False: it was not answered by this. */
+export async function answer(of: ProjectQuestion, choiceId?: string): Promise<boolean> {
   const choices = choicesOf(of.question);
   const choice = choiceId === undefined ? await pick(of, choices) : choices.find(({ id }) => id === choiceId);
-  if (!choice) return;
-  const decision = await completed(of, choice);
-  if (!decision) return;
+  const decision = choice && (await completed(of, choice));
+  if (!decision) return false;
   const { success, error } = await of.project.connection.request("sendDecision", { approval_id: of.question.id, ...decision });
   if (!success) void vscode.window.showInformationMessage(`Duet: ${error ?? "the question has been answered"}`);
+  return success;
 }
 
 async function pick(of: ProjectQuestion, choices: Choice[]): Promise<Choice | undefined> {

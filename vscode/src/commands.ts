@@ -1,46 +1,57 @@
 // What a person can do, by the palette, the lists and the keyboard.
 import * as vscode from "vscode";
 import { answer } from "./answer";
+import type { Changes } from "./changes";
 import type { Documents } from "./documents";
 import { describe, isAlive, nameOf, short } from "./hub/groups";
 import { titleOf } from "./hub/questions";
+import type { Panels } from "./panel/panels";
+import { selected } from "./panel/selection";
 import type { Project, ProjectQuestion, Projects, ProjectSession } from "./projects";
 
 export interface CommandContext {
   projects: Projects;
   documents: Documents;
+  panels: Panels;
+  changes: Changes;
   log: vscode.LogOutputChannel;
   attempt: (action: () => Promise<void>) => void;
 }
 
 export function registerCommands(context: CommandContext): vscode.Disposable[] {
-  const { projects, documents, log } = context;
+  const { projects, documents, panels, changes, log } = context;
   const command = <A extends unknown[]>(name: string, action: (...args: A) => Promise<void>): vscode.Disposable =>
     vscode.commands.registerCommand(`duet.${name}`, (...args: A) => context.attempt(() => action(...args)));
   const ofSession = (name: string, which: (of: ProjectSession) => boolean, action: (of: ProjectSession) => Promise<void>): vscode.Disposable =>
-    command(name, async (of?: ProjectSession) => {
-      const chosen = of ?? (await pickSession(projects, which));
+    command(name, async (of?: unknown) => {
+      const chosen = given(of) ?? (await ofPanel(panels, which)) ?? (await pickSession(projects, which));
       if (chosen) await action(chosen);
     });
   return [
-    command("newSession", () => newSession(projects, documents)),
-    command("newGatedSession", () => newSession(projects, documents, true)),
-    ofSession("continue", () => true, (of) => goOn(of, documents, false)),
-    ofSession("fork", () => true, (of) => goOn(of, documents, true)),
+    command("newSession", () => newSession(projects, panels)),
+    command("newGatedSession", () => newSession(projects, panels, true)),
+    ofSession("continue", () => true, (of) => openAndWrite(of, panels)),
+    ofSession("fork", () => true, (of) => fork(of, panels)),
     ofSession("interrupt", ({ session }) => isAlive(session), async ({ project, session }) => {
       await project.connection.request("interruptSession", { session_id: session.id, reason: "interrupted in VS Code" });
     }),
     ofSession("archive", ({ session }) => !session.archived && !isAlive(session), (of) => archive(of, true)),
     ofSession("unarchive", ({ session }) => session.archived, (of) => archive(of, false)),
-    ofSession("openSession", () => true, (of) => documents.openConversationOf(of)),
-    ofSession("showChanges", () => true, (of) => documents.openChanges(of)),
+    command("openSession", async (of?: unknown) => {
+      const chosen = given(of) ?? (await pickSession(projects, () => true));
+      if (chosen) panels.open(chosen);
+    }),
+    ofSession("openSessionBeside", () => true, (of) => Promise.resolve(void panels.open(of, vscode.ViewColumn.Beside))),
+    ofSession("openText", () => true, (of) => documents.openConversationOf(of)),
+    ofSession("showChanges", () => true, (of) => changes.open(of)),
+    command("addSelection", () => addSelection(projects, panels)),
     command("answer", async (of?: ProjectQuestion, choice?: unknown) => {
       const question = of ?? (await pickQuestion(projects));
       // The list of VS Code gives other things behind the row that was pressed.
       if (question) await answer(question, typeof choice === "string" ? choice : undefined);
     }),
-    command("approve", (of: ProjectQuestion) => answer(of, "approve")),
-    command("deny", (of: ProjectQuestion) => answer(of, "deny")),
+    command("approve", async (of: ProjectQuestion) => void (await answer(of, "approve"))),
+    command("deny", async (of: ProjectQuestion) => void (await answer(of, "deny"))),
     command("showQuestion", (of: ProjectQuestion) => documents.openQuestion(of)),
     command("restart", () => projects.restart()),
     command("showLog", () => Promise.resolve(log.show())),
@@ -48,7 +59,7 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
   ];
 }
 
-async function newSession(projects: Projects, documents: Documents, withGates = false): Promise<void> {
+async function newSession(projects: Projects, panels: Panels, withGates = false): Promise<void> {
   const project = await pickProject(projects);
   if (!project) return;
   const gates = withGates ? await pickGates(project) : [];
@@ -58,14 +69,38 @@ async function newSession(projects: Projects, documents: Documents, withGates = 
   const query = await prompt(`New session with ${agent.title}`, "What is to be done?");
   if (query === undefined) return;
   const { session_id } = await project.connection.request("launchSession", { query, agent: agent.name, working_dir: project.folder.uri.fsPath, ...(gates.length > 0 ? { gates } : {}) });
-  await openWhenListed(project, session_id, documents);
+  await openWhenListed(project, session_id, panels);
 }
 
-async function goOn({ project, session }: ProjectSession, documents: Documents, fork: boolean): Promise<void> {
-  const query = await prompt(nameOf(session), fork ? "What is to be done, in a conversation of its own?" : "What is next?");
+function openAndWrite(of: ProjectSession, panels: Panels): Promise<void> {
+  panels.open(of).focus();
+  return Promise.resolve();
+}
+
+async function fork({ project, session }: ProjectSession, panels: Panels): Promise<void> {
+  const query = await prompt(nameOf(session), "What is to be done, in a conversation of its own?");
   if (query === undefined) return;
-  const { session_id } = await project.connection.request("continueSession", { session_id: session.id, query, ...(fork ? { fork } : {}) });
-  await openWhenListed(project, session_id, documents);
+  const { session_id } = await project.connection.request("continueSession", { session_id: session.id, query, fork: true });
+  await openWhenListed(project, session_id, panels);
+}
+
+/** addSelection puts what is selected into the prompt of the panel in which somebody was last. */
+async function addSelection(projects: Projects, panels: Panels): Promise<void> {
+  const editor = vscode.window.activeTextEditor;
+  if (!editor) {
+    void vscode.window.showInformationMessage("Duet: select something in an editor first");
+    return;
+  }
+  let panel = panels.recent;
+  if (!panel) {
+    const chosen = await pickSession(projects, () => true);
+    if (!chosen) return;
+    panel = panels.open(chosen, vscode.ViewColumn.Beside);
+  }
+  const { text, content } = selected(editor, panel.session?.working_dir ?? panel.project.folder.uri.fsPath);
+  panel.view.reveal();
+  panel.insert(text, content);
+  panel.focus();
 }
 
 async function archive({ project, session }: ProjectSession, archived: boolean): Promise<void> {
@@ -73,10 +108,20 @@ async function archive({ project, session }: ProjectSession, archived: boolean):
 }
 
 /** openWhenListed shows a conversation. The hub has told of the session before it answered, or is about to. */
-async function openWhenListed(project: Project, id: string, documents: Documents): Promise<void> {
+async function openWhenListed(project: Project, id: string, panels: Panels): Promise<void> {
   const { session } = await project.connection.request("getSessionState", { session_id: id });
-  project.model.add(session);
-  await documents.openConversationOf({ project, session });
+  panels.open({ project, session });
+}
+
+/** given is the session that a command was given; the bar of an editor gives an address instead. */
+function given(of: unknown): ProjectSession | undefined {
+  return typeof of === "object" && of !== null && "project" in of && "session" in of ? (of as ProjectSession) : undefined;
+}
+
+/** ofPanel is the session of the panel that has the keyboard, if it is one that is wanted. */
+async function ofPanel(panels: Panels, which: (of: ProjectSession) => boolean): Promise<ProjectSession | undefined> {
+  const of = await panels.active?.askSession();
+  return of && which(of) ? of : undefined;
 }
 
 async function prompt(title: string, placeHolder: string): Promise<string | undefined> {

@@ -52,34 +52,19 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
     await this.show(`${fileName(nameOf(session))}.md`, { kind: "conversation", id: session.thread_id });
   }
 
-  /** Whether a person has a conversation before the eyes. */
-  isShown({ session }: ProjectSession): boolean {
-    const document = this.openConversation(session.thread_id);
-    return vscode.window.state.focused && vscode.window.visibleTextEditors.some((editor) => editor.document === document);
-  }
-
   async openQuestion({ question }: ProjectQuestion): Promise<void> {
     await this.show(`${fileName(titleOf(question))}.md`, { kind: "question", id: question.id });
   }
 
-  /** Shows what a session has changed, in the editor for diffs. */
-  async openChanges({ project, session }: ProjectSession): Promise<void> {
-    const { snapshots } = await project.connection.request("getSessionSnapshots", { session_id: session.id });
-    if (snapshots.length === 0) {
-      void vscode.window.showInformationMessage(`Duet: ${nameOf(session)} has changed no file`);
-      return;
-    }
-    const resources = snapshots.map((snapshot, i): [vscode.Uri, vscode.Uri | undefined, vscode.Uri | undefined] => {
-      const file = vscode.Uri.file(snapshot.file_path);
-      const side = (which: string, text: string | null): vscode.Uri | undefined => {
-        if (text === null) return undefined;
-        const uri = vscode.Uri.from({ scheme, path: file.path, query: JSON.stringify({ kind: which, id: `${session.id}/${i}` }) });
-        this.sides.set(uri.toString(), text);
-        return uri;
-      };
-      return [file, side("before", snapshot.before), side("after", snapshot.after)];
-    });
-    await vscode.commands.executeCommand("vscode.changes", `Changes of ${nameOf(session)}`, resources);
+  /** Shows two texts in the editor for diffs. */
+  async openDiff(path: string, before: string, after: string): Promise<void> {
+    const id = String(this.sides.size);
+    const side = (kind: string, text: string): vscode.Uri => {
+      const uri = vscode.Uri.from({ scheme, path: vscode.Uri.file(path).path, query: JSON.stringify({ kind, id, at: Date.now() }) });
+      this.sides.set(uri.toString(), text);
+      return uri;
+    };
+    await vscode.commands.executeCommand("vscode.diff", side("before", before), side("after", after), `${vscode.workspace.asRelativePath(path)} (what is proposed)`);
   }
 
   dispose(): void {

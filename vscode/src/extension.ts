@@ -1,34 +1,45 @@
 // What VS Code calls: it puts the parts together, and ends them.
 import * as vscode from "vscode";
+import { Changes } from "./changes";
 import { registerCommands } from "./commands";
 import { Documents } from "./documents";
+import { Keys } from "./keys";
 import { notifications } from "./notifications";
+import { Drafts } from "./panel/drafts";
+import { Panels } from "./panel/panels";
+import { handlersOf } from "./panel/requests";
 import { Problems } from "./problems";
 import { Projects } from "./projects";
-import { Keys } from "./keys";
 import { chooseTask, tasks } from "./tasks";
 import { InboxTree } from "./views/inbox";
 import { SessionsTree } from "./views/sessions";
 import { statusBar } from "./views/status";
 
 let projects: Projects | undefined;
+let drafts: Drafts | undefined;
 
 export function activate(context: vscode.ExtensionContext): void {
   const log = vscode.window.createOutputChannel("Duet", { log: true });
   const program = process.platform === "win32" ? "duet-rpc.exe" : "duet-rpc";
   const all = new Projects(log, vscode.Uri.joinPath(context.extensionUri, "server", program).fsPath);
   projects = all;
-  const documents = new Documents(all);
-  /** attempt carries an action out, and says what went wrong. */
-  const attempt = (action: () => Promise<void>): void => {
-    action().catch((error: unknown) => {
-      const message = error instanceof Error ? error.message : String(error);
-      log.error(message);
-      void vscode.window.showErrorMessage(`Duet: ${message}`);
-    });
+  const tell = (error: unknown): void => {
+    const message = error instanceof Error ? error.message : String(error);
+    log.error(message);
+    void vscode.window.showErrorMessage(`Duet: ${message}`);
   };
+  /** attempt carries an action out, and says what went wrong. */
+  const attempt = (action: () => Promise<void>): void => void action().catch(tell);
+  const note = (error: unknown): void => log.warn(error instanceof Error ? error.message : String(error));
+  const documents = new Documents(all);
+  const changes = new Changes(all, tell);
+  const kept = new Drafts(vscode.Uri.joinPath(context.storageUri ?? context.globalStorageUri, "drafts").fsPath, note);
+  drafts = kept;
   const problems = new Problems(all);
   const keys = new Keys(all, context, attempt);
+  const panels = new Panels(all, {
+    projects: all, extension: context.extensionUri, onError: note, handlers: (panel) => handlersOf(panel, { drafts: kept, documents, changes, onError: note }),
+  });
   const follow = (): void => {
     void vscode.commands.executeCommand("setContext", "duet.state", all.state);
     for (const reason of all.reasons) {
@@ -41,11 +52,11 @@ export function activate(context: vscode.ExtensionContext): void {
   const stop = all.onChange(follow);
   follow();
   context.subscriptions.push(
-    log, all, problems, keys, tasks(all, problems, (error) => log.warn(String(error))), documents, new SessionsTree(all), new InboxTree(all), statusBar(all), { dispose: stop },
-    notifications(all, { attempt, open: (of) => documents.openConversationOf(of), isShown: (of) => documents.isShown(of) }),
+    log, all, documents, changes, panels, problems, keys, tasks(all, problems, note), new SessionsTree(all), new InboxTree(all), statusBar(all), { dispose: stop },
+    notifications(all, { attempt, open: (of) => panels.open(of), isShown: (of) => panels.isShown(of) }),
     vscode.commands.registerCommand("duet.forgetKeys", () => attempt(() => keys.forget())),
     vscode.commands.registerCommand("duet.runTask", () => attempt(chooseTask)),
-    ...registerCommands({ projects: all, documents, log, attempt }),
+    ...registerCommands({ projects: all, documents, panels, changes, log, attempt }),
   );
 }
 
@@ -59,5 +70,5 @@ async function tellFailure(reason: string, log: vscode.LogOutputChannel): Promis
 
 /** VS Code waits for this, a few seconds at most: no process is left behind. */
 export async function deactivate(): Promise<void> {
-  await projects?.stop();
+  await Promise.all([projects?.stop(), drafts?.written()]);
 }

@@ -7,7 +7,8 @@ import type { ProjectQuestion, Projects, ProjectSession } from "./projects";
 
 export interface NotificationActions {
   attempt: (action: () => Promise<void>) => void;
-  open: (session: ProjectSession) => Promise<void>;
+  open: (session: ProjectSession) => void;
+  /** A person has the conversation before the eyes. */
   isShown: (session: ProjectSession) => boolean;
 }
 
@@ -60,7 +61,7 @@ export function notifications(projects: Projects, { attempt, open, isShown }: No
     if (session.status === "interrupted" || isShown(of)) return; // a person did that, or sees it
     const message = failed ? `${nameOf(session)} has failed${session.error_message ? `: ${session.error_message}` : ""}` : `${nameOf(session)} is done`;
     const pressed = failed ? await vscode.window.showWarningMessage(message, show) : await vscode.window.showInformationMessage(message, show);
-    if (pressed === show) await open(of);
+    if (pressed === show) open(of);
   }
 
   return new vscode.Disposable(() => stops.forEach((stop) => stop()));

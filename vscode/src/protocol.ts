@@ -2660,7 +2660,7 @@ export interface Methods {
       next_offset?: number;
     };
   };
-  /** Tells which files a session changed, and how. */
+  /** Tells which files a session changed, and how, and what was decided about each change. */
   getSessionSnapshots: {
     params: {
       /** The session; every id of the run will do. */
@@ -2681,10 +2681,62 @@ export interface Methods {
         binary: boolean;
         /** The change as a unified diff. */
         diff: string;
+        /** The hunks of diff, in order; session.decideChange decides about each. None where it is binary, an empty file, or too much to be told. */
+        hunks: Array<{
+          /** The same as long as the change is. */
+          id: string;
+          /** As in its head in diff: of no lines 0. */
+          old_start: number;
+          old_lines: number;
+          /** In the file as the session left it; what was reverted is not reckoned in. */
+          new_start: number;
+          new_lines: number;
+          /** How many lines. */
+          added: number;
+          removed: number;
+          /** open, accepted or reverted. */
+          state: string;
+        }>;
+        /** open, accepted or reverted: what was decided about all of it; open, too, where its hunks differ. */
+        state: string;
         created_at: string;
       }>;
       /** All changes as one unified diff, to be applied in the session's directory. */
       diff: string;
+    };
+  };
+  /** Accepts or reverts a change of a session, a hunk or all of a file, or takes that back; everybody is told by the event change_decided. It is done by what stands in the file: where the lines of a hunk are not there any more, or several times so that it is not clear which are meant, nothing is changed (`changed_since`). What somebody else has changed elsewhere in the file stays. Others of data.kind: `change_not_found`, `bad_state` (a hunk that is reverted is to be accepted), `not_kept` (of a binary file, which can only be accepted), `outside_workspace`, `not_writable`. */
+  "session.decideChange": {
+    params: {
+      /** The session that has made the change; every id of the run will do. */
+      session_id: string;
+      /** A file_path of getSessionSnapshots; one that is relative is so to the session's directory. */
+      path: string;
+      /** The id of one hunk; absent: all of the file, all or nothing. */
+      hunk?: string;
+      /** accept: it was seen, and stays. revert: it is taken back in the file on the disk; a file that the session made is deleted, one that it deleted is there again. reopen: nothing is decided any more; what was reverted is in the file again. */
+      decision: "accept" | "revert" | "reopen";
+    };
+    result: {
+      path: string;
+      /** Of all of the file, as of getSessionSnapshots. */
+      state: string;
+      /** All of the file, as they are now. */
+      hunks: Array<{
+        /** The same as long as the change is. */
+        id: string;
+        /** As in its head in diff: of no lines 0. */
+        old_start: number;
+        old_lines: number;
+        /** In the file as the session left it; what was reverted is not reckoned in. */
+        new_start: number;
+        new_lines: number;
+        /** How many lines. */
+        added: number;
+        removed: number;
+        /** open, accepted or reverted. */
+        state: string;
+      }>;
     };
   };
   /** Finds what was said in any conversation by words; the last may be the beginning of one. The best come first. */
@@ -3851,6 +3903,7 @@ export const longRunning: ReadonlySet<Method> = new Set<Method>([
   "build",
   "buildBackend",
   "checkGate",
+  "session.decideChange",
   "askUser",
   "requestPermission",
   "sendTask",

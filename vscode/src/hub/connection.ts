@@ -9,6 +9,8 @@ import type { Binary } from "./binary";
 import { Emitter } from "./emitter";
 import { followedEvents } from "./events";
 import type { EventParams } from "./events";
+import { Following } from "./following";
+import type { Followed, FollowListener } from "./following";
 import { RestartRule } from "./restart";
 
 /**
@@ -61,6 +63,8 @@ interface Server {
   ended: Promise<void>;
   /** Somebody ends it on purpose. */
   stopping: boolean;
+  /** The id of the subscription that the lists follow. */
+  subscription?: string;
 }
 
 /**
@@ -78,6 +82,7 @@ export class HubConnection {
   private starting: Promise<void> | undefined;
   private lastSeq: number | undefined;
   private warned: string | undefined;
+  private readonly followings = new Set<Following>();
   /** Counts starts and stops, so that a start that took long notices that it is over. */
   private generation = 0;
 
@@ -159,6 +164,28 @@ export class HubConnection {
     }
   }
 
+  /**
+   * Follows a conversation by a subscription of its own, which goes on with each server: whoever hears that the
+   * state is ready again has it again, too. Rejects as request does.
+   */
+  async follow(followed: Followed, listener: FollowListener): Promise<Following> {
+    const following = new Following(followed, listener, (ended) => this.followings.delete(ended));
+    this.followings.add(following);
+    try {
+      await this.starting; // which subscribes it
+      if (!this.server) throw new NotConnectedError(this.current.is === "failed" ? this.current.reason : "duet-rpc does not run");
+      if (!following.isSubscribed) await following.subscribe(this.sender(this.server));
+    } catch (error) {
+      void following.stop(); // the next server may have it already
+      throw isAnswer(error) || error instanceof NotConnectedError ? error : new NotConnectedError("duet-rpc has ended before it answered Subscribe");
+    }
+    return following;
+  }
+
+  private sender({ connection }: Server): (method: "Subscribe" | "Unsubscribe", params: Record<string, unknown>) => Promise<{ subscription_id?: string; seq?: number }> {
+    return (method, params) => connection.sendRequest(method, params);
+  }
+
   private async launch(): Promise<void> {
     const generation = ++this.generation;
     this.enter({ is: "starting" });
@@ -175,11 +202,14 @@ export class HubConnection {
     this.options.log.info(`${this.folder}: starting ${binary.path} ${binary.version}, found by ${binary.source}`);
     const server = this.spawn(binary);
     this.server = server;
+    for (const following of this.followings) following.serverGone();
     try {
       const { serverInfo } = await server.connection.sendRequest<Result<"initialize">>("initialize", this.hello());
       const since = this.lastSeq === undefined ? {} : { since: this.lastSeq };
       const subscribed = await server.connection.sendRequest<Result<"Subscribe">>("Subscribe", { event_types: followedEvents, ...since });
       this.lastSeq ??= subscribed.seq;
+      server.subscription = subscribed.subscription_id;
+      await Promise.all([...this.followings].map((following) => this.resume(following, server)));
       if (server === this.server) this.enter({ is: "ready", version: serverInfo.version });
     } catch (error) {
       if (server !== this.server) return; // its end was noticed, or wanted
@@ -193,6 +223,16 @@ export class HubConnection {
       this.server = undefined;
       this.fail(error.message);
       await this.end(server);
+    }
+  }
+
+  private async resume(following: Following, server: Server): Promise<void> {
+    if (following.isSubscribed) return;
+    try {
+      await following.subscribe(this.sender(server));
+    } catch (error) {
+      if (!isAnswer(error)) throw error; // the server is gone
+      following.lose(error);
     }
   }
 
@@ -246,6 +286,13 @@ export class HubConnection {
     });
     connection.onError(([error]) => log.warn(`what duet-rpc says cannot be read: ${error.message}`));
     connection.onNotification("event", (params: EventParams) => {
+      // The id of a subscription is known before its first event is read: messages are handled one by one, with what
+      // waits for them in between. Events of one that has been ended may still come, and are nobody's.
+      const { subscription_id: id } = params;
+      if (id !== server.subscription) {
+        for (const following of this.followings) if (following.is(id)) following.take(params);
+        return;
+      }
       if (params.seq > (this.lastSeq ?? -1)) this.lastSeq = params.seq;
       this.eventEmitter.fire(params);
     });

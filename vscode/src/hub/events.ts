@@ -36,4 +36,33 @@ export const followedEvents = [
   "gate_result",
   "gates_complete",
   "secret_requested",
+  "change_decided",
+];
+
+/** The types of events of one conversation that its panel follows. */
+export const conversationEvents = [
+  "conversation_updated",
+  "message_delta",
+  "thinking_delta",
+  "session_status_changed",
+  "session_settings_changed",
+  "session_deleted",
+  "new_approval",
+  "approval_resolved",
+  "diff_updated",
+  "plan",
+  "usage",
+  "agent_session",
+  "agent_silent",
+  "task_progress",
+  "task_error",
+  "iteration_start",
+  "gate_start",
+  "gate_result",
+  "gates_complete",
+  "change_decided",
+  "lagged",
+  "hub_silent",
+  "hub_answers",
+  "log_damaged",
 ];

@@ -108,14 +108,27 @@ export function webviewPageTransport(api: WebviewApi, page: Window = window): RP
     (message) => api.postMessage(message),
     (receive) => {
       const listener = (event: MessageEvent): void => {
-        // The extension's messages come by the frame around this page. Frames inside of it are somebody else's.
-        if (event.source !== null && event.source !== page && event.source !== page.parent) return;
+        // The extension's messages come by the frame around this page, which VS Code hides from it (it has no
+        // window.parent). Frames inside of the page are somebody else's.
+        if (isInside(event.source as Window | null, page)) return;
         receive(event.data);
       };
       page.addEventListener("message", listener);
       return () => page.removeEventListener("message", listener);
     },
   );
+}
+
+/** isInside tells whether a window is that of a frame in a page, or of a frame in such a one. */
+function isInside(source: Window | null, page: Window): boolean {
+  let at: Window | null | undefined = source;
+  while (at && at !== page) {
+    const around: Window | undefined = at.parent;
+    if (around === page) return true;
+    if (around === at) return false; // the outermost one
+    at = around;
+  }
+  return false;
 }
 
 /** eventTransport hands what is received, and is JSON-RPC, to whoever listens; it listens itself while anybody does. */

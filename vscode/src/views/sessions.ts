@@ -6,6 +6,14 @@ import type { Projects, ProjectSession } from "../projects";
 /** A row of the list: a group, or a session of one. */
 type Node = { group: Group; sessions: ProjectSession[] } | ProjectSession;
 
+/** A row as it is drawn. */
+interface Row {
+  node: Node;
+  id: string;
+  parent: string;
+  drawn: string;
+}
+
 const icons: Record<GroupId, [icon: string, colour: string]> = {
   waiting: ["circle-filled", "charts.yellow"],
   working: ["circle-filled", "charts.blue"],
@@ -18,34 +26,31 @@ const icons: Record<GroupId, [icon: string, colour: string]> = {
 
 /** The list of sessions, in groups. */
 export class SessionsTree implements vscode.TreeDataProvider<Node>, vscode.Disposable {
-  private readonly changed = new vscode.EventEmitter<undefined>();
+  private readonly changed = new vscode.EventEmitter<Node[] | undefined>();
   readonly onDidChangeTreeData = this.changed.event;
   private readonly view: vscode.TreeView<Node>;
   private readonly subscriptions: vscode.Disposable[];
-  private shown = "";
+  private shown: Row[] = [];
+  /** What VS Code has for a conversation: always the same object, so that a row can be drawn anew by itself. */
+  private readonly nodes = new Map<string, ProjectSession>();
+  /**
+   * A row is opened by a command without arguments. Those of a row's command are forgotten when the row is drawn
+   * anew, so that a click at that moment would be answered with an error of VS Code's.
+   */
+  private readonly commands = new Map<string, vscode.Disposable>();
 
   constructor(private readonly projects: Projects) {
     this.view = vscode.window.createTreeView("duet.sessions", { treeDataProvider: this });
-    const refresh = (): void => {
-      // The list stays as it was; why it may not be so any more stands above it.
-      // An empty list says what to do, which a message would hide.
-      this.view.message = this.projects.sessions.length > 0 && this.projects.state !== "ready" ? (this.projects.reasons[0] ?? "Starting duet-rpc…") : "";
-      // What is drawn anew under a click loses it.
-      const now = JSON.stringify(this.rows().map(({ id, label, description, contextValue, iconPath }) => [id, label, description, contextValue, iconPath]));
-      if (now === this.shown) return;
-      this.shown = now;
-      this.changed.fire(undefined);
-    };
     this.subscriptions = [
-      new vscode.Disposable(projects.onChange(refresh)),
-      vscode.workspace.onDidChangeConfiguration((change) => change.affectsConfiguration("duet") && refresh()),
-      this.view.onDidChangeVisibility(refresh), // ages have changed meanwhile
+      new vscode.Disposable(projects.onChange(() => this.refresh())),
+      vscode.workspace.onDidChangeConfiguration((change) => change.affectsConfiguration("duet") && this.refresh()),
+      this.view.onDidChangeVisibility(() => this.refresh()), // ages have changed meanwhile
     ];
   }
 
   getChildren(node?: Node): Node[] {
     if (!node) {
-      const sessions = this.projects.sessions;
+      const sessions = this.projects.sessions.map((of) => this.nodeOf(of));
       const withArchive = vscode.workspace.getConfiguration("duet").get("showArchived", false);
       return grouped(sessions.map(({ session }) => session))
         .filter(({ id }) => withArchive || id !== "archived")
@@ -73,18 +78,66 @@ export class SessionsTree implements vscode.TreeDataProvider<Node>, vscode.Dispo
     item.contextValue = ["session", isAlive(session) ? "alive" : "ended", ...(session.archived ? ["archived"] : [])].join(" ");
     item.tooltip = [nameOf(session), `${session.agent}, ${session.status.replace("_", " ")}`, session.working_dir, ...(session.error_message ? [session.error_message] : [])].join("\n");
     item.accessibilityInformation = { label: `${nameOf(session)}, ${session.status.replace("_", " ")}, ${describe(session, Date.now())}` };
-    item.command = { command: "duet.openSession", title: "Open Conversation", arguments: [node] };
+    item.command = { command: commandOf(session.thread_id), title: "Open Conversation" };
     return item;
   }
 
+  /** refresh draws what is otherwise than it was drawn last, and nothing else: what is drawn anew under a click loses it. */
+  private refresh(): void {
+    // The list stays as it was; why it may not be so any more stands above it.
+    // An empty list says what to do, which a message would hide.
+    this.view.message = this.projects.sessions.length > 0 && this.projects.state !== "ready" ? (this.projects.reasons[0] ?? "Starting duet-rpc…") : "";
+    const [before, now] = [this.shown, this.rows()];
+    this.shown = now;
+    this.registerCommands(now);
+    const moved = before.length !== now.length || now.some(({ id, parent }, i) => before[i]!.id !== id || before[i]!.parent !== parent);
+    // Of groups VS Code has other objects than these.
+    const changed = now.filter(({ drawn }, i) => before[i]?.drawn !== drawn);
+    if (moved || changed.some(({ node }) => "group" in node)) this.changed.fire(undefined);
+    else if (changed.length > 0) this.changed.fire(changed.map(({ node }) => node));
+  }
+
+  private nodeOf({ project, session }: ProjectSession): ProjectSession {
+    const known = this.nodes.get(session.thread_id);
+    if (!known) {
+      const node = { project, session };
+      this.nodes.set(session.thread_id, node);
+      return node;
+    }
+    return Object.assign(known, { project, session });
+  }
+
   /** rows are all rows as they are to be shown. */
-  private rows(): vscode.TreeItem[] {
-    return this.getChildren().flatMap((node) => [node, ...this.getChildren(node)]).map((node) => this.getTreeItem(node));
+  private rows(): Row[] {
+    const row = (node: Node, parent: string): Row => {
+      const { id, label, description, contextValue, iconPath, tooltip } = this.getTreeItem(node);
+      return { node, id: id!, parent, drawn: JSON.stringify([label, description, contextValue, iconPath, tooltip]) };
+    };
+    return this.getChildren().flatMap((group) => [row(group, ""), ...this.getChildren(group).map((node) => row(node, this.getTreeItem(group).id!))]);
+  }
+
+  private registerCommands(rows: readonly Row[]): void {
+    const wanted = new Set<string>();
+    for (const { node } of rows) {
+      if ("group" in node) continue;
+      const command = commandOf(node.session.thread_id);
+      wanted.add(command);
+      if (!this.commands.has(command)) this.commands.set(command, vscode.commands.registerCommand(command, () => vscode.commands.executeCommand("duet.openSession", node)));
+    }
+    for (const [command, registered] of this.commands) {
+      if (wanted.has(command)) continue;
+      registered.dispose();
+      this.commands.delete(command);
+    }
   }
 
   dispose(): void {
-    for (const subscription of this.subscriptions) subscription.dispose();
+    for (const subscription of [...this.commands.values(), ...this.subscriptions]) subscription.dispose();
     this.view.dispose();
     this.changed.dispose();
   }
+}
+
+function commandOf(thread: string): string {
+  return `duet.openSession/${thread}`;
 }

@@ -22,9 +22,11 @@ export interface Entry {
   /** Of a message: cancelled, if the agent was not given it. */
   status: string | undefined;
   attachments: Data[];
+  /** Not all of its text came. */
+  truncated: boolean;
   /** Of a plan: its entries. */
   plan: PlanStep[];
-  /** Of a diff or an answer: what the event, or the conversation, has of it. */
+  /** Of a diff, an answer or an error: what the event, or the conversation, has of it. */
   data: Data;
   tool: ToolCall | undefined;
 }

@@ -10,7 +10,7 @@ test("what is installed is small", () => {
 });
 
 test("a person begins a session, allows it in the inbox, and denies another in its notification", async (t) => {
-  const { page, project, row, notification, press, openViews, newSession, picture } = await openWindow((end) => t.after(end));
+  const { page, project, row, notification, panel, press, openViews, newSession, picture } = await openWindow((end) => t.after(end));
   await openViews();
   await row("nothing").waitFor({ state: "detached" });
   await page.getByRole("button", { name: "New Session", exact: true }).waitFor();
@@ -21,11 +21,11 @@ test("a person begins a session, allows it in the inbox, and denies another in i
   await row("Waiting for you").waitFor();
   await page.locator('.activitybar a[aria-label*="1 question waits for you"]').waitFor();
   await page.locator(".statusbar-item").filter({ hasText: "Duet: 1" }).waitFor();
-  await page.locator(".monaco-editor .view-lines").filter({ hasText: "Hello from the demo agent" }).waitFor();
+  await panel.getByText("Hello from the demo agent").waitFor();
   await picture("question");
 
   await press(row(/^Allow$/), row("Done"));
-  await page.locator(".monaco-editor .view-lines").filter({ hasText: "I wrote demo.txt" }).waitFor();
+  await panel.getByText("I wrote demo.txt").waitFor();
   const written = readFileSync(join(project.folder, "demo.txt"), "utf8");
   assert.match(written, /Greet the reader/);
   await picture("done");

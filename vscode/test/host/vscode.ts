@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
-import type { Browser, Locator, Page } from "playwright-core";
+import type { Browser, FrameLocator, Locator, Page } from "playwright-core";
 import { startChromium } from "../browser/chromium.js";
 import { duetBinary, newProject, removeProject } from "../hub";
 import type { TestProject } from "../hub";
@@ -36,6 +36,10 @@ export interface Window {
   /** Opens the views of the extension. */
   openViews: () => Promise<void>;
   newSession: (prompt: string) => Promise<void>;
+  /** Carries out a command of the palette. */
+  command: (title: string) => Promise<void>;
+  /** The page of the panel that is seen. */
+  panel: FrameLocator;
   picture: (name: string) => Promise<void>;
   /** The process that is the hub of the project. */
   hub: () => Promise<number>;
@@ -103,6 +107,20 @@ export async function openWindow(after: (end: () => Promise<void>) => void, opti
 }
 
 function handles(page: Page, project: TestProject): Omit<Window, "another"> {
+  const command = async (title: string): Promise<void> => {
+    const input = page.locator(".quick-input-widget input[type=text]");
+    // A page that has the keyboard may still be loading, and lose a key.
+    for (const until = Date.now() + patience; ; ) {
+      await page.keyboard.press("F1");
+      try {
+        await input.fill(`>${title}`, { timeout: 5_000 });
+        break;
+      } catch (error) {
+        if (Date.now() > until) throw error;
+      }
+    }
+    await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: title }).first().click();
+  };
   return {
     page,
     project,
@@ -124,11 +142,12 @@ function handles(page: Page, project: TestProject): Omit<Window, "another"> {
       await page.locator('.activitybar .action-item a[aria-label^="Duet"]').click();
       await page.locator(".pane-header").filter({ hasText: "Sessions" }).waitFor();
     },
+    // A webview is a frame in a frame; those of panels that are behind others are not visible.
+    panel: page.locator("iframe.webview").filter({ visible: true }).last().contentFrame().frameLocator("#active-frame"),
+    command,
     newSession: async (prompt) => {
-      await page.keyboard.press("F1");
       const input = page.locator(".quick-input-widget input[type=text]");
-      await input.fill(">Duet: New Session");
-      await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: "Duet: New Session" }).first().click();
+      await command("Duet: New Session…");
       const asked = page.locator(".quick-input-widget").filter({ hasText: "New session with" });
       await asked.waitFor();
       await input.fill(prompt);

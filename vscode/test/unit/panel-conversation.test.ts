@@ -143,14 +143,14 @@ test("when a run ends its questions are closed and nothing is being written; an 
   const conversation = loaded();
   conversation.apply(event(1, "session_status_changed", { new_status: "running", state: "running" }));
   conversation.apply(event(1, "session_status_changed", { session_id: "run2", new_status: "starting", state: "queued" }));
-  assert.deepEqual([conversation.activeRun, conversation.queued], ["run", 1]);
+  assert.deepEqual([conversation.runs.active, conversation.runs.queued], ["run", ["run2"]]);
   conversation.apply(event(2, "agent_silent", { since: time, ended: false }));
-  assert.equal(conversation.silent, time);
+  assert.equal(conversation.runs.silent, time);
   conversation.apply(delta(3, "half"));
   conversation.apply(event(4, "new_approval", { approval_id: "a1" }));
   conversation.apply(event(5, "session_status_changed", { new_status: "failed", state: "failed", error: "it broke" }));
   conversation.loadSession({ id: "run", state: "running" });
-  assert.deepEqual([conversation.state("run"), conversation.activeRun, conversation.silent, conversation.questions.length], ["failed", undefined, undefined, 0]);
+  assert.deepEqual([conversation.runs.state("run"), conversation.runs.active, conversation.runs.silent, conversation.questions.length], ["failed", undefined, undefined, 0]);
   assert.deepEqual(brief(conversation), ["text half", "error it broke"]);
 });
 

@@ -23,8 +23,8 @@ test("a conversation that was followed is the one that is loaded later", async (
   assert.equal(followed.entry(followed.questions[0]!.tool ?? "")?.kind, "tool", "the question has the call that waits for it");
   await connection.request("sendDecision", { approval_id: model.questions[0]!.id, ...choicesOf(model.questions[0]!)[0]!.decision });
   await until("its end", () => model.session(session_id)?.status === "completed");
-  await until("the event of its end", () => followed.state(session_id) === "completed");
-  assert.deepEqual([followed.state(session_id), followed.activeRun, followed.questions.length], ["completed", undefined, 0]);
+  await until("the event of its end", () => followed.runs.state(session_id) === "completed");
+  assert.deepEqual([followed.runs.state(session_id), followed.runs.active, followed.questions.length], ["completed", undefined, 0]);
 
   const later = new Conversation();
   const items: Result<"getConversation">["events"] = [];

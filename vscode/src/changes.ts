@@ -1,0 +1,230 @@
+// What sessions have changed, in VS Code's editor for diffs, where each hunk can be accepted and reverted.
+import * as vscode from "vscode";
+import { decisionsFor, hunkAt, linesOf, progressOf, stateWords } from "./hub/changes";
+import type { Decision, Hunk, Side, Snapshot } from "./hub/changes";
+import { nameOf } from "./hub/groups";
+import type { Session } from "./hub/model";
+import type { Project, Projects, ProjectSession } from "./projects";
+
+export const changeScheme = "duet-change";
+
+/** What the address of a side says. */
+interface Place {
+  /** The folder of the project. */
+  folder: string;
+  session: string;
+  file: string;
+  side: Side;
+}
+
+const labels: Record<Decision, { icon: string; hunk: string; file: string }> = {
+  accept: { icon: "check", hunk: "Accept", file: "Accept All of the File" },
+  revert: { icon: "discard", hunk: "Revert", file: "Revert All of the File" },
+  reopen: { icon: "history", hunk: "Take Back", file: "Take Back for All of the File" },
+};
+
+/** How many sessions of a conversation are looked at for a file that has changed. */
+const longestWay = 50;
+
+export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeLensProvider, vscode.Disposable {
+  private readonly changed = new vscode.EventEmitter<vscode.Uri>();
+  private readonly lensesChanged = new vscode.EventEmitter<void>();
+  readonly onDidChange = this.changed.event;
+  readonly onDidChangeCodeLenses = this.lensesChanged.event;
+  private readonly bySession = new Map<string, Promise<Snapshot[]>>();
+  private readonly marks: Record<"accepted" | "reverted", vscode.TextEditorDecorationType>;
+  private readonly subscriptions: vscode.Disposable[];
+
+  constructor(
+    private readonly projects: Projects,
+    private readonly onError: (error: unknown) => void,
+  ) {
+    const mark = (words: string, colour: string, opacity: string): vscode.TextEditorDecorationType =>
+      vscode.window.createTextEditorDecorationType({
+        isWholeLine: true, opacity, after: { contentText: words, margin: "0 0 0 2em", color: new vscode.ThemeColor("descriptionForeground") },
+        overviewRulerColor: new vscode.ThemeColor(colour), borderColor: new vscode.ThemeColor(colour), borderStyle: "solid", borderWidth: "0 0 0 3px",
+      });
+    this.marks = { accepted: mark("accepted", "charts.green", "1"), reverted: mark("reverted: the file does not have it", "charts.red", "0.55") };
+    this.subscriptions = [
+      vscode.workspace.registerTextDocumentContentProvider(changeScheme, this),
+      vscode.languages.registerCodeLensProvider({ scheme: changeScheme }, this),
+      vscode.window.onDidChangeVisibleTextEditors(() => this.mark()),
+      new vscode.Disposable(projects.onEvent(({ project, params: { event } }) => {
+        const { session_id: id } = event.data;
+        if (id !== undefined && (event.type === "change_decided" || event.type === "session_status_changed")) this.refresh(project, id);
+      })),
+      ...(["accept", "revert", "reopen"] as const).flatMap((decision) => [
+        vscode.commands.registerCommand(`duet.${decision}Hunk`, (uri?: vscode.Uri, id?: string) => this.attempt(this.decideHunk(decision, uri, id))),
+        vscode.commands.registerCommand(`duet.${decision}File`, (uri?: vscode.Uri) => this.attempt(this.decideFile(decision, uri))),
+      ]),
+    ];
+  }
+
+  /** Shows what a session has changed: one file, or all; undefined of path: all. */
+  async open(of: ProjectSession, path?: string): Promise<void> {
+    const found = await this.find(of, path);
+    if (!found) {
+      void vscode.window.showInformationMessage(path === undefined ? `Duet: ${nameOf(of.session)} has changed no file` : `Duet: ${path} was not changed in ${nameOf(of.session)}`);
+      return;
+    }
+    const { session, snapshots } = found;
+    const folder = of.project.folder.uri.fsPath;
+    const sides = (snapshot: Snapshot): [vscode.Uri | undefined, vscode.Uri | undefined] => {
+      const side = (side: Side): vscode.Uri | undefined => (snapshot[side] === null ? undefined : uriOf({ folder, session, file: snapshot.file_path, side }));
+      return [side("before"), side("after")];
+    };
+    if (path !== undefined) {
+      const snapshot = snapshots.find(isAt(of.session, path))!;
+      if (snapshot.binary) throw new Error(`${path} is binary: its change cannot be shown`);
+      const place = { folder, session, file: snapshot.file_path };
+      // A file that is new, or gone, has an empty side.
+      await vscode.commands.executeCommand("vscode.diff", uriOf({ ...place, side: "before" }), uriOf({ ...place, side: "after" }), `${vscode.workspace.asRelativePath(snapshot.file_path)} (${nameOf(of.session)})`);
+      return;
+    }
+    await vscode.commands.executeCommand("vscode.changes", `Changes of ${nameOf(of.session)}`, snapshots.map((snapshot) => [vscode.Uri.file(snapshot.file_path), ...sides(snapshot)]));
+  }
+
+  async provideTextDocumentContent(uri: vscode.Uri): Promise<string> {
+    const place = placeOf(uri);
+    const snapshot = place && (await this.snapshot(place));
+    return snapshot?.[place!.side] ?? "";
+  }
+
+  async provideCodeLenses(document: vscode.TextDocument): Promise<vscode.CodeLens[]> {
+    const place = placeOf(document.uri);
+    if (place?.side !== "after") return [];
+    const hunks = (await this.snapshot(place))?.hunks ?? [];
+    const last = document.lineCount - 1;
+    const lens = (line: number, title: string, command: string, ...args: unknown[]): vscode.CodeLens =>
+      new vscode.CodeLens(new vscode.Range(Math.min(line, last), 0, Math.min(line, last), 0), { title, command, arguments: [document.uri, ...args] });
+    return hunks.flatMap((hunk) => {
+      const { line } = linesOf(hunk, "after");
+      const words = stateWords(hunk);
+      return decisionsFor(hunk).map((decision) => lens(line, `$(${labels[decision].icon}) ${words === "" ? "" : `${words} · `}${labels[decision].hunk}`, `duet.${decision}Hunk`, hunk.id));
+    });
+  }
+
+  dispose(): void {
+    for (const subscription of this.subscriptions) subscription.dispose();
+    for (const mark of Object.values(this.marks)) mark.dispose();
+    this.changed.dispose();
+    this.lensesChanged.dispose();
+  }
+
+  /** find is the last session of a conversation that has changed a file, or anything. */
+  private async find({ project, session }: ProjectSession, path?: string): Promise<{ session: string; snapshots: Snapshot[] } | undefined> {
+    let [id, parent]: [string, string | undefined] = [session.id, session.parent_session_id];
+    for (let i = 0; i < longestWay; i++) {
+      this.forget(project, id);
+      const snapshots = await this.snapshots(project, id);
+      if (path === undefined ? snapshots.length > 0 : snapshots.some(isAt(session, path))) return { session: id, snapshots };
+      if (parent === undefined || parent === "") return undefined;
+      const before = (await project.connection.request("getSessionState", { session_id: parent })).session;
+      [id, parent] = [before.id, before.parent_session_id];
+    }
+    return undefined;
+  }
+
+  private snapshots(project: Project, session: string): Promise<Snapshot[]> {
+    const key = keyOf(project.folder.uri.fsPath, session);
+    let known = this.bySession.get(key);
+    if (!known) {
+      known = project.connection.request("getSessionSnapshots", { session_id: session }).then(({ snapshots }) => snapshots);
+      this.bySession.set(key, known);
+      known.catch(() => this.bySession.delete(key));
+    }
+    return known;
+  }
+
+  private async snapshot({ folder, session, file }: Place): Promise<Snapshot | undefined> {
+    const project = this.projects.all.find((project) => project.folder.uri.fsPath === folder);
+    return project && (await this.snapshots(project, session)).find(({ file_path }) => file_path === file);
+  }
+
+  private forget({ folder }: Project, session: string): void {
+    this.bySession.delete(keyOf(folder.uri.fsPath, session));
+  }
+
+  /** refresh has what is shown of a session read again. */
+  private refresh(project: Project, session: string): void {
+    const folder = project.folder.uri.fsPath;
+    if (!this.bySession.has(keyOf(folder, session))) return;
+    this.forget(project, session);
+    for (const { uri } of vscode.workspace.textDocuments) {
+      const place = placeOf(uri);
+      if (place?.session === session && place.folder === folder) this.changed.fire(uri);
+    }
+    this.lensesChanged.fire();
+    this.mark();
+  }
+
+  private mark(): void {
+    for (const editor of vscode.window.visibleTextEditors) {
+      const place = placeOf(editor.document.uri);
+      if (place?.side === "after") this.attempt(this.markEditor(editor, place));
+    }
+  }
+
+  private async markEditor(editor: vscode.TextEditor, place: Place): Promise<void> {
+    const hunks = (await this.snapshot(place))?.hunks ?? [];
+    const last = editor.document.lineCount - 1;
+    for (const state of ["accepted", "reverted"] as const) {
+      editor.setDecorations(this.marks[state], hunks.filter((hunk) => hunk.state === state).map((hunk) => {
+        const { line } = linesOf(hunk, "after");
+        return new vscode.Range(Math.min(line, last), 0, Math.min(line, last), 0);
+      }));
+    }
+  }
+
+  private async decideHunk(decision: Decision, uri?: vscode.Uri, id?: string): Promise<void> {
+    const place = this.placeHere(uri);
+    const hunks = (await this.snapshot(place))?.hunks ?? [];
+    const editor = vscode.window.activeTextEditor;
+    const hunk = id === undefined ? hunkAt(hunks, placeOf(editor!.document.uri)!.side, editor!.selection.active.line) : hunks.find((hunk) => hunk.id === id);
+    if (!hunk) throw new Error("this change is not there any more");
+    if (!decisionsFor(hunk).includes(decision)) throw new Error(`this change is ${hunk.state} already`);
+    await this.decide(place, decision, hunk);
+  }
+
+  private async decideFile(decision: Decision, uri?: vscode.Uri): Promise<void> {
+    await this.decide(this.placeHere(uri), decision);
+  }
+
+  private async decide({ folder, session, file }: Place, decision: Decision, hunk?: Hunk): Promise<void> {
+    const project = this.projects.all.find((project) => project.folder.uri.fsPath === folder);
+    if (!project) throw new Error(`the folder ${folder} is not open any more`);
+    const { hunks } = await project.connection.request("session.decideChange", { session_id: session, path: file, decision, ...(hunk ? { hunk: hunk.id } : {}) });
+    this.refresh(project, session);
+    const progress = progressOf(hunks);
+    vscode.window.setStatusBarMessage(`Duet: ${vscode.workspace.asRelativePath(file)}: ${progress === "" ? "nothing is decided" : progress}`, 5_000);
+  }
+
+  /** placeHere is what an address says, or that of the editor with the cursor. */
+  private placeHere(uri?: vscode.Uri): Place {
+    const place = placeOf(uri) ?? placeOf(vscode.window.activeTextEditor?.document.uri);
+    if (!place) throw new Error("put the cursor into a change that a session has made: Duet: Show Changes shows them");
+    return place;
+  }
+
+  private attempt(action: Promise<void>): void {
+    action.catch(this.onError);
+  }
+}
+
+function keyOf(folder: string, session: string): string {
+  return `${folder}\n${session}`;
+}
+
+function uriOf(place: Place): vscode.Uri {
+  return vscode.Uri.from({ scheme: changeScheme, path: vscode.Uri.file(place.file).path, query: JSON.stringify(place) });
+}
+
+function placeOf(uri: vscode.Uri | undefined): Place | undefined {
+  return uri?.scheme === changeScheme ? (JSON.parse(uri.query) as Place) : undefined;
+}
+
+/** isAt finds a file by its path, whole or from the directory of the session. */
+function isAt({ working_dir }: Session, path: string): (snapshot: Snapshot) => boolean {
+  const whole = vscode.Uri.joinPath(vscode.Uri.file(working_dir), path).fsPath;
+  return ({ file_path }) => file_path === path || file_path === whole;
+}

@@ -1,0 +1,177 @@
+// Between the page of a panel and duet-rpc: it hands methods and events of one conversation on, and nothing else.
+import type { HubConnection } from "../hub/connection";
+import type { EventParams } from "../hub/events";
+import { conversationEvents } from "../hub/events";
+import type { Following } from "../hub/following";
+import { JSONRPCClient } from "../rpc/client";
+import { ErrorCode, RPCError } from "../rpc/error";
+import { JSONRPCServer } from "../rpc/server";
+import { webviewTransport } from "../rpc/transport";
+import type { WebviewTarget } from "../rpc/transport";
+import { passedMethods } from "./protocol";
+import type { PanelConnection, PanelMethod, PanelMethods, PanelNotifications, PanelStart } from "./protocol";
+import { Scope } from "./scope";
+
+export type PanelHub = Pick<HubConnection, "request" | "follow" | "state" | "onState">;
+
+/** What the extension itself does for a page; panel.start without what only the bridge knows. */
+export type PanelHandlers = {
+  [M in Exclude<PanelMethod, "panel.start">]: (params: PanelMethods[M]["params"]) => PanelMethods[M]["result"] | Promise<PanelMethods[M]["result"]>;
+} & { "panel.start": () => Promise<Omit<PanelStart, "thread" | "connection">> };
+
+export interface BridgeOptions {
+  webview: WebviewTarget;
+  hub: PanelHub;
+  /** The conversation. */
+  thread: string;
+  handlers: PanelHandlers;
+  /** The hub tells no more of where the page is: it has to begin anew. */
+  onLost: () => void;
+  onError: (error: unknown) => void;
+}
+
+/** How long it is waited for the events that were missed, in milliseconds. */
+const patience = 2_000;
+
+/** The extension's side of a panel. Its owner disposes of it. */
+export class Bridge {
+  readonly scope: Scope;
+  private readonly server: JSONRPCServer;
+  private readonly client: JSONRPCClient;
+  private readonly stopListening: () => void;
+  private following: Following | undefined;
+  /** Counts what begins and ends to follow, so that what took long notices that it is over. */
+  private generation = 0;
+  private started = false;
+  private readonly waiting = new Set<() => void>();
+  private readonly later: Array<() => void> = [];
+
+  constructor(private readonly options: BridgeOptions) {
+    const { webview, hub, thread, handlers, onError } = options;
+    const transport = webviewTransport(webview);
+    this.scope = new Scope(thread, (method, params) => hub.request(method, params));
+    this.client = new JSONRPCClient(transport);
+    this.server = new JSONRPCServer(transport, { onError });
+    for (const method of passedMethods) {
+      this.server.method(method, async (given) => {
+        const params = await this.scope.check(method, given ?? {});
+        const result: unknown = await hub.request(method, params);
+        if (method === "fetchApprovals") return this.scope.own(result as never);
+        this.scope.note(result);
+        return result;
+      });
+    }
+    for (const method of Object.keys(handlers) as PanelMethod[]) {
+      if (method !== "panel.start") this.server.method(method, (params) => handlers[method]((params ?? {}) as never));
+    }
+    this.server.method("panel.start", () => this.start());
+    this.stopListening = hub.onState(() => this.stateChanged());
+  }
+
+  /** Tells the page something, if there is one. */
+  notify<M extends keyof PanelNotifications>(method: M, params: PanelNotifications[M]): void {
+    if (this.started) this.client.notify(method, params as Record<string, unknown>);
+  }
+
+  /** Tells the page something as soon as there is one. */
+  post<M extends "panel.insert" | "panel.focus">(method: M, params: PanelNotifications[M]): void {
+    if (this.started) this.notify(method, params);
+    else this.later.push(() => this.notify(method, params));
+  }
+
+  /** The page is gone, as that of a panel that nobody sees. The next one begins with panel.start. */
+  pause(): void {
+    this.generation++;
+    this.started = false;
+    const following = this.following;
+    this.following = undefined;
+    void following?.stop();
+    for (const settle of [...this.waiting]) settle();
+  }
+
+  dispose(): void {
+    this.stopListening();
+    this.pause();
+    this.server.destroy();
+    this.client.destroy();
+  }
+
+  private async start(): Promise<PanelStart> {
+    this.pause();
+    const generation = this.generation;
+    const { hub, thread, handlers } = this.options;
+    if (hub.state.is === "ready") await this.follow(generation);
+    const start = await handlers["panel.start"]();
+    this.scope.noteSession(start.session);
+    if (generation !== this.generation) throw new RPCError(ErrorCode.RequestCancelled, "The page has begun anew");
+    this.started = true;
+    // Behind the answer, with which a page fills its prompt box.
+    setImmediate(() => this.later.splice(0).forEach((tell) => tell()));
+    // It may have become ready meanwhile.
+    if (hub.state.is === "ready" && !this.following) this.caughtUp(generation).catch(this.options.onError);
+    return { thread, ...start, connection: this.connection() };
+  }
+
+  private connection(): PanelConnection {
+    const { state } = this.options.hub;
+    // Without its events a conversation would stand still.
+    if (state.is === "ready" && !this.following) return { is: "starting" };
+    return state.is === "failed" ? { is: "failed", reason: state.reason } : { is: state.is };
+  }
+
+  private stateChanged(): void {
+    if (!this.started) return;
+    if (this.options.hub.state.is === "ready") this.caughtUp(this.generation).catch(this.options.onError);
+    else this.notify("panel.connection", this.connection());
+  }
+
+  /** caughtUp tells the page that all is well, once it has what happened meanwhile. */
+  private async caughtUp(generation: number): Promise<void> {
+    if (this.following) await this.missed();
+    else await this.follow(generation);
+    if (generation === this.generation && this.options.hub.state.is === "ready") this.notify("panel.connection", this.connection());
+  }
+
+  /**
+   * missed waits until the last event has come that the conversation has items of. Nothing says where a
+   * replay ends; the conversation says how far it has come.
+   */
+  private async missed(): Promise<void> {
+    const { hub, thread } = this.options;
+    const { total } = await hub.request("getConversation", { session_id: thread, limit: 1 });
+    const { events } = await hub.request("getConversation", { session_id: thread, offset: Math.max(0, total - 20) });
+    const last = Math.max(0, ...events.map(({ seq }) => seq ?? 0));
+    if (!this.following || this.following.seq >= last) return;
+    await new Promise<void>((resolve) => {
+      const settle = (): void => {
+        clearTimeout(timer);
+        this.waiting.delete(look);
+        resolve();
+      };
+      const look = (): void => {
+        if (!this.following || this.following.seq >= last) settle();
+      };
+      const timer = setTimeout(settle, patience);
+      this.waiting.add(look);
+    });
+  }
+
+  private async follow(generation: number): Promise<void> {
+    const { hub, thread, onLost } = this.options;
+    const current = (): boolean => generation === this.generation;
+    const following = await hub.follow(
+      { session_id: thread, event_types: conversationEvents },
+      { event: (params) => current() && this.forward(params), lost: () => current() && onLost() },
+    );
+    if (current() && !this.following) this.following = following;
+    else await following.stop();
+  }
+
+  private forward(params: EventParams): void {
+    const { type, data } = params.event;
+    if (data.session_id) this.scope.noteSession(data.session_id);
+    if (!type.endsWith("_delta")) this.scope.note(data); // text names nothing, and there is much of it
+    this.client.notify("event", params as unknown as Record<string, unknown>);
+    for (const look of [...this.waiting]) look();
+  }
+}

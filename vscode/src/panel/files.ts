@@ -1,0 +1,77 @@
+// The files of a folder that a prompt can name.
+import { execFile } from "node:child_process";
+import { relative, sep } from "node:path";
+import * as vscode from "vscode";
+import { rank } from "./rank";
+import type { FileMatch } from "./protocol";
+
+/** No more files than these are looked at. */
+const most = 50_000;
+
+/** How long a list counts, in milliseconds: as long as somebody types. */
+const fresh = 10_000;
+
+/** How long git may take to list them, in milliseconds. */
+const patience = 5_000;
+
+const lists = new Map<string, { at: number; paths: Promise<string[]> }>();
+
+/** The files of a folder whose paths fit what is typed, the best first; those that are open in an editor before others. */
+export async function findFiles(folder: string, query: string): Promise<FileMatch[]> {
+  const open = openPaths(folder);
+  const paths = new Set([...open, ...(await pathsOf(folder))]);
+  return rank(query, paths, new Set(open)).map((path) => ({ path, uri: vscode.Uri.joinPath(vscode.Uri.file(folder), path).toString() }));
+}
+
+/** Whether a path is in a folder. */
+export function isInside(folder: string, path: string): boolean {
+  const way = relative(folder, path);
+  return way !== ".." && !way.startsWith(`..${sep}`) && way !== path;
+}
+
+function openPaths(folder: string): string[] {
+  return vscode.window.tabGroups.all.flatMap(({ tabs }) => tabs).flatMap(({ input }) => {
+    if (!(input instanceof vscode.TabInputText) || input.uri.scheme !== "file" || !isInside(folder, input.uri.fsPath)) return [];
+    return [relative(folder, input.uri.fsPath).split(sep).join("/")];
+  });
+}
+
+function pathsOf(folder: string): Promise<string[]> {
+  const now = Date.now();
+  const known = lists.get(folder);
+  if (known && now - known.at < fresh) return known.paths;
+  const paths = listed(folder).catch(() => found(folder));
+  lists.set(folder, { at: now, paths });
+  return paths;
+}
+
+/** listed asks git, which knows what is ignored. Nothing of the repository's configuration that runs a program is heeded. */
+async function listed(folder: string): Promise<string[]> {
+  const stdout = await new Promise<string>((resolve, reject) => {
+    const options = { cwd: folder, maxBuffer: 64 << 20, timeout: patience, windowsHide: true };
+    execFile("git", ["-c", "core.fsmonitor=false", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], options, (error, stdout) => (error ? reject(error) : resolve(stdout)));
+  });
+  const hidden = excluded(folder);
+  const exclude = hidden.map(globTest);
+  return [...new Set(stdout.split("\0"))].filter((path) => path !== "" && !exclude.some((fits) => fits(path))).slice(0, most);
+}
+
+async function found(folder: string): Promise<string[]> {
+  const exclude = excluded(folder);
+  const uris = await vscode.workspace.findFiles(new vscode.RelativePattern(vscode.Uri.file(folder), "**/*"), exclude.length === 0 ? null : `{${exclude.join(",")}}`, most);
+  return uris.map(({ fsPath }) => relative(folder, fsPath).split(sep).join("/"));
+}
+
+/** excluded are the patterns of the settings files.exclude and search.exclude. */
+function excluded(folder: string): string[] {
+  const scope = vscode.Uri.file(folder);
+  const patterns = ["files", "search"].flatMap((section) => Object.entries(vscode.workspace.getConfiguration(section, scope).get<Record<string, unknown>>("exclude", {})));
+  return patterns.filter(([, on]) => on === true).map(([pattern]) => pattern);
+}
+
+/** globTest knows the patterns that such settings mostly have: a folder or a name at any depth, a name that begins or ends so. */
+function globTest(pattern: string): (path: string) => boolean {
+  const source = pattern.replace(/[.+^${}()|[\]\\]/g, "\\$&").replace(/\*\*\/?|\*|\?/g, (of) => (of === "*" ? "[^/]*" : of === "?" ? "[^/]" : of === "**" ? ".*" : "(?:.*/)?"));
+  const fits = new RegExp(`^${source}(?:/.*)?$`);
+  return (path) => fits.test(path);
+}

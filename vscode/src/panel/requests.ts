@@ -1,0 +1,137 @@
+// What the extension itself does for the page of a panel.
+import { isAbsolute, join, resolve } from "node:path";
+import * as vscode from "vscode";
+import { answer } from "../answer";
+import type { Changes } from "../changes";
+import type { Documents } from "../documents";
+import { choicesOf } from "../hub/questions";
+import { ErrorCode, RPCError } from "../rpc/error";
+import type { PanelHandlers } from "./bridge";
+import { readUris } from "./content";
+import type { Drafts } from "./drafts";
+import { findFiles, isInside } from "./files";
+import type { Panel } from "./panel";
+import { panelCommands } from "./protocol";
+import type { Draft, PanelCommand } from "./protocol";
+
+export interface RequestParts {
+  drafts: Drafts;
+  documents: Documents;
+  changes: Changes;
+  onError: (error: unknown) => void;
+}
+
+/** The most prompts that can be called back. */
+const longestHistory = 100;
+
+/** The longest prompt of those, in characters. */
+const longestPrompt = 20_000;
+
+export function handlersOf(panel: Panel, { drafts, documents, changes, onError }: RequestParts): PanelHandlers {
+  const { project, thread } = panel;
+  const { connection } = project;
+  /** Where the agent works. */
+  const folder = async (): Promise<string> => (connection.state.is === "ready" ? (await panel.askSession()).session.working_dir : project.folder.uri.fsPath);
+  const history = async (): Promise<string[]> => {
+    if (connection.state.is !== "ready") return [];
+    const { sessions } = await connection.request("listSessions", { limit: 3 * longestHistory });
+    const prompts = sessions.filter(({ source }) => source !== "gate" && source !== "trigger").map(({ query }) => query);
+    return [...new Set(prompts)].filter((prompt) => prompt.trim() !== "" && prompt.length <= longestPrompt).slice(0, longestHistory);
+  };
+  return {
+    "panel.start": async () => ({
+      session: panel.sessionId, title: panel.title, draft: await drafts.of(thread),
+      history: await history().catch((error: unknown) => {
+        onError(error); // nothing else needs it
+        return [];
+      }),
+    }),
+    "panel.keepDraft": (given) => {
+      drafts.keep(thread, draftOf(given));
+      return null;
+    },
+    "panel.findFiles": async ({ query }) => ({ files: await findFiles(await folder(), text(query, "query")) }),
+    "panel.readFiles": async ({ uris }) => readUris(texts(uris, "uris"), pathOf),
+    "panel.openFile": async ({ path, line, column }) => {
+      const inFolder = await folder();
+      const file = resolve(inFolder, text(path, "path"));
+      if (!isInside(inFolder, file) && !(vscode.workspace.workspaceFolders ?? []).some(({ uri }) => isInside(uri.fsPath, file))) {
+        throw new RPCError(ErrorCode.InvalidParams, `${path} is not in this workspace: open it by File: Open File… if you trust it`);
+      }
+      const position = new vscode.Position(Math.max(0, whole(line, "line") - 1), Math.max(0, whole(column, "column") - 1));
+      const uri = vscode.Uri.file(file);
+      if ((await stat(uri)) === undefined) throw new RPCError(ErrorCode.InvalidParams, `${path} is not there any more`);
+      // Also what is no text, as an image.
+      await vscode.commands.executeCommand("vscode.open", uri, { selection: new vscode.Range(position, position), preview: true });
+      return null;
+    },
+    "panel.openLink": async ({ url }) => {
+      const uri = vscode.Uri.parse(text(url, "url"), true);
+      if (!["http", "https", "mailto"].includes(uri.scheme)) throw new RPCError(ErrorCode.InvalidParams, `${url} is opened nowhere: links of http, https and mailto are`);
+      await vscode.env.openExternal(uri);
+      return null;
+    },
+    "panel.openDiff": async ({ path, before, after }) => {
+      const file = text(path, "path");
+      await documents.openDiff(isAbsolute(file) ? file : join(await folder(), file), before === null ? "" : text(before, "before"), text(after, "after"));
+      return null;
+    },
+    "panel.openChanges": async ({ path }) => {
+      await changes.open(await panel.askSession(), path === undefined ? undefined : text(path, "path"));
+      return null;
+    },
+    "panel.answer": async ({ approval_id, choice }) => {
+      await panel.scope.checkApproval(approval_id);
+      const question = project.model.questions.find(({ id }) => id === approval_id) ?? (await connection.request("fetchApprovals", {})).approvals.find(({ id }) => id === approval_id);
+      if (!question) return { answered: false }; // it was answered meanwhile
+      if (choice !== undefined && !choicesOf(question).some(({ id }) => id === choice)) throw new RPCError(ErrorCode.InvalidParams, `panel.answer: the question has no answer ${choice}`);
+      return { answered: await answer({ project, question }, choice) };
+    },
+    "panel.command": async ({ command }) => {
+      if (!panelCommands.includes(command)) throw new RPCError(ErrorCode.InvalidParams, `panel.command: a panel may not ask for ${command}; it may for ${panelCommands.join(", ")}`);
+      const needsNoSession: PanelCommand[] = ["duet.restart", "duet.showLog"];
+      await (needsNoSession.includes(command) ? vscode.commands.executeCommand(command) : vscode.commands.executeCommand(command, await panel.askSession()));
+      return null;
+    },
+  };
+}
+
+/** pathOf is the path of a dropped address: also one of the list of files in a window whose files are on another machine. */
+function pathOf(address: string): string {
+  const uri = vscode.Uri.parse(address, true);
+  if (uri.scheme === "file" || (uri.scheme === "vscode-remote" && vscode.env.remoteName !== undefined)) return uri.with({ scheme: "file", authority: uri.scheme === "file" ? uri.authority : "" }).fsPath;
+  throw new Error(`only files can be dropped, and this is ${uri.scheme}:`);
+}
+
+async function stat(uri: vscode.Uri): Promise<vscode.FileStat | undefined> {
+  try {
+    return await vscode.workspace.fs.stat(uri);
+  } catch {
+    return undefined;
+  }
+}
+
+function draftOf(given: Draft): Draft {
+  if (!Array.isArray(given.content)) throw wrong("content", "an array of content blocks");
+  return { text: text(given.text, "text"), content: given.content };
+}
+
+function text(value: unknown, param: string): string {
+  if (typeof value !== "string") throw wrong(param, "a string");
+  return value;
+}
+
+function texts(value: unknown, param: string): string[] {
+  if (!Array.isArray(value) || !value.every((one) => typeof one === "string")) throw wrong(param, "an array of strings");
+  return value;
+}
+
+function whole(value: unknown, param: string): number {
+  if (value === undefined) return 1;
+  if (!Number.isInteger(value)) throw wrong(param, "a whole number");
+  return value as number;
+}
+
+function wrong(param: string, expected: string): RPCError {
+  return new RPCError(ErrorCode.InvalidParams, `${param} has to be ${expected}`, { param, expected });
+}

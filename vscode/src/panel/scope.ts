@@ -1,0 +1,103 @@
+// What belongs to the conversation of a panel: a page is answered about that alone.
+import type { Method, Params, Result } from "../protocol";
+import { ErrorCode, RPCError } from "../rpc/error";
+import type { PassedMethod } from "./protocol";
+
+export type Request = <M extends Method>(method: M, params: Params<M>) => Promise<Result<M>>;
+
+type Members = Record<string, unknown>;
+
+/** The members that a page may give each method. Those that are not here name other things than the conversation, such as programs to run. */
+const members: Record<PassedMethod, readonly string[]> = {
+  getConversation: ["session_id", "offset", "limit"],
+  getSessionState: ["session_id"],
+  fetchApprovals: ["session_id"],
+  sendDecision: ["approval_id", "type", "decision", "comment", "updated_input", "scope", "option", "content", "pattern", "tell"],
+  continueSession: ["session_id", "query", "content"],
+  interruptSession: ["session_id", "reason"],
+  "session.set": ["session_id", "agent", "mode", "model", "options"],
+  getAttachment: ["id", "offset", "limit"],
+  getSessionSnapshots: ["session_id"],
+};
+
+/** Knows what is of one conversation, and asks the hub about what it does not know yet. */
+export class Scope {
+  private readonly sessions: Set<string>;
+  private readonly approvals = new Set<string>();
+  private readonly attachments = new Set<string>();
+
+  constructor(
+    private readonly thread: string,
+    private readonly request: Request,
+  ) {
+    this.sessions = new Set([thread]);
+  }
+
+  /** Checks what a page gives a method. Throws an RPCError that says what is wrong with it. */
+  async check(method: PassedMethod, params: unknown): Promise<Members> {
+    if (typeof params !== "object" || params === null || Array.isArray(params)) throw invalid(method, "params", "an object", params);
+    const given = params as Members;
+    const unknown = Object.keys(given).find((name) => !members[method].includes(name));
+    if (unknown !== undefined) {
+      throw new RPCError(ErrorCode.InvalidParams, `${method}: a panel may not give ${unknown}; it takes ${members[method].join(", ")}`, { param: unknown, accepted: members[method] });
+    }
+    if (method === "getAttachment") this.checkAttachment(given["id"]);
+    else if (method === "sendDecision") await this.checkApproval(given["approval_id"], method);
+    else if (method !== "fetchApprovals" || given["session_id"] !== undefined) await this.checkSession(given["session_id"], method);
+    return given;
+  }
+
+  /** Checks that an approval is one of this conversation's. */
+  async checkApproval(id: unknown, method = "panel.answer"): Promise<string> {
+    if (typeof id !== "string" || id === "") throw invalid(method, "approval_id", "the id of an approval", id);
+    if (!this.approvals.has(id)) {
+      const { approval } = await this.request("getApproval", { approval_id: id });
+      if (approval.thread_id !== this.thread) throw foreign(method, "approval_id", id);
+      this.approvals.add(id);
+      this.approvals.add(approval.id);
+    }
+    return id;
+  }
+
+  /** Notes what an answer or an event of the conversation names. */
+  note(value: unknown): void {
+    if (typeof value !== "object" || value === null) return;
+    for (const [name, of] of Object.entries(value)) {
+      if (name === "attachment_id" && typeof of === "string") this.attachments.add(of);
+      else this.note(of);
+    }
+  }
+
+  noteSession(id: string): void {
+    this.sessions.add(id);
+  }
+
+  /** Leaves out of what fetchApprovals answers what is of other conversations. */
+  own({ approvals }: Result<"fetchApprovals">): Result<"fetchApprovals"> {
+    const own = approvals.filter(({ thread_id }) => thread_id === this.thread);
+    for (const { id } of own) this.approvals.add(id);
+    return { approvals: own };
+  }
+
+  private async checkSession(id: unknown, method: string): Promise<void> {
+    if (typeof id !== "string" || id === "") throw invalid(method, "session_id", "the id of a session of this conversation", id);
+    if (this.sessions.has(id)) return;
+    const { session } = await this.request("getSessionState", { session_id: id });
+    if (session.thread_id !== this.thread) throw foreign(method, "session_id", id);
+    this.sessions.add(id);
+  }
+
+  private checkAttachment(id: unknown): void {
+    if (typeof id !== "string" || id === "") throw invalid("getAttachment", "id", "the id of an attachment", id);
+    if (!this.attachments.has(id)) throw foreign("getAttachment", "id", id);
+  }
+}
+
+function invalid(method: string, param: string, expected: string, received: unknown): RPCError {
+  const what = received === null ? "null" : Array.isArray(received) ? "array" : received === "" ? "an empty string" : typeof received;
+  return new RPCError(ErrorCode.InvalidParams, `${method}: ${param} has to be ${expected}, and is ${received === undefined ? "missing" : what}`, { param, expected });
+}
+
+function foreign(method: string, param: string, id: string): RPCError {
+  return new RPCError(ErrorCode.InvalidParams, `${method}: ${id} is not of the conversation that this panel shows`, { param, expected: "one of this conversation", received: id });
+}

@@ -1,0 +1,235 @@
+// How an entry of a conversation is shown.
+import type { Actions } from "./actions";
+import { attachments } from "./attachments";
+import { button, icon, make, setText } from "./dom";
+import type { Entry } from "./entry";
+import { nameOf } from "./filediff";
+import { objectOf, stringOf } from "./json";
+import { remedyOf } from "./remedy";
+import { MarkdownStream } from "./stream";
+import { ToolView } from "./toolview";
+
+/** A part of the transcript. update is called whenever its entry, or what is part of that, has changed. */
+export interface View {
+  readonly element: HTMLElement;
+  update(): void;
+}
+
+/** Shows entries, also those that are part of others, and knows where each is. */
+export class Views {
+  private readonly byKey = new Map<string, View>();
+
+  constructor(readonly actions: Actions) {}
+
+  /** The view of an entry, made if there is none. */
+  of(entry: Entry): View {
+    let view = this.byKey.get(entry.key);
+    if (!view) {
+      view = this.create(entry);
+      view.element.dataset["key"] = entry.key;
+      this.byKey.set(entry.key, view);
+      view.update();
+    }
+    return view;
+  }
+
+  known(key: string): View | undefined {
+    return this.byKey.get(key);
+  }
+
+  private create(entry: Entry): View {
+    switch (entry.kind) {
+      case "prompt":
+        return new PromptView(entry, this.actions);
+      case "text":
+      case "content":
+        return new TextView(entry, this.actions);
+      case "thinking":
+      case "sketch":
+        return new ThinkingView(entry, this.actions);
+      case "tool":
+        return new ToolView(entry, this);
+      case "plan":
+        return new PlanView(entry);
+      case "diff":
+        return new ChangedFileView(entry, this.actions);
+      case "answer":
+        return new AnswerView(entry);
+      case "error":
+        return new ErrorView(entry, this.actions);
+      case "system":
+        return new NoteView(entry);
+    }
+  }
+}
+
+class PromptView implements View {
+  readonly element: HTMLElement;
+  private readonly text = make("div", { class: "prompt-text" });
+  private readonly pictures = make("div", { class: "attachments" });
+  private readonly note = make("p", { class: "note" });
+
+  constructor(
+    private readonly entry: Entry,
+    private readonly actions: Actions,
+  ) {
+    this.element = make("article", { class: "entry prompt", is: { "aria-label": "You" } }, this.text, this.pictures, this.note);
+  }
+
+  update(): void {
+    setText(this.text, this.entry.text);
+    this.pictures.replaceChildren(...attachments(this.entry.attachments, this.actions));
+    setText(this.note, this.entry.status === "cancelled" ? "The agent was not given this." : "");
+  }
+}
+
+class TextView implements View {
+  readonly element: HTMLElement;
+  private readonly stream = new MarkdownStream();
+  private readonly pictures = make("div", { class: "attachments" });
+  private shown = "";
+
+  constructor(
+    private readonly entry: Entry,
+    private readonly actions: Actions,
+  ) {
+    this.element = make("article", { class: `entry said ${entry.kind}`, is: { "aria-label": "Agent" } }, this.stream.element, this.pictures);
+  }
+
+  update(): void {
+    const { entry } = this;
+    // Of what is no text the words say only that it is there.
+    this.stream.show(entry.attachments.length > 0 && /^\[[^\n]*\]$/.test(entry.text.trim()) ? "" : entry.text, !entry.open);
+    this.element.classList.toggle("open", entry.open);
+    const ids = entry.attachments.map((attachment) => String(attachment["attachment_id"])).join(" ");
+    if (ids === this.shown) return;
+    this.shown = ids;
+    this.pictures.replaceChildren(...attachments(entry.attachments, this.actions));
+  }
+}
+
+class ThinkingView implements View {
+  readonly element: HTMLElement;
+  private readonly details: HTMLDetailsElement;
+  private readonly title = make("span", { class: "thinking-title" });
+  private readonly said: TextView;
+
+  constructor(
+    private readonly entry: Entry,
+    actions: Actions,
+  ) {
+    this.said = new TextView(entry, actions);
+    this.said.element.classList.remove("entry");
+    this.said.element.removeAttribute("aria-label");
+    this.details = make("details", { on: { toggle: () => this.update() } }, make("summary", {}, icon("chevron"), icon("think"), this.title), this.said.element);
+    this.element = make("article", { class: "entry thinking", is: { "aria-label": "Agent's thoughts" } }, this.details);
+  }
+
+  update(): void {
+    setText(this.title, this.entry.open ? "Thinking…" : "Thought");
+    this.element.classList.toggle("open", this.entry.open);
+    if (this.details.open) this.said.update();
+  }
+}
+
+const planMarks: Record<string, string> = { pending: "To do", in_progress: "In progress", completed: "Done" };
+
+class PlanView implements View {
+  readonly element: HTMLElement;
+  private readonly steps = make("ul", { class: "plan-steps" });
+  private readonly count = make("span", { class: "plan-count" });
+
+  constructor(private readonly entry: Entry) {
+    this.element = make("article", { class: "entry plan", is: { "aria-label": "Plan" } }, make("div", { class: "plan-head" }, icon("list"), make("span", { text: "Plan" }), this.count), this.steps);
+  }
+
+  update(): void {
+    const { plan } = this.entry;
+    setText(this.count, `${plan.filter(({ status }) => status === "completed").length} of ${plan.length}`);
+    this.steps.replaceChildren(
+      ...plan.map(({ content, status }) =>
+        make("li", { class: `step ${status.replace("_", "-")}` }, make("span", { class: "step-mark", is: { role: "img", "aria-label": planMarks[status] ?? status } }, status === "completed" && icon("check")), make("span", { text: content })),
+      ),
+    );
+  }
+}
+
+class ChangedFileView implements View {
+  readonly element: HTMLElement;
+  private readonly added = make("span", { class: "added" });
+  private readonly removed = make("span", { class: "removed" });
+
+  constructor(
+    private readonly entry: Entry,
+    actions: Actions,
+  ) {
+    const path = stringOf(entry.data["path"]) ?? "";
+    this.element = make(
+      "article",
+      { class: "entry changed-file", is: { "aria-label": `Changed ${nameOf(path)}` } },
+      icon("diff"),
+      button({ class: "text-button", label: nameOf(path), tip: `Show what changed in ${path}`, press: () => actions.openChanges(path) }),
+      this.added,
+      this.removed,
+      button({ class: "text-button quiet", label: "Open file", press: () => actions.openFile(path) }),
+    );
+  }
+
+  update(): void {
+    const { data } = this.entry;
+    setText(this.added, typeof data["added"] === "number" ? `+${data["added"]}` : "");
+    setText(this.removed, typeof data["removed"] === "number" ? `−${data["removed"]}` : "");
+  }
+}
+
+class AnswerView implements View {
+  readonly element = make("p", { class: "entry answer note" });
+
+  constructor(private readonly entry: Entry) {}
+
+  update(): void {
+    const { data } = this.entry;
+    const title = stringOf(data["title"]) ?? stringOf(data["tool_name"]) ?? "";
+    const said = stringOf(data["response_text"]) ?? stringOf(data["comment"]) ?? stringOf(data["response"]) ?? stringOf(data["option"]);
+    const denied = data["decision"] === "denied";
+    const by = stringOf(data["decided_by"]) ?? "user";
+    const who = by === "user" ? "You" : by;
+    this.element.classList.toggle("denied", denied);
+    const what = denied ? `${who} denied` : data["decision"] === "responded" ? `${who} answered` : data["input_was_edited"] === true ? `${who} edited and allowed` : `${who} allowed`;
+    setText(this.element, [`${what}: ${title}`, said ?? stringOf(objectOf(data["content"])["text"])].filter((part) => part !== undefined).join(" — "));
+  }
+}
+
+class ErrorView implements View {
+  readonly element: HTMLElement;
+  private readonly text = make("p");
+  private readonly remedy = make("p", { class: "remedy" });
+
+  constructor(
+    private readonly entry: Entry,
+    actions: Actions,
+  ) {
+    this.element = make(
+      "article",
+      { class: "entry error", is: { role: "group", "aria-label": "Error" } },
+      make("div", { class: "error-text" }, icon("warning"), this.text),
+      this.remedy,
+      make("div", { class: "buttons" }, button({ class: "text-button", label: "Show log", press: () => actions.command("duet.showLog") })),
+    );
+  }
+
+  update(): void {
+    setText(this.text, this.entry.text);
+    setText(this.remedy, remedyOf(stringOf(this.entry.data["error_code"]), this.entry.data["auth_methods"]));
+  }
+}
+
+class NoteView implements View {
+  readonly element = make("p", { class: "entry note" });
+
+  constructor(private readonly entry: Entry) {}
+
+  update(): void {
+    setText(this.element, this.entry.text);
+  }
+}

@@ -1,0 +1,168 @@
+// Markdown as elements. They are made of markdown-it's tokens, one by one, so nothing that an
+// agent writes becomes markup, a style or a script; HTML stays the text that it is.
+import MarkdownIt from "markdown-it";
+import type { MarkdownIt as Parser, Token } from "markdown-it";
+import { codeBlock } from "./codeblock";
+import { fill, make } from "./dom";
+import { fileOf, linkOf, pieces } from "./references";
+import type { Target } from "./references";
+
+const elements = new Set(["p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "table", "thead", "tbody", "tr", "th", "td", "em", "strong", "s"]);
+
+/** Rows of a table that are shown at first. */
+const firstRows = 200;
+
+let parser: Parser | undefined;
+
+function markdown(): Parser {
+  if (!parser) {
+    parser = new MarkdownIt({ html: false, linkify: true, breaks: false });
+    parser.linkify.set({ fuzzyLink: false, fuzzyEmail: false });
+    // What is no link stays visible as it was written; linkOf says which is.
+    parser.validateLink = (url) => linkOf(url) !== undefined || /^data:image\/(?:png|gif|jpeg|webp);base64,/i.test(url);
+  }
+  return parser;
+}
+
+/** A block at the outermost level: a paragraph, a list, a table. */
+export interface Block {
+  tokens: Token[];
+  /** Its first line, and the one behind its last. */
+  from: number;
+  to: number;
+}
+
+/** The blocks of a text, in their order. */
+export function blocksOf(text: string): Block[] {
+  const blocks: Block[] = [];
+  let depth = 0;
+  for (const token of markdown().parse(text, {})) {
+    if (depth === 0) blocks.push({ tokens: [], from: token.map?.[0] ?? 0, to: token.map?.[1] ?? 0 });
+    blocks.at(-1)!.tokens.push(token);
+    depth += token.nesting;
+  }
+  return blocks;
+}
+
+/** The elements of a block. */
+export function renderBlock(block: Block): DocumentFragment {
+  const fragment = document.createDocumentFragment();
+  render(block.tokens, fragment);
+  return fragment;
+}
+
+/** A whole text. */
+export function renderMarkdown(text: string): DocumentFragment {
+  const fragment = document.createDocumentFragment();
+  for (const block of blocksOf(text)) render(block.tokens, fragment);
+  return fragment;
+}
+
+function render(tokens: readonly Token[], into: Node): void {
+  const open: Node[] = [into];
+  for (const token of tokens) {
+    const parent = open.at(-1) as Element;
+    if (token.nesting === -1) {
+      if (!token.hidden && open.length > 1) closed(open.pop()!);
+    } else if (token.nesting === 1) {
+      if (token.hidden) continue;
+      const child = opened(token);
+      parent.append(child);
+      open.push(token.tag === "table" ? child.firstElementChild! : child);
+    } else {
+      single(token, parent);
+    }
+  }
+}
+
+function opened(token: Token): HTMLElement {
+  if (token.type === "link_open") return linkElement(linkOf(attribute(token, "href")));
+  if (!elements.has(token.tag)) return make("span");
+  const element = document.createElement(token.tag);
+  if (token.tag === "table") return make("div", { class: "table-scroll", is: { tabindex: "0", role: "group", "aria-label": "Table" } }, element);
+  const style = attribute(token, "style");
+  if (style.includes("right")) element.classList.add("align-right");
+  if (style.includes("center")) element.classList.add("align-center");
+  const start = attribute(token, "start");
+  if (start !== "" && element instanceof HTMLOListElement) element.start = Number(start);
+  return element;
+}
+
+/** closed folds a table that is longer than anybody reads at once. */
+function closed(node: Node): void {
+  if (!(node instanceof HTMLTableSectionElement) || node.tagName !== "TBODY" || node.rows.length <= firstRows) return;
+  const rest = [...node.rows].slice(firstRows);
+  for (const row of rest) row.remove();
+  const more = make("tr", {}, make("td", { is: { colspan: "99" } }, make("button", { class: "text-button", is: { type: "button" }, text: `Show ${rest.length} more rows`, on: { click: () => more.replaceWith(...rest) } })));
+  node.append(more);
+}
+
+function attribute(token: Token, name: string): string {
+  return String(token.attrGet(name) ?? "");
+}
+
+function single(token: Token, parent: Element): void {
+  switch (token.type) {
+    case "inline":
+      return render(token.children ?? [], parent);
+    case "text":
+    case "text_special":
+      return proseInto(parent, token.content);
+    case "softbreak":
+      return fill(parent, "\n");
+    case "hardbreak":
+      return fill(parent, make("br"));
+    case "hr":
+      return fill(parent, make("hr"));
+    case "code_inline":
+      return fill(parent, inlineCode(token.content, parent));
+    case "fence":
+    case "code_block":
+      return fill(parent, codeBlock(token.content, token.info.trim().split(/\s+/, 1)[0] ?? "").element);
+    case "image":
+      return fill(parent, image(token));
+    default:
+      return fill(parent, token.content);
+  }
+}
+
+function proseInto(parent: Element, text: string): void {
+  if (parent.closest("[role=link]")) return fill(parent, text);
+  for (const { text: part, target } of pieces(text)) fill(parent, target ? fillWith(linkElement(target), part) : part);
+}
+
+function inlineCode(content: string, parent: Element): HTMLElement {
+  const target = parent.closest("[role=link]") ? undefined : fileOf(content);
+  const code = make("code", { text: content });
+  return target ? fillWith(linkElement(target), code) : code;
+}
+
+/** image shows those that are in the text itself; others are a link, since nothing is loaded from elsewhere. */
+function image(token: Token): HTMLElement {
+  const source = attribute(token, "src");
+  if (/^data:/i.test(source)) return make("img", { class: "picture", is: { src: source, alt: token.content || "Image" } });
+  return fillWith(linkElement(linkOf(source)), token.content || source);
+}
+
+/** linkElement is a link that the panel opens (links.ts): one with an address would be followed by the webview, too. */
+function linkElement(target: Target | undefined): HTMLElement {
+  const link = make("span", { class: "link" });
+  if (!target) return link;
+  link.setAttribute("role", "link");
+  link.tabIndex = 0;
+  if ("url" in target) {
+    link.dataset["url"] = target.url;
+    link.title = target.url;
+  } else {
+    link.dataset["path"] = target.path;
+    if (target.line !== undefined) link.dataset["line"] = String(target.line);
+    if (target.column !== undefined) link.dataset["column"] = String(target.column);
+    link.title = target.line === undefined ? target.path : `${target.path}:${target.line}`;
+  }
+  return link;
+}
+
+function fillWith(element: HTMLElement, child: Node | string): HTMLElement {
+  fill(element, child);
+  return element;
+}

@@ -1,0 +1,223 @@
+// A panel: what the extension says becomes a conversation, and that is drawn once a frame.
+import type { Draft, PanelConnection, PanelMethod, PanelParams, PanelStart } from "../panel/protocol";
+import type { Choice } from "../hub/questions";
+import type { Actions, Answered } from "./actions";
+import { Announcer } from "./announcer";
+import { Conversation } from "./conversation";
+import { button, make } from "./dom";
+import { Head } from "./head";
+import type { Host } from "./host";
+import { openLinks } from "./links";
+import { Pages } from "./pages";
+import { PromptBox } from "./promptbox";
+import { QuestionBar } from "./questionbar";
+import type { OpenQuestion, Outcome } from "./questions";
+import { sessionOf, stateWords } from "./session";
+import type { SessionState } from "./session";
+import { Transcript } from "./transcript";
+
+/** What VS Code keeps for a page while it is hidden, and over a reload. */
+export interface Kept {
+  get(): unknown;
+  set(state: unknown): void;
+}
+
+export class Panel implements Actions {
+  readonly conversation = new Conversation();
+  private readonly transcript: Transcript;
+  private readonly head: Head;
+  private readonly bar: QuestionBar;
+  private readonly prompt: PromptBox;
+  private readonly announcer = new Announcer();
+  private readonly banner = make("div", { class: "banner", is: { role: "status" } });
+  private readonly pages: Pages;
+  private readonly own = new Set<string>();
+  private start: PanelStart | undefined;
+  private session: SessionState | undefined;
+  private connection: PanelConnection = { is: "starting" };
+  private frame = 0;
+
+  constructor(
+    root: HTMLElement,
+    private readonly host: Host,
+    private readonly kept: Kept,
+  ) {
+    this.transcript = new Transcript(this, ({ kind, run }) => kind === "prompt" && this.conversation.runs.waits(run));
+    this.head = new Head(this, () => void this.interrupt());
+    this.bar = new QuestionBar(this, (id) => this.transcript.showQuestion(id));
+    this.prompt = new PromptBox((draft) => this.send(draft));
+    this.pages = new Pages(host, this.conversation, this.transcript, () => this.changed());
+    root.replaceChildren(
+      this.head.element,
+      this.transcript.element,
+      make("footer", { class: "foot" }, this.transcript.jumpButton, this.banner, this.bar.element, this.prompt.element),
+      this.announcer.element,
+    );
+    openLinks(this.transcript.element, this);
+    this.transcript.onTop = () => void this.pages.older();
+    this.transcript.onScroll = () => this.bar.update((id) => this.transcript.sees(id));
+    host.on("event", (params) => {
+      this.conversation.apply(params);
+      this.changed();
+    });
+    host.on("panel.connection", (connection) => void this.connected(connection));
+    host.on("panel.insert", ({ text, content }) => this.prompt.insert(text, content));
+    host.on("panel.focus", () => this.prompt.focus());
+    setInterval(() => this.drawHead(), 1_000);
+  }
+
+  /** Asks for what is to be shown, and shows it. */
+  async open(): Promise<void> {
+    try {
+      this.start = await this.host.request("panel.start", {});
+    } catch (error) {
+      this.banner.replaceChildren(make("p", { text: `The panel could not be opened: ${(error as Error).message}` }), button({ class: "text-button", label: "Try again", press: () => void this.open() }));
+      return;
+    }
+    const kept = this.kept.get() as Draft | undefined;
+    this.prompt.setDraft(kept?.text !== undefined && Array.isArray(kept.content) ? kept : this.start.draft);
+    this.prompt.onChange = (draft) => this.keep(draft);
+    await this.connected(this.start.connection);
+    this.changed();
+  }
+
+  announce(text: string): void {
+    this.announcer.say(text);
+  }
+
+  openFile(path: string, line?: number, column?: number): void {
+    this.tell("panel.openFile", { path, ...(line === undefined ? {} : { line }), ...(column === undefined ? {} : { column }) });
+  }
+
+  openDiff({ path, before, after }: { path: string; before: string | undefined; after: string }): void {
+    this.tell("panel.openDiff", { path, before: before ?? null, after });
+  }
+
+  openChanges(path?: string): void {
+    this.tell("panel.openChanges", path === undefined ? {} : { path });
+  }
+
+  openLink(url: string): void {
+    this.tell("panel.openLink", { url });
+  }
+
+  command(command: Parameters<Actions["command"]>[0]): void {
+    this.tell("panel.command", { command });
+  }
+
+  focusPrompt(): void {
+    this.prompt.focus();
+  }
+
+  async answer(question: OpenQuestion, { id: choice, decision, needs }: Choice): Promise<Answered> {
+    this.own.add(question.id);
+    try {
+      if (needs) {
+        const { answered } = await this.host.request("panel.answer", { approval_id: question.id, choice });
+        if (!answered) this.own.delete(question.id);
+        return { done: answered };
+      }
+      const { success, error } = await this.host.request("sendDecision", { approval_id: question.id, ...decision });
+      if (success) return { done: true };
+      this.own.delete(question.id);
+      return { done: false, why: `It was answered already: ${error ?? "somebody else was quicker"}` };
+    } catch (error) {
+      this.own.delete(question.id);
+      return { done: false, why: `The answer did not get there: ${(error as Error).message}` };
+    }
+  }
+
+  endOf(id: string, outcome: Outcome | undefined): string | undefined {
+    if (this.own.has(id)) return undefined;
+    if (!outcome) return "The question was closed: its run has ended.";
+    const what = outcome.decision === "denied" ? "denied" : outcome.decision === "responded" ? "answered" : outcome.decision === "cancelled" ? "closed" : "allowed";
+    const words = `${what === "closed" ? "Closed" : `Answered elsewhere: ${what}`}${outcome.by === "" || outcome.by === "user" ? "" : ` (${outcome.by})`}`;
+    this.announce(words);
+    return words;
+  }
+
+  async picture(id: string, type: string): Promise<string | undefined> {
+    return this.pages.picture(id, type);
+  }
+
+  private async connected(connection: PanelConnection): Promise<void> {
+    this.connection = connection;
+    this.drawBanner();
+    if (connection.is !== "ready" || !this.start) return;
+    try {
+      this.session = (await this.pages.load(this.start.thread)) ?? this.session;
+    } catch (error) {
+      this.banner.replaceChildren(make("p", { text: `The conversation could not be loaded: ${(error as Error).message}` }), button({ class: "text-button", label: "Try again", press: () => void this.connected(this.connection) }));
+    }
+    this.changed();
+  }
+
+  private drawBanner(): void {
+    const { is, reason } = this.connection;
+    this.banner.dataset["is"] = is;
+    const restart = button({ class: "text-button", label: is === "stopped" ? "Start" : "Try again", press: () => this.command("duet.restart") });
+    const log = button({ class: "text-button", label: "Show log", press: () => this.command("duet.showLog") });
+    switch (is) {
+      case "ready":
+        return this.banner.replaceChildren();
+      case "starting":
+        return this.banner.replaceChildren(make("p", { text: "duet-rpc is being started…" }));
+      case "stopped":
+        return this.banner.replaceChildren(make("p", { text: "duet-rpc was stopped." }), restart);
+      case "failed":
+        return this.banner.replaceChildren(make("p", { text: `duet-rpc does not run${reason === undefined ? "." : `: ${reason}`}` }), restart, log);
+    }
+  }
+
+  private async send({ text, content }: Draft): Promise<void> {
+    if (!this.start) throw new Error("the panel is not ready yet");
+    if (this.connection.is !== "ready") throw new Error("duet-rpc does not run");
+    const said = await this.host.request("continueSession", { session_id: this.start.thread, query: text, ...(content.length > 0 ? { content } : {}) });
+    this.conversation.loadSession({ id: said.session_id, state: this.conversation.runs.state(said.session_id) ?? "queued" });
+    this.transcript.toEnd();
+    this.changed();
+  }
+
+  private async interrupt(run = this.conversation.runs.active): Promise<void> {
+    if (run === undefined) return;
+    try {
+      await this.host.request("interruptSession", { session_id: run });
+    } catch (error) {
+      this.prompt.fail(`It was not interrupted: ${(error as Error).message}`);
+    }
+  }
+
+  private keep(draft: Draft): void {
+    this.kept.set(draft);
+    void this.host.request("panel.keepDraft", draft).catch(() => undefined);
+  }
+
+  private tell<M extends PanelMethod>(method: M, params: PanelParams<M>): void {
+    this.host.request(method, params).catch((error: unknown) => this.prompt.fail((error as Error).message));
+  }
+
+  /** changed has the page drawn in the next frame. */
+  private changed(): void {
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
+      this.draw();
+    });
+  }
+
+  private draw(): void {
+    const changes = this.conversation.takeChanges();
+    const more = this.transcript.draw(changes);
+    if (changes.questions || changes.order || changes.keys.size > 0) this.bar.update((id) => this.transcript.sees(id));
+    if (changes.session || changes.questions) this.drawHead();
+    if (more) this.changed();
+  }
+
+  private drawHead(): void {
+    if (!this.start) return;
+    const now = Date.now();
+    const session = sessionOf(this.session, this.conversation);
+    this.head.update(this.session?.title || this.session?.conversation_title || this.start.title, session, now);
+    this.prompt.setQueues(session.working);
+    this.announcer.state(stateWords(session, now), this.conversation.questions);
+  }
+}

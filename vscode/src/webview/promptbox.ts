@@ -1,0 +1,107 @@
+// The box in which a prompt is written.
+import type { Draft, PromptContent } from "../panel/protocol";
+import { button, make, setText } from "./dom";
+
+/** The tallest that it grows by itself, as a share of the page. */
+const tallest = 0.4;
+
+export class PromptBox {
+  readonly element: HTMLElement;
+  readonly text: HTMLTextAreaElement;
+  /** Where what belongs to the box is put: chips above it, and settings below. */
+  readonly above = make("div", { class: "prompt-above" });
+  readonly tools = make("div", { class: "prompt-tools" });
+  private readonly failure = make("p", { class: "failure", is: { role: "alert" } });
+  private readonly sendButton: HTMLButtonElement;
+  private content: PromptContent[] = [];
+  private sending = false;
+
+  /** Called when what is written is otherwise. */
+  onChange: (draft: Draft) => void = () => {};
+  /** Called before the box takes a key; true: it was for somebody else. */
+  onKey: (event: KeyboardEvent) => boolean = () => false;
+
+  constructor(private readonly send: (draft: Draft) => Promise<void>) {
+    this.text = make("textarea", {
+      is: { rows: "1", "aria-label": "Prompt", placeholder: "Say what is to be done", spellcheck: "true" },
+      on: { input: () => this.changed(), keydown: (event) => this.key(event) },
+    });
+    this.sendButton = button({ icon: "send", name: "Send", class: "send", tip: "Send (Enter)", press: () => void this.submit() });
+    this.element = make("form", { class: "prompt-box", on: { submit: (event) => event.preventDefault() } }, this.failure, this.above, this.text, make("div", { class: "prompt-bar" }, this.tools, this.sendButton));
+  }
+
+  get draft(): Draft {
+    return { text: this.text.value, content: this.content };
+  }
+
+  setDraft(draft: Draft): void {
+    this.content = [...draft.content];
+    this.text.value = draft.text;
+    this.changed(false);
+  }
+
+  /** Puts text at the cursor. */
+  insert(text: string, content: readonly PromptContent[] = []): void {
+    this.content = [...this.content, ...content];
+    this.text.setRangeText(text, this.text.selectionStart, this.text.selectionEnd, "end");
+    this.changed();
+  }
+
+  setContent(content: readonly PromptContent[]): void {
+    this.content = [...content];
+    this.changed();
+  }
+
+  /** Says what sending does now. */
+  setQueues(queues: boolean): void {
+    this.text.placeholder = queues ? "Add to the queue: it is sent when the agent is done" : "Say what is to be done";
+    this.sendButton.title = queues ? "Add to the queue (Enter)" : "Send (Enter)";
+    this.sendButton.setAttribute("aria-label", queues ? "Add to the queue" : "Send");
+  }
+
+  fail(why: string): void {
+    setText(this.failure, why);
+  }
+
+  focus(): void {
+    this.text.focus();
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (event.isComposing || event.key === "Process") return; // an input method has it
+    if (this.onKey(event)) return event.preventDefault();
+    if (event.key !== "Enter" || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    void this.submit();
+  }
+
+  private async submit(): Promise<void> {
+    const { draft } = this;
+    if (this.sending || (draft.text.trim() === "" && draft.content.length === 0)) return;
+    this.sending = true;
+    this.sendButton.disabled = true;
+    this.fail("");
+    try {
+      await this.send(draft);
+      // What was typed while it was sent stays.
+      const rest = this.text.value.startsWith(draft.text) ? this.text.value.slice(draft.text.length) : this.text.value;
+      this.setDraft({ text: rest, content: this.content.filter((block) => !draft.content.includes(block)) });
+      this.onChange(this.draft);
+    } catch (error) {
+      this.fail(`It was not sent: ${(error as Error).message}`);
+    } finally {
+      this.sending = false;
+      this.sendButton.disabled = false;
+    }
+  }
+
+  private changed(tell = true): void {
+    this.grow();
+    if (tell) this.onChange(this.draft);
+  }
+
+  private grow(): void {
+    this.text.style.height = "auto";
+    this.text.style.height = `${Math.min(this.text.scrollHeight + 2, Math.round(window.innerHeight * tallest))}px`;
+  }
+}

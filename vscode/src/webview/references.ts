@@ -1,0 +1,90 @@
+// What in an agent's text names a file or an address: only that becomes a link.
+
+/** Where a link leads to. */
+export type Target = { url: string } | { path: string; line?: number; column?: number };
+
+/** A piece of text, with where it leads to if it does. */
+export interface Piece {
+  text: string;
+  target?: Target;
+}
+
+// A path has a folder or a line behind it: "e.g." and "node.js" are no files.
+const file = String.raw`(?:~|\.{1,2})?(?:[\\/]?[\p{L}\p{N}_@.+-]+[\\/])*[\p{L}\p{N}_@+-][\p{L}\p{N}_@.+-]*\.[A-Za-z][A-Za-z0-9_]{0,9}`;
+const place = String.raw`(?::(\d{1,7})(?::(\d{1,5}))?|#L(\d{1,7})(?:C(\d{1,5}))?)`;
+
+let compiled: { inText: RegExp; whole: RegExp } | undefined;
+
+function patterns(): { inText: RegExp; whole: RegExp } {
+  compiled ??= {
+    inText: new RegExp(String.raw`(?<![\p{L}\p{N}_@:/.~\\-])(${file})${place}(?![\p{L}\p{N}_])`, "gu"),
+    whole: new RegExp(String.raw`^(${file})(?:${place})?$`, "u"),
+  };
+  return compiled;
+}
+
+/** The longest text that is looked through: no line that a person reads is longer. */
+const longest = 20_000;
+
+/** Splits prose at the references to lines of files, such as src/a.ts:12. */
+export function pieces(text: string): Piece[] {
+  if (text.length > longest || !/[:#]L?\d/.test(text)) return [{ text }];
+  const found: Piece[] = [];
+  let at = 0;
+  for (const match of text.matchAll(patterns().inText)) {
+    if (match.index > at) found.push({ text: text.slice(at, match.index) });
+    found.push({ text: match[0], target: targetOf(match) });
+    at = match.index + match[0].length;
+  }
+  if (at < text.length) found.push({ text: text.slice(at) });
+  return found;
+}
+
+/** What a piece of code names, if that is a file and nothing else. */
+export function fileOf(code: string): Target | undefined {
+  if (code.length > 500) return undefined;
+  const match = patterns().whole.exec(code.trim());
+  if (!match || !(/[\\/]/.test(match[1]!) || match[2] !== undefined || match[4] !== undefined)) return undefined;
+  return targetOf(match);
+}
+
+/**
+ * Where a link of Markdown leads to: an address of the web or of a mail, or a file of the workspace.
+ * undefined: it is none of these, such as javascript:, data: or command:.
+ */
+export function linkOf(href: string): Target | undefined {
+  const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(href)?.[1]?.toLowerCase();
+  switch (scheme) {
+    case "http":
+    case "https":
+    case "mailto":
+      return { url: href };
+    case "file":
+    case "vscode":
+    case undefined:
+      break;
+    default: {
+      // The name of a file with a line behind it looks like a scheme: a.ts:12.
+      const named = /\.[A-Za-z]/.test(scheme) ? fileOf(decoded(href)) : undefined;
+      return named;
+    }
+  }
+  if (scheme === "vscode" || href.startsWith("//") || href.startsWith("#") || href === "") return undefined;
+  const plain = decoded(scheme === "file" ? href.replace(/^file:\/*/i, "/").replace(/^\/([A-Za-z]:)/, "$1") : href);
+  if (/[\u0000-\u001f]/.test(plain)) return undefined;
+  const match = new RegExp(`^(.*?)${place}?$`, "u").exec(plain);
+  return match?.[1] ? targetOf(match) : undefined;
+}
+
+function targetOf(match: RegExpMatchArray | RegExpExecArray): Target {
+  const [line, column] = [match[2] ?? match[4], match[3] ?? match[5]];
+  return { path: match[1]!, ...(line === undefined ? {} : { line: Number(line) }), ...(column === undefined ? {} : { column: Number(column) }) };
+}
+
+function decoded(href: string): string {
+  try {
+    return decodeURIComponent(href);
+  } catch {
+    return href;
+  }
+}

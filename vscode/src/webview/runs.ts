@@ -1,0 +1,79 @@
+// The runs of a conversation: how each is, what it has used, and whether its agent is silent.
+import { stringOf } from "./json";
+import type { Data } from "./json";
+
+const active = new Set(["starting", "running", "waiting_input", "interrupting"]);
+const ended = new Set(["completed", "failed", "timed_out", "cancelled", "interrupted", "discarded"]);
+
+export class Runs {
+  private readonly states = new Map<string, string>();
+  private readonly usage = new Map<string, Data>();
+  private readonly begins = new Map<string, string>();
+  private silentSince: string | undefined;
+
+  /** Since when the agent gives no sign of life; undefined: it does, or nobody waits for it. */
+  get silent(): string | undefined {
+    return this.silentSince;
+  }
+
+  /** The run that an agent works on. */
+  get active(): string | undefined {
+    return [...this.states].find(([, state]) => active.has(state))?.[0];
+  }
+
+  /** Those that wait for their turn. */
+  get queued(): string[] {
+    return [...this.states].filter(([, state]) => state === "queued").map(([run]) => run);
+  }
+
+  /** Whether a run waits for its turn behind another one. */
+  waits(run: string): boolean {
+    return this.states.get(run) === "queued" && this.active !== undefined;
+  }
+
+  /** The last one whose state is known. */
+  get last(): string | undefined {
+    return [...this.states.keys()].at(-1);
+  }
+
+  state(run: string): string | undefined {
+    return this.states.get(run);
+  }
+
+  hasEnded(run: string): boolean {
+    return ended.has(this.states.get(run) ?? "");
+  }
+
+  usageOf(run: string): Readonly<Data> {
+    return this.usage.get(run) ?? {};
+  }
+
+  setUsage(run: string, data: Data): void {
+    this.usage.set(run, { ...this.usage.get(run), ...data });
+  }
+
+  /** When a run's agent began to work, if that was seen. */
+  began(run: string): string | undefined {
+    return this.begins.get(run);
+  }
+
+  /** Takes a state, and when it was told; false: the run had ended before, and an end is an end. */
+  setState(run: string, state: string, at?: string): boolean {
+    const known = this.states.get(run);
+    if (known !== undefined && ended.has(known) && !ended.has(state)) return false;
+    this.states.set(run, state);
+    if (state === "starting" && at !== undefined) this.begins.set(run, at);
+    // Who waits for a person is not silent, nor is who has ended.
+    if (state !== "starting" && state !== "running" && (this.active === undefined || this.active === run)) this.silentSince = undefined;
+    return true;
+  }
+
+  setSilent(data: Data): void {
+    this.silentSince = data["ended"] === true ? undefined : stringOf(data["since"]);
+  }
+
+  /** Takes what is known from the time before events were heard. */
+  wasSilent(since: string): void {
+    this.silentSince ??= since;
+  }
+}

@@ -1,0 +1,118 @@
+// A tool call: what it does, how it is, what it got and gave back, and what is part of it.
+import { attachments } from "./attachments";
+import { icon, make, setText } from "./dom";
+import type { IconName } from "./dom";
+import type { Entry, ToolCall } from "./entry";
+import type { View, Views } from "./entryview";
+import { fileDiff, nameOf } from "./filediff";
+import { objectOf, stringOf } from "./json";
+import { output } from "./output";
+
+const kindIcons: Record<string, IconName> = { read: "file", edit: "edit", delete: "trash", move: "move", search: "search", execute: "terminal", think: "think", fetch: "globe" };
+
+const statusNames: Record<string, string> = { pending: "waiting", in_progress: "running", completed: "done", failed: "failed" };
+
+export class ToolView implements View {
+  readonly element: HTMLElement;
+  /** Where a question stands that this call waits for. */
+  readonly questions = make("div", { class: "questions" });
+  private readonly details: HTMLDetailsElement;
+  private readonly mark = make("span", { class: "tool-mark" });
+  private readonly title = make("span", { class: "tool-title" });
+  private readonly subject = make("span", { class: "tool-subject" });
+  private readonly status = make("span", { class: "tool-status" });
+  private readonly body = make("div", { class: "tool-body" });
+  private readonly parts = make("div", { class: "parts" });
+  private drawn = "";
+  /** The person has opened or closed it: nobody else does so any more. */
+  private chosen = false;
+  private kind = "";
+
+  constructor(
+    private readonly entry: Entry,
+    private readonly views: Views,
+  ) {
+    const summary = make("summary", { on: { click: () => (this.chosen = true) } }, icon("chevron"), this.mark, this.title, this.subject, this.status);
+    this.details = make("details", { on: { toggle: () => this.drawBody() } }, summary, this.body, this.parts);
+    this.element = make("article", { class: "entry tool" }, this.details, this.questions);
+  }
+
+  update(): void {
+    const tool = this.entry.tool!;
+    const state = stateOf(this.entry);
+    if (this.kind !== tool.kind) {
+      this.kind = tool.kind;
+      const isAgent = this.views.actions.conversation.partsOf(this.entry.key).length > 0 || /^(?:task|agent)$/i.test(tool.name);
+      this.mark.replaceChildren(icon(isAgent ? "agent" : (kindIcons[tool.kind] ?? "tool")));
+    }
+    setText(this.title, titleOf(tool));
+    setText(this.subject, subjectOf(tool));
+    setText(this.status, state.text);
+    this.element.dataset["state"] = state.id;
+    this.element.setAttribute("aria-label", `${titleOf(tool)}, ${state.text || "done"}`);
+    if (!this.chosen) this.details.open = this.wantsOpen(tool, state.id);
+    if (this.details.open) this.drawBody();
+    this.drawParts();
+  }
+
+  private wantsOpen(tool: ToolCall, state: string): boolean {
+    if (this.views.actions.conversation.partsOf(this.entry.key).length > 0) return this.entry.open;
+    return tool.diffs.length > 0 || tool.kind === "execute" || state === "failed" || state === "refused" || this.entry.attachments.length > 0;
+  }
+
+  private drawBody(): void {
+    if (!this.details.open) return;
+    const tool = this.entry.tool!;
+    const { actions } = this.views;
+    // What is drawn may have been read by scrolling, or be selected: it is drawn anew only if it is otherwise.
+    const now = JSON.stringify([tool.input, tool.result.length, tool.result.slice(-64), tool.diffs.map(({ path, after }) => [path, after.length]), tool.refusal, this.entry.attachments.length]);
+    if (now === this.drawn) return;
+    this.drawn = now;
+    const parts: HTMLElement[] = [];
+    const command = stringOf(objectOf(tool.input)["command"]);
+    if (tool.refusal !== undefined || tool.refusedBy !== undefined) parts.push(make("p", { class: "refusal", text: [tool.refusedBy && `Not allowed by ${tool.refusedBy}`, tool.refusal].filter(Boolean).join(": ") }));
+    if (tool.diffs.length > 0) parts.push(...tool.diffs.map((diff) => fileDiff(diff, actions)));
+    else if (command !== undefined) parts.push(labelled("Command", output(command, { name: "Command" })));
+    else if (tool.input !== undefined && !isEmpty(tool.input)) parts.push(labelled("Input", output(typeof tool.input === "string" ? tool.input : JSON.stringify(tool.input, null, 2), { name: "Input" })));
+    if (tool.result !== "" && !(this.entry.attachments.length > 0 && /^\[[^\n]*\]$/.test(tool.result.trim()))) parts.push(labelled("Output", output(tool.result, { name: "Output", colours: true })));
+    if (this.entry.attachments.length > 0) parts.push(make("div", { class: "attachments" }, ...attachments(this.entry.attachments, actions)));
+    if (parts.length === 0) parts.push(make("p", { class: "note", text: this.entry.open ? "Nothing came yet." : "It gave nothing back." }));
+    this.body.replaceChildren(...parts);
+  }
+
+  private drawParts(): void {
+    const parts = this.views.actions.conversation.partsOf(this.entry.key);
+    for (const [i, part] of parts.entries()) {
+      const view = this.views.of(part);
+      view.update();
+      if (this.parts.children[i] !== view.element) this.parts.insertBefore(view.element, this.parts.children[i] ?? null);
+    }
+  }
+}
+
+function labelled(label: string, element: HTMLElement): HTMLElement {
+  return make("div", { class: "labelled" }, make("span", { class: "label", text: label }), element);
+}
+
+function isEmpty(input: unknown): boolean {
+  return input === null || input === "" || (typeof input === "object" && Object.keys(input).length === 0);
+}
+
+function titleOf(tool: ToolCall): string {
+  return (tool.title || tool.name || "Tool").split("\n", 1)[0]!;
+}
+
+/** subjectOf is what a call is about, where its title does not say so. */
+function subjectOf(tool: ToolCall): string {
+  const path = tool.paths[0] ?? tool.diffs[0]?.path;
+  if (path !== undefined) return titleOf(tool).includes(nameOf(path)) ? "" : nameOf(path);
+  const command = stringOf(objectOf(tool.input)["command"]);
+  return command !== undefined && command !== tool.title ? command.split("\n", 1)[0]! : "";
+}
+
+function stateOf({ open, tool }: Entry): { id: string; text: string } {
+  const { status, refusedBy, refusal } = tool!;
+  if (refusedBy !== undefined || refusal !== undefined) return { id: "refused", text: "not allowed" };
+  if (!open && (status === "pending" || status === "in_progress")) return { id: "cut", text: "was not finished" };
+  return { id: status.replace("_", "-"), text: status === "completed" ? "" : (statusNames[status] ?? status) };
+}

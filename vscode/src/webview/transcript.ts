@@ -1,0 +1,177 @@
+// The transcript: the entries one below the other. It follows what comes while its end is seen,
+// asks for older pages at its top, and draws no longer at once than a person would notice.
+import { button, make } from "./dom";
+import type { Actions } from "./actions";
+import type { Changes } from "./conversation";
+import type { Entry } from "./entry";
+import { Views } from "./entryview";
+import type { OpenQuestion } from "./questions";
+import { QuestionView } from "./questionview";
+import { ToolView } from "./toolview";
+
+/** How long one drawing may take, in milliseconds, before the rest waits for the next frame. */
+const budget = 12;
+
+/** How near the end counts as the end, in pixels. */
+const nearEnd = 40;
+
+/** How near the beginning older pages are asked for, in pixels. */
+const nearTop = 400;
+
+export class Transcript {
+  readonly element: HTMLElement;
+  private readonly log = make("div", { class: "log", is: { role: "log", "aria-label": "Conversation", "aria-live": "off", "aria-relevant": "additions" } });
+  private readonly loose = make("div", { class: "questions loose" });
+  private readonly older = make("div", { class: "older", is: { role: "status" } });
+  private readonly jump: HTMLButtonElement;
+  private readonly views: Views;
+  private readonly questions = new Map<string, QuestionView>();
+  private readonly dirty = new Set<string>();
+  private orderChanged = false;
+  private following = true;
+  private lastTop = 0;
+
+  /** Called when older entries may be wanted. */
+  onTop: () => void = () => {};
+  /** Called when the questions that are seen may be others. */
+  onScroll: () => void = () => {};
+
+  constructor(
+    private readonly actions: Actions,
+    /** Entries that are shown elsewhere: prompts that wait for their turn. */
+    private readonly hidden: (entry: Entry) => boolean,
+  ) {
+    this.views = new Views(actions);
+    this.element = make("main", { class: "transcript", is: { tabindex: "-1" } }, this.older, this.log, this.loose);
+    this.jump = button({ class: "jump", icon: "down", label: "Newest", press: () => this.toEnd() });
+    this.jump.hidden = true;
+    this.element.addEventListener("scroll", () => this.scrolled(), { passive: true });
+    // What is opened or loaded grows: the end stays the end.
+    new ResizeObserver(() => this.following && this.pin()).observe(this.log);
+  }
+
+  get jumpButton(): HTMLButtonElement {
+    return this.jump;
+  }
+
+  /** Says what stands above the first entry, such as that there is more. */
+  setOlder(...children: Array<Node | string>): void {
+    this.older.replaceChildren(...children);
+  }
+
+  /** Draws what has changed. true: not all was done, and it is to be called again in the next frame. */
+  draw(changes: Changes): boolean {
+    const until = performance.now() + budget;
+    for (const key of changes.keys) this.dirty.add(key);
+    if (changes.order || changes.session) this.orderChanged = true;
+    for (const key of this.dirty) {
+      this.views.known(key)?.update();
+      this.dirty.delete(key);
+      if (performance.now() > until) break;
+    }
+    const more = (this.orderChanged && this.arrange(until)) || this.dirty.size > 0;
+    if (changes.questions || changes.order || changes.keys.size > 0) this.drawQuestions();
+    if (this.following) this.pin();
+    return more;
+  }
+
+  /** Shows a question and puts the keyboard there. */
+  showQuestion(id: string): void {
+    const view = this.questions.get(id);
+    if (!view) return;
+    this.following = false;
+    for (let at = view.element.parentElement; at && at !== this.element; at = at.parentElement) if (at instanceof HTMLDetailsElement) at.open = true;
+    view.element.scrollIntoView({ block: "center" });
+    view.focus();
+  }
+
+  /** Whether a question is seen. */
+  sees(id: string): boolean {
+    const view = this.questions.get(id);
+    if (!view) return false;
+    const [own, frame] = [view.element.querySelector(".choices")?.getBoundingClientRect(), this.element.getBoundingClientRect()];
+    return own !== undefined && own.height > 0 && own.bottom > frame.top && own.top < frame.bottom;
+  }
+
+  toEnd(): void {
+    this.following = true;
+    this.pin();
+    this.scrolled();
+  }
+
+  /** arrange puts the entries into their order, from the newest on; true: there are older ones yet. */
+  private arrange(until: number): boolean {
+    const entries = this.actions.conversation.entries;
+    const before = this.log.firstElementChild;
+    let next: Element | null = null;
+    let unfinished = false;
+    if (this.element.scrollTop < 1) this.element.scrollTop = 1; // at 0 the view would not stay with what it shows
+    for (let i = entries.length - 1; i >= 0; i--) {
+      const entry = entries[i]!;
+      if (this.hidden(entry)) {
+        this.views.known(entry.key)?.element.remove();
+        continue;
+      }
+      const known = this.views.known(entry.key);
+      if (!known && performance.now() > until) {
+        unfinished = true;
+        break;
+      }
+      const { element } = known ?? this.views.of(entry);
+      if (element.nextElementSibling !== next || element.parentElement !== this.log) this.log.insertBefore(element, next);
+      next = element;
+    }
+    this.orderChanged = unfinished;
+    if (before && !this.following) this.onScroll();
+    return unfinished;
+  }
+
+  private drawQuestions(): void {
+    const open = this.actions.conversation.questions;
+    const ids = new Set(open.map(({ id }) => id));
+    for (const [id, view] of this.questions) {
+      if (ids.has(id)) continue;
+      this.questions.delete(id);
+      this.ended(id, view);
+    }
+    for (const question of open) {
+      let view = this.questions.get(question.id);
+      if (!view) this.questions.set(question.id, (view = new QuestionView(question, this.actions)));
+      view.update(question);
+      const place = this.placeOf(question);
+      if (view.element.parentElement !== place) place.append(view.element);
+    }
+  }
+
+  /** placeOf is where a question stands: at its tool call, else at the end. */
+  private placeOf({ tool }: OpenQuestion): HTMLElement {
+    const view = tool === undefined ? undefined : this.views.known(tool);
+    if (!(view instanceof ToolView) || !view.element.isConnected) return this.loose;
+    for (let at = view.element.parentElement; at && at !== this.element; at = at.parentElement) if (at instanceof HTMLDetailsElement) at.open = true;
+    return view.questions;
+  }
+
+  /** ended leaves a word where a question stood that somebody else has answered. */
+  private ended(id: string, view: QuestionView): void {
+    const outcome = this.actions.conversation.outcome(id);
+    const hadFocus = view.element.contains(document.activeElement);
+    const words = this.actions.endOf(id, outcome);
+    if (words === undefined) view.element.remove();
+    else view.element.replaceWith(make("p", { class: "note", text: words }));
+    if (hadFocus) this.actions.focusPrompt();
+  }
+
+  private pin(): void {
+    this.element.scrollTop = this.element.scrollHeight;
+  }
+
+  private scrolled(): void {
+    const { scrollTop, scrollHeight, clientHeight } = this.element;
+    // What came since the view was put to the end moves nobody away from it: only scrolling up does.
+    this.following = scrollHeight - scrollTop - clientHeight < nearEnd || (this.following && scrollTop >= this.lastTop);
+    this.lastTop = scrollTop;
+    this.jump.hidden = this.following;
+    if (scrollTop < nearTop) this.onTop();
+    this.onScroll();
+  }
+}

@@ -1,0 +1,107 @@
+// Stands for the extension behind a panel: it speaks src/panel/protocol.ts, and a test says what there is.
+import type { PanelStart } from "../../../src/panel/protocol";
+import type { JSONRPCMessage } from "../../../src/rpc/index";
+
+type Data = Record<string, unknown>;
+
+export class FakeHost {
+  /** What the page has asked for. */
+  readonly calls: Array<{ method: string; params: Data }> = [];
+  start: PanelStart = { thread: "thread", session: "run", title: "A conversation", draft: { text: "", content: [] }, connection: { is: "ready" }, history: [] };
+  items: Data[] = [];
+  approvals: Data[] = [];
+  session: Data = { id: "run", agent: "demo", status: "completed", state: "completed", title: "A conversation", conversation_title: "A conversation", thread_id: "thread", created_at: "2026-01-02T03:04:05Z", modes: [], agent_session: {} };
+  sessions: Record<string, Data> = {};
+  attachments: Record<string, string> = {};
+  /** What a method answers, in the place of what it would. Thrown: an error with code and message. */
+  readonly answers: Record<string, (params: Data) => unknown> = {};
+  /** Methods that are not answered. */
+  readonly silent = new Set<string>();
+  state: unknown;
+  seq = 1000;
+  private runs = 0;
+
+  receive(message: JSONRPCMessage): void {
+    if (!("method" in message) || !("id" in message)) return;
+    const request = message;
+    const params = structuredClone((request.params ?? {}) as Data);
+    this.calls.push({ method: request.method, params });
+    if (this.silent.has(request.method)) return;
+    setTimeout(() => {
+      try {
+        const result = (this.answers[request.method] ?? ((given: Data) => this.answer(request.method, given)))(params);
+        window.postMessage({ jsonrpc: "2.0", id: request.id, result: result ?? null });
+      } catch (error) {
+        window.postMessage({ jsonrpc: "2.0", id: request.id, error: { code: -32602, message: (error as Error).message } });
+      }
+    }, 0);
+  }
+
+  notify(method: string, params: Data): void {
+    window.postMessage({ jsonrpc: "2.0", method, params });
+  }
+
+  /** An event of the conversation. */
+  event(type: string, data: Data): void {
+    this.notify("event", { subscription_id: "sub", seq: ++this.seq, event: { type, timestamp: new Date().toISOString(), data: { session_id: "run", thread_id: "thread", ...data } } });
+  }
+
+  private answer(method: string, params: Data): unknown {
+    switch (method) {
+      case "panel.start":
+        return this.start;
+      case "getConversation": {
+        const offset = (params["offset"] as number | undefined) ?? 0;
+        const end = offset + ((params["limit"] as number | undefined) ?? this.items.length);
+        return { events: this.items.slice(offset, end), total: this.items.length, ...(end < this.items.length ? { next_offset: end } : {}) };
+      }
+      case "getSessionState":
+        return { session: this.sessions[params["session_id"] as string] ?? this.session };
+      case "fetchApprovals":
+        return { approvals: this.approvals };
+      case "getAttachment":
+        return { id: params["id"], size: 10, data: this.attachments[params["id"] as string] ?? "" };
+      case "sendDecision":
+        this.event("approval_resolved", { approval_id: params["approval_id"], decision: params["decision"] === "approve" ? "approved" : params["decision"] === "deny" ? "denied" : "responded", decided_by: "user" });
+        return { success: true };
+      case "continueSession": {
+        const id = `run-${++this.runs}`;
+        this.event("conversation_updated", { session_id: id, event_type: "message", role: "user", message_id: `prompt-${this.runs}`, content: params["query"] });
+        return { session_id: id, run_id: id, task_id: id, thread_id: "thread", agent: "demo", status: "starting" };
+      }
+      case "session.set":
+        return { live: true, session: this.session };
+      case "interruptSession":
+        return { success: true, session_id: params["session_id"], status: "interrupting" };
+      case "panel.answer":
+        return { answered: true };
+      case "panel.findFiles":
+        return { files: [] };
+      case "panel.readFiles":
+        return { content: [], refused: [] };
+      default:
+        return null;
+    }
+  }
+}
+
+const host = new FakeHost();
+declare global {
+  interface Window {
+    host: FakeHost;
+    acquireVsCodeApi: () => unknown;
+  }
+}
+window.host = host;
+const kept = sessionStorage.getItem("state");
+host.state = kept === null ? undefined : JSON.parse(kept);
+window.acquireVsCodeApi = () => ({
+  postMessage: (message: JSONRPCMessage) => host.receive(structuredClone(message)),
+  getState: () => host.state,
+  setState: (state: unknown) => {
+    host.state = state;
+    sessionStorage.setItem("state", JSON.stringify(state));
+  },
+});
+// A test says what there is before the page asks.
+(window as unknown as { prepare?: (host: FakeHost) => void }).prepare?.(host);

@@ -1,0 +1,77 @@
+// Opens the built page of a session panel in Chromium, with a host that stands for the extension, under the
+// content security policy that the extension gives it.
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Browser, Page } from "playwright-core";
+import type { FakeHost } from "./pages/panelhost";
+import { startChromium } from "./chromium";
+import { themeStyle } from "./themes";
+import type { Theme } from "./themes";
+
+declare const window: { host: FakeHost; prepare?: (host: FakeHost) => void };
+
+export interface PanelPages {
+  /** Opens a page; prepare runs inside of it, before the panel asks for anything. */
+  open(options?: { prepare?: (host: FakeHost, given: never) => void; given?: unknown; theme?: Theme; width?: number; height?: number; reducedMotion?: boolean }): Promise<Page>;
+  close(): Promise<void>;
+}
+
+export async function startPages(): Promise<PanelPages> {
+  const files: Record<string, [string, string]> = { "/panel.js": ["../../dist/panel.js", "text/javascript"], "/panel.css": ["../../dist/panel.css", "text/css"], "/panelhost.js": ["./pages/panelhost.js", "text/javascript"] };
+  const server = createServer((request, response) => {
+    const url = new URL(request.url ?? "/", "http://localhost");
+    const file = files[url.pathname];
+    if (file) {
+      readFile(new URL(file[0], import.meta.url)).then((body) => response.setHeader("content-type", file[1]).end(body), () => response.writeHead(404).end());
+    } else if (url.pathname === "/theme.css") {
+      response.setHeader("content-type", "text/css").end(themeStyle(url.searchParams.get("theme") as Theme));
+    } else {
+      const policy = "default-src 'none'; img-src data: 'self'; style-src 'self'; script-src 'nonce-n1'; font-src 'self'";
+      const theme = url.searchParams.get("theme") ?? "dark";
+      response.setHeader("content-type", "text/html").end(
+        `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="${policy}"><title>Panel</title><link rel="stylesheet" href="/theme.css?theme=${theme}"><link rel="stylesheet" href="/panel.css"></head>` +
+          `<body class="vscode-${theme}"><div id="app"></div><script nonce="n1" src="/panelhost.js"></script><script nonce="n1" src="/panel.js"></script></body></html>`,
+      );
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const browser: Browser = await startChromium();
+  return {
+    open: async ({ prepare, given, theme = "dark", width = 720, height = 900, reducedMotion = false } = {}) => {
+      const context = await browser.newContext({ viewport: { width, height }, reducedMotion: reducedMotion ? "reduce" : "no-preference", permissions: ["clipboard-read", "clipboard-write"] });
+      const page = await context.newPage();
+      page.setDefaultTimeout(20_000);
+      const problems: string[] = [];
+      page.on("pageerror", (error) => problems.push(String(error)));
+      page.on("console", (message) => message.type() === "error" && problems.push(message.text()));
+      pageProblems.set(page, problems);
+      if (prepare) await page.addInitScript(`window.prepare = (host) => (${prepare.toString()})(host, ${JSON.stringify(given ?? null)});`);
+      await page.goto(`${origin}/?theme=${theme}`);
+      return page;
+    },
+    close: async () => {
+      await browser.close();
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+const pageProblems = new WeakMap<Page, string[]>();
+
+/** Errors that the page has had, such as what its policy has kept from it. */
+export function problemsOf(page: Page): string[] {
+  return pageProblems.get(page) ?? [];
+}
+
+/** What the page has asked of its host, by a method. */
+export function callsOf(page: Page, method: string): Promise<Array<Record<string, unknown>>> {
+  return page.evaluate((of) => window.host.calls.filter((call) => call.method === of).map(({ params }) => params), method);
+}
+
+/** Tells the page an event. */
+export function tell(page: Page, type: string, data: Record<string, unknown>): Promise<void> {
+  return page.evaluate(([of, given]) => window.host.event(of, given), [type, data] as const);
+}

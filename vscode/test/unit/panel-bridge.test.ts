@@ -1,0 +1,263 @@
+// The extension's side of a panel, against the built duet-rpc: a page stands on the other side of a channel.
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import test from "node:test";
+import { Bridge } from "../../src/panel/bridge";
+import type { PanelHandlers } from "../../src/panel/bridge";
+import { passedMethods } from "../../src/panel/protocol";
+import type { PanelConnection, PanelStart } from "../../src/panel/protocol";
+import type { EventParams } from "../../src/hub/events";
+import type { Result } from "../../src/protocol";
+import { JSONRPCClient, JSONRPCServer } from "../../src/rpc/index";
+import type { RPCTransport, JSONRPCMessage } from "../../src/rpc/index";
+import { Conversation } from "../../src/webview/conversation";
+import { newProject, removeProject, startHub } from "../hub";
+import type { TestHub } from "../hub";
+
+interface Page {
+  request: <T = Record<string, unknown>>(method: string, params?: Record<string, unknown>) => Promise<T>;
+  events: EventParams[];
+  connections: PanelConnection[];
+  inserted: string[];
+  bridge: Bridge;
+  lost: () => number;
+}
+
+/** openPage is a panel of a conversation, and the page in it. */
+function openPage(t: test.TestContext, { connection }: TestHub, thread: string, session: string): Page {
+  const [toPage, toHost] = [new Set<(message: unknown) => void>(), new Set<(message: unknown) => void>()];
+  const send = (to: Set<(message: unknown) => void>, message: unknown): void => {
+    const copy: unknown = JSON.parse(JSON.stringify(message));
+    setImmediate(() => to.forEach((listener) => listener(copy)));
+  };
+  let lost = 0;
+  const refuse = (): never => {
+    throw new Error("not in this test");
+  };
+  const handlers: PanelHandlers = {
+    "panel.start": () => Promise.resolve({ session, title: "a title", draft: { text: "", content: [] }, history: [] }),
+    "panel.keepDraft": () => null, "panel.findFiles": refuse, "panel.readFiles": refuse, "panel.openFile": refuse, "panel.openLink": refuse,
+    "panel.openDiff": refuse, "panel.openChanges": refuse, "panel.answer": refuse, "panel.command": refuse,
+  };
+  const errors: unknown[] = [];
+  const bridge = new Bridge({
+    webview: {
+      postMessage: (message) => (send(toPage, message), Promise.resolve(true)),
+      onDidReceiveMessage: (listener) => (toHost.add(listener), { dispose: () => toHost.delete(listener) }),
+    },
+    hub: connection, thread, handlers, onLost: () => lost++, onError: (error) => errors.push(error),
+  });
+  const transport: RPCTransport = {
+    send: (message) => send(toHost, message),
+    onMessage: (handler) => {
+      const own = (message: unknown): void => handler(message as JSONRPCMessage);
+      toPage.add(own);
+      return () => toPage.delete(own);
+    },
+  };
+  const client = new JSONRPCClient(transport, { timeout: 60_000 });
+  const server = new JSONRPCServer(transport);
+  const page: Page = { request: (method, params) => client.request(method, params), events: [], connections: [], inserted: [], bridge, lost: () => lost };
+  server.onNotify("event", (params) => void page.events.push(params as unknown as EventParams));
+  server.onNotify("panel.connection", (params) => void page.connections.push(params as unknown as PanelConnection));
+  server.onNotify("panel.insert", (params) => void page.inserted.push((params as { text: string }).text));
+  t.after(() => {
+    bridge.dispose();
+    assert.deepEqual(errors, []);
+  });
+  return page;
+}
+
+async function begin(t: test.TestContext): Promise<TestHub> {
+  const project = newProject();
+  const hub = startHub({}, project);
+  t.after(async () => {
+    await hub.end();
+    removeProject(project);
+  });
+  await hub.connection.start();
+  return hub;
+}
+
+async function launch({ connection, project }: TestHub, query: string): Promise<{ session: string; thread: string }> {
+  const { session_id, thread_id } = await connection.request("launchSession", { query, agent: "demo", working_dir: project.folder });
+  return { session: session_id, thread: thread_id };
+}
+
+/** until waits for what messages and events bring about; nothing tells of it in one place. */
+async function until(what: string, holds: () => boolean): Promise<void> {
+  for (const end = Date.now() + 60_000; !holds(); await new Promise((resolve) => setTimeout(resolve, 10))) assert.ok(Date.now() < end, `${what} did not come`);
+}
+
+test("a page follows its conversation, answers in it, and continues it", async (t) => {
+  const hub = await begin(t);
+  const { session, thread } = await launch(hub, "Greet the reader");
+  const page = openPage(t, hub, thread, session);
+  const start = await page.request<PanelStart>("panel.start", {});
+  assert.deepEqual([start.thread, start.session, start.connection], [thread, session, { is: "ready" }]);
+  await until("the question", () => page.events.some(({ event }) => event.type === "new_approval"));
+  const { approvals } = await page.request<Result<"fetchApprovals">>("fetchApprovals", {});
+  assert.equal(approvals.length, 1);
+  const decided = await page.request("sendDecision", { approval_id: approvals[0]!.id, decision: "approve" });
+  assert.equal(decided["success"], true);
+  const completed = (): number => page.events.filter(({ event }) => event.type === "session_status_changed" && event.data["state"] === "completed").length;
+  await until("the end", () => completed() === 1);
+  // The next session of the conversation is the panel's, too.
+  const next = await page.request<Result<"continueSession">>("continueSession", { session_id: thread, query: "quiet again" });
+  assert.equal(next.thread_id, thread);
+  await until("the end of the next one", () => completed() === 2);
+  assert.ok(page.events.some(({ event }) => event.type === "message_delta" && event.data.session_id === next.session_id), "text comes as it is written");
+});
+
+test("a page reaches no other conversation, and no other method", async (t) => {
+  const hub = await begin(t);
+  const own = await launch(hub, "quiet");
+  const other = await launch(hub, "quiet image");
+  const asking = await launch(hub, "Greet another reader");
+  await hub.until("the question", () => hub.model.questions.length === 1);
+  await hub.until("the image", () => hub.model.session(other.session)?.status === "completed");
+  const theirs = hub.model.questions[0]!;
+  const { events } = await hub.connection.request("getConversation", { session_id: other.session });
+  const attachment = /"attachment_id":"([^"]+)"/.exec(JSON.stringify(events))?.[1];
+  assert.ok(attachment);
+  const page = openPage(t, hub, own.thread, own.session);
+  await page.request("panel.start", {});
+  const foreign = { code: -32602, message: /is not of the conversation that this panel shows/ };
+  for (const session_id of [other.session, other.thread, asking.session]) {
+    for (const method of ["getConversation", "getSessionState", "fetchApprovals", "interruptSession", "getSessionSnapshots", "session.set", "continueSession"]) {
+      await assert.rejects(page.request(method, { session_id, ...(method === "continueSession" ? { query: "hello" } : {}) }), foreign, method);
+    }
+  }
+  await assert.rejects(page.request("sendDecision", { approval_id: theirs.id, decision: "approve" }), foreign);
+  await assert.rejects(page.request("getAttachment", { id: attachment }), foreign);
+  assert.deepEqual(await page.request("fetchApprovals", {}), { approvals: [] });
+  for (const method of ["launchSession", "createApproval", "shutdown", "session.delete", "spawn_terminal", "Subscribe", "panel.nothing", "toString"]) {
+    await assert.rejects(page.request(method, {}), { code: -32601 }, method);
+  }
+  // Some members of the methods that are handed on name programs to run.
+  for (const member of ["mcp_config", "gates", "additional_directories", "fork"]) {
+    await assert.rejects(page.request("continueSession", { session_id: own.thread, query: "hello", [member]: [] }), { code: -32602, message: new RegExp(`may not give ${member}`) });
+  }
+  await assert.rejects(page.request("getConversation", { claude_session_id: "x" }), { code: -32602 });
+  await assert.rejects(page.request("getConversation", {}), { code: -32602, message: /session_id has to be .* and is missing/ });
+  for (const method of passedMethods) if (method !== "fetchApprovals") await assert.rejects(page.request(method, {}), { code: -32602 }, method);
+  // What the hub says of a wrong request gets to the page as it is.
+  await assert.rejects(page.request("getSessionState", { session_id: "nobody" }), { code: -32603, data: { kind: "session_not_found" } });
+  assert.equal(page.events.filter(({ event }) => event.data.thread_id !== undefined && event.data.thread_id !== own.thread).length, 0);
+});
+
+test("a page has the attachments of its conversation", async (t) => {
+  const hub = await begin(t);
+  const { session, thread } = await launch(hub, "quiet image");
+  await hub.until("the end", () => hub.model.session(session)?.status === "completed");
+  const page = openPage(t, hub, thread, session);
+  await page.request("panel.start", {});
+  const conversation = await page.request("getConversation", { session_id: session });
+  const id = /"attachment_id":"([^"]+)"/.exec(JSON.stringify(conversation))?.[1];
+  assert.ok(id);
+  const image = await page.request<Result<"getAttachment">>("getAttachment", { id });
+  assert.ok(image.data.length > 0);
+});
+
+test("duet-rpc is killed while text streams: the page has it all in the end, and is told when it has", async (t) => {
+  const first = await begin(t);
+  const { session, thread } = await launch(first, "quiet stream:600@200");
+  // The window's own process relays to the first one, which runs the agent: it dies, and the session goes on.
+  const second = startHub({}, first.project);
+  t.after(() => second.end());
+  await second.connection.start();
+  const page = openPage(t, second, thread, session);
+  await page.request("panel.start", {});
+  const followed = new Conversation();
+  const { events } = await page.request<Result<"getConversation">>("getConversation", { session_id: session });
+  followed.load(events);
+  await until("text", () => page.events.filter(({ event }) => event.type === "message_delta").length > 2);
+  process.kill(second.connection.pid!, "SIGKILL");
+  await until("the connection", () => page.connections.at(-1)?.is === "ready");
+  assert.deepEqual(page.connections.map(({ is }) => is), ["starting", "ready"]);
+  await until("the end", () => page.events.some(({ event }) => event.data["state"] === "completed"));
+  const numbers = page.events.map(({ seq }) => seq).filter((seq) => seq > 0);
+  assert.deepEqual(numbers, [...numbers].sort((a, b) => a - b), "events come in order, and once");
+  for (const event of page.events) followed.apply(event);
+  const said = (conversation: Conversation): string[] => conversation.entries.filter(({ kind }) => kind === "text").map(({ text }) => text);
+  const later = new Conversation();
+  later.load((await page.request<Result<"getConversation">>("getConversation", { session_id: session })).events);
+  assert.deepEqual(said(followed), said(later));
+});
+
+test("what happened while there was no duet-rpc has come before the page is told that it is ready", async (t) => {
+  const first = await begin(t);
+  const second = startHub({}, first.project);
+  t.after(() => second.end());
+  await second.connection.start();
+  const { session, thread } = await launch(first, "Greet the reader");
+  const page = openPage(t, second, thread, session);
+  await page.request("panel.start", {});
+  await first.until("the question", () => first.model.questions.length === 1);
+  await until("its event", () => page.events.some(({ event }) => event.type === "new_approval"));
+  const stopped = second.connection.pid!;
+  process.kill(stopped, "SIGSTOP");
+  await first.connection.request("sendDecision", { approval_id: first.model.questions[0]!.id, decision: "approve" });
+  await first.until("the end", () => first.model.session(session)?.status === "completed");
+  const before = page.events.length;
+  let whenReady: EventParams[] = [];
+  page.connections.push = (...told) => {
+    if (told.some(({ is }) => is === "ready")) whenReady = page.events.slice(before);
+    return Array.prototype.push.apply(page.connections, told);
+  };
+  process.kill(stopped, "SIGKILL");
+  await until("the connection", () => page.connections.at(-1)?.is === "ready");
+  assert.ok(whenReady.some(({ event }) => event.type === "approval_resolved"));
+  assert.ok(whenReady.some(({ event }) => event.type === "conversation_updated" && /I wrote demo.txt/.test(String(event.data["content"]))));
+});
+
+test("a panel that is hidden gets nothing, and begins anew when it is shown", async (t) => {
+  const hub = await begin(t);
+  const { session, thread } = await launch(hub, "Greet the reader");
+  const page = openPage(t, hub, thread, session);
+  page.bridge.post("panel.insert", { text: "first" });
+  await page.request("panel.start", {});
+  await until("what was to be inserted", () => page.inserted.length === 1);
+  await until("the question", () => page.events.some(({ event }) => event.type === "new_approval"));
+  page.bridge.pause();
+  page.events.length = 0;
+  await hub.until("the question", () => hub.model.questions.length === 1);
+  await hub.connection.request("sendDecision", { approval_id: hub.model.questions[0]!.id, decision: "approve" });
+  await hub.until("the end", () => hub.model.session(session)?.status === "completed");
+  // The answer to a request comes behind all that was sent before it.
+  await page.request("getSessionState", { session_id: thread });
+  assert.deepEqual(page.events, []);
+  await page.request("panel.start", {});
+  await page.request("continueSession", { session_id: thread, query: "quiet" });
+  await until("its events", () => page.events.some(({ event }) => event.data["state"] === "completed"));
+});
+
+test("a page that is there before duet-rpc is told when that is ready; one that cannot be started says why", async (t) => {
+  const project = newProject();
+  const hub = startHub({}, project);
+  t.after(async () => {
+    await hub.end();
+    removeProject(project);
+  });
+  await hub.connection.start();
+  const { session, thread } = await launch(hub, "quiet");
+  await hub.until("the end", () => hub.model.session(session)?.status === "completed");
+  await hub.connection.stop();
+  const page = openPage(t, hub, thread, session);
+  const start = await page.request<PanelStart>("panel.start", {});
+  assert.equal(start.connection.is, "stopped");
+  await assert.rejects(page.request("getConversation", { session_id: session }), { message: /duet-rpc does not run/ });
+  await hub.connection.start();
+  await until("the connection", () => page.connections.at(-1)?.is === "ready");
+  await page.request("continueSession", { session_id: thread, query: "quiet" });
+  await until("its events", () => page.events.some(({ event }) => event.data["state"] === "completed"));
+
+  const program = join(project.folder, "failing");
+  writeFileSync(program, "#!/bin/sh\nexit 3\n", { mode: 0o755 });
+  const failing = startHub({ findBinary: () => Promise.reject(new Error("there is none")) }, project);
+  t.after(() => failing.end());
+  await failing.connection.start();
+  const other = openPage(t, failing, thread, session);
+  assert.deepEqual((await other.request<PanelStart>("panel.start", {})).connection, { is: "failed", reason: "there is none" });
+});
