@@ -142,8 +142,10 @@ func (a *asker) attend(ctx context.Context, session wire.Session, since int64, r
 			a.view.ticked()
 		case <-a.pause:
 			a.paused()
+		case <-a.view.held.due:
+			a.view.heldLong()
 		case text := <-a.silence:
-			a.view.Note(text)
+			a.view.remark(text)
 		case sig := <-a.Signals:
 			a.interrupt(sig)
 		case err := <-refused:
