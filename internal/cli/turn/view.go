@@ -152,6 +152,7 @@ const (
 	questionAsked
 	questionResolved
 	turnEnded
+	keyAsked
 )
 
 // show shows an event of the turn.
@@ -173,6 +174,8 @@ func (v *View) show(e client.Event) meaning {
 		return questionAsked
 	case e.Type == wire.EventResolved:
 		return questionResolved
+	case e.Type == wire.EventSecret:
+		return keyAsked
 	case !v.json:
 		v.showText(e.Type, d)
 	}
