@@ -4,6 +4,7 @@ import { answer } from "./answer";
 import type { Documents } from "./documents";
 import { describe, isAlive, nameOf, short } from "./hub/groups";
 import { titleOf } from "./hub/questions";
+import { pickProject } from "./projects";
 import type { Project, ProjectQuestion, Projects, ProjectSession } from "./projects";
 
 export interface CommandContext {
@@ -79,17 +80,6 @@ async function openWhenListed(project: Project, id: string, documents: Documents
 async function prompt(title: string, placeHolder: string): Promise<string | undefined> {
   const text = await vscode.window.showInputBox({ title, placeHolder, ignoreFocusOut: true, prompt: "Press Enter to begin, or Escape to leave it." });
   return text === undefined || text.trim() === "" ? undefined : text;
-}
-
-async function pickProject(projects: Projects): Promise<Project | undefined> {
-  const { all } = projects;
-  if (all.length === 0) {
-    void vscode.window.showInformationMessage("Duet: open a folder first, in which agents can work");
-    return undefined;
-  }
-  if (all.length === 1) return all[0];
-  const items = all.map((project) => ({ label: project.name, description: project.folder.uri.fsPath, project }));
-  return (await vscode.window.showQuickPick(items, { title: "In which folder?" }))?.project;
 }
 
 /** pickAgent is the agent that is configured, or the only one that is installed, else the one that the person chooses. */

@@ -4,6 +4,7 @@ import { registerCommands } from "./commands";
 import { Documents } from "./documents";
 import { notifications } from "./notifications";
 import { Projects } from "./projects";
+import { registerTools } from "./tools";
 import { InboxTree } from "./views/inbox";
 import { SessionsTree } from "./views/sessions";
 import { statusBar } from "./views/status";
@@ -39,6 +40,7 @@ export function activate(context: vscode.ExtensionContext): void {
     log, all, documents, new SessionsTree(all), new InboxTree(all), statusBar(all), { dispose: stop },
     notifications(all, { attempt, open: (of) => documents.openConversationOf(of), isShown: (of) => documents.isShown(of) }),
     ...registerCommands({ projects: all, documents, log, attempt }),
+    ...registerTools({ projects: all, context, log, attempt }),
   );
 }
 

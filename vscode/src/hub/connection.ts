@@ -8,7 +8,7 @@ import { versionWarning } from "./binary";
 import type { Binary } from "./binary";
 import { Emitter } from "./emitter";
 import { followedEvents } from "./events";
-import type { EventParams } from "./events";
+import type { EventParams, HubNotification, TerminalEvent } from "./events";
 import { RestartRule } from "./restart";
 
 /**
@@ -65,6 +65,8 @@ interface Server {
 export class HubConnection {
   private readonly stateEmitter = new Emitter<ConnectionState>();
   private readonly eventEmitter = new Emitter<EventParams>();
+  private readonly terminalEmitter = new Emitter<TerminalEvent>();
+  private readonly notificationEmitter = new Emitter<HubNotification>();
   private readonly warningEmitter = new Emitter<string>();
   private readonly rule: RestartRule;
   private current: ConnectionState = { is: "stopped" };
@@ -77,6 +79,10 @@ export class HubConnection {
 
   readonly onState = this.stateEmitter.on;
   readonly onEvent = this.eventEmitter.on;
+  /** What terminals print that this connection watches, and their ends. */
+  readonly onTerminal = this.terminalEmitter.on;
+  /** Every other notification: of builds, of the preview. */
+  readonly onNotification = this.notificationEmitter.on;
   /** Something that a person should know, though all works. */
   readonly onWarning = this.warningEmitter.on;
 
@@ -95,6 +101,11 @@ export class HubConnection {
   /** The id of the process, while there is one. */
   get pid(): number | undefined {
     return this.server?.process.pid;
+  }
+
+  /** Where the program is, for what is run beside the server. Rejects with a BinaryError. */
+  async program(): Promise<string> {
+    return (await this.options.findBinary()).path;
   }
 
   /** Starts the server, if it was not. Resolves when it is ready, or has failed: see state. */
@@ -238,10 +249,15 @@ export class HubConnection {
     });
     connection.onError(([error]) => log.warn(`what duet-rpc says cannot be read: ${error.message}`));
     connection.onNotification("event", (params: EventParams) => {
+      if (params.event.type === "terminal_output" || params.event.type === "terminal_exit") {
+        this.terminalEmitter.fire(params.event as unknown as TerminalEvent);
+        return;
+      }
       if (params.seq > (this.lastSeq ?? -1)) this.lastSeq = params.seq;
       this.eventEmitter.fire(params);
     });
     connection.onNotification("heartbeat", () => {});
+    connection.onNotification((method, params) => this.notificationEmitter.fire({ method, params }));
     connection.listen();
     return server;
   }

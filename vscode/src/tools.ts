@@ -1,0 +1,34 @@
+// Builds, gates, terminals, keys and the preview: what stands beside sessions and questions.
+import * as vscode from "vscode";
+import { BuildCommand } from "./problems/command";
+import { Problems } from "./problems/problems";
+import { pickProject } from "./projects";
+import type { Project, Projects } from "./projects";
+import { Keys } from "./secrets";
+
+export interface ToolsContext {
+  projects: Projects;
+  context: vscode.ExtensionContext;
+  log: vscode.LogOutputChannel;
+  attempt: (action: () => Promise<void>) => void;
+}
+
+export function registerTools({ projects, context, log, attempt }: ToolsContext): Array<{ dispose(): unknown }> {
+  const command = <A extends unknown[]>(name: string, action: (...args: A) => Promise<void> | void): vscode.Disposable =>
+    vscode.commands.registerCommand(`duet.${name}`, (...args: A) => attempt(async () => action(...args)));
+  const inProject = (name: string, action: (project: Project) => Promise<void>): vscode.Disposable =>
+    command(name, async () => {
+      const project = await pickProject(projects);
+      if (project) await action(project);
+    });
+  const problems = new Problems(projects);
+  const build = new BuildCommand();
+  const note = (error: unknown): void => log.warn(error instanceof Error ? error.message : String(error));
+  const keys = new Keys(projects, context, note);
+  return [
+    problems, build, keys,
+    command("forgetKeys", () => keys.forget()),
+    inProject("build", (project) => build.run(project)),
+    command("clearProblems", () => problems.clear()),
+  ];
+}
