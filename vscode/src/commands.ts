@@ -2,6 +2,7 @@
 import * as vscode from "vscode";
 import { answer } from "./answer";
 import type { Documents } from "./documents";
+import { launchWithGates } from "./gatesession";
 import { describe, isAlive, nameOf, short } from "./hub/groups";
 import { titleOf } from "./hub/questions";
 import { pickProject } from "./projects";
@@ -25,6 +26,12 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     });
   return [
     command("newSession", () => newSession(projects, documents)),
+    command("newSessionWithGates", async () => {
+      const project = await pickProject(projects);
+      const agent = project && (await pickAgent(project));
+      const id = agent && (await launchWithGates(project, agent.name));
+      if (id !== undefined) await openWhenListed(project!, id, documents);
+    }),
     ofSession("continue", () => true, (of) => goOn(of, documents, false)),
     ofSession("fork", () => true, (of) => goOn(of, documents, true)),
     ofSession("interrupt", ({ session }) => isAlive(session), async ({ project, session }) => {

@@ -3,8 +3,10 @@ import * as vscode from "vscode";
 import { BuildCommand } from "./problems/command";
 import { Problems } from "./problems/problems";
 import { pickProject } from "./projects";
-import type { Project, Projects } from "./projects";
+import type { Project, Projects, ProjectSession } from "./projects";
 import { Keys } from "./secrets";
+import { Tasks } from "./tasks";
+import { Terminals } from "./terminals";
 
 export interface ToolsContext {
   projects: Projects;
@@ -25,8 +27,14 @@ export function registerTools({ projects, context, log, attempt }: ToolsContext)
   const build = new BuildCommand();
   const note = (error: unknown): void => log.warn(error instanceof Error ? error.message : String(error));
   const keys = new Keys(projects, context, note);
+  const terminals = new Terminals(note);
   return [
-    problems, build, keys,
+    problems, build, keys, terminals, new Tasks(projects, build, note),
+    inProject("newTerminal", (project) => Promise.resolve(terminals.create(project))),
+    command("watchTerminal", async (of?: ProjectSession) => {
+      const project = of?.project ?? (await pickProject(projects));
+      if (project) await terminals.watch(project, of?.session);
+    }),
     command("forgetKeys", () => keys.forget()),
     inProject("build", (project) => build.run(project)),
     command("clearProblems", () => problems.clear()),

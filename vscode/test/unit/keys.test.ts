@@ -30,7 +30,8 @@ async function start(t: test.TestContext, over: { trusted?: boolean; answer?: (a
     removeProject(project);
   });
   const { connection, model, until } = started;
-  const [kept, asked, told]: [Map<string, string>, Asked[], string[]] = [new Map(), [], []];
+  const kept = new Map<string, string>();
+  const [asked, told]: [Asked[], string[]] = [[], []];
   const requests = new KeyRequests(connection, {
     trusted: () => over.trusted ?? true,
     stored: (service) => Promise.resolve(kept.get(service)),
