@@ -3,7 +3,7 @@ import * as vscode from "vscode";
 import { findBinary } from "./hub/binary";
 import { HubConnection } from "./hub/connection";
 import { Emitter } from "./hub/emitter";
-import type { EventParams } from "./hub/events";
+import type { EventParams, HubNotification } from "./hub/events";
 import { ProjectModel } from "./hub/model";
 import type { Question, Session } from "./hub/model";
 
@@ -33,11 +33,13 @@ export class Projects implements vscode.Disposable {
   private readonly changeEmitter = new Emitter<undefined>();
   private readonly questionsEmitter = new Emitter<ProjectQuestion[]>();
   private readonly eventEmitter = new Emitter<{ project: Project; params: EventParams }>();
+  private readonly notificationEmitter = new Emitter<{ project: Project; notification: HubNotification }>();
   private readonly subscriptions: vscode.Disposable[];
 
   readonly onChange = this.changeEmitter.on;
   readonly onQuestions = this.questionsEmitter.on;
   readonly onEvent = this.eventEmitter.on;
+  readonly onNotification = this.notificationEmitter.on;
 
   constructor(
     private readonly log: vscode.LogOutputChannel,
@@ -127,6 +129,7 @@ export class Projects implements vscode.Disposable {
     model.onChange(() => this.changeEmitter.fire(undefined));
     model.onQuestions((questions) => this.questionsEmitter.fire(questions.map((question) => ({ project, question }))));
     connection.onEvent((params) => this.eventEmitter.fire({ project, params }));
+    connection.onNotification((notification) => this.notificationEmitter.fire({ project, notification }));
     connection.onWarning((message) => void vscode.window.showWarningMessage(`Duet: ${message}`));
     void connection.start();
     return project;
@@ -136,4 +139,16 @@ export class Projects implements vscode.Disposable {
 async function end({ model, connection }: Project): Promise<void> {
   model.dispose();
   await connection.stop();
+}
+
+/** Asks in which project; nothing if there is none, or the person has thought better of it. */
+export async function pickProject(projects: Projects): Promise<Project | undefined> {
+  const { all } = projects;
+  if (all.length === 0) {
+    void vscode.window.showInformationMessage("Duet: open a folder first, in which agents can work");
+    return undefined;
+  }
+  if (all.length === 1) return all[0];
+  const items = all.map((project) => ({ label: project.name, description: project.folder.uri.fsPath, project }));
+  return (await vscode.window.showQuickPick(items, { title: "In which folder?" }))?.project;
 }

@@ -1,105 +1,112 @@
-// Builds and gates as tasks of VS Code: Run Task lists them, tasks.json may name them, and what they find are problems.
+// Builds and gates as tasks of VS Code.
 import * as vscode from "vscode";
-import { listChecks, runCheck } from "./hub/checks";
-import type { Check } from "./hub/checks";
-import type { Problems } from "./problems";
+import { checkGate, listGates } from "./hub/gates";
+import type { BuildCommand } from "./problems/command";
+import type { Problems } from "./problems/problems";
 import type { Project, Projects } from "./projects";
 
-const type = "duet";
-
-/** What stands in tasks.json: one of the two. */
 interface Definition extends vscode.TaskDefinition {
   build?: string;
   gate?: string;
 }
 
-export function tasks(projects: Projects, problems: Problems, onError: (error: unknown) => void): vscode.Disposable {
-  const taskOf = (project: Project, definition: Definition, check: Pick<Check, "kind" | "name">, detail?: string): vscode.Task => {
-    const task = new vscode.Task(definition, project.folder, check.name, check.kind === "build" ? "duet build" : "duet gate", new vscode.CustomExecution(() => Promise.resolve(new CheckTerminal(project, check, problems))));
-    if (check.kind === "build") task.group = vscode.TaskGroup.Build;
-    else task.group = vscode.TaskGroup.Test;
-    if (detail !== undefined) task.detail = detail;
-    task.presentationOptions = { reveal: vscode.TaskRevealKind.Always, clear: true };
-    return task;
-  };
-  const tasksOf = async (project: Project): Promise<vscode.Task[]> => {
-    if (project.connection.state.is !== "ready") return [];
-    const { checks } = await listChecks(project.connection);
-    return checks.map((check) => taskOf(project, { type, [check.kind]: check.name }, check, check.command.join(" ")));
-  };
-  return vscode.tasks.registerTaskProvider(type, {
-    provideTasks: async () => {
-      const lists = projects.all.map((project) =>
-        tasksOf(project).catch((error: unknown) => {
-          onError(error); // a project that is not trusted has no tasks
-          return [];
-        }),
-      );
-      return (await Promise.all(lists)).flat();
-    },
-    resolveTask: (task) => {
-      const definition = task.definition as Definition;
-      const project = projects.all.find(({ folder }) => folder === task.scope) ?? projects.all[0];
-      const [kind, name] = definition.build !== undefined ? (["build", definition.build] as const) : (["gate", definition.gate] as const);
-      return project && name !== undefined ? taskOf(project, definition, { kind, name }) : undefined;
-    },
-  });
-}
+/** A part of a task's life: it prints, and returns its status. signal ends it. */
+type Work = (print: (text: string) => void, signal: AbortSignal) => Promise<number>;
 
-/** Lets a person choose a build or a gate, and runs it. */
-export async function chooseTask(): Promise<void> {
-  const found = await vscode.tasks.fetchTasks({ type });
-  const items = found.map((task) => ({ label: task.name, description: task.source, ...(task.detail ? { detail: task.detail } : {}), task }));
-  if (items.length === 0) {
-    const open = "Run Doctor";
-    const pressed = await vscode.window.showInformationMessage("Duet: nothing says how this project is built or checked, or its configuration waits for your trust. [[builds]] and [[gates]] in .duet.toml name commands.", open);
-    if (pressed === open) await vscode.commands.executeCommand("duet.showLog");
-    return;
-  }
-  const chosen = items.length === 1 ? items[0] : await vscode.window.showQuickPick(items, { title: "What is to be run?", matchOnDetail: true });
-  if (chosen) await vscode.tasks.executeTask(chosen.task);
-}
-
-/** The terminal in which a task shows what it prints. Closing it, or Terminate Task, ends the command. */
-class CheckTerminal implements vscode.Pseudoterminal {
-  private readonly writes = new vscode.EventEmitter<string>();
-  private readonly closes = new vscode.EventEmitter<number>();
-  private readonly cancelling = new vscode.CancellationTokenSource();
-  readonly onDidWrite = this.writes.event;
-  readonly onDidClose = this.closes.event;
+export class Tasks implements vscode.TaskProvider, vscode.Disposable {
+  private readonly registration = vscode.tasks.registerTaskProvider("duet", this);
 
   constructor(
-    private readonly project: Project,
-    private readonly check: Pick<Check, "kind" | "name">,
+    private readonly projects: Projects,
+    private readonly builds: BuildCommand,
     private readonly problems: Problems,
+    private readonly onError: (error: unknown) => void,
   ) {}
 
-  open(): void {
-    void this.run();
+  async provideTasks(): Promise<vscode.Task[]> {
+    const found = await Promise.all(this.projects.all.map(async (project) => {
+      const [builds, gates] = await Promise.all([
+        this.builds.of(project).list().catch((error: unknown) => (this.onError(error), [])),
+        listGates(project.connection).catch((error: unknown) => (this.onError(error), [])),
+      ]);
+      return [
+        ...builds.map(({ name }) => this.task({ type: "duet", build: name }, project)),
+        ...gates.map(({ name }) => this.task({ type: "duet", gate: name }, project)),
+      ];
+    }));
+    return found.flat();
   }
 
-  close(): void {
-    this.cancelling.cancel();
+  resolveTask(task: vscode.Task): vscode.Task | undefined {
+    const definition = task.definition as Definition;
+    const folder = typeof task.scope === "object" ? task.scope : undefined;
+    const project = this.projects.all.find((one) => one.folder.uri.toString() === folder?.uri.toString()) ?? this.projects.all[0];
+    if (!project || (definition.build ?? definition.gate) === undefined) return undefined;
+    return this.task(definition, project);
   }
 
-  /** C-c ends it, as in any terminal. */
-  handleInput(typed: string): void {
-    if (typed.includes("\u0003")) this.cancelling.cancel();
+  dispose(): void {
+    this.registration.dispose();
   }
 
-  private async run(): Promise<void> {
-    const { project, check, problems } = this;
-    const print = (text: string): void => this.writes.fire(text.replace(/\r?\n/g, "\r\n"));
-    let status = 1;
+  private task(definition: Definition, project: Project): vscode.Task {
+    const { build, gate } = definition;
+    const name = build === undefined ? `gate ${gate ?? ""}` : `build ${build}`;
+    const work: Work = build === undefined ? this.gateWork(project, gate ?? "") : this.buildWork(project, build);
+    const task = new vscode.Task(definition, project.folder, name, "duet", new vscode.CustomExecution(() => Promise.resolve(terminalOf(work))));
+    task.group = build === undefined ? vscode.TaskGroup.Test : vscode.TaskGroup.Build;
+    return task;
+  }
+
+  private gateWork(project: Project, name: string): Work {
+    return async (print, signal) => {
+      const cancel = new vscode.CancellationTokenSource();
+      signal.addEventListener("abort", () => cancel.cancel());
+      const result = await checkGate(project.connection, name, print, cancel.token);
+      this.problems.takeCheck(project, result);
+      if (!result.passed) throw new Error(`failed: ${result.reason ?? "it did not pass"}`);
+      return 0;
+    };
+  }
+
+  private buildWork(project: Project, name: string): Work {
+    return async (print, signal) => {
+      const cancel = new vscode.CancellationTokenSource();
+      signal.addEventListener("abort", () => cancel.cancel());
+      await this.builds.of(project).run(name, {
+        onWaiting: () => print("another build of it has to end first\n"),
+        onStarted: (command) => print(`$ ${command.join(" ")}\n`),
+        onOutput: print,
+      }, cancel.token);
+      return 0;
+    };
+  }
+}
+
+/** terminalOf shows what a work prints, and how it has ended. */
+function terminalOf(work: Work): vscode.Pseudoterminal {
+  const written = new vscode.EventEmitter<string>();
+  const closed = new vscode.EventEmitter<number>();
+  const ended = new AbortController();
+  const print = (text: string): void => written.fire(text.replace(/\r?\n/g, "\r\n"));
+  const run = async (): Promise<void> => {
+    let status: number;
     try {
-      const result = await runCheck(project.connection, check.kind, check.name, print, this.cancelling.token);
-      problems.take(project, check.kind, check.name, result.findings);
-      status = result.passed ? 0 : 1;
-      print(result.passed ? "\n\u001b[32m✓ passed\u001b[0m\n" : `\n\u001b[31m✗ ${result.reason}\u001b[0m\n`);
+      status = await work(print, ended.signal);
+      print(status === 0 ? "\u001b[32msucceeded\u001b[0m\n" : `\u001b[31mfailed: exit status ${status}\u001b[0m\n`);
     } catch (error) {
-      print(this.cancelling.token.isCancellationRequested ? "\nended\n" : `\n\u001b[31m${error instanceof Error ? error.message : String(error)}\u001b[0m\n`);
+      status = 1;
+      print(`\u001b[31m${error instanceof Error ? error.message : String(error)}\u001b[0m\n`);
     }
-    this.closes.fire(status);
-    this.cancelling.dispose();
-  }
+    closed.fire(status);
+  };
+  return {
+    onDidWrite: written.event,
+    onDidClose: closed.event,
+    open: () => void run(),
+    close: () => ended.abort(),
+    handleInput: (data) => {
+      if (data === "\u0003") ended.abort();
+    },
+  };
 }

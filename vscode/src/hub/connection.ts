@@ -8,7 +8,7 @@ import { versionWarning } from "./binary";
 import type { Binary } from "./binary";
 import { Emitter } from "./emitter";
 import { followedEvents } from "./events";
-import type { EventParams } from "./events";
+import type { EventParams, HubNotification, TerminalEvent } from "./events";
 import { Following } from "./following";
 import type { Followed, FollowListener } from "./following";
 import { RestartRule } from "./restart";
@@ -18,11 +18,6 @@ import { RestartRule } from "./restart";
  * ready: events come; failed: it has to be started by a person, and reason says why.
  */
 export type ConnectionState = { is: "stopped" | "starting" } | { is: "ready"; version: string } | { is: "failed"; reason: string };
-
-export interface HubNotification {
-  method: string;
-  params: Record<string, unknown>;
-}
 
 export interface Log {
   trace(message: string): void;
@@ -74,8 +69,9 @@ interface Server {
 export class HubConnection {
   private readonly stateEmitter = new Emitter<ConnectionState>();
   private readonly eventEmitter = new Emitter<EventParams>();
-  private readonly warningEmitter = new Emitter<string>();
+  private readonly terminalEmitter = new Emitter<TerminalEvent>();
   private readonly notificationEmitter = new Emitter<HubNotification>();
+  private readonly warningEmitter = new Emitter<string>();
   private readonly rule: RestartRule;
   private current: ConnectionState = { is: "stopped" };
   private server: Server | undefined;
@@ -88,7 +84,9 @@ export class HubConnection {
 
   readonly onState = this.stateEmitter.on;
   readonly onEvent = this.eventEmitter.on;
-  /** What duet-rpc tells this connection alone, such as buildProgress, to whoever has asked for it. */
+  /** What terminals print that this connection watches, and their ends. */
+  readonly onTerminal = this.terminalEmitter.on;
+  /** Every other notification: of builds, of the preview. */
   readonly onNotification = this.notificationEmitter.on;
   /** Something that a person should know, though all works. */
   readonly onWarning = this.warningEmitter.on;
@@ -286,6 +284,10 @@ export class HubConnection {
     });
     connection.onError(([error]) => log.warn(`what duet-rpc says cannot be read: ${error.message}`));
     connection.onNotification("event", (params: EventParams) => {
+      if (params.event.type === "terminal_output" || params.event.type === "terminal_exit") {
+        this.terminalEmitter.fire(params.event as unknown as TerminalEvent);
+        return;
+      }
       // The id of a subscription is known before its first event is read: messages are handled one by one, with what
       // waits for them in between. Events of one that has been ended may still come, and are nobody's.
       const { subscription_id: id } = params;
@@ -297,7 +299,7 @@ export class HubConnection {
       this.eventEmitter.fire(params);
     });
     connection.onNotification("heartbeat", () => {});
-    connection.onNotification((method, params) => this.notificationEmitter.fire({ method, params: (params ?? {}) as Record<string, unknown> }));
+    connection.onNotification((method, params) => this.notificationEmitter.fire({ method, params }));
     connection.listen();
     return server;
   }

@@ -21,7 +21,18 @@ export interface EventParams {
   event: HubEvent;
 }
 
-/** The types of events that the extension follows: what changes the lists of sessions and questions, and conversations, what builds and gates say, and keys that are asked for. */
+/** What a terminal has printed, or its end. */
+export type TerminalEvent =
+  | { type: "terminal_output"; data: { terminal_id: string; data?: string; encoding?: "utf-8" | "base64"; dropped_bytes?: number } }
+  | { type: "terminal_exit"; data: { terminal_id: string; exit_code: number; signal?: string } };
+
+/** A notification that is no event. */
+export interface HubNotification {
+  method: string;
+  params: unknown;
+}
+
+/** The types of events that the extension follows: what changes the lists of sessions and questions, and conversations; builds and gates; keys that are needed. */
 export const followedEvents = [
   "conversation_updated",
   "session_status_changed",
@@ -33,6 +44,7 @@ export const followedEvents = [
   "hub_silent",
   "hub_answers",
   "build_progress",
+  "gate_start",
   "gate_result",
   "gates_complete",
   "secret_requested",

@@ -54,8 +54,8 @@ export interface Options {
   agent?: string;
   /** Files of the project, by their names. */
   files?: Record<string, string>;
-  /** The user's own configuration of duet-rpc. */
-  config?: string;
+  /** Puts more into the project, or its user's home, before anything begins. */
+  prepare?: (project: TestProject) => void;
   /** The user does not trust the workspace. */
   untrusted?: boolean;
 }
@@ -68,13 +68,9 @@ export async function openWindow(after: (end: () => Promise<void>) => void, opti
   const data = join(project.home, "vscode");
   const settings = join(data, "data", "Machine");
   mkdirSync(settings, { recursive: true });
-  writeFileSync(join(settings, "settings.json"), JSON.stringify({ "workbench.colorTheme": options.theme ?? "Default Dark Modern", "workbench.startupEditor": "none", "duet.agent": options.agent ?? "demo" }));
+  writeFileSync(join(settings, "settings.json"), JSON.stringify({ "workbench.colorTheme": options.theme ?? "Default Dark Modern", "workbench.startupEditor": "none", "duet.agent": options.agent ?? "demo", "terminal.integrated.gpuAcceleration": "off" }));
   for (const [name, text] of Object.entries(options.files ?? {})) writeFileSync(join(project.folder, name), text);
-  if (options.config !== undefined) {
-    const folder = join(project.home, ".config", "duet");
-    mkdirSync(folder, { recursive: true });
-    writeFileSync(join(folder, "config.toml"), options.config);
-  }
+  options.prepare?.(project);
   const shared = ["--server-data-dir", data, "--accept-server-license-terms", "--telemetry-level", "off"];
   await promisify(execFile)("node", [program, ...shared, "--install-extension", resolve("out/duet.vsix")], { env: project.env });
   const trust = options.untrusted ? [] : ["--disable-workspace-trust"];

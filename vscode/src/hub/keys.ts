@@ -1,0 +1,72 @@
+// Answers the hub's requests for keys. Nothing here writes a key to a log, or into an error.
+import type { HubConnection } from "./connection";
+
+/** What the event secret_requested says. */
+export interface KeyRequest {
+  request_id: string;
+  service: string;
+  agent: string;
+  session_id: string;
+}
+
+/** The person, and where keys are kept. */
+export interface KeyUser {
+  trusted: () => boolean;
+  stored: (service: string) => Promise<string | undefined>;
+  store: (service: string, key: string) => Promise<void>;
+  /**
+   * Asks the person. known: a key is kept. Nothing is returned where the person has not answered; signal comes when an
+   * answer is of no use any more.
+   */
+  ask: (request: KeyRequest, known: boolean, signal: AbortSignal) => Promise<{ use: "given"; key: string; remember: boolean } | { use: "stored" | "none" } | undefined>;
+  tell: (message: string) => void;
+}
+
+/** How long the hub waits for a key, in milliseconds. */
+export const askedFor = 25_000;
+
+/** The requests of one project, each answered at most once. */
+export class KeyRequests {
+  private readonly taken = new Set<string>();
+
+  constructor(
+    private readonly connection: HubConnection,
+    private readonly user: KeyUser,
+    private readonly patience = askedFor,
+  ) {}
+
+  /** Answers a request. What is kept is given silently in a workspace alone that the person trusts. */
+  async take(data: Record<string, unknown>): Promise<void> {
+    const request = data as unknown as KeyRequest;
+    if (this.taken.has(request.request_id)) return;
+    this.taken.add(request.request_id);
+    const kept = await this.user.stored(request.service);
+    if (kept !== undefined && this.user.trusted()) {
+      // Another window may have given it, too: that is nothing to tell of.
+      await this.provide(request, kept).catch(() => {});
+      return;
+    }
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), this.patience);
+    try {
+      const answer = await this.user.ask(request, kept !== undefined, late.signal);
+      if (answer?.use === "given" && answer.remember) await this.user.store(request.service, answer.key);
+      if (late.signal.aborted) {
+        // What was remembered in time for nobody is there when it is asked for again.
+        this.user.tell(`the key for ${request.service} came too late: the agent waits ${Math.round(this.patience / 1_000)} seconds. Continue the session to be asked again.`);
+      } else if (answer) {
+        const secret = answer.use === "given" ? answer.key : answer.use === "stored" ? (kept ?? "") : "";
+        await this.provide(request, secret).catch((error: unknown) => {
+          // Another window may have answered, or nobody waits any more.
+          this.user.tell(`the key for ${request.service} was not taken: ${error instanceof Error ? error.message : String(error)}`);
+        });
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  private async provide({ request_id, service }: KeyRequest, secret: string): Promise<void> {
+    await this.connection.request("secret.provide", { request_id, service, secret });
+  }
+}

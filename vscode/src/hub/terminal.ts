@@ -1,0 +1,141 @@
+// A terminal of the hub, as a view shows it. It needs no VS Code.
+import type { HubConnection } from "./connection";
+import { Emitter } from "./emitter";
+import type { TerminalEvent } from "./events";
+
+export interface Size {
+  cols: number;
+  rows: number;
+}
+
+/** Which terminal: a new one, or one that is there, perhaps an agent's. */
+export type Which = { spawn: { cwd?: string } } | { attach: string };
+
+/**
+ * Watches one terminal, again when duet-rpc was started anew. Output is told as text; bytes that are no whole characters
+ * wait for the rest of them.
+ */
+export class HubTerminal {
+  private readonly outputEmitter = new Emitter<string>();
+  private readonly endEmitter = new Emitter<{ code: number | undefined; reason: string }>();
+  private readonly stops: Array<() => void>;
+  private decoder = new TextDecoder();
+  private id: string | undefined;
+  private size: Size | undefined;
+  /** What was told before the answer that names the terminal had come. */
+  private early: TerminalEvent[] = [];
+  private over = false;
+  private attaching: Promise<void> | undefined;
+  private lost = false;
+
+  readonly onOutput = this.outputEmitter.on;
+  /** The program has ended, or cannot be watched any more. */
+  readonly onEnd = this.endEmitter.on;
+  /** It can be watched, and no more: it is an agent's. */
+  readOnly = false;
+
+  constructor(private readonly connection: HubConnection, private readonly which: Which) {
+    this.stops = [
+      connection.onTerminal((event) => this.take(event)),
+      connection.onState((state) => {
+        if (this.over || this.id === undefined) return;
+        if (state.is !== "ready") this.lost = true;
+        else if (this.lost) {
+          this.lost = false;
+          this.attachAgain(this.id);
+        }
+      }),
+    ];
+  }
+
+  /** Begins to show it, with a size if that is known. */
+  async open(size: Size | undefined): Promise<void> {
+    this.size = size;
+    try {
+      if ("spawn" in this.which) {
+        const { terminal_id } = await this.connection.request("spawn_terminal", { ...this.which.spawn, ...size, env: { TERM: "xterm-256color" } });
+        this.name(terminal_id);
+      } else {
+        await this.attach(this.which.attach);
+      }
+    } catch (error) {
+      this.end(undefined, error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  /** What a person types. Nothing is done with what is typed into an agent's. */
+  async write(data: string): Promise<void> {
+    if (this.over || this.readOnly || this.id === undefined) return;
+    await this.connection.request("terminal.write", { terminal_id: this.id, data });
+  }
+
+  async resize(size: Size): Promise<void> {
+    this.size = size;
+    if (this.over || this.readOnly || this.id === undefined || size.cols < 1 || size.rows < 1) return;
+    await this.connection.request("terminal.resize", { terminal_id: this.id, ...size });
+  }
+
+  /** Ends the view: what this has started is closed with it, what was there before goes on. */
+  async close(): Promise<void> {
+    const { id, over } = this;
+    this.dispose();
+    if (id === undefined || over) return;
+    if ("spawn" in this.which) await this.connection.request("terminal.close", { terminal_id: id });
+    else await this.connection.request("terminal.detach", { terminal_id: id });
+  }
+
+  /** Ends the view without a word to the hub: the terminal goes on. */
+  dispose(): void {
+    this.over = true;
+    for (const stop of this.stops) stop();
+    this.outputEmitter.clear();
+    this.endEmitter.clear();
+  }
+
+  private async attach(id: string): Promise<void> {
+    const { read_only } = await this.connection.request("terminal.attach", { terminal_id: id, ...(this.readOnly ? {} : this.size) });
+    this.readOnly = read_only;
+    this.name(id);
+  }
+
+  private attachAgain(id: string): void {
+    this.decoder = new TextDecoder();
+    this.outputEmitter.fire("\u001bc"); // what was printed lately comes again
+    this.attaching = this.attach(id).catch((error: unknown) => this.end(undefined, `duet-rpc was started again, and the terminal is not there any more: ${error instanceof Error ? error.message : String(error)}`));
+  }
+
+  /** Resolves when an attempt to watch it again is over. */
+  async settled(): Promise<void> {
+    await this.attaching;
+  }
+
+  private name(id: string): void {
+    this.id = id;
+    const early = this.early;
+    this.early = [];
+    for (const event of early) this.take(event);
+  }
+
+  private take(event: TerminalEvent): void {
+    if (this.over) return;
+    if (this.id === undefined) {
+      this.early.push(event);
+      return;
+    }
+    if (event.data.terminal_id !== this.id) return;
+    if (event.type === "terminal_exit") {
+      const { exit_code, signal } = event.data;
+      this.end(exit_code, signal ? `ended by ${signal}` : `ended with status ${exit_code}`);
+      return;
+    }
+    const { data, encoding, dropped_bytes } = event.data;
+    if (dropped_bytes) this.outputEmitter.fire(`\r\n[${dropped_bytes} bytes were left out]\r\n`);
+    if (data) this.outputEmitter.fire(this.decoder.decode(Buffer.from(data, encoding === "base64" ? "base64" : "utf8"), { stream: true }));
+  }
+
+  private end(code: number | undefined, reason: string): void {
+    if (this.over) return;
+    this.over = true;
+    this.endEmitter.fire({ code, reason });
+  }
+}

@@ -1,0 +1,87 @@
+// Terminals of the hub as terminals of VS Code.
+import * as vscode from "vscode";
+import { nameOf, visible } from "./hub/groups";
+import { HubTerminal } from "./hub/terminal";
+import type { Which } from "./hub/terminal";
+import type { Result } from "./protocol";
+import type { Project, ProjectSession } from "./projects";
+
+type Listed = Result<"terminal.list">["terminals"][number];
+
+/** Opens terminals, and ends their views with the extension. */
+export class Terminals implements vscode.Disposable {
+  private readonly shown = new Set<HubTerminal>();
+
+  constructor(private readonly onError: (error: unknown) => void) {}
+
+  /** A shell of one's own in the project. */
+  create(project: Project): void {
+    this.show(project, { spawn: { cwd: project.folder.uri.fsPath } }, "Duet", "terminal");
+  }
+
+  /** Watches a terminal that the person chooses; of a session, one of its agent's. */
+  async watch(project: Project, session?: ProjectSession["session"]): Promise<void> {
+    const { terminals } = await project.connection.request("terminal.list", {});
+    const of = session ? terminals.filter(({ session_id, task_id }) => session_id === session.id || (task_id !== undefined && task_id === session.task_id)) : terminals;
+    const first = of[0];
+    if (!first) {
+      void vscode.window.showInformationMessage(session ? `Duet: no terminal of “${nameOf(session)}” runs` : "Duet: no terminal runs; Duet: New Terminal opens one");
+      return;
+    }
+    const chosen = of.length === 1 && session ? first : await choose(of, project);
+    if (chosen) this.show(project, { attach: chosen.terminal_id }, programOf(chosen), chosen.read_only ? "eye" : "terminal");
+  }
+
+  dispose(): void {
+    for (const terminal of this.shown) terminal.dispose();
+  }
+
+  private show(project: Project, which: Which, name: string, icon: string): void {
+    const terminal = new HubTerminal(project.connection, which);
+    this.shown.add(terminal);
+    const written = new vscode.EventEmitter<string>();
+    const closed = new vscode.EventEmitter<number>();
+    terminal.onOutput((text) => written.fire(text));
+    let ended = false;
+    terminal.onEnd(({ code, reason }) => {
+      ended = true;
+      this.shown.delete(terminal);
+      if (code === 0) closed.fire(0);
+      else written.fire(`\r\n\u001b[31m[${visible(reason)}; press a key to close]\u001b[0m\r\n`);
+    });
+    const pty: vscode.Pseudoterminal = {
+      onDidWrite: written.event,
+      onDidClose: closed.event,
+      open: (size) => void terminal.open(size && { cols: size.columns, rows: size.rows }).then(() => {
+        if (terminal.readOnly) written.fire("\u001b[2m[an agent's terminal: you watch, and cannot type]\u001b[0m\r\n");
+      }),
+      close: () => {
+        this.shown.delete(terminal);
+        terminal.close().catch(this.onError);
+      },
+      handleInput: (data) => {
+        if (ended) closed.fire(0); // what it has ended with stands there
+        else terminal.write(data).catch(this.onError);
+      },
+      setDimensions: ({ columns, rows }) => void terminal.resize({ cols: columns, rows }).catch(this.onError),
+    };
+    vscode.window.createTerminal({ name, pty, iconPath: new vscode.ThemeIcon(icon) }).show();
+  }
+}
+
+function programOf({ program, args }: Listed): string {
+  return visible([program.replace(/^.*[/\\]/, ""), ...args].join(" ")).slice(0, 60);
+}
+
+async function choose(list: Listed[], project: Project): Promise<Listed | undefined> {
+  const items = list.map((terminal) => {
+    const session = terminal.session_id ? project.model.session(terminal.session_id) : undefined;
+    return {
+      label: `$(${terminal.read_only ? "eye" : "terminal"}) ${programOf(terminal)}`,
+      description: [session ? nameOf(session) : "", terminal.read_only ? "an agent's, to be watched" : "", terminal.taken ? "taken by another program" : ""].filter((part) => part !== "").join(" · "),
+      detail: visible(terminal.cwd),
+      terminal,
+    };
+  });
+  return (await vscode.window.showQuickPick(items, { title: "Which terminal?", matchOnDescription: true }))?.terminal;
+}

@@ -1,0 +1,98 @@
+// Keys that an agent asks for, against the built duet-rpc.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { KeyRequests } from "../../src/hub/keys";
+import type { KeyRequest, KeyUser } from "../../src/hub/keys";
+import { newProject, removeProject, startHub } from "../hub";
+import type { TestHub } from "../hub";
+import { addKeyAgent, wantedKey } from "../keyagent";
+
+interface Asked {
+  request: KeyRequest;
+  known: boolean;
+  signal: AbortSignal;
+}
+
+interface Answering extends TestHub {
+  kept: Map<string, string>;
+  asked: Asked[];
+  told: string[];
+  /** Has the agent ask for its key, and resolves with what it says of the answer. */
+  ask: () => Promise<string>;
+}
+
+async function start(t: test.TestContext, over: { trusted?: boolean; answer?: (asked: Asked) => ReturnType<KeyUser["ask"]>; patience?: number }): Promise<Answering> {
+  const project = newProject();
+  addKeyAgent(project);
+  const started = startHub({}, project);
+  t.after(async () => {
+    await started.end();
+    removeProject(project);
+  });
+  const { connection, model, until } = started;
+  const kept = new Map<string, string>();
+  const [asked, told]: [Asked[], string[]] = [[], []];
+  const requests = new KeyRequests(connection, {
+    trusted: () => over.trusted ?? true,
+    stored: (service) => Promise.resolve(kept.get(service)),
+    store: (service, key) => Promise.resolve(void kept.set(service, key)),
+    ask: (request, known, signal) => {
+      asked.push({ request, known, signal });
+      return over.answer?.({ request, known, signal }) ?? Promise.resolve({ use: "none" });
+    },
+    tell: (message) => void told.push(message),
+  }, over.patience);
+  connection.onEvent(({ event }) => {
+    if (event.type === "secret_requested") void requests.take(event.data);
+  });
+  await connection.start();
+  const ask = async (): Promise<string> => {
+    const { session_id } = await connection.request("launchSession", { query: "Get the key", agent: "keyed" });
+    await until("the end of the session", () => model.session(session_id)?.status === "completed");
+    const { events } = await connection.request("getConversation", { session_id });
+    return events.filter(({ role }) => role === "assistant").at(-1)?.content ?? "";
+  };
+  return { ...started, kept, asked, told, ask };
+}
+
+test("a key that is to be remembered is asked for once, and stands in no log", async (t) => {
+  const { ask, asked, kept, told, log } = await start(t, { answer: () => Promise.resolve({ use: "given", key: wantedKey, remember: true }) });
+  assert.equal(await ask(), "the right key");
+  assert.deepEqual(asked.map(({ request, known }) => [request.service, request.agent, known]), [["acme", "keyed", false]]);
+  assert.deepEqual([...kept], [["acme", wantedKey]]);
+  assert.equal(await ask(), "the right key");
+  assert.equal(asked.length, 1);
+  assert.deepEqual(told, []);
+  assert.doesNotMatch(log.join("\n"), new RegExp(wantedKey));
+});
+
+test("a key that is given once is not kept, and none is given where the person says no", async (t) => {
+  let yes = true;
+  const { ask, kept } = await start(t, { answer: () => Promise.resolve(yes ? { use: "given", key: wantedKey, remember: false } : { use: "none" }) });
+  assert.equal(await ask(), "the right key");
+  assert.equal(kept.size, 0);
+  yes = false;
+  assert.match(await ask(), /no key: .*gave none/);
+});
+
+test("in an untrusted workspace a key that is kept is not given without a word", async (t) => {
+  let use: "none" | "stored" = "none";
+  const { ask, kept, asked } = await start(t, { trusted: false, answer: () => Promise.resolve({ use }) });
+  kept.set("acme", wantedKey);
+  assert.match(await ask(), /no key/);
+  assert.deepEqual(asked.map(({ known }) => known), [true]);
+  use = "stored";
+  assert.equal(await ask(), "the right key");
+});
+
+test("who answers too late is told", async (t) => {
+  const { connection, asked, told } = await start(t, {
+    patience: 1, answer: ({ signal }) => new Promise((resolve) => signal.addEventListener("abort", () => resolve({ use: "given", key: wantedKey, remember: false }))),
+  });
+  const { session_id } = await connection.request("launchSession", { query: "Get the key", agent: "keyed" });
+  await new Promise<void>((resolve) => connection.onEvent(({ event }) => event.type === "secret_requested" && resolve()));
+  while (told.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  assert.match(told[0]!, /too late/);
+  assert.equal(asked.length, 1);
+  await connection.request("interruptSession", { session_id });
+});

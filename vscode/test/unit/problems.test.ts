@@ -1,0 +1,117 @@
+// Builds and what they find, against the built duet-rpc.
+import assert from "node:assert/strict";
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import test from "node:test";
+import { CancellationTokenSource, ResponseError } from "vscode-jsonrpc/node";
+import type { HubEvent } from "../../src/hub/events";
+import { projectRoot } from "../../src/hub/root";
+import { Builds } from "../../src/problems/build";
+import { Findings, pathOf } from "../../src/problems/diagnostics";
+import type { Report } from "../../src/problems/diagnostics";
+import { locations } from "../../src/problems/locations";
+import { newProject, removeProject, startHub } from "../hub";
+import type { TestHub } from "../hub";
+
+function hub(t: test.TestContext, config: string, trusted = true): TestHub {
+  const project = newProject();
+  writeFileSync(join(project.folder, ".duet.toml"), config);
+  const started = startHub({ trusted: () => trusted }, project);
+  t.after(async () => {
+    await started.end();
+    removeProject(project);
+  });
+  return started;
+}
+
+function event(type: string, data: Record<string, unknown>): HubEvent {
+  return { type, timestamp: "", data };
+}
+
+test("what a build finds is told once, and the next build of that name takes its place", async (t) => {
+  const { connection, project } = hub(t, `[[builds]]\nname = "demo"\ncommand = ["sh", "-c", "cat output; test ! -e broken"]\n`);
+  const at = (name: string): string => join(project.folder, name);
+  writeFileSync(at("output"), "main.go:9:6: declared and not used: n\n");
+  writeFileSync(at("broken"), "");
+  await connection.start();
+  const findings = new Findings();
+  let last: Report | undefined;
+  let ends = 0;
+  const ended: Array<() => void> = [];
+  connection.onNotification((notification) => (last = findings.takeNotification(notification) ?? last));
+  connection.onEvent(({ event }) => {
+    last = findings.takeEvent(event) ?? last;
+    if (event.type === "build_progress" && event.data["stage"] !== "started") {
+      ends++;
+      for (const resolve of ended) resolve();
+    }
+  });
+  const untilEnds = (count: number): Promise<void> => new Promise((resolve) => {
+    const look = (): void => void (ends >= count && resolve());
+    ended.push(look);
+    look();
+  });
+  const builds = new Builds(connection);
+  assert.deepEqual((await builds.list()).map(({ name }) => name), ["demo"]);
+  let [output, started] = ["", 0];
+  const listener = { onOutput: (text: string) => (output += text), onStarted: () => started++ };
+  await assert.rejects(builds.run("demo", listener), (error) => error instanceof ResponseError && /demo failed: exit status 1/.test(error.message));
+  await untilEnds(1);
+  assert.equal(output, "main.go:9:6: declared and not used: n\n");
+  assert.equal(started, 1);
+  assert.equal(last?.source, "build demo");
+  assert.deepEqual(last.findings.map(({ file, line, column, severity, message }) => [file, line, column, severity, message]), [["main.go", 9, 6, "error", "declared and not used: n"]]);
+  assert.equal(pathOf(last.findings[0]!, project.folder), at("main.go"));
+  assert.equal(pathOf({ file: "/elsewhere/a.go", severity: "error", message: "" }, project.folder), "/elsewhere/a.go");
+
+  writeFileSync(at("output"), "");
+  await connection.request("build", {}).catch(() => {}); // by anybody else
+  await untilEnds(2);
+  assert.deepEqual(last.findings, []);
+});
+
+test("a build is cancelled, and one of the same name waits for another", async (t) => {
+  const { connection, project } = hub(t, `[[builds]]\nname = "slow"\ncommand = ["sh", "-c", "echo begun; test -e go || exec sleep 600"]\n`);
+  await connection.start();
+  const builds = new Builds(connection);
+  const cancel = new CancellationTokenSource();
+  let waiting = 0;
+  const first = builds.run("slow", { onOutput: () => cancel.cancel() }, cancel.token);
+  let output = "";
+  const second = builds.run("slow", { onOutput: (text) => (output += text), onWaiting: () => waiting++ });
+  // What is queued here is done before the second one's process can be there.
+  await assert.rejects(first.finally(() => writeFileSync(join(project.folder, "go"), "")));
+  assert.equal((await second).success, true);
+  assert.equal(waiting, 1);
+  assert.equal(output, "begun\n");
+});
+
+test("in an untrusted workspace nothing is built, and the error says so", async (t) => {
+  const { connection, project } = hub(t, `[[builds]]\nname = "theirs"\ncommand = ["touch", "ran"]\n`, false);
+  await connection.start();
+  await assert.rejects(new Builds(connection).list(), (error) => error instanceof ResponseError && (error.data as { kind: string }).kind === "not_trusted" && /trust it in the editor/.test(error.message));
+  assert.ok(!existsSync(join(project.folder, "ran")));
+});
+
+test("findings of gates are those of the last check", () => {
+  const findings = new Findings();
+  const finding = { file: "a.go", line: 3, severity: "error", message: "undefined: x" };
+  assert.deepEqual(findings.takeEvent(event("gate_result", { gate: "make test", passed: false, findings: [finding] })), { source: "gate make test", findings: [finding] });
+  assert.deepEqual(findings.takeEvent(event("gate_result", { gate: "make test", passed: true })), { source: "gate make test", findings: [] });
+  assert.equal(findings.takeEvent(event("plan", {})), undefined);
+});
+
+test("places in output are found, and times are none", () => {
+  const found = (text: string): unknown[] => locations(text).map(({ path, line, column }) => [path, line, column]);
+  assert.deepEqual(found("./main.go:9:6: declared"), [["./main.go", 9, 6]]);
+  assert.deepEqual(found("src/a-b.ts(12,3): error TS1: no\n  at /x/y.js:4\n"), [["src/a-b.ts", 12, 3], ["/x/y.js", 4, undefined]]);
+  assert.deepEqual(found("12:30:01 begun; http://localhost:8080 is up"), []);
+  const [only] = locations("see a.go:1.");
+  assert.equal("see a.go:1.".slice(only!.start, only!.end), "a.go:1");
+});
+
+test("the project of a folder is where its hub keeps its state", () => {
+  const there = (path: string): boolean => path === join("/home/me/project", ".duet");
+  assert.equal(projectRoot("/home/me/project/sub/dir", there), "/home/me/project");
+  assert.equal(projectRoot("/home/me/other", there), "/home/me/other");
+});

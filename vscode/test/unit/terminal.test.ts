@@ -1,0 +1,108 @@
+// Terminals of the hub, against the built duet-rpc.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { HubTerminal } from "../../src/hub/terminal";
+import { newProject, removeProject, startHub } from "../hub";
+import type { TestHub } from "../hub";
+
+interface Shown {
+  terminal: HubTerminal;
+  /** Resolves when its output has something. */
+  prints: (what: RegExp) => Promise<void>;
+  end: Promise<{ code: number | undefined; reason: string }>;
+}
+
+function show(hub: TestHub, which: ConstructorParameters<typeof HubTerminal>[1]): Shown {
+  const terminal = new HubTerminal(hub.connection, which);
+  let text = "";
+  const looks = new Set<() => void>();
+  terminal.onOutput((more) => {
+    text += more;
+    for (const look of looks) look();
+  });
+  const end = new Promise<{ code: number | undefined; reason: string }>((resolve) => terminal.onEnd(resolve));
+  const prints = (what: RegExp): Promise<void> => new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`${String(what)} was not printed:\n${text}`)), 60_000);
+    const look = (): void => {
+      if (!what.test(text)) return;
+      clearTimeout(timer);
+      looks.delete(look);
+      resolve();
+    };
+    looks.add(look);
+    look();
+  });
+  return { terminal, prints, end };
+}
+
+function hub(t: test.TestContext): TestHub {
+  const project = newProject();
+  const started = startHub({ env: { ...project.env, SHELL: "/bin/sh" } }, project);
+  t.after(async () => {
+    await started.end();
+    removeProject(project);
+  });
+  return started;
+}
+
+test("what is typed is done, in the size of the view, and its end has its status", async (t) => {
+  const own = hub(t);
+  await own.connection.start();
+  const { terminal, prints, end } = show(own, { spawn: { cwd: own.project.folder } });
+  await terminal.open({ cols: 91, rows: 17 });
+  await terminal.write("stty size; printf 'caf\\303\\251-%s\\n' done\n");
+  await prints(/17 91/);
+  await prints(/café-done/);
+  await terminal.resize({ cols: 50, rows: 20 });
+  await terminal.write("stty size; exit 3\n");
+  await prints(/20 50/);
+  assert.deepEqual(await end, { code: 3, reason: "ended with status 3" });
+});
+
+test("one is closed with its view; one that is watched goes on", async (t) => {
+  const own = hub(t);
+  await own.connection.start();
+  const first = show(own, { spawn: {} });
+  await first.terminal.open(undefined);
+  await first.terminal.write("echo hello-$((40+2))\n");
+  await first.prints(/hello-42/);
+  const running = async (): Promise<string[]> => (await own.connection.request("terminal.list", {})).terminals.map(({ terminal_id }) => terminal_id);
+  const [id] = await running();
+  const second = show(own, { attach: id! });
+  await second.terminal.open(undefined);
+  await second.prints(/hello-42/);
+  assert.equal(second.terminal.readOnly, false);
+  await second.terminal.close();
+  assert.deepEqual(await running(), [id]);
+  const third = show(own, { attach: id! });
+  await third.terminal.open(undefined);
+  await first.terminal.close();
+  assert.match((await third.end).reason, /^ended/);
+});
+
+test("a terminal of another hub's life is told to be gone, one of a hub that goes on is watched again", async (t) => {
+  const project = newProject();
+  const [first, second] = [startHub({}, project), startHub({}, project)];
+  t.after(async () => {
+    await second.end();
+    await first.end();
+    removeProject(project);
+  });
+  await first.connection.start();
+  await second.connection.start();
+  const shown = show(second, { spawn: { cwd: project.folder } });
+  await shown.terminal.open(undefined);
+  await shown.terminal.write("echo before-$((1+1))\n");
+  await shown.prints(/before-2/);
+  process.kill(second.connection.pid!, "SIGKILL"); // the hub is the other one
+  await shown.prints(/\u001bc/);
+  await shown.terminal.settled();
+  await shown.terminal.write("echo after-$((1+2))\n");
+  await shown.prints(/after-3/);
+
+  await second.end();
+  await first.connection.restart();
+  const own = show(first, { attach: "nothing" });
+  await Promise.all([own.terminal.open(undefined), own.end]);
+  assert.match((await own.end).reason, /nothing/);
+});
