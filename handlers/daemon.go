@@ -51,6 +51,8 @@ type subsystems struct {
 type ipcStatus struct {
 	Clients int      `json:"clients"`
 	Sockets []string `json:"sockets,omitempty" doc:"Where it listens."`
+
+	Unserved []string `json:"unserved,omitempty" doc:"Who looks for a daemon and cannot reach this one, and why: AIWG's command line, where a daemon of AIWG runs."`
 }
 
 type supervisorStatus struct {
@@ -153,6 +155,9 @@ func (m daemon) statusOf(s hub.Status, triggers automationStatus, sources trigge
 	r.Hub = m.Kind
 	if m.Sockets != nil {
 		r.Subsystems.IPC.Sockets = m.Sockets()
+	}
+	if m.Unserved != nil {
+		r.Subsystems.IPC.Unserved = m.Unserved()
 	}
 	if m.Clients != nil {
 		r.Subsystems.IPC.Clients = m.Clients()

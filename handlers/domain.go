@@ -38,6 +38,7 @@ type Domain struct {
 	Clients     func() int      // how many connections there are
 	Kind        string          // of the hub, as the configuration calls it: daemon or embedded
 	Sockets     func() []string // where it listens; may be nil
+	Unserved    func() []string // who cannot reach it who looks for one, and why; may be nil
 	Logger      *slog.Logger
 	// EditorFiles, if set, are told which files are read by a connection.
 	EditorFiles *editorfiles.Readers

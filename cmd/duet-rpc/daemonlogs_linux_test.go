@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -37,4 +38,38 @@ func TestTheLogOfADaemonIsFollowed(t *testing.T) {
 		require.True(t, lines.Scan())
 		assert.Contains(t, lines.Text(), line)
 	}
+}
+
+// A command that goes on until it is interrupted ends, too, when nobody reads it any more:
+// not with the next that it would print.
+func TestWhoeverFollowsEndsWithItsReader(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.daemon()
+	_, err := s.command("prompt", "quiet")
+	require.NoError(t, err)
+	for _, args := range [][]string{{"daemon", "logs", "-f"}, {"events", "--since", "0"}, {"events", "--since", "0", "--json"}} {
+		l := s.launch()
+		cmd := exec.Command(program, append(args, l.args...)...)
+		cmd.Dir, cmd.Env = s.root, append(append(cleanEnvironment(), homeless(t)...), l.env...)
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		require.True(t, bufio.NewScanner(out).Scan())
+		require.NoError(t, out.Close())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = cmd.Wait()
+		}()
+		select {
+		case <-ended:
+		case <-time.After(watchdog / 3):
+			_ = cmd.Process.Kill()
+			<-ended
+			require.Fail(t, "it goes on", "%v", args)
+		}
+	}
+	_, err = s.command("daemon", "stop")
+	require.NoError(t, err)
 }

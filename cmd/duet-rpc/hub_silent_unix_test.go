@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -98,7 +99,7 @@ func TestSignalEndsACommandThatWaits(t *testing.T) {
 	stranger := s.stranger()
 	require.NoError(t, stranger.(*net.UnixListener).SetDeadline(time.Now().Add(watchdog))) // a command that does not ask
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-		for _, args := range [][]string{{"task", "list"}, {"prompt", "quiet"}, {"daemon", "stop"}} {
+		for _, args := range [][]string{{"task", "list"}, {"prompt", "quiet"}, {"daemon", "stop"}, {"daemon", "start"}} {
 			l := s.launch()
 			l.args = append(append([]string{"--answer-within=1h"}, args...), l.args...)
 			p := l.start(t)
@@ -115,6 +116,9 @@ func TestSignalEndsACommandThatWaits(t *testing.T) {
 			}
 			assert.Equal(t, 130, p.cmd.ProcessState.ExitCode(), "%v after %v", args, sig)
 			conn.Close()
+			if slices.Contains(args, "start") {
+				p.requireLog("duet-rpc: interrupted; no daemon runs here\n")
+			}
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/eventline"
+	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -88,8 +89,10 @@ func newEventsCommand(s *invocation.Settings) *cobra.Command {
 	return cmd
 }
 
-// followEvents prints events until it is interrupted.
+// followEvents prints events until it is interrupted, or nobody reads them.
 func followEvents(ctx context.Context, cmd *cobra.Command, s *invocation.Settings, c *client.Client, o eventsOptions, since *int64) error {
+	ctx, stop := interrupt.WhileRead(ctx, cmd.OutOrStdout())
+	defer stop()
 	off := c.OnState(func(state client.State) {
 		if state == client.Reconnecting {
 			fmt.Fprintln(cmd.ErrOrStderr(), "— the hub has gone; waiting for another one")
@@ -113,7 +116,7 @@ func followEvents(ctx context.Context, cmd *cobra.Command, s *invocation.Setting
 	defer sub.Close()
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
 	case <-sub.Done():
 		return sub.Err()
 	}

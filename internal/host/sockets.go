@@ -29,6 +29,7 @@ type sockets struct {
 	end       context.CancelFunc // of the connections; nil: the sockets were not opened since they were closed for all
 	listeners []net.Listener
 	pidFile   *aiwg.PIDFile // nil: AIWG's command line is not served
+	trouble   string        // why it is not, where it should be
 }
 
 // open opens the sockets, unless that was tried since they were closed;
@@ -53,6 +54,9 @@ func (s *sockets) open(ctx context.Context, p project.Project) error {
 	}
 	if err := s.openForAIWG(ctx, p); err != nil {
 		s.log.Warn("AIWG's command line cannot reach this daemon", "err", err)
+		s.mu.Lock()
+		s.trouble = "AIWG's command line cannot reach this daemon: " + err.Error()
+		s.mu.Unlock()
 	}
 	path, indirect, err := socket.Path(p.StateDir)
 	if err == nil {
@@ -121,6 +125,7 @@ func (s *sockets) close() {
 		}
 		s.pidFile = nil
 	}
+	s.trouble = ""
 	for _, l := range s.listeners {
 		l.Close()
 	}
@@ -136,6 +141,16 @@ func (s *sockets) disconnect() {
 		s.end()
 		s.end = nil
 	}
+}
+
+// unserved says who cannot reach this process who looks for one, and why.
+func (s *sockets) unserved() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.trouble == "" {
+		return nil
+	}
+	return []string{s.trouble}
 }
 
 // paths are those of the sockets that are open.

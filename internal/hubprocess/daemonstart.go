@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
@@ -52,7 +53,8 @@ var errOtherHub = errors.New("another process is the hub")
 
 // EnsureDaemon returns when a hub answers: the one that is there, or a daemon,
 // which is started in the background. Of any number of processes that do this
-// at the same time one starts it.
+// at the same time one starts it. If ctx is cancelled before that one answers it is ended
+// again.
 func EnsureDaemon(ctx context.Context, s *Settings, p project.Project) error {
 	within, cancel := context.WithTimeout(ctx, s.StartWithin())
 	defer cancel()
@@ -151,8 +153,39 @@ func startOne(ctx context.Context, s *Settings, p project.Project) error {
 		return fmt.Errorf("starting the daemon: %w", err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }() // until the daemon ends, or this process does
-	return awaitAnswer(ctx, s, p, said, ended)
+	go func() { ended <- cmd.Wait(); close(ended) }() // until the daemon ends, or this process does
+	err = awaitAnswer(ctx, s, p, said, ended)
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return giveUp(ctx, s, p, cmd.Process, ended)
+	}
+	return err
+}
+
+// What a daemon whose starter gives it up is given: a moment in which it may answer after
+// all, and time to end.
+const (
+	lastLook  = 200 * time.Millisecond
+	endsGrace = 3 * time.Second
+)
+
+// giveUp ends a daemon that was started, unless it answers by now: then somebody may use
+// it. It returns when it has ended; the error is that of ctx.
+func giveUp(ctx context.Context, s *Settings, p project.Project, daemon *os.Process, ended <-chan error) error {
+	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	defer cancel()
+	if someone, _ := answers(looking, s, p); someone {
+		return ctx.Err()
+	}
+	if daemon.Signal(syscall.SIGTERM) != nil { // it has ended, or the system has no such signal
+		_ = daemon.Kill()
+	}
+	select {
+	case <-ended:
+	case <-time.After(endsGrace):
+		_ = daemon.Kill()
+		<-ended
+	}
+	return ctx.Err()
 }
 
 // awaitAnswer waits until a daemon answers: it lets go of its output, of which said is

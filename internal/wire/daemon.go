@@ -19,6 +19,8 @@ type HubStatus struct {
 		IPC struct {
 			Sockets []string
 			Clients int
+
+			Unserved []string // who looks for a daemon and cannot reach this one, and why
 		}
 		Supervisor struct{ Running, Queued, MaxConcurrency int }
 		Approvals  struct{ Pending int }

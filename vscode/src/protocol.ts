@@ -515,6 +515,8 @@ export interface Methods {
           clients: number;
           /** Where it listens. */
           sockets?: Array<string>;
+          /** Who looks for a daemon and cannot reach this one, and why: AIWG's command line, where a daemon of AIWG runs. */
+          unserved?: Array<string>;
         };
         supervisor: {
           running: number;

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/filewatch"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
@@ -38,6 +40,8 @@ func newLogs(o Options) *cobra.Command {
 				return err
 			}
 			defer file.Close()
+			ctx, stop := interrupt.WhileRead(cmd.Context(), cmd.OutOrStdout())
+			defer stop()
 			var written <-chan struct{}
 			if watch, err := filewatch.Written(file.Name()); err == nil {
 				defer watch.Close()
@@ -54,8 +58,8 @@ func newLogs(o Options) *cobra.Command {
 					again = time.After(200 * time.Millisecond)
 				}
 				select {
-				case <-cmd.Context().Done():
-					return nil
+				case <-ctx.Done():
+					return context.Cause(ctx)
 				case <-written:
 				case <-again:
 				}

@@ -1,9 +1,16 @@
 package daemon
 
 import (
+	"context"
+	"fmt"
+	"time"
+
 	"github.com/spf13/cobra"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
 const daemonStartHelp = `Start a hub for this project in the background, and return when it answers. If a
@@ -12,7 +19,22 @@ command fails, since what that process runs ends with the editor. The daemon run
 until daemon stop or a signal.
 
 Exit status: 0 if a daemon answers, has sessions, and listens on each --listen; 1
-if not. With --foreground 0 once it has been stopped.`
+if not; 130 if you interrupted it: a daemon that does not answer yet is ended then.
+With --foreground 0 once it has been stopped.`
+
+// afterInterrupt says what there is after daemon start was interrupted.
+func afterInterrupt(ctx context.Context, o Options, p project.Project) string {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if p.Unlocked() {
+		return "interrupted; no daemon runs here"
+	}
+	status, err := Status(ctx, o.Settings, p)
+	if err != nil {
+		return "interrupted; no daemon was started, but another process is the hub here, and does not answer: `duet-rpc daemon status` tells more"
+	}
+	return fmt.Sprintf("interrupted; a hub runs here (process %d), `duet-rpc daemon stop` ends it", status.PID)
+}
 
 func newStart(o Options) *cobra.Command {
 	var foreground bool
@@ -29,7 +51,14 @@ func newStart(o Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			status, started, err := Start(cmd.Context(), o.Settings, p)
+			ctx, stop := interrupt.Until(cmd.Context())
+			defer stop()
+			status, started, err := Start(ctx, o.Settings, p)
+			if err != nil && ctx.Err() != nil {
+				side := cmd.ErrOrStderr()
+				fmt.Fprintln(side, output.Lines(side, "duet-rpc: "+afterInterrupt(context.WithoutCancel(ctx), o, p)))
+				return interrupt.Err
+			}
 			if err != nil {
 				return err
 			}

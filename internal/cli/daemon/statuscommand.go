@@ -49,6 +49,9 @@ func printStatus(out io.Writer, hub wire.HubStatus) error {
 	for _, issue := range hub.Issues {
 		fmt.Fprintln(out, output.Lines(out, "! "+output.Line(issue)))
 	}
+	for _, who := range x.IPC.Unserved {
+		fmt.Fprintln(out, output.Lines(out, "— "+output.Line(who)))
+	}
 	return err
 }
 

@@ -62,7 +62,7 @@ func checkHub(s *hubprocess.Settings, p project.Project) Finding {
 	var nobody *socket.NobodyError
 	switch {
 	case err == nil:
-		f.Found = fmt.Sprintf("process %d, %s", status.PID, status.Version)
+		f.Found = strings.Join(append([]string{fmt.Sprintf("process %d, %s", status.PID, status.Version)}, status.Subsystems.IPC.Unserved...), "; ")
 		if len(status.Issues) > 0 { // they say what to do
 			f.State, f.Found = Wrong, f.Found+": "+strings.ReplaceAll(strings.Join(status.Issues, "; "), "; `duet-rpc doctor` says more", "")
 		}

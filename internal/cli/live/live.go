@@ -5,6 +5,7 @@ package live
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/clipperhouse/displaywidth"
@@ -47,6 +48,9 @@ func (r *Region) Clear() { r.Print("") }
 
 // Shown reports whether the region has a row.
 func (r *Region) Shown() bool { return len(r.drawn) > 0 }
+
+// Above writes whole lines above the region, which stays as it is.
+func (r *Region) Above(text string) { r.Print(text, slices.Clone(r.drawn)...) }
 
 // Print writes whole lines above the region, which shows rows from then on.
 func (r *Region) Print(text string, rows ...string) {

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package interrupt
+
+import "os"
+
+// watchReader does nothing: nothing tells here.
+func watchReader(*os.File, func()) (stop func()) { return func() {} }
