@@ -1,13 +1,12 @@
 // The panel of a conversation in a real VS Code, as a person uses it.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
 import { openWindow } from "./vscode";
 
 test("a person allows, denies and interrupts in the panel, and finds it again with what was not sent", async (t) => {
-  const { page, project, row, panel, openViews, newSession, picture } = await openWindow((end) => t.after(end));
+  const { page, project, row, panel, openViews, newSession, call, picture } = await openWindow((end) => t.after(end));
   const demo = join(project.folder, "demo.txt");
   const prompt = panel.getByRole("textbox", { name: "Prompt" });
   const send = async (text: string): Promise<void> => {
@@ -44,6 +43,7 @@ test("a person allows, denies and interrupts in the panel, and finds it again wi
 
   await page.reload();
   await page.locator(".monaco-workbench").waitFor();
+  await row(/^Greet the reader/).waitFor(); // duet-rpc is there
   await panel.getByText("I wrote demo.txt").waitFor();
   assert.equal(await prompt.inputValue(), "not sent yet");
   await send("Once more");
@@ -53,7 +53,8 @@ test("a person allows, denies and interrupts in the panel, and finds it again wi
   await picture("panel-reloaded");
 
   // What was deleted elsewhere says so.
-  execFileSync(project.env["DUET_RPC_BIN"]!, ["--root", project.folder, "session", "delete", "last"], { env: project.env });
+  const { sessions } = await call("getSessionLeaves", {});
+  await call("session.delete", { session_id: sessions[0]!.id });
   await panel.getByText("This conversation was deleted.").waitFor();
 });
 
