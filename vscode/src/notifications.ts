@@ -29,8 +29,8 @@ export function notifications(projects: Projects, { attempt, open, isShown }: No
         const session = project.model.sessions.find(({ thread_id }) => thread_id === question.thread_id);
         return !session || !isShown({ project, session });
       });
-      if (unseen.length > atOnce) attempt(() => tellMany(questions.length));
-      else for (const question of questions) attempt(() => tell(question));
+      if (unseen.length > atOnce) attempt(() => tellMany(unseen.length));
+      else for (const question of unseen) attempt(() => tell(question));
     }),
     projects.onChange(() => {
       for (const { project, session } of projects.sessions) {
