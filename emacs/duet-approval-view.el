@@ -41,6 +41,8 @@
         bidi-paragraph-direction 'left-to-right
         mode-line-buffer-identification '(:eval (duet-header-name))
         header-line-format '(:eval (duet-approval-view--header)))
+  (setq-local truncate-lines nil
+              word-wrap t)
   ;; The keys of `diff-mode' for buffers that cannot be changed go before ours.
   (setq-local minor-mode-overriding-map-alist nil)
   (setq-local revert-buffer-function (lambda (&rest _) (duet-approval-view--load))))
@@ -149,8 +151,10 @@ MORE are parts of `duet-header-fit' that come after them."
                ("Files" ,(mapconcat #'abbreviate-file-name
                                     (duet-get-strings data :paths) ", ")))
              do (when (and text (not (string-empty-p text)))
-                  (insert (propertize (format "%-9s" label) 'font-lock-face 'duet-dim)
-                          (duet-visible-line text) "\n")))
+                  (insert (propertize
+                           (concat (propertize (format "%-9s" label) 'font-lock-face 'duet-dim)
+                                   (duet-visible-line text) "\n")
+                           'wrap-prefix (make-string 9 ?\s)))))
     (when (duet-get data :truncated)
       ;; An event leaves it out; the server's reply says where, and how much.
       (insert (propertize (if (eq data (duet-approval-data approval))

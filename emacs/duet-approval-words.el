@@ -173,6 +173,22 @@ It is empty where the name says it."
               (concat name (duet-approval--effect name (duet-get-string option :kind)))))
           (duet-get-objects (duet-approval-data approval) :options)))
 
+(defconst duet-approval--plain
+  '(("allow_once" "accept" "allow" "allow once" "approve" "ok" "proceed" "yes")
+    ("reject_once" "decline" "deny" "no" "reject" "reject once"))
+  "Kinds of answers, and names that say no more than the kind.")
+
+(defun duet-approval-plain-p (approval number)
+  "Return non-nil if answer NUMBER of the agent of APPROVAL is what a key does.
+To approve takes the first that allows once, and to deny the first that rejects."
+  (let* ((options (duet-get-objects (duet-approval-data approval) :options))
+         (option (nth (1- number) options))
+         (kind (duet-get-string option :kind)))
+    (and (member (downcase (or (duet-get-string option :name) ""))
+                 (cdr (assoc kind duet-approval--plain)))
+         (eq option (cl-find kind options :test #'equal
+                             :key (lambda (other) (duet-get-string other :kind)))))))
+
 (defun duet-approval-outcome (data)
   "Return in words how a question ended: DATA of the event that tells it."
   (let ((decision (or (duet-get-string data :decision) "answered"))

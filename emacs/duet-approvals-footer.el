@@ -33,18 +33,19 @@
 (defun duet-approvals--button (label command &optional option)
   "Return a button with LABEL that calls COMMAND.
 If OPTION, a number, is non-nil it is for that answer of the agent's."
-  (propertize label 'face 'link 'mouse-face 'highlight 'follow-link t
+  (propertize label 'face 'duet-button 'mouse-face 'highlight 'follow-link t
               'duet-action command 'duet-option option
               'help-echo "RET, mouse-1: do this"))
 
-(defun duet-approvals--choices (names)
-  "Return a button for each answer of an agent's own; NAMES are what they say."
-  (let ((number 0))
-    (mapcar (lambda (name)
-              (cl-incf number)
-              (duet-approvals--button (if (< number 10) (format "[%d] %s" number name) name)
-                                      #'duet-approvals--take number))
-            names)))
+(defun duet-approvals--choices (names &optional without)
+  "Return a button for each answer of an agent's own; NAMES are what they say.
+WITHOUT is a function that returns non-nil for the number of one that has none."
+  (cl-loop for name in names
+           for number from 1
+           unless (and without (funcall without number))
+           collect (duet-approvals--button
+                    (if (< number 10) (format "[%d] %s" number name) name)
+                    #'duet-approvals--take number)))
 
 (defun duet-approvals--rows (buttons)
   "Return BUTTONS in as many lines as they take; none is broken that fits in one."
@@ -66,8 +67,9 @@ If OPTION, a number, is non-nil it is for that answer of the agent's."
   "Return APPROVAL as text for a transcript; files are relative to ROOT."
   (let* ((excerpt (append (duet-approval-excerpt approval)
                           (duet-form-lines (duet-approval-data approval))))
-         (choices (duet-approvals--choices (duet-approval-answers approval)))
-         (tell (duet-approvals--button "[t] tell why not" #'duet-approval-deny-and-tell))
+         (choices (duet-approvals--choices
+                   (duet-approval-answers approval)
+                   (lambda (number) (duet-approval-plain-p approval number))))
          (text
           (concat
            (propertize "? " 'face 'duet-waiting)
@@ -102,22 +104,21 @@ If OPTION, a number, is non-nil it is for that answer of the agent's."
                   ,(duet-approvals--button "[d] deny" #'duet-approval-deny)
                   ,@(and (duet-approval-editable-p approval)
                          (list (duet-approvals--button "[e] edit" #'duet-approval-edit)))
-                  ,@(unless choices (list tell))
-                  ,(duet-approvals--button "[v] view" #'duet-approval-view)
-                  ,@(unless (duet-approval-plan approval)
-                      (list (concat "always: "
-                                    (duet-approvals--button "[s] session"
-                                                            #'duet-approval-always))
-                            (duet-approvals--button "[P] project"
-                                                    #'duet-approval-always-in-project)))))))
+                  ,(duet-approvals--button "[t] tell why not" #'duet-approval-deny-and-tell)
+                  ,(duet-approvals--button "[v] view" #'duet-approval-view)))))
            (if (or (duet-approval-question-p approval) (duet-approval-sending-p approval))
                ""
              (concat
-              (if-let ((covers (duet-approval-always-covers approval)))
-                  (concat "\n  " (propertize (concat "always is for " covers) 'face 'duet-dim))
-                "")
               ;; Few lines: the question has to be seen above them in a small window.
-              (if choices (concat "\n  " (duet-approvals--rows (cons tell choices))) ""))))))
+              (if (duet-approval-plan approval) ""
+                (concat "\n  always: "
+                        (duet-approvals--button "[s] session" #'duet-approval-always) "  "
+                        (duet-approvals--button "[P] project"
+                                                #'duet-approval-always-in-project)
+                        (if-let ((covers (duet-approval-always-covers approval)))
+                            (concat "  " (propertize (concat "for " covers) 'face 'duet-dim))
+                          "")))
+              (if choices (concat "\n  " (duet-approvals--rows choices)) ""))))))
     (propertize text 'duet-approval approval
                 'wrap-prefix "  "
                 'keymap (unless (duet-approval-sending-p approval)

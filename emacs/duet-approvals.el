@@ -312,6 +312,8 @@ them; then they come one after the other, those of a session together."
     (setf (nth 1 (aref tabulated-list-format 2))
           (if (< (duet-header-room) 76) 14 18))
     (duet-sessions-fit 1 16)
+    ;; Also where that column is as wide as it was.
+    (tabulated-list-init-header)
     (setq tabulated-list-entries (mapcar #'duet-approvals--entry approvals))
     (tabulated-list-print t)
     (unless approvals

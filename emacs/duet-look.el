@@ -31,8 +31,21 @@
   '((((background dark)) :inherit fixed-pitch :foreground "PaleGreen2")
     (t :inherit fixed-pitch :foreground "#1f6b42"))
   "Code.")
-(defface duet-code-block '((t :inherit fixed-pitch))
-  "Code in a language whose colours are known.")
+(defface duet-code-block
+  ;; A terminal may have any background, whatever Emacs takes it for.
+  '((((type graphic) (background light)) :inherit fixed-pitch :background "#f5f5f5" :extend t)
+    (((type graphic) (background dark)) :inherit fixed-pitch :background "#1f2328" :extend t)
+    (t :inherit fixed-pitch))
+  "Code in a block.")
+(defface duet-button
+  '((((type graphic) (background light))
+     :foreground "black" :background "#e5e5e5" :box (:line-width -1 :style released-button))
+    (((type graphic) (background dark))
+     :foreground "white" :background "#404040" :box (:line-width -1 :style released-button))
+    (((class color) (min-colors 88) (background light)) :foreground "black" :background "#dadada")
+    (((class color) (min-colors 88)) :foreground "white" :background "#444444")
+    (t :inherit link))
+  "What answers a question.")
 (defface duet-table '((t :inherit fixed-pitch))
   "A table in what an agent says.")
 (defface duet-markup-heading '((t :inherit font-lock-function-name-face :weight bold))
@@ -87,7 +100,8 @@
 (defconst duet-look--plain
   '(("○" . "o") ("◐" . "~") ("●" . "*") ("✗" . "x") ("■" . "#") ("·" . "-")
     ("❯" . ">") ("✻" . "*") ("✓" . "x") ("▸" . ">") ("±" . "+") ("−" . "-")
-    ("⊘" . "!") ("•" . "*") ("│" . "|") ("─" . "-") ("┼" . "+") ("├" . "+") ("┤" . "+"))
+    ("⊘" . "!") ("•" . "*") ("│" . "|") ("─" . "-") ("┼" . "+") ("├" . "+") ("┤" . "+")
+    ("☑" . "x") ("☐" . "o"))
   "What stands for signs that a terminal may not be able to show.")
 
 (defun duet-look-sign (sign)

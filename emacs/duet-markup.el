@@ -261,9 +261,11 @@ Return where the first line that was looked at begins."
                              (not (memq (char-after) '(?\s ?\t))))
                         " " "")))))
         (_
-         (put-text-property bol eol 'face (if (duet-code-mode-of (duet-block-language block))
-                                              'duet-code-block
-                                            'duet-code))
+         ;; With the end of the line, so that the background goes to that of the window.
+         (put-text-property bol (min (1+ eol) (duet-section-end (duet-block-section block)))
+                            'face (if (duet-code-mode-of (duet-block-language block))
+                                      'duet-code-block
+                                    '(duet-code duet-code-block)))
          (when (and (duet-code-wants-p block) (eq (duet-block-at bol) block))
            (duet-code-queue block))))
       (duet-prose-unseen bol eol)))

@@ -279,7 +279,11 @@ It is shown relative to ROOT where it is inside."
      (if diffs (concat " " (duet-render--counts diffs)) "")
      (mapconcat (lambda (path)
                   (concat "\n  " (duet-render-file path root)))
-                (duet-tool-paths tool) "")
+                ;; Each of its hunks names a file that is changed.
+                (cl-set-difference (duet-tool-paths tool)
+                                   (mapcar (lambda (diff) (duet-get-string diff :path)) diffs)
+                                   :test #'equal)
+                "")
      (if-let ((rest (duet-render-beside input diffs))) (duet-render--input rest) "")
      (mapconcat (lambda (diff) (concat "\n" (duet-render--tool-diff diff root)))
                 diffs "")

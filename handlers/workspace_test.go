@@ -65,6 +65,9 @@ func TestAnEditorThatDoesNotTrustTheWorkspace(t *testing.T) {
 			assert.Equal(t, []any{-32043, "not_trusted"}, []any{e.Code, e.Data["kind"]}, method)
 			assert.Contains(t, e.Message, "this editor does not trust the workspace")
 		}
+		for method, params := range map[string]string{"listGates": "", "checkGate": `{"gate":"true"}`, "listBuilds": "", "build": ""} {
+			assert.Equal(t, "not_trusted", mine.fail(method, params).Data["kind"], method)
+		}
 		succeeds(other)
 	}
 	assert.Zero(t, trusts)

@@ -164,7 +164,7 @@
       (duet-approvals-flush)
       (with-current-buffer buffer
         (should (string-match-p "1 waiting: j" (duet-header duet-session duet-connection)))
-        (should (string-match-p "\n? .*\n  \\[a\\] approve  \\[d\\] deny  .*\n\\(  .*\n\\)*  \\[t\\] tell .*\n\n\\'"
+        (should (string-match-p "\n? .*\n  \\[a\\] approve  \\[d\\] deny  .*\n\\(  .*\n\\)*  \\[2\\] Always allow .*\n\n\\'"
                                 (duet-test-text buffer)))
         ;; The tool call may become known later, and stands before it.
         (goto-char (point-max))
@@ -251,11 +251,42 @@
          (text (duet-approvals--inline approval "/")))
     (should (string-match-p (concat "│ 1. write it\n.*│ 2. test it\n"
                                     "\\(.*\n\\)*"
-                                    "  \\[t\\] tell why not  \\[1\\] Yes, and auto-accept edits (the agent remembers it)"
+                                    "  \\[1\\] Yes, and auto-accept edits (the agent remembers it)"
                                     "  \\[2\\] No, keep planning")
                             text))
     (should-not (string-match-p "always:" text))
     (should-error (duet-approval-always--scoped approval "session") :type 'user-error)))
+
+(ert-deftest duet-approvals-footer-test-plain-answers ()
+  "An answer of the agent's that is one of ours has no button; what says more has."
+  (let ((duet-connections (make-hash-table)))
+    (pcase-dolist
+        (`(,options . ,shown)
+         '(((("Allow" "allow_once") ("Always allow" "allow_always") ("Reject" "reject_once"))
+            "Always allow (the agent remembers it)")
+           ((("Yes" "allow_once") ("No" "reject_once")))
+           ;; What denies by a name that allows is told, as is a second way to allow.
+           ((("Allow" "reject_once")) "Allow (denies)")
+           ((("Allow" "allow_once") ("Yes" "allow_once")) "Yes")
+           ((("No, and stop" "reject_once")) "No, and stop")))
+      (let* ((approval (make-duet-approval
+                        :id "p" :type "function_call" :title "Run it"
+                        :data `(:tool_name "Bash"
+                                :options ,(vconcat
+                                           (mapcar (lambda (option)
+                                                     (list :option_id (car option)
+                                                           :name (car option)
+                                                           :kind (cadr option)))
+                                                   options)))))
+             (text (duet-approvals--inline approval "/"))
+             (found '())
+             (start 0))
+        (while (string-match "\\[[0-9]\\] \\([^[\n]+?\\)\\(?:  \\|$\\)" text start)
+          (push (match-string 1 text) found)
+          (setq start (match-end 0)))
+        (should (equal (mapcar #'substring-no-properties (nreverse found)) shown))
+        (should (eq (get-text-property (string-match "\\[a\\]" text) 'face text)
+                    'duet-button))))))
 
 (provide 'duet-approvals-footer-test)
 ;;; duet-approvals-footer-test.el ends here

@@ -95,7 +95,7 @@
       (funcall call "two" "in_progress")
       (duet-approvals-flush)
       (duet-test-wait-for-text
-       buffer "Call one[^?]*Call two[^?]*\\? Bash  run one\n  \\[a\\].*\n\\? Bash  run two\n  \\[a\\]")
+       buffer "Call one[^?]*Call two[^?]*\\? Bash  run one\n  \\[a\\].*\n  always: .*\n\\? Bash  run two\n  \\[a\\]")
       (funcall tell "approval_resolved" :approval_id "one" :decision "approved"
                :decided_by "user" :approved t)
       (duet-approvals-flush)

@@ -81,7 +81,7 @@ would be lost."
          ("Title\n=====\ntext" "Title\n=====\ntext")
          ("- a\n* b\n+ c\n1. d\n2) e\n-no" "• a\n• b\n+ c\n1. d\n2) e\n-no")
          ("- a\n  - *b*\n    - c" "• a\n  • b\n    • c")
-         ("- [ ] open\n- [x] done" "• [ ] open\n• [x] done")
+         ("- [ ] open\n- [x] done\n- [x](y) link\n* [X]" "☐ open\n☑ done\n• x link\n☑ ")
          ("> quoted *text*\n> > twice" "│ quoted text\n│ │ twice")
          ("a\n\n---\n\n***\n_ _ _" "a\n\nR\n\nR\nR")
          ("a **bold\nas well** b" "a bold\nas well b")

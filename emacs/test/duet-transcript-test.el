@@ -333,7 +333,7 @@
           (jit-lock-fontify-now)
           (cl-loop for (string . face) in '(("Title" . duet-markup-title)
                                             ("bold" . bold) ("code" . duet-code)
-                                            ("no title" . duet-code) ("x" . duet-code)
+                                            ("no title" . (duet-code duet-code-block)) ("x" . duet-code)
                                             ("nested" . duet-code) ("inner" . duet-code)
                                             ("wave" . duet-code) ("still" . duet-code)
                                             ("text" . duet-dim) ("md" . duet-dim)

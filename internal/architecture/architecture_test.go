@@ -41,26 +41,26 @@ internal/catalog:
 internal/changereview: internal/diff internal/domain internal/executor/workspace internal/store internal/store/health
 internal/catalogrpc: server server/passfd internal/catalog
 internal/chaos:  # tests alone
-internal/cli: client internal/cli/acp internal/cli/agents internal/cli/allprojects internal/cli/answer internal/cli/ask internal/cli/attach internal/cli/attachment internal/cli/build internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/gates internal/cli/inbox internal/cli/interrupt internal/cli/invocation internal/cli/leftopen internal/cli/mcp internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/preview internal/cli/prompttext internal/cli/reach internal/cli/refusal internal/cli/sessions internal/cli/sessionview internal/cli/spending internal/cli/triggers internal/cli/tty internal/cli/turn internal/cli/usage internal/config internal/config/document internal/demoagent internal/executor internal/host internal/logging internal/trust internal/wire  # neither hub nor store: what the shell knows of them goes over the wire
-internal/cli/acp: client server internal/acpagent internal/host internal/logging internal/signin
+internal/cli: client internal/cli/acp internal/cli/agents internal/cli/allprojects internal/cli/answer internal/cli/ask internal/cli/attach internal/cli/attachment internal/cli/build internal/cli/candidate internal/cli/daemon internal/cli/doctor internal/cli/eventline internal/cli/flagvalue internal/cli/foreign internal/cli/gates internal/cli/inbox internal/cli/interrupt internal/cli/invocation internal/cli/leftopen internal/cli/mcp internal/cli/nativesession internal/cli/output internal/cli/pager internal/cli/preview internal/cli/prompttext internal/cli/reach internal/cli/refusal internal/cli/sessions internal/cli/sessionview internal/cli/spending internal/cli/triggers internal/cli/tty internal/cli/turn internal/cli/usage internal/config internal/config/document internal/demoagent internal/executor internal/host internal/hubprocess internal/logging internal/trust internal/wire  # neither hub nor store: what the shell knows of them goes over the wire
+internal/cli/acp: client server internal/acpagent internal/host internal/hubprocess internal/logging internal/signin
 internal/cli/agents: internal/agentlink internal/agentstatus internal/cli/output internal/cli/tty internal/config internal/project internal/registry internal/registry/added internal/signin
-internal/cli/allprojects: client internal/cli/interrupt internal/cli/output internal/cli/refusal internal/cli/sessionview internal/host internal/project/known internal/wire
+internal/cli/allprojects: client internal/cli/interrupt internal/cli/output internal/cli/refusal internal/cli/sessionview internal/host internal/hubprocess internal/project/known internal/wire
 internal/cli/answer: internal/wire
 internal/cli/ask: client internal/cli/invocation internal/cli/output internal/cli/reach
 internal/cli/attach: client internal/cli/output internal/cli/tty internal/lazyregexp internal/wire
 internal/cli/attachment: client internal/cli/output internal/cli/tty internal/project internal/wire
 internal/cli/build: client internal/cli/interrupt internal/cli/invocation internal/cli/output internal/cli/reach internal/cli/refusal internal/visible internal/wire
 internal/cli/candidate: client internal/cli/attach internal/cli/output internal/wire
-internal/cli/daemon: client internal/cli/interrupt internal/cli/output internal/cli/refusal internal/config internal/filewatch internal/host internal/project internal/wire
-internal/cli/doctor: frame internal/catalog internal/cli/output internal/config internal/database internal/executor/process internal/host internal/logging internal/mcpprobe internal/origin internal/project internal/socket internal/wire
+internal/cli/daemon: client internal/cli/interrupt internal/cli/output internal/cli/refusal internal/config internal/filewatch internal/host internal/hubprocess internal/project internal/wire
+internal/cli/doctor: frame internal/catalog internal/cli/output internal/config internal/database internal/executor/process internal/host internal/hubprocess internal/logging internal/mcpprobe internal/origin internal/project internal/socket internal/wire
 internal/cli/editor:
 internal/cli/eventline: client internal/cli/inbox internal/cli/output internal/wire
 internal/cli/flagvalue: internal/logging
-internal/cli/foreign: client internal/cli/output internal/cli/refusal internal/database internal/history internal/host internal/logging internal/origin internal/project
+internal/cli/foreign: client internal/cli/output internal/cli/refusal internal/database internal/history internal/host internal/hubprocess internal/logging internal/origin internal/project
 internal/cli/highlight:  # colours of code
 internal/cli/inbox: client internal/cli/output internal/diff internal/form internal/question internal/wire
 internal/cli/interrupt:  # C-c
-internal/cli/invocation: client frame internal/cli/flagvalue internal/cli/interrupt internal/cli/output internal/cli/reach internal/cli/refusal internal/cli/tty internal/host internal/logging internal/wire  # what every command stands on, so that each can be a package
+internal/cli/invocation: client frame internal/cli/flagvalue internal/cli/interrupt internal/cli/output internal/cli/reach internal/cli/refusal internal/cli/tty internal/hubprocess internal/logging internal/wire  # what every command stands on, so that each can be a package
 internal/cli/leftopen: client internal/cli/interrupt internal/cli/output internal/cli/turn internal/wire
 internal/cli/live:
 internal/cli/markdown: internal/cli/highlight internal/lazyregexp internal/visible
@@ -72,7 +72,7 @@ internal/cli/picker: internal/cli/output internal/cli/tty
 internal/cli/preview: client internal/cli/interrupt internal/cli/invocation internal/cli/output internal/cli/preview/web internal/cli/reach internal/cli/refusal internal/wire
 internal/cli/preview/web: internal/lazyregexp
 internal/cli/prompttext: internal/cli/tty
-internal/cli/reach: client internal/cli/interrupt internal/host internal/logging internal/project
+internal/cli/reach: client internal/cli/interrupt internal/host internal/hubprocess internal/logging internal/project
 internal/cli/refusal: internal/cli/output internal/wire
 internal/cli/sessions: client internal/cli/output internal/cli/pager internal/cli/picker internal/cli/sessionview internal/cli/transcript internal/cli/tty internal/wire
 internal/cli/sessionview: internal/cli/output internal/wire
@@ -130,8 +130,9 @@ internal/fulldisk: internal/background internal/domain internal/store
 internal/gate: internal/background internal/config/gateconfig internal/diagnostic internal/domain internal/restricted internal/store internal/usercommand  # the life of runs is an interface to it
 internal/golden:
 internal/history: internal/domain internal/lazyregexp internal/store
-internal/host: client frame handlers server server/stdio internal/agentstatus internal/aiwg internal/build internal/catalog internal/config internal/config/previewconfig internal/database internal/domain internal/editorfiles internal/filewatch internal/gate internal/history internal/hub internal/logging internal/origin internal/project internal/project/known internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trigger internal/trust internal/visible
+internal/host: client frame handlers server server/stdio internal/agentstatus internal/aiwg internal/build internal/catalog internal/config internal/config/previewconfig internal/database internal/domain internal/editorfiles internal/filewatch internal/gate internal/history internal/hub internal/hubprocess internal/logging internal/origin internal/project internal/project/known internal/relay internal/socket internal/store internal/store/sqlite internal/supervisor internal/trigger internal/trust
 internal/hub: internal/adoption internal/agentsetting internal/approval internal/background internal/budget internal/build internal/catalog internal/changereview internal/config internal/config/budgetconfig internal/config/previewconfig internal/configured internal/configwatch internal/conversation internal/credential internal/domain internal/eventlog internal/executorcall internal/fulldisk internal/gate internal/intake internal/mcpclient internal/mcpservers internal/policy internal/preview internal/query internal/redact internal/removal internal/restricted internal/store internal/store/health internal/terminal internal/threadsettings internal/trigger internal/usercommand  # no transport: it knows nothing of connections
+internal/hubprocess: client frame server internal/config internal/logging internal/project internal/socket internal/visible  # how the hub of another process is found, reached and started
 internal/intake: internal/catalog internal/content internal/conversation internal/diff internal/domain internal/redact internal/store
 internal/jsontest:  # for tests
 internal/jsonwalk:

@@ -21,7 +21,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
-	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -47,7 +47,7 @@ func newApprovalsCommand(s *invocation.Settings) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if tty.Is(os.Stdin) && tty.Is(cmd.OutOrStdout()) && !s.JSON && !wait && !list {
 				err := goThrough(cmd, s, turn.InboxOptions{Session: session, Once: once})
-				if host.IsNone(err) {
+				if hubprocess.IsNone(err) {
 					err = goThroughHere(cmd, s, session)
 				}
 				if !errors.Is(err, leftopen.ErrNone) {

@@ -5,13 +5,13 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // whySilent says of a hub that has been reached before why it does not answer.
 func whySilent(ctx context.Context, s *invocation.Settings) string {
-	silent := &host.SilentError{Held: true}
+	silent := &hubprocess.SilentError{Held: true}
 	if p, err := s.Project(); err == nil {
 		silent.PID, _ = p.Holder(ctx)
 	}

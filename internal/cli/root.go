@@ -27,6 +27,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/cli/usage"
 	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 )
 
 const longHelp = `duet-rpc is the process that an editor starts to work with coding agents.
@@ -60,7 +61,7 @@ func Run(version string) int {
 
 // newRootCommand makes the command line, as far as args need it: all of it is a tenth of an editor's start.
 func newRootCommand(version string, args []string) *cobra.Command {
-	s := &invocation.Settings{Settings: host.Settings{Version: cmp.Or(version, builtVersion())}}
+	s := &invocation.Settings{Settings: hubprocess.Settings{Version: cmp.Or(version, builtVersion())}}
 	root := &cobra.Command{
 		Use:     "duet-rpc",
 		Short:   "Work with coding agents from an editor",

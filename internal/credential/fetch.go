@@ -13,8 +13,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-// askFor is how long a person has to give a key that was asked for.
-const askFor = 25 * time.Second
+const (
+	// askFor is how long a person has to give a key that was asked for.
+	askFor = 25 * time.Second
+	// comeWithin is how long it is waited for a client that can be asked: whoever begins a
+	// session may subscribe to its events only then.
+	comeWithin = 2 * time.Second
+)
 
 // GetAPIKey gets the key of a service for the agent that a session token speaks
 // for: from where the configuration says, else from the variable SERVICE_API_KEY of
@@ -78,21 +83,28 @@ func (k *Keys) ask(ctx context.Context, session domain.Session, service string) 
 		defer k.mu.Unlock()
 		delete(k.requests, request)
 	}()
-	if k.opts.Events.Publish(requestEvent(session, request, service)) == 0 {
-		return "", "none is configured and no client is there to ask"
-	}
-	patience := time.NewTimer(askFor)
+	heard, withdraw := k.opts.Events.Ask(requestEvent(session, request, service))
+	defer withdraw()
+	patience := time.NewTimer(comeWithin)
 	defer patience.Stop()
-	select {
-	case key := <-provided:
-		if key == "" {
-			return "", "the client that was asked gave none"
+	for {
+		select {
+		case <-heard:
+			heard = nil
+			patience.Reset(askFor)
+		case key := <-provided:
+			if key == "" {
+				return "", "the client that was asked gave none"
+			}
+			return key, "given by a client"
+		case <-patience.C:
+			if heard != nil {
+				return "", "none is configured and no client is there to ask"
+			}
+			return "", "nobody gave one in time"
+		case <-ctx.Done():
+			return "", "cancelled"
 		}
-		return key, "given by a client"
-	case <-patience.C:
-		return "", "nobody gave one in time"
-	case <-ctx.Done():
-		return "", "cancelled"
 	}
 }
 

@@ -27,17 +27,18 @@ type Runs interface {
 	SessionOf(ctx context.Context, run int64) (domain.Session, error)
 }
 
-// A Publisher tells subscribers of events that the log does not keep.
-type Publisher interface {
-	// Publish returns how many subscribers are told.
-	Publish(domain.Event) int
+// An Asker asks subscribers.
+type Asker interface {
+	// Ask tells subscribers an event that the log does not keep, those that come before it is
+	// withdrawn, too. heard is closed when the first one is told.
+	Ask(domain.Event) (heard <-chan struct{}, withdraw func())
 }
 
 // Options are what Keys need. All but Logger are required.
 type Options struct {
 	Tokens *Tokens
 	Runs   Runs
-	Events Publisher
+	Events Asker
 	// Configured are the keys that the configuration has for a run, by service.
 	Configured func(domain.Run) map[string]config.Key
 	Getenv     func(string) string

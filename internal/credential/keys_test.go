@@ -24,7 +24,8 @@ const secret = "sk-0123456789abcdef"
 // test says.
 type world struct {
 	keys      *Keys
-	subscribe func(domain.Event) int
+	subscribe func(domain.Event)
+	withdrawn int
 	noted     []string
 	noteFails error
 }
@@ -36,11 +37,13 @@ func (w *world) SessionOf(_ context.Context, run int64) (domain.Session, error) 
 	return domain.Session{Run: domain.Run{ID: 3, Thread: 7, SessionID: "session", Task: 1}}, nil
 }
 
-func (w *world) Publish(e domain.Event) int {
-	if w.subscribe == nil {
-		return 0
+func (w *world) Ask(e domain.Event) (heard <-chan struct{}, withdraw func()) {
+	told := make(chan struct{})
+	if w.subscribe != nil {
+		close(told)
+		w.subscribe(e)
 	}
-	return w.subscribe(e)
+	return told, func() { w.withdrawn++ }
 }
 
 func newWorld(t *testing.T) (w *world, token string) {
@@ -160,7 +163,7 @@ func TestAPersonIsAskedForAKey(t *testing.T) {
 		{"", "other: the client that was asked gave none"},
 	} {
 		w, token := newWorld(t)
-		w.subscribe = func(e domain.Event) int {
+		w.subscribe = func(e domain.Event) {
 			assert.EqualValues(t, 3, e.Run)
 			assert.Zero(t, e.Seq)
 			assert.Equal(t, "session", e.Ref.SessionID)
@@ -169,7 +172,6 @@ func TestAPersonIsAskedForAKey(t *testing.T) {
 			assert.Equal(t, domain.KindInvalid, kindOf(t, w.keys.Provide("another request", "x")))
 			require.NoError(t, w.keys.Provide(asked.RequestID, c.answer))
 			assert.Equal(t, domain.KindInvalid, kindOf(t, w.keys.Provide(asked.RequestID, "x")), "the first answer counts")
-			return 1
 		}
 		r, _ := w.keys.GetAPIKey(t.Context(), catalog.GetAPIKeyParams{SessionToken: token, Service: "other"})
 		assert.Equal(t, c.answer, r.APIKey)
@@ -181,7 +183,7 @@ func TestAPersonIsAskedForAKey(t *testing.T) {
 func TestAPersonIsNotWaitedForTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, token := newWorld(t)
-		w.subscribe = func(domain.Event) int { return 1 }
+		w.subscribe = func(domain.Event) {}
 		began := time.Now()
 		_, err := w.keys.GetAPIKey(t.Context(), catalog.GetAPIKeyParams{SessionToken: token, Service: "other"})
 		assert.ErrorContains(t, err, "nobody gave one in time")
@@ -192,6 +194,13 @@ func TestAPersonIsNotWaitedForTooLong(t *testing.T) {
 		assert.ErrorContains(t, err, "cancelled")
 		assert.Equal(t, askFor+time.Second, time.Since(began))
 		assert.Empty(t, w.keys.requests)
+		assert.Equal(t, 2, w.withdrawn)
+
+		w.subscribe = nil
+		began = time.Now()
+		_, err = w.keys.GetAPIKey(t.Context(), catalog.GetAPIKeyParams{SessionToken: token, Service: "other"})
+		assert.ErrorContains(t, err, "no client is there to ask")
+		assert.Equal(t, comeWithin, time.Since(began))
 	})
 }
 

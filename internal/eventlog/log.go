@@ -63,6 +63,7 @@ type Log struct {
 	memory memory
 	wakes  map[wake]struct{} // of whoever waits for more
 	open   map[*Subscription]struct{}
+	asked  map[*ask]struct{} // of subscribers, and not answered yet
 }
 
 // A wake is a wake-up call that somebody waits for: at most one is outstanding.
@@ -77,7 +78,7 @@ func (w wake) up() {
 
 // New is a log that ends with ctx.
 func New(ctx context.Context, opts Options) *Log {
-	l := &Log{opts: opts, wakes: make(map[wake]struct{}), open: make(map[*Subscription]struct{})}
+	l := &Log{opts: opts, wakes: make(map[wake]struct{}), open: make(map[*Subscription]struct{}), asked: make(map[*ask]struct{})}
 	l.ctx, l.cancel = context.WithCancel(ctx)
 	return l
 }
@@ -181,11 +182,14 @@ func (l *Log) wakeUp(w wake) (stop func()) {
 	}
 }
 
-// admit lets a subscription hear of what is published.
+// admit lets a subscription hear of what is published, and of what is asked just now.
 func (l *Log) admit(s *Subscription) (remove func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open[s] = struct{}{}
+	for a := range l.asked {
+		l.ask(a, s)
+	}
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()

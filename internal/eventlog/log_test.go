@@ -313,6 +313,51 @@ func TestWhatIsPublishedIsToldWhoeverIsThereAndNotKept(t *testing.T) {
 	})
 }
 
+func TestWhatIsAskedIsToldWhoeverComesUntilItIsWithdrawn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t)
+		defer w.close(t)
+		secret := Subscribing{Since: -1, Kinds: []domain.EventKind{domain.EventSecretRequested}}
+		early := w.subscribe(t, secret)
+		synctest.Wait()
+		told, withdraw := w.log.Ask(domain.Event{Run: 1, Payload: domain.SecretRequested{}})
+		<-told
+		late := w.subscribe(t, secret)
+		synctest.Wait()
+		assert.Equal(t, []string{"0s domain.SecretRequested"}, early.take())
+		assert.Equal(t, []string{"0s domain.SecretRequested"}, late.take())
+		withdraw()
+		tooLate := w.subscribe(t, secret)
+		synctest.Wait()
+		assert.Empty(t, tooLate.take())
+
+		told, withdraw = w.log.Ask(domain.Event{Run: 2, Payload: domain.SecretRequested{}})
+		defer withdraw()
+		for _, h := range []*heard{early, late, tooLate} {
+			synctest.Wait()
+			assert.Len(t, h.take(), 1)
+		}
+		<-told
+	})
+}
+
+func TestNobodyHearsWhatIsAskedOfAnotherRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t)
+		defer w.close(t)
+		w.subscribe(t, Subscribing{Since: -1, Run: "run 2"})
+		synctest.Wait()
+		told, withdraw := w.log.Ask(domain.Event{Run: 1, Payload: domain.SecretRequested{}})
+		defer withdraw()
+		synctest.Wait()
+		select {
+		case <-told:
+			t.Error("somebody was told")
+		default:
+		}
+	})
+}
+
 func TestAClosedLogStartsNothing(t *testing.T) {
 	w := open(t)
 	s, err := w.log.Subscribe(t.Context(), Subscribing{Since: -1}, func(context.Context, Notice) error { return nil })

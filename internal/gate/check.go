@@ -122,13 +122,20 @@ func (e *Engine) checkOne(ctx context.Context, g domain.Gate, cwd string) (domai
 			return domain.GateResult{Gate: g.Name, Reason: "no gate of the configuration has that name any more"}, nil
 		}
 	}
+	return e.run(ctx, c, cwd, nil)
+}
+
+// run runs a gate in a directory. printed, unless it is nil, gets whole lines of what it
+// prints. The error means that it could not be tried.
+func (e *Engine) run(ctx context.Context, c gateconfig.Gate, cwd string, printed func(context.Context, string)) (domain.GateResult, error) {
 	directory := c.Directory
 	if !filepath.IsAbs(directory) {
 		directory = filepath.Join(cwd, directory)
 	}
-	r := domain.GateResult{Gate: g.Name}
+	r := domain.GateResult{Gate: c.Name}
 	reader := &diagnostic.Reader{
 		Parser: diagnostic.NewParser(e.opts.Root, directory),
+		Text:   printed,
 		Found:  func(_ context.Context, d domain.Diagnostic) { count(&r, d) },
 	}
 	ran, err := e.opts.Run(ctx, usercommand.Command{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/background"
@@ -102,6 +103,16 @@ func (e *Engine) configured() (Configured, error) {
 		return c, &domain.Error{Kind: domain.KindExecutor, Message: "the configuration cannot be read: " + err.Error(), Err: err}
 	}
 	return c, nil
+}
+
+// trusted is the gate of a name, if the configuration has it. It is refused, as a
+// *domain.Error, if that waits for its user's trust.
+func (c Configured) trusted(name string) (gateconfig.Gate, bool, error) {
+	g, is := c.named(name)
+	if !is && slices.Contains(c.Waiting, name) {
+		return g, false, domain.Errorf(domain.KindNotTrusted, "the gate %q is one of this project's configuration, which waits for your trust: duet-rpc trust", name)
+	}
+	return g, is, nil
 }
 
 // named is the gate of a name.

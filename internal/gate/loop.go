@@ -3,7 +3,6 @@ package gate
 import (
 	"cmp"
 	"context"
-	"slices"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
@@ -40,9 +39,9 @@ func (e *Engine) Begin(t store.Tx, run domain.Run, spec Spec) error {
 	}
 	l = domain.GateLoop{Thread: run.Thread, Run: run.ID, MaxIterations: cmp.Or(spec.MaxIterations, DefaultIterations), Iteration: 1, State: domain.LoopWorking}
 	for _, name := range spec.Gates {
-		_, is := configured.named(name)
-		if !is && slices.Contains(configured.Waiting, name) {
-			return domain.Errorf(domain.KindNotTrusted, "the gate %q is one of this project's configuration, which waits for your trust: duet-rpc trust", name)
+		_, is, err := configured.trusted(name)
+		if err != nil {
+			return err
 		}
 		l.Gates = append(l.Gates, domain.Gate{Name: name, Configured: is})
 	}

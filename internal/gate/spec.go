@@ -31,7 +31,7 @@ type Spec struct {
 func (s Spec) Check(ctx context.Context) error {
 	switch {
 	case len(s.Gates) > 0 && restricted.Is(ctx):
-		return domain.Errorf(domain.KindNotTrusted, "gates run programs of the project, and this editor does not trust the workspace (workspaceTrusted is false): trust it in the editor")
+		return untrusted()
 	case len(s.Gates) == 0 && s.MaxIterations != 0:
 		return domain.Invalid("max_iterations", "nothing, where there are no gates", "a number")
 	case s.MaxIterations < 0 || s.MaxIterations > MostIterations:
@@ -50,4 +50,9 @@ func (s Spec) Check(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// untrusted is the error for an editor that does not trust the workspace.
+func untrusted() error {
+	return domain.Errorf(domain.KindNotTrusted, "gates run programs of the project, and this editor does not trust the workspace (workspaceTrusted is false): trust it in the editor")
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/relay"
@@ -32,7 +33,7 @@ type attachment struct {
 	project project.Project
 	daemon  bool // the hub is to be a daemon
 	relay   *relay.Relay
-	silence atomic.Pointer[SilentError] // why no hub could be joined lately
+	silence atomic.Pointer[hubprocess.SilentError] // why no hub could be joined lately
 
 	// For the relay's goroutine that connects alone.
 	host  *host // once this process is the hub
@@ -81,9 +82,9 @@ func (a *attachment) connect(ctx context.Context) (server.Transport, error) {
 	}
 	fresh := !a.begun
 	a.begun = true
-	var pause pause
+	var pause hubprocess.Pause
 	for {
-		t, err := dialSocket(ctx, a.process.settings, a.project)
+		t, err := hubprocess.Connect(ctx, a.process.settings, a.project)
 		if err != nil && ctx.Err() != nil {
 			return nil, err
 		}
@@ -117,7 +118,7 @@ func (a *attachment) connect(ctx context.Context) (server.Transport, error) {
 		if a.daemon {
 			a.log.Debug("another process has the lock and does not answer", "holder", c.why(), "problem", problem)
 		}
-		if err := pause.wait(ctx); err != nil {
+		if err := pause.Wait(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -126,7 +127,7 @@ func (a *attachment) connect(ctx context.Context) (server.Transport, error) {
 // noteSilence notes whether a hub could not be joined since it does not answer;
 // err is nil if one was joined.
 func (a *attachment) noteSilence(err error) {
-	var silent *SilentError
+	var silent *hubprocess.SilentError
 	if errors.As(err, &silent) && a.silence.Load() == nil {
 		a.log.Warn(silent.Error())
 	}
@@ -139,7 +140,7 @@ func (a *attachment) silent() string {
 	defer cancel()
 	pid, held := a.project.Holder(ctx)
 	path, _ := socket.Find(a.project.StateDir)
-	return a.project.ShortenPaths((&SilentError{PID: pid, Held: held, path: path}).Error())
+	return a.project.ShortenPaths((&hubprocess.SilentError{PID: pid, Held: held, Path: path}).Error())
 }
 
 // nobody says why no hub could be joined; "": there is none, or it is not known.
@@ -171,7 +172,7 @@ func (a *attachment) startDaemon(ctx context.Context, fresh bool) error {
 	ctx, cancel := context.WithTimeout(ctx, daemonWithin)
 	defer cancel()
 	a.log.Info("no hub runs here; starting a daemon")
-	return EnsureDaemon(ctx, a.process.settings, a.project)
+	return hubprocess.EnsureDaemon(ctx, a.process.settings, a.project)
 }
 
 // become makes this process the hub. A problem is why it had to.

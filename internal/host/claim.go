@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
@@ -22,7 +23,7 @@ type claim struct {
 }
 
 // claimProject tries to become the hub of the project.
-func claimProject(s *Settings) *claim {
+func claimProject(s *hubprocess.Settings) *claim {
 	c := &claim{find: s.Project}
 	_, _ = c.take(context.Background()) // c knows
 	return c

@@ -11,6 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 )
 
@@ -24,23 +25,23 @@ type Connection struct {
 
 // Connect connects to the hub that runs. Where none does it starts a daemon, if
 // the configuration wants one, or else this process is the hub until close.
-func Connect(ctx context.Context, s *Settings, log *logging.Log) (*Connection, error) {
+func Connect(ctx context.Context, s *hubprocess.Settings, log *logging.Log) (*Connection, error) {
 	p, err := s.Project()
 	if err != nil {
 		return nil, err
 	}
 	problem := ""
-	var pause pause
-	for deadline := time.Now().Add(s.startWithin()); ; {
-		c, err := Dial(ctx, s, p)
+	var pause hubprocess.Pause
+	for deadline := time.Now().Add(s.StartWithin()); ; {
+		c, err := hubprocess.Dial(ctx, s, p)
 		if err == nil {
 			return &Connection{Client: c}, nil
 		}
-		if !MayComeYet(err) {
+		if !hubprocess.MayComeYet(err) {
 			return nil, err
 		}
-		if problem == "" && WantsDaemon(s) {
-			if err := EnsureDaemon(ctx, s, p); err == nil {
+		if problem == "" && hubprocess.WantsDaemon(s) {
+			if err := hubprocess.EnsureDaemon(ctx, s, p); err == nil {
 				continue
 			} else if ctx.Err() != nil {
 				return nil, err
@@ -54,20 +55,20 @@ func Connect(ctx context.Context, s *Settings, log *logging.Log) (*Connection, e
 			return hostHere(ctx, s, log, claimed, problem)
 		}
 		if time.Now().After(deadline) {
-			var silent *SilentError
+			var silent *hubprocess.SilentError
 			if errors.As(err, &silent) {
 				return nil, silent
 			}
 			return nil, unavailable(p, claimed.why())
 		}
-		if err := pause.wait(ctx); err != nil { // it has just begun, or is ending
+		if err := pause.Wait(ctx); err != nil { // it has just begun, or is ending
 			return nil, err
 		}
 	}
 }
 
 // hostHere makes this process the hub, and its first client.
-func hostHere(ctx context.Context, s *Settings, log *logging.Log, c *claim, problem string) (*Connection, error) {
+func hostHere(ctx context.Context, s *hubprocess.Settings, log *logging.Log, c *claim, problem string) (*Connection, error) {
 	h := newHost(s, log, c, config.HubEmbedded)
 	h.problem = problem
 	h.begin(ctx, true)

@@ -4,17 +4,16 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/server/stdio"
 )
 
 // Daemon makes this process the project's hub, without an editor, until a
 // signal comes, ctx ends or somebody stops it. When it listens it lets go of
 // standard output, on which it says nothing: whoever has the other end of that is told.
-func Daemon(ctx context.Context, s *Settings) error {
+func Daemon(ctx context.Context, s *hubprocess.Settings) error {
 	log := s.OpenLog()
 	defer log.Close(logGrace)
 	ctx, stop := untilSignal(ctx, log, nil)
@@ -40,6 +39,3 @@ func Daemon(ctx context.Context, s *Settings) error {
 	log.Info("stopped")
 	return nil
 }
-
-// DaemonLog is where a daemon's log goes.
-func DaemonLog(p project.Project) string { return filepath.Join(p.StateDir, "logs", "daemon.log") }

@@ -8,12 +8,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/database"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 )
 
 // TryDemoAgent runs a prompt with the demo agent in a directory of its own, so
 // that database, executor and agent are seen at work.
-func TryDemoAgent(ctx context.Context, s Settings, log *logging.Log) error {
+func TryDemoAgent(ctx context.Context, s hubprocess.Settings, log *logging.Log) error {
 	dir, err := os.MkdirTemp("", "duet-rpc-doctor")
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -31,7 +32,7 @@ type earlyServer struct {
 
 // newEarlyServer serves the methods of a host that is never opened, until ctx
 // ends. Its health tells of trouble, if there is any.
-func newEarlyServer(ctx context.Context, s *Settings, log *logging.Log, trouble func() string) *earlyServer {
+func newEarlyServer(ctx context.Context, s *hubprocess.Settings, log *logging.Log, trouble func() string) *earlyServer {
 	h := newHost(s, log.WithoutMessages(), &claim{}, config.HubEmbedded) // the relay has them
 	h.trouble = trouble
 	near, far := server.Pipe()

@@ -17,6 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/database"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -30,8 +31,8 @@ var errNoHub = domain.Errorf(domain.KindUnavailable, "no hub runs here, so nothi
 // it does not take the project's lock, recovers and starts nothing, and whoever
 // wants to be the hub may begin at any moment. known is false where nothing is kept,
 // or somebody has begun to be the hub meanwhile, who can be asked. end ends it.
-func History(ctx context.Context, s *Settings, p project.Project) (c *client.Client, end func(), known bool, err error) {
-	live, err := s.liveConfig(p)
+func History(ctx context.Context, s *hubprocess.Settings, p project.Project) (c *client.Client, end func(), known bool, err error) {
+	live, err := s.LiveConfig(p)
 	if err != nil {
 		return nil, nil, true, err
 	}
@@ -55,13 +56,13 @@ func History(ctx context.Context, s *Settings, p project.Project) (c *client.Cli
 	case err != nil:
 		return nil, nil, true, unavailable(p, err)
 	}
-	c, end, err = s.serveInside(ctx, h, func() { _ = h.Close() }) // of a copy
+	c, end, err = serveInside(ctx, s, h, func() { _ = h.Close() }) // of a copy
 	return c, end, true, err
 }
 
 // serveInside connects to a hub of the moment, which nobody else can reach. end
 // closes it by closeHub; it was closed if there is an error.
-func (s *Settings) serveInside(ctx context.Context, h *hub.Hub, closeHub func()) (c *client.Client, end func(), err error) {
+func serveInside(ctx context.Context, s *hubprocess.Settings, h *hub.Hub, closeHub func()) (c *client.Client, end func(), err error) {
 	quiet := slog.New(slog.DiscardHandler)
 	ctx, cancel := context.WithCancel(ctx)
 	reg := server.NewRegistry()
@@ -71,7 +72,7 @@ func (s *Settings) serveInside(ctx context.Context, h *hub.Hub, closeHub func())
 			<-ctx.Done()
 			return nil, ctx.Err()
 		},
-		Version: s.Version, Stop: func(bool) {}, Clients: func() int { return 1 }, Kind: config.HubEmbedded, Logger: quiet, Configuration: s.config,
+		Version: s.Version, Stop: func(bool) {}, Clients: func() int { return 1 }, Kind: config.HubEmbedded, Logger: quiet, Configuration: s.ConfigFor,
 	})
 	near, far := server.Pipe()
 	served := make(chan struct{})
@@ -94,9 +95,9 @@ func (s *Settings) serveInside(ctx context.Context, h *hub.Hub, closeHub func())
 
 // Reach connects to the hub of a project, or where none runs to its [History], of which
 // kept tells. end ends the connection.
-func Reach(ctx context.Context, s *Settings, p project.Project, opts ...client.Option) (c *client.Client, end func(), kept bool, err error) {
-	c, err = Dial(ctx, s, p, opts...)
-	if err != nil && IsNone(err) {
+func Reach(ctx context.Context, s *hubprocess.Settings, p project.Project, opts ...client.Option) (c *client.Client, end func(), kept bool, err error) {
+	c, err = hubprocess.Dial(ctx, s, p, opts...)
+	if err != nil && hubprocess.IsNone(err) {
 		past, end, known, pastErr := History(ctx, s, p)
 		switch {
 		case pastErr != nil:
@@ -104,7 +105,7 @@ func Reach(ctx context.Context, s *Settings, p project.Project, opts ...client.O
 		case known:
 			return past, end, true, nil
 		}
-		if c, err = Dial(ctx, s, p, opts...); IsNone(err) { // else somebody is the hub by now
+		if c, err = hubprocess.Dial(ctx, s, p, opts...); hubprocess.IsNone(err) { // else somebody is the hub by now
 			err = fmt.Errorf("nothing is kept of this project yet, and %w; `duet-rpc prompt` begins a session", err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/editorfiles"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -14,7 +15,7 @@ import (
 // A host is this process as the hub of its project: one server for the editor
 // that started it, if one did, and for everybody who comes to its sockets.
 type host struct {
-	settings *Settings
+	settings *hubprocess.Settings
 	log      *logging.Log
 	kind     string        // what the configuration calls a hub like this
 	problem  string        // that this process is the hub, though it should not be; or ""

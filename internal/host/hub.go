@@ -19,6 +19,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/filewatch"
 	"github.com/duet-rpc/duet-rpc/internal/gate"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/project/known"
@@ -40,7 +41,7 @@ type openHub struct {
 
 // hubOptions are what a hub is opened with.
 type hubOptions struct {
-	settings *Settings
+	settings *hubprocess.Settings
 	log      *logging.Log
 	project  project.Project
 	lock     *project.Lock
@@ -56,7 +57,7 @@ type hubOptions struct {
 // openProject opens the project's hub, for whoever has the lock.
 func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 	p := o.project
-	live, err := o.settings.liveConfig(p)
+	live, err := o.settings.LiveConfig(p)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/relay"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -24,7 +25,7 @@ import (
 // The hub is a daemon, so that what runs outlives the editor, unless the configuration
 // says otherwise or none can be started. Where it is this process, what runs may end
 // before the process does. The log is closed at the end.
-func ServeThrough(ctx context.Context, s *Settings, log *logging.Log, serve func(ctx context.Context, editor server.Transport, hub *client.Client, log *logging.Log) error) error {
+func ServeThrough(ctx context.Context, s *hubprocess.Settings, log *logging.Log, serve func(ctx context.Context, editor server.Transport, hub *client.Client, log *logging.Log) error) error {
 	defer log.Close(logGrace)
 	editor, err := stdio.Take()
 	if err != nil {
@@ -52,7 +53,7 @@ type inside struct {
 	stop    context.CancelFunc
 }
 
-func joinInside(ctx context.Context, s *Settings, log *logging.Log) (*inside, error) {
+func joinInside(ctx context.Context, s *hubprocess.Settings, log *logging.Log) (*inside, error) {
 	e := newEditorProcess(s, log)
 	e.daemon = true
 	near, far := server.Pipe()

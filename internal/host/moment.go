@@ -7,6 +7,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/database"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/origin"
 	"github.com/duet-rpc/duet-rpc/internal/project"
@@ -18,14 +19,14 @@ import (
 // is the hub once end was called, so nothing is to be waited for before that. It
 // recovers what a dead process left behind, and starts nothing; where nothing is kept
 // there is none, and the error is that of [Dial].
-func ToChange(ctx context.Context, s *Settings, p project.Project, log *logging.Log, opts ...client.Option) (c *client.Client, end func(), err error) {
-	var pause pause
-	for deadline := time.Now().Add(s.startWithin()); ; {
-		c, err := Dial(ctx, s, p, opts...)
+func ToChange(ctx context.Context, s *hubprocess.Settings, p project.Project, log *logging.Log, opts ...client.Option) (c *client.Client, end func(), err error) {
+	var pause hubprocess.Pause
+	for deadline := time.Now().Add(s.StartWithin()); ; {
+		c, err := hubprocess.Dial(ctx, s, p, opts...)
 		if err == nil {
 			return c, func() { c.Close() }, nil
 		}
-		if !IsNone(err) {
+		if !hubprocess.IsNone(err) {
 			return nil, nil, err
 		}
 		found, lookErr := database.Look(ctx, p)
@@ -39,14 +40,14 @@ func ToChange(ctx context.Context, s *Settings, p project.Project, log *logging.
 		if time.Now().After(deadline) {
 			return nil, nil, unavailable(p, claimed.why())
 		}
-		if err := pause.wait(ctx); err != nil { // it has just begun, or is ending
+		if err := pause.Wait(ctx); err != nil { // it has just begun, or is ending
 			return nil, nil, err
 		}
 	}
 }
 
 // momentary is a hub of the moment in this process, which has claimed the project.
-func momentary(ctx context.Context, s *Settings, log *logging.Log, c *claim) (*client.Client, func(), error) {
+func momentary(ctx context.Context, s *hubprocess.Settings, log *logging.Log, c *claim) (*client.Client, func(), error) {
 	if err := c.why(); err != nil {
 		return nil, nil, err
 	}
@@ -60,7 +61,7 @@ func momentary(ctx context.Context, s *Settings, log *logging.Log, c *claim) (*c
 		release()
 		return nil, nil, unavailable(p, err)
 	}
-	return s.serveInside(ctx, h.hub, func() {
+	return serveInside(ctx, s, h.hub, func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), hubGrace)
 		defer cancel()
 		h.close(closing)

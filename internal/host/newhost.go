@@ -9,13 +9,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/handlers"
 	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // newHost makes a host of the project that is claimed. Nothing is done before
 // [host.begin].
-func newHost(s *Settings, log *logging.Log, c *claim, kind string) *host {
+func newHost(s *hubprocess.Settings, log *logging.Log, c *claim, kind string) *host {
 	h := &host{settings: s, log: log, kind: kind, claim: c, idle: make(chan struct{}, 1)}
 	h.life = newLife(projectParts{h}, log.Logger)
 	h.linger = linger{count: h.connections, alone: h.life.alone}
@@ -52,7 +53,7 @@ func newRegistry(h *host) *server.Registry {
 	h.notified = handlers.RegisterDomain(reg, handlers.Domain{
 		Hub: h.Hub, NextHub: h.nextHub, Version: h.settings.Version, Now: time.Now, Stop: h.life.stop, TakeHistory: h.takeHistory, Clients: h.connections, Logger: h.log.Logger, Workspaces: workspaces,
 		EditorFiles: &h.editorFiles, AgentNotes: notes,
-		Kind: h.kind, Sockets: h.sockets.paths, Configuration: h.settings.config,
+		Kind: h.kind, Sockets: h.sockets.paths, Configuration: h.settings.ConfigFor,
 	})
 	if h.settings.TestMethods {
 		handlers.RegisterTestMethods(reg)

@@ -16,6 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -24,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // projectOf are the settings of a process of a project of its own, whose user has
 // a home of its own.
-func projectOf(t *testing.T) *Settings {
+func projectOf(t *testing.T) *hubprocess.Settings {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
@@ -36,7 +37,7 @@ func projectOf(t *testing.T) *Settings {
 	for _, name := range []string{"DUET_HUB", "DUET_ROOT", "DUET_DATABASE_KEY"} {
 		t.Setenv(name, "")
 	}
-	return &Settings{Version: "test", Root: root, AnswerWithin: time.Minute}
+	return &hubprocess.Settings{Version: "test", Root: root, AnswerWithin: time.Minute}
 }
 
 // An editor and the process that it started, which are both here.
@@ -55,7 +56,7 @@ func logOf(t *testing.T) *logging.Log {
 	return log
 }
 
-func startEditor(t *testing.T, s *Settings) *editor {
+func startEditor(t *testing.T, s *hubprocess.Settings) *editor {
 	t.Helper()
 	log := logOf(t)
 	near, far := server.Pipe()
@@ -115,7 +116,7 @@ func (e *editor) requireEnd() {
 }
 
 // requireUnclaimed requires that a process that has ended has let go of the project.
-func requireUnclaimed(t *testing.T, s *Settings) {
+func requireUnclaimed(t *testing.T, s *hubprocess.Settings) {
 	t.Helper()
 	p, err := s.Project()
 	require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -35,7 +36,7 @@ const calmMemory = 48 << 20
 
 // Serve serves the editor that started this process until it goes or a
 // signal comes.
-func Serve(ctx context.Context, s *Settings) error {
+func Serve(ctx context.Context, s *hubprocess.Settings) error {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(calmMemory)
 	}
@@ -70,7 +71,7 @@ func Serve(ctx context.Context, s *Settings) error {
 // What the hub goes through is a [life]; what a process goes through that has
 // joined one is an [attachment].
 type editorProcess struct {
-	settings *Settings
+	settings *hubprocess.Settings
 	log      *logging.Log
 
 	// editor ends when the editor is not to be served any more: others may be.
@@ -83,7 +84,7 @@ type editorProcess struct {
 	exit func(status int) // ends the process at once; nil: it takes as long as it takes
 }
 
-func newEditorProcess(s *Settings, log *logging.Log) *editorProcess {
+func newEditorProcess(s *hubprocess.Settings, log *logging.Log) *editorProcess {
 	e := &editorProcess{settings: s, log: log}
 	e.editor, e.editorGone = context.WithCancel(context.Background())
 	return e
@@ -93,7 +94,7 @@ func newEditorProcess(s *Settings, log *logging.Log) *editorProcess {
 // who have come until they have gone, too. A signal ends ctx.
 func (e *editorProcess) run(ctx context.Context, t server.Transport) error {
 	defer e.editorGone()
-	if WantsDaemon(e.settings) || e.daemon && !saysHub(e.settings) {
+	if hubprocess.WantsDaemon(e.settings) || e.daemon && !hubprocess.SaysHub(e.settings) {
 		if p, err := e.settings.Project(); err == nil {
 			e.join(ctx, p, true, t)
 			return nil

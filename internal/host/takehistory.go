@@ -9,13 +9,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/database"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/history"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/origin"
 )
 
 // TakeOver takes the history of a database over into the project's, where no
 // hub runs. If one does the error is a *project.HeldError.
-func TakeOver(ctx context.Context, s *Settings, path string, log *logging.Log) (database.Takeover, error) {
+func TakeOver(ctx context.Context, s *hubprocess.Settings, path string, log *logging.Log) (database.Takeover, error) {
 	c := claimProject(s)
 	if err := c.why(); err != nil {
 		return database.Takeover{}, err

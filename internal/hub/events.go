@@ -49,3 +49,8 @@ type publisher struct{ hub *Hub }
 func (p publisher) Publish(e domain.Event) int {
 	return p.hub.events.Publish(e)
 }
+
+// Ask implements credential.Asker.
+func (p publisher) Ask(e domain.Event) (heard <-chan struct{}, withdraw func()) {
+	return p.hub.events.Ask(e)
+}

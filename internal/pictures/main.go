@@ -1,5 +1,6 @@
 // Command pictures draws the screens of the shell, as tests have seen them
-// (testdata/screens/*.ansi), to be looked at: light and dark.
+// (testdata/screens/*.ansi), to be looked at: light and dark. Those of Emacs are
+// drawn by emacs/test/e2e/pictures.
 //
 //	go run . -into ../../bin/pictures ../../testdata/screens/*-60.ansi
 package main
@@ -171,14 +172,18 @@ func between(a, b color.RGBA) color.RGBA {
 func main() {
 	into := flag.String("into", "pictures", "the folder in which they are put")
 	regular := flag.String("font", "", "a TrueType font with all signs, and with -Bold in its name a bold one")
+	look := flag.String("look", "", "light or dark, if not both")
 	flag.Parse()
-	if err := run(*into, *regular, flag.Args()); err != nil {
+	if err := run(*into, *regular, *look, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "pictures:", err)
 		os.Exit(1)
 	}
 }
 
-func run(into, fontFile string, screens []string) error {
+func run(into, fontFile, only string, screens []string) error {
+	if _, known := palettes[only]; only != "" && !known {
+		return fmt.Errorf("-look %s is neither light nor dark", only)
+	}
 	regular, bold := gomono.TTF, gomonobold.TTF
 	if fontFile != "" {
 		var err error
@@ -207,6 +212,9 @@ func run(into, fontFile string, screens []string) error {
 			return fmt.Errorf("%s: its name does not end with its columns", path)
 		}
 		for look, colors := range palettes {
+			if only != "" && look != only {
+				continue
+			}
 			if err := write(filepath.Join(into, name+"-"+look+".png"), p.draw(screen.Parse(string(text)), columns, colors)); err != nil {
 				return err
 			}

@@ -33,6 +33,7 @@ const (
 	EventGate         = "gate_result"
 	EventGatesEnded   = "gates_complete"
 	EventDecided      = "change_decided"
+	EventSecret       = "secret_requested"
 	EventLagged       = client.TypeLagged
 )
 
@@ -40,7 +41,7 @@ const (
 var EventTypes = []string{
 	EventStatus, EventConversation, EventApproval, EventResolved, EventSettings, EventDelta, EventThinking, EventPlan, EventUsage, EventDiff,
 	EventTerminal, EventTerminalExit, "task_progress", EventError, EventAgentUpdate, EventGate, EventBuild, EventLagged,
-	client.TypeLogDamaged, "secret_requested", EventAgentSession, EventSilent, EventDeleted, EventTrigger, EventIteration, EventGateStart, EventGatesEnded, EventDecided,
+	client.TypeLogDamaged, EventSecret, EventAgentSession, EventSilent, EventDeleted, EventTrigger, EventIteration, EventGateStart, EventGatesEnded, EventDecided,
 }
 
 // EventData is what is read of an event, whatever its type; docs/protocol.md
@@ -105,6 +106,9 @@ type EventData struct {
 	Data       string `json:"data"`
 	Encoding   string `json:"encoding"`
 	ExitCode   int    `json:"exit_code"`
+
+	RequestID string `json:"request_id"` // of a key that is asked for
+	Service   string `json:"service"`    // whose key that is
 
 	Iteration     int          `json:"iteration"`
 	MaxIterations int          `json:"max_iterations"`

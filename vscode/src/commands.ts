@@ -29,6 +29,7 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     });
   return [
     command("newSession", () => newSession(projects, panels)),
+    command("newGatedSession", () => newSession(projects, panels, true)),
     ofSession("continue", () => true, (of) => openAndWrite(of, panels)),
     ofSession("fork", () => true, (of) => fork(of, panels)),
     ofSession("interrupt", ({ session }) => isAlive(session), async ({ project, session }) => {
@@ -58,14 +59,16 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
   ];
 }
 
-async function newSession(projects: Projects, panels: Panels): Promise<void> {
+async function newSession(projects: Projects, panels: Panels, withGates = false): Promise<void> {
   const project = await pickProject(projects);
   if (!project) return;
+  const gates = withGates ? await pickGates(project) : [];
+  if (gates === undefined) return;
   const agent = await pickAgent(project);
   if (agent === undefined) return;
   const query = await prompt(`New session with ${agent.title}`, "What is to be done?");
   if (query === undefined) return;
-  const { session_id } = await project.connection.request("launchSession", { query, agent: agent.name, working_dir: project.folder.uri.fsPath });
+  const { session_id } = await project.connection.request("launchSession", { query, agent: agent.name, working_dir: project.folder.uri.fsPath, ...(gates.length > 0 ? { gates } : {}) });
   await openWhenListed(project, session_id, panels);
 }
 
@@ -146,6 +149,23 @@ async function pickAgent(project: Project): Promise<{ name: string; title: strin
   if (available.length <= 1) return available[0];
   const items = available.map(({ name, title, default: first, version }) => ({ label: title || name, description: [name, version ?? "", first ? "the default" : ""].filter((part) => part !== "").join(" · "), agent: { name, title: title || name } }));
   return (await vscode.window.showQuickPick(items, { title: "Which agent?" }))?.agent;
+}
+
+/** pickGates are commands that have to pass before a session's work is done: gates of the configuration, and what is typed. */
+async function pickGates(project: Project): Promise<string[] | undefined> {
+  const { gates, waiting } = await project.connection.request("listGates", {});
+  const typed = { label: "$(terminal) Another Command…", alwaysShow: true };
+  const title = "Which commands have to pass before the work is done?";
+  const items = gates.map(({ name, command }) => ({ label: name, description: command.join(" ") }));
+  const chosen = items.length === 0 ? [typed] : await vscode.window.showQuickPick([...items, typed], {
+    title, canPickMany: true, ignoreFocusOut: true, placeHolder: waiting.length > 0 ? `Until you trust this project's configuration it has no ${waiting.join(", ")}: run duet-rpc trust` : "They run after each turn; what fails is the agent's next prompt",
+  });
+  if (!chosen || chosen.length === 0) return undefined;
+  const names = chosen.filter((item) => item !== typed).map(({ label }) => label);
+  if (!chosen.includes(typed)) return names;
+  const line = await vscode.window.showInputBox({ title, placeHolder: "make test", prompt: "A line for the shell, which runs where the agent works", ignoreFocusOut: true });
+  if (line === undefined) return undefined;
+  return line.trim() === "" ? (names.length > 0 ? names : undefined) : [...names, line];
 }
 
 async function pickSession(projects: Projects, which: (of: ProjectSession) => boolean): Promise<ProjectSession | undefined> {

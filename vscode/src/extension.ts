@@ -4,11 +4,14 @@ import * as vscode from "vscode";
 import { Changes } from "./changes";
 import { registerCommands } from "./commands";
 import { Documents } from "./documents";
+import { Keys } from "./keys";
 import { notifications } from "./notifications";
 import { Drafts } from "./panel/drafts";
 import { Panels } from "./panel/panels";
 import { handlersOf } from "./panel/requests";
+import { Problems } from "./problems";
 import { Projects } from "./projects";
+import { chooseTask, tasks } from "./tasks";
 import { InboxTree } from "./views/inbox";
 import { SessionsTree } from "./views/sessions";
 import { statusBar } from "./views/status";
@@ -35,6 +38,8 @@ export function activate(context: vscode.ExtensionContext): void {
   const window = randomUUID();
   const kept = new Drafts(vscode.Uri.joinPath(context.storageUri ?? context.globalStorageUri, "drafts").fsPath, window, note);
   drafts = kept;
+  const problems = new Problems(all);
+  const keys = new Keys(all, context, attempt);
   const panels = new Panels(all, {
     window, projects: all, extension: context.extensionUri, onError: note, handlers: (panel) => handlersOf(panel, { drafts: kept, documents, changes, onError: note }),
   });
@@ -50,8 +55,10 @@ export function activate(context: vscode.ExtensionContext): void {
   const stop = all.onChange(follow);
   follow();
   context.subscriptions.push(
-    log, all, documents, changes, panels, new SessionsTree(all), new InboxTree(all), statusBar(all), { dispose: stop },
+    log, all, documents, changes, panels, problems, keys, tasks(all, problems, note), new SessionsTree(all), new InboxTree(all), statusBar(all), { dispose: stop },
     notifications(all, { attempt, open: (of) => panels.open(of), isShown: (of) => panels.isShown(of) }),
+    vscode.commands.registerCommand("duet.forgetKeys", () => attempt(() => keys.forget())),
+    vscode.commands.registerCommand("duet.runTask", () => attempt(chooseTask)),
     ...registerCommands({ projects: all, documents, panels, changes, log, attempt }),
   );
 }

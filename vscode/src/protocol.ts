@@ -2550,6 +2550,55 @@ export interface Methods {
       }>;
     };
   };
+  /** Lists the gates of the configuration ([[gates]]), which launchSession takes by their names, and the names of those that wait for trust. */
+  listGates: {
+    params: Record<string, never>;
+    result: {
+      gates: Array<{
+        name: string;
+        /** The program and its arguments. */
+        command: Array<string>;
+        /** In which it runs, relative to where the agent works; absent: that. */
+        directory?: string;
+      }>;
+      /** Those of a project's file that its user does not trust yet: duet-rpc trust. */
+      waiting: Array<string>;
+    };
+  };
+  /** Runs a gate in the project's directory and waits for its end, whatever agents do meanwhile. The notification gateProgress {gate, output} tells the caller what it prints, in whole lines. One that does not pass is a result. $/cancelRequest, and the end of the connection, end the gate with everything that it has started. */
+  checkGate: {
+    params: {
+      /** The name of a gate of the configuration, or a line for the shell. */
+      gate: string;
+    };
+    result: {
+      /** The command line, or the name of [[gates]]. */
+      gate: string;
+      passed: boolean;
+      /** Why it did not pass, such as: exit status 2. */
+      reason?: string;
+      /** What its output says is wrong where; at most 50. */
+      findings: Array<{
+        /** Relative to the project's directory, or absolute if it is outside. */
+        file: string;
+        /** From 1; absent: not known. */
+        line?: number;
+        /** From 1, in the tool's own units; absent: not known. */
+        column?: number;
+        /** error, warning or note. */
+        severity: string;
+        message: string;
+        /** What says it: go, gcc, typescript, rust, eslint, pytest, make, ... */
+        source?: string;
+      }>;
+      /** How many of the findings are errors, in all. */
+      errors?: number;
+      warnings?: number;
+      /** Where it has failed: the first and the last lines that it printed. */
+      output?: string;
+      duration_ms: number;
+    };
+  };
   /** Tells what was said up to a session, with its tool calls, the oldest first. If not all fits, next_offset says how to go on; texts that were cut say so. */
   getConversation: {
     params: {
@@ -3853,6 +3902,7 @@ export const longRunning: ReadonlySet<Method> = new Set<Method>([
   "agent.deleteSession",
   "build",
   "buildBackend",
+  "checkGate",
   "session.decideChange",
   "askUser",
   "requestPermission",

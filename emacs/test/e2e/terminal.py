@@ -42,6 +42,20 @@ def wait_for(condition, what, deadline=DEADLINE, screen=None):
         time.sleep(POLL)
 
 
+def settled(screen):
+    """Returns what screen, a function, returns when that has been the same for some time."""
+    last, since = None, time.monotonic()
+    end = since + DEADLINE
+    while time.monotonic() < end:
+        now = screen()
+        if now != last:
+            last, since = now, time.monotonic()
+        elif time.monotonic() - since > 1:
+            return now
+        time.sleep(POLL)
+    raise Failure(f"the screen does not settle\n{last}")
+
+
 def children(pid):
     """The processes that the process pid has started and that run yet, with their names."""
     found = {}
@@ -178,6 +192,10 @@ class Terminal:
         """Returns what the screen shows."""
         return self._tmux("capture-pane", "-p")
 
+    def styled(self):
+        """Returns what the screen shows, with SGR sequences for how."""
+        return self._tmux("capture-pane", "-e", "-p")
+
     def _framed(self):
         try:
             text = self.screen()
@@ -308,6 +326,18 @@ class Terminal:
             for pid in filter(alive, server):
                 os.kill(pid, signal.SIGKILL)
             raise
+
+
+class Narrow(Terminal):
+    """A terminal in which what is looked for may be broken into lines."""
+
+    def see(self, pattern, deadline=DEADLINE):
+        regexp = re.compile(pattern, re.MULTILINE)
+
+        def seen():
+            screen = self.screen()
+            return regexp.search(screen) or regexp.search(" ".join(line.strip() for line in screen.splitlines()))
+        return wait_for(seen, f"{pattern!r} on the screen", deadline, self._framed)
 
 
 def alive(pid):

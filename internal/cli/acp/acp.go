@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent"
 	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -29,7 +30,7 @@ editor, or duet-rpc itself, goes on with them.
 Exit status: 0 when the editor has gone; 1 if it could not start.`
 
 // New makes the command.
-func New(s *host.Settings, levelGiven func(cmd *cobra.Command) bool, agentFlag func(cmd *cobra.Command, value *string, usage string), login Login) *cobra.Command {
+func New(s *hubprocess.Settings, levelGiven func(cmd *cobra.Command) bool, agentFlag func(cmd *cobra.Command, value *string, usage string), login Login) *cobra.Command {
 	var o acpagent.Options
 	var signsIn bool
 	cmd := &cobra.Command{
@@ -73,7 +74,7 @@ const longestPrompt = 32 << 20
 // openLog opens the log. Editors show their users what an agent writes to standard
 // error, so it is what is wrong unless the user wants more; a daemon that is started
 // logs as the settings say.
-func openLog(s *host.Settings, levelGiven bool) *logging.Log {
+func openLog(s *hubprocess.Settings, levelGiven bool) *logging.Log {
 	own := *s
 	if !levelGiven {
 		own.LogLevel = logging.Level(slog.LevelWarn)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/signin"
 )
 
@@ -19,7 +19,7 @@ import (
 type Login func(ctx context.Context, out *os.File, agent, method string) error
 
 // signIn signs in to the agent that is behind sessions.
-func signIn(cmd *cobra.Command, s *host.Settings, agent string, login Login) error {
+func signIn(cmd *cobra.Command, s *hubprocess.Settings, agent string, login Login) error {
 	if agent == "" {
 		c, err := s.Config()
 		if err != nil {

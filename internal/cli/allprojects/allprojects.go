@@ -17,6 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/project/known"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -37,7 +38,7 @@ type listed struct {
 }
 
 // roots are the projects of this machine, that of the settings among them.
-func roots(s *host.Settings) ([]string, error) {
+func roots(s *hubprocess.Settings) ([]string, error) {
 	list, err := known.Default(os.Getenv)
 	if err != nil {
 		return nil, err
@@ -54,7 +55,7 @@ func roots(s *host.Settings) ([]string, error) {
 
 // ask asks all projects for their sessions, some at a time, in the order of roots. Those
 // of which nothing is kept are left out.
-func ask(ctx context.Context, s *host.Settings, roots []string, params any) []listed {
+func ask(ctx context.Context, s *hubprocess.Settings, roots []string, params any) []listed {
 	all := make([]*listed, len(roots))
 	var asking sync.WaitGroup
 	room := make(chan struct{}, max(2, runtime.NumCPU()))
@@ -76,20 +77,20 @@ func ask(ctx context.Context, s *host.Settings, roots []string, params any) []li
 }
 
 // askOne asks one project; nil: nothing is kept of it.
-func askOne(ctx context.Context, s *host.Settings, root string, params any) *listed {
+func askOne(ctx context.Context, s *hubprocess.Settings, root string, params any) *listed {
 	one := &listed{Root: root, Sessions: []json.RawMessage{}}
 	err := one.ask(ctx, s, params)
 	switch {
 	case err == nil:
 		return one
-	case host.IsNone(err):
+	case hubprocess.IsNone(err):
 		return nil
 	}
 	one.Error = err.Error()
 	return one
 }
 
-func (l *listed) ask(ctx context.Context, s *host.Settings, params any) error {
+func (l *listed) ask(ctx context.Context, s *hubprocess.Settings, params any) error {
 	there := *s
 	there.Root = l.Root
 	p, err := there.Project()

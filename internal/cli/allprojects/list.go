@@ -8,12 +8,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
-	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 )
 
 // Options are what the list needs of the shell.
 type Options struct {
-	Settings *host.Settings
+	Settings *hubprocess.Settings
 	JSON     func() bool
 	// Progress says something beside the result.
 	Progress func(cmd *cobra.Command, what string)

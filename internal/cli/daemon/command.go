@@ -3,12 +3,12 @@ package daemon
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 )
 
 // Options are what the command needs of the shell.
 type Options struct {
-	Settings    *host.Settings
+	Settings    *hubprocess.Settings
 	JSON        func() bool // print JSON
 	NoArguments cobra.PositionalArgs
 	// Group makes a command that only has others below it.

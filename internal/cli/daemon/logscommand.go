@@ -10,7 +10,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/filewatch"
-	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 )
 
 const daemonLogsHelp = `Print the log of the project's daemons; with --json as one object a line. If the
@@ -30,7 +30,7 @@ func newLogs(o Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			file, err := os.Open(host.DaemonLog(p))
+			file, err := os.Open(hubprocess.DaemonLog(p))
 			if errors.Is(err, os.ErrNotExist) {
 				return errors.New("there is no log yet: no daemon was started here")
 			}

@@ -7,17 +7,17 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // Start starts a daemon in the background, unless there is a hub, and returns when
 // it answers. started is false if a daemon ran already.
-func Start(ctx context.Context, s *host.Settings, p project.Project) (status wire.HubStatus, started bool, err error) {
+func Start(ctx context.Context, s *hubprocess.Settings, p project.Project) (status wire.HubStatus, started bool, err error) {
 	status, err = Status(ctx, s, p)
 	if err != nil {
-		if err := host.EnsureDaemon(ctx, s, p); err != nil {
+		if err := hubprocess.EnsureDaemon(ctx, s, p); err != nil {
 			return status, false, err
 		}
 		started = true
@@ -29,7 +29,7 @@ func Start(ctx context.Context, s *host.Settings, p project.Project) (status wir
 }
 
 // checkWanted gives an error if a hub is not what daemon start is to start.
-func checkWanted(hub wire.HubStatus, s *host.Settings) error {
+func checkWanted(hub wire.HubStatus, s *hubprocess.Settings) error {
 	if hub.Hub == config.HubEmbedded {
 		return fmt.Errorf("the hub here is process %d, which an editor or a command started, and what runs in it ends with it; close that and try again, or set hub = \"daemon\" in your configuration", hub.PID)
 	}

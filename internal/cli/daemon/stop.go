@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -23,7 +24,7 @@ const lookAgain = time.Second
 
 // Stop asks the project's hub to end, and waits until it has; note is told what is
 // waited for, if anything is. With force a hub that does not answer is killed.
-func Stop(ctx context.Context, s *host.Settings, p project.Project, force bool, note func(string)) (status wire.HubStatus, killed bool, err error) {
+func Stop(ctx context.Context, s *hubprocess.Settings, p project.Project, force bool, note func(string)) (status wire.HubStatus, killed bool, err error) {
 	within := host.DrainWithin + s.AnswerWithin
 	if force {
 		within = host.EndWithin + s.AnswerWithin
@@ -31,7 +32,7 @@ func Stop(ctx context.Context, s *host.Settings, p project.Project, force bool, 
 	asking, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	status, err = askToStop(asking, s, p, force, note)
-	var silent *host.SilentError
+	var silent *hubprocess.SilentError
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return status, false, err
@@ -46,7 +47,7 @@ func Stop(ctx context.Context, s *host.Settings, p project.Project, force bool, 
 }
 
 // askToStop asks the hub to end, and waits until it has, or ctx ends.
-func askToStop(ctx context.Context, s *host.Settings, p project.Project, force bool, note func(string)) (wire.HubStatus, error) {
+func askToStop(ctx context.Context, s *hubprocess.Settings, p project.Project, force bool, note func(string)) (wire.HubStatus, error) {
 	status, err := Status(ctx, s, p)
 	if err != nil {
 		return status, err
@@ -54,7 +55,7 @@ func askToStop(ctx context.Context, s *host.Settings, p project.Project, force b
 	if running := status.Subsystems.Supervisor.Running; running > 0 && !force {
 		note(fmt.Sprintf("waiting for %s at work, at most %v; --force would not wait", output.Count(running, "agent"), host.DrainWithin))
 	}
-	c, err := host.Dial(ctx, s, p, client.WithReconnect(false))
+	c, err := hubprocess.Dial(ctx, s, p, client.WithReconnect(false))
 	if err != nil {
 		return status, err
 	}
@@ -88,7 +89,7 @@ func awaitEnd(ctx context.Context, p project.Project, pid int) error {
 // killHub ends the process that is the hub and does not answer: by SIGTERM, and
 // if it has not ended then as long after it as a hub needs, by SIGKILL. The
 // status has no more than its process id.
-func killHub(ctx context.Context, s *host.Settings, p project.Project) (status wire.HubStatus, err error) {
+func killHub(ctx context.Context, s *hubprocess.Settings, p project.Project) (status wire.HubStatus, err error) {
 	pid, held := p.Holder(ctx)
 	if !held {
 		return status, errors.New("the hub has ended by itself")

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
@@ -37,7 +37,7 @@ const (
 // Examine looks at everything. show gets the messages of the exchange with the
 // program, which is started as an editor would start it; version says which
 // program this is.
-func Examine(s *host.Settings, version string, show io.Writer) []Finding {
+func Examine(s *hubprocess.Settings, version string, show io.Writer) []Finding {
 	self, err := os.Executable()
 	if err != nil {
 		self = os.Args[0]
@@ -85,7 +85,7 @@ func checkLog(path string) Finding {
 	return f
 }
 
-func checkLimits(s *host.Settings) Finding {
+func checkLimits(s *hubprocess.Settings) Finding {
 	l := s.Limits
 	return Finding{
 		Check: "limits", State: OK,

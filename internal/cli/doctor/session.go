@@ -11,6 +11,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
@@ -19,7 +20,7 @@ import (
 
 // examineSessions looks at what sessions need: the project, its
 // configuration, its database, agents, and a run.
-func examineSessions(s *host.Settings) []Finding {
+func examineSessions(s *hubprocess.Settings) []Finding {
 	p, err := s.Project()
 	if err != nil {
 		return []Finding{{Check: "project", State: Wrong, Found: err.Error(), Todo: "name a directory with --root"}}
@@ -48,12 +49,12 @@ func examineSessions(s *host.Settings) []Finding {
 }
 
 // checkHub looks whether a hub answers, and starts none.
-func checkHub(s *host.Settings, p project.Project) Finding {
+func checkHub(s *hubprocess.Settings, p project.Project) Finding {
 	f := Finding{Check: "hub", State: OK}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*s.AnswerWithin)
 	defer cancel()
 	var status wire.HubStatus
-	c, err := host.Dial(ctx, s, p)
+	c, err := hubprocess.Dial(ctx, s, p)
 	if err == nil {
 		defer c.Close()
 		status, err = wire.Status(ctx, c)
@@ -65,11 +66,11 @@ func checkHub(s *host.Settings, p project.Project) Finding {
 		if len(status.Issues) > 0 { // they say what to do
 			f.State, f.Found = Wrong, f.Found+": "+strings.ReplaceAll(strings.Join(status.Issues, "; "), "; `duet-rpc doctor` says more", "")
 		}
-	case errors.As(err, &nobody) && host.WantsDaemon(s):
+	case errors.As(err, &nobody) && hubprocess.WantsDaemon(s):
 		f.Found = "none runs here; an editor or a prompt starts a daemon"
 	case errors.As(err, &nobody):
 		f.Found = "none runs here; an editor starts one, and so does `duet-rpc daemon start`"
-	case errors.As(err, new(*host.SilentError)):
+	case errors.As(err, new(*hubprocess.SilentError)):
 		f.State, f.Found, f.Todo = Wrong, err.Error(), "look at `duet-rpc daemon logs` for what it did last"
 	default:
 		f.State, f.Found, f.Todo = Wrong, err.Error(), "look at `duet-rpc daemon logs`, and end the process that has the project open"
@@ -133,7 +134,7 @@ func checkKeys(c *config.Config) (findings []Finding) {
 
 // checkSession runs a prompt with the demo agent in a directory of its own,
 // so that database, executor and agent are seen at work.
-func checkSession(s *host.Settings) Finding {
+func checkSession(s *hubprocess.Settings) Finding {
 	f := Finding{Check: "session", State: OK}
 	began := time.Now()
 	if err := trySession(*s); err != nil {
@@ -144,7 +145,7 @@ func checkSession(s *host.Settings) Finding {
 	return f
 }
 
-func trySession(s host.Settings) error {
+func trySession(s hubprocess.Settings) error {
 	log := logging.Open(logging.Options{Level: slog.LevelError, NoColor: s.NoColor})
 	defer log.Close(400 * time.Millisecond)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

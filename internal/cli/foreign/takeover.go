@@ -14,13 +14,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/history"
 	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
 // TakeOver takes over the history, as the project's hub or by the one that runs,
 // and says on out what was taken and where the database is now.
-func (f *Database) TakeOver(ctx context.Context, s *host.Settings, p project.Project, log *logging.Log, out io.Writer) error {
+func (f *Database) TakeOver(ctx context.Context, s *hubprocess.Settings, p project.Project, log *logging.Log, out io.Writer) error {
 	taken, err := host.TakeOver(ctx, s, f.Database, log)
 	result := taken.Result
 	if taken.From != "" {
@@ -39,7 +40,7 @@ func (f *Database) TakeOver(ctx context.Context, s *host.Settings, p project.Pro
 
 // takeByHub has the hub that runs take over the history; running says which
 // that is.
-func (f *Database) takeByHub(ctx context.Context, s *host.Settings, p project.Project, running error) (history.Result, error) {
+func (f *Database) takeByHub(ctx context.Context, s *hubprocess.Settings, p project.Project, running error) (history.Result, error) {
 	var taken struct {
 		history.Result
 		Database string
@@ -50,7 +51,7 @@ func (f *Database) takeByHub(ctx context.Context, s *host.Settings, p project.Pr
 	if filepath.Dir(directory) != p.StateDir {
 		return taken.Result, alone // a hub takes only what is the project's
 	}
-	c, err := host.Dial(ctx, s, p)
+	c, err := hubprocess.Dial(ctx, s, p)
 	if err != nil {
 		return taken.Result, fmt.Errorf("%w (%w)", alone, err)
 	}

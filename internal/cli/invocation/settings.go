@@ -15,13 +15,13 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/cli/flagvalue"
-	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 )
 
 // Settings are what flags and environment say. They are complete when a command runs.
 type Settings struct {
-	host.Settings
+	hubprocess.Settings
 
 	JSON  bool // print JSON instead of text
 	Stdio bool // serve on standard input and output, even if they are a terminal

@@ -6,6 +6,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 )
 
@@ -15,7 +16,7 @@ type Here struct {
 	*host.Connection
 	Interrupts <-chan os.Signal
 
-	settings    *host.Settings
+	settings    *hubprocess.Settings
 	log         *logging.Log
 	ctx         context.Context
 	cancel      context.CancelFunc
@@ -26,7 +27,7 @@ type Here struct {
 // Open opens one. Little is logged, unless levelGiven says that the user wants
 // it. note is told what the user is to know. The error is
 // [interrupt.Err] where a signal came first.
-func Open(ctx context.Context, s *host.Settings, levelGiven bool, note func(string)) (*Here, error) {
+func Open(ctx context.Context, s *hubprocess.Settings, levelGiven bool, note func(string)) (*Here, error) {
 	h := &Here{settings: s, log: openLog(s, levelGiven), note: note}
 	h.Interrupts, h.giveSignals = interrupt.Signals()
 	h.ctx, h.cancel = context.WithCancel(ctx)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
@@ -28,7 +29,7 @@ const (
 
 // Options are how a hub is reached.
 type Options struct {
-	Settings *host.Settings
+	Settings *hubprocess.Settings
 	Without  Without
 	Client   []client.Option
 	OnlyKept func() // is called when a copy of what was kept has served; may be nil
@@ -81,11 +82,11 @@ func (o *Options) connect(ctx context.Context, p project.Project, opts []client.
 		}
 		return c, func() { ended(); log.Close(LogGrace) }, false, nil
 	}
-	c, err = host.Dial(ctx, s, p, opts...)
-	starts := o.Without == Started || o.Without == Daemon && host.WantsDaemon(s)
-	if err != nil && starts && host.MayComeYet(err) {
-		if err = host.EnsureDaemon(ctx, s, p); err == nil {
-			c, err = host.Dial(ctx, s, p, opts...)
+	c, err = hubprocess.Dial(ctx, s, p, opts...)
+	starts := o.Without == Started || o.Without == Daemon && hubprocess.WantsDaemon(s)
+	if err != nil && starts && hubprocess.MayComeYet(err) {
+		if err = hubprocess.EnsureDaemon(ctx, s, p); err == nil {
+			c, err = hubprocess.Dial(ctx, s, p, opts...)
 		}
 	}
 	if err != nil {
@@ -99,7 +100,7 @@ func (o *Options) connect(ctx context.Context, p project.Project, opts []client.
 const QuietLevel = slog.LevelError
 
 // openLog opens the log of a hub in this process.
-func openLog(s *host.Settings, levelGiven bool) *logging.Log {
+func openLog(s *hubprocess.Settings, levelGiven bool) *logging.Log {
 	if !levelGiven {
 		s.LogLevel = logging.Level(QuietLevel)
 	}

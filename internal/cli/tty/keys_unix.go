@@ -23,3 +23,19 @@ func Keys(terminal *os.File) (restore func()) {
 	}
 	return func() { _ = unix.IoctlSetTermios(int(terminal.Fd()), setModes, was) }
 }
+
+// Hide has a terminal show nothing of a line but its end. restore undoes that; it is never
+// nil.
+func Hide(terminal *os.File) (restore func()) {
+	was, err := unix.IoctlGetTermios(int(terminal.Fd()), getModes)
+	if err != nil {
+		return func() {}
+	}
+	now := *was
+	now.Lflag &^= unix.ECHO
+	now.Lflag |= unix.ICANON | unix.ECHONL
+	if err := unix.IoctlSetTermios(int(terminal.Fd()), setModes, &now); err != nil {
+		return func() {}
+	}
+	return func() { _ = unix.IoctlSetTermios(int(terminal.Fd()), setModes, was) }
+}

@@ -1,6 +1,23 @@
 package tty
 
-import "os"
+import (
+	"os"
+
+	"golang.org/x/sys/windows"
+)
 
 // Keys does nothing here: answers are lines.
 func Keys(*os.File) (restore func()) { return nil }
+
+// Hide has a console show nothing of a line. restore undoes that; it is never nil.
+func Hide(terminal *os.File) (restore func()) {
+	console := windows.Handle(terminal.Fd())
+	var mode uint32
+	if err := windows.GetConsoleMode(console, &mode); err != nil {
+		return func() {}
+	}
+	if err := windows.SetConsoleMode(console, mode&^windows.ENABLE_ECHO_INPUT); err != nil {
+		return func() {}
+	}
+	return func() { _ = windows.SetConsoleMode(console, mode) }
+}

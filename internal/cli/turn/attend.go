@@ -128,6 +128,8 @@ func (a *asker) attend(ctx context.Context, session wire.Session, since int64, r
 				a.ask(ctx, wire.ApprovalOf(e))
 			case questionResolved:
 				a.resolved(wire.DataOf(e))
+			case keyAsked:
+				a.giveKey(ctx, wire.DataOf(e), running)
 			case turnEnded:
 				if session, _, err = wire.SessionState(ctx, a.hub, session.ID); err != nil || !a.view.gates.awaitsMore(session) {
 					return session, err
@@ -142,8 +144,10 @@ func (a *asker) attend(ctx context.Context, session wire.Session, since int64, r
 			a.view.ticked()
 		case <-a.pause:
 			a.paused()
+		case <-a.view.held.due:
+			a.view.heldLong()
 		case text := <-a.silence:
-			a.view.Note(text)
+			a.view.remark(text)
 		case sig := <-a.Signals:
 			a.interrupt(sig)
 		case err := <-refused:

@@ -112,6 +112,7 @@ func (v *View) endLine() {
 		fmt.Fprintln(v.out)
 		v.midLine = false
 	}
+	v.release()
 }
 
 // hide takes what is drawn over away.

@@ -48,17 +48,17 @@ func (s *status) follow(kind string, d wire.EventData) {
 // agentSilent takes an event that tells of the agent's silence.
 func (v *View) agentSilent(d wire.EventData) {
 	s := &v.status
-	if v.rendered == nil {
-		v.endLine()
-	}
 	switch {
 	case d.Ended:
 		s.silent, s.noted = nil, false
 	case v.region != nil && s.ticking:
+		if v.rendered == nil { // there is no place for it in the line that is being written
+			v.endLine()
+		}
 		s.silent = &d
 	case !s.noted:
 		s.noted = d.Note != ""
-		v.Note(silentText(v.session.Agent, d))
+		v.remark(silentText(v.session.Agent, d))
 	}
 	v.draw()
 }

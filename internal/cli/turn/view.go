@@ -53,6 +53,7 @@ type View struct {
 	plan     map[string]string // the line that was shown for each step
 	status   status
 	gates    gateWatch
+	held     held
 }
 
 // NewView makes a view. Colours are used on a terminal; with json each event is
@@ -151,6 +152,7 @@ const (
 	questionAsked
 	questionResolved
 	turnEnded
+	keyAsked
 )
 
 // show shows an event of the turn.
@@ -172,6 +174,8 @@ func (v *View) show(e client.Event) meaning {
 		return questionAsked
 	case e.Type == wire.EventResolved:
 		return questionResolved
+	case e.Type == wire.EventSecret:
+		return keyAsked
 	case !v.json:
 		v.showText(e.Type, d)
 	}
@@ -205,11 +209,11 @@ func (v *View) showText(kind string, d wire.EventData) {
 		v.agentSilent(d)
 	case wire.EventError:
 		if !wire.InConversation(d.Code) { // else its own entry tells it
-			v.Note("error: " + d.Message)
+			v.remark("error: " + d.Message)
 		}
 	case wire.EventStatus:
 		if d.State == "interrupting" && d.Reason == "timeout" {
-			v.Note("its time is up; the agent is told to end, and ended if it does not")
+			v.remark("its time is up; the agent is told to end, and ended if it does not")
 		}
 	case wire.EventIteration, wire.EventGateStart, wire.EventGate:
 		v.showGate(kind, d)
@@ -276,7 +280,7 @@ func (v *View) showItem(d wire.EventData) {
 		v.showAttachments(v.nested(d)+"  ", "tool", d.ToolData.Attachments)
 	case wire.EntrySystem:
 		if d.Subtype != "gates" { // else their own events have told it
-			v.Note(d.Content)
+			v.remark(d.Content)
 		}
 	}
 }
@@ -378,6 +382,16 @@ func (v *View) showDiff(d wire.EventData) {
 func (v *View) say(text string) {
 	if v.asking {
 		v.endLine()
+	}
+	if line, rest, ends := strings.Cut(text, "\n"); ends && len(v.held.texts) > 0 {
+		held := v.held
+		v.held.texts = nil
+		v.say(line + "\n")
+		v.held = held
+		v.release()
+		if text = rest; text == "" {
+			return
+		}
 	}
 	v.status.spoken = time.Now()
 	if v.words != nil {

@@ -19,6 +19,11 @@ import { RestartRule } from "./restart";
  */
 export type ConnectionState = { is: "stopped" | "starting" } | { is: "ready"; version: string } | { is: "failed"; reason: string };
 
+export interface HubNotification {
+  method: string;
+  params: Record<string, unknown>;
+}
+
 export interface Log {
   trace(message: string): void;
   info(message: string): void;
@@ -70,6 +75,7 @@ export class HubConnection {
   private readonly stateEmitter = new Emitter<ConnectionState>();
   private readonly eventEmitter = new Emitter<EventParams>();
   private readonly warningEmitter = new Emitter<string>();
+  private readonly notificationEmitter = new Emitter<HubNotification>();
   private readonly rule: RestartRule;
   private current: ConnectionState = { is: "stopped" };
   private server: Server | undefined;
@@ -82,6 +88,8 @@ export class HubConnection {
 
   readonly onState = this.stateEmitter.on;
   readonly onEvent = this.eventEmitter.on;
+  /** What duet-rpc tells this connection alone, such as buildProgress, to whoever has asked for it. */
+  readonly onNotification = this.notificationEmitter.on;
   /** Something that a person should know, though all works. */
   readonly onWarning = this.warningEmitter.on;
 
@@ -289,6 +297,7 @@ export class HubConnection {
       this.eventEmitter.fire(params);
     });
     connection.onNotification("heartbeat", () => {});
+    connection.onNotification((method, params) => this.notificationEmitter.fire({ method, params: (params ?? {}) as Record<string, unknown> }));
     connection.listen();
     return server;
   }

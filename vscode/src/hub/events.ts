@@ -21,7 +21,7 @@ export interface EventParams {
   event: HubEvent;
 }
 
-/** The types of events that the extension follows: what changes the lists of sessions and questions, and conversations. */
+/** The types of events that the extension follows: what changes the lists of sessions and questions, and conversations, what builds and gates say, and keys that are asked for. */
 export const followedEvents = [
   "conversation_updated",
   "session_status_changed",
@@ -32,6 +32,10 @@ export const followedEvents = [
   "agent_silent",
   "hub_silent",
   "hub_answers",
+  "build_progress",
+  "gate_result",
+  "gates_complete",
+  "secret_requested",
   "change_decided",
 ];
 

@@ -58,6 +58,8 @@ export interface Options {
   agent?: string;
   /** Files of the project, by their names. */
   files?: Record<string, string>;
+  /** The user's own configuration of duet-rpc. */
+  config?: string;
   /** The user does not trust the workspace. */
   untrusted?: boolean;
 }
@@ -72,6 +74,11 @@ export async function openWindow(after: (end: () => Promise<void>) => void, opti
   mkdirSync(settings, { recursive: true });
   writeFileSync(join(settings, "settings.json"), JSON.stringify({ "workbench.colorTheme": options.theme ?? "Default Dark Modern", "workbench.startupEditor": "none", "duet.agent": options.agent ?? "demo" }));
   for (const [name, text] of Object.entries(options.files ?? {})) writeFileSync(join(project.folder, name), text);
+  if (options.config !== undefined) {
+    const folder = join(project.home, ".config", "duet");
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, "config.toml"), options.config);
+  }
   const shared = ["--server-data-dir", data, "--accept-server-license-terms", "--telemetry-level", "off"];
   await promisify(execFile)("node", [program, ...shared, "--install-extension", resolve("out/duet.vsix")], { env: project.env });
   const trust = options.untrusted ? [] : ["--disable-workspace-trust"];

@@ -3,7 +3,7 @@
 import os
 import re
 
-from steps import ask, scenario, start
+from steps import SCREENS, ask, scenario, start
 from terminal import wait_for
 
 README = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "..", "..", "README.md")
@@ -24,16 +24,16 @@ def plain(screen):
 
 
 def compare(terminal, number, words):
-    """Fails unless the block of that number of the README is on the screen; writes it with DUET_TEST_UPDATE=1."""
+    """Fails unless the block of that number of the README is on the screen; writes it with --update."""
     with open(README, encoding="utf-8") as file:
         text = file.read()
     found = list(re.finditer(r"^```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))[number]
-    if os.environ.get("DUET_TEST_UPDATE"):
+    if SCREENS["update"]:
         with open(README, "w", encoding="utf-8") as file:
             file.write(text[:found.start(1)] + shown(terminal) + text[found.end(1):])
         return
     wait_for(lambda: plain(shown(terminal)) == plain(found.group(1)),
-             f"{words} of the README, which DUET_TEST_UPDATE=1 writes anew:\n{found.group(1)}", screen=terminal.screen)
+             f"{words} of the README, which --update writes anew:\n{found.group(1)}", screen=terminal.screen)
 
 
 @scenario

@@ -11,7 +11,7 @@ import subprocess
 import time
 
 from steps import SCREENS, scenario
-from terminal import DEADLINE, POLL, Failure, Terminal, wait_for
+from terminal import POLL, Failure, Narrow, settled
 from tour import configure, tour
 
 OLDEST = 28  # the version of Emacs whose screens those of others are compared with
@@ -64,18 +64,6 @@ def kept(path):
         return None
 
 
-class Narrow(Terminal):
-    """A terminal in which what the tour looks for may be broken into lines."""
-
-    def see(self, pattern, deadline=DEADLINE):
-        regexp = re.compile(pattern, re.MULTILINE)
-
-        def seen():
-            screen = self.screen()
-            return regexp.search(screen) or regexp.search(" ".join(line.strip() for line in screen.splitlines()))
-        return wait_for(seen, f"{pattern!r} on the screen", deadline, self._framed)
-
-
 class Shots:
     """Compares the screens of a terminal of so many columns with those that are kept."""
 
@@ -87,19 +75,6 @@ class Shots:
     def screen(self):
         """Returns the screen as it is now, without what is not the same each time."""
         return normal(self.terminal.screen(), self.terminal.cursor())
-
-    def settled(self):
-        """Returns the screen when it has been the same for some time."""
-        last, since = None, time.monotonic()
-        end = since + DEADLINE
-        while time.monotonic() < end:
-            now = self.screen()
-            if now != last:
-                last, since = now, time.monotonic()
-            elif time.monotonic() - since > 1:
-                return now
-            time.sleep(POLL)
-        raise Failure(f"the screen does not settle\n{last}")
 
     def take(self, name):
         """Compares the screen, once it is what it should be."""
@@ -122,7 +97,7 @@ class Shots:
 
     def keep(self, path, own):
         """Keeps the screen: in path, which all versions of Emacs have, or as that of this version."""
-        screen = self.settled()
+        screen = settled(self.screen)
         if self.version > OLDEST and kept(path) not in (None, screen):
             path = own
         elif os.path.exists(own):

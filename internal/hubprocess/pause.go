@@ -1,23 +1,23 @@
-package host
+package hubprocess
 
 import (
 	"context"
 	"time"
 )
 
-// A pause is how long who waits for another process waits before it looks again:
+// A Pause is how long who waits for another process waits before it looks again:
 // nothing tells when that listens, or has given up a lock. Each is half as long
 // again as the one before. The zero value is the first.
-type pause time.Duration
+type Pause time.Duration
 
 const (
 	firstPause = 10 * time.Millisecond
 	lastPause  = 200 * time.Millisecond
 )
 
-// wait waits, or gives the error of ctx if that ends before.
-func (p *pause) wait(ctx context.Context) error {
-	*p = min(max(*p*3/2, pause(firstPause)), pause(lastPause))
+// Wait waits, or gives the error of ctx if that ends before.
+func (p *Pause) Wait(ctx context.Context) error {
+	*p = min(max(*p*3/2, Pause(firstPause)), Pause(lastPause))
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

@@ -1,4 +1,4 @@
-package host
+package hubprocess
 
 import (
 	"context"
@@ -27,14 +27,14 @@ func Dial(ctx context.Context, s *Settings, p project.Project, opts ...client.Op
 	var problem error
 	open := func(ctx context.Context) (server.Transport, error) {
 		// The next hub may listen elsewhere.
-		conn, err := dialSocket(ctx, s, p)
+		conn, err := Connect(ctx, s, p)
 		if err != nil {
 			problem = err
 			return nil, err
 		}
 		return conn, nil
 	}
-	var pause pause
+	var pause Pause
 	for deadline := time.Now().Add(min(listensWithin, s.AnswerWithin)); ; {
 		c, err := client.Dial(ctx, client.Opener(open), append(opts, client.WithFraming(frame.LSP), client.WithLogger(slog.New(slog.DiscardHandler)))...)
 		if err == nil {
@@ -44,7 +44,7 @@ func Dial(ctx context.Context, s *Settings, p project.Project, opts ...client.Op
 		var unsafe *socket.UnsafeError
 		switch {
 		case errors.As(err, &nobody) && !p.Unlocked() && time.Now().Before(deadline):
-			if pause.wait(ctx) == nil {
+			if pause.Wait(ctx) == nil {
 				continue
 			}
 			return nil, nobody
@@ -59,8 +59,9 @@ func Dial(ctx context.Context, s *Settings, p project.Project, opts ...client.Op
 	}
 }
 
-// dialSocket connects to the hub that answers on the project's socket.
-func dialSocket(ctx context.Context, s *Settings, p project.Project) (net.Conn, error) {
+// Connect connects to the hub that answers on the project's socket, now. The error is a
+// *SilentError if somebody listens there who does not answer.
+func Connect(ctx context.Context, s *Settings, p project.Project) (net.Conn, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
@@ -85,7 +86,7 @@ func dialSocket(ctx context.Context, s *Settings, p project.Project) (net.Conn, 
 		return nil, err
 	}
 	pid, held := p.Holder(ctx)
-	return nil, &SilentError{PID: pid, Held: held, path: path, err: err}
+	return nil, &SilentError{PID: pid, Held: held, Path: path, err: err}
 }
 
 // greet makes sure that a hub answers at the other end, before ctx ends: the
@@ -112,9 +113,9 @@ func greet(ctx context.Context, conn net.Conn) error {
 // A SilentError says that somebody listens on the project's socket who does
 // not answer.
 type SilentError struct {
-	PID  int  // who is the project's hub; 0 if that is not known
-	Held bool // somebody is
-	path string
+	PID  int    // who is the project's hub; 0 if that is not known
+	Held bool   // somebody is
+	Path string // of the socket
 	err  error
 }
 
@@ -124,7 +125,7 @@ const endSilent = "`duet-rpc daemon stop --force` ends it, and what it ran can b
 func (e *SilentError) Error() string {
 	switch {
 	case !e.Held:
-		return fmt.Sprintf("what listens on %s does not answer, and it is not this project's hub: end it, then start one", e.path)
+		return fmt.Sprintf("what listens on %s does not answer, and it is not this project's hub: end it, then start one", e.Path)
 	case e.PID == 0:
 		return "the hub does not answer; " + endSilent
 	}

@@ -1,4 +1,4 @@
-package host
+package hubprocess
 
 import (
 	"bytes"
@@ -24,15 +24,15 @@ import (
 // WantsDaemon reports whether the configuration says hub = "daemon". One that
 // is wrong says nothing: whoever opens the hub tells what is wrong with it.
 func WantsDaemon(s *Settings) bool {
-	if !saysHub(s) {
+	if !SaysHub(s) {
 		return false // the start is quicker without a look for every agent
 	}
 	c, err := s.Config()
 	return err == nil && c.Hub == config.HubDaemon
 }
 
-// saysHub reports whether the user has said what the hub is to be.
-func saysHub(s *Settings) bool { return os.Getenv("DUET_HUB") != "" || mentionsHub(s) }
+// SaysHub reports whether the user has said what the hub is to be.
+func SaysHub(s *Settings) bool { return os.Getenv("DUET_HUB") != "" || mentionsHub(s) }
 
 // mentionsHub reports whether there is a file that could say something of it.
 func mentionsHub(s *Settings) bool {
@@ -54,7 +54,7 @@ var errOtherHub = errors.New("another process is the hub")
 // which is started in the background. Of any number of processes that do this
 // at the same time one starts it.
 func EnsureDaemon(ctx context.Context, s *Settings, p project.Project) error {
-	within, cancel := context.WithTimeout(ctx, s.startWithin())
+	within, cancel := context.WithTimeout(ctx, s.StartWithin())
 	defer cancel()
 	if err := p.Prepare(); err != nil {
 		return err
@@ -68,7 +68,7 @@ func EnsureDaemon(ctx context.Context, s *Settings, p project.Project) error {
 }
 
 func ensureWithin(ctx context.Context, s *Settings, p project.Project, silent **SilentError) error {
-	var pause pause
+	var pause Pause
 	for {
 		someone, err := answers(ctx, s, p)
 		if errors.As(err, silent) {
@@ -82,7 +82,7 @@ func ensureWithin(ctx context.Context, s *Settings, p project.Project, silent **
 		if err == nil || !errors.Is(err, errOtherHub) && !errors.As(err, &held) {
 			return err
 		}
-		if pause.wait(ctx) != nil {
+		if pause.Wait(ctx) != nil {
 			return fmt.Errorf("%w and does not answer; end it, or see what it says: duet-rpc daemon logs", err)
 		}
 	}
@@ -92,7 +92,7 @@ func ensureWithin(ctx context.Context, s *Settings, p project.Project, silent **
 // that none could, or should not be spoken to, or, a *SilentError, that
 // somebody listens who does not answer.
 func answers(ctx context.Context, s *Settings, p project.Project) (someone bool, err error) {
-	conn, err := dialSocket(ctx, s, p)
+	conn, err := Connect(ctx, s, p)
 	if err == nil {
 		return true, conn.Close()
 	}
@@ -103,10 +103,10 @@ func answers(ctx context.Context, s *Settings, p project.Project) (someone bool,
 	return false, err
 }
 
-// startWithin is how long a daemon may take to answer after its start.
-func (s *Settings) startWithin() time.Duration { return 2 * s.AnswerWithin }
+// StartWithin is how long a daemon may take to answer after its start.
+func (s *Settings) StartWithin() time.Duration { return 2 * s.AnswerWithin }
 
-// MayComeYet reports whether an error of dialSocket says no more than that
+// MayComeYet reports whether an error of Connect says no more than that
 // there is no hub, or one that has just ended.
 func MayComeYet(err error) bool {
 	var nobody *socket.NobodyError
@@ -167,7 +167,7 @@ func awaitAnswer(ctx context.Context, s *Settings, p project.Project, said *os.F
 	case <-listens:
 	case <-ctx.Done():
 	}
-	var pause pause
+	var pause Pause
 	for {
 		someone, err := answers(ctx, s, p)
 		if someone {
@@ -185,7 +185,7 @@ func awaitAnswer(ctx context.Context, s *Settings, p project.Project, said *os.F
 		default:
 		}
 		// It listened, or is about to end. Who listens and does not answer yet does not say when.
-		if pause.wait(ctx) != nil {
+		if pause.Wait(ctx) != nil {
 			return errors.New("the daemon does not answer; its log may say why: duet-rpc daemon logs")
 		}
 	}
@@ -193,6 +193,9 @@ func awaitAnswer(ctx context.Context, s *Settings, p project.Project, said *os.F
 
 // longLog is how many bytes a log may have to be written on by another daemon.
 const longLog = 8 << 20
+
+// DaemonLog is where a daemon's log goes.
+func DaemonLog(p project.Project) string { return filepath.Join(p.StateDir, "logs", "daemon.log") }
 
 // putAsideLongLog renames a log that has become long to its name with .1, in
 // place of the one before. No daemon may be writing it.

@@ -1,4 +1,4 @@
-package host
+package hubprocess
 
 import (
 	"os"
@@ -30,11 +30,11 @@ func (s *Settings) Project() (project.Project, error) {
 }
 
 // Config reads the project's configuration as it is now.
-func (s *Settings) Config() (*config.Config, error) { return s.config(false) }
+func (s *Settings) Config() (*config.Config, error) { return s.ConfigFor(false) }
 
-// config reads the configuration; restricted, as it is for somebody who may not
+// ConfigFor reads the configuration; restricted, as it is for somebody who may not
 // trust the workspace.
-func (s *Settings) config(restricted bool) (*config.Config, error) {
+func (s *Settings) ConfigFor(restricted bool) (*config.Config, error) {
 	p, err := s.Project()
 	if err != nil {
 		return nil, err
@@ -51,5 +51,29 @@ func (s *Settings) config(restricted bool) (*config.Config, error) {
 func (s *Settings) OpenLog() *logging.Log {
 	return logging.Open(logging.Options{
 		Level: s.LogLevel.Slog(), Path: os.Getenv("DUET_RPC_LOG"), NoColor: s.NoColor, Messages: logging.LogsMessages(os.Getenv),
+	})
+}
+
+// configFiles are the files that the configuration is in.
+func configFiles(p project.Project) ([]string, error) {
+	user, err := config.UserFile(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	return []string{p.ConfigFile(), user}, nil
+}
+
+// LiveConfig is the configuration of a project as it is whenever it is asked for.
+func (s *Settings) LiveConfig(p project.Project) (*config.Live, error) {
+	user, err := config.UserFile(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	return config.NewLive(config.Sources{Project: p.ConfigFile(), User: user}, func(restricted bool) (*config.Config, error) {
+		c, err := s.ConfigFor(restricted)
+		if err != nil {
+			return nil, config.Explain(err)
+		}
+		return c, nil
 	})
 }

@@ -1,0 +1,79 @@
+package turn
+
+import (
+	"bytes"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
+)
+
+func said(t *testing.T, text string) client.Event {
+	return happened(t, wire.EventDelta, members{"message_id": "1", "delta": text})
+}
+
+func retrying(t *testing.T) client.Event {
+	return happened(t, wire.EventConversation, members{"event_type": "system", "content": "overloaded;\ntrying again"})
+}
+
+// What is told beside the agent's words does not break them.
+func TestARemarkWaitsForTheEndOfTheLine(t *testing.T) {
+	var out bytes.Buffer // and what stands beside it
+	v := NewView(&out, &out, false, false)
+	v.session = wire.Session{ID: "s"}
+	for _, e := range []client.Event{
+		retrying(t), said(t, "One li"), retrying(t), said(t, "ne.\nAnother "), happened(t, wire.EventError, members{"message": "odd"}), said(t, "one"), said(t, ".\n"),
+		said(t, "The la"), retrying(t), said(t, "st"),
+		happened(t, wire.EventConversation, members{"event_type": "message", "role": "assistant", "message_id": "1"}),
+	} {
+		v.show(e)
+	}
+	note := "— overloaded;\n  trying again\n"
+	assert.Equal(t, note+"One line.\n"+note+"Another one.\n— error: odd\nThe last\n"+note, out.String())
+}
+
+// Who has stopped in the middle of a line may have done so because of what is told.
+func TestARemarkDoesNotWaitForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out, side bytes.Buffer
+		v := NewView(&out, &side, false, false)
+		v.session = wire.Session{ID: "s"}
+		assert.Nil(t, v.held.due)
+		v.show(said(t, "wor"))
+		v.show(retrying(t))
+		assert.Empty(t, side.String())
+		began := time.Now()
+		<-v.held.due
+		assert.Equal(t, time.Second, time.Since(began))
+		v.heldLong()
+		assert.Nil(t, v.held.due)
+		assert.Equal(t, "— overloaded;\n  trying again\n", side.String())
+		v.show(said(t, "ds"))
+		assert.Equal(t, "words", out.String(), "what goes into a pipe is whole")
+
+		v.words = output.Marks.Stream() // on a terminal
+		v.show(retrying(t))
+		v.heldLong()
+		assert.Equal(t, "words\n", out.String())
+	})
+}
+
+func TestARemarkIsDrawnAboveWhatIsNotComplete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v, screen := drawing()
+		v.words = output.Marks.Stream()
+		v.render()
+		v.show(said(t, "some *wor"))
+		printed(screen)
+		v.show(retrying(t))
+		assert.Equal(t, "\r^[J— overloaded;\n  trying again\nsome *wor", printed(screen))
+		v.show(said(t, "ds*"))
+		v.endMessage()
+		assert.Contains(t, printed(screen), "some ^[3mwords^[0m\n", "it is rendered as one text")
+	})
+}
