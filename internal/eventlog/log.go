@@ -66,6 +66,12 @@ type Log struct {
 	asked  map[*ask]struct{} // of subscribers, and not answered yet
 }
 
+// An ask is something that the log does not keep, and that subscribers are to answer.
+type ask struct {
+	event domain.Event
+	heard chan struct{} // closed once a subscriber is told
+}
+
 // A wake is a wake-up call that somebody waits for: at most one is outstanding.
 type wake chan struct{}
 
@@ -179,6 +185,19 @@ func (l *Log) wakeUp(w wake) (stop func()) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		delete(l.wakes, w)
+	}
+}
+
+// ask tells a subscription what is asked. The log is locked.
+func (l *Log) ask(a *ask, s *Subscription) {
+	if !s.wants(a.event) || !s.unkept.put(a.event) {
+		return
+	}
+	s.wake.up()
+	select {
+	case <-a.heard:
+	default:
+		close(a.heard)
 	}
 }
 

@@ -50,7 +50,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) Publish(domain.Event) int { return 0 }
+func (w *world) Ask(domain.Event) (heard <-chan struct{}, withdraw func()) { return nil, func() {} }
 
 func (w *world) EndMessage(_ context.Context, run int64) { w.ended = append(w.ended, run) }
 

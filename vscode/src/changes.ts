@@ -1,6 +1,6 @@
 // What sessions have changed, in VS Code's editor for diffs, where each hunk can be accepted and reverted.
 import * as vscode from "vscode";
-import { decisionsFor, hunkAt, linesOf, progressOf, stateWords } from "./hub/changes";
+import { decisionsFor, extents, hunkAt, progressOf, stateWords } from "./hub/changes";
 import type { Decision, Hunk, Side, Snapshot } from "./hub/changes";
 import { nameOf } from "./hub/groups";
 import type { Session } from "./hub/model";
@@ -39,12 +39,11 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
     private readonly projects: Projects,
     private readonly onError: (error: unknown) => void,
   ) {
-    const mark = (words: string, colour: string, opacity: string): vscode.TextEditorDecorationType =>
+    const mark = (colour: string, opacity: string): vscode.TextEditorDecorationType =>
       vscode.window.createTextEditorDecorationType({
-        isWholeLine: true, opacity, after: { contentText: words, margin: "0 0 0 2em", color: new vscode.ThemeColor("descriptionForeground") },
-        overviewRulerColor: new vscode.ThemeColor(colour), borderColor: new vscode.ThemeColor(colour), borderStyle: "solid", borderWidth: "0 0 0 3px",
+        isWholeLine: true, opacity, overviewRulerColor: new vscode.ThemeColor(colour), borderColor: new vscode.ThemeColor(colour), borderStyle: "solid", borderWidth: "0 0 0 3px",
       });
-    this.marks = { accepted: mark("accepted", "charts.green", "1"), reverted: mark("reverted: the file does not have it", "charts.red", "0.55") };
+    this.marks = { accepted: mark("charts.green", "1"), reverted: mark("charts.red", "0.55") };
     this.subscriptions = [
       vscode.workspace.registerTextDocumentContentProvider(changeScheme, this),
       vscode.languages.registerCodeLensProvider({ scheme: changeScheme }, this),
@@ -73,9 +72,9 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
       const side = (side: Side): vscode.Uri | undefined => (snapshot[side] === null ? undefined : uriOf({ folder, session, file: snapshot.file_path, side }));
       return [side("before"), side("after")];
     };
-    if (path !== undefined) {
-      const snapshot = snapshots.find(isAt(of.session, path))!;
-      if (snapshot.binary) throw new Error(`${path} is binary: its change cannot be shown`);
+    const snapshot = path !== undefined ? snapshots.find(isAt(of.session, path)) : snapshots.length === 1 ? snapshots[0] : undefined;
+    if (snapshot) {
+      if (snapshot.binary) throw new Error(`${snapshot.file_path} is binary: its change cannot be shown`);
       const place = { folder, session, file: snapshot.file_path };
       // A file that is new, or gone, has an empty side.
       await vscode.commands.executeCommand("vscode.diff", uriOf({ ...place, side: "before" }), uriOf({ ...place, side: "after" }), `${vscode.workspace.asRelativePath(snapshot.file_path)} (${nameOf(of.session)})`);
@@ -93,12 +92,11 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
   async provideCodeLenses(document: vscode.TextDocument): Promise<vscode.CodeLens[]> {
     const place = placeOf(document.uri);
     if (place?.side !== "after") return [];
-    const hunks = (await this.snapshot(place))?.hunks ?? [];
+    const snapshot = await this.snapshot(place);
     const last = document.lineCount - 1;
     const lens = (line: number, title: string, command: string, ...args: unknown[]): vscode.CodeLens =>
       new vscode.CodeLens(new vscode.Range(Math.min(line, last), 0, Math.min(line, last), 0), { title, command, arguments: [document.uri, ...args] });
-    return hunks.flatMap((hunk) => {
-      const { line } = linesOf(hunk, "after");
+    return (snapshot ? extents(snapshot, "after") : []).flatMap(({ hunk, extent: { line } }) => {
       const words = stateWords(hunk);
       return decisionsFor(hunk).map((decision) => lens(line, `$(${labels[decision].icon}) ${words === "" ? "" : `${words} · `}${labels[decision].hunk}`, `duet.${decision}Hunk`, hunk.id));
     });
@@ -166,21 +164,19 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
   }
 
   private async markEditor(editor: vscode.TextEditor, place: Place): Promise<void> {
-    const hunks = (await this.snapshot(place))?.hunks ?? [];
+    const snapshot = await this.snapshot(place);
+    const all = snapshot ? extents(snapshot, "after") : [];
     const last = editor.document.lineCount - 1;
     for (const state of ["accepted", "reverted"] as const) {
-      editor.setDecorations(this.marks[state], hunks.filter((hunk) => hunk.state === state).map((hunk) => {
-        const { line } = linesOf(hunk, "after");
-        return new vscode.Range(Math.min(line, last), 0, Math.min(line, last), 0);
-      }));
+      editor.setDecorations(this.marks[state], all.filter(({ hunk }) => hunk.state === state).map(({ extent: { line, count } }) => new vscode.Range(Math.min(line, last), 0, Math.min(line + Math.max(0, count - 1), last), 0)));
     }
   }
 
   private async decideHunk(decision: Decision, uri?: vscode.Uri, id?: string): Promise<void> {
     const place = this.placeHere(uri);
-    const hunks = (await this.snapshot(place))?.hunks ?? [];
+    const snapshot = await this.snapshot(place);
     const editor = vscode.window.activeTextEditor;
-    const hunk = id === undefined ? hunkAt(hunks, placeOf(editor!.document.uri)!.side, editor!.selection.active.line) : hunks.find((hunk) => hunk.id === id);
+    const hunk = snapshot && (id === undefined ? hunkAt(snapshot, place.side, editor?.selection.active.line ?? 0) : snapshot.hunks.find((hunk) => hunk.id === id));
     if (!hunk) throw new Error("this change is not there any more");
     if (!decisionsFor(hunk).includes(decision)) throw new Error(`this change is ${hunk.state} already`);
     await this.decide(place, decision, hunk);

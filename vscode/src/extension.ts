@@ -1,4 +1,5 @@
 // What VS Code calls: it puts the parts together, and ends them.
+import { randomUUID } from "node:crypto";
 import * as vscode from "vscode";
 import { Changes } from "./changes";
 import { registerCommands } from "./commands";
@@ -31,10 +32,12 @@ export function activate(context: vscode.ExtensionContext): void {
   const note = (error: unknown): void => log.warn(error instanceof Error ? error.message : String(error));
   const documents = new Documents(all);
   const changes = new Changes(all, tell);
-  const kept = new Drafts(vscode.Uri.joinPath(context.storageUri ?? context.globalStorageUri, "drafts").fsPath, note);
+  // vscode.env.sessionId is not enough: a window that was copied has the same.
+  const window = randomUUID();
+  const kept = new Drafts(vscode.Uri.joinPath(context.storageUri ?? context.globalStorageUri, "drafts").fsPath, window, note);
   drafts = kept;
   const panels = new Panels(all, {
-    projects: all, extension: context.extensionUri, onError: note, handlers: (panel) => handlersOf(panel, { drafts: kept, documents, changes, onError: note }),
+    window, projects: all, extension: context.extensionUri, onError: note, handlers: (panel) => handlersOf(panel, { drafts: kept, documents, changes, onError: note }),
   });
   const follow = (): void => {
     void vscode.commands.executeCommand("setContext", "duet.state", all.state);

@@ -24,8 +24,13 @@ export function notifications(projects: Projects, { attempt, open, isShown }: No
   const stops = [
     projects.onQuestions((questions) => {
       if (!wanted("questions")) return;
-      if (questions.length > atOnce) attempt(() => tellMany(questions.length));
-      else for (const question of questions) attempt(() => tell(question));
+      // Who has the conversation before the eyes sees its question there.
+      const unseen = questions.filter(({ project, question }) => {
+        const session = project.model.sessions.find(({ thread_id }) => thread_id === question.thread_id);
+        return !session || !isShown({ project, session });
+      });
+      if (unseen.length > atOnce) attempt(() => tellMany(unseen.length));
+      else for (const question of unseen) attempt(() => tell(question));
     }),
     projects.onChange(() => {
       for (const { project, session } of projects.sessions) {

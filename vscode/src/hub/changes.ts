@@ -21,15 +21,45 @@ export function stateWords({ state }: Pick<Hunk, "state">): string {
   return state === "accepted" ? "Accepted" : state === "reverted" ? "Reverted" : "";
 }
 
-/** The first line of a hunk on a side, from 0, and how many lines it has there. */
-export function linesOf(hunk: Hunk, side: Side): { line: number; count: number } {
-  const [start, count] = side === "before" ? [hunk.old_start, hunk.old_lines] : [hunk.new_start, hunk.new_lines];
-  return { line: Math.max(0, start - 1), count };
+/** Where a hunk is on a side, without the lines around it: its first line, from 0, and how many it has there. */
+export interface Extent {
+  line: number;
+  count: number;
+}
+
+/** The hunks of a file, each with where it is on a side. */
+export function extents({ hunks, diff }: Pick<Snapshot, "hunks" | "diff">, side: Side): Array<{ hunk: Hunk; extent: Extent }> {
+  const around = contexts(diff);
+  return hunks.map((hunk, i) => {
+    const [start, count] = side === "before" ? [hunk.old_start, hunk.old_lines] : [hunk.new_start, hunk.new_lines];
+    const { before, after } = around[i] ?? { before: 0, after: 0 };
+    // Of a side without lines start is the line before; so it is where none is left.
+    return { hunk, extent: { line: Math.max(0, start - 1 + before), count: Math.max(0, count - before - after) } };
+  });
 }
 
 /** The hunk in which a line is, from 0; else the next one behind it, else the last. */
-export function hunkAt(hunks: readonly Hunk[], side: Side, line: number): Hunk | undefined {
-  return hunks.find((hunk) => linesOf(hunk, side).line + Math.max(1, linesOf(hunk, side).count) > line) ?? hunks.at(-1);
+export function hunkAt(snapshot: Pick<Snapshot, "hunks" | "diff">, side: Side, line: number): Hunk | undefined {
+  const all = extents(snapshot, side);
+  return (all.find(({ extent }) => extent.line + Math.max(1, extent.count) > line) ?? all.at(-1))?.hunk;
+}
+
+/** contexts are how many lines of a unified diff's hunks stand before and after what has changed. */
+function contexts(diff: string): Array<{ before: number; after: number }> {
+  const all: Array<{ before: number; after: number }> = [];
+  let changed = false;
+  for (const line of diff.split("\n")) {
+    if (line.startsWith("@@")) {
+      all.push({ before: 0, after: 0 });
+      changed = false;
+      continue;
+    }
+    const last = all.at(-1);
+    if (!last) continue;
+    if (line.startsWith(" ")) last[changed ? "after" : "before"]++;
+    else if (/^[-+]/.test(line)) [changed, last.after] = [true, 0];
+  }
+  return all;
 }
 
 /** How much of a file is decided, in words; empty: nothing. */

@@ -16,11 +16,11 @@ export class Drafts {
   private readonly writing = new Map<string, Promise<void>>();
   /** Those that were typed while they were being written. */
   private readonly again = new Set<string>();
-  /** Unlike vscode.env.sessionId no two windows have the same, also when a window is copied. */
-  private readonly window = randomUUID();
 
   constructor(
     private readonly folder: string,
+    /** What no other window has. */
+    private readonly window: string = randomUUID(),
     private readonly onError: (error: unknown) => void = () => {},
   ) {}
 

@@ -19,6 +19,8 @@ export interface PanelPlace {
 }
 
 export interface PanelParts {
+  /** What no other window has, nor this one after it was loaded again. */
+  window: string;
   projects: Projects;
   extension: vscode.Uri;
   /** Makes what the extension does for the page. */
@@ -112,7 +114,7 @@ export class Panel implements vscode.Disposable {
     const address = (name: string): string => webview.asWebviewUri(vscode.Uri.joinPath(this.dist, name)).toString();
     this.place = { ...this.place, session: this.sessionId, title: this.title };
     webview.html = pageHtml({
-      source: webview.cspSource, script: address("panel.js"), style: address("panel.css"), nonce: randomBytes(16).toString("base64url"), title: this.title, place: JSON.stringify(this.place),
+      source: webview.cspSource, script: address("panel.js"), style: address("panel.css"), nonce: randomBytes(16).toString("base64url"), title: this.title, place: JSON.stringify({ ...this.place, window: this.parts.window }),
     });
   }
 

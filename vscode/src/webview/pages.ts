@@ -32,7 +32,7 @@ export class Pages {
   ) {}
 
   /** Loads the newest page, unless it is there, and what a reconnection may have changed. */
-  async load(thread: string): Promise<SessionState | undefined> {
+  async load(thread: string): Promise<SessionState> {
     this.thread = thread;
     if (this.before === undefined) {
       const { total } = await this.host.request("getConversation", { session_id: thread, limit: 1 });
@@ -41,6 +41,15 @@ export class Pages {
       this.before = from;
       this.drawTop();
     }
+    return this.refresh(thread);
+  }
+
+  get loaded(): boolean {
+    return this.before !== undefined;
+  }
+
+  /** Asks for the state of the sessions, and for the questions. */
+  async refresh(thread: string): Promise<SessionState> {
     const known = this.conversation.questions;
     const [session, { approvals }] = await Promise.all([this.states(thread), this.host.request("fetchApprovals", {})]);
     this.conversation.loadQuestions(approvals, known);

@@ -3,17 +3,22 @@ import type { Draft, PanelConnection, PanelMethod, PanelParams, PanelStart } fro
 import type { Choice } from "../hub/questions";
 import type { Actions, Answered } from "./actions";
 import { Announcer } from "./announcer";
+import { Composer } from "./composer";
 import { Conversation } from "./conversation";
 import { button, make } from "./dom";
 import { Head } from "./head";
+import type { Entry } from "./entry";
 import type { Host } from "./host";
 import { openLinks } from "./links";
 import { Pages } from "./pages";
-import { PromptBox } from "./promptbox";
 import { QuestionBar } from "./questionbar";
 import type { OpenQuestion, Outcome } from "./questions";
+import { Queue } from "./queue";
 import { sessionOf, stateWords } from "./session";
 import type { SessionState } from "./session";
+import { SettingsBar } from "./settingsbar";
+import { settingsOf } from "./settings";
+import type { Setting } from "./settings";
 import { Transcript } from "./transcript";
 
 /** What VS Code keeps for a page while it is hidden, and over a reload. */
@@ -22,12 +27,20 @@ export interface Kept {
   set(state: unknown): void;
 }
 
+/** Events after which getSessionState, or fetchApprovals, tells more than they do. */
+const refreshing = new Set(["session_status_changed", "session_settings_changed", "agent_session", "new_approval"]);
+
+/** How long such events are collected, in milliseconds. */
+const collect = 150;
+
 export class Panel implements Actions {
   readonly conversation = new Conversation();
   private readonly transcript: Transcript;
   private readonly head: Head;
   private readonly bar: QuestionBar;
-  private readonly prompt: PromptBox;
+  private readonly composer: Composer;
+  private readonly queue: Queue;
+  private readonly settings: SettingsBar;
   private readonly announcer = new Announcer();
   private readonly banner = make("div", { class: "banner", is: { role: "status" } });
   private readonly pages: Pages;
@@ -36,6 +49,7 @@ export class Panel implements Actions {
   private session: SessionState | undefined;
   private connection: PanelConnection = { is: "starting" };
   private frame = 0;
+  private refreshing: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     root: HTMLElement,
@@ -45,12 +59,20 @@ export class Panel implements Actions {
     this.transcript = new Transcript(this, ({ kind, run }) => kind === "prompt" && this.conversation.runs.waits(run));
     this.head = new Head(this, () => void this.interrupt());
     this.bar = new QuestionBar(this, (id) => this.transcript.showQuestion(id));
-    this.prompt = new PromptBox((draft) => this.send(draft));
+    this.composer = new Composer(host, {
+      commands: () => this.conversation.told.commands ?? this.session?.agent_session?.commands ?? [],
+      send: (draft) => this.send(draft),
+      keep: (draft) => kept.set(draft),
+    });
+    this.queue = new Queue((entry) => void this.takeBack(entry));
+    const note = make("p", { class: "note settings-note", is: { role: "status" } });
+    this.settings = new SettingsBar(note, (setting, value) => this.set(setting, value));
+    this.composer.box.tools.append(this.settings.element);
     this.pages = new Pages(host, this.conversation, this.transcript, () => this.changed());
     root.replaceChildren(
       this.head.element,
       this.transcript.element,
-      make("footer", { class: "foot" }, this.transcript.jumpButton, this.banner, this.bar.element, this.prompt.element),
+      make("footer", { class: "foot" }, this.transcript.jumpButton, this.banner, this.bar.element, this.queue.element, this.composer.box.element, note),
       this.announcer.element,
     );
     openLinks(this.transcript.element, this);
@@ -58,11 +80,15 @@ export class Panel implements Actions {
     this.transcript.onScroll = () => this.bar.update((id) => this.transcript.sees(id));
     host.on("event", (params) => {
       this.conversation.apply(params);
+      if (refreshing.has(params.event.type)) this.refresh();
       this.changed();
     });
     host.on("panel.connection", (connection) => void this.connected(connection));
-    host.on("panel.insert", ({ text, content }) => this.prompt.insert(text, content));
-    host.on("panel.focus", () => this.prompt.focus());
+    host.on("panel.insert", ({ text, content }) => {
+      this.composer.box.insert(text, content);
+      this.composer.box.focus();
+    });
+    host.on("panel.focus", () => this.composer.box.focus());
     setInterval(() => this.drawHead(), 1_000);
   }
 
@@ -75,8 +101,8 @@ export class Panel implements Actions {
       return;
     }
     const kept = this.kept.get() as Draft | undefined;
-    this.prompt.setDraft(kept?.text !== undefined && Array.isArray(kept.content) ? kept : this.start.draft);
-    this.prompt.onChange = (draft) => this.keep(draft);
+    this.composer.setDraft(kept?.text !== undefined && Array.isArray(kept.content) ? kept : this.start.draft);
+    this.composer.setHistory(this.start.history);
     await this.connected(this.start.connection);
     this.changed();
   }
@@ -106,7 +132,7 @@ export class Panel implements Actions {
   }
 
   focusPrompt(): void {
-    this.prompt.focus();
+    this.composer.box.focus();
   }
 
   async answer(question: OpenQuestion, { id: choice, decision, needs }: Choice): Promise<Answered> {
@@ -145,11 +171,26 @@ export class Panel implements Actions {
     this.drawBanner();
     if (connection.is !== "ready" || !this.start) return;
     try {
-      this.session = (await this.pages.load(this.start.thread)) ?? this.session;
+      this.session = await this.pages.load(this.start.thread);
     } catch (error) {
       this.banner.replaceChildren(make("p", { text: `The conversation could not be loaded: ${(error as Error).message}` }), button({ class: "text-button", label: "Try again", press: () => void this.connected(this.connection) }));
     }
     this.changed();
+  }
+
+  /** refresh asks soon for what only a request tells: modes, sums, and rules that an answer could make. */
+  private refresh(): void {
+    this.refreshing ??= setTimeout(() => {
+      this.refreshing = undefined;
+      if (!this.start || this.connection.is !== "ready" || !this.pages.loaded) return;
+      this.pages.refresh(this.start.thread).then(
+        (session) => {
+          this.session = session;
+          this.changed();
+        },
+        () => undefined, // what is shown stays, and the next event asks again
+      );
+    }, collect);
   }
 
   private drawBanner(): void {
@@ -183,17 +224,30 @@ export class Panel implements Actions {
     try {
       await this.host.request("interruptSession", { session_id: run });
     } catch (error) {
-      this.prompt.fail(`It was not interrupted: ${(error as Error).message}`);
+      this.composer.box.fail(`It was not interrupted: ${(error as Error).message}`);
     }
   }
 
-  private keep(draft: Draft): void {
-    this.kept.set(draft);
-    void this.host.request("panel.keepDraft", draft).catch(() => undefined);
+  private async takeBack(entry: Entry): Promise<void> {
+    try {
+      await this.host.request("interruptSession", { session_id: entry.run, reason: "taken back" });
+      this.composer.takeBack(entry.text);
+    } catch (error) {
+      this.composer.box.fail(`It was not taken back: ${(error as Error).message}`);
+    }
+  }
+
+  /** set changes a setting of the agent; what it says is for the person. */
+  private async set(setting: Setting, value: string): Promise<string> {
+    if (!this.start) return "";
+    const { live, session } = await this.host.request("session.set", { session_id: this.start.thread, ...setting.change(value) });
+    this.session = { ...this.session, ...(session) };
+    this.refresh();
+    return live || !this.conversation.runs.active ? "" : `${setting.name}: it counts from the next prompt on.`;
   }
 
   private tell<M extends PanelMethod>(method: M, params: PanelParams<M>): void {
-    this.host.request(method, params).catch((error: unknown) => this.prompt.fail((error as Error).message));
+    this.host.request(method, params).catch((error: unknown) => this.composer.box.fail((error as Error).message));
   }
 
   /** changed has the page drawn in the next frame. */
@@ -208,7 +262,7 @@ export class Panel implements Actions {
     const changes = this.conversation.takeChanges();
     const more = this.transcript.draw(changes);
     if (changes.questions || changes.order || changes.keys.size > 0) this.bar.update((id) => this.transcript.sees(id));
-    if (changes.session || changes.questions) this.drawHead();
+    if (changes.session || changes.questions || changes.order) this.drawHead();
     if (more) this.changed();
   }
 
@@ -217,7 +271,9 @@ export class Panel implements Actions {
     const now = Date.now();
     const session = sessionOf(this.session, this.conversation);
     this.head.update(this.session?.title || this.session?.conversation_title || this.start.title, session, now);
-    this.prompt.setQueues(session.working);
+    this.composer.box.setQueues(session.working);
+    this.queue.update(this.conversation.entries.filter(({ kind, run }) => kind === "prompt" && this.conversation.runs.waits(run)));
+    if (this.session) this.settings.update(settingsOf(this.session, this.conversation.told));
     this.announcer.state(stateWords(session, now), this.conversation.questions);
   }
 }

@@ -47,6 +47,13 @@ export class PromptBox {
     this.changed();
   }
 
+  /** Replaces what is written, and puts the cursor behind it. */
+  replaceText(text: string): void {
+    this.text.value = text;
+    this.text.setSelectionRange(text.length, text.length);
+    this.changed();
+  }
+
   setContent(content: readonly PromptContent[]): void {
     this.content = [...content];
     this.changed();

@@ -69,7 +69,7 @@ export class QuestionView {
       make("div", { class: "question-head" }, icon("question"), make("strong", { text: questionTitle(open) })),
       ...this.details(question),
       choiceButtons(open, choices, this.actions, (why) => setText(this.failure, why)),
-      ...choices.filter(({ detail }) => detail !== undefined).map(({ label, detail }) => make("p", { class: "note", text: `${label}: ${detail!}` })),
+      ...detailsOf(choices).map((text) => make("p", { class: "note", text })),
       this.failure,
     );
     if (hadFocus) this.element.querySelector<HTMLElement>("button")?.focus();
@@ -99,4 +99,11 @@ export class QuestionView {
     if (question.truncated) note("Parts of it were left out here: look at the whole of it before you allow it.", "warning");
     return parts;
   }
+}
+
+/** detailsOf says what choices hold for; what several hold for is said once. */
+function detailsOf(choices: readonly Choice[]): string[] {
+  const labels = new Map<string, string[]>();
+  for (const { label, detail } of choices) if (detail !== undefined) labels.set(detail, [...(labels.get(detail) ?? []), label]);
+  return [...labels].map(([detail, of]) => `${of.join(", ")}: ${detail}`);
 }

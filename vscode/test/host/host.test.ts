@@ -10,7 +10,7 @@ test("what is installed is small", () => {
 });
 
 test("a person begins a session, allows it in the inbox, and denies another in its notification", async (t) => {
-  const { page, project, row, notification, panel, press, openViews, newSession, picture } = await openWindow((end) => t.after(end));
+  const { page, project, row, notification, panel, press, openViews, newSession, launch, picture } = await openWindow((end) => t.after(end));
   await openViews();
   await row("nothing").waitFor({ state: "detached" });
   await page.getByRole("button", { name: "New Session", exact: true }).waitFor();
@@ -30,8 +30,7 @@ test("a person begins a session, allows it in the inbox, and denies another in i
   assert.match(written, /Greet the reader/);
   await picture("done");
 
-  await newSession("Second thoughts");
-  await page.locator(".tab").filter({ hasText: "Second thoughts" }).locator(".codicon-close").click(); // who does not look is told
+  await launch("Second thoughts"); // who does not look is told
   const asked = notification("Second thoughts: Write demo.txt");
   await asked.hover();
   await asked.getByRole("button", { name: "Deny", exact: true }).click();

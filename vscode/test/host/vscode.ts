@@ -10,7 +10,7 @@ import type { Browser, FrameLocator, Locator, Page } from "playwright-core";
 import { startChromium } from "../browser/chromium.js";
 import { duetBinary, newProject, removeProject } from "../hub";
 import type { TestProject } from "../hub";
-import type { Result } from "../../src/protocol";
+import type { Method, Params, Result } from "../../src/protocol";
 
 /** The version that .ci/install gets: VS Code 1.100.3, the newest one for Node 20. */
 const version = "4.100.3";
@@ -36,6 +36,10 @@ export interface Window {
   /** Opens the views of the extension. */
   openViews: () => Promise<void>;
   newSession: (prompt: string) => Promise<void>;
+  /** Begins a session outside of VS Code, as in a shell. Returns its id. */
+  launch: (prompt: string) => Promise<string>;
+  /** Calls a method of duet-rpc outside of VS Code. */
+  call: <M extends Method>(method: M, params: Params<M>) => Promise<Result<M>>;
   /** Carries out a command of the palette. */
   command: (title: string) => Promise<void>;
   /** The page of the panel that is seen. */
@@ -155,12 +159,18 @@ function handles(page: Page, project: TestProject): Omit<Window, "another"> {
       await page.screenshot({ path: join(pictures, `${name}.png`) });
     },
     hub: () => hubOf(project),
+    call: (method, params) => call(project, method, params),
+    launch: async (query) => (await call(project, "launchSession", { query, agent: "demo", working_dir: project.folder })).session_id,
   };
 }
 
-async function hubOf({ folder, env }: TestProject): Promise<number> {
-  const { stdout } = await promisify(execFile)(duetBinary, ["--root", folder, "call", "daemon.status"], { env });
-  return (JSON.parse(stdout) as Result<"daemon.status">).pid;
+async function hubOf(project: TestProject): Promise<number> {
+  return (await call(project, "daemon.status", {})).pid;
+}
+
+async function call<M extends Method>({ folder, env }: TestProject, method: M, params: Params<M>): Promise<Result<M>> {
+  const { stdout } = await promisify(execFile)(duetBinary, ["--root", folder, "call", method, JSON.stringify(params)], { env });
+  return JSON.parse(stdout) as Result<M>;
 }
 
 /** portOf waits for the server to say where it listens. */

@@ -54,7 +54,7 @@ test("a draft that cannot be read is passed by", async (t) => {
   writeFileSync(join(at, "thread.broken.json"), "{");
   writeFileSync(join(at, "thread.other.json"), `{"text":1}`);
   const errors: unknown[] = [];
-  assert.deepEqual(await new Drafts(at, (error) => errors.push(error)).of("thread"), said(""));
+  assert.deepEqual(await new Drafts(at, "this window", (error) => errors.push(error)).of("thread"), said(""));
   assert.equal(errors.length, 2);
 });
 

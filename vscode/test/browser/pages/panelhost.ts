@@ -43,6 +43,13 @@ export class FakeHost {
 
   /** An event of the conversation. */
   event(type: string, data: Data): void {
+    const run = (data["session_id"] as string | undefined) ?? "run";
+    if (type === "new_approval") this.approvals.push({ id: data["approval_id"], session_id: run, ...data });
+    if (type === "approval_resolved") this.approvals = this.approvals.filter(({ id }) => id !== data["approval_id"]);
+    if (type === "session_status_changed") {
+      this.session = { ...this.session, id: run, state: data["state"], status: data["state"] };
+      this.sessions[run] = this.session;
+    }
     this.notify("event", { subscription_id: "sub", seq: ++this.seq, event: { type, timestamp: new Date().toISOString(), data: { session_id: "run", thread_id: "thread", ...data } } });
   }
 

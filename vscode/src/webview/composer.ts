@@ -1,0 +1,179 @@
+// The prompt box with all that helps to write in it: completion, earlier prompts, images and files.
+import type { Draft, PromptContent } from "../panel/protocol";
+import { CompletionList } from "./completionlist";
+import { commandsFor } from "./completion";
+import type { Candidate, Completable } from "./completion";
+import { make } from "./dom";
+import type { Host } from "./host";
+import type { Data } from "./json";
+import { chips, contentOf, stillNamed } from "./promptcontent";
+import { PromptBox } from "./promptbox";
+import { PromptHistory } from "./prompthistory";
+
+/** How long typing has to pause before the extension keeps the draft, in milliseconds. */
+const pause = 400;
+
+/** How long typing has to pause before files are looked for, in milliseconds. */
+const searchPause = 60;
+
+export class Composer {
+  readonly box: PromptBox;
+  private readonly history = new PromptHistory();
+  private readonly list: CompletionList;
+  private readonly chips = make("ul", { class: "attached-list", is: { "aria-label": "Attached" } });
+  /** Addresses of files that the text names by @. */
+  private readonly named = new Set<string>();
+  private keeping: ReturnType<typeof setTimeout> | undefined;
+  private searching: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    private readonly host: Host,
+    private readonly options: {
+      commands: () => readonly Data[];
+      send: (draft: Draft) => Promise<void>;
+      /** Called at once when what is written is otherwise. */
+      keep: (draft: Draft) => void;
+    },
+  ) {
+    this.box = new PromptBox(async (draft) => {
+      await options.send(draft);
+      this.history.add(draft.text);
+    });
+    const { text } = this.box;
+    this.list = new CompletionList(text, { candidates: (of) => this.candidates(of), chosen: (candidate) => this.chosen(candidate) });
+    this.box.above.append(this.chips);
+    this.box.element.prepend(this.list.element);
+    this.box.onKey = (event) => this.list.key(event) || this.recall(event);
+    this.box.onChange = (draft) => this.changed(draft);
+    text.addEventListener("input", () => this.history.reset());
+    text.addEventListener("paste", (event) => this.pasted(event));
+    this.acceptDrops(this.box.element);
+  }
+
+  setHistory(prompts: readonly string[]): void {
+    this.history.set(prompts);
+  }
+
+  setDraft(draft: Draft): void {
+    for (const { type, uri, name } of draft.content) if (type === "resource_link" && uri !== undefined && name !== undefined && draft.text.includes(`@${name}`)) this.named.add(uri);
+    this.box.setDraft(draft);
+    this.drawChips();
+  }
+
+  /** Puts a prompt into the box that was taken back, unless something else is being written there. */
+  takeBack(text: string): void {
+    this.history.add(text);
+    if (this.box.draft.text.trim() === "") this.box.insert(text);
+    this.box.focus();
+  }
+
+  private candidates({ kind, query }: Completable): Candidate[] | Promise<Candidate[]> {
+    return kind === "command" ? commandsFor(query, this.options.commands()) : this.files(query);
+  }
+
+  private async files(query: string): Promise<Candidate[]> {
+    const mine = (this.searching = new Promise((resolve) => setTimeout(resolve, searchPause)));
+    await mine;
+    if (mine !== this.searching) return []; // more was typed meanwhile
+    try {
+      const { files } = await this.host.request("panel.findFiles", { query });
+      return files.map(({ path, uri }) => {
+        const cut = path.lastIndexOf("/") + 1;
+        return { label: path.slice(cut), detail: path.slice(0, cut), insert: `@${path} `, uri };
+      });
+    } catch (error) {
+      this.box.fail(`Files could not be looked for: ${(error as Error).message}`);
+      return [];
+    }
+  }
+
+  private chosen({ insert, uri }: Candidate): void {
+    if (uri === undefined) return;
+    const { content } = this.box.draft;
+    this.named.add(uri);
+    if (!content.some((block) => block.uri === uri)) this.box.setContent([...content, { type: "resource_link", uri, name: insert.trim().slice(1) }]);
+  }
+
+  private changed(draft: Draft): void {
+    const content = stillNamed(draft.text, draft.content, this.named);
+    if (content.length !== draft.content.length) return this.box.setContent(content);
+    this.drawChips();
+    this.options.keep(draft);
+    clearTimeout(this.keeping);
+    this.keeping = setTimeout(() => void this.host.request("panel.keepDraft", this.box.draft).catch(() => undefined), pause);
+  }
+
+  private drawChips(): void {
+    this.chips.replaceChildren(
+      ...chips(this.box.draft.content, this.named, (block) => {
+        this.box.setContent(this.box.draft.content.filter((other) => other !== block));
+        this.box.focus();
+      }),
+    );
+  }
+
+  /** recall goes through earlier prompts, at the first and at the last line of what is written. */
+  private recall(event: KeyboardEvent): boolean {
+    if (event.shiftKey || event.ctrlKey || event.metaKey || event.altKey) return false;
+    const { text } = this.box;
+    const { value, selectionStart: from, selectionEnd: to } = text;
+    if (from !== to) return false;
+    const up = event.key === "ArrowUp" && !value.slice(0, from).includes("\n");
+    const down = event.key === "ArrowDown" && !value.slice(from).includes("\n");
+    // In a long line the keys go through its rows first.
+    if ((up && from > 0 && text.clientHeight > 48) || (down && to < value.length && text.clientHeight > 48)) return false;
+    const prompt = up ? this.history.older(value) : down ? this.history.newer() : undefined;
+    if (prompt === undefined) return false;
+    this.box.replaceText(prompt);
+    return true;
+  }
+
+  private pasted(event: ClipboardEvent): void {
+    const files = [...(event.clipboardData?.files ?? [])];
+    if (files.length === 0) return;
+    event.preventDefault();
+    void this.attach(files);
+  }
+
+  private acceptDrops(element: HTMLElement): void {
+    for (const type of ["dragenter", "dragover"] as const) {
+      element.addEventListener(type, (event) => {
+        event.preventDefault();
+        element.classList.add("drop");
+      });
+    }
+    element.addEventListener("dragleave", (event) => !element.contains(event.relatedTarget as Node | null) && element.classList.remove("drop"));
+    element.addEventListener("drop", (event) => {
+      event.preventDefault();
+      element.classList.remove("drop");
+      const data = event.dataTransfer;
+      const addresses = (data?.getData("application/vnd.code.uri-list") || data?.getData("text/uri-list") || "").split(/\r?\n/).filter((line) => line !== "" && !line.startsWith("#"));
+      const files = [...(data?.files ?? [])];
+      if (addresses.length > 0) void this.read(addresses);
+      else if (files.length > 0) void this.attach(files);
+      else if (data?.getData("text/plain")) this.box.insert(data.getData("text/plain"));
+      this.box.focus();
+    });
+  }
+
+  private async attach(files: readonly File[]): Promise<void> {
+    try {
+      this.add(await contentOf(files, this.box.draft.content));
+    } catch (error) {
+      this.box.fail((error as Error).message);
+    }
+  }
+
+  private async read(uris: string[]): Promise<void> {
+    try {
+      this.add(await this.host.request("panel.readFiles", { uris }));
+    } catch (error) {
+      this.box.fail(`The files could not be read: ${(error as Error).message}`);
+    }
+  }
+
+  private add({ content, refused }: { content: PromptContent[]; refused: string[] }): void {
+    if (content.length > 0) this.box.setContent([...this.box.draft.content, ...content]);
+    this.box.fail(refused.join(". "));
+  }
+}

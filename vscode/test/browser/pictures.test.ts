@@ -1,0 +1,48 @@
+// Pictures of a session panel, in out/pictures: for people to look at. The tests see that all of it is there.
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { after, before, test } from "node:test";
+import { problemsOf, startPages } from "./panelpage";
+import type { PanelPages } from "./panelpage";
+import { scene } from "./scene";
+import type { Theme } from "./themes";
+
+const folder = fileURLToPath(new URL("../pictures/", import.meta.url));
+let pages: PanelPages;
+
+before(async () => {
+  mkdirSync(folder, { recursive: true });
+  pages = await startPages();
+});
+
+after(() => pages?.close());
+
+const views: Array<{ name: string; theme: Theme; width: number; height: number }> = [
+  { name: "dark", theme: "dark", width: 720, height: 1500 },
+  { name: "light", theme: "light", width: 720, height: 1500 },
+  { name: "high-contrast", theme: "high-contrast", width: 720, height: 1500 },
+  { name: "narrow", theme: "dark", width: 300, height: 900 },
+];
+
+for (const { name, theme, width, height } of views) {
+  test(`a panel, ${name}`, async () => {
+    const page = await pages.open({ prepare: scene, theme, width, height });
+    await page.getByRole("group", { name: /^Question: Edit/ }).waitFor();
+    const box = page.getByRole("textbox", { name: "Prompt" });
+    await box.fill("And what about `//` comments?");
+    await page.locator("img.picture").first().evaluate((image: HTMLImageElement) => image.decode());
+    await page.screenshot({ path: `${folder}panel-${name}.png` });
+    await page.setViewportSize({ width, height: 800 });
+    await page.locator(".transcript").evaluate((element) => (element.scrollTop = 0));
+    await page.getByRole("button", { name: "Newest" }).waitFor();
+    await page.getByRole("region", { name: "Open questions" }).waitFor();
+    await box.fill("/");
+    await page.getByRole("option", { name: /review/ }).waitFor();
+    await page.screenshot({ path: `${folder}panel-${name}-top.png` });
+    // Nothing is wider than the panel but what scrolls by itself.
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width);
+    assert.equal(await page.locator(".transcript").evaluate((element) => element.scrollWidth - element.clientWidth), 0);
+    assert.deepEqual(problemsOf(page), []);
+  });
+}

@@ -1,0 +1,38 @@
+// A conversation that has something of everything, for pictures and for what reads the page as a whole.
+import type { FakeHost } from "./pages/panelhost";
+
+/** Runs inside of the page. */
+export function scene(host: FakeHost): void {
+  const png = "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6oAAAAAElFTkSuQmCC";
+  const at = "2026-01-02T03:04:05Z";
+  let seq = 0;
+  const item = (over: Record<string, unknown>): void => void host.items.push({ session_id: "run", created_at: at, is_completed: true, event_type: "message", sequence: ++seq, seq, ...over });
+  host.attachments["red"] = png;
+  host.start.title = "Make the parser accept comments";
+  host.start.history = ["Run the tests", "What does parse.ts do?"];
+  host.session = {
+    ...host.session, status: "waiting_input", state: "waiting_input", title: "Make the parser accept comments", started_at: new Date(Date.now() - 83_000).toISOString(), permission_mode: "default",
+    input_tokens: 41_200, output_tokens: 3_150, effective_context_tokens: 62_000, context_limit: 200_000, cost_usd: 0.42,
+    modes: [{ id: "default", name: "Default", description: "Asks before it edits", by: "agent" }, { id: "acceptEdits", name: "Accept edits", by: "agent" }, { id: "plan", name: "Plan", by: "agent" }],
+    agent_session: {
+      agent: { title: "Demo agent" },
+      model: { current: "large", available: [{ id: "large", name: "Large 4.1" }, { id: "small", name: "Small 4.1" }] },
+      options: [{ id: "effort", name: "Effort", current: "high", values: [{ id: "low", name: "Low effort" }, { id: "high", name: "High effort" }] }],
+      commands: [{ name: "review", description: "Reviews what has changed", input_hint: "a branch" }, { name: "compact", description: "Makes the context smaller" }, { name: "init", description: "Writes a file of instructions" }],
+    },
+  };
+  item({ key: "p1", role: "user", content: "Make the parser accept `#` comments, and add tests. The drawing shows what I mean.", data: { attachments: [{ type: "image", attachment_id: "red", mime_type: "image/png", size: 69, name: "drawing.png" }] } });
+  item({ event_type: "thinking", key: "t1", content: "The lexer skips white space in one place. Comments can go there." });
+  item({ event_type: "plan", data: { entries: [{ content: "Read the lexer", status: "completed" }, { content: "Skip comments", status: "in_progress" }, { content: "Add tests", status: "pending" }] } });
+  item({ event_type: "tool_call", tool_id: "c1", tool_name: "Read", title: "Read lexer.ts", tool_kind: "read", status: "completed", tool_input_json: `{"file_path":"/home/alice/parser/src/lexer.ts"}`, data: { paths: ["/home/alice/parser/src/lexer.ts"] } });
+  item({ event_type: "tool_call", tool_id: "c2", tool_name: "Bash", title: "npm test", tool_kind: "execute", status: "failed", tool_input_json: `{"command":"npm test"}` });
+  item({ event_type: "tool_result", tool_result_for_id: "c2", status: "failed", tool_result_content: `\u001b[32mPASS\u001b[0m test/number.test.ts\n\u001b[1;31mFAIL\u001b[0m test/comment.test.ts\n  \u001b[31m✕ skips a comment\u001b[0m (3 ms)\n${Array.from({ length: 40 }, (_, i) => `    at line ${i + 1}`).join("\n")}\n\nTests: \u001b[31m1 failed\u001b[0m, 12 passed\n` });
+  item({ key: "m1", role: "assistant", content: "The lexer skips white space in `src/lexer.ts:42`, so comments belong there:\n\n1. `skipBlank` gets a second case\n2. a comment ends **with its line**, not with the file\n\n```ts\nfunction skipBlank(text: string, at: number): number {\n  while (/\\s/.test(text[at] ?? \"\")) at++;\n  return text[at] === \"#\" ? skipBlank(text, lineEnd(text, at)) : at;\n}\n```\n\n| case | before | after |\n| --- | :---: | ---: |\n| `# at the end` | error | skipped |\n| `a # b` | error | `a` |\n\n> A string may have a `#` in it, too: see [the grammar](docs/grammar.md#L12)." });
+  item({ event_type: "tool_call", tool_id: "task", tool_name: "Task", title: "Look for other uses", tool_kind: "think", status: "completed", tool_input_json: `{"prompt":"Look for other uses of skipBlank"}` });
+  item({ event_type: "tool_call", tool_id: "c3", tool_name: "Grep", title: "Search for skipBlank", tool_kind: "search", status: "completed", parent_tool_use_id: "task", tool_input_json: `{"pattern":"skipBlank"}` });
+  item({ key: "s1", role: "assistant", content: "It is used in `src/lexer.ts:42` alone.", parent_tool_use_id: "task" });
+  item({ event_type: "tool_result", tool_result_for_id: "task", status: "completed", tool_result_content: "One use." });
+  item({ event_type: "diff", data: { path: "/home/alice/parser/src/lexer.ts", added: 3, removed: 1 } });
+  item({ event_type: "tool_call", tool_id: "c4", tool_name: "Edit", title: "Edit lexer.ts", tool_kind: "edit", status: "pending", tool_input_json: `{"file_path":"/home/alice/parser/src/lexer.ts"}`, is_completed: false, data: { paths: ["/home/alice/parser/src/lexer.ts"], diffs: [{ path: "/home/alice/parser/src/lexer.ts", old_text: "function skipBlank(text, at) {\n  while (blank(text[at])) at++;\n  return at;\n}\n", new_text: "function skipBlank(text, at) {\n  while (blank(text[at])) at++;\n  if (text[at] === \"#\") return skipBlank(text, lineEnd(text, at));\n  return at;\n}\n" }] } });
+  host.approvals = [{ id: "q1", approval_id: "q1", session_id: "run", tool_use_id: "c4", type: "function_call", tool_name: "Edit", title: "Edit src/lexer.ts", tool_input: { file_path: "src/lexer.ts" }, tool_kind: "edit", rule_preview: { session: { text: "Edit of src/**" }, project: { text: "Edit of src/**" } } }];
+}

@@ -1,0 +1,141 @@
+// The panel of a conversation in a real VS Code, as a person uses it.
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import test from "node:test";
+import { openWindow } from "./vscode";
+
+test("a person allows, denies and interrupts in the panel, and finds it again with what was not sent", async (t) => {
+  const { page, project, row, notification, panel, openViews, newSession, call, picture } = await openWindow((end) => t.after(end));
+  const demo = join(project.folder, "demo.txt");
+  const prompt = panel.getByRole("textbox", { name: "Prompt" });
+  const send = async (text: string): Promise<void> => {
+    await prompt.fill(text);
+    await prompt.press("Enter");
+  };
+  await openViews();
+  await newSession("Greet the reader");
+  await panel.getByRole("button", { name: "Allow", exact: true }).click();
+  await panel.getByText("I wrote demo.txt").waitFor();
+  await row("Done").waitFor();
+  const written = readFileSync(demo, "utf8");
+  assert.match(written, /Greet the reader/);
+
+  await page.locator(".notification-toast .codicon-notifications-clear").click({ timeout: 5_000 }).catch(() => {}); // the question may have come before the panel
+  await send("Second thoughts");
+  await panel.getByRole("button", { name: "Deny", exact: true }).click();
+  await row("Done").waitFor();
+  assert.equal(await notification("Write demo.txt").count(), 0, "who sees a question is not told of it");
+  assert.equal(readFileSync(demo, "utf8"), written);
+
+  await send("quiet stream:20000@20");
+  await panel.getByText("chunk 5", { exact: false }).first().waitFor();
+  await picture("panel-streams");
+  await panel.getByRole("button", { name: "Interrupt" }).click();
+  await row("Failed or interrupted").waitFor();
+
+  // The list is gone and there again, and a click on its row shows the panel that is open.
+  await prompt.fill("not sent yet");
+  await page.keyboard.press("Control+n"); // hides the panel, and ends its page
+  await page.locator(".tab.active").filter({ hasText: "Untitled-1" }).waitFor();
+  await row(/^Greet the reader/).click();
+  await panel.getByText("I wrote demo.txt").waitFor();
+  assert.equal(await prompt.inputValue(), "not sent yet");
+  assert.equal(await page.locator(".tab").filter({ hasText: "Greet the reader" }).count(), 1);
+
+  await page.reload();
+  await page.locator(".monaco-workbench").waitFor();
+  await row(/^Greet the reader/).waitFor(); // duet-rpc is there
+  await panel.getByText("I wrote demo.txt").waitFor();
+  assert.equal(await prompt.inputValue(), "not sent yet");
+  await send("Once more");
+  await panel.getByRole("button", { name: "Allow", exact: true }).click();
+  await row("Done").waitFor();
+  assert.match(readFileSync(demo, "utf8"), /Once more/);
+  await picture("panel-reloaded");
+
+  // What was deleted elsewhere says so.
+  const { sessions } = await call("getSessionLeaves", {});
+  await call("session.delete", { session_id: sessions[0]!.id });
+  await panel.getByText("This conversation was deleted.").waitFor();
+});
+
+test("duet-rpc is killed while a panel streams, and the panel goes on; two windows have the same conversation", async (t) => {
+  const first = await openWindow((end) => t.after(end));
+  await first.openViews();
+  await first.newSession("Greet the reader");
+  const second = await first.another();
+  await second.openViews();
+  await second.row(/^Greet the reader/).click();
+  await second.panel.getByRole("textbox", { name: "Prompt" }).fill("of the second window");
+  await first.panel.getByRole("textbox", { name: "Prompt" }).fill("of the first window");
+  await second.panel.getByRole("button", { name: "Deny", exact: true }).click();
+  await first.panel.getByRole("button", { name: "Deny", exact: true }).waitFor({ state: "detached" });
+  assert.ok(!existsSync(join(first.project.folder, "demo.txt")));
+  assert.equal(await first.panel.getByRole("textbox", { name: "Prompt" }).inputValue(), "of the first window");
+  assert.equal(await second.panel.getByRole("textbox", { name: "Prompt" }).inputValue(), "of the second window");
+  await second.page.close();
+
+  const prompt = first.panel.getByRole("textbox", { name: "Prompt" });
+  await prompt.fill("quiet slow stream:20000@20");
+  await prompt.press("Enter");
+  await first.panel.getByText("chunk 5", { exact: false }).first().waitFor();
+  const before = await first.hub();
+  process.kill(before, "SIGKILL");
+  await first.row(/Failed|Done|Working/).waitFor();
+  await first.panel.getByText(/duet-rpc is being started/).waitFor({ state: "detached" });
+  await prompt.fill("Say it again");
+  await prompt.press("Enter");
+  await first.panel.getByRole("button", { name: "Allow", exact: true }).click();
+  await first.panel.getByText("I wrote demo.txt").last().waitFor();
+});
+
+test("a change is reverted and taken back, hunk by hunk, in VS Code's own diff editor", async (t) => {
+  const lines = Array.from({ length: 16 }, (_, i) => `line ${i + 1}`);
+  const { page, project, row, openViews, launch, call, command, picture } = await openWindow((end) => t.after(end), { files: { "demo.txt": `${lines.join("\n")}\n` } });
+  const text = (): string[] => readFileSync(join(project.folder, "demo.txt"), "utf8").split("\n");
+  const lens = (words: string | RegExp): ReturnType<typeof page.locator> => page.locator(".modified .codelens-decoration a").filter({ hasText: words });
+  await openViews();
+  await page.getByRole("button", { name: "New Session", exact: true }).waitFor(); // duet-rpc is there
+  await launch("Change two lines");
+  await row("Write demo.txt").waitFor();
+  const { approvals } = await call("fetchApprovals", {});
+  const content = `${lines.join("\n")}\n`.replace("line 3\n", "third\n").replace("line 14\n", "fourteenth\n");
+  await call("sendDecision", { approval_id: approvals[0]!.id, decision: "approve", updated_input: { ...(approvals[0]!.tool_input as object), content } });
+  await row("Done").waitFor();
+  await command("Duet: Show Changes");
+  await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: "Change two lines" }).click();
+  await lens("Revert").first().waitFor();
+  assert.equal(await lens("Revert").count(), 2);
+  await picture("hunks");
+  await lens("Revert").first().click();
+  await lens(/Reverted · Take Back/).waitFor();
+  assert.deepEqual([text()[2], text()[13]], ["line 3", "fourteenth"]);
+  await lens("Accept").click();
+  await lens(/Accepted · Take Back/).waitFor();
+  await picture("hunks-decided");
+  await lens(/Reverted · Take Back/).click();
+  await lens("Revert").first().waitFor();
+  assert.deepEqual([text()[2], text()[13]], ["third", "fourteenth"]);
+
+  // By the keyboard, where the cursor is; and what has changed since is left alone.
+  writeFileSync(join(project.folder, "demo.txt"), "all is otherwise\n");
+  await page.locator(".modified .view-line").first().click();
+  await page.keyboard.press("Control+Alt+d");
+  await page.keyboard.press("r");
+  await page.locator(".notification-toast").filter({ hasText: /changed/ }).waitFor();
+  assert.equal(text()[0], "all is otherwise");
+});
+
+test("the extension host is killed, and no duet-rpc is left behind", async (t) => {
+  const { project, panel, openViews, newSession, hub } = await openWindow((end) => t.after(end));
+  await openViews();
+  await newSession("Greet the reader");
+  await panel.getByRole("button", { name: "Allow", exact: true }).waitFor();
+  const pid = await hub();
+  const parent = Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
+  assert.match(readFileSync(`/proc/${parent}/cmdline`, "utf8"), /extensionHost/);
+  process.kill(parent, "SIGKILL");
+  for (const until = Date.now() + 60_000; existsSync(`/proc/${pid}`); await new Promise((resolve) => setTimeout(resolve, 50))) assert.ok(Date.now() < until, "duet-rpc is left behind");
+  assert.ok(existsSync(project.folder));
+});
