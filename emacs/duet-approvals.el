@@ -23,6 +23,7 @@
 (require 'duet-approval-excerpt)
 (require 'duet-header)
 (require 'duet-approvals-footer)
+(require 'duet-approval-edit)
 (require 'duet-approval-view)
 (require 'duet-sessions)
 (require 'duet-transcript)

@@ -14,6 +14,7 @@
 (require 'easymenu)
 (require 'subr-x)
 (require 'duet-actions)
+(require 'duet-approval-edit)
 (require 'duet-approval-view)
 (require 'duet-approvals)
 (require 'duet-attach)
@@ -36,7 +37,7 @@
 (declare-function duet-search "duet-search" (query))
 (declare-function duet-stop "duet" ())
 (declare-function duet-terminal "duet-terminal" (&optional command))
-(declare-function duet-terminals "duet-terminal" ())
+(declare-function duet-terminals "duet-terminals" ())
 (declare-function duet-build "duet-build" (&optional name))
 (declare-function duet-triggers "duet-triggers" ())
 

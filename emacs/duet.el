@@ -48,9 +48,9 @@
 ;;   duet-approvals.el   questions that wait (one: duet-approval.el, in words:
 ;;                       duet-approval-words.el, from now on:
 ;;                       duet-approval-always.el and duet-rules.el, in full:
-;;                       duet-approval-view.el, at the end of a transcript:
-;;                       duet-approvals-footer.el with duet-approval-excerpt.el,
-;;                       forms: duet-form.el)
+;;                       duet-approval-view.el, its input: duet-approval-edit.el,
+;;                       at the end of a transcript: duet-approvals-footer.el with
+;;                       duet-approval-excerpt.el, forms: duet-form.el)
 ;;   duet-attach.el      files that go with a prompt
 ;;   duet-attachment.el  images and files in a conversation
 ;;   duet-notify.el      notifications of the desktop
@@ -64,8 +64,9 @@
 ;;   duet-search.el      where in all conversations something was said
 ;;   duet-build.el       builds, and the mistakes in them (in the buffers of the files:
 ;;                       duet-build-flymake.el)
-;;   duet-triggers.el    what is done when something happens
-;;   duet-terminal.el    the server's terminals
+;;   duet-triggers.el    what is done when something happens (what would be:
+;;                       duet-triggers-try.el)
+;;   duet-terminal.el    the server's terminals (their list: duet-terminals.el)
 ;;   duet-agents.el      which agents there are; signing in to them
 ;;   duet-adopt.el       sessions that were begun in an agent's own program
 ;;   duet-settings.el    what a session's agent is set to, and can be
@@ -128,7 +129,8 @@
   (macroexp-progn (apply #'append (mapcar #'duet--autoloads libraries))))
 
 (duet--autoload "duet-adopt" "duet-agents" "duet-agents-choose" "duet-agents-login" "duet-ask" "duet-build" "duet-menu"
-                "duet-projects" "duet-rules" "duet-search" "duet-terminal" "duet-triggers")
+                "duet-projects" "duet-rules" "duet-search" "duet-terminal" "duet-terminals"
+                "duet-triggers" "duet-triggers-try")
 
 ;;;###autoload
 (defun duet (&optional directory)
