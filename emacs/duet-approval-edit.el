@@ -19,8 +19,6 @@
 (require 'duet-header)
 (require 'duet-visible)
 
-;;; The input of a tool
-
 (defvar-local duet-approval-edit--original nil
   "The text that the buffer had at first.")
 

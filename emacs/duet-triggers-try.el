@@ -17,8 +17,6 @@
 (require 'duet-triggers)
 (require 'duet-visible)
 
-;;; What would be done
-
 (defconst duet-triggers--events
   '(("run" "queued" "starting" "running" "waiting_input" "completed" "failed" "timed_out"
      "cancelled" "interrupted")
