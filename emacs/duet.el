@@ -61,8 +61,10 @@
 ;;   duet-menu.el        all of this in one menu (in the menu bar: duet-menu-bar.el)
 ;;   duet-marks.el       marks in the list of sessions; deleting
 ;;   duet-export.el      sessions written to files
-;;   duet-search.el      where in all conversations something was said
-;;   duet-build.el       builds, and the mistakes in them (in the buffers of the files:
+;;   duet-search.el      where in all conversations something was said (the way
+;;                       there: duet-search-visit.el)
+;;   duet-build.el       builds (what they print, and the mistakes in it:
+;;                       duet-build-output.el, in the buffers of the files:
 ;;                       duet-build-flymake.el)
 ;;   duet-triggers.el    what is done when something happens (what would be:
 ;;                       duet-triggers-try.el)
