@@ -33,7 +33,7 @@
 ;;   duet-projects.el    the sessions of all projects
 ;;   duet-transcript.el  a session (sections: duet-section.el, above it:
 ;;                       duet-header.el, a turn that goes on: duet-progress.el,
-;;                       looks: duet-render.el, duet-look.el, duet-lines.el,
+;;                       looks: duet-render.el, duet-render-text.el, duet-look.el, duet-lines.el,
 ;;                       duet-visible.el, what RET visits:
 ;;                       duet-transcript-visit.el, from prompt to prompt, and the
 ;;                       mouse wheel: duet-transcript-move.el)
@@ -41,7 +41,8 @@
 ;;                       duet-block.el, paragraphs: duet-prose.el, marks in a line:
 ;;                       duet-inline.el, tables: duet-table.el, colours of code:
 ;;                       duet-code.el, links: duet-link.el)
-;;   duet-compose.el     where prompts are written (earlier ones:
+;;   duet-compose.el     where prompts are written (what completes there:
+;;                       duet-compose-complete.el, earlier ones:
 ;;                       duet-compose-history.el, at the end of a transcript:
 ;;                       duet-reply.el)
 ;;   duet-actions.el     what can be done with a session
