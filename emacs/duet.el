@@ -33,8 +33,9 @@
 ;;   duet-projects.el    the sessions of all projects
 ;;   duet-transcript.el  a session (sections: duet-section.el, above it:
 ;;                       duet-header.el, a turn that goes on: duet-progress.el,
-;;                       looks: duet-render.el, duet-render-text.el, duet-look.el, duet-lines.el,
-;;                       duet-visible.el, what RET visits:
+;;                       what is new: duet-transcript-update.el,
+;;                       looks: duet-render.el, duet-render-text.el, duet-look.el,
+;;                       duet-lines.el, duet-visible.el, what RET visits:
 ;;                       duet-transcript-visit.el, from prompt to prompt, and the
 ;;                       mouse wheel: duet-transcript-move.el)
 ;;   duet-markup.el      what agents say as the Markdown that it is (blocks:
