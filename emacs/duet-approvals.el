@@ -46,7 +46,7 @@
                                approvals))))
              duet-connections)
     (sort approvals (lambda (a b)
-                      (duet-model-time-before-p
+                      (duet-get-time-before-p
                        (duet-get-string (duet-approval-data a) :created_at)
                        (duet-get-string (duet-approval-data b) :created_at))))))
 

@@ -27,7 +27,8 @@
 ;;                       (on other machines: duet-remote.el)
 ;;   duet-events.el      from events to the model (messages: duet-events-messages.el,
 ;;                       gates: duet-gates.el, from replies: duet-pages.el)
-;;   duet-model.el       what is known of a project's sessions
+;;   duet-model.el       what is known of a project's sessions (duet-run.el and
+;;                       duet-message.el, read by duet-get.el)
 ;;   duet-history.el     earlier messages of a session, page by page
 ;;   duet-sessions.el    the list of sessions
 ;;   duet-projects.el    the sessions of all projects
