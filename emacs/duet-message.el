@@ -5,8 +5,9 @@
 
 ;;; Commentary:
 
-;; A message has a place of its own in a conversation: a prompt, what an agent says or
-;; thinks, a call of a tool.  Its text comes in pieces, and is joined when it is read.
+;; A message has a place of its own in a conversation: a prompt, what an agent says
+;; or thinks, a call of a tool.  Its text comes in pieces, and is joined when it is
+;; read.
 
 ;;; Code:
 

@@ -23,6 +23,8 @@
 ;;   duet-rpc.el         one server, from its start to its end (requests:
 ;;                       duet-rpc-request.el, the process: duet-rpc-process.el)
 ;;   duet-connection.el  the connection of a project, which outlives its server
+;;                       (what it is asked: duet-connection-request.el, what it
+;;                       tells: duet-connection-news.el)
 ;;                       (which project: duet-project.el)
 ;;                       (on other machines: duet-remote.el)
 ;;   duet-events.el      from events to the model (messages: duet-events-messages.el,
