@@ -19,6 +19,7 @@
 (require 'cl-lib)
 (require 'ring)
 (require 'subr-x)
+(require 'duet-budget)
 (require 'duet-compose-complete)
 (require 'duet-compose-history)
 (require 'duet-connection)
@@ -229,27 +230,41 @@ result, which is nil if what is written sets the agent and says nothing else."
     (when duet-compose--sending
       (user-error "It is being sent"))
     (pcase-let ((`(,text . ,settings) (duet-directive-take written session)))
-      (when (and settings run)
+      (when (and run (duet-compose--set settings))
         (user-error "A fork begins with what its conversation has: set it afterwards"))
-      (when (and (string-empty-p text) (null session))
+      (when (and (string-empty-p text)
+                 (or (null session) (plist-member settings :budget)))
         (user-error "There is nothing to send but what sets the agent"))
-      (let ((content (and (not (string-empty-p text))
+      (unless (or session (plist-member settings :budget))
+        (when-let ((budget (duet-budget-default)))
+          (setq settings (plist-put settings :budget budget))))
+      (let ((budget (and (plist-member settings :budget)
+                         (list :budget (plist-get settings :budget))))
+            (content (and (not (string-empty-p text))
                           (duet-compose--content text))))
         (setq duet-compose--sending t)
         (duet-compose-remember written)
         (cond
          ((null session)
           (duet-compose--launch connection text settings content done fail))
-         (settings
+         ((duet-compose--set settings)
           (duet-settings-set
-           connection session settings
+           connection session (duet-compose--set settings)
            (lambda (live)
              (if (string-empty-p text)
                  (progn (funcall done nil)
                         (message "Set%s" (if live "" ", from the next turn on")))
-               (duet-compose--continue connection session nil text content done fail)))
+               (duet-compose--continue connection session nil text (append budget content)
+                                         done fail)))
            fail))
-         (t (duet-compose--continue connection session run text content done fail)))))))
+         (t (duet-compose--continue connection session run text (append budget content)
+                                    done fail)))))))
+
+(defun duet-compose--set (settings)
+  "Return what of SETTINGS is set by itself, as session.set has it.
+A budget goes with a prompt."
+  (cl-loop for (setting value) on settings by #'cddr
+           unless (eq setting :budget) append (list setting value)))
 
 (defun duet-compose--content (text)
   "Return what goes with the prompt TEXT, as a parameter, or nil."
@@ -265,7 +280,7 @@ SETTINGS are as of `duet-directive-take', CONTENT is a parameter."
   (let ((more (copy-sequence (duet-compose--parameters))))
     (pcase-dolist (`(,setting . ,parameter)
                    '((:agent . :agent) (:mode . :permission_mode) (:model . :model)
-                     (:options . :options)))
+                     (:options . :options) (:budget . :budget)))
       (when (plist-member settings setting)
         (setq more (plist-put more parameter (plist-get settings setting)))))
     (duet-connection-request
@@ -279,7 +294,7 @@ SETTINGS are as of `duet-directive-take', CONTENT is a parameter."
 
 (defun duet-compose--continue (connection session run text content done fail)
   "Have CONNECTION go on in SESSION with the prompt TEXT; call DONE or FAIL then.
-RUN is the id of the run to fork from, or nil; CONTENT is a parameter."
+RUN is the id of the run to fork from, or nil; CONTENT are more parameters."
   (duet-connection-request
    connection 'continueSession
    (append (list :session_id (or run (duet-session-leaf-id session)) :query text)

@@ -77,6 +77,7 @@
 ;;   duet-agents.el      which agents there are; signing in to them
 ;;   duet-adopt.el       sessions that were begun in an agent's own program
 ;;   duet-settings.el    what a session's agent is set to, and can be
+;;   duet-budget.el      what a turn may use
 ;;   duet-ask.el         prompts about what a buffer has
 ;;   duet-secrets.el     keys for agents, from auth-source
 ;;   duet-trust.el       whether a project's .duet.toml may run programs
