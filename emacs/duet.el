@@ -71,6 +71,7 @@
 ;;   duet-build.el       builds (what they print, and the mistakes in it:
 ;;                       duet-build-output.el, in the buffers of the files:
 ;;                       duet-build-flymake.el)
+;;   duet-preview.el     the pages that the project makes, and what they say
 ;;   duet-triggers.el    what is done when something happens (what would be:
 ;;                       duet-triggers-try.el)
 ;;   duet-terminal.el    the server's terminals (their list: duet-terminals.el)
@@ -137,7 +138,7 @@
   (macroexp-progn (apply #'append (mapcar #'duet--autoloads libraries))))
 
 (duet--autoload "duet-adopt" "duet-agents" "duet-agents-choose" "duet-agents-login" "duet-ask" "duet-build" "duet-menu"
-                "duet-projects" "duet-rules" "duet-search" "duet-terminal" "duet-terminals"
+                "duet-preview" "duet-projects" "duet-rules" "duet-search" "duet-terminal" "duet-terminals"
                 "duet-triggers" "duet-triggers-try")
 
 ;;;###autoload
