@@ -72,6 +72,7 @@
 ;;                       duet-build-output.el, in the buffers of the files:
 ;;                       duet-build-flymake.el)
 ;;   duet-preview.el     the pages that the project makes, and what they say
+;;                       (duet-preview-messages.el)
 ;;   duet-triggers.el    what is done when something happens (what would be:
 ;;                       duet-triggers-try.el)
 ;;   duet-terminal.el    the server's terminals (their list: duet-terminals.el)
