@@ -68,6 +68,12 @@ is `opened' to the addresses that a browser was given."
         (duet-test-press "RET" #'duet-preview-visit)
         (should (equal (file-name-nondirectory buffer-file-name) "app.js"))
         (should (looking-at "(")))
+      (save-window-excursion
+        (switch-to-buffer preview)
+        (goto-char (point-min))
+        (search-forward "two is")
+        (duet-test-click #'duet-preview-visit-mouse)
+        (should (equal (file-name-nondirectory buffer-file-name) "app.js")))
       (goto-char (point-max))
       (duet-test-press "p" #'duet-preview-previous)
       (duet-test-should-say "No file of the project" (duet-preview-visit))
@@ -88,6 +94,11 @@ is `opened' to the addresses that a browser was given."
       (call-interactively #'duet-preview)
       (should (equal (length opened) 2))
       (should (equal (car opened) (cadr opened)))
+      (duet-test-press "C-o" #'duet-preview-open)
+      (should (equal (length opened) 3))
+      (duet-test-listening
+        (duet-test-press "g" #'duet-preview-reload)
+        (duet-test-wait-for (duet-test-heard "loaded again")))
       (duet-test-press "C-c C-k" #'duet-preview-stop)
       (duet-test-wait-for (not (process-live-p process)))
       (duet-test-should-say "has ended" (duet-preview-open))
@@ -95,7 +106,7 @@ is `opened' to the addresses that a browser was given."
       (should (string-match-p "has ended" (duet-preview--header)))
       (call-interactively #'duet-preview)
       (setq process duet-preview--process)
-      (duet-test-wait-for (= (length opened) 3)))))
+      (duet-test-wait-for (= (length opened) 4)))))
 
 (ert-deftest duet-preview-test-parts ()
   "What the process prints comes in parts, and may be no JSON."
