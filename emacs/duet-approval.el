@@ -22,7 +22,7 @@
 
 (declare-function duet-approval-always "duet-approval-always" (approval))
 (declare-function duet-approval-always-in-project "duet-approval-always" (approval))
-(declare-function duet-approval-edit "duet-approval-view" (approval))
+(declare-function duet-approval-edit "duet-approval-edit" (approval))
 (declare-function duet-approval-view "duet-approval-view" (approval))
 
 (defvar-local duet-approval nil

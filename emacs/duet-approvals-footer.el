@@ -16,6 +16,7 @@
 (require 'subr-x)
 (require 'duet-approval)
 (require 'duet-approval-always)
+(require 'duet-approval-edit)
 (require 'duet-approval-excerpt)
 (require 'duet-approval-view)
 (require 'duet-header)

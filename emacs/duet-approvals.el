@@ -23,6 +23,7 @@
 (require 'duet-approval-excerpt)
 (require 'duet-header)
 (require 'duet-approvals-footer)
+(require 'duet-approval-edit)
 (require 'duet-approval-view)
 (require 'duet-sessions)
 (require 'duet-transcript)
@@ -45,7 +46,7 @@
                                approvals))))
              duet-connections)
     (sort approvals (lambda (a b)
-                      (duet-model-time-before-p
+                      (duet-get-time-before-p
                        (duet-get-string (duet-approval-data a) :created_at)
                        (duet-get-string (duet-approval-data b) :created_at))))))
 

@@ -19,6 +19,8 @@
 (require 'cl-lib)
 (require 'ring)
 (require 'subr-x)
+(require 'duet-budget)
+(require 'duet-compose-complete)
 (require 'duet-compose-history)
 (require 'duet-connection)
 (require 'duet-directive)
@@ -29,9 +31,6 @@
 
 (declare-function duet-agents-asked "duet-agents" (connection))
 (declare-function duet-agents-learn "duet-agents" (connection function))
-(declare-function flymake-diagnostics "flymake" (&optional beg end))
-(declare-function flymake-diagnostic-beg "flymake" (diag))
-(declare-function flymake-diagnostic-text "flymake" (diag))
 
 (defvar duet-compose-parameters-functions nil
   "Functions that add parameters to the launch of a session.
@@ -45,14 +44,10 @@ content blocks, as the protocol spells them.")
 
 (defvar-local duet-compose--run nil
   "The id of the run to continue from, or nil for the session's last.")
-(defvar-local duet-compose--origin nil
-  "The buffer that the prompt was begun in.")
 (defvar-local duet-compose--place nil
   "The place in the history, or nil.")
 (defvar-local duet-compose--draft nil
   "What was written before the history was looked at.")
-(defvar-local duet-compose--files nil
-  "The files of the project, once they are known.")
 (defvar-local duet-compose--sending nil
   "Whether the prompt is being sent.")
 
@@ -235,27 +230,41 @@ result, which is nil if what is written sets the agent and says nothing else."
     (when duet-compose--sending
       (user-error "It is being sent"))
     (pcase-let ((`(,text . ,settings) (duet-directive-take written session)))
-      (when (and settings run)
+      (when (and run (duet-compose--set settings))
         (user-error "A fork begins with what its conversation has: set it afterwards"))
-      (when (and (string-empty-p text) (null session))
+      (when (and (string-empty-p text)
+                 (or (null session) (plist-member settings :budget)))
         (user-error "There is nothing to send but what sets the agent"))
-      (let ((content (and (not (string-empty-p text))
+      (unless (or session (plist-member settings :budget))
+        (when-let ((budget (duet-budget-default)))
+          (setq settings (plist-put settings :budget budget))))
+      (let ((budget (and (plist-member settings :budget)
+                         (list :budget (plist-get settings :budget))))
+            (content (and (not (string-empty-p text))
                           (duet-compose--content text))))
         (setq duet-compose--sending t)
         (duet-compose-remember written)
         (cond
          ((null session)
           (duet-compose--launch connection text settings content done fail))
-         (settings
+         ((duet-compose--set settings)
           (duet-settings-set
-           connection session settings
+           connection session (duet-compose--set settings)
            (lambda (live)
              (if (string-empty-p text)
                  (progn (funcall done nil)
                         (message "Set%s" (if live "" ", from the next turn on")))
-               (duet-compose--continue connection session nil text content done fail)))
+               (duet-compose--continue connection session nil text (append budget content)
+                                         done fail)))
            fail))
-         (t (duet-compose--continue connection session run text content done fail)))))))
+         (t (duet-compose--continue connection session run text (append budget content)
+                                    done fail)))))))
+
+(defun duet-compose--set (settings)
+  "Return what of SETTINGS is set by itself, as session.set has it.
+A budget goes with a prompt."
+  (cl-loop for (setting value) on settings by #'cddr
+           unless (eq setting :budget) append (list setting value)))
 
 (defun duet-compose--content (text)
   "Return what goes with the prompt TEXT, as a parameter, or nil."
@@ -271,7 +280,7 @@ SETTINGS are as of `duet-directive-take', CONTENT is a parameter."
   (let ((more (copy-sequence (duet-compose--parameters))))
     (pcase-dolist (`(,setting . ,parameter)
                    '((:agent . :agent) (:mode . :permission_mode) (:model . :model)
-                     (:options . :options)))
+                     (:options . :options) (:budget . :budget)))
       (when (plist-member settings setting)
         (setq more (plist-put more parameter (plist-get settings setting)))))
     (duet-connection-request
@@ -285,7 +294,7 @@ SETTINGS are as of `duet-directive-take', CONTENT is a parameter."
 
 (defun duet-compose--continue (connection session run text content done fail)
   "Have CONNECTION go on in SESSION with the prompt TEXT; call DONE or FAIL then.
-RUN is the id of the run to fork from, or nil; CONTENT is a parameter."
+RUN is the id of the run to fork from, or nil; CONTENT are more parameters."
   (duet-connection-request
    connection 'continueSession
    (append (list :session_id (or run (duet-session-leaf-id session)) :query text)
@@ -379,103 +388,6 @@ It is chosen by any of its words."
   (setq duet-compose--draft (duet-compose--written)
         duet-compose--place (ring-member duet-compose-history prompt))
   (duet-compose--replace prompt))
-
-
-;;; Context
-
-(defun duet-compose-complete ()
-  "Complete a word that begins with @, a `completion-at-point' function."
-  (let ((end (point))
-        (beg (save-excursion
-               (skip-chars-backward "^@ \t\n")
-               (and (eq (char-before) ?@)
-                    (progn (backward-char)
-                           (not (looking-back "[[:alnum:]]" (1- (point)))))
-                    (point)))))
-    (when beg
-      (list beg end
-            (completion-table-dynamic
-             (lambda (_)
-               (append (duet-compose--contexts)
-                       (mapcar (lambda (file) (concat "@" file))
-                               duet-compose--files))))
-            :exclusive 'no
-            :annotation-function
-            (lambda (candidate)
-              (pcase candidate
-                ("@region" " what is marked")
-                ("@diagnostics" " what Flymake says")))
-            :exit-function #'duet-compose--completed))))
-
-(defun duet-compose-complete-command ()
-  "Complete what begins with /, a `completion-at-point' function.
-That is a slash command, or sets the agent."
-  (duet-directive-complete duet-session))
-
-(defun duet-compose--contexts ()
-  "Return what may be inserted from the buffer that the prompt was begun in."
-  (when (buffer-live-p duet-compose--origin)
-    (with-current-buffer duet-compose--origin
-      (delq nil (list (and (mark t) (use-region-p) "@region")
-                      (and (bound-and-true-p flymake-mode) "@diagnostics"))))))
-
-(defun duet-compose--completed (candidate status)
-  "Replace CANDIDATE, which was completed with STATUS, by what it stands for."
-  (when-let ((text (and (eq status 'finished)
-                        (buffer-live-p duet-compose--origin)
-                        (pcase candidate
-                          ("@region" (with-current-buffer duet-compose--origin
-                                       (duet-compose-region-text)))
-                          ("@diagnostics" (with-current-buffer duet-compose--origin
-                                            (duet-compose-diagnostics-text)))))))
-    (delete-char (- (length candidate)))
-    (insert text)))
-
-(defun duet-compose--name ()
-  "Return what to call the current buffer in a prompt."
-  (if buffer-file-name
-      (file-relative-name buffer-file-name
-                          (duet-project-root default-directory))
-    (buffer-name)))
-
-(defun duet-compose-region-text ()
-  "Return the region as a block of code that says where it is from."
-  (let ((beg (region-beginning))
-        (end (region-end)))
-    (format "%s:%d-%d\n```\n%s\n```\n"
-            (duet-compose--name) (line-number-at-pos beg)
-            (line-number-at-pos (max beg (1- end)))
-            (string-remove-suffix "\n" (buffer-substring-no-properties beg end)))))
-
-(defun duet-compose-diagnostics-text ()
-  "Return what Flymake says of the buffer, a line for each."
-  (let ((name (duet-compose--name)))
-    (concat (mapconcat (lambda (diagnostic)
-                         (format "%s:%d: %s" name
-                                 (line-number-at-pos (flymake-diagnostic-beg diagnostic))
-                                 (flymake-diagnostic-text diagnostic)))
-                       (flymake-diagnostics) "\n")
-            "\n")))
-
-(defun duet-compose--list-files ()
-  "Ask Git for the files of the project; do not wait for it."
-  (let ((buffer (current-buffer))
-        (output '()))
-    (if (and (locate-dominating-file default-directory ".git")
-             (executable-find "git" t))
-        (make-process
-         :name "duet files" :noquery t :connection-type 'pipe :file-handler t
-         :command '("git" "ls-files" "-co" "--exclude-standard" "-z")
-         :filter (lambda (_ text) (push text output))
-         :sentinel (lambda (process _)
-                     (when (and (buffer-live-p buffer)
-                                (memq (process-status process) '(exit signal)))
-                       (with-current-buffer buffer
-                         (setq duet-compose--files
-                               (split-string (apply #'concat (reverse output))
-                                             "\0" t))))))
-      (setq duet-compose--files
-            (ignore-errors (directory-files default-directory nil "\\`[^.]" nil 1000))))))
 
 (provide 'duet-compose)
 ;;; duet-compose.el ends here

@@ -20,8 +20,8 @@
 (require 'duet-rpc)
 (require 'duet-log)
 (require 'duet-model)
-(require 'duet-events)
-(require 'duet-pages)
+(require 'duet-connection-news)
+(require 'duet-connection-request)
 (require 'duet-project)
 (require 'duet-remote)
 
@@ -34,11 +34,6 @@ The last number counts for all attempts beyond."
 (defcustom duet-events-buffer-size 0
   "How many characters of what is said to a server are kept, for a look at it.
 They stand in the buffer that jsonrpc.el makes; it costs much time."
-  :type 'natnum
-  :group 'duet)
-
-(defcustom duet-sessions-limit 300
-  "How many sessions are listed at most when a server has started."
   :type 'natnum
   :group 'duet)
 
@@ -60,19 +55,6 @@ non-nil if it may; and nil to leave that to `duet-trust'.")
 
 (defvar duet-connection--mended 5
   "How many seconds after a refusal the server is asked again.")
-
-(cl-defstruct (duet-connection (:copier nil))
-  "The connection of a project."
-  (root nil :documentation "The project's directory.")
-  (model nil :documentation "Its `duet-model'.")
-  (rpc nil :documentation "The `duet-rpc-connection', or nil.")
-  (state 'stopped :documentation "starting, ready, refused, lost or stopped.")
-  (reason nil :documentation "Why it is lost, in words.")
-  (version nil :documentation "The server's version.")
-  (attempts 0 :documentation "How often it was started since it last was well.")
-  (timer nil :documentation "The timer of the next start.")
-  (next nil :documentation "When the next start is, in seconds since the epoch.")
-  (asking nil :documentation "Ids of runs that the server is being asked for."))
 
 (defvar duet-connections (make-hash-table :test #'equal)
   "The connections by the directories of their projects.")
@@ -106,10 +88,6 @@ Without that it is the directory of the project of CONNECTION."
   (let ((root (duet-connection-root connection))
         (cwd (and session (duet-session-cwd session))))
     (file-name-as-directory (if cwd (duet-remote-name cwd root) root))))
-
-(defun duet-connection-session (connection id)
-  "Return the session of CONNECTION that ID names, a thread or a run, or nil."
-  (duet-model-session (duet-connection-model connection) id))
 
 (defun duet-connection-status (connection)
   "Return how CONNECTION is doing as a short string; nil if it is well."
@@ -342,138 +320,11 @@ For commands that would harm a buffer that is not theirs."
     (user-error "This is for buffers in %s only"
                 (string-remove-suffix "-mode" (symbol-name mode)))))
 
-
-;;; What is asked and told
-
-(cl-defun duet-connection-request (connection method params
-                                              &key success-fn error-fn)
-  "Request METHOD with PARAMS of the server of CONNECTION; do not wait.
-SUCCESS-FN is called with the result, or ERROR-FN with a property list of
-:code, :message and :data; without an ERROR-FN the error is shown.  The
-code is -1 where no server answers.  Return the request's id, or nil."
-  (let ((fail (or error-fn
-                  (lambda (err)
-                    (message "Duet: %s" (duet-connection-error-text err)))))
-        (rpc (duet-connection-rpc connection)))
-    (condition-case err
-        (if rpc
-            (duet-rpc-request-async
-             rpc method params
-             :success-fn (lambda (result)
-                           (when success-fn
-                             (duet-log-guard (format "Reply to %s" method)
-                               (funcall success-fn result))))
-             :error-fn (lambda (err)
-                         (let ((inhibit-message nil))
-                           (duet-log-guard (format "Error of %s" method)
-                             (funcall fail err)))))
-          (signal 'duet-rpc-died
-                  (list (or (duet-connection-reason connection)
-                            "the server is not running"))))
-      (error
-       (funcall fail (list :code -1 :message (if (stringp (cadr err)) (cadr err)
-                                               (error-message-string err))))
-       nil))))
-
-(defun duet-connection-error-text (err)
-  "Return the text for people in ERR, what an ERROR-FN is called with."
-  (let ((text (or (duet-get-string err :message) "unknown error")))
-    (duet-visible
-     (string-remove-prefix "Internal error: "
-                           (string-remove-prefix "Invalid params: " text)))))
-
-(defun duet-connection--notified (connection method params)
-  "Handle the notification METHOD with PARAMS of the server of CONNECTION."
-  (let ((model (duet-connection-model connection)))
-    (pcase method
-      ('event
-       (duet-events-apply model params)
-       (when-let ((path (and (equal (duet-get-string params :event :type) "diff_updated")
-                             (duet-get-string params :event :data :path))))
-         (duet-model-announce model 'file nil path))
-       (when (member (duet-get-string params :event :type)
-                     '("session_status_changed" "new_approval"))
-         (duet-connection--complete connection params)))
-      ('buildProgress (duet-model-announce model 'build-progress nil params))
-      ('buildWarning (duet-model-announce model 'build-diagnostic nil params))
-      ('heartbeat)
-      (_ (duet-log "A notification that is not known: %s" method)))
-    (when (duet-model-orphans model)
-      (pcase-dolist (`(,run . ,_) (duet-model-orphans model))
-        (duet-connection-ask connection run)))))
-
-(defun duet-connection--complete (connection params)
-  "Ask CONNECTION for what PARAMS, an event, do not tell of a session."
-  (let* ((id (duet-get-string params :event :data :session_id))
-         (session (and id (duet-connection-session connection id)))
-         (run (and session (duet-session-run session id))))
-    (when (and id (or (null run) (null (duet-run-query run))))
-      (duet-connection-ask connection id))))
-
-(defun duet-connection-ask (connection id)
-  "Ask the server of CONNECTION for the session that ID names.
-The model is told what comes."
-  (unless (member id (duet-connection-asking connection))
-    (push id (duet-connection-asking connection))
-    (let ((done (lambda ()
-                  (setf (duet-connection-asking connection)
-                        (remove id (duet-connection-asking connection)))))
-          (asked (duet-model-clock (duet-connection-model connection)))
-          (model (duet-connection-model connection)))
-      (duet-connection-request
-       connection 'getSessionState (list :session_id id)
-       :success-fn (lambda (result)
-                     (funcall done)
-                     (when-let ((session (duet-pages-load-session
-                                          model (duet-get result :session) asked)))
-                       (duet-model-announce model 'session session)
-                       (when (duet-pages-old-p session asked)
-                         (duet-connection-ask connection id))))
-       :error-fn (lambda (err)
-                   (funcall done)
-                   (setf (duet-model-orphans model)
-                         (cl-remove id (duet-model-orphans model)
-                                    :key #'car :test #'equal))
-                   (duet-log "Session %s: %s" id (plist-get err :message)))))))
-
 (defun duet-connection-refresh (connection)
   "Ask the server of CONNECTION for its sessions and for what waits."
   (if (eq (duet-connection-state connection) 'refused)
       (duet-connection--subscribe connection) ; which refreshes
     (duet-connection--refresh connection)))
-
-(defun duet-connection--refresh (connection)
-  "Do what `duet-connection-refresh' says, with CONNECTION that is well."
-  (duet-connection--list connection nil 0)
-  (let* ((model (duet-connection-model connection))
-         (asked (duet-model-clock model)))
-    (duet-connection-request
-     connection 'fetchApprovals nil
-     :success-fn (lambda (result)
-                   (duet-pages-load-approvals model (duet-get result :approvals) asked))
-     :error-fn (lambda (err) (duet-log "fetchApprovals: %s" (plist-get err :message))))))
-
-(defun duet-connection--list (connection before count)
-  "Ask CONNECTION for the sessions older than BEFORE; COUNT are there already.
-They come in small pages, since Emacs can do nothing else while it reads
-one."
-  (let* ((model (duet-connection-model connection))
-         (asked (duet-model-clock model)))
-    (duet-connection-request
-     connection 'getSessionLeaves
-     `(:limit 50 ,@(and before (list :before before)))
-     :success-fn
-     (lambda (result)
-       (let ((sessions (duet-get result :sessions))
-             (next (duet-get-string result :next_before)))
-         (dolist (session (duet-pages-load-sessions model sessions asked))
-           (duet-connection-ask connection (duet-session-leaf-id session)))
-         (setq count (+ count (length sessions)))
-         (when (and next (< count duet-sessions-limit))
-           (duet-connection--list connection next count))))
-     :error-fn (lambda (err)
-                 (unless (eql (plist-get err :code) -1)
-                   (message "Duet: %s" (duet-connection-error-text err)))))))
 
 (provide 'duet-connection)
 ;;; duet-connection.el ends here

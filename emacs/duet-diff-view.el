@@ -140,7 +140,7 @@
 Some agents do not tell what they change."
   (concat "\n " (if duet-diff--whole "No turn has left a file changed"
                   "The agent has told of no changed file")
-          (if (memq duet-diff--state duet-model-active-states) " so far.\n" ".\n")
+          (if (memq duet-diff--state duet-run-active-states) " so far.\n" ".\n")
           (substitute-command-keys
            (concat
             (if (vc-responsible-backend default-directory t)

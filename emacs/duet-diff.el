@@ -149,7 +149,7 @@ Where that is shown, show the last turn's changes again."
            (before duet-diff--state))
       (setq duet-diff--state state)
       (when (and before (not (eq before state))
-                 (not (memq state duet-model-active-states)))
+                 (not (memq state duet-run-active-states)))
         (duet-diff-refresh)))))
 
 (defun duet-diff-refresh ()

@@ -8,8 +8,9 @@
 ;; A prompt may begin with words for Duet instead of the agent: `/model NAME',
 ;; `/mode NAME', `/agent NAME' in a new session, and `/OPTION VALUE' with an option
 ;; of the agent's own.  They set the agent and are left out of what it is told; a
-;; prompt of nothing else is not sent.  Where the agent has a slash command of that
-;; name, it is the agent's.
+;; prompt of nothing else is not sent.  `/budget turns=20,cost=2' says what the turns
+;; from there on may use (duet-budget.el).  Where the agent has a slash command of
+;; that name, it is the agent's.
 ;;
 ;; The words and what can stand behind them are completed at point, and so are the
 ;; agent's slash commands.  A value that the agent is known not to have is refused,
@@ -19,6 +20,7 @@
 
 (require 'cl-lib)
 (require 'subr-x)
+(require 'duet-budget)
 (require 'duet-settings)
 (require 'duet-visible)
 
@@ -43,7 +45,8 @@ it, as `duet-settings-choices' returns them, or nil if that is not known."
            (list (list "model" 'duet-model "the model that the agent uses"
                        (duet-settings-choices (duet-get-objects told :model :available)))
                  (list "mode" 'duet-mode "what the agent may do"
-                       (duet-settings-mode-choices modes session)))
+                       (duet-settings-mode-choices modes session))
+                 (list "budget" 'duet-budget "what a turn may use" nil))
            (unless session
              (list (list "agent" 'duet-agent "the agent that is asked"
                          (and (featurep 'duet-agents)
@@ -80,6 +83,7 @@ there is none."
   "Return the id that VALUE stands for behind WORD, or signal a `user-error'."
   (pcase-let ((`(,name ,_ ,_ ,choices) word))
     (cond
+     ((equal name "budget") (duet-budget-parse (or value "")))
      ((null value)
       (user-error "/%s takes one of: %s" name (duet-directive--list choices)))
      ((or (null choices) (cl-find value choices :key #'cadr :test #'equal)) value)
@@ -95,7 +99,7 @@ there is none."
 (defun duet-directive-take (text session)
   "Return what TEXT, a prompt for SESSION or a new one, sets: (REST . SETTINGS).
 REST is what the agent is told.  SETTINGS is a property list of :agent, :mode,
-:model and :options, or nil.  A value that cannot be is a `user-error'."
+:model, :options and :budget, or nil.  A value that cannot be is a `user-error'."
   (let* ((scan (duet-directive--scan
                 text (duet-directive--words
                       session (and (null session) (duet-directive-agent text)))))
@@ -104,7 +108,7 @@ REST is what the agent is told.  SETTINGS is a property list of :agent, :mode,
     (pcase-dolist (`(,word . ,value) (car scan))
       (setq value (duet-directive--value word value))
       (pcase (car word)
-        ((and name (or "agent" "mode" "model"))
+        ((and name (or "agent" "mode" "model" "budget"))
          (setq settings (plist-put settings (intern (concat ":" name)) value)))
         (name (setq options (plist-put options (intern (concat ":" name)) value)))))
     (when options (setq settings (plist-put settings :options options)))
@@ -138,7 +142,8 @@ buffer shows."
      ;; Something else stands before it.
      ((< (cdr scan) (length before)) nil)
      ((and last (null (cdr last)) (not (eq (char-after beg) ?/)))
-      (duet-directive--complete-value beg end (car last)))
+      (if (equal (caar last) "budget") (duet-budget-complete beg end)
+        (duet-directive--complete-value beg end (car last))))
      ((eq (char-after beg) ?/)
       (duet-directive--complete-word beg end words
                                      (unless (car scan) (duet-settings-commands session)))))))

@@ -84,7 +84,7 @@ Nothing is signalled, whatever PARAMS are."
 
 (defun duet-events--touch (session time)
   "Note that something happened in SESSION at TIME."
-  (when (and time (duet-model-time-before-p (duet-session-changed session) time))
+  (when (and time (duet-get-time-before-p (duet-session-changed session) time))
     (setf (duet-session-changed session) time)))
 
 (defun duet-events--near (session id data)
@@ -129,7 +129,7 @@ The conversation tells that, too."
         (setf (duet-session-runs session)
               (cl-merge 'list (list run) (duet-session-runs session)
                         (lambda (a b)
-                          (duet-model-time-before-p (duet-run-created b)
+                          (duet-get-time-before-p (duet-run-created b)
                                               (duet-run-created a)))))
         run)))
 

@@ -14,6 +14,7 @@
 (require 'easymenu)
 (require 'subr-x)
 (require 'duet-actions)
+(require 'duet-approval-edit)
 (require 'duet-approval-view)
 (require 'duet-approvals)
 (require 'duet-attach)
@@ -36,8 +37,9 @@
 (declare-function duet-search "duet-search" (query))
 (declare-function duet-stop "duet" ())
 (declare-function duet-terminal "duet-terminal" (&optional command))
-(declare-function duet-terminals "duet-terminal" ())
+(declare-function duet-terminals "duet-terminals" ())
 (declare-function duet-build "duet-build" (&optional name))
+(declare-function duet-preview "duet-preview" ())
 (declare-function duet-triggers "duet-triggers" ())
 
 (defun duet-menu-bar--session-p ()
@@ -85,6 +87,7 @@
     ["New Terminal" duet-terminal]
     ["Terminals" duet-terminals]
     ["Build" duet-build :help "Build the project, and go to the mistakes"]
+    ["Preview" duet-preview :help "See the pages that the project makes"]
     ["Triggers" duet-triggers :help "What is done when something happens"]
     "---"
     ["All That Can Be Done" duet-menu-or-help]

@@ -25,7 +25,7 @@
 (require 'duet-look)
 (require 'duet-remote)
 (require 'duet-search)
-(require 'duet-terminal)
+(require 'duet-terminals)
 (require 'duet-trust)
 
 (declare-function duet-projects-narrow "duet-projects" ())

@@ -46,7 +46,10 @@
 
 (require 'cl-lib)
 (require 'subr-x)
+(require 'duet-get)
 (require 'duet-log)
+(require 'duet-message)
+(require 'duet-run)
 (require 'duet-visible)
 
 (cl-defstruct (duet-model (:constructor duet-model-create) (:copier nil))
@@ -64,19 +67,6 @@
   (orphans nil :documentation "Events whose run is not known yet: (RUN . EVENTS).")
   (seq nil :documentation "The number of the last event, or nil.")
   (observers nil :documentation "Functions that are told of changes."))
-
-(cl-defstruct (duet-run (:copier nil))
-  "One prompt and its execution."
-  (id nil :documentation "The protocol's session_id.")
-  (state nil :documentation "A symbol: queued, starting, running, ...")
-  (changed "" :documentation "When it got into that state, as the protocol writes it.")
-  (created "" :documentation "A time as the protocol writes it.")
-  (parent nil :documentation "The id of the run before it.")
-  (query nil :documentation "The prompt.")
-  (silence nil :documentation "Since when its agent gives no sign of life, see `duet-run-be-silent'.")
-  (near nil :documentation "Which budget it has nearly used up, in words, or nil.")
-  (error nil :documentation "Why it failed, in words.")
-  (error-code nil :documentation "Why it failed, such as ORPHANED."))
 
 (cl-defstruct (duet-session (:copier nil))
   "A conversation with an agent."
@@ -104,27 +94,6 @@
   (offset 0 :documentation "How many events of the conversation precede them.")
   (held nil :documentation "Events that wait for the end of the loading."))
 
-(cl-defstruct (duet-message (:copier nil))
-  "Something in a conversation that has a place of its own."
-  (key nil :documentation "A string that no other message of the session has.")
-  (kind nil :documentation "Of which kind it is, a symbol; see duet-render.el.")
-  (session nil :documentation "The `duet-session' that has it.")
-  (run nil :documentation "The id of the run that it belongs to.")
-  (open nil :documentation "Whether it is still being written.")
-  (seq 0 :documentation "The number of the last event that changed it.")
-  (created nil :documentation "When it began, as the protocol writes it.")
-  (chunks nil :documentation "Its text in pieces, the last first.")
-  (size 0 :documentation "How many characters its text has.")
-  (data nil :documentation "Of a plan: its entries; of a diff: the event's data.")
-  (attachments nil :documentation "What it has beside text, a list of objects.")
-  (parent nil :documentation "The id of the tool call of the sub-agent that it is from."))
-
-(cl-defstruct (duet-tool (:include duet-message) (:copier nil))
-  "A tool call."
-  id name title tool-kind status input result paths diffs terminal approval
-  (refused-by nil :documentation "Who did not let it run, as the protocol has it.")
-  (refusal nil :documentation "Why, in words."))
-
 (cl-defstruct (duet-approval (:copier nil))
   "A question that waits, or waited, for an answer."
   (id nil :documentation "The approval's id.")
@@ -136,53 +105,6 @@
   (heard 0 :documentation "When an event last told of it, by the clock of the model.")
   (stale nil :documentation "Whether the process that asked is gone.")
   (data nil :documentation "All that the server told, as a property list."))
-
-
-;;; Members of JSON objects, whatever they are
-
-(defun duet-get (object &rest keys)
-  "Return what stands under KEYS, one inside the other, in OBJECT; nil if nothing.
-OBJECT may be anything, and so may what is in it; false is nil."
-  (while (and keys object)
-    (setq object (and (consp object) (keywordp (car object))
-                      (ignore-errors (plist-get object (car keys))))
-          keys (cdr keys)))
-  (if (memq object '(:json-false :false :null)) nil object))
-
-(defun duet-get-name (key)
-  "Return the name of the member KEY of an object.
-Emacs 28 leaves one that is not ASCII as the bytes it came in."
-  (let ((name (substring (symbol-name key) 1)))
-    (if (multibyte-string-p name) name (decode-coding-string name 'utf-8))))
-
-(defun duet-get-string (object &rest keys)
-  "Return the string under KEYS in OBJECT, or nil; an empty one is nil."
-  (let ((value (apply #'duet-get object keys)))
-    (and (stringp value) (not (string-empty-p value))
-         (if (object-intervals value) (substring-no-properties value) value))))
-
-(defun duet-get-number (object &rest keys)
-  "Return the number under KEYS in OBJECT, or nil."
-  (let ((value (apply #'duet-get object keys)))
-    (and (numberp value) value)))
-
-(defun duet-get-objects (object &rest keys)
-  "Return the objects in the array under KEYS in OBJECT as a list."
-  (let ((value (apply #'duet-get object keys)))
-    (and (vectorp value)
-         (cl-remove-if-not (lambda (element)
-                             (and (consp element) (keywordp (car element))))
-                           (append value nil)))))
-
-(defun duet-get-strings (object &rest keys)
-  "Return the strings in the array under KEYS in OBJECT as a list."
-  (let ((value (apply #'duet-get object keys)))
-    (and (vectorp value) (cl-remove-if-not #'stringp (append value nil)))))
-
-(defun duet-model-time-before-p (a b)
-  "Return non-nil if A is before B, both as the protocol writes times.
-Their fractions differ in length, so the Z at the end is in the way."
-  (string< (string-remove-suffix "Z" (or a "")) (string-remove-suffix "Z" (or b ""))))
 
 
 ;;; Watching
@@ -246,44 +168,6 @@ It was ASKED for at that time by the clock, or is known to be new if nil."
 
 ;;; Sessions
 
-(defconst duet-model-active-states '(starting running waiting_input interrupting)
-  "States of a run that an agent works on.")
-
-(defconst duet-model-ended-states '(completed failed timed_out cancelled interrupted discarded)
-  "States of a run that nothing more comes of.")
-
-(defun duet-run-change (run state time error code)
-  "Let RUN be in STATE since TIME, with ERROR and CODE, those of its failure.
-A reply may overtake events, and events a reply.  So what is older than
-what is known changes nothing, nor does what is as old and comes earlier
-in the life of a run.  An end is an end, whatever the clock did."
-  (let ((known (duet-run-changed run))
-        (rank (lambda (state)
-                (cond ((memq state '(nil draft)) 0)
-                      ((eq state 'queued) 1)
-                      ((eq state 'starting) 2)
-                      ((memq state duet-model-active-states) 3)
-                      (t 4)))))
-    (unless (and (or (duet-model-time-before-p time known)
-                     (and (not (duet-model-time-before-p known time))
-                          (< (funcall rank state) (funcall rank (duet-run-state run)))))
-                 (or (memq (duet-run-state run) duet-model-ended-states)
-                     (not (memq state duet-model-ended-states))))
-      (setf (duet-run-state run) state
-            (duet-run-changed run) (or time known)
-            (duet-run-error run) error
-            (duet-run-error-code run) code)
-      ;; Who waits for a person is not silent, nor is who has ended.
-      (unless (memq state '(starting running))
-        (setf (duet-run-silence run) nil)))))
-
-(defun duet-run-be-silent (run since note tool)
-  "Note that the agent of RUN gives no sign of life SINCE a time; nil: it does.
-NOTE is what it has complained of, and TOOL the tool call that it is in the
-middle of; each may be nil."
-  (setf (duet-run-silence run)
-        (and since (ignore-errors (date-to-time since))
-             (list :since since :note note :tool tool))))
 
 (defun duet-model-session (model id)
   "Return the session of MODEL that ID names, a thread or a run, or nil."
@@ -295,7 +179,7 @@ middle of; each may be nil."
   (let (sessions)
     (maphash (lambda (_ session) (push session sessions)) (duet-model-sessions model))
     (sort sessions (lambda (a b)
-                     (duet-model-time-before-p (duet-session-changed b)
+                     (duet-get-time-before-p (duet-session-changed b)
                                          (duet-session-changed a))))))
 
 (defun duet-session-leaf (session)
@@ -314,7 +198,7 @@ middle of; each may be nil."
 
 (defun duet-session-active-run (session)
   "Return the run of SESSION that an agent works on, or nil."
-  (cl-find-if (lambda (run) (memq (duet-run-state run) duet-model-active-states))
+  (cl-find-if (lambda (run) (memq (duet-run-state run) duet-run-active-states))
               (duet-session-runs session)))
 
 (defun duet-session-silence (session)
@@ -409,7 +293,7 @@ That is ID if it does not say."
     (maphash (lambda (_ approval) (push approval approvals))
              (duet-model-approvals model))
     (sort approvals (lambda (a b)
-                      (duet-model-time-before-p
+                      (duet-get-time-before-p
                        (duet-get-string (duet-approval-data a) :created_at)
                        (duet-get-string (duet-approval-data b) :created_at))))))
 
@@ -424,48 +308,6 @@ That is ID if it does not say."
 
 ;;; Messages
 
-(defun duet-message-text (message)
-  "Return the text of MESSAGE."
-  (let ((chunks (duet-message-chunks message)))
-    ;; What was joined once need not be joined again.
-    (if (cdr chunks)
-        (car (setf (duet-message-chunks message)
-                   (list (apply #'concat (reverse chunks)))))
-      (or (car chunks) ""))))
-
-(defun duet-message-set-text (message text)
-  "Make TEXT the text of MESSAGE."
-  (setf (duet-message-chunks message) (list text)
-        (duet-message-size message) (length text)))
-
-(defun duet-message-append (message text)
-  "Add TEXT to the text of MESSAGE."
-  (push text (duet-message-chunks message))
-  (cl-incf (duet-message-size message) (length text)))
-
-(defun duet-message-tail (message start)
-  "Return the text of MESSAGE from START on, without a look at what precedes it."
-  (let ((missing (- (duet-message-size message) start))
-        (chunks (duet-message-chunks message))
-        (tail '()))
-    (while (and chunks (> missing 0))
-      (let ((length (length (car chunks))))
-        (push (if (> length missing) (substring (car chunks) (- missing)) (car chunks))
-              tail)
-        (setq missing (- missing length)
-              chunks (cdr chunks))))
-    (if (cdr tail) (apply #'concat tail) (or (car tail) ""))))
-
-(defun duet-message-run-state (message)
-  "Return the state of the run that MESSAGE belongs to, or nil."
-  (when-let ((run (duet-session-run (duet-message-session message)
-                                    (duet-message-run message))))
-    (duet-run-state run)))
-
-(defun duet-message-queued-p (message)
-  "Return non-nil if MESSAGE is a prompt that waits for its turn."
-  (and (eq (duet-message-kind message) 'prompt)
-       (eq (duet-message-run-state message) 'queued)))
 
 (defun duet-session-message (session key)
   "Return the message of SESSION whose key is KEY, or nil."
@@ -483,7 +325,7 @@ That is ID if it does not say."
   (let ((one (duet-message-created a))
         (other (duet-message-created b)))
     (and one other
-         (or (duet-model-time-before-p one other)
+         (or (duet-get-time-before-p one other)
              (and (equal one other)
                   (< (duet-message-seq a) (duet-message-seq b)))))))
 

@@ -127,9 +127,9 @@ Return what `duet-notify-function' does."
          (state (duet-run-state run))
          (since (gethash id duet-notify--running)))
     (cond
-     ((memq state duet-model-active-states)
+     ((memq state duet-run-active-states)
       (unless since (puthash id (float-time) duet-notify--running)))
-     ((and since (memq state duet-model-ended-states))
+     ((and since (memq state duet-run-ended-states))
       (remhash id duet-notify--running)
       (when (and (>= (- (float-time) since) duet-notify-long-run)
                  ;; That was somebody, who knows.

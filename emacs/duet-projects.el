@@ -165,7 +165,7 @@ Projects of the same name have that of the directory above, too."
          (sessions (cl-remove-if #'duet-session-archived
                                  (cl-mapcan #'duet-model-session-list models))))
     (setq sessions (sort sessions (lambda (a b)
-                                    (duet-model-time-before-p (duet-session-changed b)
+                                    (duet-get-time-before-p (duet-session-changed b)
                                                         (duet-session-changed a)))))
     (duet-projects--fit)
     (setq tabulated-list-entries

@@ -19,23 +19,14 @@
 (require 'duet-lines)
 (require 'duet-look)
 (require 'duet-remote)
+(require 'duet-render-text)
 (require 'duet-visible)
-
-(declare-function duet-whole-show "duet-transcript-visit" ())
 
 (defvar duet-render-functions nil
   "Functions that add something to a message.
 Each is called with a `duet-message' and returns nil or text, which ends
 in no newline, to be shown below the message.  What streams, an agent's
 text and thoughts, is left alone.")
-
-(defcustom duet-render-lines 200
-  "How many lines of a tool's result or of a diff are shown."
-  :type 'natnum
-  :group 'duet)
-
-(defconst duet-render--characters 20000
-  "How many characters of a tool's result or of a diff are shown.")
 
 (defun duet-render (message)
   "Return the text of MESSAGE with faces, without a newline at its end."
@@ -78,51 +69,6 @@ The first line of a tool call is indented already."
               (propertize (substring text rest)
                           'line-prefix nesting 'wrap-prefix nesting)))))
 
-(defun duet-render-prose (text &optional column)
-  "Return TEXT, what somebody says, which begins in COLUMN, to be inserted."
-  (duet-render-wrap (duet-visible-prose text) column))
-
-(defconst duet-render-line-length 5000
-  "How many characters a line has at most.
-Emacs before version 29 can hardly show a line that is much longer.  The
-ends of lines that are added have the text property `duet-show': they are
-not copied.")
-
-(defun duet-render-wrap (text &optional column)
-  "Return TEXT, which begins in COLUMN, with lines that are too long broken.
-It makes no difference whether a text is broken whole or piece by piece."
-  (let ((column (or column 0))
-        (length (length text))
-        (start 0)
-        (newline -1)
-        (parts '()))
-    (if (not (duet-render--long-p text column))
-        text
-      (while (< start length)
-        (when (and newline (< newline start))
-          (setq newline (string-search "\n" text start)))
-        (let ((end (or newline length))
-              (room (- duet-render-line-length column)))
-          (if (> (- end start) room)
-              (progn
-                (push (substring text start (+ start room)) parts)
-                (push (propertize "\n" 'duet-show t) parts)
-                (setq start (+ start room)
-                      column 0))
-            (push (substring text start (min length (1+ end))) parts)
-            (setq column (if newline 0 (+ column (- end start)))
-                  start (1+ end)))))
-      (apply #'concat (nreverse parts)))))
-
-(defun duet-render--long-p (text column)
-  "Return non-nil if TEXT, which begins in COLUMN, has a line that is too long."
-  (let ((length (length text))
-        (start (- column)))
-    (while (and start (< (+ start duet-render-line-length) length))
-      ;; A newline in reach makes it none; the last in reach would be best.
-      (let ((next (string-search "\n" text (max 0 start))))
-        (setq start (and next (<= (- next start) duet-render-line-length) (1+ next)))))
-    (null start)))
 
 (defun duet-render-streams-p (message)
   "Return non-nil if the text of MESSAGE grows at its end as it is written."
@@ -166,14 +112,6 @@ It makes no difference whether a text is broken whole or piece by piece."
             place (when-let ((newline (string-search "\n" text place))) (1+ newline))))
     count))
 
-(defun duet-render--foldable (text)
-  "Return TEXT, the beginning of a section, as something that a click folds."
-  (propertize text 'mouse-face 'highlight 'duet-fold t
-              'help-echo "mouse-1, TAB: fold or unfold"))
-
-(defun duet-render--shown (text)
-  "Return TEXT as something that is there to be seen, and is not copied."
-  (propertize text 'duet-show t))
 
 (defun duet-render--prompt (message)
   "Return the text of MESSAGE, a prompt."
@@ -235,13 +173,6 @@ It makes no difference whether a text is broken whole or piece by piece."
 
 ;;; Tools
 
-(defun duet-render-file (path &optional root line)
-  "Return PATH as text that `duet-transcript-visit' can visit, at LINE.
-It is shown relative to ROOT where it is inside."
-  (let ((shown (or (and root (duet-remote-inside path root))
-                   (duet-remote-abbreviate path))))
-    (propertize (string-replace "\n" "\\n" shown) 'duet-file path 'duet-line line
-                'mouse-face 'highlight 'help-echo "mouse-1, RET: visit this file")))
 
 (defun duet-render--root (message)
   "Return the directory in which the agent of MESSAGE works."
@@ -373,27 +304,6 @@ That is INPUT itself if there are none."
                         lines))
       (apply #'concat (nreverse lines))))
    (t "")))
-
-(defun duet-render--cut (text face indent)
-  "Return the beginning of TEXT in FACE, with INDENT, and how much is left out."
-  (let* ((cut (> (length text) duet-render--characters))
-         (part (if cut (substring text 0 duet-render--characters) text))
-         (lines (split-string part "\n"))
-         (left (nthcdr duet-render-lines lines)))
-    (when left (setq lines (butlast lines (length left))))
-    (concat
-     (mapconcat (lambda (line)
-                 (let ((line (copy-sequence line)))
-                   (when face (add-face-text-property 0 (length line) face t line))
-                   (concat (duet-render--shown indent) line)))
-                lines "\n")
-     (if (or cut left)
-         (concat "\n" indent
-                 (propertize (format "… %d characters in all" (length text))
-                             'face 'link 'mouse-face 'highlight
-                             'duet-action #'duet-whole-show 'duet-whole text
-                             'help-echo "RET, mouse-1: show all of it"))
-       ""))))
 
 
 ;;; Diffs

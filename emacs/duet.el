@@ -23,34 +23,39 @@
 ;;   duet-rpc.el         one server, from its start to its end (requests:
 ;;                       duet-rpc-request.el, the process: duet-rpc-process.el)
 ;;   duet-connection.el  the connection of a project, which outlives its server
+;;                       (what it is asked: duet-connection-request.el, what it
+;;                       tells: duet-connection-news.el)
 ;;                       (which project: duet-project.el)
 ;;                       (on other machines: duet-remote.el)
 ;;   duet-events.el      from events to the model (messages: duet-events-messages.el,
 ;;                       gates: duet-gates.el, from replies: duet-pages.el)
-;;   duet-model.el       what is known of a project's sessions
+;;   duet-model.el       what is known of a project's sessions (duet-run.el and
+;;                       duet-message.el, read by duet-get.el)
 ;;   duet-history.el     earlier messages of a session, page by page
 ;;   duet-sessions.el    the list of sessions
 ;;   duet-projects.el    the sessions of all projects
 ;;   duet-transcript.el  a session (sections: duet-section.el, above it:
 ;;                       duet-header.el, a turn that goes on: duet-progress.el,
-;;                       looks: duet-render.el, duet-look.el, duet-lines.el,
-;;                       duet-visible.el, what RET visits:
+;;                       what is new: duet-transcript-update.el,
+;;                       looks: duet-render.el, duet-render-text.el, duet-look.el,
+;;                       duet-lines.el, duet-visible.el, what RET visits:
 ;;                       duet-transcript-visit.el, from prompt to prompt, and the
 ;;                       mouse wheel: duet-transcript-move.el)
 ;;   duet-markup.el      what agents say as the Markdown that it is (blocks:
 ;;                       duet-block.el, paragraphs: duet-prose.el, marks in a line:
 ;;                       duet-inline.el, tables: duet-table.el, colours of code:
 ;;                       duet-code.el, links: duet-link.el)
-;;   duet-compose.el     where prompts are written (earlier ones:
+;;   duet-compose.el     where prompts are written (what completes there:
+;;                       duet-compose-complete.el, earlier ones:
 ;;                       duet-compose-history.el, at the end of a transcript:
 ;;                       duet-reply.el)
 ;;   duet-actions.el     what can be done with a session
 ;;   duet-approvals.el   questions that wait (one: duet-approval.el, in words:
 ;;                       duet-approval-words.el, from now on:
 ;;                       duet-approval-always.el and duet-rules.el, in full:
-;;                       duet-approval-view.el, at the end of a transcript:
-;;                       duet-approvals-footer.el with duet-approval-excerpt.el,
-;;                       forms: duet-form.el)
+;;                       duet-approval-view.el, its input: duet-approval-edit.el,
+;;                       at the end of a transcript: duet-approvals-footer.el with
+;;                       duet-approval-excerpt.el, forms: duet-form.el)
 ;;   duet-attach.el      files that go with a prompt
 ;;   duet-attachment.el  images and files in a conversation
 ;;   duet-notify.el      notifications of the desktop
@@ -61,14 +66,20 @@
 ;;   duet-menu.el        all of this in one menu (in the menu bar: duet-menu-bar.el)
 ;;   duet-marks.el       marks in the list of sessions; deleting
 ;;   duet-export.el      sessions written to files
-;;   duet-search.el      where in all conversations something was said
-;;   duet-build.el       builds, and the mistakes in them (in the buffers of the files:
+;;   duet-search.el      where in all conversations something was said (the way
+;;                       there: duet-search-visit.el)
+;;   duet-build.el       builds (what they print, and the mistakes in it:
+;;                       duet-build-output.el, in the buffers of the files:
 ;;                       duet-build-flymake.el)
-;;   duet-triggers.el    what is done when something happens
-;;   duet-terminal.el    the server's terminals
+;;   duet-preview.el     the pages that the project makes, and what they say
+;;                       (duet-preview-messages.el)
+;;   duet-triggers.el    what is done when something happens (what would be:
+;;                       duet-triggers-try.el)
+;;   duet-terminal.el    the server's terminals (their list: duet-terminals.el)
 ;;   duet-agents.el      which agents there are; signing in to them
 ;;   duet-adopt.el       sessions that were begun in an agent's own program
 ;;   duet-settings.el    what a session's agent is set to, and can be
+;;   duet-budget.el      what a turn may use
 ;;   duet-ask.el         prompts about what a buffer has
 ;;   duet-secrets.el     keys for agents, from auth-source
 ;;   duet-trust.el       whether a project's .duet.toml may run programs
@@ -128,7 +139,8 @@
   (macroexp-progn (apply #'append (mapcar #'duet--autoloads libraries))))
 
 (duet--autoload "duet-adopt" "duet-agents" "duet-agents-choose" "duet-agents-login" "duet-ask" "duet-build" "duet-menu"
-                "duet-projects" "duet-rules" "duet-search" "duet-terminal" "duet-triggers")
+                "duet-preview" "duet-projects" "duet-rules" "duet-search" "duet-terminal" "duet-terminals"
+                "duet-triggers" "duet-triggers-try")
 
 ;;;###autoload
 (defun duet (&optional directory)

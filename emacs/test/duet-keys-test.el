@@ -20,13 +20,15 @@
      duet-transcript-visit duet-diff-visit duet-sessions-open duet-search-visit
      duet-terminals-attach duet-trust-visit duet-approvals-act duet-approval-view
      duet-agents-choose duet-projects-open duet-build-visit
-     duet-triggers-log duet-triggers-open)
+     duet-triggers-log duet-triggers-open duet-preview-visit)
     ("TAB" "Fold or unfold what point is on" duet-section-toggle duet-diff-toggle)
     ("<backtab>" "Fold or unfold all" duet-section-toggle-all)
     ("n" "Go to the next line, section, change or place"
-     duet-section-next duet-diff-next duet-search-next duet-build-next)
+     duet-section-next duet-diff-next duet-search-next duet-build-next
+     duet-preview-next)
     ("p" "Go to the one before"
-     duet-section-previous duet-diff-previous duet-search-previous duet-build-previous)
+     duet-section-previous duet-diff-previous duet-search-previous duet-build-previous
+     duet-preview-previous)
     ("M-n" "Go to the next prompt or file" duet-prompt-next duet-diff-next-file)
     ("M-p" "Go to the prompt or file before" duet-prompt-previous duet-diff-previous-file)
     ("[" "Show the turn before" duet-diff-earlier-turn)
@@ -34,7 +36,7 @@
     ("+" "Show more: earlier messages, further places"
      duet-transcript-earlier duet-search-more)
     ("C-o" "Show it, and stay here"
-     duet-search-display duet-build-display duet-triggers-display)
+     duet-search-display duet-build-display duet-triggers-display duet-preview-open)
     ("a" "Say yes: approve the question, accept the change"
      duet-approval-approve duet-diff-accept)
     ("A" "Accept all changes of the file" duet-diff-accept-file)
@@ -49,7 +51,8 @@
      duet-approval-respond duet-continue)
     ("v" "View the question in full" duet-approval-view)
     ("c" "Begin the next one of what is shown: a prompt, a terminal"
-     duet-continue duet-sessions-compose duet-projects-compose duet-terminal duet-menu-compose)
+     duet-continue duet-sessions-compose duet-projects-compose duet-terminal duet-menu-compose
+     duet-preview-ask)
     ("C" "Begin a new session" duet-new)
     ("f" "Fork the session" duet-fork)
     ("i" "Interrupt the turn" duet-interrupt)
@@ -77,7 +80,7 @@
     ("x" "Switch it on or off (with a prefix argument: all)" duet-triggers-switch)
     ("F" "Show which triggers fit an event" duet-triggers-test)
     ("g" "Get it anew"
-     duet-build-again duet-triggers-refresh duet-triggers-log-refresh
+     duet-build-again duet-preview-reload duet-triggers-refresh duet-triggers-log-refresh
      duet-transcript-refresh duet-rules-refresh duet-diff-refresh duet-sessions-refresh duet-projects-refresh
      duet-search-refresh duet-terminals-refresh duet-approvals-refresh duet-agents-refresh
      duet-terminal-attach-again duet-trust duet-menu-restart)
@@ -88,8 +91,8 @@
      duet-markup-toggle)
     ("M-w" "Copy the command that installs the agent" duet-agents-copy-install)
     ("C-c C-c" "Yes, trust the file" duet-trust-yes)
-    ("C-c C-k" "No, do not: the file is not trusted, the build ends"
-     duet-trust-no duet-build-cancel)
+    ("C-c C-k" "No, do not: the file is not trusted, the build or the preview ends"
+     duet-trust-no duet-build-cancel duet-preview-stop)
     ("o" "Say what the agent may do unasked" duet-set-mode)
     ("M" "Choose the model" duet-set-model)
     ("S" "Set another option of the agent" duet-set-option)
@@ -119,7 +122,7 @@
     (duet-terminals-mode-map . "terminals") (duet-terminal-ended-mode-map . "terminals")
     (duet-agents-mode-map . "agents") (duet-rules-mode-map . "rules")
     (duet-triggers-mode-map . "triggers") (duet-triggers-log-mode-map . "triggers")
-    (duet-build-mode-map . "build")
+    (duet-build-mode-map . "build") (duet-preview-mode-map . "preview")
     (duet-trust-mode-map . "trust") (duet-transcript-whole-mode-map . "text") (menu . "menu"))
   "Keymaps, and the views that they are of, in the order of the table.")
 

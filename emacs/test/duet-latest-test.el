@@ -12,7 +12,7 @@
 (require 'duet-test-lib)
 (require 'duet-latest)
 (require 'duet-rules)
-(require 'duet-terminal)
+(require 'duet-terminals)
 
 (ert-deftest duet-latest-test-order ()
   "An answer is left out after one that was asked for later."

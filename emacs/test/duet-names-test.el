@@ -19,8 +19,7 @@
 (require 'duet-test-lib)
 
 (defconst duet-names-test-exceptions
-  '((duet-model duet-get)               ; how all files read what the server says
-    (duet-connection duet-only-in)      ; stands in what makes a command one of a mode
+  '((duet-connection duet-only-in)      ; stands in what makes a command one of a mode
     (duet-transcript duet-session)      ; what a buffer is about, beside `duet-connection'
     (duet-rpc-process duet))            ; the group of all options
   "Files, and beginnings of names that they have besides.")

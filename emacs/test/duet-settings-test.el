@@ -194,7 +194,7 @@ That is what the server is asked, the last first: (METHOD . PARAMETERS)."
      (let* ((data (duet-compose-complete-command))
             (annotate (plist-get (nthcdr 3 data) :annotation-function)))
        (should (equal (all-completions "/" (nth 2 data))
-                      '("/review" "/compact" "/model" "/mode" "/thought" "/fast")))
+                      '("/review" "/compact" "/model" "/mode" "/budget" "/thought" "/fast")))
        (should (equal (funcall annotate "/review") " [what]  Review it"))
        (should (equal (funcall annotate "/compact") "")))
      (let ((completion-at-point-functions '(duet-compose-complete-command)))

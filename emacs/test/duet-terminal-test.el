@@ -6,7 +6,7 @@
 ;;; Code:
 
 (require 'duet-test-lib)
-(require 'duet-terminal)
+(require 'duet-terminals)
 
 (defun duet-terminal-test-end (buffer)
   "End what BUFFER shows."

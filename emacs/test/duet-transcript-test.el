@@ -304,6 +304,39 @@
         (setq buffer (duet-transcript-open connection session))
         (duet-test-wait-for-text buffer "^[✗■] ")))))
 
+;; A press of C-g is a signal to a terminal's Emacs.  While a timer or a filter runs
+;; it only sets a flag, and the command loop looks at that afterwards.
+
+(ert-deftest duet-transcript-test-quit-waits ()
+  "A C-g that comes while something is handled or shown is there afterwards."
+  (let* ((model (duet-model-create :root "/nowhere/"))
+         (session (make-duet-session :id "t" :model model :loaded t))
+         (message (make-duet-message :key "m" :kind 'prompt :session session :run "r"))
+         (press (lambda (&rest _) (setq quit-flag t) nil))
+         (pressed (lambda (function)
+                    (let ((inhibit-quit t))
+                      (funcall function)
+                      (prog1 quit-flag (setq quit-flag nil))))))
+    (duet-message-set-text message "What is it?")
+    (duet-model-add-message message)
+    (with-temp-buffer
+      (duet-transcript-mode)
+      (setq duet-session session)
+      (unwind-protect
+          (let ((duet-render-functions (list press)))
+            (duet-transcript--note message 'append)
+            (should (funcall pressed (lambda () (timer-event-handler duet-transcript--timer))))
+            ;; It goes on all the same.
+            (should (string-search "What is it?" (buffer-string))))
+        (when duet-transcript--timer (cancel-timer duet-transcript--timer))
+        (setq duet-session nil)))
+    (duet-model-add-observer press model)
+    (should (funcall pressed
+                     (lambda ()
+                       (duet-connection--notified
+                        (make-duet-connection :root "/nowhere/" :model model) 'event
+                        '(:seq 1 :event (:type "trigger_executed" :data (:id "x")))))))))
+
 (ert-deftest duet-transcript-test-markup ()
   "Headings, code and lists have faces, however the text is cut into pieces."
   (let ((text (concat "# Title\n\nSome **bold** and `code`.\n\n- item\n\n```text\n# no title\n```\n"

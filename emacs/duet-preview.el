@@ -1,0 +1,271 @@
+;;; duet-preview.el --- The pages that the project makes, and what they say  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; `duet-preview' has the program serve the pages that the project makes, opens them
+;; in a browser, and lists what they write to their consoles and what goes wrong in
+;; them, as it comes.  The same is kept for the agent that works on them; `c' begins
+;; a prompt that quotes what they complain about.
+;;
+;; The program that serves them, `duet-rpc preview --capture', belongs to the buffer
+;; and ends with it.
+
+;;; Code:
+
+(require 'browse-url)
+(require 'cl-lib)
+(require 'subr-x)
+(require 'duet-actions)
+(require 'duet-command)
+(require 'duet-compose)
+(require 'duet-connection)
+(require 'duet-header)
+(require 'duet-log)
+(require 'duet-menu-bar)
+(require 'duet-preview-messages)
+(require 'duet-remote)
+(require 'duet-visible)
+
+(declare-function duet "duet" (&optional directory))
+(declare-function duet-approval-next "duet-approvals" ())
+
+(defcustom duet-preview-browse-function nil
+  "Function that opens a preview; it is called with the address.
+Nil is `browse-url', so what you have set for that counts.  A browser in Emacs
+that runs the scripts of pages is `xwidget-webkit-browse-url', where Emacs was
+built with it."
+  :type '(choice (const :tag "As other addresses" nil)
+                 (function-item xwidget-webkit-browse-url)
+                 function)
+  :group 'duet)
+
+(defvar-local duet-preview--process nil
+  "The process that serves the pages.")
+(defvar-local duet-preview--address nil
+  "Where they are, for a browser, or nil as long as that is not known.")
+(defvar-local duet-preview--unread ""
+  "What the process has printed of a line that is not complete.")
+(defvar-local duet-preview--said nil
+  "What the process last wrote to standard error.")
+
+(defvar duet-preview-mode-map
+  (let ((map (make-sparse-keymap)))
+    (set-keymap-parent map special-mode-map)
+    (define-key map (kbd "RET") #'duet-preview-visit)
+    (define-key map [mouse-2] #'duet-preview-visit-mouse)
+    (define-key map [follow-link] 'mouse-face)
+    (define-key map "n" #'duet-preview-next)
+    (define-key map "p" #'duet-preview-previous)
+    (define-key map "g" #'duet-preview-reload)
+    (define-key map (kbd "C-o") #'duet-preview-open)
+    (define-key map "c" #'duet-preview-ask)
+    (define-key map (kbd "C-c C-k") #'duet-preview-stop)
+    (define-key map "j" #'duet-approval-next)
+    (define-key map "l" #'duet)
+    (define-key map "?" #'duet-menu-or-help)
+    map)
+  "Keymap of `duet-preview-mode'.")
+
+(define-derived-mode duet-preview-mode special-mode "Duet-Preview"
+  "Major mode of the list of what pages of a preview say.
+
+\\{duet-preview-mode-map}"
+  (setq buffer-undo-list t
+        word-wrap t
+        bidi-paragraph-direction 'left-to-right
+        duet-preview--messages (make-hash-table :test #'equal)
+        header-line-format '(:eval (duet-preview--header)))
+  (add-hook 'kill-buffer-hook #'duet-preview--end nil t))
+
+(duet-menu-bar-add duet-preview-mode-map
+                   '(["Open in the Browser" duet-preview-open :enable duet-preview--address]
+                     ["Load the Pages Again" duet-preview-reload]
+                     ["Ask about What Is Wrong" duet-preview-ask]
+                     ["End the Preview" duet-preview-stop
+                      :enable (process-live-p duet-preview--process)]))
+
+(defun duet-preview--header ()
+  "Return the header line."
+  (duet-header-fit
+   (cons (cond ((not (process-live-p duet-preview--process))
+                (propertize " The preview has ended" 'face 'duet-dim))
+               (duet-preview--address
+                (concat " Preview " (replace-regexp-in-string
+                                     "%" "%%" (duet-preview--origin))))
+               (t " The preview begins…"))
+         (duet-header-keys 'duet-preview-mode-map
+                           '(1 duet-preview-open "opens it")
+                           '(2 duet-preview-reload "loads it again")
+                           '(3 duet-preview-ask "asks about errors")
+                           '(4 duet-preview-stop "ends it")))))
+
+(defun duet-preview--origin ()
+  "Return the address without the token that lets a browser in."
+  (if (string-match "\\`https?://[^/?]*" duet-preview--address)
+      (match-string 0 duet-preview--address)
+    ""))
+
+;;;###autoload
+(defun duet-preview ()
+  "Show the pages that the project makes in a browser, and list what they say.
+Which directory they are in the configuration says, [preview], or it is the
+first of dist, build, out, _site and public that has an index.html.  If the
+preview is there already it is opened again."
+  (interactive)
+  (let* ((connection (duet-connection-here))
+         (root (duet-connection-root connection))
+         (buffer (get-buffer-create (format "*duet preview: %s*" (duet-remote-abbreviate root)))))
+    (when (file-remote-p root)
+      (user-error "The pages are on another machine: run `duet-rpc preview --port 8080' there, and forward that port (ssh -L)"))
+    (with-current-buffer buffer
+      (unless (derived-mode-p 'duet-preview-mode) (duet-preview-mode))
+      (setq duet-connection connection
+            default-directory root)
+      (if (and (process-live-p duet-preview--process) duet-preview--address)
+          (duet-preview-open)
+        (unless (process-live-p duet-preview--process) (duet-preview--begin))))
+    (display-buffer buffer)))
+
+(defun duet-preview--begin ()
+  "Start the program that serves the pages for the current buffer."
+  (let* ((inhibit-read-only t)
+         (buffer (current-buffer))
+         (within (lambda (function)
+                   (lambda (_process text)
+                     (when (buffer-live-p buffer)
+                       (with-current-buffer buffer
+                         (duet-log-guard "Preview" (funcall function text)))))))
+         (errors (make-pipe-process :name "duet preview errors" :noquery t :buffer nil
+                                    :coding 'utf-8-unix :sentinel #'ignore
+                                    :filter (funcall within #'duet-preview--noted))))
+    (erase-buffer)
+    (clrhash duet-preview--messages)
+    (setq duet-preview--address nil
+          duet-preview--unread ""
+          duet-preview--said nil)
+    (condition-case err
+        (setq duet-preview--process
+              (make-process
+               :name "duet preview" :noquery t :connection-type 'pipe :buffer nil
+               :coding 'utf-8-unix :stderr errors
+               :command (duet-command (duet-connection-root duet-connection)
+                                      "preview" "--capture" "--json")
+               :filter (funcall within #'duet-preview--printed)
+               :sentinel
+               (lambda (process _)
+                 (unless (process-live-p process)
+                   ;; What it wrote last comes through the other pipe.
+                   (run-at-time 0.1 nil
+                                (lambda ()
+                                  (delete-process errors)
+                                  (when (buffer-live-p buffer)
+                                    (with-current-buffer buffer
+                                      (when (eq process duet-preview--process)
+                                        (duet-preview--ended process))))))))))
+      (error
+       (delete-process errors)
+       (user-error "The preview did not begin: %s" (error-message-string err))))))
+
+(defun duet-preview--printed (text)
+  "Take TEXT, which the process has printed: an object of JSON in each line."
+  (let* ((lines (split-string (concat duet-preview--unread text) "\n"))
+         (rest (last lines)))
+    (setq duet-preview--unread (car rest))
+    (dolist (line (butlast lines))
+      (when-let ((object (ignore-error json-error
+                           (json-parse-string line :object-type 'plist :null-object nil
+                                              :false-object :json-false))))
+        (if (duet-get-string object :kind) (duet-preview--show object)
+          (when-let ((address (duet-get-string object :url)))
+            (setq duet-preview--address address)
+            (force-mode-line-update)
+            ;; Outside of the process filter: a browser may ask something.
+            (run-at-time 0 nil #'duet-preview--browse address)))))))
+
+(defun duet-preview--browse (address)
+  "Open ADDRESS as `duet-preview-browse-function' says."
+  (duet-log-guard "duet-preview-browse-function"
+    (funcall (or duet-preview-browse-function #'browse-url) address)))
+
+(defun duet-preview--noted (text)
+  "Show TEXT, which the process wrote to standard error."
+  (unless (string-blank-p text)
+    (setq duet-preview--said (string-remove-prefix "duet-rpc: " (string-trim text)))
+    (duet-preview--insert (propertize (concat (duet-visible (string-trim text)) "\n")
+                                      'face 'duet-dim))))
+
+(defun duet-preview--ended (process)
+  "Note that PROCESS, which served the pages, has ended."
+  (force-mode-line-update)
+  (unless (or duet-preview--address (memq (process-exit-status process) '(0 130)))
+    (message "Duet: the preview did not begin: %s"
+             (duet-visible-line (or duet-preview--said
+                                    (format "exit status %s" (process-exit-status process)))))))
+
+(defun duet-preview--end ()
+  "End the process of the buffer, which is killed or to be without one."
+  (let ((process duet-preview--process))
+    (when (process-live-p process)
+      (interrupt-process process)
+      ;; It may be busy, or stopped.
+      (run-at-time 3 nil (lambda () (when (process-live-p process) (delete-process process)))))))
+
+
+;;; What can be done
+
+(defun duet-preview-open ()
+  "Open the preview in the browser."
+  (interactive (duet-only-in 'duet-preview-mode) duet-preview-mode)
+  (unless (and duet-preview--address (process-live-p duet-preview--process))
+    (user-error "%s" (if (process-live-p duet-preview--process) "The preview is only beginning"
+                       "The preview has ended; M-x duet-preview begins it")))
+  (duet-preview--browse duet-preview--address))
+
+(defun duet-preview-reload ()
+  "Have all pages of the preview load again, in whatever browser they are."
+  (interactive (duet-only-in 'duet-preview-mode) duet-preview-mode)
+  (duet-connection-request
+   duet-connection 'refresh nil
+   :success-fn (lambda (result)
+                 (message "%s" (if (zerop (or (duet-get-number result :shown) 0))
+                                   "Nobody shows the preview"
+                                 "The pages are loaded again")))))
+
+(defun duet-preview--complaints ()
+  "Return what pages complain about, as it is quoted in a prompt, or nil."
+  (let ((lines '())
+        (place (point-min)))
+    (while (< place (point-max))
+      (let ((object (get-text-property place 'duet-preview-message)))
+        (when (and object (duet-preview--wrong-p object))
+          (push (concat (or (duet-get-string object :level) "error") ": "
+                        (string-trim (or (duet-get-string object :message) ""))
+                        (if-let ((at (duet-preview--place object))) (format " (%s)" at) ""))
+                lines)))
+      (setq place (next-single-property-change place 'duet-preview-message nil (point-max))))
+    (and lines (string-join (last (nreverse lines) 50) "\n"))))
+
+(defun duet-preview-ask ()
+  "Begin a prompt that quotes what the pages complain about."
+  (interactive (duet-only-in 'duet-preview-mode) duet-preview-mode)
+  (let ((complaints (or (duet-preview--complaints)
+                        (user-error "The pages complain about nothing"))))
+    (duet-compose duet-connection)
+    (goto-char (point-max))
+    (save-excursion
+      (insert (if (bolp) "" "\n") "\nPages of the preview say:\n```\n"
+              ;; It may come from anybody who can put something on a page.
+              (string-replace "```" "'''" complaints) "\n```\n"))))
+
+(defun duet-preview-stop ()
+  "End the preview."
+  (interactive (duet-only-in 'duet-preview-mode) duet-preview-mode)
+  (unless (process-live-p duet-preview--process)
+    (user-error "The preview has ended"))
+  (duet-preview--end))
+
+(provide 'duet-preview)
+;;; duet-preview.el ends here
