@@ -49,16 +49,20 @@ WITHOUT is a function that returns non-nil for the number of one that has none."
                     #'duet-approvals--take number)))
 
 (defun duet-approvals--rows (buttons)
-  "Return BUTTONS in as many lines as they take; none is broken that fits in one."
-  (let ((room (- (min 200 (duet-header-room)) 3))
-        (taken 0)
-        (parts '()))
+  "Return BUTTONS in as many lines as they take; none is broken that fits in one.
+They stand closer together where all fit into one line by that."
+  (let* ((room (- (min 200 (duet-header-room)) 3))
+         (widths (mapcar #'string-width buttons))
+         (close (+ (apply #'+ widths) (length buttons) -1))
+         (gap (if (and (<= close room) (> (+ close (length buttons) -1) room)) " " "  "))
+         (taken 0)
+         (parts '()))
     (dolist (button buttons)
       (let ((width (string-width button)))
         (cond ((zerop taken) (setq taken width))
-              ((<= (+ taken 2 width) room)
-               (push "  " parts)
-               (setq taken (+ taken 2 width)))
+              ((<= (+ taken (length gap) width) room)
+               (push gap parts)
+               (setq taken (+ taken (length gap) width)))
               (t (push "\n  " parts)
                  (setq taken width)))
         (push button parts)))

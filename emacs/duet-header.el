@@ -62,7 +62,7 @@ stays.  TAKEN columns are taken by something else."
                   (when worst
                     (setq width (- width (string-width (cdr worst)))
                           parts (remq worst parts))))))
-    (mapconcat #'cdr parts "")))
+    (duet-look-on-line (mapconcat #'cdr parts ""))))
 
 (defun duet-header-keys (map &rest keys)
   "Return what KEYS in MAP, a symbol, do, as parts for `duet-header-fit'.

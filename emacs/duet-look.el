@@ -80,10 +80,12 @@
   "What has not ended well.")
 (defface duet-added
   '((((class color) (min-colors 88) (background light)) :foreground "#1a6b1a")
+    (((class color) (min-colors 88) (background dark)) :foreground "#7ee787")
     (t :inherit diff-indicator-added))
   "How many lines were added.")
 (defface duet-removed
   '((((class color) (min-colors 88) (background light)) :foreground "#b30000")
+    (((class color) (min-colors 88) (background dark)) :foreground "#ff8787")
     (t :inherit diff-indicator-removed))
   "How many lines were removed.")
 
@@ -136,6 +138,21 @@
       ;; Its colour is for the background of text.
       ('duet-running (propertize text 'face 'bold))
       (_ text))))
+
+(defun duet-look-on-line (text)
+  "Return TEXT with the faces that it can have in a header line.
+In a terminal that is light also where text has a dark background, so
+colours for text could not be read on it."
+  (if (display-graphic-p) text
+    (let ((text (copy-sequence text))
+          (place 0))
+      (while (< place (length text))
+        (let ((next (next-single-property-change place 'face text (length text)))
+              (face (get-text-property place 'face text)))
+          (unless (memq face '(nil duet-attention))
+            (put-text-property place next 'face (unless (eq face 'duet-dim) 'bold) text))
+          (setq place next)))
+      text)))
 
 (provide 'duet-look)
 ;;; duet-look.el ends here

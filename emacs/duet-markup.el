@@ -45,7 +45,13 @@ changes that in one transcript."
   (add-to-invisibility-spec 'duet-markup)
   (setq-local filter-buffer-substring-function #'duet-markup--copied
               duet-code-wanted-function #'duet-markup--in-sight-p)
+  (add-hook 'window-size-change-functions #'duet-markup--resized nil t)
   (jit-lock-register #'duet-markup--fontify))
+
+(defun duet-markup--resized (window)
+  "Have tables fit into the windows of the buffer, one of which is WINDOW."
+  (with-current-buffer (window-buffer window)
+    (when (duet-table-resized) (jit-lock-refontify))))
 
 (defun duet-markup-toggle ()
   "Show what agents say as it was written, or as what its Markdown stands for."

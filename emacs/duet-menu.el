@@ -95,7 +95,7 @@ One line: the menu is to fit into 24, with two windows above it."
 (defun duet-menu--describe-session (connection session)
   "Return how SESSION of CONNECTION is doing, in a line."
   (let ((how (string-join
-              (delq nil (list (symbol-name (duet-session-state session))
+              (delq nil (list (duet-look-state-name (duet-session-state session))
                               (duet-session-agent session)
                               (duet-actions-session-mode session)
                               (when-let ((status (duet-connection-status connection)))

@@ -54,6 +54,7 @@
         tabulated-list-padding 1
         default-directory (expand-file-name "~/")
         mode-line-process '(:eval (if (> duet-projects--asking 0) " [asking…]" "")))
+  (setq-local mode-line-position nil)
   (tabulated-list-init-header))
 
 ;;;###autoload

@@ -355,19 +355,23 @@ That is INPUT itself if there are none."
 
 (defun duet-render-diff (text)
   "Return TEXT, lines of a unified diff, with the faces of `diff-mode'."
-  (mapconcat
-   (lambda (line)
-     (concat (duet-render--shown "  ")
-             (propertize line 'face
-                         (pcase (and (> (length line) 0) (aref line 0))
-                           ((guard (string-match-p "\\`\\(---\\|\\+\\+\\+\\) " line))
-                            'diff-file-header)
-                           (?+ 'diff-added)
-                           (?- 'diff-removed)
-                           (?@ 'diff-hunk-header)
-                           (_ 'diff-context)))))
-   (split-string (duet-render--cut (string-remove-suffix "\n" text) nil "") "\n")
-   "\n"))
+  (string-remove-suffix
+   "\n"
+   (mapconcat
+    (lambda (line)
+      (concat
+       (duet-render--shown "  ")
+       ;; With the end of the line, so that its background goes to that of the window.
+       (propertize (concat line "\n") 'face
+                   (pcase (and (> (length line) 0) (aref line 0))
+                     ((guard (string-match-p "\\`\\(---\\|\\+\\+\\+\\) " line))
+                      'diff-file-header)
+                     (?+ 'diff-added)
+                     (?- 'diff-removed)
+                     (?@ 'diff-hunk-header)
+                     (_ 'diff-context)))))
+    (split-string (duet-render--cut (string-remove-suffix "\n" text) nil "") "\n")
+    "")))
 
 (defun duet-render--diff (message)
   "Return the text of MESSAGE, what a run has changed in a file."

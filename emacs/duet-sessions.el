@@ -71,6 +71,8 @@ OPEN, OPEN-MOUSE, COMPOSE and REFRESH are the commands of this one."
         tabulated-list-padding 1
         duet-actions-session-at-point-function #'tabulated-list-get-id
         mode-line-process '(:eval (duet-sessions--mode-line)))
+  ;; So there is room for what waits, which stands at the end.
+  (setq-local mode-line-position nil)
   (tabulated-list-init-header))
 
 (defun duet-sessions-buffer (connection)

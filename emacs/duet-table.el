@@ -27,6 +27,11 @@
 (defconst duet-table--widest 60
   "How wide a column is made at most; a cell may be wider.")
 
+(defvar-local duet-table--seen nil
+  "Whether a table was shown in the buffer.")
+(defvar-local duet-table--room nil
+  "How many columns the tables of the buffer were shown for, or nil.")
+
 (defun duet-table--trim (cell)
   "Return the part of CELL, (BEG . END), that is not space around it."
   (save-excursion
@@ -105,54 +110,74 @@ Return non-nil if a column has become wider."
   "Align the line of BLOCK from BOL to EOL, its PART.
 APPLY is called with what `duet-inline-parse' finds in a cell, and HIDE with
 the beginning and the end of what is to be hidden."
-  (if (eq part 'rule)
-      (put-text-property bol eol 'display (duet-table--rule block bol))
-    (let* ((widths (duet-block-widths block))
-           (bar (duet-look-sign "│"))
-           (cells (duet-block-cells bol eol))
-           (first (car (car cells)))
-           (places (and (duet-table--odd-p (buffer-substring-no-properties bol eol))
-                        (duet-table--places bol first widths)))
-           (aligned '())
-           (left (cl-loop for cell in cells
-                          for align in (append (duet-block-columns block)
-                                               (make-list (length cells) 'left))
-                          for column from 0
-                          collect (pcase-let* ((`(,beg . ,end) (duet-table--trim cell))
-                                               (found (duet-inline-parse beg end))
-                                               (width (duet-table-width beg end found))
-                                               (room (if (< column (length widths))
-                                                         (max 0 (- (aref widths column) width))
-                                                       0)))
-                                    (funcall apply found)
-                                    (funcall hide (car cell) beg)
-                                    (if (and (< end (cdr cell) eol) (< column (length places))
-                                             (<= width (aref widths column)))
-                                        (progn
-                                          (put-text-property
-                                           end (1+ end) 'display
-                                           `(space :align-to ,(nth column places)))
-                                          (funcall hide (1+ end) (cdr cell))
-                                          (push column aligned))
-                                      (funcall hide end (cdr cell)))
-                                    (pcase align
-                                      ('right (cons room 0))
-                                      ('center (cons (/ room 2) (- room (/ room 2))))
-                                      (_ (cons 0 room)))))))
-      (when (and first (> first bol) (eq (char-before first) ?|))
-        (funcall hide bol (1- first))
-        (duet-table--bar (1- first) (concat bar " ") (caar left)))
-      (cl-loop for (_ . end) in cells
-               for ((_ . before) (after . _)) on left
-               for column from 0
-               when (and (< end eol) (eq (char-after end) ?|))
-               do (duet-table--bar end (concat (if (memq column aligned) ""
-                                                 (concat (make-string before ?\s) " "))
-                                               bar (if after " " ""))
-                                   after))
-      (when (eq part 'head)
-        (add-face-text-property bol eol 'bold t))
-      (add-face-text-property bol eol 'duet-table t))))
+  (let* ((widths (duet-block-widths block))
+         (fitted (duet-table--fitted widths bol))
+         (cells (and fitted (not (eq part 'rule)) (duet-block-cells bol eol))))
+    (setq duet-table--seen t)
+    (cond
+     ((eq part 'rule)
+      (put-text-property bol eol 'display (duet-table--rule bol (or fitted widths))))
+     ((and cells
+           (or (not (equal fitted widths))
+               ;; None else is narrower than what it has.
+               (cl-loop for cell in cells
+                        for width across widths
+                        thereis (and (= width duet-table--widest)
+                                     (pcase-let ((`(,beg . ,end) (duet-table--trim cell)))
+                                       (> (duet-table-width beg end (duet-inline-parse beg end))
+                                          width))))))
+      (duet-table--fold-row block part bol eol cells fitted apply hide))
+     (t (duet-table--align-row block part bol eol apply hide)))))
+
+(defun duet-table--align-row (block part bol eol apply hide)
+  "Align the row of BLOCK from BOL to EOL, its PART, in one line.
+APPLY and HIDE are those of `duet-table-line'."
+  (let* ((widths (duet-block-widths block))
+         (bar (duet-look-sign "│"))
+         (cells (duet-block-cells bol eol))
+         (first (car (car cells)))
+         (places (and (duet-table--odd-p (buffer-substring-no-properties bol eol))
+                      (duet-table--places bol first widths)))
+         (aligned '())
+         (left (cl-loop for cell in cells
+                        for align in (append (duet-block-columns block)
+                                             (make-list (length cells) 'left))
+                        for column from 0
+                        collect (pcase-let* ((`(,beg . ,end) (duet-table--trim cell))
+                                             (found (duet-inline-parse beg end))
+                                             (width (duet-table-width beg end found))
+                                             (room (if (< column (length widths))
+                                                       (max 0 (- (aref widths column) width))
+                                                     0)))
+                                  (funcall apply found)
+                                  (funcall hide (car cell) beg)
+                                  (if (and (< end (cdr cell) eol) (< column (length places))
+                                           (<= width (aref widths column)))
+                                      (progn
+                                        (put-text-property
+                                         end (1+ end) 'display
+                                         `(space :align-to ,(nth column places)))
+                                        (funcall hide (1+ end) (cdr cell))
+                                        (push column aligned))
+                                    (funcall hide end (cdr cell)))
+                                  (pcase align
+                                    ('right (cons room 0))
+                                    ('center (cons (/ room 2) (- room (/ room 2))))
+                                    (_ (cons 0 room)))))))
+    (when (and first (> first bol) (eq (char-before first) ?|))
+      (funcall hide bol (1- first))
+      (duet-table--bar (1- first) (concat bar " ") (caar left)))
+    (cl-loop for (_ . end) in cells
+             for ((_ . before) (after . _)) on left
+             for column from 0
+             when (and (< end eol) (eq (char-after end) ?|))
+             do (duet-table--bar end (concat (if (memq column aligned) ""
+                                               (concat (make-string before ?\s) " "))
+                                             bar (if after " " ""))
+                                 after))
+    (when (eq part 'head)
+      (add-face-text-property bol eol 'bold t))
+    (add-face-text-property bol eol 'duet-table t)))
 
 (defun duet-table--places (bol first widths)
   "Return the columns of the bars behind the cells of the row at BOL, a list.
@@ -169,19 +194,144 @@ FIRST is where its first cell begins; WIDTHS are those of the table."
   (put-text-property place (1+ place) 'display
                      (concat text (make-string (or after 0) ?\s))))
 
-(defun duet-table--rule (block bol)
-  "Return what the rule of BLOCK, the line at BOL, is displayed as."
+(defun duet-table--rule (bol widths)
+  "Return what the rule of a table at BOL is displayed as; its columns have WIDTHS."
   (let* ((bare (save-excursion
                  (goto-char bol)
                  (not (looking-at-p "[ \t]*|"))))
          (line (aref (duet-look-sign "─") 0))
          (parts (mapcar (lambda (width) (make-string width line))
-                        (duet-block-widths block)))
+                        widths))
          (cross (concat (string line) (duet-look-sign "┼") (string line))))
     (propertize (concat (if bare "" (concat (duet-look-sign "├") (string line)))
                         (string-join parts cross)
                         (if bare "" (concat (string line) (duet-look-sign "┤"))))
                 'face 'duet-dim)))
+
+
+;;; Tables that are wider than their window
+
+(defconst duet-table--narrowest 5
+  "How narrow a column is made at most to make a table fit.")
+
+(defun duet-table--window-room ()
+  "Return how many columns the narrowest window of the buffer has; nil without one."
+  (when-let ((windows (get-buffer-window-list nil nil t)))
+    (apply #'min (mapcar #'window-max-chars-per-line windows))))
+
+(defun duet-table-resized ()
+  "Return non-nil if the tables of the buffer have other room than they had."
+  (let ((room (duet-table--window-room)))
+    (unless (equal room duet-table--room)
+      (setq duet-table--room room)
+      duet-table--seen)))
+
+(defun duet-table--fitted (widths bol)
+  "Return WIDTHS of the columns of the table at BOL made so that it fits, a vector.
+Columns that are narrow stay as they are.  Return nil if no window shows
+the table, or too narrow a one."
+  (when-let ((room (duet-table--window-room)))
+    (let* ((room (- room (string-width (or (get-text-property bol 'line-prefix) ""))
+                    1 (* 3 (length widths))))
+           (left room)
+           (wide (append widths nil))
+           (share room))
+      (if (<= (apply #'+ wide) room) widths
+        ;; What narrow ones leave is for the others.
+        (while (let ((narrow (progn (setq share (/ left (max 1 (length wide))))
+                                    (cl-remove-if (lambda (width) (> width share)) wide))))
+                 (setq left (- left (apply #'+ narrow))
+                       wide (cl-remove-if (lambda (width) (<= width share)) wide))
+                 narrow))
+        (and (>= share duet-table--narrowest)
+             (let ((more (- left (* share (length wide)))))
+               (vconcat (mapcar (lambda (width)
+                                  (cond ((<= width share) width)
+                                        ((> more 0) (cl-decf more) (1+ share))
+                                        (t share)))
+                                widths))))))))
+
+(defun duet-table--width (text)
+  "Return how many columns TEXT takes."
+  (+ (string-width text) (duet-table--beyond text)))
+
+(defun duet-table--fold (text width)
+  "Return TEXT in lines of at most WIDTH columns.
+They are broken between words, or else behind signs such as slashes."
+  (let ((lines '())
+        (line ""))
+    (dolist (word (split-string text "[ \t]+" t))
+      (let ((longer (if (string-empty-p line) word (concat line " " word))))
+        (if (<= (duet-table--width longer) width)
+            (setq line longer)
+          (unless (string-empty-p line) (push line lines))
+          (setq line word)
+          (while (> (duet-table--width line) width)
+            (let ((part (truncate-string-to-width line (max 1 width))))
+              (cond ((string-empty-p part) (setq part (substring line 0 1)))
+                    ((string-match "\\`\\(?:.\\{3,\\}[-/._,:=]\\)" part)
+                     (setq part (match-string 0 part))))
+              (push part lines)
+              (setq line (substring line (length part))))))))
+    (nreverse (cons line lines))))
+
+(defun duet-table--cell-text (beg end)
+  "Return the text from BEG to END as it is shown: without what is hidden."
+  (let ((parts '()))
+    (while (< beg end)
+      (let ((next (next-single-property-change beg 'invisible nil end)))
+        (unless (get-text-property beg 'invisible)
+          (push (buffer-substring beg next) parts))
+        (setq beg next)))
+    (let ((text (apply #'concat (nreverse parts))))
+      (remove-list-of-text-properties
+       0 (length text) '(duet-section display fontified keymap line-prefix wrap-prefix) text)
+      text)))
+
+(defun duet-table--fold-row (block part bol eol cells widths apply hide)
+  "Show the row of BLOCK from BOL to EOL, its PART and CELLS, in several lines.
+Its columns have WIDTHS.  APPLY and HIDE are those of `duet-table-line'."
+  (let* ((bar (duet-look-sign "│"))
+         (columns
+          (cl-loop for cell in cells
+                   for width across widths
+                   for align in (duet-block-columns block)
+                   collect (pcase-let ((`(,beg . ,end) (duet-table--trim cell)))
+                             (funcall apply (duet-inline-parse beg end))
+                             (funcall hide (car cell) beg)
+                             (funcall hide end (cdr cell))
+                             (list width align
+                                   (duet-table--fold (duet-table--cell-text beg end) width)))))
+         (height (apply #'max 1 (mapcar (lambda (column) (length (nth 2 column))) columns)))
+         (lines
+          (cl-loop
+           for number below height
+           collect
+           (concat bar " "
+                   (mapconcat
+                    (lambda (column)
+                      (pcase-let* ((`(,width ,align ,texts) column)
+                                   (text (or (nth number texts) ""))
+                                   (room (max 0 (- width (duet-table--width text))))
+                                   (before (pcase align
+                                             ('right room)
+                                             ('center (/ room 2))
+                                             (_ 0))))
+                        (concat (make-string before ?\s) text
+                                (make-string (- room before) ?\s))))
+                    columns (concat " " bar " "))
+                   " " bar)))
+         (first (save-excursion
+                  (goto-char bol)
+                  (forward-line -1)
+                  (not (eq (duet-block-part block (point)) 'row))))
+         (text (concat (if (or first (eq part 'head)) ""
+                         ;; Else nobody saw where a row begins.
+                         (concat (duet-table--rule bol widths) "\n"))
+                       (string-join lines "\n"))))
+    (when (eq part 'head) (add-face-text-property 0 (length text) 'bold t text))
+    (add-face-text-property 0 (length text) 'duet-table t text)
+    (put-text-property bol eol 'display text)))
 
 (provide 'duet-table)
 ;;; duet-table.el ends here

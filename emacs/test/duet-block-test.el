@@ -33,7 +33,7 @@
                                       ("\"a\"" . font-lock-string-face)))
       (should (equal (list text (alist-get text faces nil nil #'equal))
                      (list text (list face 'duet-code-block)))))
-    (should (rassoc 'duet-code faces))))
+    (should (rassoc '(duet-code duet-code-block) faces))))
 
 (ert-deftest duet-block-test-nothing-runs ()
   "Code of an agent runs no hook, heeds no variable of a file, and is bounded."

@@ -51,7 +51,7 @@
           (let* ((attributes (if (listp (car attributes)) (car attributes) attributes))
                  (foreground (plist-get attributes :foreground)))
             (when (and foreground (not (plist-get attributes :background))
-                       (not (equal display '((background dark)))))
+                       (not (and (consp display) (member '(background dark) display))))
               (cl-incf seen)
               (let ((color-name-rgb-alist (list (duet-faces-test-hex foreground)
                                                 (duet-faces-test-hex "#ffffff")
@@ -88,6 +88,29 @@
             (duet-connection--enter connection 'starting)
             (should (equal (funcall faces (string-trim-left (duet-sessions--mode-line)))
                            '(duet-attention)))))))))
+
+(ert-deftest duet-faces-test-on-a-dark-terminal ()
+  "A header line in a terminal has no colours that are for text; what waits stands out."
+  (let ((line (duet-look-on-line (concat (propertize "a" 'face 'help-key-binding) " b"
+                                         (propertize "·" 'face 'duet-dim)
+                                         (propertize "c" 'face 'duet-attention)))))
+    (should (equal (mapcar (lambda (place) (get-text-property place 'face line)) '(0 1 3 4))
+                   '(bold nil nil duet-attention))))
+  (with-temp-buffer
+    (setq header-line-format (duet-header-fit (list (propertize "completed" 'face 'duet-done))))
+    (should (eq (get-text-property 0 'face header-line-format) 'bold)))
+  ;; The colours of a diff are for its background, and these have none.
+  (dolist (face '(duet-added duet-removed duet-button))
+    (let* ((attributes (cdr (or (assoc '((class color) (min-colors 88) (background dark))
+                                       (face-default-spec face))
+                                (assoc '((class color) (min-colors 88)) (face-default-spec face)))))
+           (background (or (plist-get attributes :background) "#1e1e1e"))
+           (foreground (plist-get attributes :foreground))
+           (color-name-rgb-alist (list (duet-faces-test-hex background)
+                                       (duet-faces-test-hex foreground))))
+      (should (>= (duet-faces-test-contrast (caar color-name-rgb-alist)
+                                            (car (nth 1 color-name-rgb-alist)))
+                  7)))))
 
 (ert-deftest duet-faces-test-noise ()
   "What Emacs adds to a transcript is not taken for what somebody said."

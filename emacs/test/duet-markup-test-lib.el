@@ -63,10 +63,12 @@ MESSAGE, if any, is whole from now on."
   (let ((place beg)
         (parts '()))
     (while (< place end)
-      (let ((next (next-single-char-property-change
-                   place 'display nil
-                   (next-single-char-property-change place 'invisible nil end)))
-            (display (get-text-property place 'display)))
+      (let* ((display (get-text-property place 'display))
+             (next (next-single-char-property-change
+                    place 'display nil
+                    ;; What is displayed as something else is so as a whole.
+                    (if (stringp display) end
+                      (next-single-char-property-change place 'invisible nil end)))))
         (cond
          ((stringp display) (push (substring-no-properties display) parts))
          ((not (invisible-p place))

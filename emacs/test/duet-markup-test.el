@@ -120,6 +120,45 @@ would be lost."
               (if (null looks) (setq looks this)
                 (should (equal (list text size this) (list text size looks)))))))))))
 
+(ert-deftest duet-markup-test-tables-that-are-too-wide ()
+  "A table that is wider than its window has cells of several lines, and fits."
+  (let* ((text (concat "| Package | What **it** does | Rows |\n|:--|:--|--:|\n"
+                       "| internal/wire | keeps sessions, and [says](https://x.org/) what happens | 12 |\n"
+                       "| hub | `a` | 3 |\n"))
+         (room 36)
+         (wide "internal/wire │ keeps sessions, and says what happens │")
+         (narrow (concat "│ Package     │ What it     │ Rows │\n"
+                         "│             │ does        │      │\n"
+                         "├─────────────┼─────────────┼──────┤\n"
+                         "│ internal/   │ keeps       │   12 │\n"
+                         "│ wire        │ sessions,   │      │\n"
+                         "│             │ and says    │      │\n"
+                         "│             │ what        │      │\n"
+                         "│             │ happens     │      │\n"
+                         "├─────────────┼─────────────┼──────┤\n"
+                         "│ hub         │ a           │    3 │")))
+    (cl-letf (((symbol-function 'duet-table--window-room) (lambda () room)))
+      (dolist (size '(1 7 1000))
+        (should (equal (duet-markup-test-shown text size) narrow)))
+      (duet-markup-test-with message
+        (duet-markup-test-say-all message text 1000)
+        (duet-markup-test-look message)
+        ;; What is copied is what the agent wrote, and a link is there to be followed.
+        (should (equal (filter-buffer-substring (point-min) (+ (point-min) (length text))) text))
+        (goto-char (point-min))
+        (search-forward "says")
+        (should (get-text-property (1- (point)) 'duet-link))
+        (setq room 200)
+        (should-not (string-search wide (duet-markup-test-screen (point-min) (point-max))))
+        (should (duet-table-resized))
+        (should-not (duet-table-resized))
+        (jit-lock-refontify)
+        (duet-markup-test-look message)
+        (should (string-search wide (duet-markup-test-screen (point-min) (point-max)))))
+      ;; Where there is no room for columns at all it is as it is.
+      (setq room 12)
+      (should (string-search wide (duet-markup-test-shown text))))))
+
 (ert-deftest duet-markup-test-tables-that-are-drawn ()
   "Where characters are drawn the bars of rows with wide ones are put where they belong."
   (let ((text (concat "| Input | 名字 | Kept |\n|:--|:-:|--:|\n| `a` | 一 | ✅ yes |\n"

@@ -34,6 +34,11 @@ The reader takes a row that **ends with a comma** for the end of the file. Two p
 | `a,b,` | 一 | 1 | ✅ yes |
 | `a,,b` with a longer name | 二二 | 1000 | 🎉 most of them |
 
+| Reader | What it takes for the end | What is lost | Who is told |
+|--------|---------------------------|--------------|-------------|
+| [files](https://example.org/files) | a row in which **nothing** stands, and one that ends with a comma | all rows from there on | nobody |
+| pipes | the end of the pipe | nothing | whoever reads `stderr` |
+
 > An empty field is a field.
 
 ```python
