@@ -11,6 +11,7 @@ function files(folder, end) {
 
 rmSync("dist", { recursive: true, force: true });
 await build({ ...shared, entryPoints: ["src/extension.ts"], outdir: "dist", format: "cjs", platform: "node", external: ["vscode"] });
+await build({ ...shared, entryPoints: ["src/preview/page.ts", "src/preview/capture.ts", "src/preview/page.css"], outdir: "dist/preview", format: "iife", platform: "browser", target: "es2022" });
 
 if (process.argv.includes("--test")) {
   rmSync("out", { recursive: true, force: true });
