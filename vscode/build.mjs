@@ -15,6 +15,7 @@ const extension = await build({ ...shared, entryPoints: ["src/extension.ts"], ou
 const page = { ...shared, platform: "browser", target: "es2022", outdir: "dist" };
 const panel = await build({ ...page, metafile: true, format: "iife", entryPoints: { panel: "src/webview/main.ts" } });
 await build({ ...page, entryPoints: { panel: "src/webview/panel.css" } });
+await build({ ...page, format: "iife", entryPoints: ["src/preview/page.ts", "src/preview/capture.ts", "src/preview/page.css"], outdir: "dist/preview" });
 writeFileSync("dist/panel.licenses.txt", licences(extension, panel));
 
 // licences are those of the packages whose code is in the bundles.

@@ -1,10 +1,12 @@
 // Builds, gates, terminals, keys and the preview: what stands beside sessions and questions.
 import * as vscode from "vscode";
+import { Previews, showPreview } from "./preview/panel";
 import { BuildCommand } from "./problems/command";
 import { Problems } from "./problems/problems";
 import { pickProject } from "./projects";
 import type { Project, Projects, ProjectSession } from "./projects";
 import { Keys } from "./secrets";
+import { OtherProjectsTree, openProject } from "./views/others";
 import { Tasks } from "./tasks";
 import { Terminals } from "./terminals";
 
@@ -28,7 +30,14 @@ export function registerTools({ projects, context, log, attempt }: ToolsContext)
   const note = (error: unknown): void => log.warn(error instanceof Error ? error.message : String(error));
   const keys = new Keys(projects, context, note);
   const terminals = new Terminals(note);
+  const previews = new Previews(projects, context.extensionUri, note);
+  const others = new OtherProjectsTree(projects);
   return [
+    others,
+    command("refreshProjects", () => others.refresh()),
+    command("openProject", (of: { root: string }) => openProject(of)),
+    previews,
+    command("preview", () => showPreview(projects, previews)),
     problems, build, keys, terminals, new Tasks(projects, build, problems, note),
     inProject("newTerminal", (project) => Promise.resolve(terminals.create(project))),
     command("watchTerminal", async (of?: ProjectSession) => {

@@ -108,6 +108,11 @@ export class HubConnection {
     return this.server?.process.pid;
   }
 
+  /** Where the program is, for what is run beside the server. Rejects with a BinaryError. */
+  async program(): Promise<string> {
+    return (await this.options.findBinary()).path;
+  }
+
   /** Starts the server, if it was not. Resolves when it is ready, or has failed: see state. */
   start(): Promise<void> {
     if (this.current.is === "ready") return Promise.resolve();

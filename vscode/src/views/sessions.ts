@@ -1,6 +1,8 @@
 import * as vscode from "vscode";
 import { describe, grouped, groupOf, isAlive, nameOf } from "../hub/groups";
 import type { Group, GroupId } from "../hub/groups";
+import { worktreeOf } from "../hub/others";
+import { projectRoot } from "../hub/root";
 import type { Projects, ProjectSession } from "../projects";
 
 /** A row of the list: a group, or a session of one. */
@@ -14,7 +16,8 @@ interface Row {
   drawn: string;
 }
 
-const icons: Record<GroupId, [icon: string, colour: string]> = {
+/** The dot of each group. */
+export const icons: Record<GroupId, [icon: string, colour: string]> = {
   waiting: ["circle-filled", "charts.yellow"],
   working: ["circle-filled", "charts.blue"],
   queued: ["circle-outline", "charts.blue"],
@@ -73,7 +76,8 @@ export class SessionsTree implements vscode.TreeDataProvider<Node>, vscode.Dispo
     const [icon, colour] = icons[group];
     const item = new vscode.TreeItem(nameOf(session));
     item.id = session.thread_id;
-    item.description = [describe(session, Date.now()), ...(this.projects.all.length > 1 ? [project.name] : [])].join(" · ");
+    const worktree = worktreeOf(session.working_dir, projectRoot(project.folder.uri.fsPath));
+    item.description = [describe(session, Date.now()), ...(worktree ? [`in ${worktree}`] : []), ...(this.projects.all.length > 1 ? [project.name] : [])].join(" · ");
     item.iconPath = new vscode.ThemeIcon(icon, new vscode.ThemeColor(colour));
     item.contextValue = ["session", isAlive(session) ? "alive" : "ended", ...(session.archived ? ["archived"] : [])].join(" ");
     item.tooltip = [nameOf(session), `${session.agent}, ${session.status.replace("_", " ")}`, session.working_dir, ...(session.error_message ? [session.error_message] : [])].join("\n");

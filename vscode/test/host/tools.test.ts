@@ -1,8 +1,10 @@
 // Builds, keys, terminals, tasks and the preview in a real VS Code.
-import { rmSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
 import type { Page } from "playwright-core";
+import { duetBinary } from "../hub";
 import { addKeyAgent, wantedKey } from "../keyagent";
 import { openWindow } from "./vscode";
 
@@ -68,13 +70,59 @@ test("a terminal of the hub is typed into, and its end closes it", async (t) => 
 test("a gate is run as a task, with what it prints and its status", async (t) => {
   const { page, openViews, picture } = await openWindow((end) => t.after(end), {
     files: { ".duet.toml": `[[gates]]\nname = "tests"\ncommand = ["sh", "-c", "echo checked-$((40+2)); exit 3"]\n` },
+    prepare: ({ folder }) => {
+      mkdirSync(join(folder, ".vscode"));
+      writeFileSync(join(folder, ".vscode", "tasks.json"), JSON.stringify({ version: "2.0.0", tasks: [{ type: "duet", gate: "tests", label: "check it", problemMatcher: [] }] }));
+    },
   });
   await openViews();
   await run(page, "Tasks: Run Task");
-  const list = page.locator(".quick-input-list .monaco-list-row");
-  await list.filter({ hasText: /^duet/ }).first().click();
-  await list.filter({ hasText: "gate tests" }).first().click();
-  await list.filter({ hasText: "Continue without scanning" }).first().click();
+  await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: "check it" }).first().click();
   await page.locator(".terminal-wrapper.active .xterm-rows").filter({ hasText: "checked-42" }).filter({ hasText: "failed: exit status 3" }).waitFor();
   await picture("task");
+});
+
+test("the preview shows a page, and what it writes and what goes wrong in it", async (t) => {
+  const { page, openViews, picture } = await openWindow((end) => t.after(end), {
+    prepare: ({ folder }) => {
+      mkdirSync(join(folder, "dist"));
+      writeFileSync(join(folder, "dist", "index.html"), '<!doctype html><title>Shop</title><h1>The shop</h1><a href="/cart.html">Cart</a><script src="/app.js"></script>');
+      writeFileSync(join(folder, "dist", "cart.html"), "<!doctype html><title>Cart</title><h1>The cart</h1>");
+      writeFileSync(join(folder, "dist", "app.js"), 'console.warn("the shop is", { open: false });\n\nnothing.there();\n');
+    },
+  });
+  await openViews();
+  await run(page, "Duet: Show Preview");
+  const panel = page.frameLocator("iframe.webview").frameLocator("#active-frame");
+  const shown = panel.frameLocator("iframe");
+  await shown.getByRole("heading", { name: "The shop" }).waitFor();
+  await panel.getByText('the shop is {"open":false}').waitFor();
+  await panel.getByText("nothing is not defined").first().waitFor();
+  await panel.getByRole("button", { name: "Errors 1" }).waitFor();
+  await picture("preview");
+  await shown.getByRole("link", { name: "Cart" }).click();
+  await shown.getByRole("heading", { name: "The cart" }).waitFor();
+  await panel.getByRole("button", { name: "Back" }).click();
+  await shown.getByRole("heading", { name: "The shop" }).waitFor();
+  await panel.getByRole("button", { name: /^Open \/app\.js:3:1/ }).first().click();
+  await page.locator(".tab").filter({ hasText: "app.js" }).waitFor();
+});
+
+test("another project's session is listed, and opens it", async (t) => {
+  const { page, project, row, openViews, picture } = await openWindow((end) => t.after(end), {
+    prepare: ({ folder, env }) => {
+      const other = join(folder, "..", "elsewhere");
+      mkdirSync(other);
+      execFileSync(duetBinary, ["--root", other, "prompt", "--agent", "demo", "--deny", "Tidy the attic"], { env, stdio: "ignore" });
+    },
+  });
+  await openViews();
+  await page.locator(".pane-header").filter({ hasText: "Other Projects" }).click();
+  await row("elsewhere").click();
+  await row("Tidy the attic").waitFor();
+  await picture("other-projects");
+  await row("Tidy the attic").click();
+  const dialog = page.locator(".monaco-dialog-box");
+  await dialog.filter({ hasText: join(project.folder, "..", "elsewhere") }).getByRole("button", { name: "Open in This Window" }).click();
+  await page.waitForURL(/elsewhere/);
 });

@@ -1,0 +1,128 @@
+// The preview of a project in a panel of VS Code.
+import * as vscode from "vscode";
+import { existsSync } from "node:fs";
+import { join, normalize } from "node:path";
+import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { describe, nameOf } from "../hub/groups";
+import { projectRoot } from "../hub/root";
+import { JSONRPCClient, JSONRPCServer, webviewTransport } from "../rpc/index";
+import { pickProject } from "../projects";
+import type { Project, Projects } from "../projects";
+import { PreviewServer } from "./server";
+
+const viewType = "duet.preview";
+
+/** The directories that are shown where no [preview] names one, then where sources are. */
+const directories = ["dist", "build", "out", "_site", "public", ".", "src"];
+
+export class Previews implements vscode.WebviewPanelSerializer, vscode.Disposable {
+  private readonly open = new Map<Project, vscode.WebviewPanel>();
+  private readonly registration = vscode.window.registerWebviewPanelSerializer(viewType, this);
+
+  constructor(private readonly projects: Projects, private readonly extension: vscode.Uri, private readonly onError: (error: unknown) => void) {}
+
+  async show(project: Project): Promise<void> {
+    const panel = this.open.get(project);
+    if (panel) panel.reveal();
+    else await this.fill(vscode.window.createWebviewPanel(viewType, `Preview: ${project.name}`, vscode.ViewColumn.Beside, { enableScripts: true, retainContextWhenHidden: true }), project);
+  }
+
+  async deserializeWebviewPanel(panel: vscode.WebviewPanel, state: { folder?: string } | undefined): Promise<void> {
+    const project = this.projects.all.find(({ folder }) => folder.uri.fsPath === state?.folder) ?? this.projects.all[0];
+    if (project) await this.fill(panel, project);
+    else panel.dispose();
+  }
+
+  dispose(): void {
+    this.registration.dispose();
+    for (const panel of this.open.values()) panel.dispose();
+  }
+
+  private async fill(panel: vscode.WebviewPanel, project: Project): Promise<void> {
+    this.open.set(project, panel);
+    const { connection } = project;
+    const server = new PreviewServer({
+      fetch: (url) => connection.request("fetch", { url }),
+      script: () => readFile(vscode.Uri.joinPath(this.extension, "dist", "preview", "capture.js").fsPath, "utf8"),
+    });
+    const ends: Array<() => void> = [() => server.close()];
+    panel.onDidDispose(() => {
+      this.open.delete(project);
+      for (const end of ends) end();
+    });
+    const port = await server.listen();
+    const external = await vscode.env.asExternalUri(vscode.Uri.parse(`http://127.0.0.1:${port}/`));
+    const origin = server.originFor(new URL(external.toString(true)));
+    panel.webview.options = { enableScripts: true, localResourceRoots: [vscode.Uri.joinPath(this.extension, "dist", "preview")] };
+    const transport = webviewTransport(panel.webview);
+    const page = new JSONRPCClient(transport);
+    const fromPage = new JSONRPCServer(transport);
+    ends.push(() => fromPage.destroy(), () => page.destroy());
+    for (const method of ["console", "error", "updateNavigationState"] as const) {
+      fromPage.onNotify(method, async (params) => {
+        await connection.request(method, params as never).catch(this.onError);
+      });
+    }
+    fromPage.onNotify("open", (params) => void openSource(project, params as unknown as Place).catch(this.onError));
+    fromPage.onNotify("send", (params) => void send(project, (params as { report: string }).report).catch((error: unknown) => {
+      this.onError(error);
+      void vscode.window.showErrorMessage(`Duet: ${error instanceof Error ? error.message : String(error)}`);
+    }));
+    ends.push(connection.onNotification(({ method, params }) => {
+      if (method === "navigate" || method === "refresh") page.notify(method, params as Record<string, unknown>);
+    }));
+    panel.webview.html = this.html(panel.webview, origin, project.folder.uri.fsPath);
+  }
+
+  private html(webview: vscode.Webview, origin: string, folder: string): string {
+    const nonce = randomBytes(16).toString("hex");
+    const file = (name: string): string => webview.asWebviewUri(vscode.Uri.joinPath(this.extension, "dist", "preview", name)).toString();
+    return `<!doctype html><html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; frame-src ${origin}; script-src 'nonce-${nonce}'; style-src ${webview.cspSource}">
+<link rel="stylesheet" href="${file("page.css")}"></head>
+<body data-origin="${origin}" data-folder="${escaped(folder)}"><script nonce="${nonce}" src="${file("page.js")}"></script></body></html>`;
+  }
+}
+
+/** previewOf shows the preview of a project that the person chooses. */
+export async function showPreview(projects: Projects, previews: Previews): Promise<void> {
+  const project = await pickProject(projects);
+  if (project) await previews.show(project);
+}
+
+interface Place {
+  url: string;
+  line?: number;
+  column?: number;
+}
+
+async function openSource(project: Project, { url, line = 1, column = 1 }: Place): Promise<void> {
+  const path = decodeURIComponent(url.replace(/^https?:\/\/[^/]*/, "").replace(/[?#].*$/, ""));
+  const name = normalize(path.endsWith("/") ? `${path}index.html` : path);
+  const root = projectRoot(project.folder.uri.fsPath);
+  // normalize of a path with a slash in front leads nowhere above it.
+  const file = name.startsWith("/") || name.startsWith("\\") ? directories.map((directory) => join(root, directory, name)).find((candidate) => existsSync(candidate)) : undefined;
+  if (!file) throw new Error(`${path} was not found in the project`);
+  const at = new vscode.Position(Math.max(0, line - 1), Math.max(0, column - 1));
+  await vscode.window.showTextDocument(vscode.Uri.file(file), { selection: new vscode.Range(at, at), viewColumn: vscode.ViewColumn.One });
+}
+
+/** send gives an agent what a page has said, with the person's words, in a session that the person chooses. */
+async function send(project: Project, report: string): Promise<void> {
+  if (report === "") {
+    void vscode.window.showInformationMessage("Duet: the page has said nothing yet");
+    return;
+  }
+  const items = project.model.sessions.filter(({ archived }) => !archived).map((session) => ({ label: nameOf(session), description: describe(session, Date.now()), session }));
+  if (items.length === 0) throw new Error("there is no session yet: begin one with Duet: New Session…");
+  const session = items.length === 1 ? items[0]!.session : (await vscode.window.showQuickPick(items, { title: "Which session is told?" }))?.session;
+  if (!session) return;
+  const words = await vscode.window.showInputBox({ title: nameOf(session), prompt: "What the page says is put behind your words.", value: "The page in the preview says this. Find out why, and mend it.", ignoreFocusOut: true });
+  if (words === undefined) return;
+  await project.connection.request("continueSession", { session_id: session.id, query: `${words}\n\n${report}` });
+}
+
+function escaped(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}

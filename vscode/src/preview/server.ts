@@ -1,0 +1,93 @@
+// Serves the project's pages to an iframe, as the hub's method fetch has them. It needs no VS Code.
+import { randomBytes } from "node:crypto";
+import { createServer } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+export interface Page {
+  status: number;
+  headers: Record<string, string>;
+  /** In base64. */
+  body: string;
+}
+
+export interface PreviewOptions {
+  /** Gets what an address has; it rejects where nothing can be shown. */
+  fetch: (url: string) => Promise<Page>;
+  /** What each page gets to tell what it says. */
+  script: () => Promise<string>;
+}
+
+const scriptPath = "/.duet/capture.js";
+
+/**
+ * Listens on this machine alone, under a host name that nobody can guess: it is the key, and an origin of its own, so that
+ * pages share nothing with other previews. Whoever names another host gets nothing: other users, and pages of the web.
+ */
+export class PreviewServer {
+  private readonly server: Server;
+  private readonly hosts = new Set<string>();
+  private port = 0;
+  private readonly name = `${randomBytes(16).toString("hex")}.localhost`;
+
+  constructor(private readonly options: PreviewOptions) {
+    this.hosts.add(this.name);
+    this.server = createServer((request, response) => {
+      this.answer(request, response).catch((error: unknown) => refuse(response, 502, error instanceof Error ? error.message : String(error)));
+    });
+  }
+
+  /** Begins to listen, and returns the port. */
+  listen(): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.server.once("error", reject);
+      this.server.listen(0, "127.0.0.1", () => resolve((this.port = (this.server.address() as AddressInfo).port)));
+    });
+  }
+
+  /**
+   * The origin that a page of this machine is to use, for the address at which the port is said to be reached from there. One
+   * with a path is that of a proxy, which pages do not stand: on this machine the port itself is taken instead. Where it is another
+   * host, a tunnel that somebody else guards, that host is let in.
+   */
+  originFor(external: URL): string {
+    if (["127.0.0.1", "localhost"].includes(external.hostname)) return `http://${this.name}:${external.pathname === "/" ? external.port : this.port}`;
+    this.hosts.add(external.hostname);
+    return external.origin;
+  }
+
+  close(): void {
+    this.server.close();
+    this.server.closeAllConnections();
+  }
+
+  private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const host = /^([^:]*)(:\d+)?$/.exec(request.headers.host ?? "")?.[1] ?? "";
+    if (!this.hosts.has(host)) return refuse(response, 403, "This preview is for VS Code alone.");
+    if (request.method !== "GET" && request.method !== "HEAD") return refuse(response, 405, "A preview can be read alone.");
+    const url = request.url ?? "/";
+    if (url.split("?")[0] === scriptPath) {
+      response.writeHead(200, { "Content-Type": "text/javascript; charset=utf-8", "Cache-Control": "no-store" }).end(await this.options.script());
+      return;
+    }
+    const { status, headers, body } = await this.options.fetch(url);
+    const bytes = Buffer.from(body, "base64");
+    const type = Object.entries(headers).find(([name]) => name.toLowerCase() === "content-type")?.[1] ?? "";
+    const content = type.startsWith("text/html") ? withScript(bytes) : bytes;
+    const kept = Object.fromEntries(Object.entries(headers).filter(([name]) => !/^(content-length|cache-control)$/i.test(name)));
+    response.writeHead(status, { ...kept, "Content-Length": content.length, "Cache-Control": "no-store" }).end(request.method === "HEAD" ? undefined : content);
+  }
+}
+
+/** withScript puts the script before everything else of a page that could say something. */
+export function withScript(page: Buffer): Buffer {
+  const html = page.toString("latin1"); // bytes as they are, whatever the page's encoding
+  const at = /<head(\s[^>]*)?>/i.exec(html) ?? /<html(\s[^>]*)?>/i.exec(html) ?? /^\s*<!doctype[^>]*>/i.exec(html);
+  const place = at ? at.index + at[0].length : 0;
+  return Buffer.from(`${html.slice(0, place)}<script src="${scriptPath}"></script>${html.slice(place)}`, "latin1");
+}
+
+function refuse(response: ServerResponse, status: number, text: string): void {
+  if (!response.headersSent) response.writeHead(status, { "Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store" });
+  response.end(text);
+}

@@ -1,0 +1,64 @@
+// What serves the preview to its iframe, and what it lists.
+import assert from "node:assert/strict";
+import { request } from "node:http";
+import test from "node:test";
+import { add, counts, reportOf, Trail } from "../../src/preview/entries";
+import type { Entry } from "../../src/preview/entries";
+import { PreviewServer, withScript } from "../../src/preview/server";
+
+function get(port: number, host: string, path: string, method = "GET"): Promise<{ status: number | undefined; body: string }> {
+  return new Promise((resolve, reject) => {
+    request({ host: "127.0.0.1", port, path, method, headers: { host } }, (response) => {
+      let body = "";
+      response.setEncoding("utf8").on("data", (text: string) => (body += text)).on("end", () => resolve({ status: response.statusCode, body }));
+    }).on("error", reject).end();
+  });
+}
+
+test("pages are served to who knows the name, with the script that captures", async (t) => {
+  const asked: string[] = [];
+  const server = new PreviewServer({
+    fetch: (url) => {
+      asked.push(url);
+      if (url === "/broken") return Promise.reject(new Error("nothing can be shown"));
+      return Promise.resolve({ status: 200, headers: { "Content-Type": "text/html" }, body: Buffer.from("<!doctype html><head></head>é").toString("base64") });
+    },
+    script: () => Promise.resolve("captured()"),
+  });
+  t.after(() => server.close());
+  const port = await server.listen();
+  const origin = new URL(server.originFor(new URL(`http://127.0.0.1:${port}/`)));
+  assert.match(origin.hostname, /^[0-9a-f]{32}\.localhost$/);
+  assert.equal(server.originFor(new URL("http://127.0.0.1:8080/proxy/1/")), origin.origin); // a proxy on this machine
+  assert.deepEqual(await get(port, origin.host, "/a?b"), { status: 200, body: '<!doctype html><head><script src="/.duet/capture.js"></script></head>é' });
+  assert.deepEqual(await get(port, origin.host, "/.duet/capture.js"), { status: 200, body: "captured()" });
+  assert.deepEqual(await get(port, origin.host, "/broken"), { status: 502, body: "nothing can be shown" });
+  assert.equal((await get(port, origin.host, "/", "POST")).status, 405);
+  for (const host of ["127.0.0.1", `localhost:${port}`, "evil.example", "x.localhost", ""]) assert.equal((await get(port, host, "/")).status, 403, host);
+  assert.deepEqual(asked, ["/a?b", "/broken"]);
+});
+
+test("the script comes before all that could say something", () => {
+  assert.equal(withScript(Buffer.from("<p>x")).toString(), '<script src="/.duet/capture.js"></script><p>x');
+  assert.equal(withScript(Buffer.from("<!DOCTYPE html>\n<header>")).toString(), '<!DOCTYPE html><script src="/.duet/capture.js"></script>\n<header>');
+});
+
+test("what is said over and over is counted, and told to an agent with its place", () => {
+  let entries: Entry[] = [];
+  for (let i = 0; i < 3; i++) entries = add(entries, { kind: "error", message: "no x", url: "http://abc.localhost:1/app.js", line: 3, column: 7 });
+  entries = add(entries, { kind: "console", level: "warn", message: "old", url: "/" });
+  assert.deepEqual(counts(entries), { error: 3, warn: 1, other: 0 });
+  assert.equal(reportOf(entries), "- error: no x (/app.js:3:7) ×3\n- console.warn: old (/)");
+});
+
+test("back and forward follow where the page was", () => {
+  const trail = new Trail();
+  trail.arrived("/a");
+  trail.arrived("/a");
+  trail.arrived("/b");
+  assert.deepEqual([trail.step(-1), trail.step(-1), trail.step(-1), trail.step(1)], ["/a", "/", undefined, "/a"]);
+  trail.arrived("/a");
+  trail.arrived("/c");
+  assert.equal(trail.step(1), undefined);
+  assert.deepEqual(trail.urls, ["/", "/a", "/c"]);
+});
