@@ -10,7 +10,7 @@ import type { Target } from "./references";
 const elements = new Set(["p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "table", "thead", "tbody", "tr", "th", "td", "em", "strong", "s"]);
 
 /** Rows of a table that are shown at first. */
-const firstRows = 200;
+const firstRows = 300;
 
 let parser: Parser | undefined;
 
@@ -93,8 +93,18 @@ function closed(node: Node): void {
   if (!(node instanceof HTMLTableSectionElement) || node.tagName !== "TBODY" || node.rows.length <= firstRows) return;
   const rest = [...node.rows].slice(firstRows);
   for (const row of rest) row.remove();
-  const more = make("tr", {}, make("td", { is: { colspan: "99" } }, make("button", { class: "text-button", is: { type: "button" }, text: `Show ${rest.length} more rows`, on: { click: () => more.replaceWith(...rest) } })));
-  node.append(more);
+  const more = make("button", { class: "text-button", is: { type: "button" } });
+  const row = make("tr", {}, make("td", { is: { colspan: "99" } }, more));
+  const draw = (): void => {
+    if (rest.length === 0) row.remove();
+    more.textContent = `Show ${Math.min(rest.length, firstRows)} more rows (${rest.length} hidden)`;
+  };
+  more.addEventListener("click", () => {
+    row.before(...rest.splice(0, firstRows));
+    draw();
+  });
+  draw();
+  node.append(row);
 }
 
 function attribute(token: Token, name: string): string {

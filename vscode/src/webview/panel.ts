@@ -30,6 +30,9 @@ export interface Kept {
 /** Events after which getSessionState, or fetchApprovals, tells more than they do. */
 const refreshing = new Set(["session_status_changed", "session_settings_changed", "agent_session", "new_approval"]);
 
+/** The longest time between two drawings, in milliseconds. */
+const longestRest = 200;
+
 /** How long such events are collected, in milliseconds. */
 const collect = 150;
 
@@ -49,6 +52,8 @@ export class Panel implements Actions {
   private session: SessionState | undefined;
   private connection: PanelConnection = { is: "starting" };
   private frame = 0;
+  private resting: ReturnType<typeof setTimeout> | undefined;
+  private restUntil = 0;
   private refreshing: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
@@ -76,7 +81,9 @@ export class Panel implements Actions {
       this.announcer.element,
     );
     openLinks(this.transcript.element, this);
-    this.transcript.onTop = () => void this.pages.older();
+    this.transcript.onTop = () => {
+      if (!this.transcript.unfinished) void this.pages.older();
+    };
     this.transcript.onScroll = () => this.bar.update((id) => this.transcript.sees(id));
     host.on("event", (params) => {
       this.conversation.apply(params);
@@ -170,6 +177,7 @@ export class Panel implements Actions {
     this.connection = connection;
     this.drawBanner();
     if (connection.is !== "ready" || !this.start) return;
+    this.composer.box.fail("");
     try {
       this.session = await this.pages.load(this.start.thread);
     } catch (error) {
@@ -250,11 +258,23 @@ export class Panel implements Actions {
     this.host.request(method, params).catch((error: unknown) => this.composer.box.fail((error as Error).message));
   }
 
-  /** changed has the page drawn in the next frame. */
+  /** changed has the page drawn in the next frame, or after a rest, so that keys and clicks get through. */
   private changed(): void {
-    this.frame ||= requestAnimationFrame(() => {
+    if (this.frame !== 0 || this.resting !== undefined) return;
+    const rest = this.restUntil - performance.now();
+    if (rest > 0) {
+      this.resting = setTimeout(() => {
+        this.resting = undefined;
+        this.changed();
+      }, rest);
+      return;
+    }
+    this.frame = requestAnimationFrame(() => {
       this.frame = 0;
+      const began = performance.now();
       this.draw();
+      const took = performance.now() - began;
+      this.restUntil = began + Math.min(longestRest, 3 * took);
     });
   }
 

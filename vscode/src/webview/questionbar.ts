@@ -2,7 +2,7 @@
 import { choicesOf } from "../hub/questions";
 import type { Actions } from "./actions";
 import { button, icon, make } from "./dom";
-import { choiceButtons, questionOf, questionTitle } from "./questionview";
+import { ChoiceRow, questionOf, questionTitle } from "./questionview";
 
 export class QuestionBar {
   readonly element = make("div", { class: "question-bar", is: { role: "region", "aria-label": "Open questions" } });
@@ -18,7 +18,7 @@ export class QuestionBar {
   update(sees: (id: string) => boolean): void {
     const open = this.actions.conversation.questions;
     const first = open.some(({ id }) => sees(id)) ? undefined : open[0];
-    const now = first ? `${first.id} ${open.length} ${JSON.stringify(first.data)}` : "";
+    const now = first ? `${first.id} ${open.length} ${choicesOf(questionOf(first)).length}` : "";
     if (now === this.shown) return;
     this.shown = now;
     const hadFocus = this.element.contains(document.activeElement);
@@ -31,9 +31,11 @@ export class QuestionBar {
     const failure = make("p", { class: "failure", is: { role: "alert" } });
     // Here stands what needs nothing but a look at the title; the rest is at its place.
     const choices = choicesOf(questionOf(first)).filter(({ needs }) => needs === undefined).slice(0, 4);
+    const row = new ChoiceRow(first, this.actions, (why) => (failure.textContent = why));
+    row.update(choices);
     this.element.replaceChildren(
       make("div", { class: "question-head" }, icon("question"), make("strong", { text: questionTitle(first) }), open.length > 1 && make("span", { class: "note", text: `1 of ${open.length}` }), button({ class: "text-button", label: "Show", name: "Show the question", press: () => this.show(first.id) })),
-      choiceButtons(first, choices, this.actions, (why) => (failure.textContent = why)),
+      row.element,
       failure,
     );
     if (hadFocus) this.element.querySelector<HTMLElement>(".choices button")?.focus();

@@ -23,56 +23,83 @@ export function questionTitle(open: OpenQuestion): string {
 }
 
 /** Buttons for the answers; the one that is pressed sends it. */
-export function choiceButtons(open: OpenQuestion, choices: readonly Choice[], actions: Actions, failed: (why: string) => void): HTMLElement {
-  const row = make("div", { class: "choices", is: { role: "group", "aria-label": "Answers" } });
-  for (const [i, choice] of choices.entries()) {
-    const press = button({
-      class: i === 0 ? "primary" : "secondary", label: choice.label, ...(choiceIcons[choice.icon] ? { icon: choiceIcons[choice.icon]! } : {}), ...(choice.detail === undefined ? {} : { tip: choice.detail }),
-      press: () => {
-        for (const other of row.querySelectorAll("button")) other.disabled = true;
-        void actions.answer(open, choice).then(({ done, why }) => {
-          if (done) return;
-          for (const other of row.querySelectorAll("button")) other.disabled = false;
-          press.focus();
-          if (why !== undefined) failed(why);
-        });
-      },
-    });
-    row.append(press);
+export class ChoiceRow {
+  readonly element = make("div", { class: "choices", is: { role: "group", "aria-label": "Answers" } });
+  private readonly buttons = new Map<string, HTMLButtonElement>();
+  private readonly choices = new Map<string, Choice>();
+  private busy = false;
+
+  constructor(
+    private readonly open: OpenQuestion,
+    private readonly actions: Actions,
+    private readonly failed: (why: string) => void,
+  ) {}
+
+  /** Shows choices. Those that were there stay where they are: a pointer may be on its way to one. */
+  update(choices: readonly Choice[]): void {
+    for (const [id, old] of this.buttons) {
+      if (choices.some((choice) => choice.id === id)) continue;
+      old.remove();
+      this.buttons.delete(id);
+    }
+    for (const choice of choices) {
+      this.choices.set(choice.id, choice);
+      if (this.buttons.has(choice.id)) continue;
+      const { id, label, detail } = choice;
+      const press = button({
+        class: this.buttons.size === 0 ? "primary" : "secondary", label, ...(choiceIcons[choice.icon] ? { icon: choiceIcons[choice.icon]! } : {}), ...(detail === undefined ? {} : { tip: detail }),
+        press: () => void this.press(id),
+      });
+      this.buttons.set(id, press);
+      this.element.append(press);
+    }
   }
-  return row;
+
+  private async press(id: string): Promise<void> {
+    if (this.busy) return;
+    // Not disabled: a button that is loses the keyboard.
+    this.setBusy(true);
+    const { done, why } = await this.actions.answer(this.open, this.choices.get(id)!);
+    if (done) return;
+    this.setBusy(false);
+    if (why !== undefined) this.failed(why);
+  }
+
+  private setBusy(busy: boolean): void {
+    this.busy = busy;
+    for (const press of this.buttons.values()) press.setAttribute("aria-disabled", String(busy));
+  }
 }
 
 export class QuestionView {
   readonly element: HTMLElement;
   private readonly failure = make("p", { class: "failure", is: { role: "alert" } });
+  private readonly head = make("div", { class: "question-about" });
+  private readonly notes = make("div", { class: "question-notes" });
+  private readonly choices: ChoiceRow;
   private shown = "";
 
   constructor(
     private open: OpenQuestion,
-    private readonly actions: Actions,
+    actions: Actions,
   ) {
-    this.element = make("section", { class: "question", is: { role: "group", tabindex: "-1" } });
+    this.choices = new ChoiceRow(open, actions, (why) => setText(this.failure, why));
+    this.element = make("section", { class: "question", is: { role: "group", tabindex: "-1" } }, this.head, this.choices.element, this.notes, this.failure);
     this.update(open);
   }
 
   update(open: OpenQuestion): void {
     this.open = open;
-    const now = JSON.stringify(open.data);
+    const question = questionOf(open);
+    const choices = choicesOf(question);
+    this.choices.update(choices);
+    this.notes.replaceChildren(...detailsOf(choices).map((text) => make("p", { class: "note", text })));
+    const { title, subject, reopened, stale, input_ambiguity, plan, diff, tool_input, url, url_warnings, truncated } = question;
+    const now = JSON.stringify([title, subject, reopened, stale, input_ambiguity, plan, diff, tool_input, url, url_warnings, truncated, open.tool]);
     if (now === this.shown) return;
     this.shown = now;
-    const hadFocus = this.element.contains(document.activeElement);
-    const question = questionOf(open);
     this.element.setAttribute("aria-label", `Question: ${questionTitle(open)}`);
-    const choices = choicesOf(question);
-    this.element.replaceChildren(
-      make("div", { class: "question-head" }, icon("question"), make("strong", { text: questionTitle(open) })),
-      ...this.details(question),
-      choiceButtons(open, choices, this.actions, (why) => setText(this.failure, why)),
-      ...detailsOf(choices).map((text) => make("p", { class: "note", text })),
-      this.failure,
-    );
-    if (hadFocus) this.element.querySelector<HTMLElement>("button")?.focus();
+    this.head.replaceChildren(make("div", { class: "question-head" }, icon("question"), make("strong", { text: questionTitle(open) })), ...this.details(question));
   }
 
   /** Moves the keyboard to the first answer. */

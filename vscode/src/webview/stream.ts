@@ -2,11 +2,11 @@
 // read and drawn again.
 import { codeBlock } from "./codeblock";
 import type { CodeBlock } from "./codeblock";
-import { make } from "./dom";
+import { button, make } from "./dom";
 import { blocksOf, renderBlock, renderMarkdown } from "./markdown";
 
-/** A last block longer than this is cut where a reader sees no harm, so that drawing it again stays cheap. */
-const longBlock = 8_000;
+/** A last block longer than twice this is cut where a reader sees no harm, so that drawing it again stays cheap. */
+const longBlock = 3_000;
 
 /** Whole texts longer than this are not read a second time when they are complete. */
 const wholeText = 100_000;
@@ -20,6 +20,15 @@ interface OpenCode {
   pending: string;
 }
 
+/** A table that has become long: its further rows are counted, and shown when somebody wants them. */
+interface LongTable {
+  /** Its first two lines. */
+  head: string;
+  /** Where its further rows begin. */
+  from: number;
+  note: HTMLElement;
+}
+
 export class MarkdownStream {
   readonly element = make("div", { class: "markdown" });
   private text = "";
@@ -27,7 +36,10 @@ export class MarkdownStream {
   /** Where the tail begins, which is drawn again. */
   private tailAt = 0;
   private tailNodes: ChildNode[] = [];
+  /** The tail goes on with what was cut. */
+  private cutBefore = false;
   private code: OpenCode | undefined;
+  private table: LongTable | undefined;
 
   /** Shows a text. complete: nothing more comes. */
   show(text: string, complete: boolean): void {
@@ -42,6 +54,7 @@ export class MarkdownStream {
       this.text = text;
       this.drawTail();
     }
+    if (complete && this.table) this.drawTail();
     // A definition of a link may stand behind its use.
     if (complete && this.tailAt > 0 && text.length <= wholeText && /^\[[^\]\n]+\]:/m.test(text)) {
       this.reset();
@@ -56,7 +69,9 @@ export class MarkdownStream {
     this.text = "";
     this.tailAt = 0;
     this.tailNodes = [];
+    this.cutBefore = false;
     this.code = undefined;
+    this.table = undefined;
   }
 
   /** appendCode adds to an open code block; false: the tail has to be read again. */
@@ -77,7 +92,9 @@ export class MarkdownStream {
   }
 
   private drawTail(): void {
+    if (this.table && !this.countRows(this.table)) return;
     this.cutLong();
+    if (this.table) return;
     const tail = this.text.slice(this.tailAt);
     const blocks = blocksOf(tail);
     for (const node of this.tailNodes) node.remove();
@@ -90,11 +107,15 @@ export class MarkdownStream {
       const fragment = openCode ? fragmentOf(openCode.view.element) : renderBlock(block);
       if (openCode) this.code = openCode;
       const nodes = [...fragment.childNodes];
+      if (i === 0 && this.cutBefore && nodes[0] instanceof HTMLElement) nodes[0].classList.add("continued");
       this.element.append(fragment);
       // Once another block has begun, the one before stays as it is.
       if (i === last) this.tailNodes = nodes;
     }
-    if (last > 0) this.tailAt += starts[blocks[last]!.from] ?? 0;
+    if (last > 0) {
+      this.tailAt += starts[blocks[last]!.from] ?? 0;
+      this.cutBefore = false;
+    }
   }
 
   /** openCode is the code block that a text is, if nothing of it is its end. */
@@ -114,33 +135,61 @@ export class MarkdownStream {
     return { view, end, pending: keep };
   }
 
-  /** cutLong settles the beginning of a very long paragraph, or list. */
+  /** cutLong settles the beginning of a very long paragraph, or list; the rows of a long table are counted. */
   private cutLong(): void {
     while (this.text.length - this.tailAt > 2 * longBlock) {
       const tail = this.text.slice(this.tailAt);
-      const blocks = blocksOf(tail.slice(0, 2 * longBlock));
-      const starts = lineStarts(tail);
-      const last = blocks.at(-1);
-      if (!last || last.tokens[0]?.type === "fence") return;
-      // Whole blocks before the last one are settled by drawTail.
-      if (last.from > 0 && (starts[last.from] ?? 0) > longBlock / 2) return;
-      const at = cutAt(tail);
+      const [first, second] = blocksOf(tail.slice(0, 2 * longBlock));
+      const type = first?.tokens[0]?.type;
+      // Whole blocks before the last one are settled by drawTail, and code grows by itself.
+      if (!first || second || type === "fence") return;
+      const at = type === "table_open" ? tail.lastIndexOf("\n", longBlock) + 1 : cutAt(tail, type === "bullet_list_open" || type === "ordered_list_open");
+      if (at <= 0) return;
       const nodes = [...renderMarkdown(tail.slice(0, at)).childNodes];
       for (const node of this.tailNodes) node.remove();
       this.tailNodes = [];
+      if (type !== "table_open" && this.cutBefore && nodes[0] instanceof HTMLElement) nodes[0].classList.add("continued");
+      this.cutBefore = true;
       this.element.append(...nodes);
       this.tailAt += at;
+      if (type !== "table_open") continue;
+      this.table = { head: tail.split("\n", 2).join("\n"), from: this.tailAt, note: make("p", { class: "note" }) };
+      this.element.append(this.table.note);
+      if (!this.countRows(this.table)) return;
     }
+  }
+
+  /** countRows tells how many more rows a table has; true: it is at its end. */
+  private countRows({ head, from, note }: LongTable): boolean {
+    const rest = this.text.slice(from);
+    const end = /\n[ \t]*(?:\n|$)/.exec(rest)?.index ?? (rest.trim() === "" ? 0 : rest.length);
+    const rows = rest.slice(0, end);
+    const count = rows.trim() === "" ? 0 : rows.trim().split("\n").length;
+    note.textContent = count === 0 ? "" : `… and ${count} more rows`;
+    if (!this.complete && !/\n[ \t]*\n/.test(rest)) return false;
+    if (count > 0) {
+      const show = button({ class: "text-button", label: `Show ${count} more rows`, press: () => note.replaceWith(renderMarkdown(`${head}\n${rows}`)) });
+      note.replaceChildren(show);
+    }
+    this.table = undefined;
+    this.tailAt = from + end;
+    return true;
   }
 }
 
-/** cutAt is where a long text is cut: at a line's end, else behind a word, else anywhere. */
-function cutAt(tail: string): number {
+/** cutAt is where a long text is cut: before an item of a list, at a line's or a sentence's end, behind a word; 0: nowhere yet. */
+function cutAt(tail: string, isList: boolean): number {
   const part = tail.slice(0, longBlock);
-  const line = part.lastIndexOf("\n");
-  if (line > longBlock / 2) return line + 1;
-  const word = part.lastIndexOf(" ");
-  return word > longBlock / 2 ? word + 1 : longBlock;
+  if (isList) {
+    // Not inside of an item, whose lines mean something else without its beginning.
+    const items = [...tail.slice(0, 8 * longBlock).matchAll(/^(?:[-*+]|\d{1,9}[.)])\s/gm)].map(({ index }) => index).filter((index) => index > 0);
+    return items.filter((index) => index <= longBlock).at(-1) ?? items[0] ?? (tail.length > 8 * longBlock ? longBlock : 0);
+  }
+  for (const end of ["\n", ". ", " "]) {
+    const at = part.lastIndexOf(end);
+    if (at > longBlock / 2) return at + end.length;
+  }
+  return longBlock;
 }
 
 function lineStarts(text: string): number[] {

@@ -9,8 +9,8 @@ import type { OpenQuestion } from "./questions";
 import { QuestionView } from "./questionview";
 import { ToolView } from "./toolview";
 
-/** How long one drawing may take, in milliseconds, before the rest waits for the next frame. */
-const budget = 12;
+/** How long one drawing may take, in milliseconds, before the rest waits for the next frame. The browser needs several times as long to lay it out. */
+const budget = 5;
 
 /** How near the end counts as the end, in pixels. */
 const nearEnd = 40;
@@ -30,6 +30,7 @@ export class Transcript {
   private orderChanged = false;
   private following = true;
   private lastTop = 0;
+  private lastHeight = 0;
 
   /** Called when older entries may be wanted. */
   onTop: () => void = () => {};
@@ -46,12 +47,19 @@ export class Transcript {
     this.jump = button({ class: "jump", icon: "down", label: "Newest", press: () => this.toEnd() });
     this.jump.hidden = true;
     this.element.addEventListener("scroll", () => this.scrolled(), { passive: true });
-    // What is opened or loaded grows: the end stays the end.
-    new ResizeObserver(() => this.following && this.pin()).observe(this.log);
+    // What is opened or loaded grows, and what stands below takes room: the end stays the end.
+    const sizes = new ResizeObserver(() => this.following && this.pin());
+    sizes.observe(this.log);
+    sizes.observe(this.element);
   }
 
   get jumpButton(): HTMLButtonElement {
     return this.jump;
+  }
+
+  /** Not all entries that are there have been drawn yet. */
+  get unfinished(): boolean {
+    return this.orderChanged;
   }
 
   /** Says what stands above the first entry, such as that there is more. */
@@ -102,10 +110,9 @@ export class Transcript {
   /** arrange puts the entries into their order, from the newest on; true: there are older ones yet. */
   private arrange(until: number): boolean {
     const entries = this.actions.conversation.entries;
-    const before = this.log.firstElementChild;
+    const stay = this.following ? undefined : this.staying();
     let next: Element | null = null;
     let unfinished = false;
-    if (this.element.scrollTop < 1) this.element.scrollTop = 1; // at 0 the view would not stay with what it shows
     for (let i = entries.length - 1; i >= 0; i--) {
       const entry = entries[i]!;
       if (this.hidden(entry)) {
@@ -122,8 +129,22 @@ export class Transcript {
       next = element;
     }
     this.orderChanged = unfinished;
-    if (before && !this.following) this.onScroll();
+    stay?.();
     return unfinished;
+  }
+
+  /** staying notes what is seen; the function that it returns has it stand where it stood, whatever has come above it. */
+  private staying(): (() => void) | undefined {
+    const { top } = this.element.getBoundingClientRect();
+    const seen = [...this.log.children].find((entry) => entry.getBoundingClientRect().bottom > top);
+    if (!seen) return undefined;
+    const before = seen.getBoundingClientRect().top;
+    this.element.style.overflowAnchor = "none"; // the browser does so, too, but not at the very beginning
+    return () => {
+      this.element.scrollTop += seen.getBoundingClientRect().top - before;
+      this.element.style.overflowAnchor = "";
+      this.onScroll();
+    };
   }
 
   private drawQuestions(): void {
@@ -163,13 +184,18 @@ export class Transcript {
 
   private pin(): void {
     this.element.scrollTop = this.element.scrollHeight;
+    this.lastTop = this.element.scrollTop;
+    this.lastHeight = this.element.scrollHeight;
   }
 
   private scrolled(): void {
     const { scrollTop, scrollHeight, clientHeight } = this.element;
-    // What came since the view was put to the end moves nobody away from it: only scrolling up does.
-    this.following = scrollHeight - scrollTop - clientHeight < nearEnd || (this.following && scrollTop >= this.lastTop);
+    // What came since the view was put to the end moves nobody away from it, nor does what turns out to be
+    // lower than it was thought to be: only scrolling up does.
+    const up = scrollTop < this.lastTop - 1 && scrollHeight >= this.lastHeight;
+    this.following = scrollHeight - scrollTop - clientHeight < nearEnd || (this.following && !up);
     this.lastTop = scrollTop;
+    this.lastHeight = scrollHeight;
     this.jump.hidden = this.following;
     if (scrollTop < nearTop) this.onTop();
     this.onScroll();

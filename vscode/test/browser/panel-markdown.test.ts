@@ -1,0 +1,126 @@
+// What agents write, in the page of a session panel: Markdown, and what only looks like it.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Page } from "playwright-core";
+import type { FakeHost } from "./pages/panelhost";
+import { callsOf, problemsOf, startPages, tell } from "./panelpage";
+import type { PanelPages } from "./panelpage";
+
+declare const window: { host: FakeHost; harmed?: boolean };
+
+let pages: PanelPages;
+
+before(async () => {
+  pages = await startPages();
+});
+
+after(() => pages?.close());
+
+async function working(): Promise<Page> {
+  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running" }) });
+  await page.getByRole("heading", { name: "A conversation" }).waitFor();
+  return page;
+}
+
+/** say has the agent say a text, whole. */
+async function say(page: Page, content: string, id = "m1"): Promise<void> {
+  await tell(page, "conversation_updated", { event_type: "message", role: "assistant", message_id: id, content });
+  await page.locator(`[data-key="${id}"]`).waitFor();
+}
+
+test("hostile Markdown does nothing and shows what it is", async () => {
+  const page = await working();
+  await say(
+    page,
+    [
+      "<script>window.harmed = true</script>",
+      "<img src=x onerror='window.harmed = true'>",
+      "[run](javascript:window.harmed=true) [page](data:text/html,<script>harmed=true</script>) [command](command:workbench.action.quit) [settings](vscode://settings)",
+      "![picture](https://evil.example/pixel.png) ![svg](data:image/svg+xml;base64,PHN2Zz4=)",
+      "<iframe src='https://evil.example'></iframe> <a href='https://evil.example' style='position:fixed'>x</a>",
+      "[bidi \u202Egnp.exe](https://good.example/) zero\u200Bwidth",
+      "`<b>code</b>`",
+    ].join("\n\n"),
+  );
+  const said = page.locator(".said");
+  assert.deepEqual(await said.evaluate((element) => [...element.querySelectorAll("script, iframe, img, a, b, style, object, svg:not(.icon)")].map(({ tagName }) => tagName)), []);
+  const text = await said.innerText();
+  for (const shown of ["<script>window.harmed = true</script>", "onerror=", "javascript:window.harmed=true", "data:text/html", "command:workbench", "vscode://settings", "<U+202E>", "<U+200B>", "<b>code</b>"]) assert.ok(text.includes(shown), `${shown} in ${text}`);
+  assert.deepEqual(await said.locator("[role=link]").evaluateAll((links) => links.map((link) => (link as HTMLElement).dataset["url"])), ["https://evil.example/pixel.png", "https://evil.example", "https://evil.example", "https://good.example/"]);
+  assert.equal(await page.evaluate(() => window.harmed), undefined);
+  assert.deepEqual(problemsOf(page), []);
+});
+
+test("links and references to lines are opened by the extension, by pointer and keyboard", async () => {
+  const page = await working();
+  await say(page, "See `src/a.ts:12:3`, src/b.ts:7, [the guide](docs/guide.md#L4), e.g. node.js at 10:30, [web](https://example.org/x) and <https://example.org/y>.");
+  for (const name of ["src/a.ts:12:3", "src/b.ts:7", "the guide"]) await page.getByRole("link", { name, exact: true }).click();
+  await page.getByRole("link", { name: "web" }).focus();
+  await page.keyboard.press("Enter");
+  assert.equal(await page.getByRole("link").count(), 5);
+  await page.waitForFunction(() => window.host.calls.filter(({ method }) => method === "panel.openLink").length === 1);
+  assert.deepEqual(await callsOf(page, "panel.openFile"), [{ path: "src/a.ts", line: 12, column: 3 }, { path: "src/b.ts", line: 7 }, { path: "docs/guide.md", line: 4 }]);
+  assert.deepEqual(await callsOf(page, "panel.openLink"), [{ url: "https://example.org/x" }]);
+});
+
+const document = [
+  "# Title\n\nSome *prose* with `code`,\nin two lines.\n\n- one\n- two\n  - deeper\n\n    with a paragraph\n\n1. first\n2. second\n\n",
+  "| a | b |\n| --- | ---: |\n| 1 | **2** |\n| 3 | 4 |\n\n> quoted\n> text\n\n```ts\nlet a = `x`;\n\nlet b = 2;\n```\n\n~~~\nopen ~~ and ``` in it\n~~~\n\nText with a [link][ref] and ~~gone~~.\n\n",
+  "Heading below\n---\n\n    indented code\n\n***\n\nLast.\n\n[ref]: https://example.org/ref\n",
+].join("");
+
+test("text that came in any pieces looks as if it had come at once", async () => {
+  const page = await working();
+  await say(page, document, "whole");
+  const whole = await page.locator('[data-key="whole"] .markdown').innerHTML();
+  assert.ok(whole.includes("<table>") && whole.includes("https://example.org/ref"), whole);
+  for (const size of [1, 3, 7, 50]) {
+    const id = `by-${size}`;
+    await page.evaluate(
+      async ([text, key, by]) => {
+        for (let at = 0; at < text.length; at += by) {
+          window.host.event("message_delta", { message_id: key, delta: text.slice(at, at + by) });
+          // Some pieces are drawn by themselves, others together.
+          if (at % 5 === 0) await new Promise((resolve) => requestAnimationFrame(resolve));
+        }
+      },
+      [document, id, size] as const,
+    );
+    await tell(page, "conversation_updated", { event_type: "message", role: "assistant", message_id: id, content: document });
+    await page.locator(`[data-key="${id}"]:not(.open) [data-url="https://example.org/ref"]`).waitFor();
+    assert.equal(await page.locator(`[data-key="${id}"] .markdown`).innerHTML(), whole, `in pieces of ${size}`);
+  }
+});
+
+test("a huge table and a huge code block are there, and are shown bit by bit", async () => {
+  const page = await working();
+  const rows = Array.from({ length: 3_000 }, (_, i) => `| ${i} | row |`).join("\n");
+  await say(page, `| n | what |\n| --- | --- |\n${rows}\n\nAfter it.`);
+  await page.getByText("After it.").waitFor();
+  const before = await page.locator(".said tr").count();
+  assert.ok(before < 400, `${before} rows`);
+  await page.getByRole("button", { name: /^Show \d+ more rows/ }).click();
+  assert.ok((await page.locator(".said tr").count()) > before);
+});
+
+test("code is copied as it was written", async () => {
+  const page = await working();
+  await say(page, "```sh\nmake \u200Btest\n```");
+  await page.getByRole("button", { name: "Copy code" }).click();
+  await page.getByText("Copied").waitFor();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), "make \u200Btest\n");
+});
+
+test("a tool's long output has its head and its tail, and all of it when that is asked for", async () => {
+  const page = await working();
+  const lines = Array.from({ length: 5_000 }, (_, i) => `line ${i}`);
+  await tell(page, "conversation_updated", { event_type: "tool_call", tool_id: "c1", tool_name: "Bash", tool_title: "make", tool_kind: "execute", tool_input: { command: "make" } });
+  await tell(page, "conversation_updated", { event_type: "tool_result", tool_result_for_id: "c1", tool_status: "completed", tool_result_content: `10 %\r50 %\r\n\u001b]0;title\u0007\u001b[2K${lines.join("\n")}\n\u001b[38;2;1;2;3mtrue\u001b[0m` });
+  const output = page.locator(".tool .output").last();
+  await output.getByText("true", { exact: true }).waitFor();
+  const text = await output.innerText();
+  assert.ok(text.includes("50 %") && !text.includes("10 %") && !text.includes("title") && text.includes("line 0") && text.includes("line 4999") && !text.includes("line 2500"), text);
+  await output.getByRole("button", { name: "Show all 5002 lines (4982 hidden)" }).click();
+  await output.getByText("line 2500", { exact: false }).first().waitFor({ state: "attached" });
+  assert.deepEqual(problemsOf(page), []);
+});

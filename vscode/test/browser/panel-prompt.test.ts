@@ -1,0 +1,217 @@
+// The prompt box of a session panel.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Locator, Page } from "playwright-core";
+import type { FakeHost } from "./pages/panelhost";
+import { callsOf, startPages, tell } from "./panelpage";
+import type { PanelPages } from "./panelpage";
+import { scene } from "./scene";
+
+declare const window: { host: FakeHost };
+
+let pages: PanelPages;
+
+before(async () => {
+  pages = await startPages();
+});
+
+after(() => pages?.close());
+
+async function opened(prepare: (host: FakeHost) => void = scene): Promise<{ page: Page; box: Locator }> {
+  const page = await pages.open({ prepare });
+  const box = page.getByRole("textbox", { name: "Prompt" });
+  await page.getByRole("combobox", { name: "Mode", exact: true }).waitFor();
+  await box.focus();
+  return { page, box };
+}
+
+/** called waits until the page has asked a method so many times. */
+async function called(page: Page, method: string, times = 1): Promise<Array<Record<string, unknown>>> {
+  await page.waitForFunction(([of, count]) => window.host.calls.filter((call) => call.method === of).length >= count, [method, times] as const);
+  return callsOf(page, method);
+}
+
+test("slash commands are completed by the keyboard alone", async () => {
+  const { page, box } = await opened();
+  await page.keyboard.type("/");
+  const list = page.getByRole("listbox", { name: "Completions" });
+  await list.waitFor();
+  assert.deepEqual(await list.getByRole("option").allInnerTexts().then((all) => all.map((text) => text.split("\n")[0])), ["/compact", "/init", "/review"]);
+  await page.keyboard.type("re");
+  await page.keyboard.press("ArrowDown");
+  assert.equal(await box.getAttribute("aria-activedescendant"), "completion-0");
+  await page.keyboard.press("Tab");
+  assert.equal(await box.inputValue(), "/review ");
+  assert.equal(await list.count(), 0);
+  await page.keyboard.type("main");
+  await page.keyboard.press("Enter");
+  assert.deepEqual(await called(page, "continueSession"), [{ session_id: "thread", query: "/review main" }]);
+});
+
+test("Escape closes the completions, and Enter sends then", async () => {
+  const { page, box } = await opened();
+  await page.keyboard.type("/re");
+  await page.getByRole("option", { name: /review/ }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Enter");
+  assert.deepEqual((await called(page, "continueSession"))[0]!["query"], "/re");
+  await page.waitForFunction(() => document.querySelector("textarea")!.value === "");
+  assert.equal(await box.inputValue(), "");
+});
+
+test("files behind @ go with the prompt as links, unless their name is taken out again", async () => {
+  const { page, box } = await opened((host) => {
+    host.session = { ...host.session, modes: [{ id: "default", name: "Default", by: "agent" }] };
+    host.answers["panel.findFiles"] = ({ query }) => ({ files: ["src/lexer.ts", "src/parser.ts"].filter((path) => path.includes(query as string)).map((path) => ({ path, uri: `file:///work/${path}` })) });
+  });
+  await page.keyboard.type("Look at @lex");
+  await page.getByRole("option", { name: /lexer\.ts/ }).waitFor();
+  await page.keyboard.press("Enter");
+  assert.equal(await box.inputValue(), "Look at @src/lexer.ts ");
+  await page.keyboard.type("and @pars");
+  await page.getByRole("option", { name: /parser\.ts/ }).click();
+  await page.keyboard.type("now");
+  await box.fill("Look at @src/lexer.ts now");
+  await page.keyboard.press("Enter");
+  assert.deepEqual(await called(page, "continueSession"), [{ session_id: "thread", query: "Look at @src/lexer.ts now", content: [{ type: "resource_link", uri: "file:///work/src/lexer.ts", name: "src/lexer.ts" }] }]);
+});
+
+const red = "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6oAAAAAElFTkSuQmCC";
+
+/** give hands files to the prompt box, as a paste or as a drop. */
+async function give(page: Page, how: "paste" | "drop", files: Array<{ name: string; type: string; base64?: string; size?: number }>, uris = ""): Promise<void> {
+  await page.evaluate(
+    ([kind, all, addresses]) => {
+      const data = new DataTransfer();
+      for (const { name, type, base64, size } of all) data.items.add(new File([base64 === undefined ? new Uint8Array(size ?? 1) : Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))], name, { type }));
+      if (addresses !== "") data.setData("text/uri-list", addresses);
+      const options = { bubbles: true, cancelable: true };
+      document.querySelector("textarea")!.dispatchEvent(kind === "paste" ? new ClipboardEvent("paste", { ...options, clipboardData: data }) : new DragEvent("drop", { ...options, dataTransfer: data }));
+    },
+    [how, files, uris] as const,
+  );
+}
+
+test("images are pasted and dropped, shown small, taken away again, and sent", async () => {
+  const { page } = await opened();
+  await give(page, "paste", [{ name: "one.png", type: "image/png", base64: red }]);
+  await give(page, "drop", [{ name: "two.png", type: "image/png", base64: red }]);
+  await page.getByRole("img", { name: "two.png" }).waitFor();
+  await page.getByRole("button", { name: "Remove one.png" }).click();
+  await page.keyboard.type("Like this");
+  await page.keyboard.press("Enter");
+  assert.deepEqual(await called(page, "continueSession"), [{ session_id: "thread", query: "Like this", content: [{ type: "image", mimeType: "image/png", data: red, name: "two.png" }] }]);
+  await page.getByRole("img", { name: "two.png" }).waitFor({ state: "detached" });
+});
+
+test("what is too large, or no image, is refused with why", async () => {
+  const { page } = await opened();
+  await give(page, "drop", [{ name: "huge.png", type: "image/png", size: (10 << 20) + 1 }, { name: "notes.pdf", type: "application/pdf" }]);
+  const alert = page.getByRole("alert").filter({ hasText: "huge.png" });
+  await alert.waitFor();
+  const text = await alert.innerText();
+  assert.ok(text.includes("huge.png is too large: 10.5 MB, and an image may have 10 MiB") && text.includes("notes.pdf is no image"), text);
+  assert.equal(await page.locator(".thumbnail").count(), 0);
+});
+
+test("files that are dropped from the explorer are read by the extension", async () => {
+  const { page } = await opened((host) => {
+    host.session = { ...host.session, modes: [{ id: "default", name: "Default", by: "agent" }] };
+    host.answers["panel.readFiles"] = ({ uris }) => ({ content: [{ type: "resource_link", uri: (uris as string[])[0], name: "a.ts" }], refused: ["b.bin: it is too large"] });
+  });
+  await give(page, "drop", [], "file:///work/a.ts\r\nfile:///work/b.bin");
+  await page.getByRole("button", { name: "Remove a.ts" }).waitFor();
+  assert.deepEqual(await callsOf(page, "panel.readFiles"), [{ uris: ["file:///work/a.ts", "file:///work/b.bin"] }]);
+  await page.getByText("b.bin: it is too large").waitFor();
+});
+
+test("a draft is kept, and is there again after a reload", async () => {
+  const { page, box } = await opened();
+  await page.keyboard.type("half a thou");
+  const kept = await called(page, "panel.keepDraft");
+  assert.deepEqual(kept.at(-1), { text: "half a thou", content: [] });
+  await page.reload();
+  await page.getByRole("combobox", { name: "Mode", exact: true }).waitFor();
+  assert.equal(await box.inputValue(), "half a thou");
+});
+
+test("a draft of another window comes with the start", async () => {
+  const { box } = await opened((host) => {
+    host.session = { ...host.session, modes: [{ id: "default", name: "Default", by: "agent" }] };
+    host.start.draft = { text: "from elsewhere", content: [] };
+  });
+  assert.equal(await box.inputValue(), "from elsewhere");
+});
+
+test("a prompt that could not be sent stays, and says why", async () => {
+  const { page, box } = await opened((host) => {
+    host.session = { ...host.session, modes: [{ id: "default", name: "Default", by: "agent" }] };
+    host.answers["continueSession"] = () => {
+      throw new Error("the disk is full");
+    };
+  });
+  await page.keyboard.type("important words");
+  await page.keyboard.press("Enter");
+  await page.getByRole("alert").filter({ hasText: "It was not sent: the disk is full" }).waitFor();
+  assert.equal(await box.inputValue(), "important words");
+});
+
+test("Shift+Enter makes a line, and an input method keeps its Enter", async () => {
+  const { page, box } = await opened();
+  await page.keyboard.type("one");
+  await page.keyboard.press("Shift+Enter");
+  await page.keyboard.type("two");
+  await box.evaluate((element) => element.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", isComposing: true, bubbles: true, cancelable: true })));
+  assert.equal(await box.inputValue(), "one\ntwo");
+  assert.deepEqual(await callsOf(page, "continueSession"), []);
+  const height = (await box.boundingBox())!.height;
+  await box.fill(Array.from({ length: 100 }, (_, i) => String(i)).join("\n"));
+  const grown = (await box.boundingBox())!.height;
+  assert.ok(grown > height && grown <= 900 * 0.4 + 1, `${height} ${grown}`);
+});
+
+test("Up and Down at the borders go through earlier prompts and back to the draft", async () => {
+  const { page, box } = await opened();
+  await page.keyboard.type("draft");
+  await page.keyboard.press("ArrowUp");
+  assert.equal(await box.inputValue(), "Run the tests");
+  await page.keyboard.press("ArrowUp");
+  assert.equal(await box.inputValue(), "What does parse.ts do?");
+  await page.keyboard.press("ArrowUp");
+  assert.equal(await box.inputValue(), "What does parse.ts do?");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowDown");
+  assert.equal(await box.inputValue(), "draft");
+});
+
+test("while the agent works prompts are queued, are taken back, and stand where they begin", async () => {
+  const { page, box } = await opened();
+  for (const words of ["first", "second"]) {
+    await page.keyboard.type(words);
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.querySelector("textarea")!.value === "");
+  }
+  const queue = page.getByRole("list", { name: "Queued prompts" });
+  await queue.getByText("second").waitFor();
+  assert.equal(await page.locator(".log .prompt", { hasText: "first" }).count(), 0);
+  await queue.getByRole("button", { name: "Take back: second" }).click();
+  assert.deepEqual(await called(page, "interruptSession"), [{ session_id: "run-2", reason: "taken back" }]);
+  await tell(page, "session_status_changed", { session_id: "run-2", state: "cancelled" });
+  await queue.getByText("second").waitFor({ state: "detached" });
+  assert.equal(await box.inputValue(), "second");
+  await tell(page, "conversation_updated", { event_type: "message", role: "assistant", message_id: "m9", content: "Done with the old one." });
+  await tell(page, "session_status_changed", { session_id: "run", state: "completed" });
+  await tell(page, "session_status_changed", { session_id: "run-1", state: "starting" });
+  await page.locator('[data-key="m9"] ~ .prompt', { hasText: "first" }).waitFor();
+  await queue.waitFor({ state: "hidden" });
+});
+
+test("text that the extension inserts stands at the cursor, and the box gets the keyboard", async () => {
+  const { page, box } = await opened();
+  await page.keyboard.type("ab");
+  await page.keyboard.press("ArrowLeft");
+  await page.evaluate(() => window.host.notify("panel.insert", { text: "XY", content: [{ type: "resource_link", uri: "file:///work/c.ts", name: "c.ts" }] }));
+  await page.getByRole("button", { name: "Remove c.ts" }).waitFor();
+  assert.equal(await box.inputValue(), "aXYb");
+  assert.equal(await box.evaluate((element) => document.activeElement === element), true);
+});

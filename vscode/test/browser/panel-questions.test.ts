@@ -1,0 +1,118 @@
+// Questions in the page of a session panel.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Page } from "playwright-core";
+import type { FakeHost } from "./pages/panelhost";
+import { callsOf, problemsOf, startPages, tell } from "./panelpage";
+import type { PanelPages } from "./panelpage";
+import { scene } from "./scene";
+
+declare const window: { host: FakeHost };
+
+let pages: PanelPages;
+
+before(async () => {
+  pages = await startPages();
+});
+
+after(() => pages?.close());
+
+const ask = { approval_id: "q2", type: "function_call", tool_name: "Bash", title: "rm -r build", tool_input: { command: "rm -r build" } };
+
+async function working(): Promise<Page> {
+  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running" }), height: 500 });
+  await page.getByRole("heading", { name: "A conversation" }).waitFor();
+  return page;
+}
+
+test("a question stands at its tool call, and holds all that is to be known before it is answered", async () => {
+  const page = await working();
+  await tell(page, "new_approval", { ...ask, tool_use_id: "c1", input_ambiguity: "Programs may read the input differently", stale: true });
+  const question = page.getByRole("group", { name: "Question: rm -r build" });
+  await question.waitFor();
+  // Its call comes later than it, and it moves there.
+  await tell(page, "conversation_updated", { event_type: "tool_call", tool_id: "c1", tool_name: "Bash", tool_title: "rm -r build", tool_kind: "execute", tool_input: { command: "rm -r build" } });
+  await page.locator(".tool .question").waitFor();
+  for (const words of ["Programs may read the input differently", "Its agent has ended: an answer continues it."]) await question.getByText(words).waitFor();
+  await question.getByRole("button", { name: "Deny", exact: true }).click();
+  await question.waitFor({ state: "detached" });
+  assert.deepEqual(await callsOf(page, "sendDecision"), [{ approval_id: "q2", decision: "deny", comment: "Denied in VS Code" }]);
+  await page.getByText("You denied").waitFor();
+});
+
+test("a question inside of a sub-agent opens the call that it is part of", async () => {
+  const page = await working();
+  await tell(page, "conversation_updated", { event_type: "tool_call", tool_id: "outer", tool_name: "Task", tool_title: "Look around", tool_kind: "think" });
+  await tell(page, "conversation_updated", { event_type: "tool_call", tool_id: "inner", tool_name: "Bash", tool_title: "rm -r build", tool_kind: "execute", parent_tool_use_id: "outer" });
+  await page.locator(".parts .tool").waitFor();
+  await page.locator(".tool > details > summary").first().click();
+  await tell(page, "new_approval", { ...ask, tool_use_id: "inner" });
+  await page.locator(".parts .question").waitFor();
+  assert.equal(await page.locator(".parts .question").isVisible(), true);
+});
+
+test("a bar has the question that is out of view, answers it, and leads to it", async () => {
+  const page = await pages.open({ prepare: scene, height: 700 });
+  await page.getByRole("group", { name: /^Question: Edit/ }).waitFor();
+  const bar = page.getByRole("region", { name: "Open questions" });
+  assert.equal(await bar.count(), 0);
+  await page.locator(".transcript").evaluate((element) => (element.scrollTop = 0));
+  await bar.getByText("Edit src/lexer.ts").waitFor();
+  await bar.getByRole("button", { name: "Show the question" }).click();
+  await bar.waitFor({ state: "hidden" });
+  assert.equal(await page.evaluate(() => document.activeElement?.textContent), "Allow");
+  await page.locator(".transcript").evaluate((element) => (element.scrollTop = 0));
+  await bar.getByRole("button", { name: "Always Allow in This Session" }).click();
+  await bar.waitFor({ state: "hidden" });
+  assert.deepEqual(await callsOf(page, "sendDecision"), [{ approval_id: "q1", decision: "approve", scope: "session" }]);
+  assert.equal(await page.getByRole("textbox", { name: "Prompt" }).evaluate((element) => document.activeElement === element), true, "the keyboard is not lost");
+});
+
+test("what needs words, a form or an address is asked by the extension", async () => {
+  const page = await working();
+  await page.evaluate(() => (window.host.answers["panel.answer"] = () => ({ answered: false })));
+  await tell(page, "new_approval", { approval_id: "q3", type: "human_contact", tool_name: "other", title: "Which colour do you like?", options: [{ option_id: "red", name: "Red" }, { option_id: "green", name: "Green" }], declinable: true });
+  const question = page.getByRole("group", { name: "Question: Which colour do you like?" });
+  await question.getByRole("button", { name: "Answer…" }).click();
+  await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "panel.answer"));
+  assert.deepEqual(await callsOf(page, "panel.answer"), [{ approval_id: "q3", choice: "respond" }]);
+  // The person has thought better of it.
+  await question.getByRole("button", { name: "Green" }).click();
+  await question.waitFor({ state: "detached" });
+  assert.deepEqual(await callsOf(page, "sendDecision"), [{ approval_id: "q3", decision: "respond", option: "green" }]);
+});
+
+test("a question that somebody else answers says so; a late answer says what was decided", async () => {
+  const page = await working();
+  await page.evaluate(() => {
+    window.host.answers["sendDecision"] = () => ({ success: false, error: "it was denied by user" });
+  });
+  await tell(page, "new_approval", ask);
+  const question = page.getByRole("group", { name: "Question: rm -r build" });
+  await question.getByRole("button", { name: "Allow", exact: true }).click();
+  await question.getByText("It was answered already: it was denied by user").waitFor();
+  await tell(page, "approval_resolved", { approval_id: "q2", title: "rm -r build", decision: "denied", decided_by: "user" });
+  await page.getByText("Answered elsewhere: denied").first().waitFor();
+  assert.equal(await question.count(), 0);
+  await tell(page, "new_approval", { ...ask, approval_id: "q4" });
+  await question.waitFor();
+  await tell(page, "session_status_changed", { state: "interrupted" });
+  await page.getByText("The question was closed: its run has ended.").waitFor();
+});
+
+test("an answer that does not get there can be given again", async () => {
+  const page = await working();
+  await page.evaluate(() => {
+    window.host.answers["sendDecision"] = () => {
+      throw new Error("duet-rpc does not answer");
+    };
+  });
+  await tell(page, "new_approval", ask);
+  const question = page.getByRole("group", { name: "Question: rm -r build" });
+  const allow = question.getByRole("button", { name: "Allow", exact: true });
+  await allow.click();
+  await question.getByText("The answer did not get there: duet-rpc does not answer").waitFor();
+  assert.equal(await allow.getAttribute("aria-disabled"), "false");
+  assert.equal(await allow.evaluate((element) => document.activeElement === element), true);
+  assert.deepEqual(problemsOf(page), []);
+});

@@ -1,0 +1,221 @@
+// The session around a transcript: settings, states, loading, what a screen reader gets and what the keyboard reaches.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { FakeHost } from "./pages/panelhost";
+import { callsOf, problemsOf, startPages, tell } from "./panelpage";
+import type { PanelPages } from "./panelpage";
+import { scene } from "./scene";
+
+declare const window: { host: FakeHost };
+
+let pages: PanelPages;
+
+before(async () => {
+  pages = await startPages();
+});
+
+after(() => pages?.close());
+
+test("mode, model and options are set; what is refused goes back and says why", async () => {
+  const page = await pages.open({ prepare: scene });
+  const mode = page.getByRole("combobox", { name: "Mode", exact: true });
+  await mode.selectOption("acceptEdits");
+  await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "session.set"));
+  await page.getByRole("combobox", { name: "Effort" }).selectOption("low");
+  await page.evaluate(() => {
+    window.host.answers["session.set"] = () => {
+      throw new Error("the agent has no model small today");
+    };
+  });
+  const model = page.getByRole("combobox", { name: "Model" });
+  await model.selectOption("small");
+  await page.getByText("Model stays as it was: the agent has no model small today").waitFor();
+  assert.equal(await model.inputValue(), "large");
+  assert.deepEqual(await callsOf(page, "session.set"), [{ session_id: "thread", mode: "acceptEdits" }, { session_id: "thread", options: { effort: "low" } }, { session_id: "thread", model: "small" }]);
+});
+
+test("what the agent changes by itself is shown", async () => {
+  const page = await pages.open({ prepare: scene });
+  const mode = page.getByRole("combobox", { name: "Mode", exact: true });
+  await mode.waitFor();
+  await page.evaluate(() => {
+    window.host.session = { ...window.host.session, permission_mode: "plan" };
+    window.host.event("session_settings_changed", { event_type: "mode", agent_mode: "plan" });
+  });
+  await page.waitForFunction(() => document.querySelector<HTMLSelectElement>("select[aria-label=Mode]")!.value === "plan");
+});
+
+test("the head tells state, time, tokens and cost, and interrupts", async () => {
+  const page = await pages.open({ prepare: scene });
+  const head = page.getByRole("banner");
+  await head.getByText("waits for your answer").waitFor();
+  await head.getByText("44k tokens · $0.42").waitFor();
+  await head.getByText(/^1m \d\ds$/).waitFor();
+  assert.equal(await head.getByRole("progressbar", { name: "Context used" }).getAttribute("value"), "31");
+  await head.getByRole("button", { name: "Interrupt" }).click();
+  await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "interruptSession"));
+  assert.deepEqual(await callsOf(page, "interruptSession"), [{ session_id: "run" }]);
+  await head.getByRole("button", { name: "Show changes" }).click();
+  await head.getByRole("button", { name: "Fork the conversation" }).click();
+  await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "panel.command"));
+  assert.deepEqual([await callsOf(page, "panel.openChanges"), await callsOf(page, "panel.command")], [[{}], [{ command: "duet.fork" }]]);
+});
+
+test("an agent that is silent is told of, until it goes on", async () => {
+  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running" }) });
+  const head = page.getByRole("banner");
+  await head.getByText("working").waitFor();
+  await tell(page, "agent_silent", { since: new Date(Date.now() - 12_000).toISOString() });
+  await head.getByText(/^silent for 1\ds$/).waitFor();
+  await tell(page, "agent_silent", { ended: true });
+  await head.getByText("working").waitFor();
+});
+
+test("a failure says why and what to do", async () => {
+  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running" }) });
+  await page.getByRole("banner").getByText("working").waitFor();
+  await tell(page, "session_status_changed", { state: "failed", error: "the agent wants a sign-in", error_code: "AGENT_AUTH_REQUIRED", auth_methods: [{ id: "key", name: "An API key" }] });
+  const error = page.getByRole("group", { name: "Error" });
+  await error.getByText("the agent wants a sign-in").waitFor();
+  await error.getByText("Sign in to the agent in a terminal (duet-rpc agents login); it offers: An API key. Then send the prompt again.").waitFor();
+});
+
+test("when duet-rpc goes and comes again the page says so, and goes on", async () => {
+  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running" }) });
+  await page.getByRole("banner").getByText("working").waitFor();
+  await tell(page, "message_delta", { message_id: "m1", delta: "before " });
+  await page.evaluate(() => window.host.notify("panel.connection", { is: "failed", reason: "it crashed 5 times" }));
+  await page.getByText("duet-rpc does not run: it crashed 5 times").waitFor();
+  const box = page.getByRole("textbox", { name: "Prompt" });
+  await box.fill("are you there?");
+  await page.keyboard.press("Enter");
+  await page.getByText("It was not sent: duet-rpc does not run").waitFor();
+  assert.equal(await box.inputValue(), "are you there?");
+  await page.getByRole("button", { name: "Try again" }).click();
+  await tell(page, "message_delta", { message_id: "m1", delta: "and after" });
+  await page.evaluate(() => window.host.notify("panel.connection", { is: "ready" }));
+  await page.locator(".banner", { hasText: "does not run" }).waitFor({ state: "detached" });
+  await page.getByText("before and after").waitFor();
+  assert.deepEqual(await callsOf(page, "panel.command"), [{ command: "duet.restart" }]);
+});
+
+test("what comes while the first page is asked for is not lost, and not there twice", async () => {
+  const page = await pages.open({
+    prepare: (host) => {
+      host.items = [{ session_id: "run", event_type: "message", role: "assistant", key: "m1", content: "one ", is_completed: false, created_at: "2026-01-02T03:04:05Z", sequence: 1, seq: 1001 }];
+      host.answers["panel.start"] = () => {
+        host.event("message_delta", { message_id: "m1", delta: "one " });
+        host.event("message_delta", { message_id: "m1", delta: "two" });
+        return host.start;
+      };
+    },
+  });
+  await page.getByText("one two", { exact: true }).waitFor();
+});
+
+test("older messages come when the beginning is reached, and what was read stays in view", async () => {
+  const page = await pages.open({
+    prepare: (host) => {
+      host.items = Array.from({ length: 600 }, (_, i) => ({ session_id: "run", event_type: "message", role: i % 2 ? "assistant" : "user", key: `m${i}`, content: `message ${i}`, is_completed: true, created_at: "2026-01-02T03:04:05Z", sequence: i + 1, seq: i + 1 }));
+    },
+  });
+  await page.getByText("message 599", { exact: true }).waitFor();
+  await page.locator('[data-key="m450"]').waitFor();
+  assert.equal(await page.locator('[data-key="m440"]').count(), 0);
+  await page.locator(".transcript").evaluate((element) => element.scrollTo(0, 0));
+  await page.locator('[data-key="m300"]').waitFor({ state: "attached" });
+  const keys = await page.locator(".log > .entry").evaluateAll((entries) => entries.map((entry) => Number((entry as HTMLElement).dataset["key"]!.slice(1))));
+  assert.deepEqual(keys, Array.from({ length: keys.length }, (_, i) => keys[0]! + i), "in their order, none twice");
+  const frame = (await page.locator(".transcript").boundingBox())!;
+  const seen = (await page.locator('[data-key="m450"]').boundingBox())!;
+  assert.ok(seen.y > frame.y - 700 && seen.y < frame.y + frame.height, `m450 at ${seen.y}`);
+});
+
+test("the view follows what comes, stays where a person reads, and goes to the newest by a button", async () => {
+  const page = await pages.open({ prepare: scene, height: 600 });
+  await page.locator('[data-key="p1"]').waitFor({ state: "attached" });
+  const atEnd = (): Promise<boolean> => page.locator(".transcript").evaluate((element) => element.scrollHeight - element.scrollTop - element.clientHeight < 5);
+  assert.equal(await atEnd(), true);
+  await tell(page, "message_delta", { message_id: "new", delta: "words\n\n".repeat(60) });
+  await page.locator('[data-key="new"]').waitFor();
+  await page.waitForFunction(() => {
+    const element = document.querySelector(".transcript")!;
+    return element.scrollHeight - element.scrollTop - element.clientHeight < 5;
+  });
+  await page.mouse.move(300, 300);
+  await page.mouse.wheel(0, -600);
+  const jump = page.getByRole("button", { name: "Newest" });
+  await jump.waitFor();
+  const before = await page.locator(".transcript").evaluate((element) => element.scrollTop);
+  await tell(page, "message_delta", { message_id: "new", delta: "more\n\n".repeat(60) });
+  await page.waitForFunction(() => document.querySelector('[data-key="new"]')!.textContent.includes("more"));
+  assert.ok(Math.abs((await page.locator(".transcript").evaluate((element) => element.scrollTop)) - before) < 5);
+  await jump.click();
+  assert.equal(await atEnd(), true);
+  await jump.waitFor({ state: "hidden" });
+});
+
+test("a screen reader is told of questions and ends, not of each word", async () => {
+  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running" }) });
+  await page.getByRole("banner").getByText("working").waitFor();
+  const said = page.locator(".unseen");
+  await tell(page, "message_delta", { message_id: "m1", delta: "I think about it." });
+  await page.getByText("I think about it.").waitFor();
+  assert.equal(await said.innerText(), "");
+  await tell(page, "new_approval", { approval_id: "q1", type: "function_call", tool_name: "Bash", title: "make test", tool_input: {} });
+  await said.getByText("Question: make test").waitFor({ state: "attached" });
+  await tell(page, "approval_resolved", { approval_id: "q1", title: "make test", decision: "approved", decided_by: "user" });
+  await said.getByText("Answered elsewhere: allowed").waitFor({ state: "attached" });
+  await tell(page, "session_status_changed", { state: "completed" });
+  await said.getByText("The agent's work is done").waitFor({ state: "attached" });
+  assert.equal(await page.getByRole("log").getAttribute("aria-live"), "off");
+});
+
+test("all of it has a role and a name", async () => {
+  const page = await pages.open({ prepare: scene });
+  await page.locator('[data-key="p1"]').waitFor({ state: "attached" });
+  const tree = await page.locator("#app").ariaSnapshot();
+  for (const part of [
+    '- heading "Make the parser accept comments" [level=1]', '- log "Conversation":', '- article "You":', '- article "Plan":', '- img "In progress"', '- article "npm test, failed":', '- button "Copy code"', '- link "src/lexer.ts:42"',
+    '- article "Edit lexer.ts, waiting":', 'group "Question: Edit src/lexer.ts"', '- group "Answers":', '- button "Allow"', '- textbox "Prompt"', '- combobox "Mode"', '- combobox "Model"', '- button "Add to the queue"',
+  ]) assert.ok(tree.includes(part), `${part} in\n${tree}`);
+  const nameless = await page.locator("button, select, textarea, [role=link], img").evaluateAll((elements) => elements.filter((element) => !(element.getAttribute("aria-label") ?? element.getAttribute("alt") ?? element.textContent)).map(({ outerHTML }) => outerHTML));
+  assert.deepEqual(nameless, []);
+});
+
+test("the keyboard alone reaches and does everything", async () => {
+  const page = await pages.open({ prepare: scene });
+  await page.locator('[data-key="p1"]').waitFor({ state: "attached" });
+  const reached: string[] = [];
+  for (let i = 0; i < 60; i++) {
+    await page.keyboard.press("Tab");
+    const name = await page.evaluate(() => {
+      const element = document.activeElement;
+      return element === document.body ? "" : (element?.getAttribute("aria-label") ?? element?.textContent?.trim().slice(0, 40) ?? "");
+    });
+    if (name === "" || (reached.length > 0 && name === reached[0])) break;
+    reached.push(name);
+  }
+  for (const name of ["Interrupt", "Show changes", "Fork the conversation", "Thought", "src/lexer.ts:42", "Copy code", "lexer.ts", "Allow", "Always Allow in This Session", "Deny", "Prompt", "Mode", "Model", "Add to the queue"]) assert.ok(reached.some((one) => one === name || one.startsWith(name)), `${name} in ${reached.join(" | ")}`);
+  const order = ["Interrupt", "Allow", "Prompt", "Mode"].map((name) => reached.indexOf(name));
+  assert.deepEqual(order, [...order].sort((a, b) => a - b));
+  await page.locator(".thinking summary").focus();
+  await page.keyboard.press("Enter");
+  await page.getByText("The lexer skips white space in one place").waitFor();
+  assert.deepEqual(problemsOf(page), []);
+});
+
+test("at 200 % and in 300 pixels nothing is cut off, and nothing moves where that is not wanted", async () => {
+  const page = await pages.open({ prepare: scene, width: 300, height: 600, reducedMotion: true });
+  await page.getByRole("group", { name: /^Question/ }).waitFor();
+  await page.evaluate(() => document.documentElement.style.setProperty("--vscode-font-size", "26px"));
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 300);
+  for (const name of ["Send", "Add to the queue"]) {
+    const button = page.getByRole("button", { name, exact: true });
+    if ((await button.count()) > 0) {
+      const box = (await button.boundingBox())!;
+      assert.ok(box.x >= 0 && box.x + box.width <= 300 && box.y + box.height <= 600, `${name} at ${JSON.stringify(box)}`);
+    }
+  }
+  assert.deepEqual(await page.evaluate(() => document.getAnimations().length), 0);
+});
