@@ -5,6 +5,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Browser, Page } from "playwright-core";
 import type { FakeHost } from "./pages/panelhost";
+import { pageHtml } from "../../src/panel/html";
 import { startChromium } from "./chromium";
 import { themeStyle } from "./themes";
 import type { Theme } from "./themes";
@@ -27,11 +28,11 @@ export async function startPages(): Promise<PanelPages> {
     } else if (url.pathname === "/theme.css") {
       response.setHeader("content-type", "text/css").end(themeStyle(url.searchParams.get("theme") as Theme));
     } else {
-      const policy = "default-src 'none'; img-src data: 'self'; style-src 'self'; script-src 'nonce-n1'; font-src 'self'";
       const theme = url.searchParams.get("theme") ?? "dark";
+      const page = pageHtml({ source: "'self'", script: "/panel.js", style: "/panel.css", nonce: "n1", title: "Panel", place: JSON.stringify({ window: "window", thread: "thread" }) });
+      // VS Code gives a page the colours of its theme, before the sheet of the panel; the host is there before its script.
       response.setHeader("content-type", "text/html").end(
-        `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="${policy}"><title>Panel</title><link rel="stylesheet" href="/theme.css?theme=${theme}"><link rel="stylesheet" href="/panel.css"></head>` +
-          `<body class="vscode-${theme}"><div id="app"></div><script nonce="n1" src="/panelhost.js"></script><script nonce="n1" src="/panel.js"></script></body></html>`,
+        page.replace("<link", `<link rel="stylesheet" href="/theme.css?theme=${theme}"><link`).replace("<body>", `<body class="vscode-${theme}">`).replace("<script", '<script nonce="n1" src="/panelhost.js"></script><script'),
       );
     }
   });
