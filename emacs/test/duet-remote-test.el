@@ -169,12 +169,12 @@
       (duet-test-request connection 'sendDecision
                          (list :approval_id (duet-approval-id approval) :decision "approve"))
       (duet-test-wait-for-state session 'completed)
-      (duet-test-wait-for-text transcript "^  demo\\.txt$")
+      (duet-test-wait-for-text transcript "^  @@ demo\\.txt:1$")
       (save-window-excursion
         (switch-to-buffer transcript)
         (should (equal default-directory (duet-connection-root connection)))
         (goto-char (point-min))
-        (search-forward "\n  demo.txt")
+        (search-forward "\n  @@ demo.txt")
         (duet-test-press "RET" #'duet-transcript-visit)
         (duet-test-look)
         (should (equal (duet-remote-local buffer-file-name)

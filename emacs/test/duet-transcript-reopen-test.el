@@ -113,7 +113,7 @@
                                :updated_input (list :content "one\ntwo\n")))
       (duet-test-wait-for-state session 'completed)
       (duet-test-wait-for-text buffer "^❯ Approved with another input: ")
-      (duet-test-wait-for-text buffer "^● Write demo.txt \\+2 −0\n.*\n.*\n  \\+one\n  \\+two\n"))))
+      (duet-test-wait-for-text buffer "^● Write demo.txt \\+2 −0\n  @@ demo.txt:1\n  \\+one\n  \\+two\n"))))
 
 (ert-deftest duet-transcript-test-reopen-bad-ends ()
   "A transcript tells of turns long ago that did not end well, in another Emacs too."
