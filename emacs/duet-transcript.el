@@ -94,6 +94,9 @@
         duet-transcript--how (make-hash-table :test #'eq)
         mode-line-buffer-identification '(:eval (duet-header-name))
         header-line-format '(:eval (duet-header duet-session duet-connection)))
+  ;; While a transcript streams its mode line is drawn all the time, where Emacs' own sign
+  ;; for a remote directory, %@, drops a C-g; what :eval calls does not.
+  (setq-local mode-line-remote '(:eval (if (file-remote-p default-directory) "@" "-")))
   ;; The number of a line says nothing here, and to count them takes longer than
   ;; all else that a key does, once there are some megabytes.
   (setq-local bidi-inhibit-bpa t

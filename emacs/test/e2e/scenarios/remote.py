@@ -38,7 +38,7 @@ def other_machine(home, emacs):
     terminal.press("a")
     terminal.see(r"^ ● completed")
     terminal.press("C-x", "1")
-    terminal.see(r"^  demo\.txt$")
+    terminal.see(r"^  @@ demo\.txt:1$")
     terminal.press("=")
     terminal.see(r"^● demo\.txt  new file$")
     terminal.see(r"^\+Turn 1: hello Grüße$")
