@@ -5,6 +5,8 @@ import type { EventParams } from "../hub/events";
 import type { Item } from "../hub/transcript";
 import { Entries, newEntry, toolKey } from "./entries";
 import type { Entry, EntryKind } from "./entry";
+import { gatesAfter, gatesOf } from "./gates";
+import type { Gates } from "./gates";
 import { objectOf, objectsOf, stringOf } from "./json";
 import type { Data } from "./json";
 import { Questions } from "./questions";
@@ -44,6 +46,7 @@ export class Conversation {
   private questionsChanged = false;
   private sessionChanged = false;
   private agentSession: AgentSession = {};
+  private gatesNow: Gates | undefined;
   private lastSeq = 0;
 
   /** What is not part of another entry, the oldest first. */
@@ -57,6 +60,11 @@ export class Conversation {
 
   get told(): Readonly<AgentSession> {
     return this.agentSession;
+  }
+
+  /** Where the gates of its work stand; undefined: it has none. */
+  get gates(): Readonly<Gates> | undefined {
+    return this.gatesNow;
   }
 
   /** The number of the last event, to go on after it with since. */
@@ -100,7 +108,8 @@ export class Conversation {
   }
 
   /** Takes what getSessionState says of a session. */
-  loadSession(session: { id: string; state?: string; status?: string; agent_session?: AgentSession; silent_since?: string }): void {
+  loadSession(session: { id: string; state?: string; status?: string; agent_session?: AgentSession; silent_since?: string; gates?: unknown }): void {
+    this.gatesNow = gatesOf(session.gates);
     this.setState(session.id, session.state ?? session.status ?? "");
     this.agentSession = { ...session.agent_session, ...this.agentSession };
     if (session.silent_since !== undefined) this.runs.wasSilent(session.silent_since);
@@ -156,6 +165,13 @@ export class Conversation {
         this.sessionChanged = true;
         return;
       case "session_settings_changed":
+        this.sessionChanged = true;
+        return;
+      case "iteration_start":
+      case "gate_start":
+      case "gate_result":
+      case "gates_complete":
+        this.gatesNow = gatesAfter(this.gatesNow, type, data);
         this.sessionChanged = true;
         return;
       case "task_error":

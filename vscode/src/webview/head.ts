@@ -12,6 +12,7 @@ export class Head {
   private readonly dot = make("span", { class: "dot", is: { "aria-hidden": "true" } });
   private readonly state = make("span", { class: "state" });
   private readonly elapsed = make("span", { class: "elapsed" });
+  private readonly gates = make("span", { class: "gates" });
   private readonly usage = make("span", { class: "usage" });
   private readonly context = make("progress", { class: "context", is: { "aria-label": "Context used", max: "100" } });
   private readonly interrupt: HTMLButtonElement;
@@ -24,7 +25,7 @@ export class Head {
       make("div", { class: "head-line" }, this.title, this.interrupt,
         button({ icon: "diff", name: "Show changes", press: () => actions.openChanges() }),
         button({ icon: "fork", name: "Fork the conversation", press: () => actions.command("duet.fork") })),
-      make("div", { class: "head-line facts" }, this.dot, this.agent, this.state, this.elapsed, this.usage, this.context),
+      make("div", { class: "head-line facts" }, this.dot, this.agent, this.state, this.elapsed, this.gates, this.usage, this.context),
     );
   }
 
@@ -37,6 +38,7 @@ export class Head {
     this.element.dataset["state"] = state.id;
     this.interrupt.hidden = !session.working;
     setText(this.elapsed, session.working && session.since !== undefined ? duration(now - session.since) : session.took !== undefined ? `took ${duration(session.took)}` : "");
+    setText(this.gates, session.gates);
     const { tokens, contextUsed, contextSize, cost } = session;
     setText(this.usage, [tokens > 0 ? `${thousands(tokens)} tokens` : "", cost > 0 ? money(cost) : ""].filter((part) => part !== "").join(" · "));
     const share = contextSize > 0 ? Math.min(100, Math.round((100 * contextUsed) / contextSize)) : 0;

@@ -2,6 +2,7 @@
 import type { PanelResult } from "../panel/protocol";
 import type { Conversation } from "./conversation";
 import { duration } from "./figures";
+import { gatesWords } from "./gates";
 import type { Data } from "./json";
 
 export type SessionState = PanelResult<"getSessionState">["session"];
@@ -19,6 +20,8 @@ export interface Session {
   /** Since when the agent is silent. */
   silent: string | undefined;
   questions: number;
+  /** Where its gates stand, in words; empty: it has none. */
+  gates: string;
   tokens: number;
   contextUsed: number;
   contextSize: number;
@@ -43,6 +46,7 @@ export function sessionOf(known: SessionState | undefined, conversation: Convers
     took: runs.active === undefined && isKnown ? known.duration_ms : undefined,
     silent: runs.silent,
     questions: conversation.questions.length,
+    gates: gatesWords(conversation.gates),
     tokens: number("input_tokens", known?.input_tokens) + number("output_tokens", known?.output_tokens),
     contextUsed: number("context_used", known?.effective_context_tokens),
     contextSize: number("context_size", known?.context_limit),

@@ -3,6 +3,7 @@ import test from "node:test";
 import type { EventParams } from "../../src/hub/events";
 import type { Item } from "../../src/hub/transcript";
 import { Conversation } from "../../src/webview/conversation";
+import { sessionOf } from "../../src/webview/session";
 
 const time = "2026-01-02T03:04:05Z";
 
@@ -152,6 +153,24 @@ test("when a run ends its questions are closed and nothing is being written; an 
   conversation.loadSession({ id: "run", state: "running" });
   assert.deepEqual([conversation.runs.state("run"), conversation.runs.active, conversation.runs.silent, conversation.questions.length], ["failed", undefined, undefined, 0]);
   assert.deepEqual(brief(conversation), ["text half", "error it broke"]);
+});
+
+test("where gates stand is told by the session, then by events, until a prompt has none", () => {
+  const conversation = loaded();
+  const words = (): string => sessionOf(undefined, conversation).gates;
+  assert.equal(words(), "");
+  conversation.loadSession({ id: "run", state: "running", gates: { state: "working", iteration: 1, max_iterations: 5 } });
+  assert.equal(words(), "turn 1 of 5");
+  conversation.apply(event(1, "gate_start", { gate: "make test", iteration: 1 }));
+  assert.equal(words(), "turn 1 of 5, checks make test");
+  conversation.apply(event(2, "gate_result", { gate: "make test", iteration: 1, max_iterations: 5, passed: false }));
+  conversation.apply(event(3, "iteration_start", { iteration: 2, max_iterations: 5 }));
+  assert.equal(words(), "turn 2 of 5");
+  conversation.apply(event(4, "gates_complete", { gates_state: "passed", iteration: 2, max_iterations: 5 }));
+  assert.equal(words(), "gates passed");
+  assert.equal(conversation.takeChanges().session, true);
+  conversation.loadSession({ id: "run2", state: "queued" });
+  assert.equal(words(), "");
 });
 
 test("what the agent tells of its session is newer than the reply that it overtakes", () => {
