@@ -60,7 +60,8 @@ The symbol connection is bound to its connection."
   "Marked sessions are deleted together, and no other."
   (duet-delete-test-with-list ((one "quiet one") (two "quiet two") (three "quiet three"))
     (dolist (session (list one two three))
-      (duet-test-wait-for-state session 'completed))
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for (string-prefix-p "quiet" (duet-session-name session))))
     (duet-sessions--print)
     (dolist (session (list one three))
       (duet-sessions-go-to (current-buffer) session)

@@ -111,8 +111,8 @@
       (duet-test-wait-for (> (length (duet-session-runs session)) count))
       (duet-test-wait-for-state session 'completed)
       (should (equal (duet-session-mode session) "plan"))
-      (should (member "quiet" (mapcar #'duet-message-text
-                                      (duet-session-message-list session))))
+      (duet-test-wait-for (member "quiet" (mapcar #'duet-message-text
+                                                  (duet-session-message-list session))))
       ;; What is wrong is told, and the prompt stays.
       (duet-compose connection session)
       (insert "/mode lazy quiet")
