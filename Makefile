@@ -37,7 +37,7 @@ test: ## all tests: Go with the race detector, Emacs, vscode-jsonrpc, SDKs of th
 	$(MAKE) test-go test-clients
 
 test-go: ## the Go tests alone
-	$(GO) test $(RACE) -timeout 30m ./...
+	$(GO) test $(RACE) -timeout 75m ./...
 
 test-clients: build ## the tests with real clients alone
 	DUET_RPC_BIN=$(CURDIR)/$(BIN) .ci/test-clients

@@ -110,8 +110,8 @@ func TestManyFilesThatChangeAreOneEvent(t *testing.T) {
 	if events == 1 {
 		assert.Equal(t, dirs*files, told)
 	} // else the system may have left changes out, and those of the last minute are told once more
-	// Changes without an end are told every half a minute.
-	assert.LessOrEqual(t, events, 1+int(writing/(20*time.Second)), "writing took %s", writing)
+	// An event takes a silence of 5 s, or half a minute of changes.
+	assert.LessOrEqual(t, events, 1+int(writing/(5*time.Second)), "writing took %s", writing)
 	after := editor.memory(t, "VmHWM")
 	t.Logf("%d MiB at most, %d before", after>>20, before>>20)
 	assert.Less(t, after-before, 48<<20)
