@@ -248,7 +248,7 @@ func prompt(t *testing.T, kind, text string) catalog.ExecutePromptParams {
 
 func execute(t *testing.T, x *executor.Executor, p catalog.ExecutePromptParams) catalog.ExecutePromptResult {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	result, err := x.ExecutePrompt(ctx, p)
 	require.NoError(t, err)
