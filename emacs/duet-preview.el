@@ -98,7 +98,7 @@ built with it."
                (t " The preview begins…"))
          (duet-header-keys 'duet-preview-mode-map
                            '(1 duet-preview-open "opens it")
-                           '(2 duet-preview-reload "loads it again")
+                           '(2 duet-preview-reload "reloads")
                            '(3 duet-preview-ask "asks about errors")
                            '(4 duet-preview-stop "ends it")))))
 

@@ -1,4 +1,6 @@
-"""Builds, and what is done when something happens."""
+"""Builds, previews, budgets, and what is done when something happens."""
+
+import os
 
 from steps import ask, expect, scenario, start
 
@@ -79,3 +81,59 @@ def triggers(home, emacs):
     terminal.press("Enter")
     terminal.see(r"^✓ tell  tells: the walnuts are cracked")
     expect(not terminal.shows(r"rror"), "something went wrong", terminal)
+
+
+@scenario
+def previews(home, emacs):
+    """The pages that the project makes are opened, and what they complain about is listed, visited and asked about."""
+    os.mkdir(os.path.join(home.project, "dist"))
+    home.write("dist/index.html", "<h1>Walnuts</h1><script src=app.js></script>")
+    home.write("dist/app.js", "one\ntwo(\nthree\n")
+    # What is asked for as a browser does it; its console is ours.
+    home.init("""
+(setq duet-preview-browse-function
+      (lambda (address)
+        (with-current-buffer (url-retrieve-synchronously address t)
+          (goto-char (point-min))
+          (message "The browser got %s" (if (search-forward "Walnuts" nil t) "the page" "another")))))
+""")
+    terminal = start(home, emacs)
+    terminal.command("duet-preview")
+    terminal.see(r"^ Preview http://127\.0\.0\.1:\d+, C-o opens it")
+    terminal.see(r"^The browser got the page")
+    home.run("duet-rpc", "call", "console", '{"message": "all is well", "url": "/"}')
+    terminal.see(r"^[\d:]+ log +all is well  /$")
+    home.run("duet-rpc", "call", "error", '{"message": "two is not a function", "url": "/app.js", "line": 2, "column": 4,'
+             ' "stack": "at two"}')
+    terminal.see(r"^[\d:]+ error +two is not a function  /app\.js:2:4\n +at two$")
+    home.run("duet-rpc", "call", "console", '{"level": "warn", "message": "an odd nut", "url": "/"}')
+    terminal.see(r"^[\d:]+ warn +an odd nut  /$")
+    terminal.press("C-x", "o", "M-<", "n")
+    terminal.see_cursor_at(r"two is not a function")
+    terminal.press("Enter")
+    terminal.see_cursor_at(r"^two\($")
+    terminal.command("duet-preview")
+    terminal.see(r"^The browser got the page")
+    terminal.see(r"c asks about errors")
+    terminal.press("C-x", "o", "c")
+    terminal.see(r"^error: two is not a function \(/app\.js:2:4\)\nwarn: an odd nut \(/\)$")
+    expect(not terminal.shows(r"^log"), "what is no complaint is quoted", terminal)
+    terminal.press("C-c", "C-k")
+    terminal.see_no(r"C-c C-c send")
+
+
+@scenario
+def budgets(home, emacs):
+    """A turn that has used what its prompt allows is interrupted; a budget that is none is not sent."""
+    home.configure(CONFIG)
+    terminal = start(home, emacs)
+    terminal.press("c")
+    terminal.see(r"C-c C-c send")
+    terminal.type("/budget turns=many tools:20")
+    terminal.press("C-c", "C-c")
+    terminal.see(r"^turns=many is no budget: rounds of tool calls, as in turns=20")
+    terminal.press("C-a", "C-k")
+    terminal.type("/budget turns=3 tools:20")
+    terminal.press("C-c", "C-c")
+    terminal.see(r"^ ■ +interrupted +tools:20")
+    terminal.see(r"^■ Interrupted: this run has had 3 rounds of tool calls, of 3 ")
