@@ -24,13 +24,28 @@
 (defconst duet-approval--width 300
   "How many characters of each such line.")
 
+(defconst duet-approval-heading 60
+  "How many columns of its summary stand above what a tool gets.")
+
+(defun duet-approval--below (input)
+  "Return INPUT, what a tool gets, without a command that stands above it."
+  (let ((command (duet-get input :command)))
+    (if (and (stringp command)
+             (equal (duet-visible command) (duet-approval-line command))
+             (<= (string-width (duet-visible command)) duet-approval-heading))
+        (cl-loop for (key value) on input by #'cddr
+                 unless (eq key :command) append (list key value))
+      input)))
+
 (defun duet-approval-excerpt (approval)
   "Return the beginning and the end of what the tool of APPROVAL gets.
 The value is a list of lines, in which one says how much is hidden; nil if
-its summary has all of it.  What a diff shows is left out."
+its summary has all of it.  What a diff shows is left out, and so is a
+command that its summary has."
   (let* ((data (duet-approval-data approval))
-         (input (duet-render-beside (duet-approval-input approval)
-                                    (duet-get-objects data :diffs)))
+         (input (duet-approval--below
+                 (duet-render-beside (duet-approval-input approval)
+                                     (duet-get-objects data :diffs))))
          (command (and (duet-get input :command) (null (cddr input))
                        (duet-get-string input :command)))
          (text (cond ((duet-approval-question-p approval)

@@ -85,7 +85,9 @@ They stand closer together where all fit into one line by that."
            (if (duet-approval-question-p approval) ""
              (let ((summary (duet-approval-summary approval root)))
                ;; All of it is below.
-               (concat "  " (if excerpt (truncate-string-to-width summary 60 nil nil "…")
+               (concat "  " (if excerpt
+                                (truncate-string-to-width summary duet-approval-heading
+                                                          nil nil "…")
                               summary))))
            (if (duet-approval-stale approval)
                (propertize "  (stale: an answer continues the session)" 'face 'duet-dim) "")

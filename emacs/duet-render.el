@@ -149,15 +149,16 @@ The first line of a tool call is indented already."
   (let* ((data (duet-message-data message))
          (denied (equal (duet-get-string data :decision) "denied"))
          (text (duet-get-string data :response_text))
-         ;; That stands for no reason.
-         (said (or (and (not (and denied (equal text "denied"))) text)
+         ;; These stand for no reason.
+         (declined (and denied (equal text "declined")))
+         (said (or (and (not (and denied (equal text "denied"))) (not declined) text)
                    (duet-get-string data :explanation)))
          (by (duet-get-string data :decided_by)))
     (concat (duet-look-signed "❯" 'duet-prompt)
             (propertize
              (pcase (duet-get-string data :decision)
-               ("denied" (if (member by '(nil "user")) "Denied: "
-                           (format "Denied by %s: " by)))
+               ("denied" (concat (if declined "Declined" "Denied")
+                                 (if (member by '(nil "user")) ": " (format " by %s: " by))))
                ("approved" "Approved with another input: ")
                (_ ""))
              'face 'duet-dim)

@@ -17,6 +17,7 @@
 (require 'tabulated-list)
 (require 'duet-actions)
 (require 'duet-connection)
+(require 'duet-header)
 (require 'duet-latest)
 (require 'duet-menu-bar)
 (require 'duet-remote)
@@ -126,9 +127,9 @@ It is called at once, and whenever a trigger has done something."
   (setq duet-triggers--all-on (eq (duet-get status :enabled) t))
   (let ((rules (duet-get-objects status :rules))
         (problem (duet-get-string status :problem)))
-    (duet-sessions-fit 3 10)
     (duet-triggers--print
-     (mapcar (lambda (rule) (list rule (duet-triggers--columns rule))) rules)
+     (duet-triggers--fitted
+      (mapcar (lambda (rule) (list rule (duet-triggers--columns rule))) rules))
      (concat "No triggers are configured: [[triggers]] in .duet.toml, or in your own config.toml, says what is done when something happens."
              (if problem (concat "\n " (duet-visible problem)) "")))
     ;; What else there is to know stands below the list.
@@ -144,6 +145,23 @@ It is called at once, and whenever a trigger has done something."
           (when problem
             (insert "\n " (propertize (duet-visible problem) 'face 'duet-failed) "\n"))))
       (restore-buffer-modified-p nil))))
+
+(defun duet-triggers--fitted (entries)
+  "Return ENTRIES of the list, whose columns get the room that they take.
+What it does gets what is left, and so names and times take no more than a
+quarter of a wide window each."
+  (let ((most (/ (duet-header-room) 4)))
+    (setq tabulated-list-format (copy-tree tabulated-list-format t))
+    (pcase-dolist (`(,number . ,least) '((1 . 11) (2 . 17)))
+      (let ((column (aref tabulated-list-format number)))
+        (setf (nth 1 column)
+              (min (max least most)
+                   (apply #'max (string-width (car column))
+                          (mapcar (lambda (entry) (string-width (aref (cadr entry) number)))
+                                  entries))))))
+    (duet-sessions-fit 3 10)
+    (tabulated-list-init-header)
+    entries))
 
 (defun duet-triggers--columns (rule)
   "Return the columns of RULE, a trigger as the server lists it."

@@ -114,7 +114,9 @@
       (duet-approvals)
       (duet-test-press "d" #'duet-approval-deny)
       (duet-test-wait-for-state session 'completed)
-      (duet-test-wait-for-text buffer "You declined"))))
+      (duet-test-wait-for-text buffer "You declined")
+      ;; It is told once.
+      (should (string-match-p "^❯ Declined: .+\n\n" (duet-test-text buffer))))))
 
 (provide 'duet-form-test)
 ;;; duet-form-test.el ends here

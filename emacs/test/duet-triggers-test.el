@@ -51,6 +51,23 @@ action = { type = \"notify\", channel = \"office\", message = \"{{payload.task_i
     (with-current-buffer (window-buffer)
       (duet-test-should-say "nothing here" (duet-test-press "RET" #'duet-triggers-open)))))
 
+(ert-deftest duet-triggers-test-columns ()
+  "A column has the room that what stands there takes; the rest is what triggers do."
+  (with-temp-buffer
+    (duet-triggers-mode)
+    (cl-flet ((shown (id when)
+                (duet-triggers--show
+                 `( :enabled t
+                    :rules [( :id ,id :enabled t :when ,when
+                              :action (:type "notify" :message "walnuts"))]))
+                (cl-map 'list #'cadr (seq-take tabulated-list-format 3))))
+      (should (equal (shown "a" "b") '(3 7 4)))
+      (should (equal (shown "mend-what-is-broken" "watch tests/") '(3 19 12)))
+      (should (string-match-p "on  mend-what-is-broken watch tests/ tells: walnuts"
+                              (duet-test-text (current-buffer))))
+      (cl-letf (((symbol-function 'duet-header-room) (lambda () 60)))
+        (should (equal (shown (make-string 40 ?a) (make-string 40 ?b)) '(3 15 17)))))))
+
 (ert-deftest duet-triggers-test-list ()
   "The list tells what each does; x switches one, with a prefix argument all."
   (duet-triggers-test-with duet-triggers-test-two
