@@ -1,9 +1,7 @@
 """What a turn has changed."""
 
-import time
-
 from steps import ask, expect, replace, scenario, start
-from terminal import Terminal, wait_for
+from terminal import Terminal, settled, wait_for
 
 
 @scenario
@@ -126,7 +124,7 @@ def compares_with_ediff(home, emacs):
     terminal.see_no(r"Duet\[")
     terminal.press("=")
     terminal.see(r"^\+Turn 1: hello$")
-    before = settled(terminal)
+    before = settled(lambda: shown(terminal))
     terminal.press("E")
     terminal.see(r"^ *A: .*demo\.txt \(before\)")
     terminal.see(r"^ *B: .*demo\.txt \(after\)")
@@ -144,11 +142,3 @@ def compares_with_ediff(home, emacs):
 def shown(terminal):
     """Returns what the screen shows, but for the echo area."""
     return terminal.screen().splitlines()[:-1]
-
-
-def settled(terminal):
-    """Returns what the screen shows, but for the echo area, once all that was asked for has come."""
-    before = None
-    while before != (before := shown(terminal)):
-        time.sleep(1)
-    return before
