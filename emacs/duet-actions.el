@@ -169,7 +169,7 @@ sessions up to the last turn."
 
 (defun duet-search-or-say ()
   "Search all conversations."
-  (interactive nil duet-sessions-mode duet-transcript-mode)
+  (interactive nil duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (if (commandp 'duet-search)
       (call-interactively 'duet-search)
     (user-error "There is no search in this version")))

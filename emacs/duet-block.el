@@ -196,7 +196,7 @@ Return non-nil if there is more to look at."
     (when (> end start)
       (with-silent-modifications
         ;; It may be in sight, as something that is not whole.
-        (duet-block--anew start (1+ start))
+        (duet-block-anew start (1+ start))
         (save-excursion
           (goto-char start)
           (while (< (point) end)
@@ -205,7 +205,7 @@ Return non-nil if there is more to look at."
               ('table (duet-block--rows section list end))
               (_ (duet-block--search section list end)))))
         (when (duet-block--list-kind list)
-          (duet-block--anew (max start (+ (duet-section-beg section)
+          (duet-block-anew (max start (+ (duet-section-beg section)
                                           (duet-block--list-beg list)))
                             end)))
       (setf (duet-block--list-scanned list) (- end (duet-section-beg section))))
@@ -214,7 +214,7 @@ Return non-nil if there is more to look at."
         (duet-block--end section list last last)))
     (< end known)))
 
-(defun duet-block--anew (beg end)
+(defun duet-block-anew (beg end)
   "Have that of the text from BEG to END that was shown be shown anew."
   (when-let ((place (text-property-any beg end 'fontified t)))
     (put-text-property place end 'fontified nil)))
@@ -245,7 +245,7 @@ What comes behind it begins at NEXT."
           (duet-block--list-kind list) nil)
     (when seen (setf (duet-block-end seen) (- end from)))
     ;; Code that was coloured as it came is looked at as a whole.
-    (duet-block--anew (if (eq kind 'code) (+ from beg)
+    (duet-block-anew (if (eq kind 'code) (+ from beg)
                         (max (+ from beg) (duet-block-known section)))
                       next)))
 
@@ -273,7 +273,7 @@ Note it in LIST."
           (forward-line -1)
           (when (duet-block--table-p section list (point) bol eol)
             ;; The names were text.
-            (duet-block--anew (point) eol)
+            (duet-block-anew (point) eol)
             (duet-block--begin section list 'table (point)))))
         (goto-char (min end (1+ eol)))))))
 

@@ -52,6 +52,7 @@
     (define-key map "[" #'duet-diff-earlier-turn)
     (define-key map "]" #'duet-diff-later-turn)
     (define-key map "g" #'duet-diff-refresh)
+    (define-key map "/" #'duet-search-or-say)
     (define-key map "j" #'duet-approval-next)
     (define-key map "l" #'duet)
     (define-key map "?" #'duet-menu-or-help)

@@ -174,6 +174,8 @@ No line takes less than one of a screen, but for those that are folded away."
 To be called where nothing quits, such as in a timer."
   (dolist (window (get-buffer-window-list nil nil 'visible))
     (pcase-let ((`(,beg . ,end) (duet-markup--sight window)))
+      (jit-lock-fontify-now beg end)
+      ;; A row of a table may be wider than those above it.
       (jit-lock-fontify-now beg end))))
 
 (defun duet-markup--in-sight-p (beg end)
@@ -205,7 +207,7 @@ Or if none shows the buffer."
         (while (< (point) end)
           (let ((section (duet-prose-section-at (point))))
             (if section
-                (setq beg (min beg (duet-markup--show section)))
+                (setq beg (min beg (duet-markup--show section asked)))
               (let ((next (next-single-property-change (point) 'duet-section nil (point-max))))
                 ;; Blank lines behind a section belong to it.
                 (goto-char (max (1+ (point)) next)))))))
@@ -225,15 +227,16 @@ Or if none shows the buffer."
   (set-marker beg nil)
   (set-marker end nil))
 
-(defun duet-markup--show (section)
+(defun duet-markup--show (section asked)
   "Show the markup of the lines at point, of SECTION; go behind them.
-Return where the first line that was looked at begins."
+Lines from ASKED on are to be shown.  Return where the first line that was
+looked at begins."
   (let* ((bol (point))
          (block (duet-block-at bol)))
     (pcase (and block (duet-block-kind block))
       ('code (duet-markup--code block bol)
              bol)
-      ('table (duet-markup--table block bol))
+      ('table (duet-markup--table block bol asked))
       ;; What is not whole is what is before it.
       ((guard (and (setq block (duet-block-open section))
                    (>= bol (duet-block-known section))
@@ -278,14 +281,17 @@ Return where the first line that was looked at begins."
     (goto-char eol)
     (forward-line 1)))
 
-(defun duet-markup--table (block bol)
+(defun duet-markup--table (block bol asked)
   "Show the line of BLOCK, a table, at BOL, and go behind it.
-If a column has become wider show all before it anew.  Return where the
-first line that was looked at begins."
+If a column has become wider show those from ASKED on anew, and have those
+before it be shown when they get into sight: they may be many.  Return where
+the first line begins that looks different."
   (let* ((grown (and duet-prose-marks-hidden (duet-table-measure block)))
          (first (if grown (duet-block-place block (duet-block-beg block)) bol))
          (last (progn (goto-char bol) (forward-line 1) (point))))
-    (goto-char first)
+    (when (< first asked)
+      (duet-block-anew first (min asked bol)))
+    (goto-char (max first (min asked bol)))
     (while (< (point) last)
       (let ((line (point))
             (eol (line-end-position)))

@@ -46,30 +46,41 @@
   (concat "\r\n\\|[" duet-visible--hidden "]")
   "Regexp for what is written out in what agents say.")
 
+(defun duet-visible--plain-p (text)
+  "Return non-nil if all of TEXT is ASCII that is seen, or newlines and tabs.
+Most of it is.  The other regexps are so large that to compile one takes
+milliseconds, and Emacs remembers 20 of all that it has compiled."
+  (not (string-match-p "[^ -~\n\t]" text)))
+
 (defun duet-visible (text)
   "Return TEXT with characters that could not be seen written out.
 That is for what is decided on: commands, files, changes, questions."
-  (if (string-match-p duet-visible--exact text)
-      (replace-regexp-in-string duet-visible--exact #'duet-visible--written text t t)
-    text))
+  ;; Where case is ignored they take three times as long to compile.
+  (let ((case-fold-search nil))
+    (if (and (not (duet-visible--plain-p text))
+             (string-match-p duet-visible--exact text))
+        (replace-regexp-in-string duet-visible--exact #'duet-visible--written text t t)
+      text)))
 
 (defun duet-visible-prose (text)
   "Return TEXT, what somebody says, as `duet-visible' does.
 Joiners and selectors stay where emoji and languages need them."
-  (if (string-match-p duet-visible--prose text)
-      (let ((start 0)
-            (parts '()))
-        (while (string-match duet-visible--prose text start)
-          (let ((beg (match-beginning 0))
-                (end (match-end 0)))
-            (push (substring text start beg) parts)
-            (push (cond ((= end (+ beg 2)) (substring text (1+ beg) end)) ; a line's end
-                        ((duet-visible--belongs-p text beg) (substring text beg end))
-                        (t (duet-visible--written (substring text beg end))))
-                  parts)
-            (setq start end)))
-        (apply #'concat (nreverse (cons (substring text start) parts))))
-    text))
+  (let ((case-fold-search nil)
+        (start 0)
+        (parts '()))
+    (if (or (duet-visible--plain-p text)
+            (not (string-match-p duet-visible--prose text)))
+        text
+      (while (string-match duet-visible--prose text start)
+        (let ((beg (match-beginning 0))
+              (end (match-end 0)))
+          (push (substring text start beg) parts)
+          (push (cond ((= end (+ beg 2)) (substring text (1+ beg) end)) ; a line's end
+                      ((duet-visible--belongs-p text beg) (substring text beg end))
+                      (t (duet-visible--written (substring text beg end))))
+                parts)
+          (setq start end)))
+      (apply #'concat (nreverse (cons (substring text start) parts))))))
 
 (defun duet-visible--belongs-p (text place)
   "Return non-nil if languages need the character at PLACE of TEXT there."
@@ -106,17 +117,18 @@ Joiners and selectors stay where emoji and languages need them."
 (defun duet-visible-json (text)
   "Return TEXT, JSON, with what could not be seen escaped in its strings.
 It means the same, and can be edited."
-  (replace-regexp-in-string
-   duet-visible--exact
-   (lambda (match)
-     (let* ((last (1- (length match)))
-            (char (aref match last)))
-       (concat (substring match 0 last)
-               (if (< char #x10000)
-                   (format "\\u%04x" char)
-                 (format "\\u%04x\\u%04x" (+ #xd7c0 (ash char -10))
-                         (+ #xdc00 (logand char #x3ff)))))))
-   text t t))
+  (let ((case-fold-search nil))
+    (replace-regexp-in-string
+     duet-visible--exact
+     (lambda (match)
+       (let* ((last (1- (length match)))
+              (char (aref match last)))
+         (concat (substring match 0 last)
+                 (if (< char #x10000)
+                     (format "\\u%04x" char)
+                   (format "\\u%04x\\u%04x" (+ #xd7c0 (ash char -10))
+                           (+ #xdc00 (logand char #x3ff)))))))
+     text t t)))
 
 (provide 'duet-visible)
 ;;; duet-visible.el ends here

@@ -37,7 +37,11 @@
                   (list (car look) evil-state
                         (mapcar (lambda (key) (key-binding (kbd key))) (cdr look)))))
               '((duet-transcript-mode "j" "k" "g g" "g j" "x" "g l" "g r" "a" "d" "c" "n" "RET" "?")
-                (duet-diff-mode "k" "x" "X" "a" "u" "g r")
+                (duet-diff-mode "k" "x" "X" "a" "u" "g r" "/" "g /")
+                (duet-build-mode "j" "n" "RET" "g r")
+                (duet-triggers-mode "j" "x" "RET" "g r")
+                (duet-triggers-log-mode "j" "RET" "g r")
+                (duet-preview-mode "j" "n" "c" "g r")
                 (duet-search-mode "/" "g /" "+")
                 (duet-compose-mode "C-c C-c")))))
   "What is looked at in an Emacs with Evil.")
@@ -59,7 +63,8 @@
                               (cl-mapcan (lambda (folder) (list "-L" folder))
                                          (cons (file-name-directory (locate-library "duet")) path))
                               (and first '("-l" "evil"))
-                              '("-l" "duet-search")
+                              '("-l" "duet-search" "-l" "duet-build" "-l" "duet-triggers"
+                                "-l" "duet-preview")
                               (list "--eval" (prin1-to-string duet-evil-test-looked))))))
         (goto-char (point-min))
         (should (equal (read (current-buffer))
@@ -70,7 +75,18 @@
                                   duet-section-next duet-transcript-visit duet-menu-or-help))
                          (duet-diff-mode
                           motion (evil-previous-line duet-diff-revert duet-diff-revert-file
-                                  duet-diff-accept duet-diff-undo duet-diff-refresh))
+                                  duet-diff-accept duet-diff-undo duet-diff-refresh
+                                  evil-search-forward duet-search-or-say))
+                         (duet-build-mode
+                          motion (evil-next-line duet-build-next duet-build-visit duet-build-again))
+                         (duet-triggers-mode
+                          motion (evil-next-line duet-triggers-switch duet-triggers-log
+                                  duet-triggers-refresh))
+                         (duet-triggers-log-mode
+                          motion (evil-next-line duet-triggers-open duet-triggers-log-refresh))
+                         (duet-preview-mode
+                          motion (evil-next-line duet-preview-next duet-preview-ask
+                                  duet-preview-reload))
                          (duet-search-mode motion (evil-search-forward duet-search duet-search-more))
                          (duet-compose-mode insert (duet-compose-send)))))))))
 

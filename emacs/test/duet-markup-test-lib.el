@@ -86,11 +86,47 @@ MESSAGE, if any, is whole from now on."
 
 (defun duet-markup-test-say-all (message text size)
   "Say TEXT in MESSAGE, SIZE characters at a time, and look at it meanwhile."
-  (cl-loop for start from 0 below (length text) by size
-           do (duet-markup-test-say
-               message (substring text start (min (length text) (+ start size))))
-           (duet-transcript-flush)
-           (jit-lock-fontify-now)))
+  (duet-markup-test-say-pieces message text
+                               (cl-loop for place from size below (length text) by size
+                                        collect place)))
+
+(defun duet-markup-test-say-pieces (message text cuts)
+  "Say TEXT in MESSAGE, cut at the places CUTS, and look at it meanwhile."
+  (let ((start 0))
+    (dolist (end (append cuts (list (length text))))
+      (when (< start end)
+        (duet-markup-test-say message (substring text start end))
+        (duet-transcript-flush)
+        (jit-lock-fontify-now)
+        (setq start end)))))
+
+(defun duet-markup-test-borders (text)
+  "Return the places in TEXT where its syntax may change, in order.
+They are where two characters meet that are not both of a word, nor both spaces."
+  (cl-flet ((kind (char) (cond ((memq (char-syntax char) '(?w)) 'word)
+                               ((eq char ?\s) 'space))))
+    (cl-loop for place from 1 below (length text)
+             for kind = (kind (aref text place))
+             unless (and kind (eq kind (kind (aref text (1- place)))))
+             collect place)))
+
+(defun duet-markup-test-some (places count)
+  "Return COUNT of PLACES, or all if there are fewer, taken at random, in order."
+  (let ((places (copy-sequence places)))
+    (sort (cl-loop repeat count while places
+                   collect (let ((place (nth (random (length places)) places)))
+                             (setq places (delq place places))
+                             place))
+          #'<)))
+
+(defun duet-markup-test-seed ()
+  "Begin a series of numbers at random, and say which.
+The environment variable DUET_TEST_SEED has one be repeated."
+  (let ((seed (or (getenv "DUET_TEST_SEED")
+                  (format "%06x" (random #x1000000)))))
+    (message "DUET_TEST_SEED=%s" seed)
+    (random seed)
+    seed))
 
 (defun duet-markup-test-faces (text)
   "Return what of TEXT has which face, (STRING . FACE) each; nothing has none."

@@ -99,26 +99,45 @@ would be lost."
 
 ;;; How it comes
 
+(defun duet-markup-test-same (text splits)
+  "Fail unless TEXT looks the same said at once and as each of SPLITS has it.
+A split is a list of places."
+  (let ((looks nil))
+    (dolist (cuts (cons '() splits))
+      (duet-markup-test-with message
+        (duet-markup-test-say-pieces message text cuts)
+        (duet-markup-test-look message)
+        (let ((this (duet-markup-test-properties)))
+          (if (null looks) (setq looks this)
+            (should (equal (list text cuts this) (list text cuts looks)))))))))
+
+;; Each cut costs some milliseconds, so few are made in one text, and many texts are cut.
 (ert-deftest duet-markup-test-any-split ()
   "However a text is cut into pieces, it looks the same in the end."
-  (let ((texts (list (concat "# T\n\nsome **bold\ntext** b\n\n```python\ndef f():\n  '''a\n  b'''\n"
-                             "```\n\n| a | b |\n|---|--:|\n| **1** | 2 |\n| long cell | 33 |\n\n"
-                             "Title\n---\n\n    code\n\n> q\n\n---\n- a\n  b\n\n```sh\nunclosed # x"))))
-    (random "duet")
-    (dotimes (_ 25)
-      (push (duet-markup-test-random duet-markup-test-pieces 40) texts))
+  (ert-info ((duet-markup-test-seed) :prefix "DUET_TEST_SEED=")
+    ;; All kinds of lines; each border is a cut once, and a neighbour of none.
+    (let* ((text (concat "# T\n\nsome **bold\ntext** b\n\n```python\ndef f():\n  '''a\n  b'''\n"
+                         "```\n\n| a | b |\n|---|--:|\n| **1** | 2 |\n| long cell | 33 |\n\n"
+                         "Title\n---\n\n    code\n\n> q\n\n---\n- a\n  b\n\n```sh\nunclosed # x"))
+           (borders (duet-markup-test-borders text)))
+      (duet-markup-test-same
+       text (cl-loop for first below 4
+                     collect (cl-loop for place in borders
+                                      for number from 0
+                                      when (= first (% number 4)) collect place))))
     ;; Paragraphs that are too long, by one line.
     (dolist (lines '(29 30 31 70))
-      (push (concat "**a\n" (apply #'concat (make-list (- lines 2) "b\n")) "c** d") texts))
-    (dolist (text texts)
-      (let ((looks nil))
-        (dolist (size (list (max 1 (length text)) 1 3 17))
-          (duet-markup-test-with message
-            (duet-markup-test-say-all message text size)
-            (duet-markup-test-look message)
-            (let ((this (duet-markup-test-properties)))
-              (if (null looks) (setq looks this)
-                (should (equal (list text size this) (list text size looks)))))))))))
+      (let* ((text (concat "**a\n" (apply #'concat (make-list (- lines 2) "b\n")) "c** d"))
+             (borders (duet-markup-test-borders text)))
+        (duet-markup-test-same
+         text (list (duet-markup-test-some borders 4)
+                    (append (duet-markup-test-some (butlast borders 9) 2) (last borders 9))))))
+    (dotimes (_ 40)
+      (let* ((text (duet-markup-test-random duet-markup-test-pieces 40))
+             (borders (duet-markup-test-borders text)))
+        (duet-markup-test-same
+         text (cons (duet-markup-test-some (number-sequence 1 (1- (length text))) 5)
+                    (cl-loop repeat 2 collect (duet-markup-test-some borders 7))))))))
 
 (ert-deftest duet-markup-test-tables-that-are-too-wide ()
   "A table that is wider than its window has cells of several lines, and fits."
