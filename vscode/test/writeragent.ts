@@ -1,5 +1,5 @@
-// An agent that writes several files in one turn: its prompt is a JSON object of their contents, by their paths. To any
-// other prompt it says what it was sent.
+// An agent that writes several files in one turn: its prompt ends with a JSON object of their contents, by their
+// paths. To any other prompt it says what it was sent.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TestProject } from "./hub";
@@ -17,11 +17,12 @@ const turn = async ({ sessionId, prompt }) => {
   const update = (update) => send({ method: "session/update", params: { sessionId, update } });
   const say = (text) => update({ sessionUpdate: "agent_message_chunk", content: { type: "text", text } });
   const text = prompt.map(({ text }) => text ?? "").join("");
-  if (!text.startsWith("{")) {
+  const at = text.indexOf("{");
+  if (at < 0) {
     say("I was sent " + prompt.map(({ type, resource, uri }) => type + " " + (resource?.text ?? uri ?? "")).join(", ") + ".");
     return { stopReason: "end_turn" };
   }
-  const files = Object.entries(JSON.parse(text));
+  const files = Object.entries(JSON.parse(text.slice(at)));
   for (const [name, content] of files) await ask("fs/write_text_file", { sessionId, path: path.join(cwd, name), content });
   say("I wrote " + files.map(([name]) => "\`" + name + "\`").join(" and ") + ". See [the manual](https://example.com/manual).");
   return { stopReason: "end_turn" };

@@ -37,10 +37,12 @@ test("a person begins a session and allows it in the inbox; questions of a windo
   await call("continueSession", { session_id: sessions.find(({ query }) => query === "Greet the reader")!.id, query: "Greet again" });
   await page.locator('.activitybar a[aria-label*="2 questions wait for you"]').waitFor();
   await setFocused(true);
+  await notification("Greet the reader: Write demo.txt").waitFor();
+  await page.mouse.move(800, 400); // away from rows, which would tell more
+  await picture("notification");
   const answered = async (title: string, label: string): Promise<void> => {
     const asked = notification(`${title}: Write demo.txt`);
     await asked.hover();
-    await picture(`notification-${label}`);
     await asked.getByRole("button", { name: label, exact: true }).click();
   };
   await answered("Second thoughts", "Deny");

@@ -8,9 +8,27 @@ import { addWriterAgent } from "../writeragent";
 import { openWindow } from "./vscode";
 
 test("files are named to an agent, its form is filled in, its links are followed, and its change of several files is reviewed", async (t) => {
-  const lines = Array.from({ length: 12 }, (_, i) => `line ${i + 1}`);
+  const cart = `// What is in the cart, and what it costs.
+export function total(items) {
+  let sum = 0;
+  for (const item of items) sum += item.price;
+  return sum;
+}
+
+export function add(items, item) {
+  items.push(item);
+  return items;
+}
+`;
+  const tests = `import test from "node:test";
+import { total } from "../cart.js";
+
+test("items count", (t) => {
+  t.assert.equal(total([{ price: 3, count: 2 }]), 6);
+});
+`;
   const { page, project, row, panel, openViews, newSession, call, command, picture } = await openWindow((end) => t.after(end), {
-    files: { "one.txt": `${lines.join("\n")}\n` },
+    files: { "cart.js": cart },
     prepare: (project) => {
       addWriterAgent(project);
       execFileSync("git", ["init", "--quiet"], { cwd: project.folder, env: project.env }); // by which files are listed
@@ -42,21 +60,22 @@ test("files are named to an agent, its form is filled in, its links are followed
   await row("Done").waitFor();
 
   // A change of several files, and what its agent points to.
-  const changed = `${lines.join("\n")}\n`.replace("line 2\n", "second\n").replace("line 11\n", "eleventh\n");
-  await call("launchSession", { agent: "writer", working_dir: project.folder, query: JSON.stringify({ "lib/two.txt": "new\nand more\n", "one.txt": changed }) });
+  const changed = cart.replace("item.price;", "item.price * item.count;").replace(/ {2}items.push.*\n.*\n/, "  return [...items, item];\n");
+  const query = `The cart forgets how many of each\n${JSON.stringify({ "cart.js": changed, "test/cart.test.js": tests })}`;
+  await call("launchSession", { agent: "writer", working_dir: project.folder, query });
   await row("Done").filter({ hasText: "2" }).click(); // shows what is in it
-  await row(/lib\/two\.txt/).click();
+  await row("The cart forgets").click();
   await panel.getByText("I wrote").waitFor();
   await panel.getByRole("link", { name: "the manual" }).click();
   const dialog = page.locator(".monaco-dialog-box").filter({ hasText: "example.com/manual" });
   await dialog.waitFor();
   await picture("link");
   await dialog.getByRole("button", { name: "Cancel" }).click();
-  await panel.getByRole("link", { name: "lib/two.txt" }).click();
-  await page.locator(".tab.active").filter({ hasText: "two.txt" }).waitFor();
+  await panel.getByRole("link", { name: "test/cart.test.js" }).click();
+  await page.locator(".tab.active").filter({ hasText: "cart.test.js" }).waitFor();
 
   // Lines that are selected in the editor, and a file by its name.
-  await page.locator(".editor-instance .view-line").filter({ hasText: "and more" }).click();
+  await page.locator(".editor-instance .view-line").filter({ hasText: "items count" }).click();
   await page.keyboard.press("Home");
   await page.keyboard.press("Shift+End");
   await command("Duet: Add Selection to Prompt");
@@ -65,22 +84,21 @@ test("files are named to an agent, its form is filled in, its links are followed
   await panel.getByRole("option", { name: /guide\.md/ }).waitFor();
   await picture("completion");
   await prompt.press("Enter");
-  assert.match(await prompt.inputValue(), /@lib\/two\.txt#L2 @docs\/guide\.md /);
+  assert.match(await prompt.inputValue(), /@test\/cart\.test\.js#L4 @docs\/guide\.md /);
   await prompt.press("Enter");
-  await panel.getByText(/I was sent .*resource and more.*resource_link .*guide\.md/).waitFor();
+  await panel.getByText(/I was sent .*resource test\("items count".*resource_link .*guide\.md/).waitFor();
   await picture("sent");
 
   await command("Duet: Show Changes");
   const lens = (words: string | RegExp): ReturnType<typeof page.locator> => page.locator(".modified .codelens-decoration a").filter({ hasText: words });
-  const text = (): string[] => readFileSync(join(project.folder, "one.txt"), "utf8").split("\n");
   await lens("Revert").nth(2).waitFor();
   await lens("Revert").nth(1).click();
   await lens(/Reverted · Take Back/).waitFor();
-  assert.deepEqual([text()[1], text()[10]], ["line 2", "eleventh"]);
-  await page.locator(".modified .view-line").filter({ hasText: "and more" }).click();
+  assert.equal(readFileSync(join(project.folder, "cart.js"), "utf8"), cart.replace("item.price;", "item.price * item.count;"));
+  await page.locator(".modified .view-line").filter({ hasText: "items count" }).click();
   await page.keyboard.press("Control+Alt+d");
   await page.keyboard.press("y");
   await lens(/Accepted · Take Back/).waitFor();
-  await picture("several");
-  assert.ok(existsSync(join(project.folder, "lib", "two.txt")));
+  await picture("changes");
+  assert.ok(existsSync(join(project.folder, "test", "cart.test.js")));
 });
