@@ -8,27 +8,29 @@ import { addWriterAgent } from "../writeragent";
 import { openWindow } from "./vscode";
 
 test("files are named to an agent, its form is filled in, its links are followed, and its change of several files is reviewed", async (t) => {
-  const cart = `// What is in the cart, and what it costs.
-export function total(items) {
-  let sum = 0;
-  for (const item of items) sum += item.price;
-  return sum;
-}
+  const cart = `"""What is in the cart, and what it costs."""
 
-export function add(items, item) {
-  items.push(item);
-  return items;
-}
+
+def total(items):
+    return sum(item.price for item in items)
+
+
+def names(items):
+    return sorted({item.name for item in items})
+
+
+def add(items, item):
+    items.append(item)
+    return items
 `;
-  const tests = `import test from "node:test";
-import { total } from "../cart.js";
+  const tests = `from cart import Item, total
 
-test("items count", (t) => {
-  t.assert.equal(total([{ price: 3, count: 2 }]), 6);
-});
+
+def test_items_count():
+    assert total([Item(price=3, count=2)]) == 6
 `;
   const { page, project, row, panel, openViews, newSession, call, command, picture } = await openWindow((end) => t.after(end), {
-    files: { "cart.js": cart },
+    files: { "cart.py": cart },
     prepare: (project) => {
       addWriterAgent(project);
       execFileSync("git", ["init", "--quiet"], { cwd: project.folder, env: project.env }); // by which files are listed
@@ -60,8 +62,9 @@ test("items count", (t) => {
   await row("Done").waitFor();
 
   // A change of several files, and what its agent points to.
-  const changed = cart.replace("item.price;", "item.price * item.count;").replace(/ {2}items.push.*\n.*\n/, "  return [...items, item];\n");
-  const query = `The cart forgets how many of each\n${JSON.stringify({ "cart.js": changed, "test/cart.test.js": tests })}`;
+  const counted = cart.replace("item.price", "item.price * item.count");
+  const changed = counted.replace(/ {4}items.append.*\n.*\n/, "    return [*items, item]\n");
+  const query = `The cart forgets how many there are of each\n${JSON.stringify({ "cart.py": changed, "tests/test_cart.py": tests })}`;
   await call("launchSession", { agent: "writer", working_dir: project.folder, query });
   await row("Done").filter({ hasText: "2" }).click(); // shows what is in it
   await row("The cart forgets").click();
@@ -71,11 +74,11 @@ test("items count", (t) => {
   await dialog.waitFor();
   await picture("link");
   await dialog.getByRole("button", { name: "Cancel" }).click();
-  await panel.getByRole("link", { name: "test/cart.test.js" }).click();
-  await page.locator(".tab.active").filter({ hasText: "cart.test.js" }).waitFor();
+  await panel.getByRole("link", { name: "tests/test_cart.py" }).click();
+  await page.locator(".tab.active").filter({ hasText: "test_cart.py" }).waitFor();
 
   // Lines that are selected in the editor, and a file by its name.
-  await page.locator(".editor-instance .view-line").filter({ hasText: "items count" }).click();
+  await page.locator(".editor-instance .view-line").filter({ hasText: "def test_items_count" }).click();
   await page.keyboard.press("Home");
   await page.keyboard.press("Shift+End");
   await command("Duet: Add Selection to Prompt");
@@ -84,9 +87,9 @@ test("items count", (t) => {
   await panel.getByRole("option", { name: /guide\.md/ }).waitFor();
   await picture("completion");
   await prompt.press("Enter");
-  assert.match(await prompt.inputValue(), /@test\/cart\.test\.js#L4 @docs\/guide\.md /);
+  assert.match(await prompt.inputValue(), /@tests\/test_cart\.py#L4 @docs\/guide\.md /);
   await prompt.press("Enter");
-  await panel.getByText(/I was sent .*resource test\("items count".*resource_link .*guide\.md/).waitFor();
+  await panel.getByText(/I was sent .*resource def test_items_count\(\):.*resource_link .*guide\.md/).waitFor();
   await picture("sent");
 
   await command("Duet: Show Changes");
@@ -94,11 +97,11 @@ test("items count", (t) => {
   await lens("Revert").nth(2).waitFor();
   await lens("Revert").nth(1).click();
   await lens(/Reverted · Take Back/).waitFor();
-  assert.equal(readFileSync(join(project.folder, "cart.js"), "utf8"), cart.replace("item.price;", "item.price * item.count;"));
-  await page.locator(".modified .view-line").filter({ hasText: "items count" }).click();
+  assert.equal(readFileSync(join(project.folder, "cart.py"), "utf8"), counted);
+  await page.locator(".modified .view-line").filter({ hasText: "def test_items_count" }).click();
   await page.keyboard.press("Control+Alt+d");
   await page.keyboard.press("y");
   await lens(/Accepted · Take Back/).waitFor();
   await picture("changes");
-  assert.ok(existsSync(join(project.folder, "test", "cart.test.js")));
+  assert.ok(existsSync(join(project.folder, "tests", "test_cart.py")));
 });
