@@ -102,6 +102,7 @@ def test_items_count():
   await page.keyboard.press("Control+Alt+d");
   await page.keyboard.press("y");
   await lens(/Accepted · Take Back/).waitFor();
+  await command("Notifications: Clear All Notifications");
   await picture("changes");
   assert.ok(existsSync(join(project.folder, "tests", "test_cart.py")));
 });
