@@ -56,7 +56,10 @@ async function ask(field: FormField, step: { title: string; ignoreFocusOut: bool
     case "boolean":
     case "choice": {
       const choices = field.kind === "boolean" ? [{ label: "Yes", value: true as unknown }, { label: "No", value: false as unknown }] : field.choices.map(({ value, label }) => ({ label: visible(label), value: value }));
-      const picked = await vscode.window.showQuickPick(field.required ? choices : [...choices, leaveOut], { ...step, placeHolder: prompt });
+      // What the agent takes by itself comes first: Enter is it.
+      const first = choices.filter(({ value }) => value === field.default).map((item) => ({ ...item, description: "the default" }));
+      const items = [...first, ...choices.filter(({ value }) => value !== field.default)];
+      const picked = await vscode.window.showQuickPick(field.required ? items : [...items, leaveOut], { ...step, placeHolder: prompt });
       return picked && { is: picked.value };
     }
     case "choices": {

@@ -2,7 +2,7 @@
 import * as vscode from "vscode";
 import { decisionsFor, extents, hunkAt, progressOf, stateWords } from "./hub/changes";
 import type { Decision, Hunk, Side, Snapshot } from "./hub/changes";
-import { nameOf } from "./hub/groups";
+import { nameOf, short } from "./hub/groups";
 import type { Session } from "./hub/model";
 import type { Project, Projects, ProjectSession } from "./projects";
 
@@ -48,6 +48,8 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
       vscode.workspace.registerTextDocumentContentProvider(changeScheme, this),
       vscode.languages.registerCodeLensProvider({ scheme: changeScheme }, this),
       vscode.window.onDidChangeVisibleTextEditors(() => this.mark()),
+      // Where several files are shown VS Code itself does not tell keys in which of them the cursor is.
+      vscode.window.onDidChangeActiveTextEditor((editor) => void vscode.commands.executeCommand("setContext", "duet.inChange", placeOf(editor?.document.uri) !== undefined)),
       new vscode.Disposable(projects.onEvent(({ project, params: { event } }) => {
         const { session_id: id } = event.data;
         if (id !== undefined && (event.type === "change_decided" || event.type === "session_status_changed")) this.refresh(project, id);
@@ -77,10 +79,10 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
       if (snapshot.binary) throw new Error(`${snapshot.file_path} is binary: its change cannot be shown`);
       const place = { folder, session, file: snapshot.file_path };
       // A file that is new, or gone, has an empty side.
-      await vscode.commands.executeCommand("vscode.diff", uriOf({ ...place, side: "before" }), uriOf({ ...place, side: "after" }), `${vscode.workspace.asRelativePath(snapshot.file_path)} (${nameOf(of.session)})`);
+      await vscode.commands.executeCommand("vscode.diff", uriOf({ ...place, side: "before" }), uriOf({ ...place, side: "after" }), `${vscode.workspace.asRelativePath(snapshot.file_path)} (${short(nameOf(of.session), 40)})`);
       return;
     }
-    await vscode.commands.executeCommand("vscode.changes", `Changes of ${nameOf(of.session)}`, snapshots.map((snapshot) => [vscode.Uri.file(snapshot.file_path), ...sides(snapshot)]));
+    await vscode.commands.executeCommand("vscode.changes", `Changes of ${short(nameOf(of.session), 40)}`, snapshots.map((snapshot) => [vscode.Uri.file(snapshot.file_path), ...sides(snapshot)]));
   }
 
   async provideTextDocumentContent(uri: vscode.Uri): Promise<string> {

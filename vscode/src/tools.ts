@@ -30,7 +30,7 @@ export function registerTools({ projects, context, log, attempt }: ToolsContext)
   const note = (error: unknown): void => log.warn(error instanceof Error ? error.message : String(error));
   const keys = new Keys(projects, context, note);
   const terminals = new Terminals(note);
-  const previews = new Previews(projects, context.extensionUri, note);
+  const previews = new Previews(projects, context, note);
   const others = new OtherProjectsTree(projects);
   return [
     others,

@@ -31,6 +31,8 @@ export interface FormField {
   required: boolean;
   default?: unknown;
   choices: Array<{ value: string; label: string }>;
+  /** Of a number: its least and its greatest value. Of a text: how many characters it has. */
+  limits?: { least?: number; most?: number };
 }
 
 /** What a denial says where the person says nothing: an agent is always given a reason. */
@@ -103,7 +105,7 @@ export function fieldsOf(schema: unknown): FormField[] {
     })();
     return {
       name, kind, label: text(field["title"]) || name, description: text(field["description"]), required: needed.includes(name), default: field["default"],
-      choices: kind === "choices" ? several : choices,
+      choices: kind === "choices" ? several : choices, limits: kind === "text" ? limitsOf(field["minLength"], field["maxLength"]) : limitsOf(field["minimum"], field["maximum"]),
     };
   });
 }
@@ -117,6 +119,17 @@ function valuesOf(schema: Record<string, unknown>): FormField["choices"] {
   return Array.isArray(schema["enum"]) ? schema["enum"].filter((value) => typeof value === "string").map((value, i) => ({ value, label: text(names[i]) || value })) : [];
 }
 
+function limitsOf(least: unknown, most: unknown): { least?: number; most?: number } {
+  return { ...(typeof least === "number" ? { least } : {}), ...(typeof most === "number" ? { most } : {}) };
+}
+
+/** within throws, in words, unless a number is between the limits of a field. */
+function within(of: number, { label, limits: { least = -Infinity, most = Infinity } = {} }: FormField, unit = ""): void {
+  if (of >= least && of <= most) return;
+  const words = least === -Infinity ? `at most ${most}` : most === Infinity ? `at least ${least}` : `from ${least} to ${most}`;
+  throw new Error(unit === "" ? `${label} has to be ${words}` : `${label} has to have ${words} ${unit}`);
+}
+
 /** The value of a field for what a person has typed; undefined: it is left out. Throws if it is none. */
 export function valueOf(field: FormField, typed: string): unknown {
   if (typed.trim() === "" && !(field.required && field.kind === "text")) {
@@ -128,6 +141,7 @@ export function valueOf(field: FormField, typed: string): unknown {
     case "integer": {
       const value = Number(typed);
       if (!Number.isFinite(value) || (field.kind === "integer" && !Number.isInteger(value))) throw new Error(`${field.label} has to be ${field.kind === "integer" ? "a whole number" : "a number"}`);
+      within(value, field);
       return value;
     }
     case "json":
@@ -137,6 +151,7 @@ export function valueOf(field: FormField, typed: string): unknown {
         throw new Error(`${field.label} has to be JSON`);
       }
     default:
+      within(Array.from(typed).length, field, "characters");
       return typed;
   }
 }

@@ -45,6 +45,12 @@ export function placeOf({ url, line, column }: Said): string {
   return line ? `${path}:${line}${column ? `:${column}` : ""}` : path;
 }
 
+/** The same without the origin of the preview, which is made anew for each panel and means nothing to people and agents. */
+export function withoutOrigin(said: Said, origin: string): Said {
+  const cut = (text: string): string => text.replaceAll(origin, "");
+  return { ...said, message: cut(said.message), ...(said.url === undefined ? {} : { url: cut(said.url) }), ...(said.stack === undefined ? {} : { stack: cut(said.stack) }) };
+}
+
 /** What an agent is told of it. */
 export function reportOf(entries: readonly Entry[]): string {
   return entries.map((entry) => {

@@ -1,21 +1,15 @@
 // The page of the preview's panel: an address bar, the project's page in an iframe, and what that says.
 import { JSONRPCClient, JSONRPCServer, webviewPageTransport, windowTransport } from "../rpc/index";
 import type { WebviewApi } from "../rpc/index";
-import { add, counts, levelOf, placeOf, reportOf, Trail } from "./entries";
+import { add, counts, levelOf, placeOf, reportOf, Trail, withoutOrigin } from "./entries";
 import type { Entry, Level, Said } from "./entries";
 
-interface State {
-  folder: string;
-  urls: string[];
-  at: number;
-}
-
-declare function acquireVsCodeApi(): WebviewApi & { getState(): State | undefined; setState(state: State): void };
+declare function acquireVsCodeApi(): WebviewApi & { setState(state: { folder: string }): void };
 
 const api = acquireVsCodeApi();
-const { origin = "", folder = "" } = document.body.dataset;
-const kept = api.getState();
-const trail = new Trail(kept?.urls, kept?.at);
+const { origin = "", folder = "", trail: kept = "{}" } = document.body.dataset;
+const { urls, at } = JSON.parse(kept) as Partial<Trail>;
+const trail = new Trail(urls, at);
 let entries: Entry[] = [];
 let shown: Level | "all" = "all";
 
@@ -62,8 +56,9 @@ const page = new JSONRPCClient(inner);
 const fromPage = new JSONRPCServer(inner);
 for (const kind of ["console", "error"] as const) {
   fromPage.onNotify(kind, (params) => {
-    entries = add(entries, { ...(params as unknown as Said), kind });
-    extension.notify(kind, params);
+    const said = withoutOrigin(params as unknown as Said, origin);
+    entries = add(entries, { ...said, kind });
+    extension.notify(kind, { ...said });
     drawSoon();
   });
 }
@@ -99,7 +94,7 @@ function keep(): void {
   address.value = trail.url;
   back.disabled = trail.at === 0;
   forward.disabled = trail.at === trail.urls.length - 1;
-  api.setState({ folder, urls: trail.urls, at: trail.at });
+  extension.notify("keep", { urls: trail.urls, at: trail.at });
 }
 
 function problems(): Entry[] {
@@ -140,11 +135,14 @@ function row(entry: Entry): HTMLLIElement {
   const made = element("li", { class: levelOf(entry) }, element("span", { class: "message" }, entry.message));
   if (entry.count > 1) made.append(element("span", { class: "count" }, `×${entry.count}`));
   const place = placeOf(entry);
-  if (entry.line) made.append(button(`Open ${place}`, place, () => extension.notify("open", { url: entry.url ?? "/", line: entry.line, column: entry.column })));
+  // What floats to the right stands in the first line only if it comes first.
+  if (entry.line) made.prepend(button(`Open ${place}`, place, () => extension.notify("open", { url: entry.url ?? "/", line: entry.line, column: entry.column })));
   else if (place) made.append(element("span", { class: "place" }, place));
   if (entry.stack) made.append(element("details", {}, element("summary", {}, "Stack"), element("pre", {}, entry.stack)));
   return made;
 }
 
+// By this the extension knows the project again when VS Code opens the panel anew.
+api.setState({ folder });
 draw();
 go(trail.url);

@@ -10,6 +10,7 @@ import { JSONRPCClient, JSONRPCServer, webviewTransport } from "../rpc/index";
 import { pickProject } from "../projects";
 import type { Project, Projects } from "../projects";
 import { PreviewServer } from "./server";
+import { Trails } from "./trails";
 
 const viewType = "duet.preview";
 
@@ -18,9 +19,12 @@ const directories = ["dist", "build", "out", "_site", "public", ".", "src"];
 
 export class Previews implements vscode.WebviewPanelSerializer, vscode.Disposable {
   private readonly open = new Map<Project, vscode.WebviewPanel>();
+  private readonly trails: Trails;
   private readonly registration = vscode.window.registerWebviewPanelSerializer(viewType, this);
 
-  constructor(private readonly projects: Projects, private readonly extension: vscode.Uri, private readonly onError: (error: unknown) => void) {}
+  constructor(private readonly projects: Projects, private readonly context: Pick<vscode.ExtensionContext, "extensionUri" | "storageUri" | "globalStorageUri">, private readonly onError: (error: unknown) => void) {
+    this.trails = new Trails(vscode.Uri.joinPath(context.storageUri ?? context.globalStorageUri, "preview").fsPath, onError);
+  }
 
   async show(project: Project): Promise<void> {
     const panel = this.open.get(project);
@@ -30,7 +34,7 @@ export class Previews implements vscode.WebviewPanelSerializer, vscode.Disposabl
 
   async deserializeWebviewPanel(panel: vscode.WebviewPanel, state: { folder?: string } | undefined): Promise<void> {
     const project = this.projects.all.find(({ folder }) => folder.uri.fsPath === state?.folder) ?? this.projects.all[0];
-    if (project) await this.fill(panel, project);
+    if (project) await this.fill(panel, project, await this.trails.of(project.folder.uri.fsPath));
     else panel.dispose();
   }
 
@@ -39,12 +43,13 @@ export class Previews implements vscode.WebviewPanelSerializer, vscode.Disposabl
     for (const panel of this.open.values()) panel.dispose();
   }
 
-  private async fill(panel: vscode.WebviewPanel, project: Project): Promise<void> {
+  private async fill(panel: vscode.WebviewPanel, project: Project, trail = {}): Promise<void> {
     this.open.set(project, panel);
     const { connection } = project;
+    const folder = project.folder.uri.fsPath;
     const server = new PreviewServer({
       fetch: (url) => connection.request("fetch", { url }),
-      script: () => readFile(vscode.Uri.joinPath(this.extension, "dist", "preview", "capture.js").fsPath, "utf8"),
+      script: () => readFile(vscode.Uri.joinPath(this.context.extensionUri, "dist", "preview", "capture.js").fsPath, "utf8"),
     });
     const ends: Array<() => void> = [() => server.close()];
     panel.onDidDispose(() => {
@@ -54,7 +59,7 @@ export class Previews implements vscode.WebviewPanelSerializer, vscode.Disposabl
     const port = await server.listen();
     const external = await vscode.env.asExternalUri(vscode.Uri.parse(`http://127.0.0.1:${port}/`));
     const origin = server.originFor(new URL(external.toString(true)));
-    panel.webview.options = { enableScripts: true, localResourceRoots: [vscode.Uri.joinPath(this.extension, "dist", "preview")] };
+    panel.webview.options = { enableScripts: true, localResourceRoots: [vscode.Uri.joinPath(this.context.extensionUri, "dist", "preview")] };
     const transport = webviewTransport(panel.webview);
     const page = new JSONRPCClient(transport);
     const fromPage = new JSONRPCServer(transport);
@@ -64,6 +69,7 @@ export class Previews implements vscode.WebviewPanelSerializer, vscode.Disposabl
         await connection.request(method, params as never).catch(this.onError);
       });
     }
+    fromPage.onNotify("keep", (params) => this.trails.keep(folder, params));
     fromPage.onNotify("open", (params) => void openSource(project, params as unknown as Place).catch(this.onError));
     fromPage.onNotify("send", (params) => void send(project, (params as { report: string }).report).catch((error: unknown) => {
       this.onError(error);
@@ -72,16 +78,16 @@ export class Previews implements vscode.WebviewPanelSerializer, vscode.Disposabl
     ends.push(connection.onNotification(({ method, params }) => {
       if (method === "navigate" || method === "refresh") page.notify(method, params as Record<string, unknown>);
     }));
-    panel.webview.html = this.html(panel.webview, origin, project.folder.uri.fsPath);
+    panel.webview.html = this.html(panel.webview, { origin, folder, trail: JSON.stringify(trail) });
   }
 
-  private html(webview: vscode.Webview, origin: string, folder: string): string {
+  private html(webview: vscode.Webview, { origin, folder, trail }: Record<"origin" | "folder" | "trail", string>): string {
     const nonce = randomBytes(16).toString("hex");
-    const file = (name: string): string => webview.asWebviewUri(vscode.Uri.joinPath(this.extension, "dist", "preview", name)).toString();
+    const file = (name: string): string => webview.asWebviewUri(vscode.Uri.joinPath(this.context.extensionUri, "dist", "preview", name)).toString();
     return `<!doctype html><html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; frame-src ${origin}; script-src 'nonce-${nonce}'; style-src ${webview.cspSource}">
 <link rel="stylesheet" href="${file("page.css")}"></head>
-<body data-origin="${origin}" data-folder="${escaped(folder)}"><script nonce="${nonce}" src="${file("page.js")}"></script></body></html>`;
+<body data-origin="${origin}" data-folder="${escaped(folder)}" data-trail="${escaped(trail)}"><script nonce="${nonce}" src="${file("page.js")}"></script></body></html>`;
   }
 }
 

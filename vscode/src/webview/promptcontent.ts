@@ -36,7 +36,8 @@ export function stillNamed(text: string, content: readonly PromptContent[], name
 export function chips(content: readonly PromptContent[], named: ReadonlySet<string>, remove: (block: PromptContent) => void): HTMLElement[] {
   return content.flatMap((block, i) => {
     if (block.type === "resource_link" && block.uri !== undefined && named.has(block.uri)) return []; // the text has it
-    const name = block.name ?? (block.uri === undefined ? (block.type === "image" ? `Image ${i + 1}` : block.type) : nameOf(block.uri));
+    const uri = block.uri ?? block.resource?.uri; // lines that were selected come with their text
+    const name = block.name ?? (uri === undefined ? (block.type === "image" ? `Image ${i + 1}` : block.type) : nameOf(uri));
     const away = button({ icon: "close", name: `Remove ${name}`, press: () => remove(block) });
     const isPicture = block.type === "image" && block.data !== undefined && types.has(block.mimeType ?? "");
     const picture = isPicture && make("img", { class: "thumbnail", is: { alt: name, src: `data:${block.mimeType!};base64,${block.data!}` }, tip: name });

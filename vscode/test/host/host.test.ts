@@ -3,14 +3,14 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
-import { openWindow } from "./vscode";
+import { gone, openWindow } from "./vscode";
 
 test("what is installed is small", () => {
   assert.ok(statSync("out/duet.vsix").size < 1_000_000);
 });
 
-test("a person begins a session, allows it in the inbox, and denies another in its notification", async (t) => {
-  const { page, project, row, notification, panel, press, openViews, newSession, launch, picture } = await openWindow((end) => t.after(end));
+test("a person begins a session and allows it in the inbox; questions of a window that is not focused wait in notifications", async (t) => {
+  const { page, project, row, notification, panel, press, openViews, newSession, launch, call, setFocused, picture } = await openWindow((end) => t.after(end));
   await openViews();
   await row("nothing").waitFor({ state: "detached" });
   await page.getByRole("button", { name: "New Session", exact: true }).waitFor();
@@ -30,12 +30,27 @@ test("a person begins a session, allows it in the inbox, and denies another in i
   assert.match(written, /Greet the reader/);
   await picture("done");
 
-  await launch("Second thoughts"); // who does not look is told
-  const asked = notification("Second thoughts: Write demo.txt");
-  await asked.hover();
-  await asked.getByRole("button", { name: "Deny", exact: true }).click();
+  // Who has gone to another window sees no panel, and is told.
+  await setFocused(false);
+  await launch("Second thoughts");
+  const { sessions } = await call("getSessionLeaves", {});
+  await call("continueSession", { session_id: sessions.find(({ query }) => query === "Greet the reader")!.id, query: "Greet again" });
+  await page.locator('.activitybar a[aria-label*="2 questions wait for you"]').waitFor();
+  await setFocused(true);
+  await notification("Greet the reader: Write demo.txt").waitFor();
+  await page.mouse.move(800, 400); // away from rows, which would tell more
+  await picture("notification");
+  const answered = async (title: string, label: string): Promise<void> => {
+    const asked = notification(`${title}: Write demo.txt`);
+    await asked.hover();
+    await asked.getByRole("button", { name: label, exact: true }).click();
+  };
+  await answered("Second thoughts", "Deny");
   await notification("Second thoughts is done").waitFor();
   assert.equal(readFileSync(join(project.folder, "demo.txt"), "utf8"), written);
+  await answered("Greet the reader", "Allow");
+  await panel.getByText("I wrote demo.txt").nth(1).waitFor();
+  assert.match(readFileSync(join(project.folder, "demo.txt"), "utf8"), /Greet again/);
   await page.locator('.activitybar a[aria-label*="question"]').waitFor({ state: "detached" });
 });
 
@@ -50,15 +65,15 @@ test("duet-rpc is killed while a question waits, and the window goes on", async 
   await press(row(/^Allow$/), row("Done"));
   assert.ok(existsSync(join(project.folder, "demo.txt")));
 
-  // What ends with the page takes its server along.
+  // A person who closes the window takes its duet-rpc along.
   const after = await hub();
   assert.notEqual(after, before);
-  await page.goto("about:blank");
+  await page.close({ runBeforeUnload: true });
   await gone(after);
 });
 
 test("a session is interrupted at its row; a question outlives a reload of the window", async (t) => {
-  const { page, row, press, openViews, newSession, picture } = await openWindow((end) => t.after(end), { theme: "Default Light Modern" });
+  const { page, row, panel, press, openViews, newSession, hub, picture } = await openWindow((end) => t.after(end), { theme: "Default Light Modern" });
   await openViews();
   await newSession("Take your time");
   await row("Write demo.txt").waitFor();
@@ -69,9 +84,12 @@ test("a session is interrupted at its row; a question outlives a reload of the w
 
   await newSession("Greet the reader");
   await row("Write demo.txt").waitFor();
+  await panel.getByText("Hello from the demo agent").waitFor();
   await picture("light");
+  const before = await hub();
   await page.reload();
   await page.locator(".monaco-workbench").waitFor();
+  await gone(before);
   await row("Write demo.txt").waitFor();
   await press(row(/^Allow$/), row("Done"));
 });
@@ -108,17 +126,3 @@ test("without a program it says so, and how to go on", async (t) => {
   await page.locator(".pane-body").filter({ hasText: "duet-rpc does not run" }).first().waitFor();
   await picture("no-program");
 });
-
-/** gone waits until a process has ended. Nothing tells of the end of somebody else's child, so it is looked. */
-async function gone(pid: number): Promise<void> {
-  const until = Date.now() + 60_000;
-  for (;;) {
-    try {
-      process.kill(pid, 0);
-    } catch {
-      return;
-    }
-    assert.ok(Date.now() < until, "duet-rpc is left behind");
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}

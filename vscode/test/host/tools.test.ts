@@ -1,26 +1,19 @@
 // Builds, keys, terminals, tasks and the preview in a real VS Code.
+import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
-import type { Page } from "playwright-core";
 import { duetBinary } from "../hub";
 import { addKeyAgent, wantedKey } from "../keyagent";
 import { openWindow } from "./vscode";
 
-/** run carries a command of the palette out. */
-async function run(page: Page, title: string): Promise<void> {
-  await page.keyboard.press("F1");
-  await page.locator(".quick-input-widget input[type=text]").fill(`>${title}`);
-  await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: title }).first().click();
-}
-
 test("what a build finds is in the list of problems until it is built again", async (t) => {
-  const { page, project, notification, openViews, picture } = await openWindow((end) => t.after(end), {
+  const { page, project, notification, openViews, command, picture } = await openWindow((end) => t.after(end), {
     files: { ".duet.toml": `[[builds]]\nname = "demo"\ncommand = ["sh", "-c", "cat output 2>/dev/null; test ! -e output"]\n`, output: "main.go:3:6: declared and not used: n\n", "main.go": "package main\n\nvar x, n int\n" },
   });
   await openViews();
-  await run(page, "Duet: Build…");
+  await command("Duet: Build…");
   const failed = notification("demo failed: exit status 1, 1 error");
   await failed.getByRole("button", { name: "Show Problems" }).click();
   const problem = page.locator(".markers-panel .monaco-list-row").filter({ hasText: "declared and not used: n" });
@@ -30,14 +23,14 @@ test("what a build finds is in the list of problems until it is built again", as
   await page.locator(".tab").filter({ hasText: "main.go" }).waitFor();
   // (What is in output channels is not to be seen in this VS Code, which has no native modules.)
   rmSync(join(project.folder, "output"));
-  await run(page, "Duet: Build…");
+  await command("Duet: Build…");
   await page.locator('.panel .action-label[aria-label^="Problems"]').click();
   await problem.waitFor({ state: "detached" });
   await page.locator(".markers-panel").filter({ hasText: "No problems" }).waitFor();
 });
 
 test("an agent needs a key: it is asked for, remembered, and not asked for again", async (t) => {
-  const { page, panel, notification, openViews, newSession, picture } = await openWindow((end) => t.after(end), { agent: "keyed", prepare: addKeyAgent });
+  const { page, panel, notification, openViews, command, newSession, picture } = await openWindow((end) => t.after(end), { agent: "keyed", prepare: addKeyAgent });
   await openViews();
   await newSession("Get the key");
   const asked = notification("keyed needs a key for acme");
@@ -50,14 +43,14 @@ test("an agent needs a key: it is asked for, remembered, and not asked for again
   await newSession("Get it again");
   await page.locator(".tab.active").filter({ hasText: "Get it again" }).waitFor();
   await panel.getByText("the right key").first().waitFor();
-  await run(page, "Duet: Forget Keys…");
+  await command("Duet: Forget Keys…");
   await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: "acme" }).waitFor();
 });
 
 test("a terminal of the hub is typed into, and its end closes it", async (t) => {
-  const { page, openViews, picture } = await openWindow((end) => t.after(end), { env: { SHELL: "/bin/sh" } });
+  const { page, openViews, command, picture } = await openWindow((end) => t.after(end), { env: { SHELL: "/bin/sh" } });
   await openViews();
-  await run(page, "Duet: New Terminal");
+  await command("Duet: New Terminal");
   const terminal = page.locator(".terminal-wrapper.active");
   await terminal.click();
   await page.keyboard.type("echo sum-$((40+2))\n");
@@ -68,7 +61,7 @@ test("a terminal of the hub is typed into, and its end closes it", async (t) => 
 });
 
 test("a gate is run as a task, with what it prints and its status", async (t) => {
-  const { page, openViews, picture } = await openWindow((end) => t.after(end), {
+  const { page, openViews, command, picture } = await openWindow((end) => t.after(end), {
     files: { ".duet.toml": `[[gates]]\nname = "tests"\ncommand = ["sh", "-c", "echo checked-$((40+2)); exit 3"]\n` },
     prepare: ({ folder }) => {
       mkdirSync(join(folder, ".vscode"));
@@ -76,14 +69,14 @@ test("a gate is run as a task, with what it prints and its status", async (t) =>
     },
   });
   await openViews();
-  await run(page, "Tasks: Run Task");
+  await command("Tasks: Run Task");
   await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: "check it" }).first().click();
   await page.locator(".terminal-wrapper.active .xterm-rows").filter({ hasText: "checked-42" }).filter({ hasText: "failed: exit status 3" }).waitFor();
   await picture("task");
 });
 
-test("the preview shows a page, and what it writes and what goes wrong in it", async (t) => {
-  const { page, openViews, picture } = await openWindow((end) => t.after(end), {
+test("the preview shows a page, what it writes and what goes wrong in it, which an agent is told; it is there again in a window loaded anew", async (t) => {
+  const { page, row, panel, call, openViews, newSession, reload, command, picture } = await openWindow((end) => t.after(end), {
     prepare: ({ folder }) => {
       mkdirSync(join(folder, "dist"));
       writeFileSync(join(folder, "dist", "index.html"), '<!doctype html><title>Shop</title><h1>The shop</h1><a href="/cart.html">Cart</a><script src="/app.js"></script>');
@@ -92,8 +85,10 @@ test("the preview shows a page, and what it writes and what goes wrong in it", a
     },
   });
   await openViews();
-  await run(page, "Duet: Show Preview");
-  const panel = page.frameLocator("iframe.webview").frameLocator("#active-frame");
+  await newSession("quiet");
+  await row("Done").waitFor();
+  await command("Duet: Show Preview");
+  await page.locator(".tab").filter({ hasText: "Preview" }).waitFor();
   const shown = panel.frameLocator("iframe");
   await shown.getByRole("heading", { name: "The shop" }).waitFor();
   await panel.getByText('the shop is {"open":false}').waitFor();
@@ -102,8 +97,21 @@ test("the preview shows a page, and what it writes and what goes wrong in it", a
   await picture("preview");
   await shown.getByRole("link", { name: "Cart" }).click();
   await shown.getByRole("heading", { name: "The cart" }).waitFor();
+
+  await reload("duet.preview");
+  await shown.getByRole("heading", { name: "The cart" }).waitFor();
+  assert.equal(await panel.getByRole("textbox", { name: "Address" }).inputValue(), "/cart.html");
   await panel.getByRole("button", { name: "Back" }).click();
   await shown.getByRole("heading", { name: "The shop" }).waitFor();
+  await panel.getByRole("button", { name: /^Open \/app\.js:3:1/ }).waitFor();
+  await panel.getByRole("button", { name: "Send to the Agent" }).click();
+  const words = page.locator(".quick-input-widget").filter({ hasText: "What the page says is put behind your words." });
+  await words.locator("input[type=text]").fill("quiet stream:1 mend it");
+  await page.keyboard.press("Enter");
+  await words.waitFor({ state: "hidden" });
+  await row("Done").waitFor();
+  const { sessions } = await call("getSessionLeaves", {});
+  assert.match(sessions[0]!.query, /mend it[^]*- error: Uncaught ReferenceError: nothing is not defined \(\/app\.js:3:1\)[^]*at \/app\.js:3:1/);
   await panel.getByRole("button", { name: /^Open \/app\.js:3:1/ }).first().click();
   await page.locator(".tab").filter({ hasText: "app.js" }).waitFor();
 });

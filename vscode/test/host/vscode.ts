@@ -47,6 +47,10 @@ export interface Window {
   picture: (name: string) => Promise<void>;
   /** The process that is the hub of the project. */
   hub: () => Promise<number>;
+  /** The person goes to another window of the desktop, or comes back. */
+  setFocused: (focused: boolean) => Promise<void>;
+  /** Loads the window again, once VS Code has kept its layout, in which a text stands. */
+  reload: (kept: string) => Promise<void>;
   /** Opens another window of the same folder. */
   another: () => Promise<Window>;
 }
@@ -72,7 +76,7 @@ export async function openWindow(after: (end: () => Promise<void>) => void, opti
   const data = join(project.home, "vscode");
   const settings = join(data, "data", "Machine");
   mkdirSync(settings, { recursive: true });
-  writeFileSync(join(settings, "settings.json"), JSON.stringify({ "workbench.colorTheme": options.theme ?? "Default Dark Modern", "workbench.startupEditor": "none", "duet.agent": options.agent ?? "demo", "terminal.integrated.gpuAcceleration": "off" }));
+  writeFileSync(join(settings, "settings.json"), JSON.stringify({ "workbench.colorTheme": options.theme ?? "Default Dark Modern", "workbench.startupEditor": "none", "duet.agent": options.agent ?? "demo", "terminal.integrated.gpuAcceleration": "off", "remote.autoForwardPorts": false }));
   for (const [name, text] of Object.entries(options.files ?? {})) writeFileSync(join(project.folder, name), text);
   options.prepare?.(project);
   const shared = ["--server-data-dir", data, "--accept-server-license-terms", "--telemetry-level", "off"];
@@ -159,9 +163,51 @@ function handles(page: Page, project: TestProject): Omit<Window, "another"> {
       await page.screenshot({ path: join(pictures, `${name}.png`) });
     },
     hub: () => hubOf(project),
+    setFocused: (focused) => setFocused(page, focused),
+    reload: async (kept) => {
+      // A window in a browser keeps its layout when it loses the focus, or a minute later.
+      await setFocused(page, false);
+      await page.waitForFunction(isKept, kept, { polling: 200 });
+      await page.reload();
+      await page.locator(".monaco-workbench").waitFor();
+    },
     call: (method, params) => call(project, method, params),
     launch: async (query) => (await call(project, "launchSession", { query, agent: "demo", working_dir: project.folder })).session_id,
   };
+}
+
+/** setFocused tells a page what a browser tells one; Chromium without a screen leaves all of them focused. */
+async function setFocused(page: Page, focused: boolean): Promise<void> {
+  await page.evaluate((focused) => {
+    document.hasFocus = () => focused;
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, focused);
+}
+
+/** isKept tells, in a page, whether what VS Code has kept there contains a text. */
+async function isKept(text: string): Promise<boolean> {
+  const result = <T>(request: IDBRequest<T>): Promise<T> => new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error ?? new Error("it cannot be read"));
+  });
+  for (const { name } of await indexedDB.databases()) {
+    if (!name?.startsWith("vscode-web-state-db")) continue;
+    const database = await result(indexedDB.open(name));
+    try {
+      const values = await result<unknown[]>(database.transaction("ItemTable").objectStore("ItemTable").getAll());
+      if (JSON.stringify(values).includes(text)) return true;
+    } finally {
+      database.close();
+    }
+  }
+  return false;
+}
+
+/** gone waits until a process has ended. Nothing tells of the end of somebody else's child, so it is looked. */
+export async function gone(pid: number): Promise<void> {
+  for (const until = Date.now() + patience; existsSync(`/proc/${pid}`); await new Promise((resolve) => setTimeout(resolve, 50))) {
+    if (Date.now() > until) throw new Error(`process ${pid} is left behind`);
+  }
 }
 
 async function hubOf(project: TestProject): Promise<number> {

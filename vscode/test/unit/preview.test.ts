@@ -1,10 +1,14 @@
 // What serves the preview to its iframe, and what it lists.
 import assert from "node:assert/strict";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import test from "node:test";
-import { add, counts, reportOf, Trail } from "../../src/preview/entries";
+import { add, counts, reportOf, Trail, withoutOrigin } from "../../src/preview/entries";
 import type { Entry } from "../../src/preview/entries";
 import { PreviewServer, withScript } from "../../src/preview/server";
+import { Trails } from "../../src/preview/trails";
 
 function get(port: number, host: string, path: string, method = "GET"): Promise<{ status: number | undefined; body: string }> {
   return new Promise((resolve, reject) => {
@@ -61,4 +65,29 @@ test("back and forward follow where the page was", () => {
   trail.arrived("/c");
   assert.equal(trail.step(1), undefined);
   assert.deepEqual(trail.urls, ["/", "/a", "/c"]);
+});
+
+test("the origin, which is another one each time, is told to nobody", () => {
+  const origin = "http://0123.localhost:4000";
+  const said = withoutOrigin({ kind: "error", message: `cannot load ${origin}/a.png`, url: `${origin}/`, stack: `Error\n    at ${origin}/app.js:3:1` }, origin);
+  assert.deepEqual(said, { kind: "error", message: "cannot load /a.png", url: "/", stack: "Error\n    at /app.js:3:1" });
+});
+
+test("where a preview was is kept for the next window", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "duet-trails-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const errors: unknown[] = [];
+  const trails = new Trails(folder, (error) => errors.push(error));
+  assert.deepEqual(await trails.of("/shop"), {});
+  for (let at = 0; at < 3; at++) trails.keep("/shop", { urls: ["/", "/cart", "/paid"], at });
+  await trails.written();
+  assert.deepEqual(await new Trails(folder, () => {}).of("/shop"), { urls: ["/", "/cart", "/paid"], at: 2 });
+  assert.deepEqual(await trails.of("/other"), {});
+  trails.keep("/shop", { urls: ["/"], at: 7 }); // what makes no sense is nothing
+  await trails.written();
+  assert.deepEqual(await trails.of("/shop"), {});
+  assert.deepEqual(errors, []);
+  writeFileSync(join(folder, readdirSync(folder)[0]!), "{");
+  assert.deepEqual(await trails.of("/shop"), {});
+  assert.equal(errors.length, 1);
 });

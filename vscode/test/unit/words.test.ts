@@ -77,6 +77,17 @@ test("the fields of a form say what they take", () => {
   assert.throws(() => valueOf(other!, "{"), /has to be JSON/);
 });
 
+test("the limits of a form's fields are known before it is sent", () => {
+  const [count, name, most] = fieldsOf({
+    properties: { count: { type: "integer", title: "How many", minimum: 1, maximum: 9 }, name: { type: "string", minLength: 2 }, most: { type: "number", maximum: 1.5 } },
+  });
+  assert.equal(valueOf(count!, "9"), 9);
+  assert.throws(() => valueOf(count!, "10"), { message: "How many has to be from 1 to 9" });
+  assert.equal(valueOf(name!, "👍👍"), "👍👍");
+  assert.throws(() => valueOf(name!, "👍"), { message: "name has to have at least 2 characters" });
+  assert.throws(() => valueOf(most!, "1.6"), { message: "most has to be at most 1.5" });
+});
+
 test("what is asked cannot break out of where it is shown", () => {
   assert.equal(titleOf(question({ title: "Write \u202etxt.exe" })), "Write <U+202E>txt.exe");
   const details = detailsOf(question({ title: "run", diff: "```\n[a](command:evil)", stale: true }));

@@ -1,0 +1,108 @@
+// What a person does with files in a real VS Code: names them to an agent, goes where it points, and reviews what it has changed.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import test from "node:test";
+import { addWriterAgent } from "../writeragent";
+import { openWindow } from "./vscode";
+
+test("files are named to an agent, its form is filled in, its links are followed, and its change of several files is reviewed", async (t) => {
+  const cart = `"""What is in the cart, and what it costs."""
+
+
+def total(items):
+    return sum(item.price for item in items)
+
+
+def names(items):
+    return sorted({item.name for item in items})
+
+
+def add(items, item):
+    items.append(item)
+    return items
+`;
+  const tests = `from cart import Item, total
+
+
+def test_items_count():
+    assert total([Item(price=3, count=2)]) == 6
+`;
+  const { page, project, row, panel, openViews, newSession, call, command, picture } = await openWindow((end) => t.after(end), {
+    files: { "cart.py": cart },
+    prepare: (project) => {
+      addWriterAgent(project);
+      execFileSync("git", ["init", "--quiet"], { cwd: project.folder, env: project.env }); // by which files are listed
+      mkdirSync(join(project.folder, "docs"));
+      writeFileSync(join(project.folder, "docs", "guide.md"), "# Guide\n");
+    },
+  });
+  const prompt = panel.getByRole("textbox", { name: "Prompt" });
+  const input = page.locator(".quick-input-widget input[type=text]");
+  await openViews();
+
+  // A question that is a form.
+  await newSession("form");
+  await panel.getByRole("button", { name: "Fill In…" }).click();
+  await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: "green" }).filter({ hasText: "default" }).waitFor();
+  await picture("form");
+  await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: "blue" }).click();
+  await page.locator(".quick-input-widget").filter({ hasText: "How many" }).waitFor();
+  await input.fill("12");
+  await page.locator(".quick-input-widget").filter({ hasText: "How many has to be from 1 to 9" }).waitFor();
+  await picture("form-wrong");
+  await input.fill("3");
+  await input.press("Enter");
+  await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: "Yes" }).click();
+  await page.locator(".quick-input-widget").filter({ hasText: "Name on it" }).waitFor();
+  await input.fill("Ada");
+  await input.press("Enter");
+  await panel.getByText(/"count":\s*3/).first().waitFor();
+  await row("Done").waitFor();
+
+  // A change of several files, and what its agent points to.
+  const counted = cart.replace("item.price", "item.price * item.count");
+  const changed = counted.replace(/ {4}items.append.*\n.*\n/, "    return [*items, item]\n");
+  const query = `The cart forgets how many there are of each\n${JSON.stringify({ "cart.py": changed, "tests/test_cart.py": tests })}`;
+  await call("launchSession", { agent: "writer", working_dir: project.folder, query });
+  await row("Done").filter({ hasText: "2" }).click(); // shows what is in it
+  await row("The cart forgets").click();
+  await panel.getByText("I wrote").waitFor();
+  await panel.getByRole("link", { name: "the manual" }).click();
+  const dialog = page.locator(".monaco-dialog-box").filter({ hasText: "example.com/manual" });
+  await dialog.waitFor();
+  await picture("link");
+  await dialog.getByRole("button", { name: "Cancel" }).click();
+  await panel.getByRole("link", { name: "tests/test_cart.py" }).click();
+  await page.locator(".tab.active").filter({ hasText: "test_cart.py" }).waitFor();
+
+  // Lines that are selected in the editor, and a file by its name.
+  await page.locator(".editor-instance .view-line").filter({ hasText: "def test_items_count" }).click();
+  await page.keyboard.press("Home");
+  await page.keyboard.press("Shift+End");
+  await command("Duet: Add Selection to Prompt");
+  await panel.getByText("I wrote").waitFor();
+  await prompt.pressSequentially("@gui");
+  await panel.getByRole("option", { name: /guide\.md/ }).waitFor();
+  await picture("completion");
+  await prompt.press("Enter");
+  assert.match(await prompt.inputValue(), /@tests\/test_cart\.py#L4 @docs\/guide\.md /);
+  await prompt.press("Enter");
+  await panel.getByText(/I was sent .*resource def test_items_count\(\):.*resource_link .*guide\.md/).waitFor();
+  await picture("sent");
+
+  await command("Duet: Show Changes");
+  const lens = (words: string | RegExp): ReturnType<typeof page.locator> => page.locator(".modified .codelens-decoration a").filter({ hasText: words });
+  await lens("Revert").nth(2).waitFor();
+  await lens("Revert").nth(1).click();
+  await lens(/Reverted · Take Back/).waitFor();
+  assert.equal(readFileSync(join(project.folder, "cart.py"), "utf8"), counted);
+  await page.locator(".modified .view-line").filter({ hasText: "def test_items_count" }).click();
+  await page.keyboard.press("Control+Alt+d");
+  await page.keyboard.press("y");
+  await lens(/Accepted · Take Back/).waitFor();
+  await command("Notifications: Clear All Notifications");
+  await picture("changes");
+  assert.ok(existsSync(join(project.folder, "tests", "test_cart.py")));
+});

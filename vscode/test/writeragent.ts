@@ -1,0 +1,54 @@
+// An agent that writes several files in one turn: its prompt ends with a JSON object of their contents, by their
+// paths. To any other prompt it says what it was sent.
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { TestProject } from "./hub";
+
+const script = `
+const path = require("node:path");
+const send = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n");
+const waiting = new Map();
+let [next, cwd] = [0, ""];
+const ask = (method, params) => new Promise((resolve, reject) => {
+  waiting.set(++next, { resolve, reject });
+  send({ id: next, method, params });
+});
+const turn = async ({ sessionId, prompt }) => {
+  const update = (update) => send({ method: "session/update", params: { sessionId, update } });
+  const say = (text) => update({ sessionUpdate: "agent_message_chunk", content: { type: "text", text } });
+  const text = prompt.map(({ text }) => text ?? "").join("");
+  const at = text.indexOf("{");
+  if (at < 0) {
+    say("I was sent " + prompt.map(({ type, resource, uri }) => type + " " + (resource?.text ?? uri ?? "")).join(", ") + ".");
+    return { stopReason: "end_turn" };
+  }
+  const files = Object.entries(JSON.parse(text.slice(at)));
+  for (const [name, content] of files) await ask("fs/write_text_file", { sessionId, path: path.join(cwd, name), content });
+  say("I wrote " + files.map(([name]) => "\`" + name + "\`").join(" and ") + ". See [the manual](https://example.com/manual).");
+  return { stopReason: "end_turn" };
+};
+const answers = {
+  initialize: () => ({ protocolVersion: 1, agentCapabilities: { promptCapabilities: { embeddedContext: true } }, authMethods: [] }),
+  "session/new": (params) => ((cwd = params.cwd), { sessionId: "one" }),
+  "session/prompt": turn,
+};
+require("node:readline").createInterface({ input: process.stdin }).on("line", async (line) => {
+  const { id, method, params, result, error } = JSON.parse(line);
+  if (method === undefined) return error ? waiting.get(id)?.reject(new Error(error.message)) : waiting.get(id)?.resolve(result);
+  if (id === undefined) return;
+  try {
+    send({ id, result: (await answers[method]?.(params)) ?? {} });
+  } catch (error) {
+    send({ id, error: { code: -32603, message: String(error) } });
+  }
+}).on("close", () => process.exit(0));
+`;
+
+/** addWriterAgent puts the agent "writer" into the configuration of a project's user. */
+export function addWriterAgent({ home }: TestProject): void {
+  const folder = join(home, ".config", "duet");
+  mkdirSync(folder, { recursive: true });
+  const file = join(home, "writer.cjs");
+  writeFileSync(file, script);
+  writeFileSync(join(folder, "config.toml"), `[agents.writer]\ndriver = "acp"\ncommand = [${JSON.stringify(process.execPath)}, ${JSON.stringify(file)}]\n`);
+}
