@@ -9,10 +9,14 @@ import { remedyOf } from "./remedy";
 import { MarkdownStream } from "./stream";
 import { ToolView } from "./toolview";
 
-/** A part of the transcript. update is called whenever its entry, or what is part of that, has changed. */
+/** A part of the transcript. */
 export interface View {
   readonly element: HTMLElement;
-  update(): void;
+  /**
+   * Called whenever its entry, or what is part of that, has changed. What takes long is drawn until a time (that of
+   * performance.now); true: there is more, and it is to be called again.
+   */
+  update(until?: number): boolean | undefined;
 }
 
 /** Shows entries, also those that are part of others, and knows where each is. */
@@ -21,14 +25,13 @@ export class Views {
 
   constructor(readonly actions: Actions) {}
 
-  /** The view of an entry, made if there is none. */
+  /** The view of an entry, made if there is none: one that has to be updated yet. */
   of(entry: Entry): View {
     let view = this.byKey.get(entry.key);
     if (!view) {
       view = this.create(entry);
       view.element.dataset["key"] = entry.key;
       this.byKey.set(entry.key, view);
-      view.update();
     }
     return view;
   }
@@ -76,7 +79,7 @@ class PromptView implements View {
     this.element = make("article", { class: "entry prompt", is: { "aria-label": "You" } }, this.text, this.pictures, this.note);
   }
 
-  update(): void {
+  update(): undefined {
     setText(this.text, this.entry.text);
     this.pictures.replaceChildren(...attachments(this.entry.attachments, this.actions));
     setText(this.note, this.entry.status === "cancelled" ? "The agent was not given this." : "");
@@ -96,15 +99,17 @@ class TextView implements View {
     this.element = make("article", { class: `entry said ${entry.kind}`, is: { "aria-label": "Agent" } }, this.stream.element, this.pictures);
   }
 
-  update(): void {
+  update(until?: number): boolean {
     const { entry } = this;
     // Of what is no text the words say only that it is there.
-    this.stream.show(entry.attachments.length > 0 && /^\[[^\n]*\]$/.test(entry.text.trim()) ? "" : entry.text, !entry.open);
+    const more = this.stream.show(entry.attachments.length > 0 && /^\[[^\n]*\]$/.test(entry.text.trim()) ? "" : entry.text, !entry.open, until);
     this.element.classList.toggle("open", entry.open);
     const ids = entry.attachments.map((attachment) => String(attachment["attachment_id"])).join(" ");
-    if (ids === this.shown) return;
-    this.shown = ids;
-    this.pictures.replaceChildren(...attachments(entry.attachments, this.actions));
+    if (ids !== this.shown) {
+      this.shown = ids;
+      this.pictures.replaceChildren(...attachments(entry.attachments, this.actions));
+    }
+    return more;
   }
 }
 
@@ -121,14 +126,14 @@ class ThinkingView implements View {
     this.said = new TextView(entry, actions);
     this.said.element.classList.remove("entry");
     this.said.element.removeAttribute("aria-label");
-    this.details = make("details", { on: { toggle: () => this.update() } }, make("summary", {}, icon("chevron"), icon("think"), this.title), this.said.element);
+    this.details = make("details", { on: { toggle: () => void this.update() } }, make("summary", {}, icon("chevron"), icon("think"), this.title), this.said.element);
     this.element = make("article", { class: "entry thinking", is: { "aria-label": "Agent's thoughts" } }, this.details);
   }
 
-  update(): void {
+  update(until?: number): boolean {
     setText(this.title, this.entry.open ? "Thinking…" : "Thought");
     this.element.classList.toggle("open", this.entry.open);
-    if (this.details.open) this.said.update();
+    return this.details.open && this.said.update(until);
   }
 }
 
@@ -143,7 +148,7 @@ class PlanView implements View {
     this.element = make("article", { class: "entry plan", is: { "aria-label": "Plan" } }, make("div", { class: "plan-head" }, icon("list"), make("span", { text: "Plan" }), this.count), this.steps);
   }
 
-  update(): void {
+  update(): undefined {
     const { plan } = this.entry;
     setText(this.count, `${plan.filter(({ status }) => status === "completed").length} of ${plan.length}`);
     this.steps.replaceChildren(
@@ -175,7 +180,7 @@ class ChangedFileView implements View {
     );
   }
 
-  update(): void {
+  update(): undefined {
     const { data } = this.entry;
     setText(this.added, typeof data["added"] === "number" ? `+${data["added"]}` : "");
     setText(this.removed, typeof data["removed"] === "number" ? `−${data["removed"]}` : "");
@@ -187,7 +192,7 @@ class AnswerView implements View {
 
   constructor(private readonly entry: Entry) {}
 
-  update(): void {
+  update(): undefined {
     const { data } = this.entry;
     const title = stringOf(data["title"]) ?? stringOf(data["tool_name"]) ?? "";
     const said = stringOf(data["response_text"]) ?? stringOf(data["comment"]) ?? stringOf(data["response"]) ?? stringOf(data["option"]);
@@ -218,7 +223,7 @@ class ErrorView implements View {
     );
   }
 
-  update(): void {
+  update(): undefined {
     setText(this.text, this.entry.text);
     setText(this.remedy, remedyOf(stringOf(this.entry.data["error_code"]), this.entry.data["auth_methods"]));
   }
@@ -229,7 +234,7 @@ class NoteView implements View {
 
   constructor(private readonly entry: Entry) {}
 
-  update(): void {
+  update(): undefined {
     setText(this.element, this.entry.text);
   }
 }

@@ -8,6 +8,12 @@ import { blocksOf, renderBlock, renderMarkdown } from "./markdown";
 /** A last block longer than twice this is cut where a reader sees no harm, so that drawing it again stays cheap. */
 const longBlock = 3_000;
 
+/** Blocks that are laid out together. */
+const blocksOfPart = 12;
+
+/** How much of a text is taken at once, in characters. */
+const pieceLength = 2_000;
+
 /** Whole texts longer than this are not read a second time when they are complete. */
 const wholeText = 100_000;
 
@@ -31,6 +37,8 @@ interface LongTable {
 
 export class MarkdownStream {
   readonly element = make("div", { class: "markdown" });
+  /** Where blocks are put now. The browser lays out what is near the view, part by part. */
+  private part: HTMLElement | undefined;
   private text = "";
   private complete = false;
   /** Where the tail begins, which is drawn again. */
@@ -41,31 +49,45 @@ export class MarkdownStream {
   private code: OpenCode | undefined;
   private table: LongTable | undefined;
 
-  /** Shows a text. complete: nothing more comes. */
-  show(text: string, complete: boolean): void {
-    if (text === this.text && complete === this.complete) return;
-    this.complete = complete;
-    if (text !== this.text && text.startsWith(this.text)) {
-      const added = text.slice(this.text.length);
-      this.text = text;
+  /**
+   * Shows a text. complete: nothing more comes. A long one is taken piece by piece, as if it came so, until a time
+   * (that of performance.now); true: there is more of it, and show is to be called again.
+   */
+  show(text: string, complete: boolean, until = Number.POSITIVE_INFINITY): boolean {
+    if (text === this.text && complete === this.complete) return false;
+    this.complete = false;
+    if (!text.startsWith(this.text)) this.reset();
+    for (let pieces = 0; this.text.length < text.length; pieces++) {
+      if (pieces > 0 && performance.now() > until) return true;
+      const added = text.slice(this.text.length, pieceEnd(text, this.text.length));
+      this.text += added;
+      this.complete = complete && this.text.length === text.length;
       if (!this.appendCode(added)) this.drawTail();
-    } else if (text !== this.text) {
-      this.reset();
-      this.text = text;
-      this.drawTail();
     }
+    this.complete = complete;
     if (complete && this.table) this.drawTail();
     // A definition of a link may stand behind its use.
     if (complete && this.tailAt > 0 && text.length <= wholeText && /^\[[^\]\n]+\]:/m.test(text)) {
       this.reset();
-      this.element.append(renderMarkdown(text));
+      for (const block of blocksOf(text)) this.place().append(renderBlock(block));
       this.text = text;
       this.tailAt = text.length;
     }
+    return false;
+  }
+
+  /** place is the part that further blocks go to; a full one is followed by another. */
+  private place(continued = false): HTMLElement {
+    if (!this.part || this.part.childElementCount >= blocksOfPart) {
+      this.part = make("div", { class: continued ? "part continued" : "part" });
+      this.element.append(this.part);
+    }
+    return this.part;
   }
 
   private reset(): void {
     this.element.replaceChildren();
+    this.part = undefined;
     this.text = "";
     this.tailAt = 0;
     this.tailNodes = [];
@@ -107,8 +129,9 @@ export class MarkdownStream {
       const fragment = openCode ? fragmentOf(openCode.view.element) : renderBlock(block);
       if (openCode) this.code = openCode;
       const nodes = [...fragment.childNodes];
-      if (i === 0 && this.cutBefore && nodes[0] instanceof HTMLElement) nodes[0].classList.add("continued");
-      this.element.append(fragment);
+      const continued = i === 0 && this.cutBefore;
+      if (continued && nodes[0] instanceof HTMLElement) nodes[0].classList.add("continued");
+      this.place(continued).append(fragment);
       // Once another block has begun, the one before stays as it is.
       if (i === last) this.tailNodes = nodes;
     }
@@ -148,13 +171,14 @@ export class MarkdownStream {
       const nodes = [...renderMarkdown(tail.slice(0, at)).childNodes];
       for (const node of this.tailNodes) node.remove();
       this.tailNodes = [];
-      if (type !== "table_open" && this.cutBefore && nodes[0] instanceof HTMLElement) nodes[0].classList.add("continued");
+      const continued = type !== "table_open" && this.cutBefore;
+      if (continued && nodes[0] instanceof HTMLElement) nodes[0].classList.add("continued");
       this.cutBefore = true;
-      this.element.append(...nodes);
+      this.place(continued).append(...nodes);
       this.tailAt += at;
       if (type !== "table_open") continue;
       this.table = { head: tail.split("\n", 2).join("\n"), from: this.tailAt, note: make("p", { class: "note" }) };
-      this.element.append(this.table.note);
+      this.place().append(this.table.note);
       if (!this.countRows(this.table)) return;
     }
   }
@@ -190,6 +214,13 @@ function cutAt(tail: string, isList: boolean): number {
     if (at > longBlock / 2) return at + end.length;
   }
   return longBlock;
+}
+
+/** pieceEnd is where the piece of a text ends that begins at from: with a line, unless that is longer than the piece. */
+function pieceEnd(text: string, from: number): number {
+  if (text.length - from <= 2 * pieceLength) return text.length;
+  const line = text.lastIndexOf("\n", from + pieceLength);
+  return line >= from ? line + 1 : from + pieceLength;
 }
 
 function lineStarts(text: string): number[] {

@@ -37,7 +37,7 @@ export class ToolView implements View {
     this.element = make("article", { class: "entry tool" }, this.details, this.questions);
   }
 
-  update(): void {
+  update(until?: number): boolean {
     const tool = this.entry.tool!;
     const state = stateOf(this.entry);
     if (this.kind !== tool.kind) {
@@ -52,7 +52,7 @@ export class ToolView implements View {
     this.element.setAttribute("aria-label", `${titleOf(tool)}, ${state.text || "done"}`);
     if (!this.chosen) this.details.open = this.wantsOpen(tool, state.id);
     if (this.details.open) this.drawBody();
-    this.drawParts();
+    return this.drawParts(until);
   }
 
   private wantsOpen(tool: ToolCall, state: string): boolean {
@@ -80,13 +80,17 @@ export class ToolView implements View {
     this.body.replaceChildren(...parts);
   }
 
-  private drawParts(): void {
+  private drawParts(until = Number.POSITIVE_INFINITY): boolean {
     const parts = this.views.actions.conversation.partsOf(this.entry.key);
     for (const [i, part] of parts.entries()) {
+      const fresh = this.views.known(part.key) === undefined;
+      if (fresh && i > 0 && performance.now() > until) return true;
       const view = this.views.of(part);
-      view.update();
+      const more = view.update(until);
       if (this.parts.children[i] !== view.element) this.parts.insertBefore(view.element, this.parts.children[i] ?? null);
+      if (more) return true;
     }
+    return false;
   }
 }
 

@@ -7,6 +7,7 @@ import type { Entry } from "./entry";
 import { Views } from "./entryview";
 import type { OpenQuestion } from "./questions";
 import { QuestionView } from "./questionview";
+import { Stretches } from "./stretches";
 import { ToolView } from "./toolview";
 
 /** How long one drawing may take, in milliseconds, before the rest waits for the next frame. The browser needs several times as long to lay it out. */
@@ -24,6 +25,7 @@ export class Transcript {
   private readonly loose = make("div", { class: "questions loose" });
   private readonly older = make("div", { class: "older", is: { role: "status" } });
   private readonly jump: HTMLButtonElement;
+  private readonly stretches = new Stretches(this.log);
   private readonly views: Views;
   private readonly questions = new Map<string, QuestionView>();
   private readonly dirty = new Set<string>();
@@ -72,11 +74,12 @@ export class Transcript {
     const until = performance.now() + budget;
     for (const key of changes.keys) this.dirty.add(key);
     if (changes.order || changes.session) this.orderChanged = true;
+    const stay = this.following || this.dirty.size === 0 ? undefined : this.staying();
     for (const key of this.dirty) {
-      this.views.known(key)?.update();
-      this.dirty.delete(key);
+      if (!this.views.known(key)?.update(until)) this.dirty.delete(key);
       if (performance.now() > until) break;
     }
+    stay?.();
     const more = (this.orderChanged && this.arrange(until)) || this.dirty.size > 0;
     if (changes.questions || changes.order || changes.keys.size > 0) this.drawQuestions();
     if (this.following) this.pin();
@@ -111,7 +114,7 @@ export class Transcript {
   private arrange(until: number): boolean {
     const entries = this.actions.conversation.entries;
     const stay = this.following ? undefined : this.staying();
-    let next: Element | null = null;
+    const arrangement = this.stretches.arrange();
     let unfinished = false;
     for (let i = entries.length - 1; i >= 0; i--) {
       const entry = entries[i]!;
@@ -124,10 +127,11 @@ export class Transcript {
         unfinished = true;
         break;
       }
-      const { element } = known ?? this.views.of(entry);
-      if (element.nextElementSibling !== next || element.parentElement !== this.log) this.log.insertBefore(element, next);
-      next = element;
+      const view = known ?? this.views.of(entry);
+      if (!known && view.update(until)) this.dirty.add(entry.key);
+      arrangement.put(view.element);
     }
+    arrangement.end();
     this.orderChanged = unfinished;
     stay?.();
     return unfinished;
@@ -136,7 +140,7 @@ export class Transcript {
   /** staying notes what is seen; the function that it returns has it stand where it stood, whatever has come above it. */
   private staying(): (() => void) | undefined {
     const { top } = this.element.getBoundingClientRect();
-    const seen = [...this.log.children].find((entry) => entry.getBoundingClientRect().bottom > top);
+    const seen = this.stretches.below(top);
     if (!seen) return undefined;
     const before = seen.getBoundingClientRect().top;
     this.element.style.overflowAnchor = "none"; // the browser does so, too, but not at the very beginning

@@ -3,25 +3,14 @@
 // which Chromium's tracing tells.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { CDPSession, Page } from "playwright-core";
+import type { Page } from "playwright-core";
 import type { FakeHost } from "./pages/panelhost";
 import { startPages } from "./panelpage";
 import type { PanelPages } from "./panelpage";
+import { longConversation } from "./longconversation";
+import { best, longest, observe } from "./tasks";
 
-declare const window: { host: FakeHost; tasks: number[] };
-
-/** No task may take longer, in milliseconds: a person would notice. */
-const longest = 100;
-
-/** Processor time has noise as well, that of shared caches: the best of some rounds counts. */
-const rounds = 3;
-
-interface Task {
-  /** Milliseconds of the processor. */
-  processor: number;
-  /** Milliseconds of the clock, as PerformanceObserver tells them; 0: under 50. */
-  clock: number;
-}
+declare const window: { host: FakeHost };
 
 let pages: PanelPages;
 
@@ -30,40 +19,6 @@ before(async () => {
 });
 
 after(() => pages?.close());
-
-/** observe looks at tasks from now on; the function that it returns tells the longest, once the page has come to rest. */
-async function observe(page: Page): Promise<() => Promise<Task>> {
-  await page.evaluate(() => {
-    window.tasks = [];
-    new PerformanceObserver((list) => window.tasks.push(...list.getEntries().map(({ duration }) => Math.round(duration)))).observe({ type: "longtask" });
-  });
-  const session: CDPSession = await page.context().newCDPSession(page);
-  let processor = 0;
-  session.on("Tracing.dataCollected", ({ value }) => {
-    for (const event of value as unknown as Array<{ ph: string; name: string; tdur?: number }>) {
-      if (event.ph === "X" && event.name.endsWith("RunTask")) processor = Math.max(processor, Math.round((event.tdur ?? 0) / 1_000));
-    }
-  });
-  await session.send("Tracing.start", { transferMode: "ReportEvents", traceConfig: { includedCategories: ["toplevel"] } });
-  return async () => {
-    const clock = await page.evaluate(async () => {
-      for (let i = 0; i < 3; i++) await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 60)));
-      return Math.max(0, ...window.tasks);
-    });
-    const complete = new Promise<void>((resolve) => session.once("Tracing.tracingComplete", () => resolve()));
-    await session.send("Tracing.end");
-    await complete;
-    return { processor, clock };
-  };
-}
-
-/** best repeats a measurement until it is good, tells all it has got, and returns the shortest processor time. */
-async function best(t: { diagnostic(text: string): void }, what: string, measure: () => Promise<Task>): Promise<number> {
-  const all: Task[] = [];
-  while (all.length < rounds && !all.some(({ processor }) => processor <= longest)) all.push(await measure());
-  t.diagnostic(`${what}: longest task ${all.map(({ processor, clock }) => `${processor} ms of the processor, ${clock === 0 ? "under 50" : clock} ms of the clock`).join("; ")}`);
-  return Math.min(...all.map(({ processor }) => processor));
-}
 
 /** Tells 2,000 deltas a second, for some seconds; by says what each adds. */
 async function stream(page: Page, seconds: number, by: string): Promise<{ told: number; took: number }> {
@@ -103,7 +58,7 @@ for (const kind of ["prose", "paragraph", "list", "code", "table"]) {
       const { told } = await stream(page, 5, kind);
       assert.equal(told, 10_000);
       const worst = await longestTask();
-      const text = await page.locator(".said").innerText();
+      const text = (await page.locator(".said").textContent()) ?? "";
       assert.ok(text.length > 20_000 || /… and \d{4} more rows/.test(text), text.slice(-200));
       await page.close();
       return worst;
@@ -111,3 +66,62 @@ for (const kind of ["prose", "paragraph", "list", "code", "table"]) {
     assert.ok(measured <= longest, `${measured} ms`);
   });
 }
+
+function ended(): boolean {
+  const element = document.querySelector(".transcript")!;
+  return element.scrollHeight - element.scrollTop - element.clientHeight < 5;
+}
+
+/** Goes to the end by the keyboard: what is on the way gets its height only then, so once may not be enough. */
+async function toEnd(page: Page): Promise<void> {
+  for (let tries = 0; !(await page.evaluate(ended)); tries++) {
+    assert.ok(tries < 20, "the end is reached");
+    await page.keyboard.press("End");
+    await page.waitForFunction(ended, undefined, { timeout: 2_000 }).catch(() => undefined);
+  }
+}
+
+test("20,000 lines open, and scroll from their end to their beginning and back", async (t) => {
+  const measured = await best(t, "20,000 lines", async () => {
+    const page = await pages.open({
+      prepare: (host) => {
+        host.start = { ...host.start, connection: { is: "starting" } };
+        host.session = { ...host.session, status: "running", state: "running" };
+      },
+    });
+    await page.getByText("duet-rpc is being started…").waitFor();
+    const keys = await page.evaluate(longConversation);
+    const longestTask = await observe(page);
+    await page.evaluate(() => window.host.notify("panel.connection", { is: "ready" }));
+    // Not by Playwright's own looks, which search the whole page: they were the longest tasks.
+    await page.waitForFunction((key) => document.querySelector(`[data-key="${key}"]`) !== null, keys.at(-1));
+    const transcript = page.locator(".transcript");
+
+    await page.mouse.move(300, 300);
+    const atBeginning = (): Promise<boolean> => page.evaluate(() => document.querySelector(".transcript")!.scrollTop === 0 && document.querySelector(".older")!.childElementCount === 0);
+    for (let turns = 1; turns % 10 !== 0 || !(await atBeginning()); turns++) {
+      assert.ok(turns < 5_000, "the beginning is reached");
+      await page.mouse.wheel(0, -1_200);
+    }
+    await page.waitForFunction((count) => document.querySelectorAll(".log [data-key]").length === count, keys.length);
+    assert.deepEqual(await page.locator(".log [data-key]").evaluateAll((entries) => entries.map((entry) => (entry as HTMLElement).dataset["key"])), keys, "all are there, in their order");
+
+    await transcript.focus();
+    for (let i = 0; i < 40; i++) await page.keyboard.press("PageDown");
+    assert.ok((await transcript.evaluate((element) => element.scrollTop)) > 10_000);
+    await toEnd(page);
+    for (let i = 0; i < 20; i++) await page.keyboard.press("PageUp");
+    assert.equal(await page.evaluate(ended), false);
+    await page.keyboard.press("Home");
+    await page.waitForFunction(() => document.querySelector(".transcript")!.scrollTop < 5_000);
+    await toEnd(page);
+    // The end stays the end while more comes.
+    await page.evaluate(() => window.host.event("message_delta", { message_id: "more", delta: "It goes on.\n\n".repeat(30) }));
+    await page.waitForFunction(() => document.querySelector('[data-key="more"]') !== null);
+    await page.waitForFunction(ended);
+    const worst = await longestTask();
+    await page.close();
+    return worst;
+  });
+  assert.ok(measured <= longest, `${measured} ms`);
+});

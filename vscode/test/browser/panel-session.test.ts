@@ -124,11 +124,28 @@ test("older messages come when the beginning is reached, and what was read stays
   assert.equal(await page.locator('[data-key="m440"]').count(), 0);
   await page.locator(".transcript").evaluate((element) => element.scrollTo(0, 0));
   await page.locator('[data-key="m300"]').waitFor({ state: "attached" });
-  const keys = await page.locator(".log > .entry").evaluateAll((entries) => entries.map((entry) => Number((entry as HTMLElement).dataset["key"]!.slice(1))));
+  const keys = await page.locator(".stretch > .entry").evaluateAll((entries) => entries.map((entry) => Number((entry as HTMLElement).dataset["key"]!.slice(1))));
   assert.deepEqual(keys, Array.from({ length: keys.length }, (_, i) => keys[0]! + i), "in their order, none twice");
   const frame = (await page.locator(".transcript").boundingBox())!;
   const seen = (await page.locator('[data-key="m450"]').boundingBox())!;
   assert.ok(seen.y > frame.y - 700 && seen.y < frame.y + frame.height, `m450 at ${seen.y}`);
+});
+
+test("what is far from the view is copied with the rest", async () => {
+  const page = await pages.open({
+    prepare: (host) => {
+      const content = Array.from({ length: 200 }, (_, i) => `Paragraph ${i} of a long answer.`).join("\n\n");
+      host.items = Array.from({ length: 40 }, (_, i) => ({ session_id: "run", event_type: "message", role: "assistant", key: `m${i}`, content: i === 20 ? content : `message ${i}`, is_completed: true, created_at: "2026-01-02T03:04:05Z", sequence: i + 1, seq: i + 1 }));
+    },
+  });
+  await page.locator('[data-key="m0"]').waitFor({ state: "attached" });
+  await page.locator(".log").evaluate((log) => getSelection()!.selectAllChildren(log));
+  // A frame later the browser has laid out what is selected.
+  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 0))));
+  await page.keyboard.press("ControlOrMeta+c");
+  const copied = await page.evaluate(() => navigator.clipboard.readText());
+  const lines = copied.split("\n").filter((line) => line.trim() !== "");
+  assert.deepEqual(lines, Array.from({ length: 40 }, (_, i) => (i === 20 ? Array.from({ length: 200 }, (_, at) => `Paragraph ${at} of a long answer.`) : [`message ${i}`])).flat());
 });
 
 test("the view follows what comes, stays where a person reads, and goes to the newest by a button", async () => {
