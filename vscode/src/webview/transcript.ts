@@ -16,6 +16,9 @@ const budget = 5;
 /** How near the end counts as the end, in pixels. */
 const nearEnd = 40;
 
+/** For how long somebody who asked for the end is kept there while what is near gets its height, in milliseconds. */
+const settling = 1_000;
+
 /** How near the beginning older pages are asked for, in pixels. */
 const nearTop = 400;
 
@@ -33,6 +36,7 @@ export class Transcript {
   private following = true;
   private lastTop = 0;
   private lastHeight = 0;
+  private settledAt = 0;
 
   /** Called when older entries may be wanted. */
   onTop: () => void = () => {};
@@ -49,6 +53,7 @@ export class Transcript {
     this.jump = button({ class: "jump", icon: "down", label: "Newest", press: () => this.toEnd() });
     this.jump.hidden = true;
     this.element.addEventListener("scroll", () => this.scrolled(), { passive: true });
+    this.takeEnd();
     // What is opened or loaded grows, and what stands below takes room: the end stays the end.
     const sizes = new ResizeObserver(() => this.following && this.pin());
     sizes.observe(this.log);
@@ -106,6 +111,7 @@ export class Transcript {
 
   toEnd(): void {
     this.following = true;
+    this.settledAt = performance.now() + settling;
     this.pin();
     this.scrolled();
   }
@@ -186,6 +192,19 @@ export class Transcript {
     if (hadFocus) this.actions.focusPrompt();
   }
 
+  /** takeEnd has the key End go to the end by itself: of what is far the browser knows only about how high it is. */
+  private takeEnd(): void {
+    const byHand = (): void => void (this.settledAt = 0);
+    for (const type of ["wheel", "touchmove", "pointerdown"] as const) this.element.addEventListener(type, byHand, { passive: true });
+    this.element.addEventListener("keydown", (event) => {
+      byHand();
+      const plain = !event.shiftKey && !event.altKey && !event.metaKey;
+      if (event.key !== "End" || !plain || (event.target instanceof Element && event.target.matches("input, textarea, select"))) return;
+      event.preventDefault();
+      this.toEnd();
+    });
+  }
+
   private pin(): void {
     this.element.scrollTop = this.element.scrollHeight;
     this.lastTop = this.element.scrollTop;
@@ -196,8 +215,11 @@ export class Transcript {
     const { scrollTop, scrollHeight, clientHeight } = this.element;
     // What came since the view was put to the end moves nobody away from it, nor does what turns out to be
     // lower than it was thought to be: only scrolling up does.
-    const up = scrollTop < this.lastTop - 1 && scrollHeight >= this.lastHeight;
-    this.following = scrollHeight - scrollTop - clientHeight < nearEnd || (this.following && !up);
+    const settled = performance.now() > this.settledAt;
+    const up = settled && scrollTop < this.lastTop - 1 && scrollHeight >= this.lastHeight;
+    const atEnd = scrollHeight - scrollTop - clientHeight < nearEnd;
+    this.following = atEnd || (this.following && !up);
+    if (!settled && this.following && !atEnd) return this.pin();
     this.lastTop = scrollTop;
     this.lastHeight = scrollHeight;
     this.jump.hidden = this.following;
