@@ -49,12 +49,22 @@ It is known to the hub."
         (duet-rpc-shutdown other t))
       (duet-test-wait-for (not (process-live-p process))))))
 
+(defun duet-quit-test-stands-still (process)
+  "Return non-nil if all threads of PROCESS are stopped, as far as the system tells."
+  (cl-every (lambda (file)
+              (with-temp-buffer
+                (insert-file-contents-literally file)
+                (search-forward ") T " nil t)))
+            (file-expand-wildcards (format "/proc/%d/task/*/stat" (process-id process)))))
+
 (ert-deftest duet-quit-test-does-not-answer ()
   "A server that is stopped and does not answer is killed."
   (duet-quit-test-with-project connection
     (let ((duet-connection--patience 0.1)
           (process (jsonrpc--process (duet-connection-rpc connection))))
       (signal-process (process-id process) 'SIGSTOP)
+      ;; A thread that runs just then may still answer.
+      (duet-test-wait-for (duet-quit-test-stands-still process))
       (duet-connection-stop connection)
       (duet-test-wait-for (not (process-live-p process))))))
 
