@@ -50,7 +50,7 @@ It is known to the hub."
       (duet-test-wait-for (not (process-live-p process))))))
 
 (defun duet-quit-test-stands-still (process)
-  "Return non-nil if all threads of PROCESS are stopped, as far as the system tells."
+  "Return non-nil if all threads of PROCESS stand still, as far as is known."
   (cl-every (lambda (file)
               (with-temp-buffer
                 (insert-file-contents-literally file)
