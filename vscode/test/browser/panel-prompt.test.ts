@@ -62,7 +62,7 @@ test("Escape closes the completions, and Enter sends then", async () => {
 test("files behind @ go with the prompt as links, unless their name is taken out again", async () => {
   const { page, box } = await opened((host) => {
     host.session = { ...host.session, modes: [{ id: "default", name: "Default", by: "agent" }] };
-    host.answers["panel.findFiles"] = ({ query }) => ({ files: ["src/lexer.ts", "src/parser.ts"].filter((path) => path.includes(query as string)).map((path) => ({ path, uri: `file:///work/${path}` })) });
+    host.answers["panel.findFiles"] = ({ query }) => ({ files: ["src/lexer.ts", "src/parser.ts"].filter((path) => path.includes(query as string)).map((path) => ({ path, uri: `file:///project/${path}` })) });
   });
   await page.keyboard.type("Look at @lex");
   await page.getByRole("option", { name: /lexer\.ts/ }).waitFor();
@@ -73,7 +73,7 @@ test("files behind @ go with the prompt as links, unless their name is taken out
   await page.keyboard.type("now");
   await box.fill("Look at @src/lexer.ts now");
   await page.keyboard.press("Enter");
-  assert.deepEqual(await called(page, "continueSession"), [{ session_id: "thread", query: "Look at @src/lexer.ts now", content: [{ type: "resource_link", uri: "file:///work/src/lexer.ts", name: "src/lexer.ts" }] }]);
+  assert.deepEqual(await called(page, "continueSession"), [{ session_id: "thread", query: "Look at @src/lexer.ts now", content: [{ type: "resource_link", uri: "file:///project/src/lexer.ts", name: "src/lexer.ts" }] }]);
 });
 
 const red = "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6oAAAAAElFTkSuQmCC";
@@ -119,9 +119,9 @@ test("files that are dropped from the explorer are read by the extension", async
     host.session = { ...host.session, modes: [{ id: "default", name: "Default", by: "agent" }] };
     host.answers["panel.readFiles"] = ({ uris }) => ({ content: [{ type: "resource_link", uri: (uris as string[])[0], name: "a.ts" }], refused: ["b.bin: it is too large"] });
   });
-  await give(page, "drop", [], "file:///work/a.ts\r\nfile:///work/b.bin");
+  await give(page, "drop", [], "file:///project/a.ts\r\nfile:///project/b.bin");
   await page.getByRole("button", { name: "Remove a.ts" }).waitFor();
-  assert.deepEqual(await callsOf(page, "panel.readFiles"), [{ uris: ["file:///work/a.ts", "file:///work/b.bin"] }]);
+  assert.deepEqual(await callsOf(page, "panel.readFiles"), [{ uris: ["file:///project/a.ts", "file:///project/b.bin"] }]);
   await page.getByText("b.bin: it is too large").waitFor();
 });
 
@@ -210,7 +210,7 @@ test("text that the extension inserts stands at the cursor, and the box gets the
   const { page, box } = await opened();
   await page.keyboard.type("ab");
   await page.keyboard.press("ArrowLeft");
-  await page.evaluate(() => window.host.notify("panel.insert", { text: "XY", content: [{ type: "resource_link", uri: "file:///work/c.ts", name: "c.ts" }] }));
+  await page.evaluate(() => window.host.notify("panel.insert", { text: "XY", content: [{ type: "resource_link", uri: "file:///project/c.ts", name: "c.ts" }] }));
   await page.getByRole("button", { name: "Remove c.ts" }).waitFor();
   assert.equal(await box.inputValue(), "aXYb");
   assert.equal(await box.evaluate((element) => document.activeElement === element), true);
