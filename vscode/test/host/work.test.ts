@@ -93,15 +93,15 @@ def test_items_count():
   await picture("sent");
 
   await command("Duet: Show Changes");
-  const lens = (words: string | RegExp): ReturnType<typeof page.locator> => page.locator(".modified .codelens-decoration a").filter({ hasText: words });
+  const lens = (words: string): ReturnType<typeof page.locator> => page.locator(".modified .codelens-decoration a").filter({ hasText: new RegExp(`^\\s*${words}$`) }); // "Revert" is not "Reverted"
   await lens("Revert").nth(2).waitFor();
   await lens("Revert").nth(1).click();
-  await lens(/Reverted · Take Back/).waitFor();
+  await lens("Reverted · Take Back").waitFor();
   assert.equal(readFileSync(join(project.folder, "cart.py"), "utf8"), counted);
   await page.locator(".modified .view-line").filter({ hasText: "def test_items_count" }).click();
   await page.keyboard.press("Control+Alt+d");
   await page.keyboard.press("y");
-  await lens(/Accepted · Take Back/).waitFor();
+  await lens("Accepted · Take Back").waitFor();
   await command("Notifications: Clear All Notifications");
   await picture("changes");
   assert.ok(existsSync(join(project.folder, "tests", "test_cart.py")));
