@@ -41,6 +41,8 @@
 `append' or `redraw'.")
 (defvar-local duet-transcript--markup nil
   "Sections that are to be looked at for blocks of code.")
+(defvar-local duet-transcript--next 0
+  "From when on more may be shown of what was said, as `float-time' tells it.")
 (defvar-local duet-transcript--timer nil
   "The timer that brings the buffer up to date.")
 
@@ -100,34 +102,45 @@ a question was shorter."
 
 (defun duet-transcript-flush ()
   "Bring the buffer up to date now, whatever time it takes."
-  (while (duet-transcript--work)))
+  (while (progn (setq duet-transcript--next 0)
+                (duet-transcript--work))))
 
 (defun duet-transcript--work ()
   "Bring the buffer up to date, for a short time at most.
 Return non-nil if something is left to do; a timer goes on with it.
 A key that waits ends it, too, when there was some progress."
-  (let ((end (+ (float-time) duet-transcript--slice))
-        (work (nreverse duet-transcript--dirty))
-        (more t))
+  (let* ((start (float-time))
+         (end (+ start duet-transcript--slice))
+         (more t))
     (cl-flet ((more-p () (setq more (and (< (float-time) end) (not (input-pending-p))))))
-      (setq duet-transcript--dirty nil)
-      (while (and work more)
-        (let* ((message (pop work))
-               (how (gethash message duet-transcript--how)))
-          (remhash message duet-transcript--how)
-          (duet-transcript--update message how)
-          (more-p)))
-      (setq duet-transcript--dirty (nconc duet-transcript--dirty (nreverse work))
-            more t)
+      ;; To draw what changes costs Emacs more than to change it.  So while there is
+      ;; more to do than time for it, what comes in is shown no more often than else.
+      (when (and duet-transcript--dirty (>= start duet-transcript--next))
+        (let ((work (nreverse duet-transcript--dirty)))
+          (setq duet-transcript--dirty nil)
+          (while (and work more)
+            (let* ((message (pop work))
+                   (how (gethash message duet-transcript--how)))
+              (remhash message duet-transcript--how)
+              (duet-transcript--update message how)
+              (more-p)))
+          (setq duet-transcript--dirty (nconc duet-transcript--dirty (nreverse work))
+                duet-transcript--next (if duet-transcript--dirty 0
+                                        (+ start duet-transcript-delay))
+                more t)))
       (while (and duet-transcript--markup more)
         (unless (duet-block-scan (car duet-transcript--markup))
           (pop duet-transcript--markup))
         (more-p)))
     (duet-markup-in-sight)
     (duet-transcript-follow)
-    (when (or (duet-code-work end) duet-transcript--dirty duet-transcript--markup)
+    (cond
+     ((or (duet-code-work end) duet-transcript--markup)
       (duet-transcript--soon duet-transcript--pause)
-      t)))
+      t)
+     (duet-transcript--dirty
+      (duet-transcript--soon (max duet-transcript--pause (- duet-transcript--next start)))
+      t))))
 
 (defun duet-transcript--update (message how)
   "Bring the section of MESSAGE up to date, HOW: `append' or `redraw'."

@@ -337,6 +337,36 @@
                         (make-duet-connection :root "/nowhere/" :model model) 'event
                         '(:seq 1 :event (:type "trigger_executed" :data (:id "x")))))))))
 
+(ert-deftest duet-transcript-test-pace ()
+  "While there is a lot to look at, what comes in is shown in steps, and then all of it."
+  (let* ((model (duet-model-create :root "/nowhere/"))
+         (session (make-duet-session :id "t" :model model :loaded t))
+         (message (make-duet-message :key "m" :kind 'text :session session
+                                     :run "r" :open t))
+         (duet-transcript-delay 1000))
+    (duet-model-add-message message)
+    (with-temp-buffer
+      (duet-transcript-mode)
+      (setq duet-session session)
+      (cl-flet ((say (text)
+                  (duet-message-append message text)
+                  (duet-transcript--note message 'append)
+                  (duet-transcript--work)))
+        (say "one\n")
+        (should (string-match-p "one" (buffer-string)))
+        (say "two\n")
+        (should-not (string-match-p "two" (buffer-string)))
+        ;; Once its time has come it is.
+        (setq duet-transcript--next 0)
+        (duet-transcript--work)
+        (should (string-match-p "one\ntwo" (buffer-string)))
+        (say "three\n")
+        (duet-transcript-flush)
+        (should (string-match-p "two\nthree" (buffer-string)))
+        (should-not duet-transcript--dirty))
+      (cancel-timer (or duet-transcript--timer (timer-create)))
+      (setq duet-session nil))))
+
 (ert-deftest duet-transcript-test-markup ()
   "Headings, code and lists have faces, however the text is cut into pieces."
   (let ((text (concat "# Title\n\nSome **bold** and `code`.\n\n- item\n\n```text\n# no title\n```\n"

@@ -17,11 +17,15 @@
 (defvar perf-shown nil
   "Keys, and when they had been handled and the screen was drawn.")
 (defvar perf-last nil "When the timer was called last.")
+(defvar perf-collected nil
+  "How often garbage had been collected before, and for how many seconds.")
 
 (defun perf-begin ()
   "Begin to measure."
   (garbage-collect)
-  (setq perf-gaps nil perf-shown nil perf-last (float-time)))
+  (setq perf-gaps nil perf-shown nil
+        perf-collected (cons gcs-done gc-elapsed)
+        perf-last (float-time)))
 
 (run-at-time 0 0.01
              (lambda ()
@@ -45,7 +49,9 @@
   "Write what was measured to FILE, as JSON."
   (with-temp-file file
     (insert (json-serialize (list :gaps (vconcat perf-gaps)
-                                  :shown (vconcat (reverse perf-shown)))))))
+                                  :shown (vconcat (reverse perf-shown))
+                                  :collections (- gcs-done (car perf-collected))
+                                  :collecting (- gc-elapsed (cdr perf-collected)))))))
 
 (defun perf-delta (session seq key text)
   "Add TEXT to the message KEY of SESSION, by an event with number SEQ."
