@@ -109,6 +109,10 @@
               fringe-indicator-alist (cons '(continuation nil nil) fringe-indicator-alist)
               ;; The brackets of buttons, on one of which point is, match.
               show-paren-data-function #'ignore)
+  ;; What agents write with tabs is Go, mostly, which is shown so nearly everywhere.
+  ;; Who has chosen a width knows better.
+  (when (= (default-value 'tab-width) 8)
+    (setq-local tab-width 4))
   (add-hook 'window-size-change-functions #'duet-transcript-fill nil t)
   (add-hook 'window-buffer-change-functions #'duet-transcript-fill nil t)
   (add-hook 'kill-buffer-hook #'duet-transcript--forget nil t)

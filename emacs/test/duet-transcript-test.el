@@ -337,6 +337,18 @@
                         (make-duet-connection :root "/nowhere/" :model model) 'event
                         '(:seq 1 :event (:type "trigger_executed" :data (:id "x")))))))))
 
+(ert-deftest duet-transcript-test-tabs ()
+  "Code with tabs is not half as wide again as it needs to be, but as its user likes it."
+  (pcase-dolist (`(,default ,shown) '((8 4) (2 2) (3 3)))
+    (let ((before (default-value 'tab-width)))
+      (unwind-protect
+          (progn
+            (setq-default tab-width default)
+            (with-temp-buffer
+              (duet-transcript-mode)
+              (should (= tab-width shown))))
+        (setq-default tab-width before)))))
+
 (ert-deftest duet-transcript-test-pace ()
   "While there is a lot to look at, what comes in is shown in steps, and then all of it."
   (let* ((model (duet-model-create :root "/nowhere/"))
