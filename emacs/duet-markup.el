@@ -108,7 +108,7 @@ What was added to show it is left out."
                    (replace-regexp-in-string
                     (format "^[ \t]\\{1,%d\\}" (duet-block-indent block)) "" text t t))))
       (kill-new text)
-      (message "Copied %d line%s%s" (length (split-string text "\n" t))
+      (message "Copied %d line%s%s" (length (split-string (string-remove-suffix "\n" text) "\n"))
                (if (string-match-p "\n." text) "s" "")
                (if (duet-block-language block)
                    (concat " of " (duet-visible-line (duet-block-language block)))
@@ -263,6 +263,10 @@ looked at begins."
          (let ((beg (point)))
            (skip-chars-forward "`~" eol)
            (put-text-property bol eol 'face 'duet-dim)
+         (when (eq part 'open)
+           (add-text-properties bol eol '(duet-action duet-markup-copy-code
+                                          mouse-face highlight
+                                          help-echo "mouse-1, RET: copy this code")))
            (duet-prose-display
             beg (point)
             (concat (make-string 2 (aref (duet-look-sign "─") 0))

@@ -27,7 +27,7 @@
   "How many characters it has at most.")
 
 (defconst duet-prose-properties
-  '(face mouse-face help-echo invisible display wrap-prefix duet-link)
+  '(face mouse-face help-echo invisible display wrap-prefix duet-link duet-action)
   "Text properties that are taken away before lines get theirs.")
 
 (defvar duet-prose-marks-hidden nil

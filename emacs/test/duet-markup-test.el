@@ -344,6 +344,15 @@ A split is a list of places."
         (re-search-forward (concat "^ *" where "$"))
         (duet-test-listening (duet-test-press "Y" #'duet-markup-copy-code))
         (should (equal (list where (car kill-ring)) (list where copied))))
+      ;; The line above it is a button.
+      (goto-char (point-min))
+      (search-forward "```sh")
+      (goto-char (match-beginning 0))
+      (setq kill-ring nil)
+      (duet-test-listening
+        (duet-test-press "RET" #'duet-transcript-visit)
+        (should (duet-test-heard "Copied 3 lines of sh\\'")))
+      (should (equal (car kill-ring) "one\n\ntwo\n"))
       (duet-markup-test-look message)
       (goto-char (point-max))
       (duet-test-listening
