@@ -90,8 +90,10 @@ SEQ and TIME are the event's."
                                      :size (length delta))))
          ((and (duet-message-open message)
                (or (eql seq 0) (> seq (duet-message-seq message))))
+          (setq delta (duet-message-news message delta (duet-get-number data :length)))
           (duet-message-append message delta)
-          (setf (duet-message-seq message) seq)
+          (setf (duet-message-seq message) seq
+                (duet-message-loaded message) nil)
           (duet-model-announce (duet-session-model session)
                                'message-text session message delta)))))))
 

@@ -28,6 +28,7 @@
   (created nil :documentation "When it began, as the protocol writes it.")
   (chunks nil :documentation "Its text in pieces, the last first.")
   (size 0 :documentation "How many characters its text has.")
+  (loaded nil :documentation "Whether the next piece may begin in what it has.")
   (data nil :documentation "Of a plan: its entries; of a diff: the event's data.")
   (attachments nil :documentation "What it has beside text, a list of objects.")
   (parent nil :documentation "The id of the tool call of the sub-agent that it is from."))
@@ -56,6 +57,25 @@
   "Add TEXT to the text of MESSAGE."
   (push text (duet-message-chunks message))
   (cl-incf (duet-message-size message) (length text)))
+
+(defun duet-message--units (text)
+  "Return how many UTF-16 code units TEXT takes."
+  (+ (length text) (cl-count-if (lambda (char) (> char #xffff)) text)))
+
+(defun duet-message-news (message text length)
+  "Return what of TEXT, the next piece of MESSAGE, is not there yet.
+LENGTH is how many UTF-16 code units MESSAGE has with it, or nil.  The server
+joins pieces, so that the first after a page was loaded may begin in it."
+  (if (not (and (duet-message-loaded message) length))
+      text
+    (let ((known (- (+ (duet-message--units (duet-message-text message))
+                       (duet-message--units text))
+                    length))
+          (place 0))
+      (while (and (> known 0) (< place (length text)))
+        (setq known (- known (if (> (aref text place) #xffff) 2 1))
+              place (1+ place)))
+      (substring text place))))
 
 (defun duet-message-tail (message start)
   "Return the text of MESSAGE from START on, without a look at what precedes it."

@@ -166,7 +166,8 @@ Return nil if it is there already; it is brought up to date then."
         ;; What an event has brought has the diff itself.
         ((or 'diff 'answer) (unless old (setf (duet-message-data message) data)))
         (_ (unless (and old (string= text (duet-message-text old)))
-             (duet-message-set-text message text))))
+             (duet-message-set-text message text))
+           (setf (duet-message-loaded message) open)))
       (when old
         ;; One that this very page has brought is not shown yet.
         (when (memq old (duet-session-order session))

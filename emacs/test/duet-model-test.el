@@ -274,6 +274,27 @@
     (duet-events-apply model (duet-model-test-delta 5 "d"))
     (should (equal (duet-message-text (duet-session-message session "m1")) "abcd"))))
 
+(ert-deftest duet-model-test-delta-begins-in-what-was-loaded ()
+  "The first delta behind a page that has a part of it adds what is new.
+Its message's length is in UTF-16 code units, of which some signs take two."
+  (pcase-dolist (`(,delta ,length ,text) '(("b🙂c" 7 "a🙂b🙂c") ("🙂b🙂" 6 "a🙂b🙂")
+                                           ("b" 4 "a🙂b") ("c" 5 "a🙂bc")
+                                           ("c" nil "a🙂bc") ("z" 90 "a🙂bz")))
+    (let* ((model (duet-model-test-model))
+           (session (duet-model-session model "t1")))
+      (setf (duet-session-loaded session) t)
+      (duet-pages-load session
+                       [(:id 1 :session_id "r1" :event_type "message" :role "assistant"
+                             :content "a🙂b" :seq 3 :key "m1" :is_completed :json-false)]
+                       'newer)
+      ;; The one behind that has what it has.
+      (pcase-dolist (`(,seq ,more ,length) `((6 ,delta ,length) (7 "!" 1)))
+        (duet-events-apply model (duet-model-test-event
+                                  "message_delta" seq :session_id "r1" :message_id "m1"
+                                  :role "assistant" :delta more :length length)))
+      (should (equal (duet-message-text (duet-session-message session "m1"))
+                     (concat text "!"))))))
+
 (ert-deftest duet-model-test-tail ()
   "The tail of a text is the same however the text came."
   (let ((message (make-duet-message)))

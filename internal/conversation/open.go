@@ -3,6 +3,7 @@ package conversation
 import (
 	"context"
 	"strings"
+	"unicode/utf16"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -23,6 +24,22 @@ type openMessage struct {
 	agentID string // the agent's id of it
 	parent  string // the tool call of the sub-agent that writes it
 	text    strings.Builder
+	length  int // of text, as of [domain.MessageDelta]
+}
+
+// add puts a piece at the end of the text.
+func (m *openMessage) add(text string) {
+	m.text.WriteString(text)
+	m.length += unitsOf(text)
+}
+
+// unitsOf is how many UTF-16 code units a text takes.
+func unitsOf(text string) int {
+	n := 0
+	for _, r := range text {
+		n += utf16.RuneLen(r)
+	}
+	return n
 }
 
 // kind is the kind of the item that it becomes.
@@ -92,9 +109,10 @@ func messageOf(pieces []domain.Event) *openMessage {
 		}
 		if d.Key != m.key { // cannot be: the one before was closed
 			m.text.Reset()
+			m.length = 0
 		}
 		m.isOpen, m.thought, m.key, m.parent = true, d.Thought, d.Key, d.ParentID
-		m.text.WriteString(d.Text)
+		m.add(d.Text)
 	}
 	return m
 }

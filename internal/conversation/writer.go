@@ -66,10 +66,11 @@ func (w *Writer) Delta(t store.Tx, run int64, d catalog.ContentDelta, thought bo
 	if err != nil {
 		return err
 	}
-	if _, err = t.Append(domain.Event{Thread: thread, Run: run, Payload: domain.MessageDelta{Key: m.key, ParentID: m.parent, Text: text, Thought: thought}}); err != nil {
+	piece := domain.MessageDelta{Key: m.key, ParentID: m.parent, Text: text, Thought: thought, Length: m.length + unitsOf(text)}
+	if _, err = t.Append(domain.Event{Thread: thread, Run: run, Payload: piece}); err != nil {
 		return err
 	}
-	m.text.WriteString(text)
+	m.add(text)
 	return nil
 }
 

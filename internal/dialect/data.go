@@ -30,6 +30,7 @@ type deltaData struct {
 	MessageID string `json:"message_id"`
 	Role      string `json:"role"`
 	Delta     string `json:"delta"`
+	Length    int    `json:"length,omitempty"`
 	ParentID  string `json:"parent_tool_use_id,omitempty"`
 }
 

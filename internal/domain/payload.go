@@ -25,6 +25,7 @@ type MessageDelta struct {
 	ParentID string // as of MessageAdded
 	Text     string
 	Thought  bool
+	Length   int // of the message with this piece, in UTF-16 code units; 0: not known
 }
 
 // MessageAdded is a message, a thought or a note of the system that is whole.

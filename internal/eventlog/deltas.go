@@ -55,7 +55,7 @@ func (s *Subscription) merge(e domain.Event, delta domain.MessageDelta, run *del
 		d.pending = append(d.pending, &merged{event: e, delta: delta, first: e.Seq, text: []byte(delta.Text)})
 	} else {
 		m := d.pending[i]
-		m.event.Seq = e.Seq
+		m.event.Seq, m.delta.Length = e.Seq, delta.Length
 		m.text = append(m.text, delta.Text...)
 		if len(m.text) >= mergeMost {
 			return s.flush()

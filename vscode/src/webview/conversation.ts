@@ -215,7 +215,9 @@ export class Conversation {
       return this.all.add(fresh);
     }
     if (!entry.open || seq <= entry.seq) return;
-    entry.text += delta;
+    // Deltas are merged: one may begin in the middle of what was loaded.
+    const known = typeof data["length"] === "number" ? Math.max(0, entry.text.length + delta.length - data["length"]) : 0;
+    entry.text += delta.slice(known);
     this.all.changed(entry, seq);
   }
 

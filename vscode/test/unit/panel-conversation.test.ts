@@ -50,6 +50,15 @@ test("text grows by its deltas, and is settled by the whole message", () => {
   assert.equal(conversation.seq, 5);
 });
 
+test("a delta that begins in what was loaded adds what is new of it", () => {
+  const part = (text: string): Item => ({ id: 1, session_id: "run", claude_session_id: "", sequence: 1, event_type: "message", created_at: time, role: "assistant", content: text, is_completed: false, key: "m1", seq: 5 });
+  for (const [delta, length, expected] of [["lo, you", 10, "Hello, you"], ["lo", 5, "Hello"], [", you", 10, "Hello, you"], ["!", undefined, "Hello!"], ["later", 20, "Hellolater"]] as const) {
+    const conversation = loaded(part("Hello"));
+    conversation.apply(event(9, "message_delta", { message_id: "m1", delta, ...(length !== undefined && { length }) }));
+    assert.equal(conversation.entries[0]!.text, expected);
+  }
+});
+
 test("a whole message that was cut for its event does not cut what the deltas told", () => {
   const conversation = loaded();
   conversation.apply(delta(1, "all of it"));
