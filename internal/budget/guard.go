@@ -228,10 +228,14 @@ func (g *Guard) judgeAll(t store.Tx, run domain.Run, code, scope, who string, li
 // judge interrupts a run that has reached a limit, and warns of one that is near.
 func (g *Guard) judge(t store.Tx, run domain.Run, code, scope, who string, l limit) error {
 	where := "[budget." + scope + "] " + l.key
+	more := "raise " + where
+	if scope == "run" && l.isOf(g.account(run.ID).asked) {
+		where, more = l.option(), "give it more with "+l.option()
+	}
 	if l.isReached() {
-		what := "raise " + where + ", or continue it: then a new account begins"
+		what := more + ", or continue it: then a new account begins"
 		if scope == "day" {
-			what = "raise " + where + ", or continue it tomorrow"
+			what = more + ", or continue it tomorrow"
 		}
 		return g.opts.Runs.Interrupt(t, run, code, l.reached(who)+"; "+what)
 	}

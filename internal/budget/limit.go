@@ -30,6 +30,35 @@ func (l limit) isNear(who string) string {
 	return fmt.Sprintf("%s %s of %s", who, l.phrase(), l.most)
 }
 
+// isOf reports whether what was asked for with a conversation has this limit, so that
+// raising it in the configuration would change nothing.
+func (l limit) isOf(s *domain.Settings) bool {
+	if s == nil {
+		return false
+	}
+	switch b := s.Budget; l.key {
+	case "turns":
+		return b.Turns > 0 || s.MaxTurns > 0
+	case "time":
+		return b.Time > 0
+	case "tokens":
+		return b.Tokens > 0
+	case "cost":
+		return b.CostUSD > 0
+	case "repeats":
+		return b.Repeats > 0
+	}
+	return false
+}
+
+// option is what a limit is asked for with.
+func (l limit) option() string {
+	if l.key == "repeats" { // editors alone ask for that
+		return "budget.repeats"
+	}
+	return "prompt --max-" + l.key
+}
+
 // phrase is what is used, with its verb.
 func (l limit) phrase() string {
 	switch l.key {

@@ -132,7 +132,7 @@ func TestARunMayTakeSoManyRounds(t *testing.T) {
 	require.NoError(t, err)
 	s = await(t, h, s)
 	assert.Equal(t, domain.CodeRunBudget, s.ErrorCode)
-	assert.Equal(t, "this run has had 3 rounds of tool calls, of 3 rounds that there may be; raise [budget.run] turns, or continue it: then a new account begins", s.Error)
+	assert.Equal(t, "this run has had 3 rounds of tool calls, of 3 rounds that there may be; give it more with prompt --max-turns, or continue it: then a new account begins", s.Error)
 	assert.GreaterOrEqual(t, begun, 4)
 }
 
