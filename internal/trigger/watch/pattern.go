@@ -1,8 +1,6 @@
 package watch
 
 import (
-	"bufio"
-	"bytes"
 	"io"
 	"os"
 	"regexp"
@@ -157,6 +155,8 @@ func (l list) holds(path string, dir bool) bool {
 const (
 	mostIgnoreFile  = 256 << 10 // bytes
 	mostIgnoreLines = 5000
+	// A longer line names no path that a system has: it is left out, and those after it count.
+	longestIgnoreLine = 4096 // bytes
 )
 
 // readList reads a file of patterns; none where there is no such file.
@@ -174,8 +174,13 @@ func readList(path string) list {
 		return nil
 	}
 	var lines []string
-	for s := bufio.NewScanner(bytes.NewReader(content)); s.Scan() && len(lines) < mostIgnoreLines; {
-		lines = append(lines, s.Text())
+	for line := range strings.SplitSeq(string(content), "\n") {
+		if len(lines) == mostIgnoreLines {
+			break
+		}
+		if len(line) <= longestIgnoreLine {
+			lines = append(lines, line)
+		}
 	}
 	return parseList(lines, false)
 }
