@@ -48,7 +48,7 @@ func (e *Engine) check(ctx context.Context, cancel context.CancelFunc, run int64
 	results, err := e.checkAll(ctx, run)
 	if ctx.Err() == nil {
 		failure := err
-		err = e.opts.Runs.Write(ctx, func(t store.Tx) error { return e.settle(t, run, results, failure) })
+		err = e.keep(ctx, func(t store.Tx) error { return e.settle(t, run, results, failure) })
 	}
 	e.forget(run)
 	e.opts.Runs.Rested()
@@ -103,7 +103,21 @@ func checked(l domain.GateLoop, r domain.GateResult) domain.GateChecked {
 }
 
 func (e *Engine) tell(ctx context.Context, run domain.Run, p domain.Payload) error {
-	return e.opts.Runs.Write(ctx, func(t store.Tx) error { return announce(t, run, p) })
+	return e.keep(ctx, func(t store.Tx) error { return announce(t, run, p) })
+}
+
+// keep keeps a change; where there is no room for it, as soon as there is. Nothing else
+// would go on with a loop whose gates have been checked.
+func (e *Engine) keep(ctx context.Context, change func(store.Tx) error) error {
+	for {
+		err := e.opts.Runs.Write(ctx, change)
+		if !store.IsFull(err) {
+			return err
+		}
+		if err := e.opts.AwaitRoom(ctx); err != nil {
+			return err
+		}
+	}
 }
 
 // keptOutput is how much of what a gate prints is looked at when it has failed, in bytes.

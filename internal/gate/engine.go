@@ -37,7 +37,8 @@ type Options struct {
 	Runs       Runs
 	Configured func() (Configured, error) // as it is now
 	Run        func(context.Context, usercommand.Command) (usercommand.Result, error)
-	Root       string // of the project, absolute
+	AwaitRoom  func(context.Context) error // waits until there may be room on the disk again
+	Root       string                      // of the project, absolute
 	Getenv     func(string) string
 	Logger     *slog.Logger
 }

@@ -6,11 +6,13 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/gate"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -74,4 +76,20 @@ func TestADiskThatGetsFullWhileTheHubEnds(t *testing.T) {
 		require.NoError(t, h.Close())
 		clients.Wait()
 	}
+}
+
+// What came of gates while the disk was full is kept as soon as there is room: what
+// waits in the thread does not wait for the next start.
+func TestWhatCameOfGatesOutlastsAFullDisk(t *testing.T) {
+	var s fullStore
+	gates := &gateRunner{does: func(context.Context, string, int) (int, string) {
+		s.full.Store(true)
+		return 0, ""
+	}}
+	h := openHub(t, database(t), works, onFullStore(&s), gates.option)
+	session := launchGated(t, h, "p", gate.Spec{Gates: []string{"make"}})
+	require.Eventually(t, func() bool { return s.writes.Load() > 1 }, within, time.Millisecond, "it is not tried again")
+	s.full.Store(false)
+	assert.Equal(t, domain.LoopPassed, awaitGates(t, h, session).State)
+	assert.Equal(t, []string{"make"}, gates.lines(), "the gate is not run again")
 }

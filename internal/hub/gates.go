@@ -18,7 +18,7 @@ func (h *Hub) newGates() *gate.Engine {
 		configured = func() (gate.Configured, error) { return gate.Configured{}, nil }
 	}
 	return gate.New(h.ctx, gate.Options{
-		Store: h.store, Runs: forGates{h}, Configured: configured, Run: h.commands.Run, Root: h.opts.Root, Getenv: h.opts.Getenv, Logger: h.log,
+		Store: h.store, Runs: forGates{h}, Configured: configured, Run: h.commands.Run, AwaitRoom: h.health.AwaitRoom, Root: h.opts.Root, Getenv: h.opts.Getenv, Logger: h.log,
 	})
 }
 
