@@ -186,7 +186,7 @@ internal/threadsettings: internal/agentsetting internal/background internal/cata
 internal/toolinput: internal/jsonwalk
 internal/trigger: internal/background internal/config/triggerconfig internal/domain internal/lazyregexp internal/restricted internal/store internal/trigger/schedule internal/trigger/watch  # the life of runs and the questions are interfaces to it
 internal/trigger/schedule:  # when a time comes
-internal/trigger/watch:  # which files have changed
+internal/trigger/watch: internal/ownership  # which files have changed
 internal/trust: internal/project
 internal/usercommand: internal/catalog internal/domain internal/store  # what a command is for is its caller's
 internal/visible: internal/lazyregexp

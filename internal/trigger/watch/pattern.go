@@ -5,6 +5,8 @@ import (
 	"os"
 	"regexp"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/ownership"
 )
 
 // A pattern is a line of a .gitignore file (gitignore(5)).
@@ -164,11 +166,15 @@ func readList(path string) list {
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
-	f, err := os.Open(path)
+	// It may have become a pipe since, which would wait for whoever writes it.
+	f, err := os.OpenFile(path, os.O_RDONLY|ownership.NoFollow|ownership.NonBlocking, 0)
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
 	content, err := io.ReadAll(io.LimitReader(f, mostIgnoreFile))
 	if err != nil {
 		return nil
