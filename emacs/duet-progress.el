@@ -43,7 +43,7 @@
                     (memq (duet-session-state duet-session) '(starting running)))
             (setq seen t)
             (force-mode-line-update)))))
-    (unless seen
+    (unless (or seen (null duet-progress--timer))
       (cancel-timer duet-progress--timer)
       (setq duet-progress--timer nil))))
 
