@@ -44,6 +44,7 @@ keys = { MY_KEY = "myservice" }
 	require.NoError(t, p.cmd.Process.Signal(os.Interrupt))
 	p.sees("interrupted")
 	p.ends()
+	assert.NotContains(t, p.tty.printed.String(), "has ended already", "the question was answered before the interrupt")
 
 	// Where there is no terminal nobody waits for long.
 	_, err = s.command("prompt", "--agent", "keyed", "hello")

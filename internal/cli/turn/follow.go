@@ -135,8 +135,8 @@ func (a *asker) line(ctx context.Context, question string, key bool) (string, er
 			if meant == isFor {
 				return line.text, nil
 			}
-		case <-a.Signals:
-			a.interrupts = true
+		case sig := <-a.Signals:
+			a.interrupts, a.isToEnd = true, sig != os.Interrupt
 			a.view.endLine()
 			return "", nil
 		case <-a.continued:

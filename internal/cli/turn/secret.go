@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
@@ -38,12 +39,18 @@ func (a *asker) giveKey(ctx context.Context, d wire.EventData, running *sync.Wai
 	service := output.Line(d.Service)
 	a.view.Note("the agent needs the key of " + service + ", which is passed on and kept nowhere; `duet-rpc config --defaults` shows how [keys." + service + "] finds it")
 	key, interrupted := a.unseen(ctx, "Key of "+service+" (it is not shown; Return for none): ")
+	if interrupted {
+		// Nothing is answered: a refusal could end the turn as failed before the interrupt gets there.
+		var sig os.Signal = os.Interrupt
+		if a.isToEnd {
+			sig = syscall.SIGTERM
+		}
+		a.interrupts = false // interrupt takes a second one for "at once"
+		a.interrupt(sig)
+		return
+	}
 	if err := provide(key); err != nil && key != "" {
 		a.view.Note("the key came too late, or another client has given one")
-	}
-	if interrupted {
-		a.interrupts = false // interrupt takes a second one for "at once"
-		a.interrupt(os.Interrupt)
 	}
 }
 

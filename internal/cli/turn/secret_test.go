@@ -1,0 +1,51 @@
+package turn
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// A refusal of the key would end the turn as failed before the interrupt gets there.
+func TestASignalAtTheQuestionForAKeyInterruptsAndAnswersNothing(t *testing.T) {
+	var answers []string
+	reg := server.NewRegistry()
+	server.Handle(reg, "ping", func(context.Context, struct{}) (bool, error) { return true, nil })
+	server.Handle(reg, "secret.provide", func(_ context.Context, p map[string]string) (bool, error) {
+		answers = append(answers, p["secret"])
+		return true, nil
+	})
+	near, far := server.Pipe()
+	conn := server.New(reg, server.Options{}).Connect(t.Context(), far, frame.LSP)
+	c, err := client.Dial(t.Context(), client.OverTransport(near, frame.LSP))
+	require.NoError(t, err)
+	defer func() { c.Close(); <-conn.Done() }()
+	var d wire.EventData
+	require.NoError(t, json.Unmarshal([]byte(`{"request_id":"r","service":"s"}`), &d))
+
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		var running sync.WaitGroup
+		var taken []os.Signal
+		signals := make(chan os.Signal, 1)
+		a, _, _ := asking(wire.Approval{})
+		a.begin.Do(func() {}) // nobody types
+		a.hub, a.terminal, a.Signals = c, os.Stdin, signals
+		a.interrupt = func(s os.Signal) { taken = append(taken, s) }
+		signals <- sig
+		a.giveKey(t.Context(), d, &running)
+		running.Wait()
+		assert.Equal(t, []os.Signal{sig}, taken)
+		assert.Empty(t, answers)
+	}
+}
