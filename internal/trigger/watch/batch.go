@@ -34,7 +34,7 @@ type Spec struct {
 type Batch struct {
 	ID          string
 	First, Last time.Time // when the first change was told, and the last
-	Paths       []string  // the first of them, relative to the root, with slashes
+	Paths       []string  // the first of them, relative to the root, with slashes; "." where too many changed to know any
 	Count       int       // at least; of different files
 	Created     int
 	Modified    int
@@ -44,6 +44,7 @@ type Batch struct {
 const (
 	mostPaths     = 100
 	mostPathBytes = 16 << 10
+	mostKept      = 1 << 20 // bytes of paths that are kept until it is known which of them are told
 	mostFiles     = 100_000 // of which a batch knows what became of each
 	longestWait   = 30 * time.Second
 )
@@ -62,8 +63,8 @@ type pending struct {
 
 	first, last time.Time // zero: nothing is pending
 	became      map[uint64]Kind
-	shown       []string
-	shownBytes  int
+	kept        []string // the paths of the first of them
+	keptBytes   int
 	more        int // changes of files beyond mostFiles
 }
 
@@ -101,7 +102,9 @@ func (p *pending) note(file string, kind Kind, now time.Time) {
 	before, known := p.became[h]
 	switch {
 	case !known && len(p.became) >= mostFiles:
-		p.more++
+		if p.spec.wants(kind) {
+			p.more++
+		}
 		return
 	case before == Create && kind == Delete:
 		p.became[h] = 0 // it came and went
@@ -116,10 +119,13 @@ func (p *pending) note(file string, kind Kind, now time.Time) {
 		kind = Create
 	}
 	p.became[h] = kind
-	if !known && len(p.shown) < mostPaths && p.shownBytes+len(file) <= mostPathBytes {
-		p.shown, p.shownBytes = append(p.shown, file), p.shownBytes+len(file)
+	if !known && p.keptBytes+len(file) <= mostKept {
+		p.kept, p.keptBytes = append(p.kept, file), p.keptBytes+len(file)
 	}
 }
+
+// wants reports whether the trigger is for what has become of a file; 0 is nothing.
+func (s Spec) wants(k Kind) bool { return k != 0 && (len(s.Kinds) == 0 || slices.Contains(s.Kinds, k)) }
 
 // due is when what is pending is to be told; zero: nothing is.
 func (p *pending) due() time.Time {
@@ -135,10 +141,9 @@ func (p *pending) due() time.Time {
 
 // take is what is pending, which is told then; ok is false where nothing is left of it.
 func (p *pending) take() (b Batch, ok bool) {
-	wanted := func(k Kind) bool { return k != 0 && (len(p.spec.Kinds) == 0 || slices.Contains(p.spec.Kinds, k)) }
 	b = Batch{ID: p.spec.ID, First: p.first, Last: p.last, Count: p.more}
 	for _, kind := range p.became {
-		if !wanted(kind) {
+		if !p.spec.wants(kind) {
 			continue
 		}
 		b.Count++
@@ -151,12 +156,19 @@ func (p *pending) take() (b Batch, ok bool) {
 			b.Deleted++
 		}
 	}
-	for _, file := range p.shown {
-		if wanted(p.became[hashOf(file)]) {
-			b.Paths = append(b.Paths, file)
+	bytes := 0
+	for _, file := range p.kept {
+		if len(b.Paths) == mostPaths || bytes+len(file) > mostPathBytes {
+			break
+		}
+		if p.spec.wants(p.became[hashOf(file)]) {
+			b.Paths, bytes = append(b.Paths, file), bytes+len(file)
 		}
 	}
+	if b.Count > 0 && len(b.Paths) == 0 {
+		b.Paths = []string{"."} // something in it
+	}
 	p.looked = p.last
-	p.became, p.shown, p.shownBytes, p.more, p.first, p.last = nil, nil, 0, 0, time.Time{}, time.Time{}
-	return b, len(b.Paths) > 0
+	p.became, p.kept, p.keptBytes, p.more, p.first, p.last = nil, nil, 0, 0, time.Time{}, time.Time{}
+	return b, b.Count > 0
 }

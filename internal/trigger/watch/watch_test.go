@@ -236,6 +236,42 @@ func TestWhatCameAndWentIsNotTold(t *testing.T) {
 	assert.Equal(t, []any{2, 1, 1, 0}, []any{b.Count, b.Created, b.Modified, b.Deleted})
 }
 
+// A build makes many files that it takes away again, before what it has made is there.
+func TestWhatStaysBehindManyFilesThatCameAndWentIsTold(t *testing.T) {
+	now := time.Now()
+	p := newPending(spec(Spec{}))
+	comeAndGo := func(n int) {
+		for i := range n {
+			p.note(fmt.Sprintf("tmp/%d", i), Create, now)
+			p.note(fmt.Sprintf("tmp/%d", i), Delete, now)
+		}
+	}
+	comeAndGo(2 * mostPaths)
+	p.note("made", Modify, now)
+	b, ok := p.take()
+	require.True(t, ok)
+	assert.Equal(t, []any{1, []string{"made"}}, []any{b.Count, b.Paths})
+
+	// More than anybody keeps.
+	comeAndGo(mostFiles)
+	_, ok = p.take()
+	assert.False(t, ok)
+	comeAndGo(mostFiles)
+	p.note("made", Modify, now)
+	b, ok = p.take()
+	require.True(t, ok)
+	assert.Equal(t, []any{1, []string{"."}}, []any{b.Count, b.Paths})
+
+	p = newPending(spec(Spec{Kinds: []Kind{Delete}}))
+	for i := range 2 * mostPaths {
+		p.note(fmt.Sprintf("src/%d", i), Modify, now)
+	}
+	p.note("gone", Delete, now)
+	b, ok = p.take()
+	require.True(t, ok)
+	assert.Equal(t, []any{1, []string{"gone"}}, []any{b.Count, b.Paths})
+}
+
 // limited is a system that lets so many directories be watched.
 type limited struct {
 	notifier
