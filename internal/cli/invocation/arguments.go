@@ -21,9 +21,13 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	case len(args) == 0:
 		return nil
 	case cmd.HasSubCommands():
+		close := []string{otherName(cmd.CommandPath(), args[0])}
+		if close[0] == "" {
+			cmd.SuggestionsMinimumDistance = min(suggestsWithin, len(args[0])/2)
+			close = cmd.SuggestionsFor(args[0])
+		}
 		meant := ""
-		cmd.SuggestionsMinimumDistance = suggestsWithin
-		if close := cmd.SuggestionsFor(args[0]); len(close) > 0 {
+		if len(close) > 0 {
 			meant = fmt.Sprintf(" (did you mean %s?)", strings.Join(close, " or "))
 		}
 		if !cmd.HasParent() && strings.ContainsAny(args[0], " \t\n") {
