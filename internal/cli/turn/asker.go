@@ -83,12 +83,16 @@ func (a *asker) ask(ctx context.Context, approval wire.Approval) {
 	a.seen[approval.ID] = true
 	approval = inbox.Whole(ctx, a.hub, approval)
 	dir := a.dirOf(ctx, approval)
-	q := asked{approval, dir, inbox.Sheet(approval, dir)}
+	shown := approval
+	if a.isAlone() && approval.Type == wire.FunctionCall {
+		shown.Options = nil // which nobody chooses from
+	}
+	q := asked{approval, dir, inbox.Sheet(shown, dir)}
 	if len(a.waiting) == 0 { // else what is typed would be taken for an answer to this one
 		a.show(q)
 	}
 	switch {
-	case approval.Mode != "" && (a.Deny || a.Yes || a.terminal == nil):
+	case approval.Mode != "" && a.isAlone():
 		note, d := a.elicitedAlone(approval)
 		a.view.Note(note)
 		a.decideAlone(ctx, q, d)
@@ -107,6 +111,9 @@ func (a *asker) ask(ctx context.Context, approval wire.Approval) {
 		}
 	}
 }
+
+// isAlone reports whether nobody is asked: the options answer.
+func (a *asker) isAlone() bool { return a.terminal == nil || a.Yes || a.Deny }
 
 // resolved tells of a decision that somebody else made, and stops asking.
 func (a *asker) resolved(d wire.EventData) {
@@ -180,7 +187,7 @@ func (a *asker) show(q asked) {
 		a.view.diffs[diff] = true
 	}
 	more := ": v shows all"
-	if a.terminal == nil || a.Yes || a.Deny {
+	if a.isAlone() {
 		more = ""
 	}
 	lines, _ := q.sheet.Excerpt(more)
