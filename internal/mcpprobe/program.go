@@ -112,7 +112,7 @@ func firstAnswer(out io.Reader) (a answer, found bool) {
 
 // lastWords is the last line that a program complained of, behind a colon.
 func lastWords(p *process.Process) string {
-	if said := strings.TrimSpace(p.Complaints(0, 1)); said != "" {
+	if said := p.LastComplaint(); said != "" {
 		return ": " + cut(said)
 	}
 	return ""

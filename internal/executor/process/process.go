@@ -220,7 +220,6 @@ func (p *Process) ExitStatus() (code int, signal string) { return exitStatus(p.c
 // complained of. It waits for the end.
 func (p *Process) ExitText() string {
 	<-p.done
-	p.pipes.Wait()
 	text := describeExit(p.cmd.ProcessState)
 	if lines := p.LastWords(); lines != "" {
 		text += ": " + lines
@@ -228,11 +227,31 @@ func (p *Process) ExitText() string {
 	return text
 }
 
-// LastWords are the last ten lines that the process wrote to its stderr.
-func (p *Process) LastWords() string { return p.stderr.lines(10) }
+// LastWords are the last ten lines that the process wrote to its stderr. Of one that
+// has ended none is missing: LastWords waits until they were read, which takes no
+// longer than DrainTime and a bit, even if somebody else holds the pipe.
+func (p *Process) LastWords() string {
+	p.awaitStderr()
+	return p.stderr.lines(10)
+}
+
+// LastComplaint is the last line of LastWords that tells something, without colours.
+// It waits as LastWords does.
+func (p *Process) LastComplaint() string {
+	p.awaitStderr()
+	return p.stderr.linesSince(0, 1)
+}
+
+// awaitStderr waits until the stderr of a process that has ended was read. What was
+// written last may still be in the pipe when the end is known.
+func (p *Process) awaitStderr() {
+	if p.Ended() {
+		p.pipes.Wait()
+	}
+}
 
 // Complaints are the last n lines that tell something, of what the process wrote
-// to its stderr after the first since bytes; without colours.
+// to its stderr after the first since bytes, as far as it was read; without colours.
 func (p *Process) Complaints(since int64, n int) string { return p.stderr.linesSince(since, n) }
 
 // ComplaintBytes is how many bytes the process has written to its stderr.
