@@ -127,8 +127,11 @@ sessions up to the last turn."
   "Put SESSION away, or take it back."
   (interactive (list (duet-actions-session))
                duet-sessions-mode duet-transcript-mode duet-diff-mode)
-  (let ((archived (not (duet-session-archived session)))
-        (hint (duet-actions-archive-hint)))
+  (duet-actions-set-archived session (not (duet-session-archived session))))
+
+(defun duet-actions-set-archived (session archived)
+  "Put SESSION away if ARCHIVED is non-nil, else take it back."
+  (let ((hint (duet-actions-archive-hint)))
     (duet-connection-request
      (duet-connection-here) 'archiveSession
      (list :session_id (duet-session-leaf-id session)

@@ -67,6 +67,9 @@ Nothing is signalled, whatever PARAMS are."
          (duet-events--settings session type data))
         (t
          (duet-events--touch session time)
+         (when (and (equal (duet-get-string data :event_type) "message")
+                    (equal (duet-get-string data :role) "user"))
+           (duet-events--prompt session data))
          (when (equal (duet-get-string data :subtype) "budget_near")
            (duet-events--near session run data))
          (pcase (duet-session-loaded session)
@@ -86,6 +89,16 @@ Nothing is signalled, whatever PARAMS are."
   "Note that something happened in SESSION at TIME."
   (when (and time (duet-get-time-before-p (duet-session-changed session) time))
     (setf (duet-session-changed session) time)))
+
+(defun duet-events--prompt (session data)
+  "Name SESSION by its prompt, which DATA tell, until the server says its name.
+Who is told of a question at once is to know whose it is."
+  (unless (or (duet-session-summary session)
+              (duet-get-string data :parent_tool_use_id))
+    (when-let ((content (duet-get-string data :content)))
+      (setf (duet-session-summary session)
+            (substring content 0 (min 1000 (length content))))
+      (duet-model-announce (duet-session-model session) 'session session))))
 
 (defun duet-events--near (session id data)
   "Note that the run ID of SESSION has nearly used up a budget, as DATA tell.

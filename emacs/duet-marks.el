@@ -66,14 +66,17 @@
 (defun duet-archive-marked ()
   "Put the marked sessions away, or take them back; if none is, that at point."
   (interactive nil duet-sessions-mode)
-  (if-let ((sessions (duet-marks)))
-      (let ((archived (not (duet-session-archived (car sessions)))))
-        (when (or (length< sessions 10)
-                  (y-or-n-p (format (if archived "Archive %d sessions? "
-                                      "Take %d sessions back? ")
-                                    (length sessions))))
-          (duet-marks--archive duet-connection sessions archived (current-buffer))))
-    (duet-archive (duet-actions-session))))
+  ;; Which of both, the list decides, as it is seen: another editor may have put
+  ;; away in this moment what the list still shows.
+  (let ((archived (not (duet-sessions-archive-p)))
+        (sessions (duet-marks)))
+    (cond ((null sessions)
+           (duet-actions-set-archived (duet-actions-session) archived))
+          ((or (length< sessions 10)
+               (y-or-n-p (format (if archived "Archive %d sessions? "
+                                   "Take %d sessions back? ")
+                                 (length sessions))))
+           (duet-marks--archive duet-connection sessions archived (current-buffer))))))
 
 (defun duet-marks--archive (connection sessions archived buffer)
   "Put SESSIONS of CONNECTION away if ARCHIVED is non-nil, else take them back.

@@ -30,6 +30,10 @@
 (defvar-local duet-sessions--archived nil
   "Whether sessions that were put away are shown.")
 
+(defun duet-sessions-archive-p ()
+  "Return non-nil if the current list shows the sessions that were put away."
+  duet-sessions--archived)
+
 (defun duet-sessions-keymap (open open-mouse compose refresh)
   "Return a keymap for a list of sessions, with what all such lists have.
 OPEN, OPEN-MOUSE, COMPOSE and REFRESH are the commands of this one."
@@ -270,7 +274,7 @@ This is many times faster than `parse-time-string'."
   "Return how long ago TIME was, in a few characters."
   (if (or (null time) (string-empty-p time))
       ""
-    (let ((seconds (max 0 (- (float-time) (duet-sessions--seconds time)))))
+    (let ((seconds (max 0 (float-time (time-since (duet-sessions--seconds time))))))
       (cond ((< seconds 60) "now")
             ((< seconds 3600) (format "%dm" (/ seconds 60)))
             ((< seconds 86400) (format "%dh" (/ seconds 3600)))

@@ -44,7 +44,9 @@
     (should (string-match-p "not started" (duet-menu--describe))))
   (duet-test-with-project connection
     (let ((session (duet-test-launch connection "hello")))
+      ;; A question is told first, then that its session waits for the answer.
       (duet-test-wait-for (duet-session-approvals session))
+      (duet-test-wait-for-state session 'waiting_input)
       (with-temp-buffer
         (should (string-match-p "1 waiting for you · 1 running" (duet-menu--describe)))
         (should-not (duet-menu--session)))

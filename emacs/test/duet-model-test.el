@@ -339,6 +339,30 @@ Its message's length is in UTF-16 code units, of which some signs take two."
   (duet-events-apply model (list :seq 1 :event (list :type type :timestamp "2026-01-01T00:00:02Z"
                                                      :data data))))
 
+(ert-deftest duet-model-test-named-by-its-prompt ()
+  "A session has the name of its prompt at once, and then the one that the server has."
+  (let* ((model (duet-model-test-model))
+         (session (duet-model-session model "t1"))
+         (says (lambda (seq role content &rest more)
+                 (duet-events-apply model
+                                    (apply #'duet-model-test-event "conversation_updated" seq
+                                           :session_id "r1" :role role :content content
+                                           :message_id (format "m%d" seq)
+                                           (append more '(:event_type "message")))))))
+    (should (equal (duet-session-name session) "untitled"))
+    (funcall says 2 "assistant" "Hello")
+    (funcall says 3 "user" "for a sub-agent" :parent_tool_use_id "c1")
+    (funcall says 3 "user" "what a tool said" :event_type "tool_result")
+    (should (equal (duet-session-name session) "untitled"))
+    (funcall says 4 "user" (concat "Mend it" (make-string 3000 ?\s) "x"))
+    (should (equal (string-trim (duet-session-name session) nil "[ …]+") "Mend it"))
+    (should (= (length (duet-session-summary session)) 1000))
+    (funcall says 5 "user" "And then")
+    (should (string-prefix-p "Mend it" (duet-session-name session)))
+    (duet-pages-load-session model '(:id "r1" :thread_id "t1" :state "running"
+                                         :query "Mend it all" :summary "Mend it all"))
+    (should (equal (duet-session-name session) "Mend it all"))))
+
 (ert-deftest duet-model-test-answered-before-the-list-came ()
   "A question that was answered while questions were asked for does not come back."
   (let* ((model (duet-model-create))

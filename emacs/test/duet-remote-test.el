@@ -165,7 +165,7 @@
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-test-question session))
            (transcript (duet-transcript-open connection session)))
-      (should-not (file-remote-p (duet-session-cwd session)))
+      (should-not (file-remote-p (duet-test-wait-for (duet-session-cwd session))))
       (duet-test-request connection 'sendDecision
                          (list :approval_id (duet-approval-id approval) :decision "approve"))
       (duet-test-wait-for-state session 'completed)

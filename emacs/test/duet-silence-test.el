@@ -11,7 +11,7 @@
 (defun duet-silence-test-event (seq seconds &rest data)
   "Return params of an event: silent since some SECONDS, number SEQ, with DATA."
   (apply #'duet-model-test-event "agent_silent" seq :session_id "r1"
-         :since (format-time-string "%FT%T.%3NZ" (time-subtract nil seconds) t)
+         :since (format-time-string "%FT%T.%3NZ" (time-subtract duet-test-now seconds) t)
          data))
 
 (defmacro duet-silence-test-with-transcript (session model &rest body)
@@ -24,7 +24,7 @@
        (setq duet-session ,session)
        (save-window-excursion
          (switch-to-buffer (current-buffer))
-         (unwind-protect (progn ,@body)
+         (unwind-protect (duet-test-with-clock-stopped ,@body)
            (when duet-progress--timer
              (cancel-timer duet-progress--timer)
              (setq duet-progress--timer nil)))))))
