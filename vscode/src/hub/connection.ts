@@ -4,6 +4,7 @@ import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { createMessageConnection, ErrorCodes, ResponseError, StreamMessageReader, StreamMessageWriter } from "vscode-jsonrpc/node";
 import type { CancellationToken, MessageConnection } from "vscode-jsonrpc/node";
 import type { Method, Params, Result } from "../protocol";
+import { ErrorCode } from "../rpc/error";
 import { versionWarning } from "./binary";
 import type { Binary } from "./binary";
 import { Emitter } from "./emitter";
@@ -38,8 +39,6 @@ export interface ConnectionOptions {
   rule?: RestartRule;
 }
 
-const hubLost = -32042;
-
 /** How long a server that is to end may take, in milliseconds. */
 const patience = 2_000;
 
@@ -49,6 +48,16 @@ const lastWordsTime = 500;
 /** A request failed since there is no server, or it went away meanwhile. */
 export class NotConnectedError extends Error {
   override readonly name = "NotConnectedError";
+}
+
+/** A server ended before it answered: the request may have been carried out. */
+class AnswerLostError extends NotConnectedError {
+  readonly code = ErrorCode.HubLost;
+  readonly data = { kind: "hub_lost" };
+
+  constructor(method: string) {
+    super(`duet-rpc has ended before it answered ${method}`);
+  }
 }
 
 interface Server {
@@ -163,7 +172,7 @@ export class HubConnection {
       return await send();
     } catch (error) {
       if (mayRetry(method, error)) return send();
-      throw isAnswer(error) || error instanceof NotConnectedError ? error : new NotConnectedError(`duet-rpc has ended before it answered ${method}`);
+      throw isAnswer(error) || error instanceof NotConnectedError ? error : new AnswerLostError(method);
     }
   }
 
@@ -180,7 +189,7 @@ export class HubConnection {
       if (!following.isSubscribed) await following.subscribe(this.sender(this.server));
     } catch (error) {
       void following.stop(); // the next server may have it already
-      throw isAnswer(error) || error instanceof NotConnectedError ? error : new NotConnectedError("duet-rpc has ended before it answered Subscribe");
+      throw isAnswer(error) || error instanceof NotConnectedError ? error : new AnswerLostError("Subscribe");
     }
     return following;
   }
@@ -378,5 +387,5 @@ const repeatable = /^(get|list|fetch|search)[A-Z]|^(sendDecision|interruptSessio
  */
 function mayRetry(method: Method, error: unknown): boolean {
   if (!isAnswer(error) || (error.data as { retry?: unknown } | undefined)?.retry !== true) return false;
-  return error.code !== hubLost || repeatable.test(method);
+  return error.code !== ErrorCode.HubLost || repeatable.test(method);
 }

@@ -15,6 +15,8 @@ export const ErrorCode = {
   NavigationFailed: -32006,
   MCPServerError: -32007,
   ContextOverflow: -32008,
+  /** The hub, or the process that leads to it, has ended before it answered: the request may have been carried out. */
+  HubLost: -32042,
   /** The caller has taken the request back. */
   RequestCancelled: -32800,
 } as const;

@@ -35,13 +35,17 @@ export class Pages {
   async load(thread: string): Promise<SessionState> {
     this.thread = thread;
     if (this.before === undefined) {
-      const { total } = await this.host.request("getConversation", { session_id: thread, limit: 1 });
-      const from = Math.max(0, total - pageSize);
+      const from = Math.max(0, (await this.total()) - pageSize);
       this.conversation.load(await this.items(from, Number.POSITIVE_INFINITY));
       this.before = from;
       this.drawTop();
     }
     return this.refresh(thread);
+  }
+
+  /** The newest items, as the hub has them; nothing is shown of them. */
+  async newest(count: number): Promise<Events> {
+    return this.items(Math.max(0, (await this.total()) - count), Number.POSITIVE_INFINITY);
   }
 
   get loaded(): boolean {
@@ -86,6 +90,10 @@ export class Pages {
 
   private drawTop(): void {
     this.transcript.setOlder(...(this.before === 0 ? [] : [button({ class: "text-button", label: `Show older messages (${this.before})`, press: () => void this.older() })]));
+  }
+
+  private async total(): Promise<number> {
+    return (await this.host.request("getConversation", { session_id: this.thread, limit: 1 })).total;
   }
 
   /** items has those from one number on and before another: as many answers as it takes. */

@@ -14,6 +14,7 @@ import { Pages } from "./pages";
 import { QuestionBar } from "./questionbar";
 import type { OpenQuestion, Outcome } from "./questions";
 import { Queue } from "./queue";
+import { sendPrompt } from "./sending";
 import { sessionOf, stateWords } from "./session";
 import type { SessionState } from "./session";
 import { SettingsBar } from "./settingsbar";
@@ -177,7 +178,7 @@ export class Panel implements Actions {
     this.connection = connection;
     this.drawBanner();
     if (connection.is !== "ready" || !this.start) return;
-    this.composer.box.fail("");
+    this.composer.box.recovered();
     try {
       this.session = await this.pages.load(this.start.thread);
     } catch (error) {
@@ -218,11 +219,11 @@ export class Panel implements Actions {
     }
   }
 
-  private async send({ text, content }: Draft): Promise<void> {
+  private async send(draft: Draft): Promise<void> {
     if (!this.start) throw new Error("the panel is not ready yet");
-    if (this.connection.is !== "ready") throw new Error("duet-rpc does not run");
-    const said = await this.host.request("continueSession", { session_id: this.start.thread, query: text, ...(content.length > 0 ? { content } : {}) });
-    this.conversation.loadSession({ id: said.session_id, state: this.conversation.runs.state(said.session_id) ?? "queued" });
+    // While it is being started the extension keeps what it is asked, until it is ready.
+    if (this.connection.is === "stopped" || this.connection.is === "failed") throw new Error("duet-rpc does not run");
+    await sendPrompt(this.host, this.conversation, this.pages, this.start.thread, draft);
     this.transcript.toEnd();
     this.changed();
   }

@@ -5,6 +5,9 @@ import { button, make, setText } from "./dom";
 /** The tallest that it grows by itself, as a share of the page. */
 const tallest = 0.4;
 
+/** Nobody can tell whether a prompt was sent. Its message is what a person is told. */
+export class UnknownOutcome extends Error {}
+
 export class PromptBox {
   readonly element: HTMLElement;
   readonly text: HTMLTextAreaElement;
@@ -15,6 +18,7 @@ export class PromptBox {
   private readonly sendButton: HTMLButtonElement;
   private content: PromptContent[] = [];
   private sending = false;
+  private unsent = false;
 
   /** Called when what is written is otherwise. */
   onChange: (draft: Draft) => void = () => {};
@@ -67,7 +71,13 @@ export class PromptBox {
   }
 
   fail(why: string): void {
+    this.unsent = false;
     setText(this.failure, why);
+  }
+
+  /** Why something has failed is over, unless a prompt waits here because of it. */
+  recovered(): void {
+    if (!this.unsent) this.fail("");
   }
 
   focus(): void {
@@ -95,7 +105,8 @@ export class PromptBox {
       this.setDraft({ text: rest, content: this.content.filter((block) => !draft.content.includes(block)) });
       this.onChange(this.draft);
     } catch (error) {
-      this.fail(`It was not sent: ${(error as Error).message}`);
+      this.fail(error instanceof UnknownOutcome ? error.message : `It was not sent: ${(error as Error).message}`);
+      this.unsent = true;
     } finally {
       this.sending = false;
       this.sendButton.disabled = false;

@@ -31,6 +31,11 @@ export class Runs {
     return this.states.get(run) === "queued" && this.active !== undefined;
   }
 
+  /** Those whose state is known. */
+  get ids(): string[] {
+    return [...this.states.keys()];
+  }
+
   /** The last one whose state is known. */
   get last(): string | undefined {
     return [...this.states.keys()].at(-1);

@@ -13,7 +13,7 @@ import { ToolView } from "./toolview";
 /** How long one drawing may take, in milliseconds, before the rest waits for the next frame. The browser needs several times as long to lay it out. */
 const budget = 5;
 
-/** How near the end counts as the end, in pixels. */
+/** How near the end somebody who scrolls down has to come to be taken along again, in pixels. */
 const nearEnd = 40;
 
 /** For how long somebody who asked for the end is kept there while what is near gets its height, in milliseconds. */
@@ -36,7 +36,10 @@ export class Transcript {
   private following = true;
   private lastTop = 0;
   private lastHeight = 0;
+  private lastDistance = 0;
   private settledAt = 0;
+  /** What somebody has opened at the end, and the highest place that its top may come to, in the window's pixels. */
+  private opened: { element: Element; top: number } | undefined;
 
   /** Called when older entries may be wanted. */
   onTop: () => void = () => {};
@@ -54,8 +57,13 @@ export class Transcript {
     this.jump.hidden = true;
     this.element.addEventListener("scroll", () => this.scrolled(), { passive: true });
     this.takeEnd();
+    this.keepOpened();
+    this.leaveToSelect();
     // What is opened or loaded grows, and what stands below takes room: the end stays the end.
-    const sizes = new ResizeObserver(() => this.following && this.pin());
+    const sizes = new ResizeObserver(() => {
+      if (this.following) this.pin();
+      else this.lastDistance = this.distance();
+    });
     sizes.observe(this.log);
     sizes.observe(this.element);
   }
@@ -111,6 +119,7 @@ export class Transcript {
 
   toEnd(): void {
     this.following = true;
+    this.opened = undefined;
     this.settledAt = performance.now() + settling;
     this.pin();
     this.scrolled();
@@ -196,34 +205,92 @@ export class Transcript {
   private takeEnd(): void {
     const byHand = (): void => void (this.settledAt = 0);
     for (const type of ["wheel", "touchmove", "pointerdown"] as const) this.element.addEventListener(type, byHand, { passive: true });
+    this.element.addEventListener("wheel", (event) => event.deltaY < 0 && !event.ctrlKey && !this.scrollsWithin(event.target) && this.leaveEnd(), { passive: true });
     this.element.addEventListener("keydown", (event) => {
       byHand();
-      const plain = !event.shiftKey && !event.altKey && !event.metaKey;
-      if (event.key !== "End" || !plain || (event.target instanceof Element && event.target.matches("input, textarea, select"))) return;
+      if (event.altKey || event.metaKey || (event.target instanceof Element && event.target.matches("input, textarea, select"))) return;
+      if (goesUp(event)) this.leaveEnd();
+      if (event.key !== "End" || event.shiftKey) return;
       event.preventDefault();
       this.toEnd();
     });
   }
 
+  /** leaveToSelect has what somebody selects stay under the pointer. */
+  private leaveToSelect(): void {
+    document.addEventListener("selectionchange", () => {
+      const selection = document.getSelection();
+      if (selection && !selection.isCollapsed && this.log.contains(selection.anchorNode)) this.leaveEnd();
+    });
+  }
+
+  /** Whether something within the transcript, such as a long output, takes a wheel that turns up. */
+  private scrollsWithin(target: EventTarget | null): boolean {
+    for (let at = target instanceof Element ? target : null; at && at !== this.element; at = at.parentElement) if (at.scrollTop > 0) return true;
+    return false;
+  }
+
+  /**
+   * leaveEnd stays behind what comes. It is called before the browser scrolls up, which it does bit by bit: while
+   * the agent writes, the view would be put back to the end after each of them.
+   */
+  private leaveEnd(): void {
+    if (!this.following || this.element.scrollTop === 0) return;
+    this.following = false;
+    this.opened = undefined;
+    this.jump.hidden = false;
+  }
+
+  /** keepOpened has what somebody opens stay in view, from where it begins, though the end goes on. */
+  private keepOpened(): void {
+    this.log.addEventListener("click", ({ target }) => {
+      const element = target instanceof Element ? target.closest("summary, .text-button")?.closest("details, .output") : undefined;
+      if (element) this.opened = { element, top: Math.min(element.getBoundingClientRect().top, this.element.getBoundingClientRect().top) };
+    }, { capture: true });
+  }
+
+  /** stayAtOpened moves the view back from the end as far as what was opened would leave it; it is followed no more then. */
+  private stayAtOpened({ element, top }: { element: Element; top: number }): void {
+    const closed = !element.isConnected || (element instanceof HTMLDetailsElement && !element.open);
+    const over = top - element.getBoundingClientRect().top;
+    if (closed || over < 1) return;
+    this.leaveEnd();
+    this.element.scrollTop -= over;
+  }
+
+  /** distance is how far the view is from the end, in pixels. */
+  private distance(): number {
+    return this.element.scrollHeight - this.element.scrollTop - this.element.clientHeight;
+  }
+
   private pin(): void {
     this.element.scrollTop = this.element.scrollHeight;
+    if (this.opened) this.stayAtOpened(this.opened);
     this.lastTop = this.element.scrollTop;
     this.lastHeight = this.element.scrollHeight;
+    this.lastDistance = this.distance();
   }
 
   private scrolled(): void {
-    const { scrollTop, scrollHeight, clientHeight } = this.element;
+    const { scrollTop, scrollHeight } = this.element;
+    const distance = this.distance();
     // What came since the view was put to the end moves nobody away from it, nor does what turns out to be
-    // lower than it was thought to be: only scrolling up does.
+    // lower than it was thought to be: only scrolling up does. Only who comes nearer to the end is taken along again.
     const settled = performance.now() > this.settledAt;
-    const up = settled && scrollTop < this.lastTop - 1 && scrollHeight >= this.lastHeight;
-    const atEnd = scrollHeight - scrollTop - clientHeight < nearEnd;
-    this.following = atEnd || (this.following && !up);
-    if (!settled && this.following && !atEnd) return this.pin();
+    const up = settled && scrollTop < this.lastTop - 1 && scrollHeight >= this.lastHeight && distance > 1;
+    this.following = (this.following && !up) || (distance < nearEnd && distance < this.lastDistance);
+    if (!settled && this.following && distance >= nearEnd) return this.pin();
+    if (!this.following) this.opened = undefined;
     this.lastTop = scrollTop;
     this.lastHeight = scrollHeight;
+    this.lastDistance = distance;
     this.jump.hidden = this.following;
     if (scrollTop < nearTop) this.onTop();
     this.onScroll();
   }
+}
+
+/** Whether a key scrolls up. */
+function goesUp(event: KeyboardEvent): boolean {
+  return ["ArrowUp", "PageUp", "Home"].includes(event.key) || (event.key === " " && event.shiftKey);
 }

@@ -99,6 +99,65 @@ test("when duet-rpc goes and comes again the page says so, and goes on", async (
   assert.deepEqual(await callsOf(page, "panel.command"), [{ command: "duet.restart" }]);
 });
 
+test("a prompt that is sent while duet-rpc is being started is not refused", async () => {
+  const page = await pages.open();
+  await page.evaluate(() => window.host.notify("panel.connection", { is: "starting" }));
+  await page.getByText("duet-rpc is being started").waitFor();
+  const box = page.getByRole("textbox", { name: "Prompt" });
+  await box.fill("are you there?");
+  await page.keyboard.press("Enter");
+  await page.getByRole("article").filter({ hasText: "are you there?" }).waitFor();
+  assert.equal(await box.inputValue(), "");
+});
+
+test("a prompt that was on its way when duet-rpc ended stays, with why, unless it has arrived", async () => {
+  const page = await pages.open({
+    prepare: (host) => {
+      host.items = [{ session_id: "run", event_type: "message", role: "user", key: "p1", content: "are you there?", is_completed: true, created_at: "2026-01-02T03:04:05Z", sequence: 1, seq: 1001 }];
+    },
+  });
+  const box = page.getByRole("textbox", { name: "Prompt" });
+  await page.getByRole("banner").getByText("done").waitFor();
+  await page.evaluate(() => {
+    window.host.answers["continueSession"] = () => {
+      window.host.notify("panel.connection", { is: "starting" });
+      window.host.notify("panel.connection", { is: "ready" });
+      throw Object.assign(new Error("duet-rpc has ended before it answered continueSession"), { code: -32042 });
+    };
+  });
+  await box.fill("are you there?");
+  await page.keyboard.press("Enter");
+  const why = page.getByText("It was not sent: duet-rpc has ended before it answered continueSession");
+  await why.waitFor();
+  await page.evaluate(() => window.host.notify("panel.connection", { is: "ready" }));
+  await page.waitForFunction(() => window.host.calls.filter(({ method }) => method === "getSessionState").length > 2);
+  await why.waitFor();
+  assert.equal(await box.inputValue(), "are you there?");
+
+  // The same words once more, which the hub has kept before it ended.
+  await page.evaluate(() => {
+    const lost = window.host.answers["continueSession"]!;
+    window.host.answers["continueSession"] = (params) => {
+      window.host.items.push({ session_id: "accepted", event_type: "message", role: "user", key: "p2", content: params["query"], is_completed: true, created_at: "2026-01-02T03:04:06Z", sequence: 2, seq: 1002 });
+      return lost(params);
+    };
+  });
+  await page.keyboard.press("Enter");
+  await why.waitFor({ state: "detached" });
+  await page.waitForFunction(() => document.querySelector("textarea")!.value === "");
+
+  // Whether it has arrived cannot be looked up.
+  await page.evaluate(() => {
+    window.host.answers["getConversation"] = () => {
+      throw new Error("the disk is full");
+    };
+  });
+  await box.fill("and now?");
+  await page.keyboard.press("Enter");
+  await page.getByText("It is not known whether it was sent: the disk is full. Look whether it stands in the conversation before you send it again.").waitFor();
+  assert.equal(await box.inputValue(), "and now?");
+});
+
 test("what comes while the first page is asked for is not lost, and not there twice", async () => {
   const page = await pages.open({
     prepare: (host) => {

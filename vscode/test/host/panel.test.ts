@@ -6,7 +6,7 @@ import test from "node:test";
 import { openWindow } from "./vscode";
 
 test("a person allows, denies and interrupts in the panel, and finds it again with what was not sent", async (t) => {
-  const { page, project, row, notification, panel, openViews, newSession, call, picture } = await openWindow((end) => t.after(end));
+  const { page, project, row, notification, panel, openViews, newSession, call, reload, picture } = await openWindow((end) => t.after(end));
   const demo = join(project.folder, "demo.txt");
   const prompt = panel.getByRole("textbox", { name: "Prompt" });
   const send = async (text: string): Promise<void> => {
@@ -43,8 +43,7 @@ test("a person allows, denies and interrupts in the panel, and finds it again wi
   assert.equal(await prompt.inputValue(), "not sent yet");
   assert.equal(await page.locator(".tab").filter({ hasText: "Greet the reader" }).count(), 1);
 
-  await page.reload();
-  await page.locator(".monaco-workbench").waitFor();
+  await reload("duet.session");
   await row(/^Greet the reader/).waitFor(); // duet-rpc is there
   await panel.getByText("I wrote demo.txt").waitFor();
   assert.equal(await prompt.inputValue(), "not sent yet");

@@ -76,7 +76,7 @@ export async function openWindow(after: (end: () => Promise<void>) => void, opti
   const data = join(project.home, "vscode");
   const settings = join(data, "data", "Machine");
   mkdirSync(settings, { recursive: true });
-  writeFileSync(join(settings, "settings.json"), JSON.stringify({ "workbench.colorTheme": options.theme ?? "Default Dark Modern", "workbench.startupEditor": "none", "duet.agent": options.agent ?? "demo", "terminal.integrated.gpuAcceleration": "off", "remote.autoForwardPorts": false }));
+  writeFileSync(join(settings, "settings.json"), JSON.stringify({ "workbench.colorTheme": process.env["DUET_TEST_THEME"] ?? options.theme ?? "Default Dark Modern", "workbench.startupEditor": "none", "duet.agent": options.agent ?? "demo", "terminal.integrated.gpuAcceleration": "off", "remote.autoForwardPorts": false }));
   for (const [name, text] of Object.entries(options.files ?? {})) writeFileSync(join(project.folder, name), text);
   options.prepare?.(project);
   const shared = ["--server-data-dir", data, "--accept-server-license-terms", "--telemetry-level", "off"];
@@ -167,7 +167,10 @@ function handles(page: Page, project: TestProject): Omit<Window, "another"> {
     reload: async (kept) => {
       // A window in a browser keeps its layout when it loses the focus, or a minute later.
       await setFocused(page, false);
-      await page.waitForFunction(isKept, kept, { polling: 200 });
+      // (page.waitForFunction takes the promise of an answer for the answer.)
+      for (const until = Date.now() + patience; !(await page.evaluate(isKept, kept)); await page.waitForTimeout(200)) {
+        if (Date.now() > until) throw new Error(`the layout with ${kept} is not kept`);
+      }
       await page.reload();
       await page.locator(".monaco-workbench").waitFor();
     },
@@ -184,7 +187,10 @@ async function setFocused(page: Page, focused: boolean): Promise<void> {
   }, focused);
 }
 
-/** isKept tells, in a page, whether what VS Code has kept there contains a text. */
+/**
+ * isKept tells, in a page, whether the layout of the editors that VS Code has kept there contains a text. Elsewhere
+ * it may be kept earlier, as that of a command among those that were used last.
+ */
 async function isKept(text: string): Promise<boolean> {
   const result = <T>(request: IDBRequest<T>): Promise<T> => new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result);
@@ -194,8 +200,8 @@ async function isKept(text: string): Promise<boolean> {
     if (!name?.startsWith("vscode-web-state-db")) continue;
     const database = await result(indexedDB.open(name));
     try {
-      const values = await result<unknown[]>(database.transaction("ItemTable").objectStore("ItemTable").getAll());
-      if (JSON.stringify(values).includes(text)) return true;
+      const layout = await result<unknown>(database.transaction("ItemTable").objectStore("ItemTable").get("memento/workbench.parts.editor"));
+      if (typeof layout === "string" && layout.includes(text)) return true;
     } finally {
       database.close();
     }

@@ -13,7 +13,7 @@ export class FakeHost {
   session: Data = { id: "run", agent: "demo", status: "completed", state: "completed", title: "A conversation", conversation_title: "A conversation", thread_id: "thread", created_at: "2026-01-02T03:04:05Z", modes: [], agent_session: {} };
   sessions: Record<string, Data> = {};
   attachments: Record<string, string> = {};
-  /** What a method answers, in the place of what it would. Thrown: an error with code and message. */
+  /** What a method answers, in the place of what it would. Thrown: an error with message, and its code if it has one. */
   readonly answers: Record<string, (params: Data) => unknown> = {};
   /** Methods that are not answered. */
   readonly silent = new Set<string>();
@@ -32,7 +32,7 @@ export class FakeHost {
         const result = (this.answers[request.method] ?? ((given: Data) => this.answer(request.method, given)))(params);
         window.postMessage({ jsonrpc: "2.0", id: request.id, result: result ?? null });
       } catch (error) {
-        window.postMessage({ jsonrpc: "2.0", id: request.id, error: { code: -32602, message: (error as Error).message } });
+        window.postMessage({ jsonrpc: "2.0", id: request.id, error: { code: (error as { code?: number }).code ?? -32602, message: (error as Error).message } });
       }
     }, 0);
   }

@@ -1,0 +1,164 @@
+// Who scrolls up while the agent writes is left there, however little by little the browser scrolls.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Locator, Page } from "playwright-core";
+import { longConversation } from "./longconversation";
+import type { FakeHost } from "./pages/panelhost";
+import { startPages, tell } from "./panelpage";
+import type { PanelPages } from "./panelpage";
+
+declare const window: { host: FakeHost };
+
+let pages: PanelPages;
+
+before(async () => {
+  pages = await startPages();
+});
+
+after(() => pages?.close());
+
+/** Waits until so many more characters of what the agent writes are shown. */
+async function writes(page: Page, count: number): Promise<void> {
+  const written = (): number => document.querySelector('[data-key="m"]')?.textContent.length ?? 0;
+  const before = await page.evaluate(written);
+  await page.waitForFunction((most) => (document.querySelector('[data-key="m"]')?.textContent.length ?? 0) > most, before + count);
+}
+
+/** A panel with a long conversation, to which its agent adds a few lines in each frame. */
+async function writing(): Promise<Page> {
+  const page = await pages.open({
+    prepare: (host) => {
+      host.start = { ...host.start, connection: { is: "starting" } };
+      host.session = { ...host.session, status: "running", state: "running" };
+    },
+  });
+  await page.getByText("duet-rpc is being started…").waitFor();
+  const keys = await page.evaluate(longConversation);
+  await page.evaluate(() => window.host.notify("panel.connection", { is: "ready" }));
+  await page.locator(`[data-key="${keys.at(-1)}"]`).waitFor();
+  await page.evaluate(() => {
+    let told = 0;
+    setInterval(() => window.host.event("message_delta", { message_id: "m", delta: told++ % 8 === 7 ? "\n\n" : "Some words of it. " }), 8);
+  });
+  await writes(page, 2_000);
+  await page.mouse.move(300, 300);
+  await page.locator(".transcript").focus();
+  return page;
+}
+
+const ways: Array<[string, (page: Page) => Promise<unknown>]> = [
+  ["A tick of a wheel", (page) => page.mouse.wheel(0, -120)],
+  [
+    "A touchpad",
+    async (page) => {
+      for (let i = 0; i < 6; i++) await page.mouse.wheel(0, -12);
+    },
+  ],
+  ["ArrowUp", (page) => page.keyboard.press("ArrowUp")],
+  ["PageUp", (page) => page.keyboard.press("PageUp")],
+];
+
+for (const [way, up] of ways) {
+  test(`${way} leaves the end while the agent writes, and who comes back to it is taken along`, async () => {
+    const page = await writing();
+    const distance = (): Promise<number> =>
+      page.evaluate(() => {
+        const { scrollTop, scrollHeight, clientHeight } = document.querySelector(".transcript")!;
+        return scrollHeight - scrollTop - clientHeight;
+      });
+    const jump = page.getByRole("button", { name: "Newest" });
+    assert.equal(await jump.isVisible(), false);
+    await up(page);
+    await jump.waitFor();
+    await page.waitForFunction(() => {
+      const { scrollTop, scrollHeight, clientHeight } = document.querySelector(".transcript")!;
+      return scrollHeight - scrollTop - clientHeight > 300;
+    });
+    assert.equal(await jump.isVisible(), true);
+    // What comes between the wheel and the frame may be more than nearly at the end: a person turns it again, too.
+    while (await jump.isVisible()) {
+      await page.mouse.wheel(0, 1_000_000);
+      await writes(page, 20);
+    }
+    await writes(page, 2_000);
+    assert.equal(await jump.isVisible(), false);
+    assert.ok((await distance()) < 100, "what is written is seen");
+    await page.close();
+  });
+}
+
+test("what is selected while the agent writes stays under the pointer, and selected", async () => {
+  const page = await writing();
+  const box = (await page.locator('[data-key="m"]').boundingBox())!;
+  const y = box.y + box.height - 40;
+  await page.mouse.move(box.x + 20, y);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 90, y, { steps: 4 });
+  const jump = page.getByRole("button", { name: "Newest" });
+  await jump.waitFor();
+  const seen = (): Promise<[number, string]> => page.evaluate(() => [document.querySelector(".transcript")!.scrollTop, getSelection()!.toString()]);
+  const before = await seen();
+  assert.match(before[1], /\w/);
+  await writes(page, 2_000);
+  assert.deepEqual(await seen(), before);
+  await page.mouse.up();
+  await writes(page, 500);
+  assert.deepEqual(await seen(), before);
+  await page.mouse.click(box.x + 20, y);
+  await jump.click();
+  await writes(page, 500);
+  assert.equal(await jump.isVisible(), false);
+  await page.close();
+});
+
+test("a wheel over a long code block scrolls that alone, and the end is followed", async () => {
+  const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running" }) });
+  await page.getByRole("heading", { name: "A conversation" }).waitFor();
+  const code = Array.from({ length: 200 }, (_, i) => `let v${i} = ${i};`).join("\n");
+  await tell(page, "message_delta", { message_id: "m", delta: `${"It begins.\n\n".repeat(60)}\`\`\`js\n${code}\n\`\`\`\n\nThat was it.\n\n` });
+  const block = page.locator("[data-key='m'] pre");
+  await block.getByText("let v199").waitFor();
+  await block.evaluate((element) => (element.scrollTop = 500));
+  await block.hover();
+  await page.mouse.wheel(0, -120);
+  await page.waitForFunction(() => document.querySelector("[data-key='m'] pre")!.scrollTop < 500);
+  assert.equal(await page.getByRole("button", { name: "Newest" }).isVisible(), false);
+  await tell(page, "message_delta", { message_id: "m", delta: "It goes on.\n\n".repeat(60) });
+  await page.waitForFunction(() => document.querySelector("[data-key='m']")!.textContent.includes("It goes on."));
+  await page.waitForFunction(() => {
+    const { scrollTop, scrollHeight, clientHeight } = document.querySelector(".transcript")!;
+    return scrollHeight - scrollTop - clientHeight < 5;
+  });
+  await page.close();
+});
+
+test("what is opened at the end is read from its beginning, and what is short leaves the end where it is", async () => {
+  const page = await pages.open({
+    prepare: (host) => {
+      const item = (seq: number, over: Record<string, unknown>): Record<string, unknown> => ({ session_id: "run", created_at: "2026-01-02T03:04:05Z", is_completed: true, sequence: seq, seq, ...over });
+      const tool = (seq: number, id: string, lines: number): Record<string, unknown> =>
+        item(seq, { event_type: "tool_call", tool_id: id, tool_name: "Read", tool_title: `Read ${id}`, tool_kind: "read", tool_status: "completed", tool_input: { file_path: id }, tool_result_content: Array.from({ length: lines }, (_, i) => `${id} line ${i}.`).join("\n") });
+      host.session = { ...host.session, status: "running", state: "running" };
+      host.items = [item(1, { event_type: "message", role: "assistant", key: "m0", content: "It begins.\n\n".repeat(60) }), tool(2, "short", 2), tool(3, "long", 300)];
+    },
+  });
+  const jump = page.getByRole("button", { name: "Newest" });
+  const title = (text: string): Locator => page.locator(".tool-title", { hasText: text });
+  const top = (text: string): Promise<number> => page.getByText(text, { exact: false }).first().evaluate((element) => element.getBoundingClientRect().top - document.querySelector(".transcript")!.getBoundingClientRect().top);
+  await title("Read short").click();
+  await page.getByText("short line 1.").waitFor();
+  assert.equal(await jump.isVisible(), false);
+  await title("Read short").click();
+  await title("Read long").click();
+  await page.getByRole("button", { name: "Show all 300 lines" }).click();
+  await page.getByText("long line 150.").waitFor({ state: "attached" });
+  await jump.waitFor();
+  await tell(page, "message_delta", { message_id: "m", delta: "It goes on.\n\n".repeat(60) });
+  await page.locator("[data-key='m']").waitFor({ state: "attached" });
+  assert.ok((await top("long line 0.")) >= 0, "its beginning is seen");
+  await jump.click();
+  await tell(page, "message_delta", { message_id: "m", delta: "It ends.\n\n".repeat(60) });
+  await page.waitForFunction(() => document.querySelector("[data-key='m']")!.textContent.includes("It ends."));
+  assert.equal(await jump.isVisible(), false);
+  await page.close();
+});
