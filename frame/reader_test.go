@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -171,6 +173,22 @@ func TestLSP(t *testing.T) {
 			assert.Equal(t, c.want, drain(iotest.OneByteReader(strings.NewReader(c.in)), frame.LSP, small), "byte by byte")
 			assert.Equal(t, c.want, drain(iotest.DataErrReader(strings.NewReader(c.in)), frame.LSP, small), "with the last bytes EOF")
 		})
+	}
+}
+
+// TestGoldenInputsInPieces reads the inputs of testdata/frames in pieces of other sizes: the
+// outcome is the same. What it should be, the tests of the program say.
+func TestGoldenInputsInPieces(t *testing.T) {
+	inputs, err := filepath.Glob("../testdata/frames/*.in")
+	require.NoError(t, err)
+	require.NotEmpty(t, inputs)
+	for _, path := range inputs {
+		in, err := os.ReadFile(path)
+		require.NoError(t, err)
+		whole := drain(bytes.NewReader(in), frame.LSP, frame.Limits{})
+		assert.Equal(t, whole, drain(iotest.OneByteReader(bytes.NewReader(in)), frame.LSP, frame.Limits{}), "%s, byte by byte", path)
+		assert.Equal(t, whole, drain(iotest.HalfReader(bytes.NewReader(in)), frame.LSP, frame.Limits{}), "%s, in halves", path)
+		assert.Equal(t, whole, drain(iotest.DataErrReader(bytes.NewReader(in)), frame.LSP, frame.Limits{}), "%s, with the last bytes EOF", path)
 	}
 }
 

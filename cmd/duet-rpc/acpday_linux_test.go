@@ -1,3 +1,5 @@
+//go:build clients
+
 package main_test
 
 import (

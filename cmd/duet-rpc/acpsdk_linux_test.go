@@ -1,3 +1,5 @@
+//go:build clients
+
 package main_test
 
 import (
@@ -191,16 +193,6 @@ func (e *goEditor) WaitForTerminalExit(context.Context, acp.WaitForTerminalExitR
 
 func (e *goEditor) KillTerminal(context.Context, acp.KillTerminalRequest) (acp.KillTerminalResponse, error) {
 	return acp.KillTerminalResponse{}, acp.NewMethodNotFound("terminal/kill")
-}
-
-// leaveNoDaemon ends the daemon that a client's process has started.
-func (s *site) leaveNoDaemon() {
-	s.clearDaemons()
-	s.t.Cleanup(func() {
-		if !s.t.Failed() {
-			_, _ = s.command("daemon", "stop", "--force")
-		}
-	})
 }
 
 // Clients made with the Go SDK: a turn, a cancelled one, one that is killed with a question

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build unix && clients
 
 package main_test
 
@@ -20,20 +20,6 @@ func (s *agentSite) asksToRun(c *client, session string) event {
 	c.awaitState(session, "waiting_input")
 	require.False(s.t, s.exists("made"))
 	return question
-}
-
-// next continues a session.
-func (c *client) next(from launched, query string) (l launched) {
-	c.t.Helper()
-	c.call("continueSession", object{"session_id": from.SessionID, "query": query}, &l)
-	return l
-}
-
-// completes waits for the end of a session, which has to be a good one.
-func (c *client) completes(l launched) {
-	c.t.Helper()
-	end := c.awaitEnd(l.SessionID)
-	require.Equal(c.t, "completed", end.Data.State, "%s", end.Raw)
 }
 
 // transcript is all that stands in the conversation of a session, whoever said it.

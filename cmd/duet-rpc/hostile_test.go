@@ -1,3 +1,5 @@
+//go:build soak
+
 package main_test
 
 import (
@@ -14,12 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const (
-	// hostileTime is how long a gigabyte may take, with much to spare.
-	hostileTime = 2 * time.Minute
-	// hostileMemory is the most that the process may ever have in memory.
-	hostileMemory = 120 << 20
-)
+// hostileTime is how long a gigabyte may take, with much to spare.
+const hostileTime = 2 * time.Minute
 
 var hostileSeed = flag.Uint64("hostile-seed", 0, "what made TestAGigabyteOfNonsense fail, to see it again")
 

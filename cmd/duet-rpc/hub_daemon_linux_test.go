@@ -241,3 +241,13 @@ func TestADaemonTellsThatItListens(t *testing.T) {
 	requireNoFile(t, s.socketPath())
 	hub.requireSuccess()
 }
+
+// leaveNoDaemon ends the daemon that a client's process has started.
+func (s *site) leaveNoDaemon() {
+	s.clearDaemons()
+	s.t.Cleanup(func() {
+		if !s.t.Failed() {
+			_, _ = s.command("daemon", "stop", "--force")
+		}
+	})
+}

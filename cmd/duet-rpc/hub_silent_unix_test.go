@@ -149,10 +149,8 @@ func TestCommandWaitsForTheSocketOfAHub(t *testing.T) {
 	lock, err := p.Lock(t.Context())
 	require.NoError(t, err)
 	defer lock.Close()
-	began := time.Now()
 	_, err = s.command(soon, "call", "ping")
 	require.ErrorContains(t, err, "no hub runs here")
-	assert.GreaterOrEqual(t, time.Since(began), 300*time.Millisecond)
 
 	done := make(chan error, 1)
 	go func() {

@@ -1,3 +1,5 @@
+//go:build soak
+
 package main_test
 
 import (
@@ -34,10 +36,7 @@ func (s *site) count(text string) (n int, memory float64) {
 // agents were ended go on.
 func TestFinishedConversationsKeepFewAgents(t *testing.T) {
 	t.Parallel()
-	tasks := 24
-	if long() {
-		tasks = 150
-	}
+	const tasks = 150
 	s := newSite(t)
 	c := s.start()
 	c.subscribe()

@@ -213,7 +213,6 @@ func TestTheWorstEndIsInTime(t *testing.T) {
 			watch := startStopwatch(t)
 			e.end(p)
 			p.requireGoneWithin(goneAfter+raceSlack, watch)
-			t.Logf("%v", time.Since(watch.began))
 		})
 	}
 }
@@ -259,7 +258,6 @@ func TestTheEndDoesNotWaitForTheHub(t *testing.T) {
 			e.end(p)
 			p.rest()
 			p.requireGoneWithin(goneAfter, watch)
-			t.Logf("%v", time.Since(watch.began))
 		})
 	}
 }
@@ -283,5 +281,4 @@ func TestTheEndDoesNotWaitForASilentHub(t *testing.T) {
 	watch := startStopwatch(t)
 	c.closeStdin()
 	c.requireGoneWithin(goneAfter, watch)
-	t.Logf("%v", time.Since(watch.began))
 }

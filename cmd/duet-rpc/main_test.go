@@ -70,14 +70,18 @@ func runTests(m *testing.M) int {
 var translated = []string{"modernc.org/sqlite/lib", "modernc.org/libc", "modernc.org/memory"}
 
 func build(path string, race bool) error {
-	args := []string{"build", "-ldflags", "-X main.version=" + testVersion, "-o", path}
+	args := []string{"build", "-trimpath", "-ldflags", "-X main.version=" + testVersion, "-o", path}
 	if race {
 		args = append(args, "-race")
 		for _, name := range translated {
 			args = append(args, "-gcflags="+name+"=-race=false")
 		}
 	}
-	if out, err := exec.Command("go", append(args, ".")...).CombinedOutput(); err != nil {
+	cmd := exec.Command("go", append(args, ".")...)
+	if cmd.Env = os.Environ(); !race {
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=0") // as make build and make test do: packages are compiled once
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	return nil

@@ -353,3 +353,17 @@ func tailOf(events []event) string {
 	}
 	return b.String()
 }
+
+// next continues a session.
+func (c *client) next(from launched, query string) (l launched) {
+	c.t.Helper()
+	c.call("continueSession", object{"session_id": from.SessionID, "query": query}, &l)
+	return l
+}
+
+// completes waits for the end of a session, which has to be a good one.
+func (c *client) completes(l launched) {
+	c.t.Helper()
+	end := c.awaitEnd(l.SessionID)
+	require.Equal(c.t, "completed", end.Data.State, "%s", end.Raw)
+}

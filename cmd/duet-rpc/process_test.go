@@ -187,29 +187,6 @@ func (p *process) requireSuccess() {
 	require.Equal(p.t, 0, p.cmd.ProcessState.ExitCode(), "%s\nstderr: %s", p.cmd.ProcessState, p.log)
 }
 
-// requireGoneWithin requires that the process ends by itself, with status 0,
-// within a time since its end began.
-func (p *process) requireGoneWithin(promise time.Duration, watch *stopwatch) {
-	p.t.Helper()
-	defer watch.ends()
-	for left := promise; ; left = watch.left(promise) {
-		select {
-		case <-p.ended:
-			p.requireSuccess()
-			return
-		default:
-		}
-		if left <= 0 {
-			break
-		}
-		select {
-		case <-p.ended:
-		case <-time.After(left):
-		}
-	}
-	require.Fail(p.t, "still there", "%v after it should have begun to end, of which it had %v\nstderr: %s", time.Since(watch.began), watch.had(), p.log)
-}
-
 // requireLog waits until standard error has text.
 func (p *process) requireLog(text string) {
 	p.t.Helper()

@@ -1,3 +1,5 @@
+//go:build clients
+
 package main_test
 
 import (
@@ -238,23 +240,6 @@ func TestAProjectBeginsOnAFullDisk(t *testing.T) {
 	ignored, err := os.ReadFile(filepath.Join(s.root, ".duet", ".gitignore"))
 	require.NoError(t, err)
 	assert.Equal(t, "*\n", string(ignored))
-}
-
-// readOnly makes the project's directory one that cannot be written, for root
-// too.
-func (s *site) readOnly(t testing.TB) {
-	t.Helper()
-	if os.Getuid() != 0 {
-		require.NoError(t, os.Chmod(s.root, 0o555))
-		t.Cleanup(func() { _ = os.Chmod(s.root, 0o755) })
-		return
-	}
-	err := syscall.Mount("tmpfs", s.root, "tmpfs", syscall.MS_RDONLY, "mode=0755,size=64k")
-	if errors.Is(err, syscall.EPERM) && os.Getenv("CI") != "true" {
-		t.Skip("root may write everywhere and can mount nothing here")
-	}
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = syscall.Unmount(s.root, syscall.MNT_DETACH) })
 }
 
 // Where there is no room even for the end of a session, a prompt ends all the

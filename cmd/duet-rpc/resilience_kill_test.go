@@ -19,32 +19,40 @@ import (
 	_ "modernc.org/sqlite" // the driver
 )
 
-// Rounds of TestKillLosesNothing: as many as somebody who waits for the tests
-// can bear, or enough to meet rare moments.
+// Rounds of TestKillLosesNothing: as many as the default tier has time for, or enough to
+// meet rare moments.
 const (
-	fewKills  = 12
+	fewKills  = 4
 	manyKills = 50
 	// killsAProject is after how many a new project is begun: all that was
 	// ever told in one is looked at after each kill.
 	killsAProject = 12
 )
 
-// long reports whether tests may take their time.
-func long() bool { return os.Getenv("CI") == "true" || os.Getenv("DUET_LONG_TESTS") != "" }
-
-// Whenever the program is killed, nothing that it ever told is gone, nothing
-// runs on, and the next process goes on with it.
-func TestKillLosesNothing(t *testing.T) {
-	t.Parallel()
-	seed := uint64(time.Now().UnixNano())
+// testSeed returns the seed of a test that acts at random, and logs it. The default tier
+// has the same one each time, `make soak` another one, and DUET_TEST_SEED repeats one.
+func testSeed(t *testing.T) uint64 {
+	t.Helper()
+	seed := uint64(1)
+	if soak {
+		seed = uint64(time.Now().UnixNano())
+	}
 	if text := os.Getenv("DUET_TEST_SEED"); text != "" {
 		var err error
 		seed, err = strconv.ParseUint(text, 10, 64)
 		require.NoError(t, err)
 	}
 	t.Logf("DUET_TEST_SEED=%d", seed)
+	return seed
+}
+
+// Whenever the program is killed, nothing that it ever told is gone, nothing
+// runs on, and the next process goes on with it.
+func TestKillLosesNothing(t *testing.T) {
+	t.Parallel()
+	seed := testSeed(t)
 	rounds := fewKills
-	if long() {
+	if soak {
 		rounds = manyKills
 	}
 	for done := 0; done < rounds && !t.Failed(); done += killsAProject {
@@ -64,7 +72,7 @@ func killOften(t *testing.T, random *rand.Rand, done, n int) {
 	c := k.start()
 	k.verify(c)
 	c.leave()
-	t.Logf("%d runs, %d events, %d approvals; until the first reply from the store: %v", len(k.runs), k.lastSeq, len(k.asked), k.starts)
+	t.Logf("%d runs, %d events, %d approvals", len(k.runs), k.lastSeq, len(k.asked))
 	k.site.requireNobody("at the end")
 }
 
@@ -193,19 +201,16 @@ func (l *ledger) accepted(t testing.TB, told launched, query string) {
 // kills is TestKillLosesNothing under way.
 type kills struct {
 	*ledger
-	t      testing.TB
-	site   *site
-	rand   *rand.Rand
-	starts []time.Duration
+	t    testing.TB
+	site *site
+	rand *rand.Rand
 }
 
-// start starts the program and notes when the store was there.
+// start starts the program and waits for the store.
 func (k *kills) start() *client {
-	began := time.Now()
 	c := k.site.start()
 	c.t = k.t
 	c.call("task.stats", object{}, nil)
-	k.starts = append(k.starts, time.Since(began).Round(time.Millisecond))
 	return c
 }
 

@@ -2,10 +2,12 @@ package main_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,3 +70,20 @@ func procPath(c *client, name string) string {
 }
 
 func containsText(b []byte, text string) bool { return bytes.Contains(b, []byte(text)) }
+
+// readOnly makes the project's directory one that cannot be written, for root
+// too.
+func (s *site) readOnly(t testing.TB) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		require.NoError(t, os.Chmod(s.root, 0o555))
+		t.Cleanup(func() { _ = os.Chmod(s.root, 0o755) })
+		return
+	}
+	err := syscall.Mount("tmpfs", s.root, "tmpfs", syscall.MS_RDONLY, "mode=0755,size=64k")
+	if errors.Is(err, syscall.EPERM) && os.Getenv("CI") != "true" {
+		t.Skip("root may write everywhere and can mount nothing here")
+	}
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = syscall.Unmount(s.root, syscall.MNT_DETACH) })
+}

@@ -15,7 +15,7 @@ import (
 // tests may take their time; else it is a few times.
 const (
 	killsInMidStream    = 20
-	fewKillsInMidStream = 6
+	fewKillsInMidStream = 2
 )
 
 // said is what was told of a session's messages, by their deltas.
@@ -38,7 +38,7 @@ func TestResumedTextIsWhole(t *testing.T) {
 	s := newSite(t)
 	since, again := int64(0), 0
 	rounds := fewKillsInMidStream
-	if long() {
+	if soak {
 		rounds = killsInMidStream
 	}
 	for round := range rounds {

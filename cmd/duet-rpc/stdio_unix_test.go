@@ -15,8 +15,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/golden"
 )
 
 // socketPair is two ends of a Unix socket, as Node gives its children.
@@ -35,28 +33,30 @@ func socketPair(t *testing.T) (ours, theirs *os.File) {
 	return ours, theirs
 }
 
-func TestGoldenFramesOnSocketPairs(t *testing.T) {
-	for _, c := range frameCases(t) {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			in, theirIn := socketPair(t)
-			out, theirOut := socketPair(t)
-			p := launch{args: c.args, stdin: theirIn, stdout: theirOut}.start(t)
-			theirIn.Close()
-			theirOut.Close()
-			go func() {
-				atOnce(in, c.in)
-				in.Close()
-			}()
-			got, err := io.ReadAll(out)
-			if !errors.Is(err, syscall.ECONNRESET) { // it ended with input unread, as after a shutdown
-				require.NoError(t, err)
-			}
-			p.requireSuccess()
-			requireFrames(t, got)
-			golden.Bytes(t, c.out, withoutTime(got))
-		})
+func init() {
+	frameModes = append(frameModes, struct {
+		name     string
+		converse func(*testing.T, frameCase) []byte
+	}{"socket pairs", throughSocketPairs})
+}
+
+// throughSocketPairs gives the program a socket in each direction, as Node does.
+func throughSocketPairs(t *testing.T, c frameCase) []byte {
+	in, theirIn := socketPair(t)
+	out, theirOut := socketPair(t)
+	p := launch{args: c.args, stdin: theirIn, stdout: theirOut}.start(t)
+	theirIn.Close()
+	theirOut.Close()
+	go func() {
+		atOnce(in, c.in)
+		in.Close()
+	}()
+	got, err := io.ReadAll(out)
+	if !errors.Is(err, syscall.ECONNRESET) { // it ended with input unread, as after a shutdown
+		require.NoError(t, err)
 	}
+	p.requireSuccess()
+	return got
 }
 
 // Whoever starts the program may share its descriptors and make them

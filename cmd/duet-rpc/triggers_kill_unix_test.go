@@ -1,4 +1,4 @@
-//go:build unix
+//go:build unix && soak
 
 package main_test
 
@@ -155,9 +155,7 @@ debounce = "500ms"
 action = { type = "agent", prompt = "quiet files {{payload.paths}}" }
 `)
 	require.NoError(t, os.Mkdir(filepath.Join(s.root, "watched"), 0o755))
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 1))
+	random := rand.New(rand.NewPCG(testSeed(t), 1))
 
 	c := s.start()
 	c.call("automation.status", object{}, nil)
@@ -175,11 +173,7 @@ action = { type = "agent", prompt = "quiet files {{payload.paths}}" }
 	}
 	settle(c) // the triggers are known
 	c.crash()
-	rounds := fewKills
-	if long() {
-		rounds = manyKills / 2
-	}
-	for round := range rounds {
+	for round := range manyKills / 2 {
 		c = s.start()
 		c.call("daemon.status", object{}, nil)
 		if round%3 == 2 { // so that nothing waits for longer than the last minute, which is promised

@@ -59,10 +59,13 @@ type asker struct {
 	skipped    int
 	pause      <-chan time.Time // of what the agent writes while a question stands; nil: it does not
 	continued  <-chan os.Signal // after we were stopped
-	silence    <-chan string    // what is to be said of a hub that does not answer
+	silence    <-chan bool      // true: the hub does not answer; false: it answers again
 	interrupt  func(os.Signal)  // does what a signal asks for
 	interrupts bool             // it was asked for
-	isToEnd    bool             // not by somebody at the terminal, who could ask again
+	// isHubSilent is set from when the user reads that the hub does not answer until
+	// they read that it answers again.
+	isHubSilent bool
+	isToEnd     bool // not by somebody at the terminal, who could ask again
 }
 
 func newAsker(o Options, view *View, c *client.Client) *asker {

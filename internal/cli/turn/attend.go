@@ -59,9 +59,9 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 	var stopContinued func()
 	a.continued, stopContinued = tty.Continued()
 	defer stopContinued()
-	silence := make(chan string)
+	silence := make(chan bool)
 	a.silence = silence
-	running.Go(func() { watchSilence(ctx, ping(c), o.SilentAfter, o.WhySilent, silence) })
+	running.Go(func() { watchSilence(ctx, ping(c), o.SilentAfter, silence) })
 	for {
 		if session, err = a.attend(ctx, session, since, &running); err != nil {
 			return session, a.interrupts, err
@@ -123,6 +123,7 @@ func (a *asker) attend(ctx context.Context, session wire.Session, since int64, r
 		select {
 		case e := <-events:
 			a.pause = nil
+			a.hubHeard(a.view.remark)
 			switch a.view.show(e) {
 			case questionAsked:
 				a.ask(ctx, wire.ApprovalOf(e))
@@ -146,8 +147,8 @@ func (a *asker) attend(ctx context.Context, session wire.Session, since int64, r
 			a.paused()
 		case <-a.view.held.due:
 			a.view.heldLong()
-		case text := <-a.silence:
-			a.view.remark(text)
+		case silent := <-a.silence:
+			a.hubSilent(silent, a.view.remark)
 		case sig := <-a.Signals:
 			a.interrupt(sig)
 		case err := <-refused:

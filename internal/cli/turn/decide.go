@@ -63,9 +63,12 @@ func (a *asker) send(ctx context.Context, d wire.Decision, result any) error {
 	for {
 		select {
 		case err := <-sent:
+			if err == nil {
+				a.hubHeard(a.view.Note)
+			}
 			return err
-		case text := <-a.silence:
-			a.view.Note(text)
+		case silent := <-a.silence:
+			a.hubSilent(silent, a.view.Note)
 		case sig := <-a.Signals:
 			a.interrupt(sig)
 		}

@@ -103,8 +103,8 @@ func (a *asker) signInWith(ctx context.Context, agent, method string) error {
 		case sig := <-a.Signals:
 			cancel()
 			a.interrupts = a.interrupts || sig != os.Interrupt
-		case text := <-a.silence:
-			a.view.Note(text)
+		case silent := <-a.silence:
+			a.hubSilent(silent, a.view.Note)
 		}
 	}
 }
@@ -140,8 +140,8 @@ func (a *asker) line(ctx context.Context, question string, key bool) (string, er
 			a.view.endLine()
 			return "", nil
 		case <-a.continued:
-		case text := <-a.silence:
-			a.view.Note(text)
+		case silent := <-a.silence:
+			a.hubSilent(silent, a.view.Note)
 		case <-ctx.Done():
 			return "", context.Cause(ctx)
 		}

@@ -13,13 +13,12 @@ func ping(c *client.Client) func(context.Context) {
 	return func(ctx context.Context) { _ = c.Call(ctx, "ping", nil, nil) }
 }
 
-// watchSilence asks the hub for a sign of life all the time, and says so when it
-// gives none within a time, in the words of why, and when it answers again. It
-// returns when ctx ends.
-func watchSilence(ctx context.Context, ping func(context.Context), within time.Duration, why func() string, say chan<- string) {
-	tell := func(text string) {
+// watchSilence pings the hub again and again. It sends true when the hub gives no
+// answer within a time, and false when it answers again. It returns when ctx ends.
+func watchSilence(ctx context.Context, ping func(context.Context), within time.Duration, silent chan<- bool) {
+	tell := func(is bool) {
 		select {
-		case say <- text:
+		case silent <- is:
 		case <-ctx.Done():
 		}
 	}
@@ -30,15 +29,34 @@ func watchSilence(ctx context.Context, ping func(context.Context), within time.D
 			ping(ctx)
 		}()
 		if !comes(ctx, answered, within) && !comes(ctx, answered, within/4) { // twice: we may have been stopped ourselves
-			tell(why())
+			tell(true)
 			<-answered
-			tell("the hub answers again")
+			tell(false)
 		}
 		<-answered
 		select {
 		case <-time.After(within):
 		case <-ctx.Done():
 		}
+	}
+}
+
+// hubSilent says, with note, that the hub does not answer, or that it answers again.
+func (a *asker) hubSilent(silent bool, note func(string)) {
+	if !silent {
+		a.hubHeard(note)
+		return
+	}
+	a.isHubSilent = true
+	note(a.WhySilent())
+}
+
+// hubHeard says, with note, that a hub that did not answer answers again. It comes before
+// anything else that the hub sends: the session may end with that.
+func (a *asker) hubHeard(note func(string)) {
+	if a.isHubSilent {
+		a.isHubSilent = false
+		note("the hub answers again")
 	}
 }
 

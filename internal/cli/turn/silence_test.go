@@ -22,25 +22,26 @@ func TestASilentHubIsToldOf(t *testing.T) {
 				}
 			}
 		}
-		said := make(chan string)
+		said := make(chan bool)
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			watchSilence(ctx, ping, 4*time.Second, func() string { return "it is silent" }, said)
+			watchSilence(ctx, ping, 4*time.Second, said)
 		}()
-		next := func() string {
+		next := func() bool {
 			select {
-			case text := <-said:
-				return text
+			case silent := <-said:
+				return silent
 			case <-time.After(time.Hour):
-				return "nothing"
+				t.Fatal("nothing is said")
+				return false
 			}
 		}
 		began := time.Now()
-		assert.Equal(t, "it is silent", next())
+		assert.True(t, next(), "it is silent")
 		assert.Equal(t, 4*time.Second+5*time.Second, time.Since(began), "the second ping, and a quarter more")
 		close(silentUntil)
-		assert.Equal(t, "the hub answers again", next())
+		assert.False(t, next(), "it answers again")
 		cancel()
 		<-ended
 	})
@@ -52,9 +53,24 @@ func TestAHubThatAnswersLateIsNotToldOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		said := make(chan string, 1)
+		said := make(chan bool, 1)
 		slow := func(context.Context) { time.Sleep(4900 * time.Millisecond) }
-		watchSilence(ctx, slow, 4*time.Second, func() string { return "it is silent" }, said)
+		watchSilence(ctx, slow, 4*time.Second, said)
 		assert.Empty(t, said)
 	})
+}
+
+// What the hub sends is a sign of life before the ping that it answers: a session that
+// ends with it says first that the hub answers again, and says that once.
+func TestEventsSayThatTheHubAnswersAgain(t *testing.T) {
+	var said []string
+	note := func(text string) { said = append(said, text) }
+	a := &asker{Options: Options{WhySilent: func() string { return "it is silent" }}}
+	a.hubHeard(note)
+	assert.Empty(t, said)
+	a.hubSilent(true, note)
+	a.hubHeard(note)
+	a.hubHeard(note)
+	a.hubSilent(false, note)
+	assert.Equal(t, []string{"it is silent", "the hub answers again"}, said)
 }

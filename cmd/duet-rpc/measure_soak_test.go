@@ -1,3 +1,5 @@
+//go:build soak
+
 package main_test
 
 import (
@@ -6,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // A stopwatch tells how long something takes that the program promises to do within
@@ -134,4 +137,27 @@ func TestStopwatch(t *testing.T) {
 	w.withheld.Store(int64(750 * time.Millisecond))
 	passed := time.Since(w.began)
 	assert.InDelta(t, float64(passed)/4, float64(w.had()), float64(passed)/8)
+}
+
+// requireGoneWithin requires that the process ends by itself, with status 0,
+// within a time since its end began.
+func (p *process) requireGoneWithin(promise time.Duration, watch *stopwatch) {
+	p.t.Helper()
+	defer watch.ends()
+	for left := promise; ; left = watch.left(promise) {
+		select {
+		case <-p.ended:
+			p.requireSuccess()
+			return
+		default:
+		}
+		if left <= 0 {
+			break
+		}
+		select {
+		case <-p.ended:
+		case <-time.After(left):
+		}
+	}
+	require.Fail(p.t, "still there", "%v after it should have begun to end, of which it had %v\nstderr: %s", time.Since(watch.began), watch.had(), p.log)
 }

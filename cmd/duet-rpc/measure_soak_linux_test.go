@@ -1,0 +1,57 @@
+//go:build soak
+
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// watchMemory follows how much memory a program has from now on, and returns
+// what gives the most it ever had, in bytes, once it has ended. What the kernel
+// tells of a process that has ended begins with what its parent had when it was
+// started, which says nothing of it.
+func watchMemory(pid int) (most func() int64) {
+	const between = 2 * time.Millisecond
+	peak := make(chan int64, 1)
+	go func() {
+		var most int64
+		for {
+			status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+			_, rest, alive := strings.Cut(string(status), "VmHWM:")
+			if !alive {
+				peak <- most
+				return
+			}
+			var kB int64
+			_, _ = fmt.Sscan(rest, &kB)
+			most = max(most, kB<<10)
+			time.Sleep(between) // a sample: /proc tells nobody of a change
+		}
+	}()
+	return sync.OnceValue(func() int64 { return <-peak })
+}
+
+// memory is a figure of the process's memory in bytes: VmRSS, what it has now,
+// or VmHWM, the most it ever had.
+func (p *process) memory(t testing.TB, name string) int {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	require.NoError(t, err)
+	for line := range strings.Lines(string(status)) {
+		if value, ok := strings.CutPrefix(line, name+":"); ok {
+			kB, err := strconv.Atoi(strings.Fields(value)[0])
+			require.NoError(t, err)
+			return kB << 10
+		}
+	}
+	require.Fail(t, "no "+name, "%s", status)
+	return 0
+}

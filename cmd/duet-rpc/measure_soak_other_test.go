@@ -1,0 +1,8 @@
+//go:build soak && !linux
+
+package main_test
+
+import "testing"
+
+// memory is not known.
+func (p *process) memory(testing.TB, string) int { return 0 }

@@ -1,0 +1,5 @@
+//go:build soak
+
+package main_test
+
+const soak = true
