@@ -1,22 +1,29 @@
 # make        build, and have a session with the demo agent
-# make test   all tests, with the real clients; installs what they need
+# make test   the tests that need nothing but Go, in a few minutes
 # make help   the rest
 
 GO      ?= go
 BIN     := bin/duet-rpc
 VERSION ?=
 LDFLAGS := $(if $(VERSION),-X main.version=$(VERSION))
-# The race detector watches what is written in Go, and not SQLite, which is translated
-# from C, and would be many times slower (as in cmd/duet-rpc/main_test.go).
-RACE    := -race $(foreach package,modernc.org/sqlite/lib modernc.org/libc modernc.org/memory,-gcflags=$(package)=-race=false)
 PREFIX  ?= $(HOME)/.local
 TOOL    := $(GO) tool -modfile=.ci/tools/go.mod
+# How tests are run. .ci/run counts them: GOTEST='… gotestsum … --'.
+GOTEST  ?= $(GO) test
+# One flavour of packages for the program and its tests, so that each is compiled once.
+PURE    := CGO_ENABLED=0
+FLAGS   := -trimpath
+# The race detector watches what is written in Go, and not SQLite, which is translated from C
+# and would be many times slower. It needs cgo. Without the setting each process that it
+# watches waits a second before it exits.
+RACE    := -race $(foreach package,modernc.org/sqlite/lib modernc.org/libc modernc.org/memory,-gcflags=$(package)=-race=false)
+RACEENV := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0
 # A number of inputs ends a round exactly. At a time's end (30s), Go 1.26 sometimes reports
 # its own deadline as a failure: "context deadline exceeded", and no input.
 FUZZTIME ?= 100000x
 CHAOSTIME ?= 5m
 
-.PHONY: run build install test test-go test-clients lint fmt fuzz cross bench load chaos docs generate pictures clean help
+.PHONY: run build install test race test-clients soak lint fmt fuzz cross bench load chaos docs generate pictures clean help
 
 run: build ## build, and have a session with the demo agent (the default)
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
@@ -25,30 +32,36 @@ run: build ## build, and have a session with the demo agent (the default)
 	$(BIN) --root "$$dir" prompt $$answer --agent demo "Greet the README's reader"
 
 build: ## build bin/duet-rpc
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/duet-rpc
+	$(PURE) $(GO) build $(FLAGS) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/duet-rpc
 
 install: build ## put it into PREFIX/bin, ~/.local/bin
 	install -d "$(DESTDIR)$(PREFIX)/bin"
 	install -m 755 $(BIN) "$(DESTDIR)$(PREFIX)/bin/duet-rpc"
 	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) echo 'for your shell'"'"'s profile: export PATH="$(PREFIX)/bin:$$PATH"' ;; esac
 
-test: ## all tests: Go with the race detector, Emacs, vscode-jsonrpc, SDKs of the Agent Client Protocol
+test: ## the default tier: Go tests that need nothing but Go
+	$(PURE) $(GOTEST) $(FLAGS) -timeout 20m ./...
+
+race: ## the same tests under the race detector
+	$(RACEENV) $(GOTEST) $(FLAGS) $(RACE) -timeout 30m ./...
+
+test-clients: build ## installs real clients and agents (1.6 GB), and tests with them
 	.ci/install
-	$(MAKE) test-go test-clients
-
-test-go: ## the Go tests alone
-	$(GO) test $(RACE) -timeout 75m ./...
-
-test-clients: build ## the tests with real clients alone
 	DUET_RPC_BIN=$(CURDIR)/$(BIN) .ci/test-clients
 
-lint: ## go vet, staticcheck, gofumpt
-	$(GO) vet ./...
-	cd internal/bench && $(GO) vet ./...
-	cd internal/pictures && $(GO) vet ./...
-	$(TOOL) staticcheck ./...
+soak: build ## hours of chaos, kills, fuzzing and crowds, limits of time and memory, and make bench
+	$(PURE) $(GOTEST) $(FLAGS) -tags soak -timeout 60m $$($(GO) list ./... | grep -v /internal/chaos$$)
+	$(MAKE) chaos fuzz bench
+
+lint: cross ## vet, staticcheck, gofumpt, layer rules, all platforms, and the linters of emacs/ and vscode/
+	for tags in none clients soak lint; do $(PURE) $(GO) vet $(FLAGS) -tags $$tags ./... || exit 1; done
+	cd internal/bench && $(PURE) $(GO) vet ./...
+	cd internal/pictures && $(PURE) $(GO) vet ./...
+	$(TOOL) staticcheck -tags clients,soak,lint ./...
 	@unformatted=$$($(TOOL) gofumpt -l .); \
 	if [ -n "$$unformatted" ]; then echo "make fmt would change:"; echo "$$unformatted"; exit 1; fi
+	$(PURE) $(GO) test $(FLAGS) -tags lint ./internal/architecture
+	.ci/lint-clients
 
 fmt: ## format the Go code
 	$(TOOL) gofumpt -w .
@@ -56,31 +69,31 @@ fmt: ## format the Go code
 fuzz: ## a round of each fuzz target of the module, FUZZTIME inputs (100000x) each
 	@grep -roE '^func Fuzz[A-Za-z0-9]+' --include='*_test.go' . | sort | while IFS=: read -r file target; do \
 		target=$${target#func }; echo "$$target ($$file)"; \
-		$(GO) test "$$(dirname "$$file")" -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s </dev/null || exit 1; \
+		$(PURE) $(GO) test $(FLAGS) "$$(dirname "$$file")" -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s </dev/null || exit 1; \
 	done
 
 cross: ## build and vet for every platform
 	for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64; do \
 		echo "$$platform"; \
-		GOOS=$${platform%/*} GOARCH=$${platform#*/} CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/duet-rpc && \
-		GOOS=$${platform%/*} GOARCH=$${platform#*/} CGO_ENABLED=0 $(GO) vet ./... || exit 1; \
+		GOOS=$${platform%/*} GOARCH=$${platform#*/} $(PURE) $(GO) build $(FLAGS) -o /dev/null ./cmd/duet-rpc && \
+		GOOS=$${platform%/*} GOARCH=$${platform#*/} $(PURE) $(GO) vet $(FLAGS) ./... || exit 1; \
 	done
 
 bench: build ## measure the program beside others (docs/performance.md); about 5 minutes
 	cd internal/bench && $(GO) run . -duet $(CURDIR)/$(BIN) $(BENCHFLAGS)
 
 load: ## the hub under 200 clients of all families (docs/performance.md); about 5 minutes
-	DUET_LOAD_TESTS=50 $(GO) test ./cmd/duet-rpc -run 'TestCrowd|TestIdleClients' -count=1 -v -timeout 15m
+	DUET_LOAD_TESTS=50 $(PURE) $(GO) test $(FLAGS) -tags soak ./cmd/duet-rpc -run 'TestCrowd|TestIdleClients' -count=1 -v -timeout 15m
 
 chaos: ## processes killed at random, and what came of what was acknowledged (internal/chaos); CHAOSTIME, 5 minutes
-	$(GO) test ./internal/chaos -run TestChaos -count=1 -v -timeout 0 -chaos.time $(CHAOSTIME) -chaos.keep $(CURDIR)/bin/chaos $(CHAOSFLAGS)
+	$(PURE) $(GOTEST) $(FLAGS) -tags soak ./internal/chaos -run TestChaos -count=1 -v -timeout 0 -chaos.time $(CHAOSTIME) -chaos.keep $(CURDIR)/bin/chaos $(CHAOSFLAGS)
 
 docs: ## write docs/protocol.md and docs/executors.md from the registries
-	$(GO) test ./handlers -run TestProtocolDocument -update
-	$(GO) test ./internal/catalogrpc -run TestExecutorsDocument -update
+	$(PURE) $(GO) test $(FLAGS) ./handlers -run TestProtocolDocument -update
+	$(PURE) $(GO) test $(FLAGS) ./internal/catalogrpc -run TestExecutorsDocument -update
 
 generate: docs ## the same, and vscode/src/protocol.ts, the types of the methods
-	$(GO) test ./handlers -run TestTypeScriptTypes -update
+	$(PURE) $(GO) test $(FLAGS) ./handlers -run TestTypeScriptTypes -update
 
 FONT ?= $(firstword $(wildcard /usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf /usr/share/fonts/TTF/DejaVuSansMono.ttf))
 pictures: ## draw the screens of testdata/screens, light and dark, into bin/pictures; FONT=FILE.ttf has the signs

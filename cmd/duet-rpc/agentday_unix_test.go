@@ -58,22 +58,13 @@ type dayAgent struct {
 
 // dayAgents are the columns of the table.
 func dayAgents() []dayAgent {
-	claude := dayAgent{
-		name: "Claude Code", packaged: "@agentclientprotocol/claude-agent-acp", telling: true, model: "sonnet",
-		command: "greet", prompt: "/greet you", says: "hello you", unsigned: "Authentication required",
-		start: []string{"claude-agent-acp"}, forks: true,
-	}
-	old, current := claude, claude
-	old.folder = "claude-agent-acp"
-	old.leaves = []string{`Yes, and use "auto" mode`, "Yes, and auto-accept edits", "Yes, and manually approve edits", "No, keep planning"}
-	current.folder = "claude-agent-acp-0.100"
-	current.leaves = []string{"Yes, manually approve edits", "Yes, clear context (0% used) and use auto mode", "Yes, and use auto mode", "No, keep planning"}
-	for _, a := range []*dayAgent{&old, &current} {
-		folder := a.folder
-		a.site = func(t testing.TB) *agentSite { return newClaudeSiteOf(t, folder) }
-	}
 	return []dayAgent{
-		old, current,
+		{
+			name: "Claude Code", folder: claudeFolder, packaged: "@agentclientprotocol/claude-agent-acp", site: newClaudeSite, telling: true, model: "sonnet",
+			leaves:  []string{"Yes, manually approve edits", "Yes, clear context (0% used) and use auto mode", "Yes, and use auto mode", "No, keep planning"},
+			command: "greet", prompt: "/greet you", says: "hello you", unsigned: "Authentication required",
+			start: []string{"claude-agent-acp"}, forks: true,
+		},
 		{
 			name: "Codex", folder: "codex-acp", packaged: "@zed-industries/codex-acp", site: newCodexSite, mutters: true,
 			planless: "it has no plan mode", modes: "read-only", model: "gpt-5.4-mini", denialEnds: true, givesUp: true, unsigned: "Authentication required",

@@ -92,15 +92,12 @@ func (s *agentSite) recordsIn(pattern string) func(text string) bool {
 	}
 }
 
+// claudeFolder is the folder of testdata/agents with the version of Claude Code's adapter.
+const claudeFolder = "claude-agent-acp-0.100"
+
 func newClaudeSite(t testing.TB) *agentSite {
 	t.Helper()
-	return newClaudeSiteOf(t, "claude-agent-acp")
-}
-
-// newClaudeSiteOf makes a site of one of the versions that are installed.
-func newClaudeSiteOf(t testing.TB, version string) *agentSite {
-	t.Helper()
-	s := newAgentSite(t, "claude", "anthropic", filepath.Join(installedAgent(t, version), "node_modules", ".bin"))
+	s := newAgentSite(t, "claude", "anthropic", filepath.Join(installedAgent(t, claudeFolder), "node_modules", ".bin"))
 	s.variables = map[string]string{
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 		"DISABLE_AUTOUPDATER":                      "1",

@@ -58,11 +58,10 @@ func TestMCPPermissionToolOfClaudeCode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it is large")
 	}
-	const version = "claude-agent-acp-0.100"
-	found, err := filepath.Glob(filepath.Join(installedAgent(t, version), "node_modules", "@anthropic-ai", "claude-agent-sdk-*", "claude"))
+	found, err := filepath.Glob(filepath.Join(installedAgent(t, claudeFolder), "node_modules", "@anthropic-ai", "claude-agent-sdk-*", "claude"))
 	require.NoError(t, err)
 	require.NotEmpty(t, found)
-	s := newClaudeSiteOf(t, version)
+	s := newClaudeSite(t)
 	s.leaveNoDaemon()
 	servers, err := json.Marshal(object{"mcpServers": object{"duet": object{
 		"type": "stdio", "command": program, "args": append([]string{"mcp", patiently}, s.launch().args...), "env": object{},

@@ -21,9 +21,6 @@ func (p *process) requireInputRead() {
 	}, watchdog/3, time.Millisecond, "the program does not read")
 }
 
-// hostileMemory is the most memory, in bytes, that the program may have whatever it is sent.
-const hostileMemory = 120 << 20
-
 // requireDescriptorsTaken requires that descriptor 1 leads to where
 // descriptor 2 leads, and descriptor 0 to nothing.
 func (p *process) requireDescriptorsTaken() {

@@ -24,6 +24,9 @@ const watchdog = 3 * time.Minute
 // pollEvery is how often a condition is looked at that a test waits for.
 const pollEvery = 5 * time.Millisecond
 
+// hostileMemory is the most memory, in bytes, that the program may have whatever it is sent.
+const hostileMemory = 120 << 20
+
 // An object is one of JSON.
 type object = map[string]any
 
