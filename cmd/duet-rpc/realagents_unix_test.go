@@ -62,7 +62,6 @@ func TestExampleAgent(t *testing.T) {
 	}
 }
 
-
 // buildGoExample builds the agent once for all tests.
 var buildGoExample = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(programDir, "example-agent")
