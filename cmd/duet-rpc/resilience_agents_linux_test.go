@@ -188,6 +188,20 @@ command = ["/bin/sh", "-c", "trap '' INT TERM; sleep 601 & while :; do sleep 0.1
 	}
 }
 
+// The user says after how long an agent is called silent, in a tool call and outside of one.
+func TestSilenceIsReportedWhenTheUserSaysSo(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.agents("silent_after = \"100ms\"\nsilent_tool_after = \"59m\"\n") // of the scripted agent
+	c := s.start()
+	c.subscribe()
+	l := c.launch("quiet hang", "")
+	c.await("that the agent is silent", func(e event) bool { return e.Type == "agent_silent" && e.Data.SessionID == l.SessionID })
+	c.call("interruptSession", object{"session_id": l.SessionID}, nil)
+	c.awaitEnd(l.SessionID)
+	c.leave()
+}
+
 // An agent that never says a word is given up, with what there is to know.
 func TestASilentAgentIsGivenUp(t *testing.T) {
 	t.Parallel()

@@ -74,18 +74,20 @@ type ExecutePromptParams struct {
 
 // An AgentLaunch says how an agent is started. Ours.
 type AgentLaunch struct {
-	Name           string            `json:"name"`
-	Driver         string            `json:"driver" doc:"acp or command."`
-	Command        []string          `json:"command"`
-	Install        string            `json:"install,omitempty" doc:"What to do where the command's program is not there, in words."`
-	Prompt         string            `json:"prompt,omitempty" doc:"Driver command: arg or stdin."`
-	History        string            `json:"history,omitempty" doc:"Driver command: transcript or none."`
-	Files          string            `json:"files,omitempty" doc:"Driver acp: read-write, write or none: which methods for files it is offered."`
-	StartTimeoutMS int64             `json:"start_timeout_ms,omitempty" doc:"Driver acp: how long it may take to answer initialize; 0: 30 s."`
-	Env            map[string]string `json:"env,omitempty" doc:"The agent's environment beyond what every agent gets."`
-	Keys           map[string]string `json:"keys,omitempty" doc:"Names of environment variables, and the services whose keys they hold."`
-	Root           string            `json:"root" doc:"Files outside of it are not read or written for the agent."`
-	StateDir       string            `json:"state_dir,omitempty" doc:"The hub's own directory, in which none are, wherever it is."`
+	Name              string            `json:"name"`
+	Driver            string            `json:"driver" doc:"acp or command."`
+	Command           []string          `json:"command"`
+	Install           string            `json:"install,omitempty" doc:"What to do where the command's program is not there, in words."`
+	Prompt            string            `json:"prompt,omitempty" doc:"Driver command: arg or stdin."`
+	History           string            `json:"history,omitempty" doc:"Driver command: transcript or none."`
+	Files             string            `json:"files,omitempty" doc:"Driver acp: read-write, write or none: which methods for files it is offered."`
+	StartTimeoutMS    int64             `json:"start_timeout_ms,omitempty" doc:"Driver acp: how long it may take to answer initialize; 0: 30 s."`
+	SilentAfterMS     int64             `json:"silent_after_ms,omitempty" doc:"Driver acp: after how long without a sign of life its silence is reported; 0: 5 s."`
+	SilentToolAfterMS int64             `json:"silent_tool_after_ms,omitempty" doc:"Driver acp: the same in the middle of a tool call; 0: 30 s."`
+	Env               map[string]string `json:"env,omitempty" doc:"The agent's environment beyond what every agent gets."`
+	Keys              map[string]string `json:"keys,omitempty" doc:"Names of environment variables, and the services whose keys they hold."`
+	Root              string            `json:"root" doc:"Files outside of it are not read or written for the agent."`
+	StateDir          string            `json:"state_dir,omitempty" doc:"The hub's own directory, in which none are, wherever it is."`
 }
 
 // Values of AgentLaunch.Files: which methods for files an agent is offered, of those that

@@ -95,6 +95,12 @@ func (a agentTable) fields(withValues bool) []field {
 	if a.startTimeout != nil {
 		out = append(out, field{"start_timeout", document.ShortDuration(*a.startTimeout)})
 	}
+	if a.silentAfter != nil {
+		out = append(out, field{"silent_after", document.ShortDuration(*a.silentAfter)})
+	}
+	if a.silentToolAfter != nil {
+		out = append(out, field{"silent_tool_after", document.ShortDuration(*a.silentToolAfter)})
+	}
 	if a.env != nil && withValues {
 		out = append(out, field{"env", a.env})
 	} else if a.env != nil {

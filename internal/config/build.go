@@ -211,6 +211,8 @@ func (b *builder) applyAgent(name string, t agentTable, source string, trusted b
 	set(b, &a.History, t.history, key("history"), source)
 	set(b, &a.Files, t.files, key("files"), source)
 	set(b, &a.StartTimeout, t.startTimeout, key("start_timeout"), source)
+	set(b, &a.SilentAfter, t.silentAfter, key("silent_after"), source)
+	set(b, &a.SilentToolAfter, t.silentToolAfter, key("silent_tool_after"), source)
 	if t.command != nil {
 		a.Command = t.command
 	}

@@ -16,6 +16,7 @@ const (
 	leastQueue, mostQueue     = 1, 100_000
 	leastTimeout, mostTimeout = time.Second, 168 * time.Hour
 	mostStartTimeout          = time.Hour
+	leastSilence, mostSilence = 100 * time.Millisecond, time.Hour
 )
 
 func checkSafe(s string) error {

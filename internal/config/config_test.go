@@ -118,6 +118,8 @@ func TestLimitsOnBothSides(t *testing.T) {
 
 func TestProblems(t *testing.T) {
 	for _, test := range []struct{ name, file, want string }{
+		{"silent too soon", "[agents.a]\ncommand = ['a']\nsilent_after = '99ms'", `:3:16: silent_after in [agents.a]: expected`},
+		{"silent too late", "[agents.a]\ncommand = ['a']\nsilent_tool_after = '61m'", `:3:21: silent_tool_after in [agents.a]: expected`},
 		{"too long to start", "[agents.a]\ncommand = ['a']\nstart_timeout = '61m'", `:3:17: start_timeout in [agents.a]: expected`},
 		{"unknown at the top", `max_runs = 3`, `:1:1: unknown key "max_runs"`},
 		{"unknown and near", "[limits]\n  max_run = 3", `:2:3: unknown key "max_run" in [limits] (did you mean max_runs?)`},

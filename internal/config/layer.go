@@ -48,6 +48,7 @@ type agentTable struct {
 	driver, prompt, history, title *string
 	files                          *string
 	startTimeout                   *time.Duration
+	silentAfter, silentToolAfter   *time.Duration
 	command                        []string
 	env, keys                      map[string]string
 	envFrom                        []string
@@ -60,7 +61,7 @@ var (
 	mcpKeys    = []string{"probe"}
 	limitKeys  = []string{"max_runs", "queue_cap", "run_timeout", "idle_agents"}
 	acpKeys    = []string{"saved_files"}
-	agentKeys  = []string{"title", "driver", "command", "prompt", "history", "files", "start_timeout", "env", "env_from", "keys", "mcp_servers"}
+	agentKeys  = []string{"title", "driver", "command", "prompt", "history", "files", "start_timeout", "silent_after", "silent_tool_after", "env", "env_from", "keys", "mcp_servers"}
 	serverKeys = []string{"name", "type", "command", "args", "env", "url", "headers"}
 	keyKeys    = []string{"env", "command", "file"}
 	ruleKeys   = []string{"effect", "tool", "path", "command", "agent"}
@@ -165,17 +166,19 @@ func (l *layer) decodeLimits(t document.Table) {
 func decodeAgent(t document.Table, files document.FileNames) agentTable {
 	t.Only(agentKeys)
 	a := agentTable{
-		at:           t.At(),
-		title:        t.Text("title"),
-		driver:       t.Checked("driver", document.OneOf(DriverACP, DriverCommand, DriverExecutor)),
-		prompt:       t.Checked("prompt", document.OneOf("arg", "stdin")),
-		history:      t.Checked("history", document.OneOf("transcript", "none")),
-		files:        t.Checked("files", document.OneOf(catalog.FilesReadWrite, catalog.FilesWrite, catalog.FilesNone)),
-		startTimeout: t.Duration("start_timeout", leastTimeout, mostStartTimeout),
-		command:      files.Program(t.Command("command")),
-		env:          t.TextMap("env", document.CheckVariable, document.Anything),
-		envFrom:      t.Texts("env_from", document.CheckVariable),
-		keys:         t.TextMap("keys", document.CheckVariable, document.CheckName),
+		at:              t.At(),
+		title:           t.Text("title"),
+		driver:          t.Checked("driver", document.OneOf(DriverACP, DriverCommand, DriverExecutor)),
+		prompt:          t.Checked("prompt", document.OneOf("arg", "stdin")),
+		history:         t.Checked("history", document.OneOf("transcript", "none")),
+		files:           t.Checked("files", document.OneOf(catalog.FilesReadWrite, catalog.FilesWrite, catalog.FilesNone)),
+		startTimeout:    t.Duration("start_timeout", leastTimeout, mostStartTimeout),
+		silentAfter:     t.Duration("silent_after", leastSilence, mostSilence),
+		silentToolAfter: t.Duration("silent_tool_after", leastSilence, mostSilence),
+		command:         files.Program(t.Command("command")),
+		env:             t.TextMap("env", document.CheckVariable, document.Anything),
+		envFrom:         t.Texts("env_from", document.CheckVariable),
+		keys:            t.TextMap("keys", document.CheckVariable, document.CheckName),
 	}
 	known := map[string]bool{}
 	for _, server := range t.List("mcp_servers", strings.Join(t.Path(), ".")+".mcp_servers", mostServers) {

@@ -74,6 +74,12 @@ func (a Agent) fields() []field {
 		if a.StartTimeout > 0 {
 			out = append(out, field{"start_timeout", document.ShortDuration(a.StartTimeout)})
 		}
+		if a.SilentAfter > 0 {
+			out = append(out, field{"silent_after", document.ShortDuration(a.SilentAfter)})
+		}
+		if a.SilentToolAfter > 0 {
+			out = append(out, field{"silent_tool_after", document.ShortDuration(a.SilentToolAfter)})
+		}
 	}
 	if len(a.Env) > 0 {
 		out = append(out, field{"env", hidden(a.Env)})

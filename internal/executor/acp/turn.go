@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -33,7 +34,9 @@ type turn struct {
 
 func newTurn(of *task.Task, o Options) *turn {
 	t := &turn{Task: of, prompted: make(chan struct{}), told: make(chan struct{})}
-	t.silence = silence.New(o.SilentAfter, o.SilentToolAfter, func(s catalog.Silence) { t.Event(catalog.EventSilence, s) })
+	after := cmp.Or(time.Duration(of.Launch.SilentAfterMS)*time.Millisecond, o.SilentAfter)
+	inTool := cmp.Or(time.Duration(of.Launch.SilentToolAfterMS)*time.Millisecond, o.SilentToolAfter)
+	t.silence = silence.New(after, inTool, func(s catalog.Silence) { t.Event(catalog.EventSilence, s) })
 	return t
 }
 
