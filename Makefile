@@ -23,7 +23,7 @@ RACEENV := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0
 FUZZTIME ?= 100000x
 CHAOSTIME ?= 5m
 
-.PHONY: run build install test race test-clients soak lint fmt fuzz cross bench load chaos docs generate pictures clean help
+.PHONY: run build install test race test-clients soak agents lint fmt fuzz cross bench load chaos docs generate pictures clean help
 
 run: build ## build, and have a session with the demo agent (the default)
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
@@ -52,6 +52,10 @@ test-clients: build ## installs real clients and agents (1.6 GB), and tests with
 soak: build ## hours of chaos, kills, fuzzing and crowds, limits of time and memory, and make bench
 	$(PURE) $(GOTEST) $(FLAGS) -tags soak -timeout 60m $$($(GO) list ./... | grep -v /internal/chaos$$)
 	$(MAKE) chaos fuzz bench
+
+agents: ## each scenario with each real agent; docs/agents-tested.md has what comes of it (UPDATE=-update writes it)
+	.ci/install
+	$(PURE) $(GO) test $(FLAGS) -tags clients,soak ./cmd/duet-rpc -run 'TestAgentDay|TestRealAgents|TestACPAgentDay' -count=1 -timeout 60m $(UPDATE)
 
 lint: cross ## vet, staticcheck, gofumpt, layer rules, all platforms, and the linters of emacs/ and vscode/
 	for tags in none clients soak lint; do $(PURE) $(GO) vet $(FLAGS) -tags $$tags ./... || exit 1; done

@@ -47,9 +47,6 @@ var editorScenarios = []editorScenario{
 // here wrote. What came of it is the table in docs/acp.md.
 func TestACPAgentDay(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("they are large")
-	}
 	agents := dayAgents()
 	var mu sync.Mutex // guards told
 	told := make(map[string]string)

@@ -108,45 +108,49 @@ func (a dayAgent) version(t testing.TB) string {
 type dayScenario struct {
 	name string
 	play func(*testing.T, dayAgent) string
+	// core marks the scenarios that the client tier plays with every agent. The others
+	// take minutes, and the layers below test what they have in common: `make agents`
+	// plays them all.
+	core bool
 }
 
 var dayScenarios = []dayScenario{
-	{"Plan mode is left by an answer, and then a file is written", playPlan},
-	{"A command is denied, with a reason", playDenial},
-	{"A rule denies a command", playRule},
-	{"A rule allows a command", playAllowRule},
-	{"A command is allowed for good", playAlways},
-	{"A model that it does not have", playUnknownModel},
-	{"A slash command", playSlashCommand},
-	{"An image in the prompt", playImage},
-	{"Interrupted while it talks", playInterrupt},
-	{"The hub is killed (`kill -9`) while a question is open", playKill},
-	{"The API says once that it is too much (429)", playTooMuch},
-	{"The API fails again and again (500)", playOutage},
-	{"Nobody has signed in", playSignIn},
-	{"A sub-agent wants to run a command", playSubAgent},
-	{"A list of things to do", playTodos},
-	{"The time that a run may take is over", playTimeout},
-	{"A session that was begun without Duet is adopted", playAdopted},
-	{"It is ended and started again, twice, in a conversation", playRestarts},
-	{"A conversation is forked at its end", playFork},
+	{name: "Plan mode is left by an answer, and then a file is written", play: playPlan, core: true},
+	{name: "A command is denied, with a reason", play: playDenial, core: true},
+	{name: "A rule denies a command", play: playRule},
+	{name: "A rule allows a command", play: playAllowRule},
+	{name: "A command is allowed for good", play: playAlways, core: true},
+	{name: "A model that it does not have", play: playUnknownModel},
+	{name: "A slash command", play: playSlashCommand},
+	{name: "An image in the prompt", play: playImage},
+	{name: "Interrupted while it talks", play: playInterrupt, core: true},
+	{name: "The hub is killed (`kill -9`) while a question is open", play: playKill, core: true},
+	{name: "The API says once that it is too much (429)", play: playTooMuch},
+	{name: "The API fails again and again (500)", play: playOutage},
+	{name: "Nobody has signed in", play: playSignIn},
+	{name: "A sub-agent wants to run a command", play: playSubAgent},
+	{name: "A list of things to do", play: playTodos},
+	{name: "The time that a run may take is over", play: playTimeout},
+	{name: "A session that was begun without Duet is adopted", play: playAdopted},
+	{name: "It is ended and started again, twice, in a conversation", play: playRestarts, core: true},
+	{name: "A conversation is forked at its end", play: playFork},
 }
 
 // A day with each of the agents that people have, and a model that does what
 // its prompts say. What came of it is in docs/agents-tested.md.
 func TestAgentDay(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("they are large")
-	}
 	agents := dayAgents()
 	var mu sync.Mutex
-	told := make(map[string]string) // by scenario and agent
+	told := keptDay(t, agents) // by scenario and agent
 	t.Run("agents", func(t *testing.T) {
 		for _, a := range agents {
 			t.Run(a.folder, func(t *testing.T) {
 				t.Parallel() // the agents; but each is too large to be there many times
 				for _, s := range dayScenarios {
+					if !s.core && !soak {
+						continue
+					}
 					t.Run(s.name, func(t *testing.T) {
 						cell := s.play(t, a)
 						t.Log(cell)
@@ -165,13 +169,32 @@ func TestAgentDay(t *testing.T) {
 	golden.Bytes(t, "../../docs/agents-tested.md", dayTable(t, agents, told))
 }
 
+// keptDay reads the table of docs/agents-tested.md: the outcomes of the scenarios that this
+// run does not play stay as they are.
+func keptDay(t testing.TB, agents []dayAgent) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/agents-tested.md")
+	require.NoError(t, err)
+	told := make(map[string]string)
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.TrimSuffix(line, "\n"), "|")
+		if len(cells) != len(agents)+3 {
+			continue
+		}
+		for i, a := range agents {
+			told[strings.TrimSpace(cells[1])+a.folder] = strings.TrimSpace(cells[i+2])
+		}
+	}
+	return told
+}
+
 func dayTable(t testing.TB, agents []dayAgent, told map[string]string) []byte {
 	var b strings.Builder
 	b.WriteString(`# Agents that are tested
 
 Each of these agents, as its package registry has it, is taken through a day by ` + "`TestAgentDay`" + ` (cmd/duet-rpc), with a model
-on a loopback address that does what its prompts say. The test makes this page (` + "`go test ./cmd/duet-rpc -run TestAgentDay -update`" + `)
-and fails when it is not true any more. "no" is what the agent itself does not do; the test requires that, too, so that a newer
+on a loopback address that does what its prompts say. ` + "`make agents UPDATE=-update`" + ` writes this page; the test fails when the page is
+not true any more. ` + "`make test-clients`" + ` plays a few of the scenarios. "no" is what the agent itself does not do; the test requires that, too, so that a newer
 version which does is noticed.
 
 Gemini CLI keeps what it would write to its standard error until it ends (its program holds all output back while it speaks the

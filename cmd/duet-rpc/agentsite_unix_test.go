@@ -312,3 +312,14 @@ func (c *client) usage(session string) toldUsage {
 	c.call("getSessionState", object{"session_id": session}, &r)
 	return r.Session
 }
+
+// requireGoesOn requires that a session goes on with the last of prompts, and
+// that the model is told of all of them.
+func (s *agentSite) requireGoesOn(c *client, from launched, prompts ...string) (next launched) {
+	s.t.Helper()
+	c.call("continueSession", object{"session_id": from.SessionID, "query": prompts[len(prompts)-1]}, &next)
+	end := c.awaitEnd(next.SessionID)
+	require.Equal(s.t, "completed", end.Data.State, "%s", end.Raw)
+	require.Equal(s.t, prompts, s.model.Prompts())
+	return next
+}

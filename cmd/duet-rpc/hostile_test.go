@@ -24,9 +24,6 @@ var hostileSeed = flag.Uint64("hostile-seed", 0, "what made TestAGigabyteOfNonse
 // A gigabyte of nonsense costs neither the connection nor much memory: the
 // first good frame behind it is served.
 func TestAGigabyteOfNonsense(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes a while")
-	}
 	for name, nonsense := range map[string]func(*rand.Rand, *bytes.Buffer){
 		"random bytes":       func(rng *rand.Rand, b *bytes.Buffer) { randomBytes(rng, b, 1<<20) },
 		"hostile structures": hostilePiece,

@@ -55,9 +55,6 @@ await client.close();
 // the model wants.
 func TestMCPPermissionToolOfClaudeCode(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it is large")
-	}
 	found, err := filepath.Glob(filepath.Join(installedAgent(t, claudeFolder), "node_modules", "@anthropic-ai", "claude-agent-sdk-*", "claude"))
 	require.NoError(t, err)
 	require.NotEmpty(t, found)

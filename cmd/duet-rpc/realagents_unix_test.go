@@ -1,12 +1,8 @@
-//go:build unix && clients
+//go:build unix && clients && soak
 
 package main_test
 
 import (
-	"fmt"
-	"os/exec"
-	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,79 +11,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/testdata/agents/model"
 )
 
-// TestExampleAgent has turns with the example agent of the Go SDK of the Agent Client
-// Protocol. A turn reads a file and asks whether it may change another; it takes 5 s
-// because the agent sleeps.
-func TestExampleAgent(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		answer         string
-		method         string
-		params         object
-		state          string
-		edit, approval string // status of the tool call that is asked about, and of the question
-		says           string
-	}{
-		{"allowed", "sendDecision", object{"decision": "approve"}, "completed", "completed", "approved", "successfully updated the configuration"},
-		{"denied", "sendDecision", object{"decision": "deny", "comment": "leave it"}, "completed", "failed", "denied", "skip the configuration update"},
-		{"interrupted", "interruptSession", object{}, "interrupted", "failed", "cancelled", "I need to make some changes"},
-	} {
-		t.Run(c.answer, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			s.agents(fmt.Sprintf("[agents.example]\ndriver = \"acp\"\ncommand = %s\n", tomlList(goExample(t))))
-			client := s.start()
-			client.subscribe()
-			l := client.launch("hello", "example")
-			question := client.awaitQuestion(l.SessionID)
-			assert.Equal(t, "Edit", question.Data.ToolName)
-			assert.JSONEq(t, `{"path":"/home/user/project/config.json","content":"{\"database\": {\"host\": \"new-host\"}}"}`, string(question.Data.ToolInput))
-			client.awaitState(l.SessionID, "waiting_input")
-
-			c.params["approval_id"], c.params["session_id"] = question.Data.ApprovalID, l.SessionID
-			client.call(c.method, c.params, nil)
-			end := client.awaitEnd(l.SessionID)
-			assert.Equal(t, c.state, end.Data.State, "%s", end.Raw)
-			assert.Contains(t, client.conversation(l.SessionID), c.says)
-			assert.Empty(t, client.pending())
-			tools := client.toolCalls(l.SessionID)
-			require.Len(t, tools, 2)
-			assert.Equal(t, toolCall{Tool: "Read", Status: "completed", Result: "# My Project\n\nThis is a sample project..."}, tools[0].withoutInput())
-			assert.Equal(t, "Edit", tools[1].Tool)
-			assert.Equal(t, c.edit, tools[1].Status)
-			assert.Equal(t, c.approval, tools[1].Approval)
-			client.leave()
-			s.requireNobody("after the end of input")
-		})
-	}
-}
-
-// buildGoExample builds the agent once for all tests.
-var buildGoExample = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(programDir, "example-agent")
-	out, err := exec.Command("go", "build", "-o", path, "github.com/coder/acp-go-sdk/example/agent").CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return path, err
-})
-
-func goExample(t testing.TB) []string {
-	t.Helper()
-	path, err := buildGoExample()
-	require.NoError(t, err)
-	return []string{path}
-}
-
 // realAgents are what TestRealAgents takes through its paces.
 var realAgents = map[string]func(testing.TB) *agentSite{"claude": newClaudeSite, "opencode": newOpencodeSite}
 
 // What the day of TestAgentDay has no time for.
 func TestRealAgents(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("they are large")
-	}
 	for name, site := range realAgents {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // the agents; but each is too large to be there many times
@@ -159,17 +88,6 @@ func testRestarted(t *testing.T, s *agentSite) {
 	assert.Equal(t, "onetwothree", c.conversation(third.SessionID), "what the agent tells again is not said again")
 	assert.Equal(t, model.InputTokens, c.usage(third.SessionID).Input)
 	s.close(c)
-}
-
-// requireGoesOn requires that a session goes on with the last of prompts, and
-// that the model is told of all of them.
-func (s *agentSite) requireGoesOn(c *client, from launched, prompts ...string) (next launched) {
-	s.t.Helper()
-	c.call("continueSession", object{"session_id": from.SessionID, "query": prompts[len(prompts)-1]}, &next)
-	end := c.awaitEnd(next.SessionID)
-	require.Equal(s.t, "completed", end.Data.State, "%s", end.Raw)
-	require.Equal(s.t, prompts, s.model.Prompts())
-	return next
 }
 
 // What a model says of a wrong key is what the user is told.
