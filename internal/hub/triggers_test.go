@@ -75,8 +75,9 @@ func agentDoes(prompt string) triggerconfig.Action {
 
 var notifies = triggerconfig.Action{Type: triggerconfig.ActionNotify, Message: "{{payload.task_id}} {{type}}", Channel: "desk"}
 
+// answers fails for a prompt that begins with the word, and completes for one that quotes it.
 func answers(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-	if strings.Contains(x.p.Prompt, "fail") {
+	if strings.HasPrefix(x.p.Prompt, "fail") {
 		return catalog.ExecutePromptResult{Status: catalog.StatusFailed}
 	}
 	x.say("done")
@@ -87,14 +88,15 @@ func TestARunThatEndsBeginsAnother(t *testing.T) {
 	r := rules(triggerconfig.Trigger{ID: "mend", Type: "run.failed", Action: agentDoes("mend {{payload.task_id}}: {{payload.prompt}} {{payload.nothing}}")})
 	h := openHub(t, database(t), answers, r.option)
 	c := executed(t, h)
-	first := await(t, h, launch(t, h, "this is to fail"))
+	first := await(t, h, launch(t, h, "fail, please"))
 	c.await(t, domain.TriggerSubmitted)
 	list, err := h.store.Sessions(context.Background(), domain.RunFilter{Source: domain.SourceTrigger})
 	require.NoError(t, err)
 	require.Len(t, list, 1)
-	assert.Equal(t, "mend "+domain.TaskName(first.Task)+": this is to fail {{payload.nothing}}", list[0].Prompt)
+	assert.Equal(t, "mend "+domain.TaskName(first.Task)+": fail, please {{payload.nothing}}", list[0].Prompt)
 	assert.Equal(t, "Trigger mend", list[0].Title)
 	assert.JSONEq(t, `{"source":"automation","ruleId":"mend","eventType":"run.failed","trigger":"mend","trigger_depth":1}`, string(list[0].Metadata))
+	assert.Equal(t, domain.Completed, await(t, h, list[0]).State, "its prompt quotes the failure and is none, so it begins no third")
 }
 
 // A trigger that sets itself off ends at its depth, and says so once.
