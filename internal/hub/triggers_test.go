@@ -384,15 +384,11 @@ func TestATriggerWaitsForRoomOnTheDisk(t *testing.T) {
 	})
 }
 
-// writeUntil writes a file again and again until something was told: when files are
-// watched is not told.
-func writeUntil(t *testing.T, file string, told func() bool) {
+// writeWhenWatched writes a file once the hub watches the only directory that there is.
+func writeWhenWatched(t *testing.T, h *Hub, file string) {
 	t.Helper()
-	for deadline := time.Now().Add(within); !told(); {
-		require.True(t, time.Now().Before(deadline), "nothing is told of %s", file)
-		require.NoError(t, os.WriteFile(file, []byte(time.Now().String()), 0o600))
-		time.Sleep(200 * time.Millisecond) // longer than the debounce, or it would never be told
-	}
+	require.Eventually(t, func() bool { return h.Triggers().Sources().Watch.Directories == 1 }, within, time.Millisecond)
+	require.NoError(t, os.WriteFile(file, []byte("new"), 0o600))
 }
 
 func TestFilesThatChangeBeginASession(t *testing.T) {
@@ -400,7 +396,7 @@ func TestFilesThatChangeBeginASession(t *testing.T) {
 	r := rules(triggerconfig.Trigger{ID: "files", Source: "watch", Extensions: []string{".go"}, Debounce: 50 * time.Millisecond, Cooldown: time.Hour, Action: agentDoes("{{payload.path}} {{payload.event_type}}")})
 	h := openHub(t, database(t), answers, r.option, func(o *Options) { o.Root = root })
 	c := executed(t, h)
-	writeUntil(t, filepath.Join(root, "a.go"), func() bool { return len(c.statuses()) > 0 })
+	writeWhenWatched(t, h, filepath.Join(root, "a.go"))
 	c.await(t, domain.TriggerSubmitted)
 	runs, err := h.store.Sessions(context.Background(), domain.RunFilter{Source: domain.SourceTrigger})
 	require.NoError(t, err)
@@ -432,6 +428,6 @@ func TestFilesThatASessionChangesCountAsItsOwn(t *testing.T) {
 		return completed
 	}, r.option, func(o *Options) { o.Root = root })
 	c := executed(t, h)
-	writeUntil(t, filepath.Join(root, "a.go"), func() bool { return len(c.statuses()) > 0 })
+	writeWhenWatched(t, h, filepath.Join(root, "a.go"))
 	c.until(t, func() bool { return slices.Contains(c.statuses(), domain.TriggerDepthLimited) })
 }
