@@ -131,6 +131,33 @@ func TestTerminals(t *testing.T) {
 	})
 }
 
+// A script stands for tmux and prints its arguments. The tests with the tag clients have tmux
+// itself.
+func TestTmuxIsCalledForASessionAndAProgram(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "tmux"), []byte(`#!/bin/sh
+case $1 in
+has-session) [ "$3" = "=known" ] ;;
+*) printf '<%s>' "$@"; echo; read x ;;
+esac
+`), 0o700))
+	w := &executortest.Terminals{}
+	s, _ := newSet(t, w)
+	program := []string{"-c", "make test"}
+	for want, p := range map[string]catalog.SpawnTerminalParams{
+		"<new-session><-A><-s><duet>":                              {},
+		"<new-session><-A><-s><known><-n><w1>":                     {TmuxSessionName: "known", TmuxWindowName: "w1"},
+		"<new-session><-A><-s><new><--><sh><-c><make test>":        {TmuxSessionName: "new", Shell: "sh", Args: program},
+		"<new-window><-t><=known:><-n><w1><--><sh><-c><make test>": {TmuxSessionName: "known", TmuxWindowName: "w1", Shell: "sh", Args: program},
+	} {
+		p.UseTmux, p.Env = true, map[string]string{"PATH": dir + ":/usr/bin:/bin"}
+		started, err := s.Spawn(p)
+		require.NoError(t, err)
+		w.Await(t, func() bool { return strings.Contains(w.Printed(started.TerminalID), "\n") }, "the arguments")
+		assert.Contains(t, w.Printed(started.TerminalID), want)
+	}
+}
+
 // handed is a descriptor of a terminal that this process has.
 type handed struct {
 	t *testing.T
