@@ -246,7 +246,7 @@ func newWorld(t *testing.T, p play, change ...func(*hub.Options)) *world {
 			return history.Result{Conversations: 2, Waiting: 1}, "/p/.duet/taken-over-1/duet.db", nil
 		},
 	})
-	w.srv = server.New(reg, server.Options{})
+	w.srv = server.New(reg, server.Options{Grace: 50 * time.Millisecond})
 	return w
 }
 
