@@ -203,6 +203,7 @@ echo ready
 wait; wait`
 
 func TestNothingOfACommandIsLeftWhenItIsCancelled(t *testing.T) {
+	t.Parallel() // it waits for the grace of two signals
 	b := newBench(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var text strings.Builder
@@ -296,6 +297,7 @@ func TestACommandEndsWithTheHub(t *testing.T) {
 }
 
 func TestACommandEndsWithItsExecutor(t *testing.T) {
+	t.Parallel() // it waits for the grace of two signals
 	b := newBench(t)
 	_, err := b.Run(t.Context(), usercommand.Command{Shell: stubborn, Directory: t.TempDir(), Output: func(_ context.Context, p []byte) {
 		if bytes.Contains(p, []byte("ready")) {

@@ -26,7 +26,12 @@ import (
 // newSet makes a set of terminals that is closed when the test ends.
 func newSet(t *testing.T, w *executortest.Terminals) (*terminal.Set, *process.Flow) {
 	t.Helper()
-	processes := process.NewRunner(context.Background(), slog.New(slog.DiscardHandler), process.Grace{})
+	return newSetWith(t, w, process.Grace{HangUp: 50 * time.Millisecond})
+}
+
+func newSetWith(t *testing.T, w *executortest.Terminals, grace process.Grace) (*terminal.Set, *process.Flow) {
+	t.Helper()
+	processes := process.NewRunner(context.Background(), slog.New(slog.DiscardHandler), grace)
 	s := terminal.New(context.Background(), processes, w)
 	t.Cleanup(func() {
 		s.Close()
@@ -99,6 +104,7 @@ func TestTerminals(t *testing.T) {
 		requireKind(t, err, "terminal_not_found")
 	})
 	t.Run("close of a program that ends by itself", func(t *testing.T) {
+		s, _ := newSetWith(t, w, process.Grace{HangUp: time.Minute})
 		id := shell(t, s, `trap 'exit 7' HUP; echo up; while :; do sleep 0.02; done`)
 		w.Await(t, func() bool { return strings.Contains(w.Printed(id), "up") }, "that it is up")
 		_, err := s.Hangup(catalog.TerminalCloseParams{TerminalID: id})
