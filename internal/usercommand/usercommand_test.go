@@ -111,7 +111,7 @@ func newBench(t *testing.T) *bench {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		executor.Serve(context.Background(), far, nil)
+		executor.ServeWith(context.Background(), far, executor.Options{Grace: executor.Grace{Interrupt: 100 * time.Millisecond, Terminate: 100 * time.Millisecond}})
 	}()
 	b.kill = func() { near.Close() }
 	link = leased{catalogrpc.Executor(hub), b.kill}
@@ -203,7 +203,6 @@ echo ready
 wait; wait`
 
 func TestNothingOfACommandIsLeftWhenItIsCancelled(t *testing.T) {
-	t.Parallel() // it waits for the grace of two signals
 	b := newBench(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var text strings.Builder
@@ -297,7 +296,6 @@ func TestACommandEndsWithTheHub(t *testing.T) {
 }
 
 func TestACommandEndsWithItsExecutor(t *testing.T) {
-	t.Parallel() // it waits for the grace of two signals
 	b := newBench(t)
 	_, err := b.Run(t.Context(), usercommand.Command{Shell: stubborn, Directory: t.TempDir(), Output: func(_ context.Context, p []byte) {
 		if bytes.Contains(p, []byte("ready")) {
