@@ -194,7 +194,7 @@ func TestThousandsOfFilesAreToldAtOnce(t *testing.T) {
 		write(t, dir, fmt.Sprintf("d%d/first", i))
 	}
 	s := spec(Spec{})
-	s.Debounce = time.Second
+	s.Debounce = 100 * time.Millisecond
 	w := watching(t, Options{Root: dir, Specs: []Spec{s}})
 	for i := range manyFiles {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("d%d/f%d", i%20, i)), nil, 0o644))
