@@ -416,6 +416,7 @@ func (w *walker) walk(n *node, part ast.Node, bubble bool) {
 				w.table(n, x, names, bubble)
 				return false
 			}
+			w.judgeCommand(n, x, bubble)
 		case *ast.CallExpr:
 			w.judgeCall(n, x, bubble)
 			w.walk(n, x.Fun, bubble)
@@ -611,6 +612,23 @@ func (w *walker) judgeCall(n *node, call *ast.CallExpr, bubble bool) {
 	}
 }
 
+// judgeCommand notes an exec.Cmd with the path of a program.
+func (w *walker) judgeCommand(n *node, x *ast.CompositeLit, bubble bool) {
+	if !w.is(x.Type, "os/exec", "Cmd") {
+		return
+	}
+	for _, field := range x.Elts {
+		pair, ok := field.(*ast.KeyValueExpr)
+		if !ok {
+			continue
+		}
+		key, _ := pair.Key.(*ast.Ident)
+		if path, isConstant := constantText(pair.Value); key != nil && key.Name == "Path" && isConstant && !slices.Contains(mayStart, path) {
+			w.use(n, x, foreign, bubble)
+		}
+	}
+}
+
 // judgeText notes a path at which the system reports memory or load.
 func (w *walker) judgeText(n *node, literal *ast.BasicLit, bubble bool) {
 	text, _ := constantText(literal)
@@ -686,6 +704,8 @@ func TestMachineDependenciesAreFound(t *testing.T) {
 
 		{"a foreign program", `func TestX(t *testing.T) { exec.Command("git", "init") }`, foreign},
 		{"a foreign program with a context", `func TestX(t *testing.T) { exec.CommandContext(ctx, "git") }`, foreign},
+		{"a foreign program by its path", `func TestX(t *testing.T) { (&exec.Cmd{Path: "/bin/sleep"}).Start() }`, foreign},
+		{"itself by its path", `func TestX(t *testing.T) { (&exec.Cmd{Path: os.Args[0]}).Start() }`, ""},
 		{"a search", `func TestX(t *testing.T) { exec.LookPath("tmux") }`, foreign},
 		{"a search for any", `func TestX(t *testing.T) { exec.LookPath(name) }`, foreign},
 		{"a needed program", `func TestX(t *testing.T) { needs.Tool(t, "tmux") }`, foreign},
