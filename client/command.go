@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,8 @@ type Process struct {
 	// but an *os.File is written to by a goroutine as long as a child of the
 	// process holds the pipe, at most a second after its end.
 	Stderr io.Writer
+
+	killAfter time.Duration // 0: killAfter
 
 	mu   sync.Mutex // guards last
 	last *processTransport
@@ -100,16 +103,28 @@ func (p *Process) start() (t *processTransport, err error) {
 	}
 	stdin.Close()
 	stdout.Close()
-	t = &processTransport{cmd: cmd, in: fromIt, out: toIt, closed: make(chan struct{}), ended: make(chan struct{})}
+	t = &processTransport{
+		cmd: cmd, kill: func() { cmd.Process.Kill() }, killAfter: cmp.Or(p.killAfter, killAfter),
+		in: fromIt, out: toIt, closed: make(chan struct{}), ended: make(chan struct{}),
+	}
 	go t.own()
 	return t, nil
 }
 
+// A pipe is an end of a pipe to a process.
+type pipe interface {
+	io.ReadWriteCloser
+	SetReadDeadline(time.Time) error
+	SetWriteDeadline(time.Time) error
+}
+
 // processTransport is the pipes to a process, and the process's owner.
 type processTransport struct {
-	cmd *exec.Cmd
-	in  *os.File // its standard output
-	out *os.File // its standard input
+	cmd       *exec.Cmd
+	kill      func()
+	killAfter time.Duration
+	in        pipe // its standard output
+	out       pipe // its standard input
 
 	reading sync.Mutex // held by whoever reads from in
 	mu      sync.Mutex // guards closing, and in's deadline until then
@@ -156,8 +171,8 @@ func (t *processTransport) terminate(gone <-chan struct{}) {
 	}()
 	select {
 	case <-gone:
-	case <-time.After(killAfter):
-		t.cmd.Process.Kill()
+	case <-time.After(t.killAfter):
+		t.kill()
 		<-gone
 	}
 	t.in.SetReadDeadline(time.Now())

@@ -193,6 +193,7 @@ type eventLog struct {
 	subs            map[string]*follower
 	lastID          int
 	asked           []string // the params of Subscribe
+	sent            int      // events, over all connections
 	tellSeq         bool
 }
 
@@ -304,6 +305,7 @@ func (g *eventLog) follow(f *follower) {
 			if f.conn.Send(context.Background(), m) != nil {
 				return
 			}
+			g.Note(func() { g.sent++ })
 		}
 	}
 }

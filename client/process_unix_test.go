@@ -25,8 +25,17 @@ import (
 func process(mode string) {
 	switch mode {
 	case "stubborn": // ends when it is killed
-		signal.Ignore(syscall.SIGINT, syscall.SIGTERM)
-		defer time.Sleep(time.Hour)
+		signals := make(chan os.Signal, 1)
+		signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+		defer func() {
+			for deadline := time.After(time.Hour); ; { // of a test that was killed
+				select {
+				case <-signals:
+				case <-deadline:
+					return
+				}
+			}
+		}()
 	case "talkative": // has much to say before it ends
 		defer func() {
 			if _, err := dup(os.Stdout).WriteString(strings.Repeat("x", 1<<20)); err != nil {
@@ -70,13 +79,15 @@ func command(t *testing.T, mode string, env ...string) *client.Process {
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
 func TestCommand(t *testing.T) {
-	for mode, x := range map[string]struct{ atLeast, atMost time.Duration }{
-		"orderly":  {0, 2 * time.Second},
-		"stubborn": {2 * time.Second, 4 * time.Second},
+	for mode, killAfter := range map[string]time.Duration{
+		"orderly":  time.Hour,
+		"stubborn": 50 * time.Millisecond,
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			c := dial(t, command(t, mode))
+			p := command(t, mode)
+			p.KillAfter(killAfter)
+			c := dial(t, p)
 			var pid int
 			require.NoError(t, c.Call(context.Background(), "pid", nil, &pid))
 			big := strings.Repeat("x", 3<<20)
@@ -84,11 +95,8 @@ func TestCommand(t *testing.T) {
 			require.NoError(t, c.Call(context.Background(), "echo", big, &got))
 			assert.True(t, big == got)
 			assert.True(t, alive(pid))
-			began := time.Now()
 			require.NoError(t, c.Close())
 			assert.False(t, alive(pid), "Close waits for the process")
-			assert.GreaterOrEqual(t, time.Since(began), x.atLeast)
-			assert.Less(t, time.Since(began), x.atMost)
 		})
 	}
 }

@@ -239,6 +239,11 @@ func TestEventsThatHaveNoRoomAreFetchedAgain(t *testing.T) {
 			require.NoError(t, err)
 			const total = 100
 			g.add(slices.Repeat([]string{"x"}, total)...)
+			g.Await(t, func() bool {
+				g.Lock()
+				defer g.Unlock()
+				return g.sent == total
+			}, "the last event on its way")
 			require.NoError(t, c.Call(context.Background(), "echo", 1, nil), "the reader is not held up")
 			close(release)
 			got.await(t, total)

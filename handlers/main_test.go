@@ -25,11 +25,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/history"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
+	"github.com/duet-rpc/duet-rpc/internal/store/storetest"
 	"github.com/duet-rpc/duet-rpc/internal/witness"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
 func TestMain(m *testing.M) {
+	storetest.InMemory()
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) {
 		all := true // tests were run
 		for _, choice := range []string{"test.run", "test.skip", "test.list"} {
@@ -244,7 +246,7 @@ func newWorld(t *testing.T, p play, change ...func(*hub.Options)) *world {
 			return history.Result{Conversations: 2, Waiting: 1}, "/p/.duet/taken-over-1/duet.db", nil
 		},
 	})
-	w.srv = server.New(reg, server.Options{})
+	w.srv = server.New(reg, server.Options{Grace: 50 * time.Millisecond})
 	return w
 }
 

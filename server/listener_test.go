@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,7 +20,7 @@ func TestServeListener(t *testing.T) {
 	l, err := net.Listen("unix", path)
 	require.NoError(t, err)
 	reg, g := gated()
-	srv := server.New(reg, server.Options{})
+	srv := server.New(reg, server.Options{Grace: 50 * time.Millisecond})
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error)
 	go func() { served <- srv.ServeListener(ctx, l) }()

@@ -1,11 +1,10 @@
+//go:build lint
+
 package architecture
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
-	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -16,9 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const root = "../.."
-
-// What docs/architecture.md names is there: files, packages, functions and tests.
+// The files, packages, functions and tests that docs/architecture.md names exist.
 func TestTheDocumentNamesWhatThereIs(t *testing.T) {
 	text, err := os.ReadFile(root + "/docs/architecture.md")
 	require.NoError(t, err)
@@ -32,38 +29,6 @@ func TestTheDocumentNamesWhatThereIs(t *testing.T) {
 	assert.Equal(t, []string{"Nobody"}, misnamed("`hub/launch.go` (`Launch`, `Nobody`)", known))
 }
 
-// A reader finds every package in the document, by its path or, in the row of a room that
-// it is part of, by the rest of it.
-func TestTheDocumentNamesEveryRoom(t *testing.T) {
-	text, err := os.ReadFile(root + "/docs/architecture.md")
-	require.NoError(t, err)
-	out, err := exec.Command("go", "list", module+"/...").Output()
-	require.NoError(t, err)
-	for _, name := range strings.Fields(string(out)) {
-		name = strings.TrimPrefix(name, module+"/")
-		if name == "internal/architecture" {
-			continue
-		}
-		assert.True(t, isRoom(string(text), name), "docs/architecture.md does not name %s", name)
-	}
-}
-
-// isRoom reports whether a package stands in a line that names it, or names it as a part.
-func isRoom(text, name string) bool {
-	if strings.Contains(text, "`"+strings.TrimPrefix(name, "internal/")+"`") {
-		return true
-	}
-	for line := range strings.Lines(text) {
-		for up := name; up != "."; up = path.Dir(up) {
-			rest := strings.TrimPrefix(strings.TrimPrefix(name, up), "/")
-			if strings.Contains(line, "`"+up+"`") && (rest == "" || strings.Contains(line, "`"+rest+"`")) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 var (
 	quoted     = regexp.MustCompile("`([^`]+)`")
 	inPicture  = regexp.MustCompile(`[\w/]+\.go\b|\b[a-z/]+\b`)
@@ -73,8 +38,8 @@ var (
 	functional = regexp.MustCompile(`^[A-Za-z]\w+$`)
 )
 
-// misnamed are the names in a document of what is not there. Short names are meant
-// relative to internal, or to what was named last.
+// misnamed lists the names in a document that exist nowhere. A short name is relative to
+// internal, or to the package that was named last.
 func misnamed(text string, known map[string]map[string]bool) (wrong []string) {
 	picture := false
 	last := ""
@@ -122,7 +87,7 @@ func misnamed(text string, known map[string]map[string]bool) (wrong []string) {
 	return wrong
 }
 
-// resolve is the path of a file or of a package that a name is for, or "".
+// resolve returns the path of the file or package with that name, or "".
 func resolve(name, last string) (found string, isFile bool) {
 	for _, at := range []string{path.Join(last, name), name, path.Join("internal", name), path.Join("internal", last, name)} {
 		if info, err := os.Stat(filepath.Join(root, at)); err == nil {
@@ -132,33 +97,20 @@ func resolve(name, last string) (found string, isFile bool) {
 	return "", false
 }
 
-// declaredNames are the functions and methods of each file, and, under "", the tests.
+// declaredNames returns the functions and methods of each file, and the tests under "".
 func declaredNames(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	names := map[string]map[string]bool{"": {}}
-	require.NoError(t, filepath.WalkDir(root, func(file string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() || filepath.Ext(file) != ".go" {
-			return err
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(root, file)
-		if err != nil {
-			return err
-		}
-		rel = filepath.ToSlash(rel)
-		names[rel] = make(map[string]bool)
-		for _, d := range parsed.Decls {
+	for _, s := range sources(t) {
+		names[s.path] = make(map[string]bool)
+		for _, d := range s.file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok {
-				names[rel][f.Name.Name] = true
+				names[s.path][f.Name.Name] = true
 				if testName.MatchString(f.Name.Name) {
 					names[""][f.Name.Name] = true
 				}
 			}
 		}
-		return nil
-	}))
+	}
 	return names
 }

@@ -1,3 +1,5 @@
+//go:build lint
+
 package architecture
 
 import (
@@ -12,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// How a value is spelled, in rows and for clients, is not its own business.
+// Package domain does not encode its values: the database and the dialects do.
 func TestDomainValuesHaveNoSpelling(t *testing.T) {
 	files, err := filepath.Glob("../domain/*.go")
 	require.NoError(t, err)
@@ -29,8 +31,8 @@ func TestDomainValuesHaveNoSpelling(t *testing.T) {
 	}
 }
 
-// spellings are what a file says of the spelling of values: tags, methods,
-// calls of an encoder.
+// spellings lists the struct tags, the encoding methods and the calls of an encoder in a
+// file.
 func spellings(t *testing.T, name string, source any) (found []string) {
 	t.Helper()
 	if source == nil {

@@ -20,5 +20,6 @@
 // A power cut is not among it: a kill takes the process and leaves what the
 // kernel has. What the disk has after a power cut is the store's affair.
 //
-// `make chaos` goes on for five minutes, go test for a short round.
+// The tests have the tag soak: `make chaos` goes on for five minutes, `go test -tags soak` for a
+// short round.
 package chaos

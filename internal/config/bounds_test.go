@@ -84,10 +84,9 @@ func TestBoundsOfAProjectsFile(t *testing.T) {
 	}
 }
 
-// The memory that a file takes is no multiple of its size that would hurt, and
-// what is said of it is no book.
-func TestAHostileFileTakesLittle(t *testing.T) {
-	for name, text := range map[string]string{
+// hostile are texts that a project's file may have to do harm.
+func hostile() map[string]string {
+	return map[string]string{
 		"one key of 40,000 parts":      strings.Repeat("a.", 40_000) + "a = 1",
 		"one table of 40,000 parts":    "[" + strings.Repeat("a.", 40_000) + "a]",
 		"an inline table of that":      "a = { " + strings.Repeat("a.", 40_000) + "a = 1 }",
@@ -105,16 +104,16 @@ func TestAHostileFileTakesLittle(t *testing.T) {
 		"dots in strings":              "a = '" + strings.Repeat("a.", 100_000) + "'",
 		"nothing but line ends":        strings.Repeat("\n", 256<<10),
 		"nothing but quotes":           strings.Repeat("'", 200_000),
-	} {
+	}
+}
+
+// An error message about a hostile file is short.
+func TestAHostileFileIsRefusedInAFewWords(t *testing.T) {
+	for name, text := range hostile() {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.write(w.project, text)
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			_, err := config.Load(w.sources())
-			runtime.ReadMemStats(&after)
-			assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(32<<20), "bytes")
-			if err != nil {
+			if _, err := config.Load(w.sources()); err != nil {
 				assert.Less(t, len(err.Error()), 20_000)
 			}
 		})

@@ -74,9 +74,10 @@ type Watch struct {
 	ctx   context.Context // ends with the watch
 	end   context.CancelFunc
 	tasks background.Group // the goroutine that looks
+	wake  chan struct{}    // has the goroutine look at once
 
-	mu         sync.Mutex // guards the fields below
-	active     map[int64]struct{}
+	mu         sync.Mutex     // guards the fields below
+	active     map[int64]bool // runs that last, with whether the project's file defines their agent
 	ofProject  map[int64]projectRun
 	generation uint64 // that was seen last
 	looking    bool   // there is a goroutine that looks
@@ -90,7 +91,7 @@ type projectRun struct {
 
 // New makes a watch, to be ended by Close.
 func New(ctx context.Context, opts Options) *Watch {
-	w := &Watch{opts: opts, active: make(map[int64]struct{}), ofProject: make(map[int64]projectRun), generation: opts.Changes.Generation()}
+	w := &Watch{opts: opts, wake: make(chan struct{}, 1), active: make(map[int64]bool), ofProject: make(map[int64]projectRun), generation: opts.Changes.Generation()}
 	w.ctx, w.end = context.WithCancel(ctx)
 	return w
 }
@@ -103,27 +104,37 @@ func (w *Watch) Close(ctx context.Context) error {
 }
 
 // RunStarted notes that a run has an agent, or is about to. fromProject says that
-// the project's file defines the agent.
+// the project's file defines the agent: then the watch looks at once, since the user may
+// have revoked the trust between the caller's check and this call.
 func (w *Watch) RunStarted(run int64, fromProject bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.active[run] = struct{}{}
+	w.active[run] = fromProject
 	if fromProject {
 		w.ofProject[run] = projectRun{Agent: Agent{Run: run}}
+		w.lookNow()
 	}
 	if !w.looking {
 		w.looking = w.tasks.Go(w.look)
 	}
 }
 
-// AgentIsExecutor notes that the executor that a run has got is the agent itself,
-// which kill ends.
+// AgentIsExecutor notes that the executor of a run is the agent itself, and that kill
+// ends it. A revocation may have ended the run already; then the watch kills the executor.
 func (w *Watch) AgentIsExecutor(run int64, kill func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if r, ok := w.ofProject[run]; ok {
-		r.Kill = kill
-		w.ofProject[run] = r
+	if w.active[run] {
+		w.ofProject[run] = projectRun{Agent: Agent{Run: run, Kill: kill}}
+		w.lookNow()
+	}
+}
+
+// lookNow wakes the goroutine that looks. It does not block.
+func (w *Watch) lookNow() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
 	}
 }
 
@@ -163,6 +174,7 @@ func (w *Watch) look() {
 				changed = nil
 			}
 		case <-timer.C:
+		case <-w.wake:
 		case <-w.ctx.Done():
 			return
 		}

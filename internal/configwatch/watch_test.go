@@ -210,6 +210,42 @@ func TestWhoTakesTheTrustBackEndsTheProjectsAgents(t *testing.T) {
 	})
 }
 
+// A running look does not wait for its next turn: an agent that starts just before a
+// revocation, or just behind it, ends at once, though nothing tells of a change.
+func TestAnAgentThatStartsWakesTheLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, w := start(t)
+		c.tells = make(chan struct{})
+		w.RunStarted(1, false)
+		wait(lookStill / 3)
+		looks, _, _ := c.now()
+		w.RunStarted(2, false)
+		wait(0)
+		still, _, _ := c.now()
+		assert.Equal(t, looks, still, "no revocation ends the user's own agents")
+
+		c.set(func() { c.revoked = true })
+		w.RunStarted(3, true)
+		wait(0)
+		_, _, ended := c.now()
+		assert.Equal(t, []Agent{{Run: 3}}, ended)
+
+		killed := make(map[int64]bool)
+		w.AgentIsExecutor(2, func() { killed[2] = true })
+		w.AgentIsExecutor(3, func() { killed[3] = true })
+		wait(0)
+		_, _, ended = c.now()
+		require.Len(t, ended, 2, "the executor of a run that was ended is an agent of the project, too")
+		ended[1].Kill()
+		assert.Equal(t, map[int64]bool{3: true}, killed)
+		w.RunEnded(3)
+		w.RunEnded(2)
+		w.RunEnded(1)
+		wait(lookStill)
+		assert.Zero(t, c.watches)
+	})
+}
+
 func TestAnAgentIsGoneAWhileAfterItsLastRunWhereNoExecutorIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, w := start(t)

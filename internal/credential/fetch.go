@@ -16,8 +16,8 @@ import (
 const (
 	// askFor is how long a person has to give a key that was asked for.
 	askFor = 25 * time.Second
-	// comeWithin is how long it is waited for a client that can be asked: whoever begins a
-	// session may subscribe to its events only then.
+	// comeWithin is how long after the creation of a run a request for a key waits for a
+	// subscriber: a client that begins a session subscribes to its events only then.
 	comeWithin = 2 * time.Second
 )
 
@@ -85,26 +85,40 @@ func (k *Keys) ask(ctx context.Context, session domain.Session, service string) 
 	}()
 	heard, withdraw := k.opts.Events.Ask(requestEvent(session, request, service))
 	defer withdraw()
-	patience := time.NewTimer(comeWithin)
-	defer patience.Stop()
-	for {
-		select {
-		case <-heard:
-			heard = nil
-			patience.Reset(askFor)
-		case key := <-provided:
-			if key == "" {
-				return "", "the client that was asked gave none"
-			}
-			return key, "given by a client"
-		case <-patience.C:
-			if heard != nil {
-				return "", "none is configured and no client is there to ask"
-			}
-			return "", "nobody gave one in time"
-		case <-ctx.Done():
-			return "", "cancelled"
+	select {
+	case <-heard:
+	default:
+		if outcome := waitForClient(ctx, heard, session.Run.Created); outcome != "" {
+			return "", outcome
 		}
+	}
+	patience := time.NewTimer(askFor)
+	defer patience.Stop()
+	select {
+	case key := <-provided:
+		if key == "" {
+			return "", "the client that was asked gave none"
+		}
+		return key, "given by a client"
+	case <-patience.C:
+		return "", "nobody gave one in time"
+	case <-ctx.Done():
+		return "", "cancelled"
+	}
+}
+
+// waitForClient waits until a subscriber has the request of a run. It returns why none
+// has it, or "".
+func waitForClient(ctx context.Context, heard <-chan struct{}, created time.Time) (outcome string) {
+	patience := time.NewTimer(min(comeWithin, comeWithin-time.Since(created))) // the clock may have been set back
+	defer patience.Stop()
+	select {
+	case <-heard:
+		return ""
+	case <-patience.C:
+		return "none is configured and no client is there to ask"
+	case <-ctx.Done():
+		return "cancelled"
 	}
 }
 

@@ -25,6 +25,7 @@ const secret = "sk-0123456789abcdef"
 type world struct {
 	keys      *Keys
 	subscribe func(domain.Event)
+	created   time.Time // the run
 	withdrawn int
 	noted     []string
 	noteFails error
@@ -34,7 +35,7 @@ func (w *world) SessionOf(_ context.Context, run int64) (domain.Session, error) 
 	if run != 3 {
 		return domain.Session{}, errors.New("no run")
 	}
-	return domain.Session{Run: domain.Run{ID: 3, Thread: 7, SessionID: "session", Task: 1}}, nil
+	return domain.Session{Run: domain.Run{ID: 3, Thread: 7, SessionID: "session", Task: 1, Created: w.created}}, nil
 }
 
 func (w *world) Ask(e domain.Event) (heard <-chan struct{}, withdraw func()) {
@@ -200,7 +201,44 @@ func TestAPersonIsNotWaitedForTooLong(t *testing.T) {
 		began = time.Now()
 		_, err = w.keys.GetAPIKey(t.Context(), catalog.GetAPIKeyParams{SessionToken: token, Service: "other"})
 		assert.ErrorContains(t, err, "no client is there to ask")
+		assert.Zero(t, time.Since(began), "a run that began long ago")
+	})
+}
+
+// A client that begins a session subscribes to it a moment later. Only for that moment does
+// a key wait for a client to ask.
+func TestAKeyWaitsForTheClientThatBeginsTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, token := newWorld(t)
+		get := func() error {
+			_, err := w.keys.GetAPIKey(t.Context(), catalog.GetAPIKeyParams{SessionToken: token, Service: "other"})
+			return err
+		}
+		w.created = time.Now()
+		began := time.Now()
+		assert.ErrorContains(t, get(), "no client is there to ask")
 		assert.Equal(t, comeWithin, time.Since(began))
+		assert.ErrorContains(t, get(), "no client is there to ask")
+		assert.Equal(t, comeWithin, time.Since(began), "the moment is over")
+
+		w.created = time.Now().Add(-comeWithin / 2)
+		began = time.Now()
+		assert.ErrorContains(t, get(), "no client is there to ask")
+		assert.Equal(t, comeWithin/2, time.Since(began))
+
+		w.created = time.Now().Add(time.Hour)
+		began = time.Now()
+		assert.ErrorContains(t, get(), "no client is there to ask")
+		assert.Equal(t, comeWithin, time.Since(began), "the clock was set back")
+
+		w.subscribe = func(domain.Event) {}
+		w.created = time.Time{}
+		for range 100 { // who is there is asked, however old the run is
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_, err := w.keys.GetAPIKey(ctx, catalog.GetAPIKeyParams{SessionToken: token, Service: "other"})
+			assert.ErrorContains(t, err, "cancelled")
+			cancel()
+		}
 	})
 }
 

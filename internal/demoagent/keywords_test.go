@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/acp-go-sdk"
@@ -63,10 +64,12 @@ func TestStream(t *testing.T) {
 }
 
 func TestStreamAtARate(t *testing.T) {
-	began := time.Now()
-	c := one(t, "stream:21@100")
-	assert.GreaterOrEqual(t, time.Since(began), 200*time.Millisecond, "20 intervals of 10 ms")
-	assert.Contains(t, c.text(), "chunk 21 ")
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		c := one(t, "stream:21@100")
+		assert.Equal(t, 200*time.Millisecond, time.Since(began), "20 intervals of 10 ms")
+		assert.Contains(t, c.text(), "chunk 21 ")
+	})
 }
 
 func TestArgumentsHaveLimits(t *testing.T) {
@@ -146,9 +149,11 @@ func TestThink(t *testing.T) {
 }
 
 func TestSlow(t *testing.T) {
-	began := time.Now()
-	one(t, "quiet slow")
-	assert.GreaterOrEqual(t, time.Since(began), 600*time.Millisecond, "before the greeting and before the closing line")
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		one(t, "quiet slow")
+		assert.Equal(t, 600*time.Millisecond, time.Since(began), "before the greeting and before the closing line")
+	})
 }
 
 func TestEndings(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -72,18 +71,16 @@ func TestNothingIsToldBetweenTurnsOfNoConversation(t *testing.T) {
 	assert.Empty(t, h.between)
 }
 
-// However often an agent tells what it calls its session, it is reported now and
-// then, and the last is.
+// The executor reports the title that an agent often changes twice a second, and the last one
+// in any case. Its package acp tests the pace.
 func TestAnAgentThatTellsOftenIsReportedSeldom(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
-	began := time.Now()
 	execute(t, x, prompt(t, "choosy", "later 5000"))
 	h.Await(t, func() bool { return h.titled("005000") }, "the last title")
 	h.Lock()
 	defer h.Unlock()
-	const pace = 400 * time.Millisecond // a little less than it is
-	assert.LessOrEqual(t, len(h.between), 2+int(time.Since(began)/pace))
+	assert.Less(t, len(h.between), 100, "a hundred reports would take 50 s")
 }
 
 // What is told between two turns, and in the next one, comes in its order.

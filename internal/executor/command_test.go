@@ -5,7 +5,9 @@ package executor_test
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -44,7 +46,6 @@ func TestCommands(t *testing.T) {
 		{name: "100 KiB", p: command(t, "args", strings.Repeat("x", 100<<10)), text: strings.Repeat("x", 100<<10)},
 		{name: "over 100 KiB", p: command(t, "stdin", strings.Repeat("x", 100<<10+1), "-x"), text: "[-x] 102401 " + strings.Repeat("x", 100)},
 		{name: "no history", p: command(t, "args", "now"), has: history, change: func(l *catalog.AgentLaunch) { l.History = "none" }, text: "now"},
-		{name: "split character", p: command(t, "split", "x"), text: "aäb\uFFFD"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -79,6 +80,22 @@ func TestCommands(t *testing.T) {
 		}
 		execute(t, x, command(t, "much", "x"))
 		assert.Len(t, h.text(), 60_000)
+	})
+	t.Run("split character", func(t *testing.T) {
+		h := newHub()
+		x := newExecutor(t, h, executor.Options{})
+		gate := filepath.Join(t.TempDir(), "gate")
+		require.NoError(t, syscall.Mkfifo(gate, 0o600))
+		p := command(t, "split", "x")
+		p.Launch.Env[splitGate] = gate
+		go func() {
+			h.Await(t, func() bool { return h.text() != "" }, "the first half")
+			assert.NoError(t, os.WriteFile(gate, nil, 0o600))
+		}()
+		result := execute(t, x, p)
+		assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
+		assert.Equal(t, 1, result.MessageCount)
+		assert.Equal(t, "aäb\uFFFD", h.text())
 	})
 	t.Run("failure", func(t *testing.T) {
 		h := newHub()

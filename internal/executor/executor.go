@@ -69,7 +69,7 @@ func New(daemon catalog.Daemon, opts Options) *Executor {
 	}
 	x := &Executor{daemon: daemon, opts: opts, log: opts.Logger, tasks: make(map[string]*task.Task), stopped: make(map[string]time.Time)}
 	x.ctx, x.cancel = context.WithCancel(context.Background())
-	x.processes = process.NewRunner(x.ctx, x.log, process.Grace{Interrupt: opts.Grace.Interrupt, Terminate: opts.Grace.Terminate})
+	x.processes = process.NewRunner(x.ctx, x.log, process.Grace{Interrupt: opts.Grace.Interrupt, Terminate: opts.Grace.Terminate, HangUp: opts.Grace.HangUp})
 	x.terminals = terminal.New(x.ctx, x.processes, daemon)
 	x.commands = usercommand.New(x.ctx, x.processes, daemon)
 	x.agents = acp.New(x.ctx, daemon, x.processes, x.log, acp.Options{

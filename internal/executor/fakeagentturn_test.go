@@ -175,16 +175,18 @@ func (a *acpAgent) prompt(m wire) {
 		if words[0] == "stubborn" {
 			signal.Ignore(os.Interrupt, syscall.SIGTERM)
 		}
-		exec.Command("sleep", "600").Start()                                                                                     // in the group
-		(&exec.Cmd{Path: "/bin/sleep", Args: []string{"sleep", "600"}, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}).Start() // not
+		sleeper().Start() // in the group
+		outside := sleeper()
+		outside.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		outside.Start()
 		a.text(unmarked())
-		time.Sleep(time.Hour) // an agent that hangs, until it is ended
+		hang()
 	case "litter":
 		a.text(unmarked())
 		os.Exit(3)
 	case "sleep":
 		a.text("asleep")
-		time.Sleep(time.Hour) // until it is ended
+		hang()
 	case "crash":
 		a.text("almost")
 		fmt.Fprintln(os.Stderr, "the sky is falling")
@@ -277,10 +279,21 @@ func (a *acpAgent) prompt(m wire) {
 	a.reply(m.ID, done)
 }
 
+// sleeper is a program that lasts longer than a test.
+func sleeper() *exec.Cmd { return exec.Command("/bin/sh", "-c", "exec sleep 600") }
+
+// hang returns only when the test that should end this process was killed.
+func hang() {
+	select {
+	case <-make(chan struct{}):
+	case <-time.After(time.Hour):
+	}
+}
+
 // unmarked starts a process in the group that does not carry the mark, and
 // returns its id.
 func unmarked() string {
-	cmd := exec.Command("sleep", "600")
+	cmd := sleeper()
 	cmd.Env = []string{"PATH=/bin:/usr/bin"}
 	cmd.Start()
 	return fmt.Sprint(cmd.Process.Pid)

@@ -6,9 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
-	"time"
 )
 
 // fakeCommand is a program that knows no protocol.
@@ -23,7 +21,7 @@ func fakeCommand() {
 		fmt.Printf("%v %d %s", args, b.Len(), b.String()[:min(b.Len(), 100)])
 	case "split":
 		os.Stdout.Write([]byte("a\xc3"))
-		time.Sleep(50 * time.Millisecond) // so that it most likely comes in two reads; the result is the same in one
+		os.ReadFile(os.Getenv(splitGate)) // a named pipe: until the test has opened it, and so has read the first half
 		os.Stdout.Write([]byte("\xa4b\xff"))
 	case "much":
 		fmt.Print(strings.Repeat("x", 60_000))
@@ -33,6 +31,6 @@ func fakeCommand() {
 		os.Exit(5)
 	case "hang":
 		fmt.Print("hanging")
-		exec.Command("sleep", "600").Run()
+		sleeper().Run()
 	}
 }

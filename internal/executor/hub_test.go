@@ -189,8 +189,8 @@ func (h *hub) codes() (codes []string) {
 // quick is for agents that heed nothing; patient for those that do, on a machine
 // that may be slow.
 var (
-	quick   = executor.Grace{Cancel: 300 * time.Millisecond, Interrupt: 200 * time.Millisecond, Terminate: 200 * time.Millisecond}
-	patient = executor.Grace{Cancel: time.Minute, Interrupt: quick.Interrupt, Terminate: quick.Terminate}
+	quick   = executor.Grace{Cancel: 300 * time.Millisecond, Interrupt: 200 * time.Millisecond, Terminate: 200 * time.Millisecond, HangUp: 100 * time.Millisecond}
+	patient = executor.Grace{Cancel: time.Minute, Interrupt: quick.Interrupt, Terminate: quick.Terminate, HangUp: quick.HangUp}
 )
 
 // newExecutor makes an executor that is closed, and has left no process

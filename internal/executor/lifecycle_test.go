@@ -49,14 +49,17 @@ func TestShutdown(t *testing.T) {
 // ended without the time that a cancel would get.
 func TestAnAgentWithoutThePromptIsEndedAtOnce(t *testing.T) {
 	h := newHub()
-	x := newExecutor(t, h, executor.Options{StartTimeout: time.Minute, Grace: patient})
+	x := newExecutor(t, h, executor.Options{StartTimeout: time.Hour, Grace: executor.Grace{Cancel: time.Hour, Interrupt: quick.Interrupt, Terminate: quick.Terminate}})
 	done := make(chan catalog.ExecutePromptResult, 1)
 	go func() { done <- execute(t, x, prompt(t, "silent", "turn")) }()
 	h.Await(t, func() bool { return len(h.data(catalog.EventProcess)) > 0 }, "that the agent was started")
-	began := time.Now()
 	x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
-	assert.Equal(t, catalog.StatusCancelled, (<-done).Status)
-	assert.Less(t, time.Since(began), 10*time.Second)
+	select {
+	case result := <-done:
+		assert.Equal(t, catalog.StatusCancelled, result.Status)
+	case <-time.After(time.Minute):
+		require.FailNow(t, "it gets the hour of an agent that has the prompt")
+	}
 }
 
 func TestWhatCannotBeServed(t *testing.T) {

@@ -16,6 +16,7 @@ const (
 	playAgent    = "DUET_TEST_AGENT"    // an agent; see fakeagent_test.go
 	playExecutor = "DUET_TEST_EXECUTOR" // an executor process
 	playCommand  = "DUET_TEST_COMMAND"  // a plain program
+	splitGate    = "DUET_TEST_GATE"     // for the program: a named pipe
 )
 
 func TestMain(m *testing.M) {

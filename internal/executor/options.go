@@ -33,4 +33,5 @@ type Grace struct {
 	Cancel    time.Duration // after session/cancel; default 3 s
 	Interrupt time.Duration // after SIGINT; default 2 s
 	Terminate time.Duration // after SIGTERM; default 2 s
+	HangUp    time.Duration // after SIGHUP, of a terminal's program; default 1 s
 }

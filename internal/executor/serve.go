@@ -61,6 +61,11 @@ func Inherited() (net.Conn, error) {
 // shuts it down, ctx ends, or the link does. When it returns, no agent and no
 // terminal is left: if the hub has gone they are killed at once.
 func Serve(ctx context.Context, conn net.Conn, logger *slog.Logger) error {
+	return ServeWith(ctx, conn, Options{Logger: logger})
+}
+
+// ServeWith is Serve with options, of which it sets EditorFiles and Exit.
+func ServeWith(ctx context.Context, conn net.Conn, opts Options) error {
 	// The hub may speak before its calls can be answered: they need the link.
 	held := &heldConn{Conn: conn, ready: make(chan struct{})}
 	var link server.Transport = held
@@ -72,10 +77,11 @@ func Serve(ctx context.Context, conn net.Conn, logger *slog.Logger) error {
 		catalog.EditorFiles
 	}{}
 	var rpc *server.Conn
-	x := New(hub, Options{Logger: logger, EditorFiles: hub, Exit: func() { rpc.End() }})
+	opts.EditorFiles, opts.Exit = hub, func() { rpc.End() }
+	x := New(hub, opts)
 	reg := server.NewRegistry()
 	catalogrpc.RegisterExecutor(reg, x)
-	rpc = server.New(reg, LinkOptions(logger)).Connect(ctx, link, frame.NDJSON)
+	rpc = server.New(reg, LinkOptions(opts.Logger)).Connect(ctx, link, frame.NDJSON)
 	hub.Daemon, hub.EditorFiles = catalogrpc.Daemon(rpc), catalogrpc.EditorFiles(rpc)
 	close(held.ready)
 

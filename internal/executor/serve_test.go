@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -97,9 +96,7 @@ func TestTheHubDies(t *testing.T) {
 	go x.ExecutePrompt(context.Background(), prompt(t, "plain", "stubborn"))
 	h.Await(t, func() bool { return h.text() != "" }, "that the agent is at it")
 	rpc.End()
-	began := time.Now()
-	assert.NoError(t, cmd.Wait())
-	assert.Less(t, time.Since(began), 10*time.Second)
+	assert.NoError(t, cmd.Wait(), "it ends by itself")
 	requireNobody(t, h)
 }
 

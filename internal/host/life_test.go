@@ -28,7 +28,8 @@ type script struct {
 
 // played are parts that note what a life does with them, and when.
 type played struct {
-	began time.Time
+	began   time.Time
+	elapsed func() time.Duration // of the bubble, since then
 
 	mu sync.Mutex // guards the fields below
 	script
@@ -45,7 +46,7 @@ type playedHub struct {
 func (p *played) note(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.did = append(p.did, fmt.Sprintf("%v %s", time.Since(p.began), fmt.Sprintf(format, args...)))
+	p.did = append(p.did, fmt.Sprintf("%v %s", p.elapsed(), fmt.Sprintf(format, args...)))
 }
 
 // claims sets what becomes of the next claim.
@@ -141,6 +142,7 @@ func play(t *testing.T, name string, with script, scene func(s *stage)) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &stage{played: &played{script: with}, t: t}
 			s.began = time.Now()
+			s.elapsed = func() time.Duration { return time.Since(s.began) }
 			s.life = newLife(s.played, slog.New(slog.DiscardHandler))
 			var ctx context.Context
 			ctx, s.signal = context.WithCancel(t.Context())

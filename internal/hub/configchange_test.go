@@ -160,8 +160,10 @@ func (projects) Resolve(name string) (config.Agent, error) {
 func TestARevocationEndsTheProjectsAgents(t *testing.T) {
 	c := newChanging()
 	x := &killable{}
+	reported := make(chan struct{}, 10)
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		x.report(catalog.EventProcess, catalog.Process{PID: 1 << 30, Mark: "mark of " + x.p.Prompt})
+		reported <- struct{}{}
 		switch x.p.Prompt {
 		case "ask":
 			return askOnce(ctx, x)
@@ -189,6 +191,9 @@ func TestARevocationEndsTheProjectsAgents(t *testing.T) {
 	asked := pendingOf(t, h, 1)[0]
 	inState(t, h, works, domain.Running)
 	inState(t, h, mine, domain.Running)
+	for range 5 { // the two that were idle, and these
+		<-reported
+	}
 
 	c.deny("Nothing")
 	c.follow(t)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -91,48 +90,4 @@ func TestAnyPageOfAConversationIsAPartOfIt(t *testing.T) {
 			}
 		}
 	}
-}
-
-// To read a conversation page by page costs as much more as it is longer, with a
-// question asked about each tool call, too.
-func TestPagesOfALongConversationCostNoMoreThanThoseOfAShortOne(t *testing.T) {
-	h := openHub(t, database(t), hang)
-	ctx := context.Background()
-	cost := func(entries int) uint64 {
-		r := insert(t, h, domain.Completed)
-		require.NoError(t, h.store.Write(ctx, func(tx store.Tx) error {
-			for i := range entries {
-				item := domain.Item{Thread: r.Thread, Run: r.ID, Kind: domain.ItemTool, Status: "completed", Key: fmt.Sprint(i), Created: tx.Now(), Updated: tx.Now()}
-				a := domain.Approval{ID: fmt.Sprint(r.ID, "-", i), Thread: r.Thread, Run: r.ID, Type: domain.FunctionCall, CallID: fmt.Sprint(r.ID, "c", i), Status: domain.ApprovalPending, Created: tx.Now()}
-				item.Approval = a.ID
-				if err := tx.InsertItem(&item); err != nil {
-					return err
-				}
-				if err := tx.InsertApproval(&a); err != nil {
-					return err
-				}
-			}
-			return nil
-		}))
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		offset := 0
-		for {
-			c, err := h.query.Conversation(ctx, r.UUID, query.Page{Offset: offset, Limit: 100})
-			require.NoError(t, err)
-			for _, e := range c.Entries {
-				require.NotNil(t, e.Approval)
-			}
-			if offset += len(events(c.Entries)) - c.Before; offset >= c.Total {
-				break
-			}
-		}
-		runtime.ReadMemStats(&after)
-		require.Equal(t, 2*entries, offset)
-		return after.Mallocs - before.Mallocs
-	}
-	cost(100) // what is prepared once
-	short, long := cost(500), cost(2000)
-	t.Logf("%d allocations for 1,000 events, %d for 4,000: %.2f times as many", short, long, float64(long)/float64(short))
-	assert.Less(t, float64(long), 5*float64(short))
 }

@@ -199,3 +199,60 @@ func TestAConversationThatWasForkedOftenIsWhole(t *testing.T) {
 	assert.Equal(t, "0", c.Entries[0].Content, "from its very beginning")
 	assert.Equal(t, fmt.Sprint(forks-1), c.Entries[forks-1].Content)
 }
+
+// ItemsFrom counts the items that are read.
+func (c *countingStore) ItemsFrom(ctx context.Context, run int64, all bool, begin, limit int) ([]domain.Item, int, error) {
+	items, before, err := c.Store.ItemsFrom(ctx, run, all, begin, limit)
+	c.add("items", len(items))
+	return items, before, err
+}
+
+// Approvals counts the approvals that are looked up.
+func (c *countingStore) Approvals(ctx context.Context, ids []string) (map[string]domain.Approval, error) {
+	c.add("approvals", len(ids))
+	return c.Store.Approvals(ctx, ids)
+}
+
+func (c *countingStore) add(name string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls[name] += n
+}
+
+// insertQuestions inserts a run with tool calls and an approval for each.
+func insertQuestions(t *testing.T, h *Hub, n int) domain.Run {
+	t.Helper()
+	r := insert(t, h, domain.Completed)
+	require.NoError(t, h.store.Write(t.Context(), func(tx store.Tx) error {
+		for i := range n {
+			item := domain.Item{Thread: r.Thread, Run: r.ID, Kind: domain.ItemTool, Status: "completed", Key: fmt.Sprint(i), Created: tx.Now(), Updated: tx.Now()}
+			a := domain.Approval{ID: fmt.Sprint(r.ID, "-", i), Thread: r.Thread, Run: r.ID, Type: domain.FunctionCall, CallID: fmt.Sprint(r.ID, "c", i), Status: domain.ApprovalPending, Created: tx.Now()}
+			item.Approval = a.ID
+			if err := tx.InsertItem(&item); err != nil {
+				return err
+			}
+			if err := tx.InsertApproval(&a); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	return r
+}
+
+// A page reads its own entries and their approvals, wherever in the conversation it is.
+func TestAPageReadsItsOwnEntriesOnly(t *testing.T) {
+	var count func(string) int
+	h := openHub(t, database(t), hang, func(o *Options) { count = countCalls(o) })
+	r := insertQuestions(t, h, 200)
+	for _, offset := range []int{0, 100, 340} {
+		items, approvals := count("items"), count("approvals")
+		c, err := h.query.Conversation(t.Context(), r.UUID, query.Page{Offset: offset, Limit: 20})
+		require.NoError(t, err)
+		require.Len(t, c.Entries, 10)
+		for _, e := range c.Entries {
+			require.NotNil(t, e.Approval)
+		}
+		assert.Equal(t, []int{10, 10}, []int{count("items") - items, count("approvals") - approvals}, "%d", offset)
+	}
+}

@@ -319,6 +319,10 @@ func TestARunThatHasEndedAsksNothing(t *testing.T) {
 
 // Whoever gives up on a question while it is being asked leaves none.
 func TestAQuestionThatIsGivenUpIsClosed(t *testing.T) {
+	synctest.Test(t, testGivenUp)
+}
+
+func testGivenUp(t *testing.T) {
 	gaveUp := make(chan struct{})
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		given, cancel := context.WithCancel(ctx)

@@ -74,15 +74,17 @@ func TestWhenTheExecutorGoes(t *testing.T) {
 		await(t, h, next)
 	})
 	t.Run("while it waits for a human", func(t *testing.T) {
-		h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-			asks, cancel := context.WithCancel(ctx)
-			time.AfterFunc(50*time.Millisecond, cancel) // the connection breaks
-			x.ask(asks, "Write", nil)
-			return completed
-		}, withExecutors(&crashing{}))
-		s := await(t, h, launch(t, h, "p"))
-		assert.Equal(t, domain.Interrupted, s.State)
-		pendingOf(t, h, 0)
+		synctest.Test(t, func(t *testing.T) {
+			h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+				asks, cancel := context.WithCancel(ctx)
+				time.AfterFunc(50*time.Millisecond, cancel) // the connection breaks
+				x.ask(asks, "Write", nil)
+				return completed
+			}, withExecutors(&crashing{}))
+			s := await(t, h, launch(t, h, "p"))
+			assert.Equal(t, domain.Interrupted, s.State)
+			pendingOf(t, h, 0)
+		})
 	})
 	t.Run("before it comes", func(t *testing.T) {
 		h := openHub(t, database(t), hang, withExecutors(&crashing{refuse: errors.New("no such program")}))

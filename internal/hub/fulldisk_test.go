@@ -81,6 +81,10 @@ func TestADiskThatGetsFullWhileTheHubEnds(t *testing.T) {
 // What came of gates while the disk was full is kept as soon as there is room: what
 // waits in the thread does not wait for the next start.
 func TestWhatCameOfGatesOutlastsAFullDisk(t *testing.T) {
+	synctest.Test(t, testGatesOutlastAFullDisk)
+}
+
+func testGatesOutlastAFullDisk(t *testing.T) {
 	var s fullStore
 	gates := &gateRunner{does: func(context.Context, string, int) (int, string) {
 		s.full.Store(true)

@@ -183,6 +183,10 @@ func openHub(t *testing.T, database string, play func(context.Context, *turn) ca
 	return h
 }
 
+// toldOfRemoval has the hub not look for its database each second, for tests in which days
+// pass: the system would tell that it is gone.
+func toldOfRemoval(o *Options) { o.Removed = make(chan struct{}) }
+
 func database(t *testing.T) string { return filepath.Join(t.TempDir(), "duet.db") }
 
 // collected is what a subscriber got.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -15,47 +16,52 @@ import (
 // is told to look, and by itself where nothing tells it. What it is told for
 // nothing ends nothing.
 func TestLossOfAnIdleHub(t *testing.T) {
-	for name, removed := range map[string]chan struct{}{"told": make(chan struct{}, 1), "not told": nil} {
+	for name, told := range map[string]bool{"told": true, "not told": false} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var gone atomic.Bool
-			looks := make(chan struct{}, 100)
-			lost := make(chan error, 1)
-			wrong := errors.New("the lock was removed")
-			h := openHub(t, database(t), hang, func(o *Options) {
-				o.Removed = removed
-				o.Valid = func() error {
-					select {
-					case looks <- struct{}{}:
-					default:
-					}
-					if gone.Load() {
-						return wrong
-					}
-					return nil
+			synctest.Test(t, func(t *testing.T) {
+				var gone atomic.Bool
+				var removed chan struct{}
+				if told {
+					removed = make(chan struct{}, 1)
 				}
-				o.Lost = func(err error) { lost <- err }
-			})
-			if removed != nil {
-				for len(looks) > 0 { // those of the opening
+				looks := make(chan struct{}, 100)
+				lost := make(chan error, 1)
+				wrong := errors.New("the lock was removed")
+				h := openHub(t, database(t), hang, func(o *Options) {
+					o.Removed = removed
+					o.Valid = func() error {
+						select {
+						case looks <- struct{}{}:
+						default:
+						}
+						if gone.Load() {
+							return wrong
+						}
+						return nil
+					}
+					o.Lost = func(err error) { lost <- err }
+				})
+				if removed != nil {
+					for len(looks) > 0 { // those of the opening
+						<-looks
+					}
+					removed <- struct{}{}
 					<-looks
 				}
-				removed <- struct{}{}
-				<-looks
-			}
-			require.False(t, h.Health().Lost())
-			gone.Store(true)
-			if removed != nil {
-				removed <- struct{}{}
-			}
-			select {
-			case err := <-lost:
-				require.ErrorIs(t, err, wrong)
-			case <-time.After(within):
-				require.Fail(t, "it does not look")
-			}
-			assert.True(t, h.Health().Lost())
-			assert.Contains(t, strings.Join(h.Health().Issues(), "\n"), "was removed or replaced")
+				require.False(t, h.Health().Lost())
+				gone.Store(true)
+				if removed != nil {
+					removed <- struct{}{}
+				}
+				select {
+				case err := <-lost:
+					require.ErrorIs(t, err, wrong)
+				case <-time.After(within):
+					require.Fail(t, "it does not look")
+				}
+				assert.True(t, h.Health().Lost())
+				assert.Contains(t, strings.Join(h.Health().Issues(), "\n"), "was removed or replaced")
+			})
 		})
 	}
 }

@@ -151,7 +151,7 @@ func TestTokensAreGoodForAsLongAsTheirRun(t *testing.T) {
 			}
 			x.say("said")
 			return completed
-		}, func(o *Options) { o.Limits.RunTimeout = 100 * time.Hour })
+		}, toldOfRemoval, func(o *Options) { o.Limits.RunTimeout = 100 * time.Hour })
 		ended := await(t, h, launch(t, h, "short"))
 		old := <-tokens
 		launch(t, h, "long")
@@ -203,6 +203,10 @@ func TestALateReportChangesNothing(t *testing.T) {
 }
 
 func TestKeysComeFromWhereTheyMayAndAreNotKept(t *testing.T) {
+	synctest.Test(t, testKeys) // a run that has just begun waits for a client to ask
+}
+
+func testKeys(t *testing.T) {
 	const secret = "sk-very-secret-0123456789"
 	file := filepath.Join(t.TempDir(), "key")
 	require.NoError(t, os.WriteFile(file, []byte(secret+"\n"), 0o600))

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -92,6 +93,10 @@ func TestNothingOfTheProjectsFileRunsForARestrictedEditor(t *testing.T) {
 
 // Neither is a key fetched as the file says, nor passes what it allows.
 func TestWhatARestrictedEditorLaunchedIsRestrictedWhileItRuns(t *testing.T) {
+	synctest.Test(t, testRestrictedLaunch)
+}
+
+func testRestrictedLaunch(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	outcomes := make(chan error, 2)

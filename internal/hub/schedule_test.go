@@ -22,13 +22,14 @@ import (
 func TestNoMoreRunAtOnceThanMayAndTheUrgentFirst(t *testing.T) {
 	var now, most atomic.Int64
 	var seen prompts
-	release := make(chan struct{})
+	began, release := make(chan struct{}, 10), make(chan struct{})
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		seen.add(x)
 		n := now.Add(1)
 		defer now.Add(-1)
 		for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
 		}
+		began <- struct{}{}
 		select {
 		case <-release:
 		case <-ctx.Done():
@@ -50,6 +51,8 @@ func TestNoMoreRunAtOnceThanMayAndTheUrgentFirst(t *testing.T) {
 	}
 	assert.Equal(t, []string{"4", "6", "5", "2", "3"}, queued)
 	assert.Len(t, status.Running, 2)
+	<-began
+	<-began
 	for range sessions {
 		release <- struct{}{} // one by one
 	}
@@ -175,7 +178,7 @@ func TestTheClockStandsStillWhileARunWaitsForAHuman(t *testing.T) {
 			time.Sleep(40 * time.Second)
 			x.ask(ctx, "Write", nil)
 			return hang(ctx, x)
-		})
+		}, toldOfRemoval)
 		s, err := h.Launch(context.Background(), LaunchSpec{Prompt: "p", Timeout: time.Minute})
 		require.NoError(t, err)
 		time.Sleep(41 * time.Second)

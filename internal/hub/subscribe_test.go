@@ -60,6 +60,10 @@ func hasEnd(t *testing.T, c *collected, n int) {
 }
 
 func TestDeltasAreMergedAndTheirTextIsWhole(t *testing.T) {
+	synctest.Test(t, testDeltasAreMerged)
+}
+
+func testDeltasAreMerged(t *testing.T) {
 	const tokens = 400
 	var want strings.Builder
 	for i := range tokens {
@@ -329,6 +333,10 @@ func TestASlowSubscriberLosesDeltasAndNothingElse(t *testing.T) {
 }
 
 func TestHundredsOfSubscribersComeAndGo(t *testing.T) {
+	synctest.Test(t, testHundredsOfSubscribers)
+}
+
+func testHundredsOfSubscribers(t *testing.T) {
 	stop := make(chan struct{})
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		for {

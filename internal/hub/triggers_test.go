@@ -75,8 +75,9 @@ func agentDoes(prompt string) triggerconfig.Action {
 
 var notifies = triggerconfig.Action{Type: triggerconfig.ActionNotify, Message: "{{payload.task_id}} {{type}}", Channel: "desk"}
 
+// answers fails for a prompt that begins with the word, and completes for one that quotes it.
 func answers(ctx context.Context, x *turn) catalog.ExecutePromptResult {
-	if strings.Contains(x.p.Prompt, "fail") {
+	if strings.HasPrefix(x.p.Prompt, "fail") {
 		return catalog.ExecutePromptResult{Status: catalog.StatusFailed}
 	}
 	x.say("done")
@@ -87,14 +88,15 @@ func TestARunThatEndsBeginsAnother(t *testing.T) {
 	r := rules(triggerconfig.Trigger{ID: "mend", Type: "run.failed", Action: agentDoes("mend {{payload.task_id}}: {{payload.prompt}} {{payload.nothing}}")})
 	h := openHub(t, database(t), answers, r.option)
 	c := executed(t, h)
-	first := await(t, h, launch(t, h, "this is to fail"))
+	first := await(t, h, launch(t, h, "fail, please"))
 	c.await(t, domain.TriggerSubmitted)
 	list, err := h.store.Sessions(context.Background(), domain.RunFilter{Source: domain.SourceTrigger})
 	require.NoError(t, err)
 	require.Len(t, list, 1)
-	assert.Equal(t, "mend "+domain.TaskName(first.Task)+": this is to fail {{payload.nothing}}", list[0].Prompt)
+	assert.Equal(t, "mend "+domain.TaskName(first.Task)+": fail, please {{payload.nothing}}", list[0].Prompt)
 	assert.Equal(t, "Trigger mend", list[0].Title)
 	assert.JSONEq(t, `{"source":"automation","ruleId":"mend","eventType":"run.failed","trigger":"mend","trigger_depth":1}`, string(list[0].Metadata))
+	assert.Equal(t, domain.Completed, await(t, h, list[0]).State, "its prompt quotes the failure and is none, so it begins no third")
 }
 
 // A trigger that sets itself off ends at its depth, and says so once.
@@ -382,15 +384,11 @@ func TestATriggerWaitsForRoomOnTheDisk(t *testing.T) {
 	})
 }
 
-// writeUntil writes a file again and again until something was told: when files are
-// watched is not told.
-func writeUntil(t *testing.T, file string, told func() bool) {
+// writeWhenWatched writes a file once the hub watches the only directory that there is.
+func writeWhenWatched(t *testing.T, h *Hub, file string) {
 	t.Helper()
-	for deadline := time.Now().Add(within); !told(); {
-		require.True(t, time.Now().Before(deadline), "nothing is told of %s", file)
-		require.NoError(t, os.WriteFile(file, []byte(time.Now().String()), 0o600))
-		time.Sleep(200 * time.Millisecond) // longer than the debounce, or it would never be told
-	}
+	require.Eventually(t, func() bool { return h.Triggers().Sources().Watch.Directories == 1 }, within, time.Millisecond)
+	require.NoError(t, os.WriteFile(file, []byte("new"), 0o600))
 }
 
 func TestFilesThatChangeBeginASession(t *testing.T) {
@@ -398,7 +396,7 @@ func TestFilesThatChangeBeginASession(t *testing.T) {
 	r := rules(triggerconfig.Trigger{ID: "files", Source: "watch", Extensions: []string{".go"}, Debounce: 50 * time.Millisecond, Cooldown: time.Hour, Action: agentDoes("{{payload.path}} {{payload.event_type}}")})
 	h := openHub(t, database(t), answers, r.option, func(o *Options) { o.Root = root })
 	c := executed(t, h)
-	writeUntil(t, filepath.Join(root, "a.go"), func() bool { return len(c.statuses()) > 0 })
+	writeWhenWatched(t, h, filepath.Join(root, "a.go"))
 	c.await(t, domain.TriggerSubmitted)
 	runs, err := h.store.Sessions(context.Background(), domain.RunFilter{Source: domain.SourceTrigger})
 	require.NoError(t, err)
@@ -430,6 +428,6 @@ func TestFilesThatASessionChangesCountAsItsOwn(t *testing.T) {
 		return completed
 	}, r.option, func(o *Options) { o.Root = root })
 	c := executed(t, h)
-	writeUntil(t, filepath.Join(root, "a.go"), func() bool { return len(c.statuses()) > 0 })
+	writeWhenWatched(t, h, filepath.Join(root, "a.go"))
 	c.until(t, func() bool { return slices.Contains(c.statuses(), domain.TriggerDepthLimited) })
 }

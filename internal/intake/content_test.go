@@ -3,7 +3,6 @@ package intake
 import (
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -136,17 +135,19 @@ func huge() string { return base64.StdEncoding.EncodeToString(make([]byte, conte
 
 func TestTheContentOfARunIsBounded(t *testing.T) {
 	r := newRecords(t)
-	image := func(n byte) string {
-		data := make([]byte, content.MaxBlock)
+	image := func(n byte, size int) string {
+		data := make([]byte, size)
 		data[0] = n
-		return fmt.Sprintf(`{"content":{"type":"image","mimeType":"image/png","data":%q}}`, base64.StdEncoding.EncodeToString(data))
+		return `{"content":{"type":"image","mimeType":"image/png","data":"` + base64.StdEncoding.EncodeToString(data) + `"}}`
 	}
 	most := maxRunContent / content.MaxBlock
 	for n := range most {
-		assert.Empty(t, problems(r.report(t, catalog.EventContent, image(byte(n)))))
+		assert.Empty(t, problems(r.report(t, catalog.EventContent, image(byte(n), content.MaxBlock))))
 	}
-	assert.Len(t, problems(r.report(t, catalog.EventContent, image(byte(most)))), 1)
-	assert.Empty(t, problems(r.report(t, catalog.EventContent, image(0))), "it is there already")
+	assert.Len(t, problems(r.report(t, catalog.EventContent, image(byte(most), content.MaxBlock))), 1)
+	assert.Empty(t, problems(r.report(t, catalog.EventContent, image(0, content.MaxBlock))), "it is there already")
+	assert.Empty(t, problems(r.report(t, catalog.EventContent, image(0, maxRunContent%content.MaxBlock))), "the limit itself")
+	assert.Len(t, problems(r.report(t, catalog.EventContent, image(0, 1))), 1, "one byte more")
 	assert.Empty(t, problems(r.report(t, catalog.EventContent, `{"content":{"type":"resource_link","uri":"u"}}`)))
 
 	many := `{"tool_id":"t","content":[` + strings.Repeat(`{"type":"resource_link","uri":"u"},`, content.MaxBlocks) + `{"type":"resource_link","uri":"u"}]}`

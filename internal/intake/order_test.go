@@ -25,9 +25,9 @@ func TestReportsAreBroughtIntoTheirOrder(t *testing.T) {
 		inOrder += fmt.Sprintf("%d ", n)
 	}
 	for name, c := range map[string]struct {
-		report func(*testing.T, *desk)
-		want   string
-		lost   bool
+		reports func(*testing.T, *desk)
+		want    string
+		lost    bool
 	}{
 		"mixed": {func(t *testing.T, d *desk) {
 			d.say(t, 3, 1, 2, 2, 1, 3, 5, 4, 4, 0, 6) // 0 is no number
@@ -60,7 +60,7 @@ func TestReportsAreBroughtIntoTheirOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := newDesk(t)
-				c.report(t, d)
+				c.reports(t, d)
 				d.run.Finish()
 				assert.Equal(t, c.want, d.said())
 				assert.Equal(t, c.lost, d.run.Judge(completed).Status != catalog.StatusCompleted, "a report was refused")

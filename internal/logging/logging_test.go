@@ -98,8 +98,12 @@ func TestNobodyReadsTheLog(t *testing.T) {
 	})
 }
 
-// Lines come out whole, in order, whoever writes at the same time.
+// Lines come out whole and in order, with several writers at the same time.
 func TestLinesComeOutWhole(t *testing.T) {
+	synctest.Test(t, testWholeLines)
+}
+
+func testWholeLines(t *testing.T) {
 	dst := &blocked{open: make(chan struct{})}
 	close(dst.open)
 	q := newQueue(dst)

@@ -41,6 +41,8 @@ type Options struct {
 	// Start is how long a server may take to begin, Idle how long it is kept for what
 	// comes next. Default: a minute each.
 	Start, Idle time.Duration
+	// End is how long a server may take for each step of its end. Default: two seconds.
+	End time.Duration
 }
 
 // A Server is one that can be asked, and where and how its program runs.
@@ -88,7 +90,7 @@ func New(ctx context.Context, opts Options) *Clients {
 	if opts.Started == nil {
 		opts.Started, opts.Ended = func(string, int) {}, func(string) {}
 	}
-	opts.Start, opts.Idle = cmp.Or(opts.Start, startTime), cmp.Or(opts.Idle, idleTime)
+	opts.Start, opts.Idle, opts.End = cmp.Or(opts.Start, startTime), cmp.Or(opts.Idle, idleTime), cmp.Or(opts.End, endTime)
 	c := &Clients{opts: opts, sessions: make(map[definition]*session)}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	return c
@@ -275,7 +277,7 @@ func (c *Clients) drop(key definition, s *session) {
 func (c *Clients) start(spec process.Spec) (*process.Process, error) {
 	c.mu.Lock()
 	if c.runner == nil {
-		c.runner = process.NewRunner(c.ctx, c.opts.Logger, process.Grace{Interrupt: endTime, Terminate: endTime})
+		c.runner = process.NewRunner(c.ctx, c.opts.Logger, process.Grace{Interrupt: c.opts.End, Terminate: c.opts.End})
 	}
 	runner := c.runner
 	c.mu.Unlock()
@@ -313,12 +315,12 @@ func (c *Clients) serve(key definition, s *session, server Server) {
 		case <-s.ending:
 		case <-ctx.Done():
 		}
-		tooLong := time.AfterFunc(endTime, cancel)
+		tooLong := time.AfterFunc(c.opts.End, cancel)
 		_ = s.client.Close() // of an address it ends the session there
 		<-closed
 		tooLong.Stop()
 	}
 	c.drop(key, s)
-	s.transport.close(c.opts.Ended)
+	s.transport.close(c.opts.End, c.opts.Ended)
 	close(s.ended)
 }

@@ -139,14 +139,18 @@ func TestAServerThatEndsAndOneThatHangs(t *testing.T) {
 }
 
 func TestAServerThatDoesNotBegin(t *testing.T) {
-	c := New(t.Context(), Options{Start: 500 * time.Millisecond})
-	closed(t, c)
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "silent"), []byte("#!/bin/sh\nexec sleep 1000\n"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "ends"), []byte("#!/bin/sh\necho not today >&2\nexit 4\n"), 0o700))
 	for name, want := range map[string]string{
-		"./silent": "it does not answer within 500ms", "./ends": "its program exited with status 4: not today", "./missing": `the program "./missing" was not found`,
+		"./silent": "it does not answer within 50ms", "./ends": "its program exited with status 4: not today", "./missing": `the program "./missing" was not found`,
 	} {
+		var opts Options
+		if name == "./silent" {
+			opts.Start, opts.End = 50*time.Millisecond, 50*time.Millisecond
+		}
+		c := New(t.Context(), opts)
+		closed(t, c)
 		_, err := c.Tools(t.Context(), Server{MCPServer: catalog.MCPServer{Name: "x", Command: name}, Dir: dir})
 		assert.ErrorContains(t, err, want)
 	}

@@ -57,13 +57,13 @@ type transport struct {
 }
 
 // close ends the program, and waits for that.
-func (t *transport) close(ended func(mark string)) {
+func (t *transport) close(within time.Duration, ended func(mark string)) {
 	p := t.program
 	if p == nil {
 		return
 	}
 	p.CloseInput()
-	if t.endedItself = p.Wait(endTime); !t.endedItself {
+	if t.endedItself = p.Wait(within); !t.endedItself {
 		p.Terminate()
 	}
 	t.stop()

@@ -54,9 +54,14 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// waitToBeKilled waits until somebody else ends this process, as tests expect; where
-// nobody does, the process ends by itself.
-func waitToBeKilled() { time.Sleep(within) }
+// waitToBeKilled waits until a test or the supervisor ends this process. Where neither
+// does, the process ends by itself.
+func waitToBeKilled() {
+	select {
+	case <-make(chan struct{}):
+	case <-time.After(within):
+	}
+}
 
 // tiny is an executor that does what its prompts say.
 type tiny struct {

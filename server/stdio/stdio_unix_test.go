@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"runtime"
 	"testing"
 	"time"
 
@@ -121,6 +122,15 @@ func TestFDPairGivesUp(t *testing.T) {
 	})
 }
 
+// awaitPoll waits until a goroutine polls descriptors.
+func awaitPoll(t *testing.T) {
+	t.Helper()
+	stacks := make([]byte, 1<<20)
+	require.Eventually(t, func() bool {
+		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("unix.Poll("))
+	}, time.Minute, time.Millisecond)
+}
+
 func TestFDPairCloseEndsAWrite(t *testing.T) {
 	everyWay(t, func(t *testing.T, p *fdPair, _, _ *os.File) {
 		ended := make(chan error)
@@ -128,7 +138,7 @@ func TestFDPairCloseEndsAWrite(t *testing.T) {
 			_, err := p.WriteWithin(make([]byte, 3_000_000), nil, -1)
 			ended <- err
 		}()
-		time.Sleep(10 * time.Millisecond) // most likely it waits by now; else Close comes first, which ends it too
+		awaitPoll(t)
 		require.NoError(t, p.Close())
 		assert.ErrorIs(t, <-ended, os.ErrClosed)
 	})
@@ -143,7 +153,7 @@ func TestFDPairCloseEndsAReadThatPolls(t *testing.T) {
 			_, err := p.Read(make([]byte, 10))
 			ended <- err
 		}()
-		time.Sleep(10 * time.Millisecond) // as above: most likely it polls by now
+		awaitPoll(t)
 		require.NoError(t, p.Close())
 		<-ended
 	})

@@ -3,10 +3,17 @@ package acp
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -68,4 +75,54 @@ func TestAModeThatIsSaidIsNoMessage(t *testing.T) {
 	assert.Equal(t, "default", a.settings.Session().Mode.Current)
 	assert.NotContains(t, text.String(), "MODE_UPDATE")
 	assert.Contains(t, text.String(), "a message")
+}
+
+// sessions collects what a hub is told between two turns, and when.
+type sessions struct {
+	Hub
+	mu     sync.Mutex // guards the fields below
+	titles []string
+	at     []time.Time
+}
+
+func (s *sessions) ReportSession(_ context.Context, p catalog.ReportSessionParams) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.titles = append(s.titles, p.Session.Info.Title)
+	s.at = append(s.at, time.Now())
+	return nil
+}
+
+// An agent that often changes its title between two turns is reported twice a second, the
+// first time at once, and the last title in any case.
+func TestReportsBetweenTurnsKeepAPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hub := &sessions{}
+		here, there := net.Pipe()
+		a := &agent{driver: &Driver{ctx: t.Context(), hub: hub, log: slog.New(slog.DiscardHandler)}, changed: make(chan struct{}, 1)}
+		a.conn = acp.NewConnection(a.serve, io.Discard, here)
+		a.last.Store(&lastTask{conversation: "s", task: "t"})
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			a.reportBetweenTurns()
+		}()
+		began := time.Now()
+		title := func(n int) {
+			a.update(fmt.Appendf(nil, `{"sessionUpdate":"session_info_update","title":"%d"}`, n), false)
+		}
+		for n := range 4800 {
+			title(n)
+			time.Sleep(time.Millisecond)
+		}
+		title(4800)
+		there.Close()
+		<-ended
+		require.Len(t, hub.at, 11)
+		for i, at := range hub.at[:10] {
+			assert.Equal(t, time.Duration(i)*betweenReports, at.Sub(began))
+		}
+		assert.Equal(t, "4800", hub.titles[10])
+		assert.Equal(t, 4800*time.Millisecond, hub.at[10].Sub(began), "the end of the agent waits for nothing")
+	})
 }

@@ -260,3 +260,7 @@ func (p *Process) ComplaintBytes() int64 { return p.stderr.total() }
 // Complained has something in it when the process has written to its stderr
 // since that was taken out. One goroutine at a time is to wait for it.
 func (p *Process) Complained() <-chan struct{} { return p.speaks }
+
+// WaitHungUp waits for the end of a process after HangUp. It reports whether the process
+// has ended within its grace.
+func (p *Process) WaitHungUp() bool { return p.Wait(p.runner.grace.HangUp) }

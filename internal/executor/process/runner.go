@@ -19,6 +19,7 @@ import (
 type Grace struct {
 	Interrupt time.Duration // after SIGINT; default 2 s
 	Terminate time.Duration // after SIGTERM; default 2 s
+	HangUp    time.Duration // after SIGHUP, of a terminal's program; default 1 s
 }
 
 // A Runner starts processes and owns them, with the goroutines that read and
@@ -44,6 +45,7 @@ type Runner struct {
 func NewRunner(ctx context.Context, log *slog.Logger, grace Grace) *Runner {
 	grace.Interrupt = cmp.Or(grace.Interrupt, 2*time.Second)
 	grace.Terminate = cmp.Or(grace.Terminate, 2*time.Second)
+	grace.HangUp = cmp.Or(grace.HangUp, time.Second)
 	return &Runner{ctx: ctx, log: log, grace: grace, thread: newStarterThread(), children: make(map[*Process]struct{})}
 }
 

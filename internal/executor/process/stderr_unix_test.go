@@ -6,9 +6,9 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"runtime"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,8 +16,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 )
 
-// A slowReader is a log that holds up who reads a process's stderr until the process
-// has ended, and a little longer.
+// A slowReader is a log that holds up the reader of a process's stderr until ended is
+// closed.
 type slowReader struct {
 	slog.Handler
 	once  sync.Once
@@ -25,15 +25,12 @@ type slowReader struct {
 }
 
 func (s *slowReader) Handle(context.Context, slog.Record) error {
-	s.once.Do(func() {
-		<-s.ended
-		time.Sleep(50 * time.Millisecond)
-	})
+	s.once.Do(func() { <-s.ended })
 	return nil
 }
 
-// What a process complained of last is known with its end, also if it is still in the
-// pipe then.
+// The last words of a process are complete once it has ended, even while some are still in
+// the pipe: the call waits for the reader.
 func TestTheLastWordsOfAProcessAreWhole(t *testing.T) {
 	for what, words := range map[string]func(*process.Process) string{
 		"LastWords":     (*process.Process).LastWords,
@@ -56,8 +53,14 @@ func TestTheLastWordsOfAProcessAreWhole(t *testing.T) {
 			require.NoError(t, err)
 			_, _ = io.Copy(io.Discard, out)
 			<-p.Done()
+			got := make(chan string, 1)
+			go func() { got <- words(p) }()
+			for range 1000 { // time enough for the call, if it did not wait
+				runtime.Gosched()
+			}
+			assert.Empty(t, got, "the call waits")
 			close(log.ended)
-			assert.Contains(t, words(p), "two")
+			assert.Contains(t, <-got, "two")
 		})
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
@@ -19,9 +18,8 @@ import (
 )
 
 const (
-	maxSize     = 1 << 15 // columns, or rows
-	maxTyped    = 1 << 20 // into a terminal whose program does not read, in bytes
-	hangupGrace = time.Second
+	maxSize  = 1 << 15 // columns, or rows
+	maxTyped = 1 << 20 // into a terminal whose program does not read, in bytes
 )
 
 // ErrClosed is what Spawn returns after Close.
@@ -172,7 +170,7 @@ func (t *terminal) close() {
 	t.once.Do(func() {
 		t.set.work.Go(func() {
 			t.proc.HangUp()
-			if !t.proc.Wait(hangupGrace) {
+			if !t.proc.WaitHungUp() {
 				t.proc.Kill()
 			}
 		})

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,13 +21,17 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/executor/terminal"
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
-	"github.com/duet-rpc/duet-rpc/internal/needs"
 )
 
 // newSet makes a set of terminals that is closed when the test ends.
 func newSet(t *testing.T, w *executortest.Terminals) (*terminal.Set, *process.Flow) {
 	t.Helper()
-	processes := process.NewRunner(context.Background(), slog.New(slog.DiscardHandler), process.Grace{})
+	return newSetWith(t, w, process.Grace{HangUp: 50 * time.Millisecond})
+}
+
+func newSetWith(t *testing.T, w *executortest.Terminals, grace process.Grace) (*terminal.Set, *process.Flow) {
+	t.Helper()
+	processes := process.NewRunner(context.Background(), slog.New(slog.DiscardHandler), grace)
 	s := terminal.New(context.Background(), processes, w)
 	t.Cleanup(func() {
 		s.Close()
@@ -92,15 +95,22 @@ func TestTerminals(t *testing.T) {
 	t.Run("close", func(t *testing.T) {
 		id := shell(t, s, `trap '' HUP; echo up; sleep 600`)
 		w.Await(t, func() bool { return strings.Contains(w.Printed(id), "up") }, "that it is up")
-		began := time.Now()
 		closed, err := s.Hangup(catalog.TerminalCloseParams{TerminalID: id})
 		require.NoError(t, err)
 		assert.True(t, closed.Closed)
 		w.Await(t, func() bool { return w.Exit(id) != nil }, "the exit")
 		assert.Equal(t, "SIGKILL", w.Exit(id).Signal)
-		assert.GreaterOrEqual(t, time.Since(began), time.Second, "it has a moment to end by itself")
 		_, err = s.Hangup(catalog.TerminalCloseParams{TerminalID: id})
 		requireKind(t, err, "terminal_not_found")
+	})
+	t.Run("close of a program that ends by itself", func(t *testing.T) {
+		s, _ := newSetWith(t, w, process.Grace{HangUp: time.Minute})
+		id := shell(t, s, `trap 'exit 7' HUP; echo up; while :; do sleep 0.02; done`)
+		w.Await(t, func() bool { return strings.Contains(w.Printed(id), "up") }, "that it is up")
+		_, err := s.Hangup(catalog.TerminalCloseParams{TerminalID: id})
+		require.NoError(t, err)
+		w.Await(t, func() bool { return w.Exit(id) != nil }, "the exit")
+		assert.Equal(t, 7, w.Exit(id).ExitCode, "it has a moment for that")
 	})
 	t.Run("a program that does not read", func(t *testing.T) {
 		id := shell(t, s, `stty raw -echo; echo up; sleep 600`)
@@ -125,26 +135,33 @@ func TestTerminals(t *testing.T) {
 		_, err := s.Spawn(catalog.SpawnTerminalParams{UseTmux: true, Env: map[string]string{"PATH": t.TempDir()}})
 		requireKind(t, err, "tmux_not_found")
 	})
-	t.Run("tmux", func(t *testing.T) {
-		needs.Tool(t, "tmux")
-		dir := t.TempDir()
-		env := map[string]string{"TMUX_TMPDIR": dir}
-		result, err := s.Spawn(catalog.SpawnTerminalParams{UseTmux: true, TmuxSessionName: "duet-test", TmuxWindowName: "w1", Env: env})
-		require.NoError(t, err)
-		w.Await(t, func() bool { return strings.Contains(w.Printed(result.TerminalID), "w1") }, "the window's name")
+}
 
-		// A program runs in a window of its own, in a session that is there or in a new one.
-		for _, session := range []string{"duet-test", "duet-other"} {
-			program := catalog.SpawnTerminalParams{UseTmux: true, TmuxSessionName: session, Shell: "sh", Args: []string{"-c", "echo r-u-n-s | tr -d -; read x"}, Env: env}
-			started, err := s.Spawn(program)
-			require.NoError(t, err)
-			w.Await(t, func() bool { return strings.Contains(w.Printed(started.TerminalID), "runs") }, "what the program prints")
-		}
-		kill := exec.Command("tmux", "kill-server")
-		kill.Env = []string{"TMUX_TMPDIR=" + dir, "PATH=/usr/bin:/bin"}
-		require.NoError(t, kill.Run())
-		w.Await(t, func() bool { return w.Exit(result.TerminalID) != nil }, "the exit")
-	})
+// A script stands for tmux and prints its arguments. The tests with the tag clients have tmux
+// itself.
+func TestTmuxIsCalledForASessionAndAProgram(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "tmux"), []byte(`#!/bin/sh
+case $1 in
+has-session) [ "$3" = "=known" ] ;;
+*) printf '<%s>' "$@"; echo; read x ;;
+esac
+`), 0o700))
+	w := &executortest.Terminals{}
+	s, _ := newSet(t, w)
+	program := []string{"-c", "make test"}
+	for want, p := range map[string]catalog.SpawnTerminalParams{
+		"<new-session><-A><-s><duet>":                              {},
+		"<new-session><-A><-s><known><-n><w1>":                     {TmuxSessionName: "known", TmuxWindowName: "w1"},
+		"<new-session><-A><-s><new><--><sh><-c><make test>":        {TmuxSessionName: "new", Shell: "sh", Args: program},
+		"<new-window><-t><=known:><-n><w1><--><sh><-c><make test>": {TmuxSessionName: "known", TmuxWindowName: "w1", Shell: "sh", Args: program},
+	} {
+		p.UseTmux, p.Env = true, map[string]string{"PATH": dir + ":/usr/bin:/bin"}
+		started, err := s.Spawn(p)
+		require.NoError(t, err)
+		w.Await(t, func() bool { return strings.Contains(w.Printed(started.TerminalID), "\n") }, "the arguments")
+		assert.Contains(t, w.Printed(started.TerminalID), want)
+	}
 }
 
 // handed is a descriptor of a terminal that this process has.

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build clients && unix
 
 package executor_test
 

@@ -1,0 +1,34 @@
+//go:build clients
+
+package watch
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/needs"
+)
+
+// The lists of the other tests are what git does, and so is what this package does with the
+// file of patterns itself.
+func TestGitIgnoresTheSame(t *testing.T) {
+	git := needs.Tool(t, "git")
+	dir := t.TempDir()
+	out, err := exec.Command(git, "init", "-q", dir).CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ".gitignore"), []byte(strings.Join(patternsOfGit, "\n")), 0o644))
+	w := &tree{root: dir, ignores: map[string]list{".": readList(filepath.Join(dir, ".gitignore"))}}
+	for _, file := range slices.Concat(ignoredByGit, keptByGit) {
+		write(t, dir, file)
+		err := exec.Command(git, "-C", dir, "check-ignore", "-q", "--no-index", file).Run()
+		assert.Equal(t, err == nil, slices.Contains(ignoredByGit, file), "%q", file)
+		assert.Equal(t, err == nil, isIgnoredIn(w, file), "%q", file)
+	}
+}

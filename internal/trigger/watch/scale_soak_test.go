@@ -1,0 +1,5 @@
+//go:build soak
+
+package watch
+
+const manyFiles = 20_000 // more events than the system queues
