@@ -19,9 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// notYet lists the directories that the check leaves out for now.
-var notYet = []string{"cmd/duet-rpc"}
-
 // otherTiers are the build tags of tests that may depend on the machine.
 var otherTiers = []string{"clients", "soak", "lint"}
 
@@ -34,7 +31,7 @@ func TestDefaultTierDependsOnNoMachine(t *testing.T) {
 	packages := make(map[string][]source)
 	for _, s := range sources(t) {
 		helper := !s.isTest && matches(testOnly, s.dir()) && s.dir() != "internal/needs" // which is what this check looks for
-		if (s.isTest || helper) && isDefaultTier(s) && !slices.Contains(notYet, s.dir()) {
+		if (s.isTest || helper) && isDefaultTier(s) {
 			packages[s.dir()] = append(packages[s.dir()], s)
 		}
 	}
