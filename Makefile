@@ -92,7 +92,8 @@ load: ## the hub under 200 clients of all families (docs/performance.md); about 
 chaos: ## processes killed at random, and what came of what was acknowledged (internal/chaos); CHAOSTIME, 5 minutes
 	$(PURE) $(GOTEST) $(FLAGS) -tags soak ./internal/chaos -run TestChaos -count=1 -v -timeout 0 -chaos.time $(CHAOSTIME) -chaos.keep $(CURDIR)/bin/chaos $(CHAOSFLAGS)
 
-docs: ## write docs/protocol.md and docs/executors.md from the registries
+docs: ## write docs/cli.md from the commands, docs/protocol.md and docs/executors.md from the registries
+	$(PURE) $(GO) test $(FLAGS) ./internal/cli -run TestCommandsDocument -update
 	$(PURE) $(GO) test $(FLAGS) ./handlers -run TestProtocolDocument -update
 	$(PURE) $(GO) test $(FLAGS) ./internal/catalogrpc -run TestExecutorsDocument -update
 

@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"os"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -11,11 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every command says what its exit status means, and the README does so of
-// every command.
+// Every command says what its exit status means.
 func TestExitStatusOfEveryCommandIsTold(t *testing.T) {
 	t.Parallel()
-	readme := exitStatusTable(t)
 	listed := regexp.MustCompile(`(?m)^  ([a-z-]+) +\S`)
 	var walk func(path ...string)
 	walk = func(path ...string) {
@@ -30,21 +27,8 @@ func TestExitStatusOfEveryCommandIsTold(t *testing.T) {
 			}
 			walk(append(path[:len(path):len(path)], row[1])...)
 		}
-		if len(path) > 0 {
-			assert.Regexp(t, "`"+path[0]+"[` ]", readme, "the README tells nothing of %s", name)
-		}
 	}
 	walk()
-}
-
-// exitStatusTable is the README's.
-func exitStatusTable(t *testing.T) string {
-	text, err := os.ReadFile("../../README.md")
-	require.NoError(t, err)
-	_, rest, found := strings.Cut(string(text), "| exit status of |")
-	require.True(t, found)
-	table, _, _ := strings.Cut(rest, "\n\n")
-	return table
 }
 
 // section is what follows a heading of a help, to the next empty line.
