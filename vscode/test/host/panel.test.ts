@@ -91,7 +91,7 @@ test("duet-rpc is killed while a panel streams, and the panel goes on; two windo
 
 test("a change is reverted and taken back, hunk by hunk, in VS Code's own diff editor", async (t) => {
   const lines = Array.from({ length: 16 }, (_, i) => `line ${i + 1}`);
-  const { page, project, row, openViews, launch, call, command, picture } = await openWindow((end) => t.after(end), { files: { "demo.txt": `${lines.join("\n")}\n` } });
+  const { page, project, row, openViews, launch, call, choose, picture } = await openWindow((end) => t.after(end), { files: { "demo.txt": `${lines.join("\n")}\n` } });
   const text = (): string[] => readFileSync(join(project.folder, "demo.txt"), "utf8").split("\n");
   const lens = (words: string): ReturnType<typeof page.locator> => page.locator(".modified .codelens-decoration a").filter({ hasText: new RegExp(`^\\s*${words}$`) }); // "Revert" is not "Reverted"
   await openViews();
@@ -102,8 +102,7 @@ test("a change is reverted and taken back, hunk by hunk, in VS Code's own diff e
   const content = `${lines.join("\n")}\n`.replace("line 3\n", "third\n").replace("line 14\n", "fourteenth\n");
   await call("sendDecision", { approval_id: approvals[0]!.id, decision: "approve", updated_input: { ...(approvals[0]!.tool_input as object), content } });
   await row("Done").waitFor();
-  await command("Duet: Show Changes");
-  await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: "Change two lines" }).click();
+  await choose("Duet: Show Changes", "Change two lines");
   await lens("Revert").first().waitFor();
   assert.equal(await lens("Revert").count(), 2);
   await picture("hunks");

@@ -10,6 +10,7 @@ import type { Browser, FrameLocator, Locator, Page } from "playwright-core";
 import { startChromium } from "../browser/chromium.js";
 import { duetBinary, newProject, removeProject } from "../hub";
 import type { TestProject } from "../hub";
+import { carryOut, pick } from "./quickinput";
 import type { Method, Params, Result } from "../../src/protocol";
 
 /** The version that .ci/install gets: VS Code 1.100.3, the newest one for Node 20. */
@@ -42,6 +43,12 @@ export interface Window {
   call: <M extends Method>(method: M, params: Params<M>) => Promise<Result<M>>;
   /** Carries out a command of the palette. */
   command: (title: string) => Promise<void>;
+  /** Carries out a command of the palette, and picks a row of the list that it shows. */
+  choose: (title: string, label: string) => Promise<void>;
+  /** Carries out a command of the palette, and waits for a row of the list that it shows. */
+  offers: (title: string, label: string) => Promise<void>;
+  /** Picks a row of a list that is shown until it is answered. */
+  pick: (label: string) => Promise<void>;
   /** The page of the panel that is seen. */
   panel: FrameLocator;
   picture: (name: string) => Promise<void>;
@@ -111,20 +118,7 @@ export async function openWindow(after: (end: () => Promise<void>) => void, opti
 }
 
 function handles(page: Page, project: TestProject): Omit<Window, "another"> {
-  const command = async (title: string): Promise<void> => {
-    const input = page.locator(".quick-input-widget input[type=text]");
-    // A page that has the keyboard may still be loading, and lose a key.
-    for (const until = Date.now() + patience; ; ) {
-      await page.keyboard.press("F1");
-      try {
-        await input.fill(`>${title}`, { timeout: 5_000 });
-        break;
-      } catch (error) {
-        if (Date.now() > until) throw error;
-      }
-    }
-    await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: title }).first().click();
-  };
+  const command = (title: string): Promise<void> => carryOut(page, title, patience);
   return {
     page,
     project,
@@ -149,6 +143,9 @@ function handles(page: Page, project: TestProject): Omit<Window, "another"> {
     // A webview is a frame in a frame; those of panels that are behind others are not visible.
     panel: page.locator("iframe.webview").filter({ visible: true }).last().contentFrame().frameLocator("#active-frame"),
     command,
+    choose: (title, label) => carryOut(page, title, patience, { label, press: true }),
+    offers: (title, label) => carryOut(page, title, patience, { label, press: false }),
+    pick: (label) => pick(page, label, patience),
     newSession: async (prompt) => {
       const input = page.locator(".quick-input-widget input[type=text]");
       await command("Duet: New Session…");

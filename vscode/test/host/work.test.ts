@@ -29,7 +29,7 @@ def add(items, item):
 def test_items_count():
     assert total([Item(price=3, count=2)]) == 6
 `;
-  const { page, project, row, panel, openViews, newSession, call, command, picture } = await openWindow((end) => t.after(end), {
+  const { page, project, row, panel, openViews, newSession, call, command, pick, picture } = await openWindow((end) => t.after(end), {
     files: { "cart.py": cart },
     prepare: (project) => {
       addWriterAgent(project);
@@ -47,14 +47,14 @@ def test_items_count():
   await panel.getByRole("button", { name: "Fill In…" }).click();
   await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: "green" }).filter({ hasText: "default" }).waitFor();
   await picture("form");
-  await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: "blue" }).click();
+  await pick("blue");
   await page.locator(".quick-input-widget").filter({ hasText: "How many" }).waitFor();
   await input.fill("12");
   await page.locator(".quick-input-widget").filter({ hasText: "How many has to be from 1 to 9" }).waitFor();
   await picture("form-wrong");
   await input.fill("3");
   await input.press("Enter");
-  await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: "Yes" }).click();
+  await pick("Yes");
   await page.locator(".quick-input-widget").filter({ hasText: "Name on it" }).waitFor();
   await input.fill("Ada");
   await input.press("Enter");
