@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
-import { openWindow } from "./vscode";
+import { eventually, openWindow } from "./vscode";
 
 test("a person allows, denies and interrupts in the panel, and finds it again with what was not sent", async (t) => {
   const { page, project, row, notification, panel, openViews, newSession, call, reload, picture } = await openWindow((end) => t.after(end));
@@ -40,17 +40,17 @@ test("a person allows, denies and interrupts in the panel, and finds it again wi
   await page.locator(".tab.active").filter({ hasText: "Untitled-1" }).waitFor();
   await row(/^Greet the reader/).click();
   await panel.getByText("I wrote demo.txt").waitFor();
-  assert.equal(await prompt.inputValue(), "not sent yet");
+  await eventually(async () => assert.equal(await prompt.inputValue(), "not sent yet"));
   assert.equal(await page.locator(".tab").filter({ hasText: "Greet the reader" }).count(), 1);
 
   await reload("duet.session");
   await row(/^Greet the reader/).waitFor(); // duet-rpc is there
   await panel.getByText("I wrote demo.txt").waitFor();
-  assert.equal(await prompt.inputValue(), "not sent yet");
+  await eventually(async () => assert.equal(await prompt.inputValue(), "not sent yet"));
   await send("Once more");
   await panel.getByRole("button", { name: "Allow", exact: true }).click();
+  await eventually(() => assert.match(readFileSync(demo, "utf8"), /Once more/));
   await row("Done").waitFor();
-  assert.match(readFileSync(demo, "utf8"), /Once more/);
   await picture("panel-reloaded");
 
   // What was deleted elsewhere says so.
@@ -103,8 +103,7 @@ test("a change is reverted and taken back, hunk by hunk, in VS Code's own diff e
   await call("sendDecision", { approval_id: approvals[0]!.id, decision: "approve", updated_input: { ...(approvals[0]!.tool_input as object), content } });
   await row("Done").waitFor();
   await choose("Duet: Show Changes", "Change two lines");
-  await lens("Revert").first().waitFor();
-  assert.equal(await lens("Revert").count(), 2);
+  await eventually(async () => assert.equal(await lens("Revert").count(), 2));
   await picture("hunks");
   await lens("Revert").first().click();
   await lens("Reverted · Take Back").waitFor();

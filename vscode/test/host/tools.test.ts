@@ -6,7 +6,7 @@ import { join } from "node:path";
 import test from "node:test";
 import { duetBinary } from "../hub";
 import { addKeyAgent, wantedKey } from "../keyagent";
-import { openWindow } from "./vscode";
+import { eventually, openWindow } from "./vscode";
 
 test("what a build finds is in the list of problems until it is built again", async (t) => {
   const { page, project, notification, openViews, command, picture } = await openWindow((end) => t.after(end), {
@@ -99,7 +99,7 @@ test("the preview shows a page, what it writes and what goes wrong in it, which 
 
   await reload("duet.preview");
   await shown.getByRole("heading", { name: "The cart" }).waitFor();
-  assert.equal(await panel.getByRole("textbox", { name: "Address" }).inputValue(), "/cart.html");
+  await eventually(async () => assert.equal(await panel.getByRole("textbox", { name: "Address" }).inputValue(), "/cart.html"));
   await panel.getByRole("button", { name: "Back" }).click();
   await shown.getByRole("heading", { name: "The shop" }).waitFor();
   await panel.getByRole("button", { name: /^Open \/app\.js:3:1/ }).waitFor();
@@ -108,9 +108,7 @@ test("the preview shows a page, what it writes and what goes wrong in it, which 
   await words.locator("input[type=text]").fill("quiet stream:1 mend it");
   await words.locator("input[type=text]").press("Enter");
   await words.waitFor({ state: "hidden" });
-  await row("Done").waitFor();
-  const { sessions } = await call("getSessionLeaves", {});
-  assert.match(sessions[0]!.query, /mend it[^]*- error: Uncaught ReferenceError: nothing is not defined \(\/app\.js:3:1\)[^]*at \/app\.js:3:1/);
+  await eventually(async () => assert.match((await call("getSessionLeaves", {})).sessions[0]!.query, /mend it[^]*- error: Uncaught ReferenceError: nothing is not defined \(\/app\.js:3:1\)[^]*at \/app\.js:3:1/));
   await panel.getByRole("button", { name: /^Open \/app\.js:3:1/ }).first().click();
   await page.locator(".tab").filter({ hasText: "app.js" }).waitFor();
 });

@@ -4,7 +4,7 @@ import { execFile, spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import type { Browser, FrameLocator, Locator, Page } from "playwright-core";
 import { startChromium } from "../browser/chromium.js";
@@ -21,6 +21,7 @@ const pictures = resolve("out/pictures");
 /** How long a window may take for a step on a slow machine, in milliseconds. */
 const patience = 120_000;
 
+const testFile = basename(process.argv[1] ?? "", ".test.mjs");
 let windows = 0;
 
 export interface Window {
@@ -56,7 +57,7 @@ export interface Window {
   hub: () => Promise<number>;
   /** The person goes to another window of the desktop, or comes back. */
   setFocused: (focused: boolean) => Promise<void>;
-  /** Loads the window again, once VS Code has kept its layout, in which a text stands. */
+  /** Loads the window again, once VS Code has stored the layout whose active editor has a text, such as its type. */
   reload: (kept: string) => Promise<void>;
   /** Opens another window of the same folder. */
   another: () => Promise<Window>;
@@ -94,10 +95,10 @@ export async function openWindow(after: (end: () => Promise<void>) => void, opti
   });
   let browser: Browser | undefined = undefined;
   after(async () => {
-    // What was to be seen last, for who looks why a test failed.
+    // The last picture helps to understand a failure.
     const page = browser?.contexts().at(0)?.pages().at(0);
     await page?.locator('.statusbar-item a[aria-label*="otification"]').click({ timeout: 2_000 }).catch(() => {}); // what it has told
-    await page?.screenshot({ path: join(pictures, `last-${++windows}.png`), timeout: 5_000 }).catch(() => {});
+    await page?.screenshot({ path: join(pictures, `last-${testFile}-${++windows}.png`), timeout: 5_000 }).catch(() => {});
     await browser?.close();
     await endGroup(server);
     removeProject(project);
@@ -162,11 +163,11 @@ function handles(page: Page, project: TestProject): Omit<Window, "another"> {
     hub: () => hubOf(project),
     setFocused: (focused) => setFocused(page, focused),
     reload: async (kept) => {
-      // A window in a browser keeps its layout when it loses the focus, or a minute later.
+      // A window in a browser stores its layout when it loses the focus, or a minute later.
       await setFocused(page, false);
       // (page.waitForFunction takes the promise of an answer for the answer.)
       for (const until = Date.now() + patience; !(await page.evaluate(isKept, kept)); await page.waitForTimeout(200)) {
-        if (Date.now() > until) throw new Error(`the layout with ${kept} is not kept`);
+        if (Date.now() > until) throw new Error(`no layout is stored whose active editor has ${kept}`);
       }
       await page.reload();
       await page.locator(".monaco-workbench").waitFor();
@@ -185,10 +186,17 @@ async function setFocused(page: Page, focused: boolean): Promise<void> {
 }
 
 /**
- * isKept tells, in a page, whether the layout of the editors that VS Code has kept there contains a text. Elsewhere
- * it may be kept earlier, as that of a command among those that were used last.
+ * isKept reports, in a page, whether the active editor of the layout that VS Code has stored there has a text. A layout from
+ * before may have it in another editor, and other records may have it earlier, such as the commands that were used last.
  */
 async function isKept(text: string): Promise<boolean> {
+  interface Group { editors: Array<{ id: string; value: string }>; mru: number[] }
+  const activeEditors = (layout: unknown): string[] => {
+    if (typeof layout !== "object" || layout === null) return [];
+    const { editors, mru } = layout as Partial<Group>;
+    const active = Array.isArray(editors) && Array.isArray(mru) ? editors[mru[0] ?? -1] : undefined;
+    return active ? [`${active.id} ${active.value}`] : Object.values(layout).flatMap(activeEditors);
+  };
   const result = <T>(request: IDBRequest<T>): Promise<T> => new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result);
     request.onerror = () => reject(request.error ?? new Error("it cannot be read"));
@@ -198,12 +206,24 @@ async function isKept(text: string): Promise<boolean> {
     const database = await result(indexedDB.open(name));
     try {
       const layout = await result<unknown>(database.transaction("ItemTable").objectStore("ItemTable").get("memento/workbench.parts.editor"));
-      if (typeof layout === "string" && layout.includes(text)) return true;
+      if (typeof layout === "string" && activeEditors(JSON.parse(layout)).some((editor) => editor.includes(text))) return true;
     } finally {
       database.close();
     }
   }
   return false;
+}
+
+/** eventually repeats a check until it succeeds, and throws what the last one threw. It is for states that no element shows. */
+export async function eventually(check: () => void | Promise<void>): Promise<void> {
+  for (const until = Date.now() + patience; ; await new Promise((resolve) => setTimeout(resolve, 100))) {
+    try {
+      await check();
+      return;
+    } catch (error) {
+      if (Date.now() > until) throw error;
+    }
+  }
 }
 
 /** gone waits until a process has ended. Nothing tells of the end of somebody else's child, so it is looked. */

@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
 import { addWriterAgent } from "../writeragent";
-import { openWindow } from "./vscode";
+import { eventually, openWindow } from "./vscode";
 
 test("files are named to an agent, its form is filled in, its links are followed, and its change of several files is reviewed", async (t) => {
   const cart = `"""What is in the cart, and what it costs."""
@@ -87,7 +87,7 @@ def test_items_count():
   await panel.getByRole("option", { name: /guide\.md/ }).waitFor();
   await picture("completion");
   await prompt.press("Enter");
-  assert.match(await prompt.inputValue(), /@tests\/test_cart\.py#L4 @docs\/guide\.md /);
+  await eventually(async () => assert.match(await prompt.inputValue(), /@tests\/test_cart\.py#L4 @docs\/guide\.md /));
   await prompt.press("Enter");
   await panel.getByText(/I was sent .*resource def test_items_count\(\):.*resource_link .*guide\.md/).waitFor();
   await picture("sent");
