@@ -60,20 +60,23 @@ class Scenarios(Suite):
 class Node(Suite):
     """Tests of node --test. A test is called FILE: NAME."""
 
-    def __init__(self, name, cwd, results, files=("*.test.mjs",), options=(), pictures=()):
+    def __init__(self, name, cwd, results, files=("*.test.mjs",), options=(), pictures=""):
         super().__init__(name, cwd)
         self.results = results  # the file that node-reporter.mjs writes
         self.files = files
         self.options = options
-        self.patterns = pictures
+        self.pattern = pictures  # of the pictures of a test, with FILE in place of the name of its file
 
     def command(self, test=None):
         if os.path.exists(self.results):
             os.remove(self.results)
-        files, only = self._expand(self.files), []
+        files = [os.path.relpath(path, self.cwd) for pattern in self.files for path in self._glob(pattern)]
+        only = []
         if test:
             file, name = test.split(": ", 1)
             files = [path for path in files if os.path.basename(path) == file]
+            for picture in self.pictures(test):  # of the first run
+                os.remove(picture)
             only = [f"--test-name-pattern=^{escape(name)}$"]
         return ["node", "--test", "--test-reporter=spec", "--test-reporter-destination=stdout",
                 f"--test-reporter={REPORTER}", f"--test-reporter-destination={self.results}",
@@ -98,12 +101,11 @@ class Node(Suite):
                 outcome.failed.append(f"{os.path.basename(path)}: {name}")
         return outcome
 
-    def pictures(self):
-        return self._expand(self.patterns, full=True)
+    def pictures(self, test):
+        return self._glob(self.pattern.replace("FILE", test.split(".test.mjs: ")[0])) if self.pattern else []
 
-    def _expand(self, patterns, full=False):
-        found = [path for pattern in patterns for path in sorted(glob.glob(os.path.join(self.cwd, pattern)))]
-        return found if full else [os.path.relpath(path, self.cwd) for path in found]
+    def _glob(self, pattern):
+        return sorted(glob.glob(os.path.join(self.cwd, pattern)))
 
 
 def escape(name):

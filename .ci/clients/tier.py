@@ -56,8 +56,8 @@ class Suite:
         """Returns the Outcome that the output of the command reports."""
         raise NotImplementedError
 
-    def pictures(self):
-        """Returns files that help to understand a failure."""
+    def pictures(self, test):
+        """Returns files that help to understand the failure of a test."""
         return []
 
     def judge(self, status, output):
@@ -240,7 +240,7 @@ class Tier:
         folder = os.path.join(self.artifacts, slug(suite.name), slug(test))
         os.makedirs(folder, exist_ok=True)
         shutil.copyfile(path, os.path.join(folder, name + ".txt"))
-        for picture in suite.pictures():
+        for picture in suite.pictures(test):
             shutil.copyfile(picture, os.path.join(folder, f"{name}-{os.path.basename(picture)}"))
         return folder
 
