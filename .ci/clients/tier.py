@@ -93,7 +93,7 @@ class Tier:
         self.passed = 0
         self.flaky = []
         self.failures = []  # names of tests, steps and suites
-        self.single = []  # (suite, test, first output) that can run again
+        self.single = []  # pairs of a suite and the name of a failed test
         shutil.rmtree(artifacts, ignore_errors=True)
         os.makedirs(artifacts)
 

@@ -1,4 +1,4 @@
-// Text that an agent writes, delta by delta, into the page of a session panel.
+// Sends the text of an agent to the page of a session panel, delta by delta.
 import type { Page } from "playwright-core";
 import type { FakeHost } from "./pages/panelhost";
 

@@ -1,4 +1,4 @@
-// A person who scrolls through a conversation of 20,000 lines.
+// Opens a conversation of 20,000 lines and scrolls through it.
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
 import type { FakeHost } from "./pages/panelhost";
@@ -7,7 +7,7 @@ import type { PanelPages } from "./panelpage";
 
 declare const window: { host: FakeHost };
 
-/** Opens a page that waits for duet-rpc, and has the long conversation for then. Returns the keys of its entries. */
+/** Opens a page that waits for duet-rpc and loads the long conversation later. Returns the keys of its entries. */
 export async function openLong(pages: PanelPages): Promise<{ page: Page; keys: string[] }> {
   const page = await pages.open({
     prepare: (host) => {

@@ -1,4 +1,4 @@
-// What is long in the page of a session panel. How long it takes is measured in test/performance.
+// Long messages and long conversations in the page of a session panel. test/performance measures how long they take.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { isComplete, kinds, stream } from "./deltas";

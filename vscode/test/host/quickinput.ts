@@ -1,23 +1,23 @@
-// The palette of VS Code and its lists, as a person with a keyboard uses them.
+// Uses the palette of VS Code and its lists by the keyboard.
 //
-// VS Code closes a list when something else takes the focus, such as the page of a panel that has just loaded, and it draws
-// rows anew while it filters. So the row is looked at and Enter is pressed in one step inside of the page, and a list that
-// was closed before that is opened again.
+// VS Code closes a list when another element takes the focus, such as the page of a panel that has just loaded. It also
+// redraws the rows while it filters. So look checks the row and presses Enter in one step inside the page, and carryOut
+// opens the palette again if VS Code closed it before that.
 import type { Page } from "playwright-core";
 
 interface Wanted {
-  /** What the field of the list has to say. */
+  /** The text that the input field of the list must have. */
   value?: string;
   label: string;
-  /** The label is the whole text of the row, not a part of it. */
+  /** The label of the row must be equal to label; otherwise it must contain it. */
   exact: boolean;
   /** Presses Enter at the row. */
   press: boolean;
 }
 
 /**
- * look runs in the page. It reports whether the list has the row, goes there with the arrow keys, and then presses Enter.
- * "elsewhere": the list is closed, or another one is open.
+ * look runs in the page. It reports whether the list has the row. To press Enter there, it first moves to the row with the
+ * arrow keys, one key in each call. "elsewhere" means that the list is closed, or that another one is open.
  */
 function look({ value, label, exact, press }: Wanted): "elsewhere" | "no such row" | "found" {
   const widget = document.querySelector<HTMLElement>(".quick-input-widget");
@@ -38,17 +38,17 @@ function look({ value, label, exact, press }: Wanted): "elsewhere" | "no such ro
   return "no such row";
 }
 
-/** find waits for a row, and presses Enter there if that is wanted. It returns false if the row does not appear. */
+/** find waits for a row, and presses Enter there if wanted.press is set. It returns false if the row does not appear. */
 async function find(page: Page, wanted: Wanted, milliseconds: number): Promise<boolean> {
   for (const until = Date.now() + milliseconds; ; await page.waitForTimeout(50)) {
     const found = await page.evaluate(look, wanted);
     if (found === "found") return true;
-    // A list that has closed does not open again by itself.
+    // A closed palette does not open again by itself. The list of a command may not be open yet.
     if ((found === "elsewhere" && wanted.value !== undefined) || Date.now() > until) return false;
   }
 }
 
-/** carryOut carries out a command of the palette; with a choice also the row of the list that the command shows. */
+/** carryOut carries out a command of the palette, and then picks or finds a choice in the list that the command shows. */
 export async function carryOut(page: Page, title: string, patience: number, choice?: { label: string; press: boolean }): Promise<void> {
   const value = `>${title}`;
   const input = page.locator(".quick-input-widget input[type=text]");

@@ -48,7 +48,7 @@ export interface Window {
   choose: (title: string, label: string) => Promise<void>;
   /** Carries out a command of the palette, and waits for a row of the list that it shows. */
   offers: (title: string, label: string) => Promise<void>;
-  /** Picks a row of a list that is shown until it is answered. */
+  /** Picks a row of a list that stays open until it has an answer. */
   pick: (label: string) => Promise<void>;
   /** The page of the panel that is seen. */
   panel: FrameLocator;
@@ -214,7 +214,7 @@ async function isKept(text: string): Promise<boolean> {
   return false;
 }
 
-/** eventually repeats a check until it succeeds, and throws what the last one threw. It is for states that no element shows. */
+/** eventually repeats a check until it succeeds. After two minutes it throws the last error. It is for states that no locator can wait for. */
 export async function eventually(check: () => void | Promise<void>): Promise<void> {
   for (const until = Date.now() + patience; ; await new Promise((resolve) => setTimeout(resolve, 100))) {
     try {
