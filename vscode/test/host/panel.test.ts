@@ -6,7 +6,7 @@ import test from "node:test";
 import { eventually, openWindow } from "./vscode";
 
 test("a person allows, denies and interrupts in the panel, and finds it again with what was not sent", async (t) => {
-  const { page, project, row, notification, panel, openViews, newSession, call, reload, picture } = await openWindow((end) => t.after(end));
+  const { page, project, row, notification, panel, answer, openViews, newSession, call, reload, picture } = await openWindow((end) => t.after(end));
   const demo = join(project.folder, "demo.txt");
   const prompt = panel.getByRole("textbox", { name: "Prompt" });
   const send = async (text: string): Promise<void> => {
@@ -15,7 +15,7 @@ test("a person allows, denies and interrupts in the panel, and finds it again wi
   };
   await openViews();
   await newSession("Greet the reader");
-  await panel.getByRole("button", { name: "Allow", exact: true }).click();
+  await answer("Allow").click();
   await panel.getByText("I wrote demo.txt").waitFor();
   await row("Done").waitFor();
   const written = readFileSync(demo, "utf8");
@@ -23,7 +23,7 @@ test("a person allows, denies and interrupts in the panel, and finds it again wi
 
   await page.locator(".notification-toast .codicon-notifications-clear").click({ timeout: 5_000 }).catch(() => {}); // the question may have come before the panel
   await send("Second thoughts");
-  await panel.getByRole("button", { name: "Deny", exact: true }).click();
+  await answer("Deny").click();
   await row("Done").waitFor();
   assert.equal(await notification("Write demo.txt").count(), 0, "who sees a question is not told of it");
   assert.equal(readFileSync(demo, "utf8"), written);
@@ -48,7 +48,7 @@ test("a person allows, denies and interrupts in the panel, and finds it again wi
   await panel.getByText("I wrote demo.txt").waitFor();
   await eventually(async () => assert.equal(await prompt.inputValue(), "not sent yet"));
   await send("Once more");
-  await panel.getByRole("button", { name: "Allow", exact: true }).click();
+  await answer("Allow").click();
   await eventually(() => assert.match(readFileSync(demo, "utf8"), /Once more/));
   await row("Done").waitFor();
   await picture("panel-reloaded");
@@ -68,8 +68,8 @@ test("duet-rpc is killed while a panel streams, and the panel goes on; two windo
   await second.row(/^Greet the reader/).click();
   await second.panel.getByRole("textbox", { name: "Prompt" }).fill("of the second window");
   await first.panel.getByRole("textbox", { name: "Prompt" }).fill("of the first window");
-  await second.panel.getByRole("button", { name: "Deny", exact: true }).click();
-  await first.panel.getByRole("button", { name: "Deny", exact: true }).waitFor({ state: "detached" });
+  await second.answer("Deny").click();
+  await first.answer("Deny").waitFor({ state: "detached" });
   assert.ok(!existsSync(join(first.project.folder, "demo.txt")));
   assert.equal(await first.panel.getByRole("textbox", { name: "Prompt" }).inputValue(), "of the first window");
   assert.equal(await second.panel.getByRole("textbox", { name: "Prompt" }).inputValue(), "of the second window");
@@ -85,7 +85,7 @@ test("duet-rpc is killed while a panel streams, and the panel goes on; two windo
   await first.panel.getByText(/duet-rpc is being started/).waitFor({ state: "detached" });
   await prompt.fill("Say it again");
   await prompt.press("Enter");
-  await first.panel.getByRole("button", { name: "Allow", exact: true }).click();
+  await first.answer("Allow").click();
   await first.panel.getByText("I wrote demo.txt").last().waitFor();
 });
 
@@ -125,10 +125,10 @@ test("a change is reverted and taken back, hunk by hunk, in VS Code's own diff e
 });
 
 test("the extension host is killed, and no duet-rpc is left behind", async (t) => {
-  const { project, panel, openViews, newSession, hub } = await openWindow((end) => t.after(end));
+  const { project, answer, openViews, newSession, hub } = await openWindow((end) => t.after(end));
   await openViews();
   await newSession("Greet the reader");
-  await panel.getByRole("button", { name: "Allow", exact: true }).waitFor();
+  await answer("Allow").waitFor();
   const pid = await hub();
   const parent = Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
   assert.match(readFileSync(`/proc/${parent}/cmdline`, "utf8"), /extensionHost/);

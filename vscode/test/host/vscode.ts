@@ -52,6 +52,8 @@ export interface Window {
   pick: (label: string) => Promise<void>;
   /** The page of the panel that is seen. */
   panel: FrameLocator;
+  /** A button of a question in that panel. The bar above the prompt may repeat the question for a moment. */
+  answer: (label: string) => Locator;
   picture: (name: string) => Promise<void>;
   /** The process that is the hub of the project. */
   hub: () => Promise<number>;
@@ -119,6 +121,8 @@ export async function openWindow(after: (end: () => Promise<void>) => void, opti
 }
 
 function handles(page: Page, project: TestProject): Omit<Window, "another"> {
+  // A webview is a frame in a frame; those of panels that are behind others are not visible.
+  const panel = page.locator("iframe.webview").filter({ visible: true }).last().contentFrame().frameLocator("#active-frame");
   const command = (title: string): Promise<void> => carryOut(page, title, patience);
   return {
     page,
@@ -141,8 +145,8 @@ function handles(page: Page, project: TestProject): Omit<Window, "another"> {
       await page.locator('.activitybar .action-item a[aria-label^="Duet"]').click();
       await page.locator(".pane-header").filter({ hasText: "Sessions" }).waitFor();
     },
-    // A webview is a frame in a frame; those of panels that are behind others are not visible.
-    panel: page.locator("iframe.webview").filter({ visible: true }).last().contentFrame().frameLocator("#active-frame"),
+    panel,
+    answer: (label) => panel.getByRole("log", { name: "Conversation" }).getByRole("button", { name: label, exact: true }),
     command,
     choose: (title, label) => carryOut(page, title, patience, { label, press: true }),
     offers: (title, label) => carryOut(page, title, patience, { label, press: false }),

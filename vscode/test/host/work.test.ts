@@ -29,7 +29,7 @@ def add(items, item):
 def test_items_count():
     assert total([Item(price=3, count=2)]) == 6
 `;
-  const { page, project, row, panel, openViews, newSession, call, command, pick, picture } = await openWindow((end) => t.after(end), {
+  const { page, project, row, panel, answer, openViews, newSession, call, command, pick, picture } = await openWindow((end) => t.after(end), {
     files: { "cart.py": cart },
     prepare: (project) => {
       addWriterAgent(project);
@@ -44,7 +44,7 @@ def test_items_count():
 
   // A question that is a form.
   await newSession("form");
-  await panel.getByRole("button", { name: "Fill In…" }).click();
+  await answer("Fill In…").click();
   await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: "green" }).filter({ hasText: "default" }).waitFor();
   await picture("form");
   await pick("blue");
