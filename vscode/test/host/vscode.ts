@@ -146,7 +146,7 @@ function handles(page: Page, project: TestProject): Omit<Window, "another"> {
       await page.locator(".pane-header").filter({ hasText: "Sessions" }).waitFor();
     },
     panel,
-    answer: (label) => panel.getByRole("log", { name: "Conversation" }).getByRole("button", { name: label, exact: true }),
+    answer: (label) => panel.getByRole("group", { name: /^Question: / }).getByRole("button", { name: label, exact: true }),
     command,
     choose: (title, label) => carryOut(page, title, patience, { label, press: true }),
     offers: (title, label) => carryOut(page, title, patience, { label, press: false }),
