@@ -293,10 +293,13 @@ class Terminal:
     def aftermath(self):
         """Returns screens that help to understand a failure: all drawn anew, the messages, the last keys."""
         shown = []
-        for keys, buffer in ((("C-l",), ""), (("C-g", "C-g", "C-h", "e"), r"\*Messages\*"), (("C-h", "l"), r"\*Help\*")):
+        for keys, buffer in ((("C-l",), None), (("C-g", "C-g", "C-h", "e"), r"\*Messages\*"), (("C-h", "l"), r"\*Help\*")):
             try:
                 self.press(*keys)
-                self.see(buffer, 5)
+                if buffer:
+                    self.see(buffer, 5)
+                else:
+                    settled(self.screen)
             except Failure:
                 pass
             shown.append(self._framed())
