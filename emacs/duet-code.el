@@ -152,21 +152,30 @@ To load a major mode takes longer than all else here."
       (let ((idle (current-idle-time)))
         (and idle (>= (float-time idle) duet-code--quiet)))))
 
+(defun duet-code--show-again (message)
+  "Show MESSAGE in the echo area, unless the echo area shows it."
+  (unless (or (null message) (equal message (current-message)))
+    (let ((message-log-max nil))
+      (message "%s" message))))
+
 (defun duet-code--hidden (mode)
-  "Return the hidden buffer whose major mode is MODE; nil if there is none."
+  "Return the hidden buffer whose major mode is MODE; nil if there is none.
+The echo area keeps its message: to load a mode erases it."
   (let ((name (duet-code--name mode)))
     (or (get-buffer name)
-        (let ((buffer (get-buffer-create name)))
+        (let ((buffer (get-buffer-create name))
+              (message (current-message)))
           (with-current-buffer buffer
             (setq default-directory temporary-file-directory
                   buffer-undo-list t)
             (condition-case err
                 (let ((enable-local-variables nil)
                       (enable-dir-local-variables nil)
-                      (change-major-mode-hook nil)
-                      (inhibit-message t))
+                      (change-major-mode-hook nil))
                   ;; They are delayed for ever.
-                  (delay-mode-hooks (funcall mode))
+                  (unwind-protect (let ((inhibit-message t))
+                                    (delay-mode-hooks (funcall mode)))
+                    (duet-code--show-again message))
                   (setq-local inhibit-read-only t)
                   (when (boundp 'untrusted-content)
                     (set (make-local-variable 'untrusted-content) t))

@@ -221,5 +221,18 @@ Text properties of each block would make the collection of garbage longer."
         (search-forward "'a")
         (should (get-text-property (1- (point)) 'duet-colored))))))
 
+(ert-deftest duet-block-test-mode-loaded-keeps-message ()
+  "The message in the echo area is there again after a major mode was loaded."
+  (let ((shown "Sent: hello"))
+    (cl-letf (((symbol-function 'current-message) (lambda () shown))
+              ((symbol-function 'message)
+               (lambda (format &rest arguments)
+                 (setq shown (and format (apply #'format-message format arguments)))))
+              ((symbol-function 'duet-block-test-mode)
+               (lambda () (message "Can't guess") (message nil))))
+      (unwind-protect (should (duet-code--hidden 'duet-block-test-mode))
+        (ignore-errors (kill-buffer (duet-code--name 'duet-block-test-mode))))
+      (should (equal shown "Sent: hello")))))
+
 (provide 'duet-block-test)
 ;;; duet-block-test.el ends here

@@ -291,12 +291,15 @@ class Terminal:
                 raise Failure(f"waited {DEADLINE} s for C-g to have an effect\n{self._framed()}")
 
     def aftermath(self):
-        """Returns what Emacs has said and the keys that it has read, for whoever looks at what went wrong."""
+        """Returns screens that help to understand a failure: all drawn anew, the messages, the last keys."""
         shown = []
-        for keys, buffer in (("C-g", "C-g", "C-h", "e"), r"\*Messages\*"), (("C-h", "l"), r"\*Help\*"):
+        for keys, buffer in ((("C-l",), None), (("C-g", "C-g", "C-h", "e"), r"\*Messages\*"), (("C-h", "l"), r"\*Help\*")):
             try:
                 self.press(*keys)
-                self.see(buffer, 5)
+                if buffer:
+                    self.see(buffer, 5)
+                else:
+                    settled(self.screen)
             except Failure:
                 pass
             shown.append(self._framed())

@@ -108,6 +108,8 @@ def tour(emacs, shot, pages):
     emacs.press("y")
     emacs.see(r"● completed")
     emacs.see(r"which make check does not run")
+    # The echo area shows "Sent: ..." and is still as high as the question. A key empties it and gives the lines back.
+    emacs.press("C-a")
     shot("end")
     pages("transcript")
     emacs.press("?")

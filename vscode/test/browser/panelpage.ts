@@ -19,7 +19,7 @@ export interface PanelPages {
 }
 
 export async function startPages(): Promise<PanelPages> {
-  const files: Record<string, [string, string]> = { "/panel.js": ["../../dist/panel.js", "text/javascript"], "/panel.css": ["../../dist/panel.css", "text/css"], "/panelhost.js": ["./pages/panelhost.js", "text/javascript"] };
+  const files: Record<string, [string, string]> = { "/panel.js": ["../../dist/panel.js", "text/javascript"], "/panel.css": ["../../dist/panel.css", "text/css"], "/panelhost.js": ["../browser/pages/panelhost.js", "text/javascript"] };
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? "/", "http://localhost");
     const file = files[url.pathname];

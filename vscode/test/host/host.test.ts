@@ -73,7 +73,7 @@ test("duet-rpc is killed while a question waits, and the window goes on", async 
 });
 
 test("a session is interrupted at its row; a question outlives a reload of the window", async (t) => {
-  const { page, row, panel, press, openViews, newSession, hub, picture } = await openWindow((end) => t.after(end), { theme: "Default Light Modern" });
+  const { row, panel, press, openViews, newSession, hub, reload, picture } = await openWindow((end) => t.after(end), { theme: "Default Light Modern" });
   await openViews();
   await newSession("Take your time");
   await row("Write demo.txt").waitFor();
@@ -87,8 +87,7 @@ test("a session is interrupted at its row; a question outlives a reload of the w
   await panel.getByText("Hello from the demo agent").waitFor();
   await picture("light");
   const before = await hub();
-  await page.reload();
-  await page.locator(".monaco-workbench").waitFor();
+  await reload("duet.session");
   await gone(before);
   await row("Write demo.txt").waitFor();
   await press(row(/^Allow$/), row("Done"));

@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
-import { openWindow } from "./vscode";
+import { eventually, openWindow } from "./vscode";
 
 test("a person allows, denies and interrupts in the panel, and finds it again with what was not sent", async (t) => {
-  const { page, project, row, notification, panel, openViews, newSession, call, reload, picture } = await openWindow((end) => t.after(end));
+  const { page, project, row, notification, panel, answer, openViews, newSession, call, reload, picture } = await openWindow((end) => t.after(end));
   const demo = join(project.folder, "demo.txt");
   const prompt = panel.getByRole("textbox", { name: "Prompt" });
   const send = async (text: string): Promise<void> => {
@@ -15,7 +15,7 @@ test("a person allows, denies and interrupts in the panel, and finds it again wi
   };
   await openViews();
   await newSession("Greet the reader");
-  await panel.getByRole("button", { name: "Allow", exact: true }).click();
+  await answer("Allow").click();
   await panel.getByText("I wrote demo.txt").waitFor();
   await row("Done").waitFor();
   const written = readFileSync(demo, "utf8");
@@ -23,7 +23,7 @@ test("a person allows, denies and interrupts in the panel, and finds it again wi
 
   await page.locator(".notification-toast .codicon-notifications-clear").click({ timeout: 5_000 }).catch(() => {}); // the question may have come before the panel
   await send("Second thoughts");
-  await panel.getByRole("button", { name: "Deny", exact: true }).click();
+  await answer("Deny").click();
   await row("Done").waitFor();
   assert.equal(await notification("Write demo.txt").count(), 0, "who sees a question is not told of it");
   assert.equal(readFileSync(demo, "utf8"), written);
@@ -40,17 +40,17 @@ test("a person allows, denies and interrupts in the panel, and finds it again wi
   await page.locator(".tab.active").filter({ hasText: "Untitled-1" }).waitFor();
   await row(/^Greet the reader/).click();
   await panel.getByText("I wrote demo.txt").waitFor();
-  assert.equal(await prompt.inputValue(), "not sent yet");
+  await eventually(async () => assert.equal(await prompt.inputValue(), "not sent yet"));
   assert.equal(await page.locator(".tab").filter({ hasText: "Greet the reader" }).count(), 1);
 
   await reload("duet.session");
   await row(/^Greet the reader/).waitFor(); // duet-rpc is there
   await panel.getByText("I wrote demo.txt").waitFor();
-  assert.equal(await prompt.inputValue(), "not sent yet");
+  await eventually(async () => assert.equal(await prompt.inputValue(), "not sent yet"));
   await send("Once more");
-  await panel.getByRole("button", { name: "Allow", exact: true }).click();
+  await answer("Allow").click();
+  await eventually(() => assert.match(readFileSync(demo, "utf8"), /Once more/));
   await row("Done").waitFor();
-  assert.match(readFileSync(demo, "utf8"), /Once more/);
   await picture("panel-reloaded");
 
   // What was deleted elsewhere says so.
@@ -68,8 +68,8 @@ test("duet-rpc is killed while a panel streams, and the panel goes on; two windo
   await second.row(/^Greet the reader/).click();
   await second.panel.getByRole("textbox", { name: "Prompt" }).fill("of the second window");
   await first.panel.getByRole("textbox", { name: "Prompt" }).fill("of the first window");
-  await second.panel.getByRole("button", { name: "Deny", exact: true }).click();
-  await first.panel.getByRole("button", { name: "Deny", exact: true }).waitFor({ state: "detached" });
+  await second.answer("Deny").click();
+  await first.answer("Deny").waitFor({ state: "detached" });
   assert.ok(!existsSync(join(first.project.folder, "demo.txt")));
   assert.equal(await first.panel.getByRole("textbox", { name: "Prompt" }).inputValue(), "of the first window");
   assert.equal(await second.panel.getByRole("textbox", { name: "Prompt" }).inputValue(), "of the second window");
@@ -85,13 +85,13 @@ test("duet-rpc is killed while a panel streams, and the panel goes on; two windo
   await first.panel.getByText(/duet-rpc is being started/).waitFor({ state: "detached" });
   await prompt.fill("Say it again");
   await prompt.press("Enter");
-  await first.panel.getByRole("button", { name: "Allow", exact: true }).click();
+  await first.answer("Allow").click();
   await first.panel.getByText("I wrote demo.txt").last().waitFor();
 });
 
 test("a change is reverted and taken back, hunk by hunk, in VS Code's own diff editor", async (t) => {
   const lines = Array.from({ length: 16 }, (_, i) => `line ${i + 1}`);
-  const { page, project, row, openViews, launch, call, command, picture } = await openWindow((end) => t.after(end), { files: { "demo.txt": `${lines.join("\n")}\n` } });
+  const { page, project, row, openViews, launch, call, choose, picture } = await openWindow((end) => t.after(end), { files: { "demo.txt": `${lines.join("\n")}\n` } });
   const text = (): string[] => readFileSync(join(project.folder, "demo.txt"), "utf8").split("\n");
   const lens = (words: string): ReturnType<typeof page.locator> => page.locator(".modified .codelens-decoration a").filter({ hasText: new RegExp(`^\\s*${words}$`) }); // "Revert" is not "Reverted"
   await openViews();
@@ -102,10 +102,8 @@ test("a change is reverted and taken back, hunk by hunk, in VS Code's own diff e
   const content = `${lines.join("\n")}\n`.replace("line 3\n", "third\n").replace("line 14\n", "fourteenth\n");
   await call("sendDecision", { approval_id: approvals[0]!.id, decision: "approve", updated_input: { ...(approvals[0]!.tool_input as object), content } });
   await row("Done").waitFor();
-  await command("Duet: Show Changes");
-  await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: "Change two lines" }).click();
-  await lens("Revert").first().waitFor();
-  assert.equal(await lens("Revert").count(), 2);
+  await choose("Duet: Show Changes", "Change two lines");
+  await eventually(async () => assert.equal(await lens("Revert").count(), 2));
   await picture("hunks");
   await lens("Revert").first().click();
   await lens("Reverted · Take Back").waitFor();
@@ -127,10 +125,10 @@ test("a change is reverted and taken back, hunk by hunk, in VS Code's own diff e
 });
 
 test("the extension host is killed, and no duet-rpc is left behind", async (t) => {
-  const { project, panel, openViews, newSession, hub } = await openWindow((end) => t.after(end));
+  const { project, answer, openViews, newSession, hub } = await openWindow((end) => t.after(end));
   await openViews();
   await newSession("Greet the reader");
-  await panel.getByRole("button", { name: "Allow", exact: true }).waitFor();
+  await answer("Allow").waitFor();
   const pid = await hub();
   const parent = Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
   assert.match(readFileSync(`/proc/${parent}/cmdline`, "utf8"), /extensionHost/);

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import test from "node:test";
 import { duetBinary } from "../hub";
 import { addKeyAgent, wantedKey } from "../keyagent";
-import { openWindow } from "./vscode";
+import { eventually, openWindow } from "./vscode";
 
 test("what a build finds is in the list of problems until it is built again", async (t) => {
   const { page, project, notification, openViews, command, picture } = await openWindow((end) => t.after(end), {
@@ -30,21 +30,21 @@ test("what a build finds is in the list of problems until it is built again", as
 });
 
 test("an agent needs a key: it is asked for, remembered, and not asked for again", async (t) => {
-  const { page, panel, notification, openViews, command, newSession, picture } = await openWindow((end) => t.after(end), { agent: "keyed", prepare: addKeyAgent });
+  const { page, panel, notification, openViews, offers, newSession, picture } = await openWindow((end) => t.after(end), { agent: "keyed", prepare: addKeyAgent });
   await openViews();
   await newSession("Get the key");
   const asked = notification("keyed needs a key for acme");
   await asked.waitFor();
   await picture("key");
   await asked.getByRole("button", { name: "Give and Remember" }).click();
-  await page.locator(".quick-input-widget input[type=password]").fill(wantedKey);
-  await page.keyboard.press("Enter");
+  const field = page.locator(".quick-input-widget input[type=password]");
+  await field.fill(wantedKey);
+  await field.press("Enter");
   await panel.getByText("the right key").first().waitFor();
   await newSession("Get it again");
   await page.locator(".tab.active").filter({ hasText: "Get it again" }).waitFor();
   await panel.getByText("the right key").first().waitFor();
-  await command("Duet: Forget Keys…");
-  await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: "acme" }).waitFor();
+  await offers("Duet: Forget Keys…", "acme");
 });
 
 test("a terminal of the hub is typed into, and its end closes it", async (t) => {
@@ -61,7 +61,7 @@ test("a terminal of the hub is typed into, and its end closes it", async (t) => 
 });
 
 test("a gate is run as a task, with what it prints and its status", async (t) => {
-  const { page, openViews, command, picture } = await openWindow((end) => t.after(end), {
+  const { page, openViews, choose, picture } = await openWindow((end) => t.after(end), {
     files: { ".duet.toml": `[[gates]]\nname = "tests"\ncommand = ["sh", "-c", "echo checked-$((40+2)); exit 3"]\n` },
     prepare: ({ folder }) => {
       mkdirSync(join(folder, ".vscode"));
@@ -69,8 +69,7 @@ test("a gate is run as a task, with what it prints and its status", async (t) =>
     },
   });
   await openViews();
-  await command("Tasks: Run Task");
-  await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: "check it" }).first().click();
+  await choose("Tasks: Run Task", "check it");
   await page.locator(".terminal-wrapper.active .xterm-rows").filter({ hasText: "checked-42" }).filter({ hasText: "failed: exit status 3" }).waitFor();
   await picture("task");
 });
@@ -100,18 +99,16 @@ test("the preview shows a page, what it writes and what goes wrong in it, which 
 
   await reload("duet.preview");
   await shown.getByRole("heading", { name: "The cart" }).waitFor();
-  assert.equal(await panel.getByRole("textbox", { name: "Address" }).inputValue(), "/cart.html");
+  await eventually(async () => assert.equal(await panel.getByRole("textbox", { name: "Address" }).inputValue(), "/cart.html"));
   await panel.getByRole("button", { name: "Back" }).click();
   await shown.getByRole("heading", { name: "The shop" }).waitFor();
   await panel.getByRole("button", { name: /^Open \/app\.js:3:1/ }).waitFor();
   await panel.getByRole("button", { name: "Send to the Agent" }).click();
   const words = page.locator(".quick-input-widget").filter({ hasText: "What the page says is put behind your words." });
   await words.locator("input[type=text]").fill("quiet stream:1 mend it");
-  await page.keyboard.press("Enter");
+  await words.locator("input[type=text]").press("Enter");
   await words.waitFor({ state: "hidden" });
-  await row("Done").waitFor();
-  const { sessions } = await call("getSessionLeaves", {});
-  assert.match(sessions[0]!.query, /mend it[^]*- error: Uncaught ReferenceError: nothing is not defined \(\/app\.js:3:1\)[^]*at \/app\.js:3:1/);
+  await eventually(async () => assert.match((await call("getSessionLeaves", {})).sessions[0]!.query, /mend it[^]*- error: Uncaught ReferenceError: nothing is not defined \(\/app\.js:3:1\)[^]*at \/app\.js:3:1/));
   await panel.getByRole("button", { name: /^Open \/app\.js:3:1/ }).first().click();
   await page.locator(".tab").filter({ hasText: "app.js" }).waitFor();
 });

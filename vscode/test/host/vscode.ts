@@ -4,12 +4,13 @@ import { execFile, spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import type { Browser, FrameLocator, Locator, Page } from "playwright-core";
 import { startChromium } from "../browser/chromium.js";
 import { duetBinary, newProject, removeProject } from "../hub";
 import type { TestProject } from "../hub";
+import { carryOut, pick } from "./quickinput";
 import type { Method, Params, Result } from "../../src/protocol";
 
 /** The version that .ci/install gets: VS Code 1.100.3, the newest one for Node 20. */
@@ -20,6 +21,7 @@ const pictures = resolve("out/pictures");
 /** How long a window may take for a step on a slow machine, in milliseconds. */
 const patience = 120_000;
 
+const testFile = basename(process.argv[1] ?? "", ".test.mjs");
 let windows = 0;
 
 export interface Window {
@@ -42,14 +44,22 @@ export interface Window {
   call: <M extends Method>(method: M, params: Params<M>) => Promise<Result<M>>;
   /** Carries out a command of the palette. */
   command: (title: string) => Promise<void>;
+  /** Carries out a command of the palette, and picks a row of the list that it shows. */
+  choose: (title: string, label: string) => Promise<void>;
+  /** Carries out a command of the palette, and waits for a row of the list that it shows. */
+  offers: (title: string, label: string) => Promise<void>;
+  /** Picks a row of a list that stays open until it has an answer. */
+  pick: (label: string) => Promise<void>;
   /** The page of the panel that is seen. */
   panel: FrameLocator;
+  /** A button of a question in that panel. The bar above the prompt may repeat the question for a moment. */
+  answer: (label: string) => Locator;
   picture: (name: string) => Promise<void>;
   /** The process that is the hub of the project. */
   hub: () => Promise<number>;
   /** The person goes to another window of the desktop, or comes back. */
   setFocused: (focused: boolean) => Promise<void>;
-  /** Loads the window again, once VS Code has kept its layout, in which a text stands. */
+  /** Loads the window again, once VS Code has stored the layout whose active editor has a text, such as its type. */
   reload: (kept: string) => Promise<void>;
   /** Opens another window of the same folder. */
   another: () => Promise<Window>;
@@ -87,10 +97,10 @@ export async function openWindow(after: (end: () => Promise<void>) => void, opti
   });
   let browser: Browser | undefined = undefined;
   after(async () => {
-    // What was to be seen last, for who looks why a test failed.
+    // The last picture helps to understand a failure.
     const page = browser?.contexts().at(0)?.pages().at(0);
     await page?.locator('.statusbar-item a[aria-label*="otification"]').click({ timeout: 2_000 }).catch(() => {}); // what it has told
-    await page?.screenshot({ path: join(pictures, `last-${++windows}.png`), timeout: 5_000 }).catch(() => {});
+    await page?.screenshot({ path: join(pictures, `last-${testFile}-${++windows}.png`), timeout: 5_000 }).catch(() => {});
     await browser?.close();
     await endGroup(server);
     removeProject(project);
@@ -111,20 +121,9 @@ export async function openWindow(after: (end: () => Promise<void>) => void, opti
 }
 
 function handles(page: Page, project: TestProject): Omit<Window, "another"> {
-  const command = async (title: string): Promise<void> => {
-    const input = page.locator(".quick-input-widget input[type=text]");
-    // A page that has the keyboard may still be loading, and lose a key.
-    for (const until = Date.now() + patience; ; ) {
-      await page.keyboard.press("F1");
-      try {
-        await input.fill(`>${title}`, { timeout: 5_000 });
-        break;
-      } catch (error) {
-        if (Date.now() > until) throw error;
-      }
-    }
-    await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: title }).first().click();
-  };
+  // A webview is a frame in a frame; those of panels that are behind others are not visible.
+  const panel = page.locator("iframe.webview").filter({ visible: true }).last().contentFrame().frameLocator("#active-frame");
+  const command = (title: string): Promise<void> => carryOut(page, title, patience);
   return {
     page,
     project,
@@ -146,9 +145,12 @@ function handles(page: Page, project: TestProject): Omit<Window, "another"> {
       await page.locator('.activitybar .action-item a[aria-label^="Duet"]').click();
       await page.locator(".pane-header").filter({ hasText: "Sessions" }).waitFor();
     },
-    // A webview is a frame in a frame; those of panels that are behind others are not visible.
-    panel: page.locator("iframe.webview").filter({ visible: true }).last().contentFrame().frameLocator("#active-frame"),
+    panel,
+    answer: (label) => panel.getByRole("group", { name: /^Question: / }).getByRole("button", { name: label, exact: true }),
     command,
+    choose: (title, label) => carryOut(page, title, patience, { label, press: true }),
+    offers: (title, label) => carryOut(page, title, patience, { label, press: false }),
+    pick: (label) => pick(page, label, patience),
     newSession: async (prompt) => {
       const input = page.locator(".quick-input-widget input[type=text]");
       await command("Duet: New Session…");
@@ -165,11 +167,11 @@ function handles(page: Page, project: TestProject): Omit<Window, "another"> {
     hub: () => hubOf(project),
     setFocused: (focused) => setFocused(page, focused),
     reload: async (kept) => {
-      // A window in a browser keeps its layout when it loses the focus, or a minute later.
+      // A window in a browser stores its layout when it loses the focus, or a minute later.
       await setFocused(page, false);
       // (page.waitForFunction takes the promise of an answer for the answer.)
       for (const until = Date.now() + patience; !(await page.evaluate(isKept, kept)); await page.waitForTimeout(200)) {
-        if (Date.now() > until) throw new Error(`the layout with ${kept} is not kept`);
+        if (Date.now() > until) throw new Error(`no layout is stored whose active editor has ${kept}`);
       }
       await page.reload();
       await page.locator(".monaco-workbench").waitFor();
@@ -188,10 +190,17 @@ async function setFocused(page: Page, focused: boolean): Promise<void> {
 }
 
 /**
- * isKept tells, in a page, whether the layout of the editors that VS Code has kept there contains a text. Elsewhere
- * it may be kept earlier, as that of a command among those that were used last.
+ * isKept reports, in a page, whether the active editor of the layout that VS Code has stored there has a text. A layout from
+ * before may have it in another editor, and other records may have it earlier, such as the commands that were used last.
  */
 async function isKept(text: string): Promise<boolean> {
+  interface Group { editors: Array<{ id: string; value: string }>; mru: number[] }
+  const activeEditors = (layout: unknown): string[] => {
+    if (typeof layout !== "object" || layout === null) return [];
+    const { editors, mru } = layout as Partial<Group>;
+    const active = Array.isArray(editors) && Array.isArray(mru) ? editors[mru[0] ?? -1] : undefined;
+    return active ? [`${active.id} ${active.value}`] : Object.values(layout).flatMap(activeEditors);
+  };
   const result = <T>(request: IDBRequest<T>): Promise<T> => new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result);
     request.onerror = () => reject(request.error ?? new Error("it cannot be read"));
@@ -201,12 +210,24 @@ async function isKept(text: string): Promise<boolean> {
     const database = await result(indexedDB.open(name));
     try {
       const layout = await result<unknown>(database.transaction("ItemTable").objectStore("ItemTable").get("memento/workbench.parts.editor"));
-      if (typeof layout === "string" && layout.includes(text)) return true;
+      if (typeof layout === "string" && activeEditors(JSON.parse(layout)).some((editor) => editor.includes(text))) return true;
     } finally {
       database.close();
     }
   }
   return false;
+}
+
+/** eventually repeats a check until it succeeds. After two minutes it throws the last error. It is for states that no locator can wait for. */
+export async function eventually(check: () => void | Promise<void>): Promise<void> {
+  for (const until = Date.now() + patience; ; await new Promise((resolve) => setTimeout(resolve, 100))) {
+    try {
+      await check();
+      return;
+    } catch (error) {
+      if (Date.now() > until) throw error;
+    }
+  }
 }
 
 /** gone waits until a process has ended. Nothing tells of the end of somebody else's child, so it is looked. */

@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
 import { addWriterAgent } from "../writeragent";
-import { openWindow } from "./vscode";
+import { eventually, openWindow } from "./vscode";
 
 test("files are named to an agent, its form is filled in, its links are followed, and its change of several files is reviewed", async (t) => {
   const cart = `"""What is in the cart, and what it costs."""
@@ -29,7 +29,7 @@ def add(items, item):
 def test_items_count():
     assert total([Item(price=3, count=2)]) == 6
 `;
-  const { page, project, row, panel, openViews, newSession, call, command, picture } = await openWindow((end) => t.after(end), {
+  const { page, project, row, panel, answer, openViews, newSession, call, command, pick, picture } = await openWindow((end) => t.after(end), {
     files: { "cart.py": cart },
     prepare: (project) => {
       addWriterAgent(project);
@@ -44,17 +44,17 @@ def test_items_count():
 
   // A question that is a form.
   await newSession("form");
-  await panel.getByRole("button", { name: "Fill In…" }).click();
+  await answer("Fill In…").click();
   await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: "green" }).filter({ hasText: "default" }).waitFor();
   await picture("form");
-  await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: "blue" }).click();
+  await pick("blue");
   await page.locator(".quick-input-widget").filter({ hasText: "How many" }).waitFor();
   await input.fill("12");
   await page.locator(".quick-input-widget").filter({ hasText: "How many has to be from 1 to 9" }).waitFor();
   await picture("form-wrong");
   await input.fill("3");
   await input.press("Enter");
-  await page.locator(".quick-input-list .monaco-list-row").filter({ hasText: "Yes" }).click();
+  await pick("Yes");
   await page.locator(".quick-input-widget").filter({ hasText: "Name on it" }).waitFor();
   await input.fill("Ada");
   await input.press("Enter");
@@ -87,7 +87,7 @@ def test_items_count():
   await panel.getByRole("option", { name: /guide\.md/ }).waitFor();
   await picture("completion");
   await prompt.press("Enter");
-  assert.match(await prompt.inputValue(), /@tests\/test_cart\.py#L4 @docs\/guide\.md /);
+  await eventually(async () => assert.match(await prompt.inputValue(), /@tests\/test_cart\.py#L4 @docs\/guide\.md /));
   await prompt.press("Enter");
   await panel.getByText(/I was sent .*resource def test_items_count\(\):.*resource_link .*guide\.md/).waitFor();
   await picture("sent");

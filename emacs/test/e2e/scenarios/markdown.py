@@ -1,6 +1,7 @@
 """What agents say, as the Markdown that it is."""
 
 import os
+import re
 
 from steps import ask, expect, scenario, start
 from terminal import wait_for
@@ -146,3 +147,17 @@ def headings_in_imenu(home, emacs):
     terminal.type("The plan")
     terminal.press("Enter")
     terminal.see_cursor_at(r"^The plan$")
+
+
+@scenario
+def code_keeps_the_message(home, emacs):
+    """The echo area keeps its message while Emacs loads the mode of a language for the colours of code."""
+    home.init("""(with-eval-after-load 'duet-code
+  (advice-add 'duet-code--hidden :before (lambda (mode) (unless (featurep 'python) (message "Said before %s" mode)))))
+""")
+    home.configure(CONFIG)
+    home.write("page.md", PAGE)
+    terminal = start(home, emacs, lines=60)
+    ask(terminal, "say it")
+    wait_for(lambda: re.search(r"\x1b\[[\d;]+mdef\x1b", terminal.styled()), "the colours of code", screen=terminal.screen)
+    expect(terminal.shows(r"^Said before python-mode$"), "the message is gone", terminal)

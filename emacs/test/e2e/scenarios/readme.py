@@ -4,7 +4,7 @@ import os
 import re
 
 from steps import SCREENS, ask, scenario, start
-from terminal import wait_for
+from terminal import settled, wait_for
 
 README = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "..", "..", "README.md")
 
@@ -29,8 +29,10 @@ def compare(terminal, number, words):
         text = file.read()
     found = list(re.finditer(r"^```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))[number]
     if SCREENS["update"]:
-        with open(README, "w", encoding="utf-8") as file:
-            file.write(text[:found.start(1)] + shown(terminal) + text[found.end(1):])
+        now = settled(lambda: shown(terminal))
+        if plain(now) != plain(found.group(1)):
+            with open(README, "w", encoding="utf-8") as file:
+                file.write(text[:found.start(1)] + now + text[found.end(1):])
         return
     wait_for(lambda: plain(shown(terminal)) == plain(found.group(1)),
              f"{words} of the README, which --update writes anew:\n{found.group(1)}", screen=terminal.screen)

@@ -1,7 +1,6 @@
 """What each view looks like: its screen, compared with the one that is kept in screens/.
 
-Where a newer Emacs lays a view out otherwise it has a screen of its own there, with the number of
-its version in its name.
+Emacs lays some views out differently from version to version, so one version is compared.
 """
 
 import difflib
@@ -11,10 +10,10 @@ import subprocess
 import time
 
 from steps import SCREENS, scenario
-from terminal import POLL, Failure, Narrow, settled
+from terminal import POLL, Failure, Missing, Narrow, settled
 from tour import configure, tour
 
-OLDEST = 28  # the version of Emacs whose screens those of others are compared with
+VERSION = 30  # of the Emacs whose screens are kept
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "screens")
 
 # A project that comes with an agent and with a server of its own, which only one who trusts it runs.
@@ -26,9 +25,9 @@ command = ["/bin/echo", "Parrot says {prompt}"]
 env = { LANG = "C", DEBUG = "1" }
 """
 
-# What differs from run to run, from machine to machine and from Emacs to Emacs.
+# What differs from run to run and from machine to machine.
 NORMAL = [
-    # The mode line: from version to version it is laid out otherwise.
+    # The mode line.
     (r"^-[UuCc=]{2,}\S*? *F1 +(\S.*?)(?: {2,}.*)?$", r"---- \1"),
     # Where programs are.
     (r"(?<=  )/\S*\$?$", "/PATH"),
@@ -67,10 +66,9 @@ def kept(path):
 class Shots:
     """Compares the screens of a terminal of so many columns with those that are kept."""
 
-    def __init__(self, terminal, columns, version):
+    def __init__(self, terminal, columns):
         self.terminal = terminal
         self.columns = columns
-        self.version = version
 
     def screen(self):
         """Returns the screen as it is now, without what is not the same each time."""
@@ -79,11 +77,10 @@ class Shots:
     def take(self, name):
         """Compares the screen, once it is what it should be."""
         path = os.path.join(FOLDER, f"{self.columns}-{name}.txt")
-        own = os.path.join(FOLDER, f"{self.columns}-{name}-{self.version}.txt")
         if SCREENS["update"]:
-            self.keep(path, own)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(settled(self.screen))
             return
-        path = own if os.path.exists(own) else path
         expected = kept(path)
         if expected is None:
             raise Failure(f"there is no {path}; --update makes it")
@@ -94,16 +91,6 @@ class Shots:
                     expected.splitlines(), now.splitlines(), path, "on the screen", lineterm=""))
                 raise Failure(f"{name} looks otherwise; --update keeps how it is\n{difference}")
             time.sleep(POLL)
-
-    def keep(self, path, own):
-        """Keeps the screen: in path, which all versions of Emacs have, or as that of this version."""
-        screen = settled(self.screen)
-        if self.version > OLDEST and kept(path) not in (None, screen):
-            path = own
-        elif os.path.exists(own):
-            os.remove(own)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(screen)
 
     def pages(self, name):
         """Compares all pages of the buffer, from its beginning."""
@@ -170,11 +157,13 @@ def more(home, terminal, shots):
 
 
 def screens(home, emacs, columns, lines):
-    configure(home)
     version = subprocess.run([emacs, "-Q", "--batch", "--eval", "(princ emacs-major-version)"],
-                             capture_output=True, text=True, check=True)
+                             capture_output=True, text=True, check=True).stdout
+    if int(version) != VERSION:
+        raise Missing(f"Emacs {VERSION}, whose screens are kept")
+    configure(home)
     terminal = Narrow(home, emacs, columns=columns, lines=lines)
-    shots = Shots(terminal, columns, int(version.stdout))
+    shots = Shots(terminal, columns)
     tour(terminal, shots.take, shots.pages)
     more(home, terminal, shots)
 
