@@ -169,7 +169,7 @@ func TestRepliesAreNotHeldBackBySlowHandlers(t *testing.T) {
 // come before or behind them, never inside.
 func TestLargeResultsAmongNotifications(t *testing.T) {
 	reg := standard()
-	stop := make(chan struct{})
+	chatters, stop := make(chan struct{}), make(chan struct{})
 	server.Handle(reg, "chatter", func(ctx context.Context, _ struct{}) (int, error) {
 		n := 0
 		for {
@@ -180,7 +180,9 @@ func TestLargeResultsAmongNotifications(t *testing.T) {
 				if err := server.ConnFrom(ctx).Notify(ctx, "note", n); err != nil {
 					return n, err
 				}
-				n++
+				if n++; n == 1 {
+					close(chatters)
+				}
 			}
 		}
 	}, server.LongRunning())
@@ -188,6 +190,7 @@ func TestLargeResultsAmongNotifications(t *testing.T) {
 	c.send(`{"jsonrpc":"2.0","id":"c","method":"chatter"}`)
 	big := strings.Repeat("x", 300_000)
 	go func() {
+		<-chatters
 		var out []byte
 		for i := range 50 {
 			out = frame.Append(out[:0], frame.LSP, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"echo","params":"%s"}`, i, big))

@@ -290,13 +290,14 @@ func TestAQuestionAskedDuringSubscribeComesOnce(t *testing.T) {
 }
 
 func TestASlowSubscriberLosesDeltasAndNothingElse(t *testing.T) {
+	gate, first := make(chan struct{}), make(chan struct{})
 	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		<-first // the subscriber has read no delta yet, and reads no more
 		for range 600 { // more than the memory holds
 			x.say(strings.Repeat("x", 10_000))
 		}
 		return completed
 	})
-	gate, first := make(chan struct{}), make(chan struct{})
 	c := &collected{}
 	var once sync.Once
 	sub, err := h.events.Subscribe(context.Background(), eventlog.Subscribing{Since: -1}, func(ctx context.Context, n eventlog.Notice) error {
