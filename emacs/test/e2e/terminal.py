@@ -101,7 +101,7 @@ class Home:
     def configure(self, text):
         """Writes the user's configuration of the server."""
         folder = os.path.join(self.path, ".config", "duet")
-        os.makedirs(folder)
+        os.makedirs(folder, exist_ok=True)
         with open(os.path.join(folder, "config.toml"), "w", encoding="utf-8") as file:
             file.write(text)
 

@@ -47,12 +47,23 @@ def streams_and_is_interrupted(home, emacs):
     terminal.see(r"^ ● completed")
 
 
+# An agent is called silent sooner than a user would want it.
+SOON_SILENT = """
+default_agent = "sleeper"
+[agents.sleeper]
+command = ["duet-rpc", "demo-agent"]
+silent_after = "2s"
+silent_tool_after = "2s"
+"""
+
+
 @scenario
 def ends_what_hangs(home, emacs):
     """An agent that hangs is said to, and ends by i, or by its time limit, with the reason."""
+    home.configure(SOON_SILENT)
     terminal = start(home, emacs)
     ask(terminal, "hang")
-    terminal.see(r"demo has said nothing for \d+ s")
+    terminal.see(r"sleeper has said nothing for \d+ s")
     terminal.press("i")
     terminal.see(r"^ ◐ interrupting")
     terminal.see(r"^■ Interrupted")
@@ -68,20 +79,21 @@ def ends_what_hangs(home, emacs):
 @scenario
 def ends_a_sub_agent_that_hangs(home, emacs):
     """A sub-agent that hangs is ended with the run, by i or by its time limit; its calls are not shown as running any more."""
+    home.configure(SOON_SILENT)
     terminal = start(home, emacs)
     ask(terminal, "quiet stuck")
     terminal.see(r"^  ○ touch made \.\.\.$")
-    terminal.see(r"^demo has said nothing for \d+ s, in the middle of: touch made$")
+    terminal.see(r"^sleeper has said nothing for \d+ s, in the middle of: touch made$")
     terminal.press("i")
     terminal.see(r"^ ■ interrupted")
     terminal.see(r"^  ✗ touch made")
     terminal.see_no(r"○ (touch made|Look around)|has said nothing")
     terminal.kill()
-    home.configure('[limits]\nrun_timeout = "8s"\n')
+    home.configure('[limits]\nrun_timeout = "2s"\n')
     terminal = start(home, emacs)
     ask(terminal, "quiet stuck")
     terminal.see(r"^  ○ touch made \.\.\.$")
-    terminal.see(r"Timed Out: it took longer than it may .8s.")
+    terminal.see(r"Timed Out: it took longer than it may .2s.")
     terminal.see(r"^ ✗ timed out")
     terminal.see_no(r"○ (touch made|Look around)")
 
