@@ -19,13 +19,28 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/needs"
 )
 
-// What the README tells to type in a shell does what it says, in a clone whose
-// only agents are the demo agent and one that is called claude. What it tells to
-// type in Node and in Emacs is run where those are tested.
+// guides are the README and the pages for users to which its examples link.
+var guides = []string{"../../README.md", "../../docs/shell.md", "../../docs/configuration.md", "../../docs/clients.md"}
+
+// blocks returns the fenced blocks of a language in the Markdown files, in order.
+func blocks(t *testing.T, language string, files ...string) []string {
+	t.Helper()
+	var found []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, block := range strings.Split(string(text), "```"+language+"\n")[1:] {
+			block, _, _ = strings.Cut(block, "```")
+			found = append(found, block)
+		}
+	}
+	return found
+}
+
+// TestReadmeInAShell runs the shell blocks of the guides in a project whose only agents
+// are the demo agent and an agent named claude. The tests of Node and Emacs run theirs.
 func TestReadmeInAShell(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("../../README.md")
-	require.NoError(t, err)
 	s := newSite(t)
 	s.agents("[agents.claude]\ndriver = \"acp\"\ncommand = [" + `"` + program + `", "demo-agent"]` + "\nenv = { DUET_DEMO_DELAY = \"0\" }\n")
 	require.NoError(t, os.Mkdir(filepath.Join(s.root, "bin"), 0o755))
@@ -43,8 +58,7 @@ func TestReadmeInAShell(t *testing.T) {
 	}
 	run("git init -q")
 	tried := 0
-	for block := range strings.SplitSeq(string(readme), "```sh\n") {
-		block, _, _ = strings.Cut(block, "```")
+	for _, block := range blocks(t, "sh", guides...) {
 		switch {
 		case strings.Contains(block, "make install"): // TestReadmeInAFreshClone
 			continue
@@ -59,7 +73,7 @@ func TestReadmeInAShell(t *testing.T) {
 		case strings.Contains(block, "duet-rpc daemon start"):
 			run(`export PATH="$PWD/bin:$PATH"` + "\n" + block + "duet-rpc daemon status\nduet-rpc daemon stop\n")
 		default:
-			assert.NotContains(t, block, "duet-rpc ", "a block that nobody tries")
+			assert.NotContains(t, block, "duet-rpc ", "no test runs this block")
 			continue
 		}
 		tried++
@@ -67,8 +81,8 @@ func TestReadmeInAShell(t *testing.T) {
 	assert.Equal(t, 2, tried)
 }
 
-// What the README tells to type first does what it says in a clone that was just
-// made, for somebody whose home is empty.
+// TestReadmeInAFreshClone runs the first commands of the README in a new clone, with an
+// empty home, and checks each configuration example of the guides.
 func TestReadmeInAFreshClone(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{"git", "make", "go", "install"} {
@@ -97,11 +111,8 @@ func TestReadmeInAFreshClone(t *testing.T) {
 		require.NoError(t, err, "%s\n%s", script, out)
 		return string(out)
 	}
-	readme, err := os.ReadFile("../../README.md")
-	require.NoError(t, err)
 	tried := 0
-	for block := range strings.SplitSeq(string(readme), "```sh\n") {
-		block, _, _ = strings.Cut(block, "```")
+	for _, block := range blocks(t, "sh", guides[0]) {
 		switch {
 		case strings.TrimSpace(block) == "make":
 			out := run(block)
@@ -119,6 +130,8 @@ func TestReadmeInAFreshClone(t *testing.T) {
 	}
 	assert.Equal(t, 2, tried)
 
+	readme, err := os.ReadFile(guides[0])
+	require.NoError(t, err)
 	install := "go install ./cmd/duet-rpc"
 	require.Contains(t, string(readme), "`"+install+"`, which puts it where `go env GOPATH` says")
 	out := run(`export GOPATH="$HOME/gopath" GOFLAGS=-mod=readonly GOBIN=` + "\n" +
@@ -129,29 +142,33 @@ func TestReadmeInAFreshClone(t *testing.T) {
 	assert.Contains(t, said, "demo")
 	assert.NotContains(t, said, "??")
 
-	for i, block := range strings.Split(string(readme), "```toml\n")[1:] {
-		block, _, _ = strings.Cut(block, "```")
+	examples := blocks(t, "toml", guides...)
+	assert.Len(t, examples, 2)
+	for _, block := range examples {
 		require.NoError(t, os.MkdirAll(filepath.Join(home, ".config", "duet"), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(home, ".config", "duet", "config.toml"), []byte(block), 0o600))
 		run(home + "/.local/bin/duet-rpc config --check")
-		assert.Less(t, i, 2)
 	}
 }
 
-// Each screen in the README is one that TestScreens has seen.
+// TestReadmeScreens compares each screen in the guides with the one that TestScreens keeps.
 func TestReadmeScreens(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	require.NoError(t, err)
-	markers := regexp.MustCompile(`(?m)^<!-- screen: ([a-z0-9-]+) -->$`).FindAllStringSubmatch(string(readme), -1)
-	require.NotEmpty(t, markers)
-	for _, m := range markers {
-		seen, err := os.ReadFile("../../testdata/screens/" + m[1] + ".txt")
+	total := 0
+	for _, guide := range guides {
+		text, err := os.ReadFile(guide)
 		require.NoError(t, err)
-		golden.Block(t, "../../README.md", m[0], seen)
+		markers := regexp.MustCompile(`(?m)^<!-- screen: ([a-z0-9-]+) -->$`).FindAllStringSubmatch(string(text), -1)
+		for _, m := range markers {
+			seen, err := os.ReadFile("../../testdata/screens/" + m[1] + ".txt")
+			require.NoError(t, err)
+			golden.Block(t, guide, m[0], seen)
+		}
+		text, err = os.ReadFile(guide) // after -update
+		require.NoError(t, err)
+		assert.Equal(t, len(markers), strings.Count(string(text), "\n```\n$ ")+strings.Count(string(text), "\n```\n— "), "%s has a screen without a marker", guide)
+		total += len(markers)
 	}
-	readme, err = os.ReadFile("../../README.md") // which -update has changed
-	require.NoError(t, err)
-	assert.Equal(t, len(markers), strings.Count(string(readme), "\n```\n$ ")+strings.Count(string(readme), "\n```\n— "), "a screen that no test has seen")
+	assert.Equal(t, 3, total)
 }
 
 // copyTracked copies the files of a repository, as they are now.

@@ -1,27 +1,27 @@
-;;; duet-readme-test.el --- What the README tells to type  -*- lexical-binding: t; -*-
+;;; duet-readme-test.el --- The Lisp examples in the documentation  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:
 
-;; The blocks of Lisp in the README are run as they stand there, but for the
-;; place of the program.
+;; The tests run the Lisp blocks of README.md and docs/clients.md unchanged,
+;; except for the path of the program.
 
 ;;; Code:
 
 (require 'duet-test-lib)
 (require 'duet)
 
-(defconst duet-readme-test--file
-  (expand-file-name "../../README.md" (file-name-directory
-                                       (or load-file-name buffer-file-name "./")))
-  "The README.")
+(defconst duet-readme-test--root
+  (expand-file-name "../.." (file-name-directory
+                             (or load-file-name buffer-file-name "./")))
+  "The root of the repository.")
 
-(defun duet-readme-test--block (words)
-  "Return the block of Lisp of the README that has WORDS, with our program."
+(defun duet-readme-test--block (file words)
+  "Return the Lisp block of FILE that contains WORDS, with the tested program."
   (with-temp-buffer
-    (insert-file-contents duet-readme-test--file)
+    (insert-file-contents (expand-file-name file duet-readme-test--root))
     (search-forward words)
     (let ((beg (save-excursion (re-search-backward "^```elisp\n") (match-end 0)))
           (end (progn (re-search-forward "^```$") (match-beginning 0))))
@@ -29,9 +29,9 @@
                       (buffer-substring-no-properties beg end)))))
 
 (ert-deftest duet-readme-test-setup ()
-  "What the README tells to put into one's init file makes the keys, in a new Emacs."
+  "The README's lines for the init file bind the keys, in a new Emacs."
   (let* ((duet-rpc-command (duet-test-server))
-         (block (duet-readme-test--block "(require 'duet)\n"))
+         (block (duet-readme-test--block "README.md" "(require 'duet)\n"))
          (wanted '(duet t duet-approval-next t))
          (program (car duet-rpc-command)))
     (with-temp-buffer
@@ -48,12 +48,13 @@
                      (list 0 (format "%S" (append wanted `((,program))))))))))
 
 (ert-deftest duet-readme-test-request ()
-  "What the README tells to do from Lisp begins a session."
+  "The Lisp example of docs/clients.md starts a session."
   (duet-test-with-project connection
     (let ((before (process-list)))
       (unwind-protect
           (should (plist-get (eval (read (concat "(progn "
                                                  (duet-readme-test--block
+                                                  "docs/clients.md"
                                                   "(duet-rpc-connect :command")
                                                  ")"))
                                    t)

@@ -1,5 +1,4 @@
-// The README's example for Node runs as it is typed, in a folder into which
-// vscode-jsonrpc was installed.
+// Runs the Node example of docs/clients.md unchanged, in a folder with vscode-jsonrpc installed.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -9,14 +8,14 @@ import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { DEADLINE, program } from './server.mjs';
 
-const readme = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8');
-const examples = [...readme.matchAll(/^```js\n(.*?)^```$/gms)].map(([, text]) => text);
+const page = readFileSync(new URL('../../../docs/clients.md', import.meta.url), 'utf8');
+const examples = [...page.matchAll(/^```js\n(.*?)^```$/gms)].map(([, text]) => text);
 
-describe("the README's example for Node", () => {
-	it('is there', () => assert.equal(examples.length, 1));
+describe('the Node example of docs/clients.md', () => {
+	it('exists once', () => assert.equal(examples.length, 1));
 
 	for (const major of ['8', '10']) {
-		it(`prints what happens and ends, with vscode-jsonrpc ${major}`, { timeout: 2 * DEADLINE }, (t) => {
+		it(`prints its events and ends, with vscode-jsonrpc ${major}`, { timeout: 2 * DEADLINE }, (t) => {
 			const folder = mkdtempSync(join(tmpdir(), 'duet-readme-'));
 			t.after(() => rmSync(folder, { recursive: true, force: true }));
 			const project = join(folder, 'project');

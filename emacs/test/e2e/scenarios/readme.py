@@ -1,4 +1,4 @@
-"""What the README shows of Emacs is what Emacs shows."""
+"""Compares the Emacs screens in the README with a real Emacs."""
 
 import os
 import re
@@ -10,7 +10,7 @@ README = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "
 
 
 def shown(terminal):
-    """What the screen shows, as the README does: without what is empty, and without the echo area."""
+    """Returns the screen as the README shows it: without empty lines and the echo area."""
     lines = [line.rstrip() for line in terminal.screen().rstrip("\n").splitlines() if not line.startswith("File Edit")]
     while lines and not re.search(r"\(Duet", lines[-1]):
         lines.pop()
@@ -19,12 +19,12 @@ def shown(terminal):
 
 
 def plain(screen):
-    """The same without what differs between versions of Emacs: how the mode line is laid out, and where point is."""
+    """Removes what differs between Emacs versions: the layout of the mode line, and the position of point."""
     return re.sub(r"^-UUU:.*?(\*duet.*\*).*(\(Duet[^)]*\)).*(Duet\[1!\])-*$", r"\1 \2 \3", screen, flags=re.MULTILINE)
 
 
 def compare(terminal, number, words):
-    """Fails unless the block of that number of the README is on the screen; writes it with --update."""
+    """Fails unless the screen equals the text block with that number in the README; --update writes the block."""
     with open(README, encoding="utf-8") as file:
         text = file.read()
     found = list(re.finditer(r"^```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))[number]
@@ -40,7 +40,7 @@ def compare(terminal, number, words):
 
 @scenario
 def readme_screens(home, emacs):
-    """The list of sessions and the transcript of the README are those that are seen."""
+    """The README shows the list of sessions and the transcript as Emacs draws them."""
     terminal = start(home, emacs, lines=36)
     ask(terminal, "quiet tools:3")
     terminal.see(r"^ ● +completed +quiet tools:3")
