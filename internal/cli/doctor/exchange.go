@@ -54,12 +54,18 @@ var steps = []step{
 
 // exchange starts program as an editor would, goes through the steps, and
 // waits for its end. Each message goes to show. It returns how many requests
-// were answered as they should be.
+// were answered as they should be. The program gets a project of its own: a slow one
+// would open its database before it ends, and doctor changes nothing in the user's project.
 func exchange(program string, show io.Writer) (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), exchangeTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "serve", "--log-level", "error")
-	cmd.Env = append(os.Environ(), "DUET_HUB=embedded") // it leaves nothing behind
+	root, err := os.MkdirTemp("", "duet-doctor")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(root)
+	cmd := exec.CommandContext(ctx, program, "serve", "--log-level", "error", "--root", root)
+	cmd.Env = append(os.Environ(), "DUET_HUB=embedded") // so that no daemon stays behind
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return 0, err
