@@ -49,9 +49,11 @@ test-clients: build ## installs real clients and agents (1.6 GB), and tests with
 	.ci/install
 	DUET_RPC_BIN=$(CURDIR)/$(BIN) .ci/test-clients
 
-soak: build ## hours of chaos, kills, fuzzing and crowds, limits of time and memory, and make bench
+soak: build ## hours of chaos, kills, fuzzing and crowds, limits of time and memory, pauses of editors, and make bench
 	$(PURE) $(GOTEST) $(FLAGS) -tags soak -timeout 60m $$($(GO) list ./... | grep -v /internal/chaos$$)
 	$(MAKE) chaos fuzz bench
+	$(MAKE) -C emacs perf DUET_RPC_BIN=$(CURDIR)/$(BIN)
+	cd vscode && npm ci --ignore-scripts --no-audit --no-fund && DUET_RPC_BIN=$(CURDIR)/$(BIN) npm run test:performance
 
 agents: ## each scenario with each real agent; docs/agents-tested.md has what comes of it (UPDATE=-update writes it)
 	.ci/install
@@ -73,7 +75,7 @@ fmt: ## format the Go code
 fuzz: ## a round of each fuzz target of the module, FUZZTIME inputs (100000x) each
 	@grep -roE '^func Fuzz[A-Za-z0-9]+' --include='*_test.go' . | sort | while IFS=: read -r file target; do \
 		target=$${target#func }; echo "$$target ($$file)"; \
-		$(PURE) $(GO) test $(FLAGS) "$$(dirname "$$file")" -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s </dev/null || exit 1; \
+		$(PURE) $(GO) test $(FLAGS) -tags soak "$$(dirname "$$file")" -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s </dev/null || exit 1; \
 	done
 
 cross: ## build and vet for every platform
