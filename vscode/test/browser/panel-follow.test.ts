@@ -93,7 +93,7 @@ test("what is selected while the agent writes stays under the pointer, and selec
   const y = box.y + box.height - 40;
   await page.mouse.move(box.x + 20, y);
   await page.mouse.down();
-  await page.mouse.move(box.x + 90, y, { steps: 4 });
+  await page.mouse.move(box.x + 90, y - 80, { steps: 4 }); // over several lines: one of them has words, whatever the agent has written
   const jump = page.getByRole("button", { name: "Newest" });
   await jump.waitFor();
   const seen = (): Promise<[number, string]> => page.evaluate(() => [document.querySelector(".transcript")!.scrollTop, getSelection()!.toString()]);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
 import type { FakeHost } from "./pages/panelhost";
-import { callsOf, problemsOf, startPages, tell } from "./panelpage";
+import { callsOf, problemsOf, startPages, tell, toTop } from "./panelpage";
 import type { PanelPages } from "./panelpage";
 import { scene } from "./scene";
 
@@ -56,12 +56,12 @@ test("a bar has the question that is out of view, answers it, and leads to it", 
   await page.getByRole("group", { name: /^Question: Edit/ }).waitFor();
   const bar = page.getByRole("region", { name: "Open questions" });
   assert.equal(await bar.count(), 0);
-  await page.locator(".transcript").evaluate((element) => (element.scrollTop = 0));
+  await toTop(page);
   await bar.getByText("Edit src/lexer.ts").waitFor();
   await bar.getByRole("button", { name: "Show the question" }).click();
   await bar.waitFor({ state: "hidden" });
   assert.equal(await page.evaluate(() => document.activeElement?.textContent), "Allow");
-  await page.locator(".transcript").evaluate((element) => (element.scrollTop = 0));
+  await toTop(page);
   await bar.getByRole("button", { name: "Always Allow in This Session" }).click();
   await bar.waitFor({ state: "hidden" });
   assert.deepEqual(await callsOf(page, "sendDecision"), [{ approval_id: "q1", decision: "approve", scope: "session" }]);

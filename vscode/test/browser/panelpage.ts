@@ -72,6 +72,16 @@ export function callsOf(page: Page, method: string): Promise<Array<Record<string
   return page.evaluate((of) => window.host.calls.filter((call) => call.method === of).map(({ params }) => params), method);
 }
 
+/**
+ * Scrolls a conversation to its beginning as a person does. For a second after it was opened the panel keeps the view
+ * at the end, unless a person moves it: a script that only set scrollTop would be put back.
+ */
+export async function toTop(page: Page): Promise<void> {
+  await page.locator(".transcript").focus();
+  await page.keyboard.press("Home");
+  await page.waitForFunction(() => document.querySelector(".transcript")!.scrollTop === 0);
+}
+
 /** Tells the page an event. */
 export function tell(page: Page, type: string, data: Record<string, unknown>): Promise<void> {
   return page.evaluate(([of, given]) => window.host.event(of, given), [type, data] as const);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { after, before, test } from "node:test";
-import { problemsOf, startPages } from "./panelpage";
+import { problemsOf, startPages, toTop } from "./panelpage";
 import type { PanelPages } from "./panelpage";
 import { scene } from "./scene";
 import type { Theme } from "./themes";
@@ -34,7 +34,7 @@ for (const { name, theme, width, height } of views) {
     await page.locator("img.picture").first().evaluate((image: HTMLImageElement) => image.decode());
     await page.screenshot({ path: `${folder}panel-${name}.png` });
     await page.setViewportSize({ width, height: 800 });
-    await page.locator(".transcript").evaluate((element) => (element.scrollTop = 0));
+    await toTop(page);
     await page.getByRole("button", { name: "Newest" }).waitFor();
     await page.getByRole("region", { name: "Open questions" }).waitFor();
     await box.fill("/");
