@@ -105,7 +105,6 @@ type checker struct {
 	methods   map[string][]*node // by name
 	ofType    map[string][]*node // methods by the name of their receiver's type
 	names     map[*node]string   // of methods
-	types     map[string]bool
 	roots     []*node
 	all       []*node
 	bubblers  map[bubbler]bool

@@ -38,6 +38,8 @@ export class Transcript {
   private lastHeight = 0;
   private lastDistance = 0;
   private settledAt = 0;
+  /** Whether the mouse is pressed on the conversation: what is under it stays there, to be clicked or selected. */
+  private pressed = false;
   /** What somebody has opened at the end, and the highest place that its top may come to, in the window's pixels. */
   private opened: { element: Element; top: number } | undefined;
 
@@ -216,8 +218,20 @@ export class Transcript {
     });
   }
 
-  /** leaveToSelect has what somebody selects stay under the pointer. */
+  /**
+   * leaveToSelect keeps the text still that a person presses the mouse on, and leaves the end when they select some.
+   * Otherwise the view follows again when they release the button.
+   */
   private leaveToSelect(): void {
+    this.log.addEventListener("pointerdown", (event) => {
+      if (event.pointerType === "mouse" && event.button === 0) this.pressed = true;
+    });
+    const release = (): void => {
+      if (!this.pressed) return;
+      this.pressed = false;
+      if (this.following) this.pin();
+    };
+    for (const type of ["pointerup", "pointercancel", "blur"] as const) window.addEventListener(type, release);
     document.addEventListener("selectionchange", () => {
       const selection = document.getSelection();
       if (selection && !selection.isCollapsed && this.log.contains(selection.anchorNode)) this.leaveEnd();
@@ -264,6 +278,7 @@ export class Transcript {
   }
 
   private pin(): void {
+    if (this.pressed) return;
     this.element.scrollTop = this.element.scrollHeight;
     if (this.opened) this.stayAtOpened(this.opened);
     this.lastTop = this.element.scrollTop;

@@ -90,11 +90,15 @@ for (const [way, up] of ways) {
 test("what is selected while the agent writes stays under the pointer, and selected", async () => {
   const page = await writing();
   const box = (await page.locator('[data-key="m"]').boundingBox())!;
-  const y = box.y + box.height - 40;
-  await page.mouse.move(box.x + 20, y);
-  await page.mouse.down();
-  await page.mouse.move(box.x + 90, y - 80, { steps: 4 }); // over several lines: one of them has words, whatever the agent has written
+  const y = box.y + box.height - 600; // well above the paragraph that is still being written, whose text is replaced
   const jump = page.getByRole("button", { name: "Newest" });
+  // A drag that begins in text which the agent's next words replace selects nothing: a person drags again.
+  for (let tries = 0; !(await jump.isVisible()) && tries < 20; tries++) {
+    if (tries > 0) await page.mouse.up();
+    await page.mouse.move(box.x + 20, y);
+    await page.mouse.down();
+    await page.mouse.move(box.x + 90, y - 80, { steps: 4 }); // over several lines: one of them has words
+  }
   await jump.waitFor();
   const seen = (): Promise<[number, string]> => page.evaluate(() => [document.querySelector(".transcript")!.scrollTop, getSelection()!.toString()]);
   const before = await seen();
