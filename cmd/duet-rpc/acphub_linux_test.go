@@ -131,7 +131,7 @@ func TestACPHubIsKilledAtAnyMoment(t *testing.T) {
 			require.NoError(t, syscall.Kill(s.lockHolder(), syscall.SIGSTOP))
 		}
 		id := c.ask("session/prompt", promptOf(session, fmt.Sprintf("quiet round-%d-", i)))
-		<-time.After(time.Duration(i) * 3 * time.Millisecond) //machine: any moment will do
+		<-time.After(time.Duration(i) * 3 * time.Millisecond) // machine: any moment will do
 		s.crashHub()
 		r := c.result(id)
 		end := string(r.Result)

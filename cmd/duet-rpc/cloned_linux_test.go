@@ -188,7 +188,7 @@ func speak(t *testing.T, end func(io.Writer, *os.Process), messages ...string) f
 				break
 			}
 		}
-		time.Sleep(moment) //machine: nothing tells that nothing starts
+		time.Sleep(moment) // machine: nothing tells that nothing starts
 		end(in, process)
 	}
 }
@@ -226,7 +226,7 @@ var entries = []struct {
 	{"trust, shown", command("trust", "--show")},
 	{"daemon", func(t *testing.T, c *clone) {
 		c.enter(t, nil, "daemon", "start").requireCivil(t)
-		time.Sleep(moment) //machine: nothing tells that nothing starts
+		time.Sleep(moment) // machine: nothing tells that nothing starts
 		c.enter(t, nil, "daemon", "stop", "--force").requireCivil(t)
 	}},
 }

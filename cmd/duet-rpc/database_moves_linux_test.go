@@ -22,7 +22,7 @@ func (s *site) copyTo(name string) *site {
 	s.t.Helper()
 	copied := *s
 	copied.root = filepath.Join(filepath.Dir(s.root), name)
-	out, err := exec.Command("cp", "-a", s.root, copied.root).CombinedOutput() //machine: every Linux has cp
+	out, err := exec.Command("cp", "-a", s.root, copied.root).CombinedOutput() // machine: every Linux has cp
 	require.NoError(s.t, err, "%s", out)
 	return &copied
 }
@@ -97,7 +97,7 @@ func TestACopyOfLinks(t *testing.T) {
 	hub := hubOf(t, c)
 	others := *s
 	others.root = filepath.Join(filepath.Dir(s.root), "other")
-	out, err := exec.Command("cp", "-al", s.root, others.root).CombinedOutput() //machine: every Linux has cp
+	out, err := exec.Command("cp", "-al", s.root, others.root).CombinedOutput() // machine: every Linux has cp
 	require.NoError(t, err, "%s", out)
 	_, err = others.command("daemon", "stop", "--force")
 	require.ErrorContains(t, err, "has another name elsewhere")

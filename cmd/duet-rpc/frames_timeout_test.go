@@ -64,7 +64,7 @@ func TestIdlenessIsNoTimeout(t *testing.T) {
 			if name == "garbage" {
 				require.Contains(t, p.next(), `"reason":"length-mismatch"`)
 			}
-			time.Sleep(3 * timeout) //machine: idleness is time in which nothing comes; on a slow machine there is more of it
+			time.Sleep(3 * timeout) // machine: idleness is time in which nothing comes; on a slow machine there is more of it
 			p.requireServing()
 			p.finish()
 			require.NotContains(t, p.log.String(), tooSlow)

@@ -185,7 +185,7 @@ func keepSessions(dir, abilities string) {
 				if _, err := os.Stat(filepath.Join(dir, "go")); err == nil {
 					break
 				}
-				time.Sleep(10 * time.Millisecond) //machine: a program of its own polls for the file
+				time.Sleep(10 * time.Millisecond) // machine: a program of its own polls for the file
 			}
 			heard := strings.Count(string(mustMarshal(now.Told)), "user_message_chunk")
 			said := keptText("agent_message_chunk", fmt.Sprintf("after %d: %s", heard, strings.Join(texts, "|")))

@@ -168,7 +168,7 @@ func TestTypedAheadAnswersNothing(t *testing.T) {
 	p.sees("Allow? ")
 	p.types("y")
 	p.sees("Allow? ")
-	time.Sleep(200 * time.Millisecond) //machine: what was typed has time to answer; nothing tells that it does not
+	time.Sleep(200 * time.Millisecond) // machine: what was typed has time to answer; nothing tells that it does not
 	assert.NotContains(t, p.tty.printed.String()[p.read:], "✓")
 	assert.NotContains(t, p.tty.printed.String()[p.read:], "That is all")
 	p.types("n")

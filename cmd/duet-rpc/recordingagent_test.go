@@ -130,7 +130,7 @@ func (a *recordingPlayer) prompt(m recordingMessage) {
 		}
 		if answer.Result.Outcome.OptionID == "yes" {
 			if words[0] == "slowly" {
-				time.Sleep(5 * time.Millisecond) //machine: a program of its own is slow on purpose
+				time.Sleep(5 * time.Millisecond) // machine: a program of its own is slow on purpose
 			}
 			a.record(thing)
 			status = "completed"

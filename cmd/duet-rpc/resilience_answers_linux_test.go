@@ -31,7 +31,7 @@ func TestAnAnswerOutlivesTheAgent(t *testing.T) {
 					_, question := s.ask(c, how, thing)
 					victim := s.find(t, who)
 					s.approve(c, thing, question.Data.ApprovalID)
-					time.Sleep(delay) //machine: any moment will do
+					time.Sleep(delay) // machine: any moment will do
 					kill(t, victim)
 					if s.requireCarriedOut(c, thing) {
 						again++

@@ -142,7 +142,7 @@ func TestAnAnswerOutlivesTheHub(t *testing.T) {
 			c.subscribe()
 			_, question := s.ask(c, how, thing)
 			s.approve(c, thing, question.Data.ApprovalID)
-			time.Sleep(delay) //machine: any moment will do
+			time.Sleep(delay) // machine: any moment will do
 			c.crash()
 
 			c = s.start()

@@ -70,8 +70,8 @@ const (
 	memory   = "judges memory statistics: move the test to the tag soak"
 	load     = "reads the load of the machine: move the test to the tag soak"
 	foreign  = "needs a program that a machine may lack: use sh, go or the test binary itself, or move the test to the tag clients"
-	noReason = "//machine: needs a reason"
-	noExcuse = "//machine: excuses nothing here; remove it"
+	noReason = "// machine: needs a reason"
+	noExcuse = "// machine: excuses nothing here; remove it"
 )
 
 // A node is code whose calls decide where it runs: a function, a method, a function
@@ -187,12 +187,12 @@ func machineDependencies(files []source) (list []string) {
 	return slices.Compact(list)
 }
 
-// excuses returns the reasons of the comments "//machine: REASON" by line.
+// excuses returns the reasons of the comments "// machine: REASON" by line.
 func excuses(s source) map[int]string {
 	found := make(map[int]string)
 	for _, group := range s.file.Comments {
 		for _, c := range group.List {
-			if reason, ok := strings.CutPrefix(c.Text, "//machine:"); ok {
+			if reason, ok := strings.CutPrefix(c.Text, "// machine:"); ok {
 				found[s.set.Position(c.Pos()).Line] = strings.TrimSpace(reason)
 			}
 		}
@@ -709,10 +709,10 @@ func TestMachineDependenciesAreFound(t *testing.T) {
 		{"the shell", `func TestX(t *testing.T) { exec.CommandContext(ctx, "/bin/sh", "-c", "exit 3") }`, ""},
 		{"itself", `func TestX(t *testing.T) { exec.Command(os.Args[0]) }`, ""},
 
-		{"an exception", "func TestX(t *testing.T) {\n\ttime.Sleep(1) //machine: the kernel gives no event\n}", ""},
-		{"an exception without a reason", "func TestX(t *testing.T) {\n\ttime.Sleep(1) //machine:\n}", noReason},
-		{"an exception without need", "func TestX(t *testing.T) {\n\tf() //machine: the kernel gives no event\n}", noExcuse},
-		{"an exception a line above", "func TestX(t *testing.T) {\n\t//machine: the kernel gives no event\n\ttime.Sleep(1)\n}", noExcuse + "|" + sleeps},
+		{"an exception", "func TestX(t *testing.T) {\n\ttime.Sleep(1) // machine: the kernel gives no event\n}", ""},
+		{"an exception without a reason", "func TestX(t *testing.T) {\n\ttime.Sleep(1) // machine:\n}", noReason},
+		{"an exception without need", "func TestX(t *testing.T) {\n\tf() // machine: the kernel gives no event\n}", noExcuse},
+		{"an exception a line above", "func TestX(t *testing.T) {\n\t// machine: the kernel gives no event\n\ttime.Sleep(1)\n}", noExcuse + "|" + sleeps},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := parse("x/x_test.go", `package x

@@ -292,7 +292,7 @@ func TestAQuestionAskedDuringSubscribeComesOnce(t *testing.T) {
 func TestASlowSubscriberLosesDeltasAndNothingElse(t *testing.T) {
 	gate, first := make(chan struct{}), make(chan struct{})
 	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
-		<-first // the subscriber has read no delta yet, and reads no more
+		<-first         // the subscriber has read no delta yet, and reads no more
 		for range 600 { // more than the memory holds
 			x.say(strings.Repeat("x", 10_000))
 		}
