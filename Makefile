@@ -79,7 +79,7 @@ fuzz: ## a round of each fuzz target of the module, FUZZTIME inputs (100000x) ea
 	done
 
 cross: ## build for every platform, and vet for every system
-	for platform in linux/arm64 darwin/amd64 darwin/arm64 windows/amd64; do \
+	for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64; do \
 		echo "$$platform"; \
 		GOOS=$${platform%/*} GOARCH=$${platform#*/} $(PURE) $(GO) build $(FLAGS) -o /dev/null ./cmd/duet-rpc || exit 1; \
 	done
