@@ -73,13 +73,14 @@ export function callsOf(page: Page, method: string): Promise<Array<Record<string
 }
 
 /**
- * Scrolls a conversation to its beginning as a person does. For a second after it was opened the panel keeps the view
- * at the end, unless a person moves it: a script that only set scrollTop would be put back.
+ * Scrolls a conversation to its beginning, as a person's hand does. For a second after it was opened the panel keeps
+ * the view at the end, unless a pointer is pressed: a script that only set scrollTop could be put back.
  */
-export async function toTop(page: Page): Promise<void> {
-  await page.locator(".transcript").focus();
-  await page.keyboard.press("Home");
-  await page.waitForFunction(() => document.querySelector(".transcript")!.scrollTop === 0);
+export function toTop(page: Page): Promise<void> {
+  return page.locator(".transcript").evaluate((element) => {
+    element.dispatchEvent(new PointerEvent("pointerdown"));
+    element.scrollTop = 0;
+  });
 }
 
 /** Tells the page an event. */
