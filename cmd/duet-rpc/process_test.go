@@ -111,11 +111,12 @@ func (l launch) start(t testing.TB) *process {
 	return p
 }
 
-// cleanEnvironment is the test's environment without what the program heeds.
+// cleanEnvironment is the test's environment without the variables that the program reads,
+// and with a locale in which it writes UTF-8.
 func cleanEnvironment() []string {
 	return append(slices.DeleteFunc(os.Environ(), func(entry string) bool {
-		return strings.HasPrefix(entry, "DUET_") || strings.HasPrefix(entry, "NO_COLOR=") || strings.HasPrefix(entry, "EDITOR=") || strings.HasPrefix(entry, "VISUAL=") || strings.HasPrefix(entry, "TERM=")
-	}), "GORACE="+noRaceDelay)
+		return slices.ContainsFunc([]string{"DUET_", "NO_COLOR=", "EDITOR=", "VISUAL=", "TERM=", "LANG=", "LC_"}, func(read string) bool { return strings.HasPrefix(entry, read) })
+	}), "GORACE="+noRaceDelay, "LC_ALL=C.UTF-8")
 }
 
 // homeless keeps a process away from the user's files: it has a project, a
