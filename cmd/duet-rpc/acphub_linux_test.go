@@ -128,7 +128,7 @@ func TestACPHubIsKilledAtAnyMoment(t *testing.T) {
 	var ends []string
 	for i := range rounds {
 		if i%3 == 2 { // it has read nothing of what it is asked
-			require.NoError(t, syscall.Kill(s.lockHolder(), syscall.SIGSTOP))
+			suspend(t, s.lockHolder())
 		}
 		id := c.ask("session/prompt", promptOf(session, fmt.Sprintf("quiet round-%d-", i)))
 		<-time.After(time.Duration(i) * 3 * time.Millisecond) // machine: any moment will do

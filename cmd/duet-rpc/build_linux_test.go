@@ -88,7 +88,7 @@ func TestABuildEndsWhateverEndsItsHub(t *testing.T) {
 		hub := s.start()
 		s.startStubborn(hub)
 		executor := s.find(t, " executor")
-		require.NoError(t, syscall.Kill(executor.pid, syscall.SIGSTOP)) // it is to end nothing itself
+		suspend(t, executor.pid) // it is to end nothing itself
 		hub.crash()
 		require.NoError(t, syscall.Kill(executor.pid, syscall.SIGKILL))
 		next := s.start()

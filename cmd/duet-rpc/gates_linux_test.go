@@ -58,7 +58,7 @@ func TestAGateEndsWithItsHubAndIsRunByTheNext(t *testing.T) {
 		var executors []int // that of the agent, too
 		for _, r := range s.running() {
 			if strings.HasSuffix(r.command, " executor") {
-				require.NoError(t, syscall.Kill(r.pid, syscall.SIGSTOP)) // it is to end nothing itself
+				suspend(t, r.pid) // it is to end nothing itself
 				executors = append(executors, r.pid)
 			}
 		}

@@ -33,7 +33,7 @@ const (
 func (s *site) silentDaemon() (pid int) {
 	s.t.Helper()
 	pid = s.daemon()
-	require.NoError(s.t, syscall.Kill(pid, syscall.SIGSTOP))
+	suspend(s.t, pid)
 	s.t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
 	return pid
 }
@@ -130,7 +130,7 @@ func TestSecondSignalEndsACommandAtOnce(t *testing.T) {
 	pid := s.daemon()
 	p := s.prompt(t, "quiet permit:1")
 	p.sees("Allow? ")
-	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	suspend(t, pid)
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGINT))
 	p.sees("press C-c again to end at once")
@@ -205,7 +205,7 @@ func TestEditorsOfAHubThatDoesNotAnswer(t *testing.T) {
 	editor.subscribe()
 	before := editor.launch("quiet before", "")
 	editor.awaitEnd(before.SessionID)
-	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	suspend(t, pid)
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
 
 	var e *wireError
@@ -260,7 +260,7 @@ func TestPromptTellsOfAHubThatDoesNotAnswer(t *testing.T) {
 	pid := s.daemon()
 	p := s.prompt(t, lately, "hello")
 	p.sees("Allow? ")
-	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	suspend(t, pid)
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
 	p.types("y")
 	p.sees(fmt.Sprintf("— the hub (process %d) does not answer; `duet-rpc daemon stop --force` ends it", pid))

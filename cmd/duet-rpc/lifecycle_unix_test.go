@@ -274,7 +274,7 @@ func TestTheEndDoesNotWaitForASilentHub(t *testing.T) {
 	l.stderr = deafLog(t)
 	c := newClient(l.start(t))
 	require.Equal(t, pid, hubOf(t, c))
-	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	suspend(t, pid)
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
 	c.process.send(framed(`{"jsonrpc":"2.0","id":99,"method":"task.stats"}`))
 	c.requireInputRead()

@@ -245,7 +245,7 @@ func TestPromptAsksAgainWhenItGoesOn(t *testing.T) {
 	p := s.prompt(t, "hello")
 	p.sees("? Write demo.txt")
 	p.sees("Allow? ")
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGSTOP))
+	suspend(t, p.cmd.Process.Pid)
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGCONT))
 	p.sees("? Write demo.txt")
 	p.sees("+Turn 1: hello")
