@@ -3,6 +3,7 @@ package main_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/procenv"
 )
 
 // A running is a process of a site.
@@ -21,24 +24,10 @@ type running struct {
 
 // running lists the processes of the site, with those that they started.
 func (s *site) running() (list []running) {
-	want := []byte("HOME=" + s.home)
-	files, err := filepath.Glob("/proc/[0-9]*/environ")
-	require.NoError(s.t, err)
-	for _, file := range files {
-		environment, err := os.ReadFile(file)
-		if err != nil {
-			continue // it has gone
-		}
-		for variable := range bytes.SplitSeq(environment, []byte{0}) {
-			if !bytes.Equal(variable, want) {
-				continue
-			}
-			dir := filepath.Dir(file)
-			command, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
-			pid, err := strconv.Atoi(filepath.Base(dir))
-			require.NoError(s.t, err)
-			list = append(list, running{pid, strings.Join(strings.Split(string(bytes.TrimRight(command, "\x00")), "\x00"), " ")})
-		}
+	want := "HOME=" + s.home
+	for _, pid := range procenv.Find(func(variable string) bool { return variable == want }) {
+		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		list = append(list, running{pid, strings.ReplaceAll(string(bytes.TrimRight(command, "\x00")), "\x00", " ")})
 	}
 	return list
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/procenv"
 )
 
 // A project is a directory with a user of its own, whose processes can be told
@@ -131,24 +132,20 @@ func (r running) String() string { return fmt.Sprintf("%d %s: %s", r.pid, r.kind
 
 // running lists the processes of the project.
 func (p *project) running() (list []running) {
-	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	hub := p.hub()
-	for _, file := range files {
-		environment, err := os.ReadFile(file)
+	home := "HOME=" + p.home
+	for _, pid := range procenv.Find(func(variable string) bool { return variable == home }) {
+		dir := fmt.Sprintf("/proc/%d", pid)
+		environment, err := os.ReadFile(filepath.Join(dir, "environ"))
 		if err != nil {
 			continue // it has gone
 		}
-		if !p.owns(environment) {
-			continue
-		}
-		dir := filepath.Dir(file)
 		content, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
 		command := strings.ReplaceAll(string(bytes.TrimRight(content, "\x00")), "\x00", " ")
 		if command == "" {
 			continue // nobody has waited for it yet
 		}
-		r := running{command: command, kind: aRelay}
-		r.pid, _ = strconv.Atoi(filepath.Base(dir))
+		r := running{pid: pid, command: command, kind: aRelay}
 		switch {
 		case bytes.Contains(environment, []byte("\x00DUET_AGENT_MARK=")) || bytes.HasPrefix(environment, []byte("DUET_AGENT_MARK=")):
 			r.kind = anAgent

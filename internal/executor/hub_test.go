@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 	"github.com/duet-rpc/duet-rpc/internal/executor/executortest"
+	"github.com/duet-rpc/duet-rpc/internal/procenv"
 )
 
 // A hub is a catalog.Daemon that keeps what it is told.
@@ -230,13 +232,12 @@ func requireNobody(t *testing.T, h *hub) {
 
 // marked lists the processes with one of the marks (on Linux; none elsewhere).
 func marked(marks ...string) (found []string) {
-	files, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, file := range files {
-		env, err := os.ReadFile(file)
-		if err == nil && slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(string(env), catalog.MarkVariable+"="+mark) }) {
-			line, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
-			found = append(found, file+" "+string(line))
-		}
+	for _, pid := range procenv.Find(func(variable string) bool {
+		mark, ok := catalog.MarkIn(variable)
+		return ok && slices.Contains(marks, mark)
+	}) {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		found = append(found, fmt.Sprint(pid, " ", string(line)))
 	}
 	return found
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -25,6 +24,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
 	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+	"github.com/duet-rpc/duet-rpc/internal/procenv"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -128,15 +128,10 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// marked are the processes that have a mark.
-func marked(mark string) (pids []string) {
-	files, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, file := range files {
-		if env, err := os.ReadFile(file); err == nil && bytes.Contains(env, []byte(catalog.MarkVariable+"="+mark)) {
-			pids = append(pids, filepath.Base(filepath.Dir(file)))
-		}
-	}
-	return pids
+// marked returns the processes that have a mark.
+func marked(mark string) []int {
+	want := catalog.MarkVariable + "=" + mark
+	return procenv.Find(func(variable string) bool { return variable == want })
 }
 
 func TestACommandIsRunToItsEnd(t *testing.T) {

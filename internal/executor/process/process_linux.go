@@ -1,16 +1,12 @@
 package process
 
 import (
-	"bytes"
-	"os"
-	"path/filepath"
-	"strconv"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/procenv"
 )
 
 // groupAttr makes a child the leader of a group, and lets it die with the
@@ -37,32 +33,8 @@ func (p *Process) reapGroup() {
 	p.reaped = true
 }
 
-// killMarked kills whoever carries the mark and left the process group, until nobody is
-// found: one that is about to start another may have done so behind our back, and who was
-// killed takes a moment to go. It gives up on those that the system does not let go.
+// killMarked kills the processes that carry the mark, also those that left the process group.
 func killMarked(mark string) {
-	const most, pause = 100, 2 * time.Millisecond
-	for range most {
-		if !killMarkedOnce(mark) {
-			return
-		}
-		time.Sleep(pause)
-	}
-}
-
-// killMarkedOnce kills whom it finds, and reports whether it found somebody.
-func killMarkedOnce(mark string) (found bool) {
-	want := []byte(catalog.MarkVariable + "=" + mark + "\x00")
-	files, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, file := range files {
-		env, err := os.ReadFile(file)
-		if err != nil || !bytes.Contains(append(env, 0), want) {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
-			found = true
-			syscall.Kill(pid, syscall.SIGKILL)
-		}
-	}
-	return found
+	want := catalog.MarkVariable + "=" + mark
+	procenv.Kill(func(variable string) bool { return variable == want })
 }

@@ -72,7 +72,7 @@ func Check(ctx context.Context, db Querier, version int) error {
 		return err
 	}
 	var differs AlteredError
-	for _, o := range found {
+	for _, o := range normal(found) {
 		if !slices.Contains(wanted, o) {
 			differs.Strange = append(differs.Strange, o)
 		}
@@ -104,23 +104,35 @@ func objects(ctx context.Context, db Querier) ([]Object, error) {
 		if err := rows.Scan(&o.Type, &o.Name, &o.table, &o.sql); err != nil {
 			return nil, err
 		}
-		o.sql = strings.Join(strings.Fields(o.sql), " ")
 		list = append(list, o)
 	}
 	return list, rows.Err()
 }
 
-// schemas are those that the migrations up to each version make. Each is made
-// once, in memory, when it is first asked for: that takes some milliseconds, and
-// an opening asks several times.
-var schemas = func() (list []func() ([]Object, error)) {
-	for version := range len(migrations) + 1 {
-		list = append(list, sync.OnceValues(func() ([]Object, error) { return schemaOf(version) }))
+// normal gives the SQL of objects a single space between words. ALTER TABLE keeps the white
+// space of the statements that it changes.
+func normal(list []Object) []Object {
+	for i := range list {
+		list[i].sql = strings.Join(strings.Fields(list[i].sql), " ")
 	}
 	return list
+}
+
+// schemas returns the objects of each format, made once since an opening asks several
+// times. The latest format is read from latest.sql. Earlier ones, which are rare, are made
+// by the migrations, in memory, which takes some milliseconds.
+var schemas = func() (list []func() ([]Object, error)) {
+	for version := range len(migrations) {
+		list = append(list, sync.OnceValues(func() ([]Object, error) {
+			objects, err := migrated(version)
+			return normal(objects), err
+		}))
+	}
+	return append(list, sync.OnceValues(func() ([]Object, error) { return normal(parse(latest)), nil }))
 }()
 
-func schemaOf(version int) ([]Object, error) {
+// migrated returns the objects that the migrations up to a format make.
+func migrated(version int) ([]Object, error) {
 	if version == 0 {
 		return nil, nil
 	}

@@ -6,27 +6,26 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"strings"
 )
 
 // Latest is the format that this program knows and makes: how many migrations
 // there are.
 func Latest() int { return len(migrations) }
 
-// Migrate brings a database from one format to another, step by step; each is
-// made whole or not at all, and a new database is made in one. conn is the only
-// one that writes.
+// Migrate brings a database from one format to another, step by step. A step is made whole
+// or not at all. A new database gets the latest schema in one step. conn must be the only
+// connection that writes.
 func Migrate(ctx context.Context, conn *sql.Conn, from, to int) error {
+	if from == 0 && to == Latest() {
+		if err := step(ctx, conn, create(), to); err != nil {
+			return fmt.Errorf("making the tables: %w", err)
+		}
+		return nil
+	}
 	return migrate(ctx, conn, migrations[:to], from)
 }
 
 func migrate(ctx context.Context, conn *sql.Conn, migrations []string, from int) error {
-	if from == 0 && len(migrations) > 0 {
-		from = len(migrations)
-		if err := step(ctx, conn, strings.Join(migrations, ""), from); err != nil {
-			return fmt.Errorf("making the tables: %w", err)
-		}
-	}
 	for version := from; version < len(migrations); version++ {
 		if err := step(ctx, conn, migrations[version], version+1); err != nil {
 			return fmt.Errorf("migrating from format %d: %w", version, err)

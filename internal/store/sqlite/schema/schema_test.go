@@ -10,8 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite" // the driver
 
-	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
+	"github.com/duet-rpc/duet-rpc/internal/golden"
 )
+
+// latest.sql is what the migrations make, and a new database is made from it.
+func TestLatest(t *testing.T) {
+	want, err := migrated(Latest())
+	require.NoError(t, err)
+	golden.Bytes(t, "latest.sql", []byte(print(want)))
+	assert.Equal(t, want, parse(print(want)))
+}
 
 func TestAMigrationIsWholeOrNotAtAll(t *testing.T) {
 	db, err := sql.Open("sqlite", filepath.Join(t.TempDir(), "duet.db"))
