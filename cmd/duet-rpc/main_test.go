@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+
+	"github.com/duet-rpc/duet-rpc/internal/store/storetest"
 )
 
 // testVersion is the version that the tested binaries are linked with.
@@ -35,6 +37,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	flag.Parse()
+	storetest.InMemory()
 	waitInParallel()
 	os.Exit(runTests(m))
 }

@@ -24,6 +24,7 @@ import (
 //	status N ARG…          duet-rpc with these arguments ends with this exit status
 //	mode FILE 0600        a file has these permissions
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 "../../testdata/script",
 		RequireExplicitExec: true,

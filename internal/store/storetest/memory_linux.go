@@ -5,16 +5,19 @@ import (
 	"syscall"
 )
 
-// leastMemory is how many bytes a file system in memory has to have free.
-const leastMemory = 256 << 20
+// leastMemory is how many bytes the file system in memory must have free.
+const leastMemory = 512 << 20
 
-// InMemory has the tests of a process keep their temporary directories in memory, so that
-// databases wait for no disk. It does nothing where the caller sets TMPDIR, or where the
-// system has no such file system with room. TestMain calls it.
+// InMemory moves the temporary directories of a test process to memory, so that databases
+// do not wait for a disk. It does nothing if TMPDIR is set, as .ci/run does, or if the
+// system has no file system in memory with room that may hold programs. TestMain calls it.
 func InMemory() {
-	const dir = "/dev/shm"
+	const (
+		dir    = "/dev/shm"
+		noExec = 8 // ST_NOEXEC of statfs(2)
+	)
 	var s syscall.Statfs_t
-	if os.Getenv("TMPDIR") != "" || syscall.Statfs(dir, &s) != nil || uint64(s.Bsize)*s.Bavail < leastMemory {
+	if os.Getenv("TMPDIR") != "" || syscall.Statfs(dir, &s) != nil || uint64(s.Bsize)*s.Bavail < leastMemory || s.Flags&noExec != 0 {
 		return
 	}
 	f, err := os.CreateTemp(dir, "duet")
