@@ -76,10 +76,10 @@ func TestWhatRulesAllowAndDeny(t *testing.T) {
 		})
 	}
 	for call, said := range map[string]string{
-		`{"toolCallId":"1","kind":"execute","title":"x","rawInput":{"command":"make test"}}`:                     "allowed",
-		`{"toolCallId":"1","kind":"read","title":"x","rawInput":{"file_path":"a"}}`:                              "allowed",
-		`{"toolCallId":"1","kind":"other","title":"x","rawInput":{},"_meta":{"claudeCode":{"toolName":"Read"}}}`: "allowed",
-		`{"toolCallId":"1","kind":"execute","title":"Read all","rawInput":{"command":["make","test"]}}`:          "allowed",
+		`{"toolCallId":"1","kind":"execute","title":"x","rawInput":{"command":"make test"}}`:                             "allowed",
+		`{"toolCallId":"1","kind":"read","title":"x","rawInput":{"file_path":"a"}}`:                                      "allowed",
+		`{"toolCallId":"1","kind":"other","title":"x","rawInput":{"of":"x"},"_meta":{"claudeCode":{"toolName":"Read"}}}`: "allowed",
+		`{"toolCallId":"1","kind":"execute","title":"Read all","rawInput":{"command":["make","test"]}}`:                  "allowed",
 		codexCall("1", "make test"):                       "allowed",
 		codexCall("1", "env CI=1 make test && make test"): "allowed",
 	} {
@@ -106,6 +106,8 @@ func TestWhatRulesAllowAndDeny(t *testing.T) {
 		`{"toolCallId":"1","kind":"other","title":"Read all","rawInput":{"command":"touch x"}}`:                          false,
 		`{"toolCallId":"1","kind":"execute","title":"Read all","rawInput":{"command":["make",["test"]]}}`:                false,
 		codexCall("1", "make test; eval ls"): false,
+		// The agent does not say what it would read.
+		`{"toolCallId":"1","kind":"other","title":"x","rawInput":{},"_meta":{"claudeCode":{"toolName":"Read"}}}`: false,
 	} {
 		l, question := ask(call)
 		require.Equal(t, "new_approval", question.Type, "%s was answered by itself: %s", call, c.conversation(l.SessionID))

@@ -190,7 +190,11 @@ func (d Decision) checkScope(a domain.Approval) error {
 	if a.IsPlan() {
 		return domain.Invalid("scope", "once: a plan is agreed to for itself, so no rule is made of that", fmt.Sprintf("%q", d.Scope), ScopeOnce)
 	}
-	if call := policy.CallOf(a); d.Decision == Approve && call.IsAmbiguous() {
+	call := policy.CallOf(a)
+	if call.IsUnknown() && toolinput.IsEmpty(a.Input) {
+		return domain.Invalid("scope", "once: the agent does not say what the tool would get, so a rule could hold for anything", fmt.Sprintf("%q", d.Scope), ScopeOnce)
+	}
+	if d.Decision == Approve && call.IsAmbiguous() {
 		return domain.Invalid("scope", "once: the input can be read in more than one way ("+call.Ambiguity()+"), so no rule can allow it", fmt.Sprintf("%q", d.Scope), ScopeOnce)
 	}
 	return nil

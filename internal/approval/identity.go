@@ -32,7 +32,7 @@ func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 	case p.IsQuestion:
 		a.Type = domain.HumanContact
 		a.Question = policy.Hash(p.ToolName+"\x00"+p.Title, input)
-	case isEmptyInput(input): // then it is known by what was shown of it
+	case toolinput.IsEmpty(input): // then it is known by what was shown of it
 		a.Question = policy.Hash(p.ToolName+"\x00"+p.Title, asJSON(struct {
 			Paths []string
 			Diffs []catalog.FileDiff
@@ -72,12 +72,6 @@ func diffsBeyondInput(diffs []catalog.FileDiff, input json.RawMessage) []catalog
 		}
 	}
 	return list
-}
-
-// isEmptyInput reports whether an input has nothing by which two calls of a tool
-// could be told apart.
-func isEmptyInput(input json.RawMessage) bool {
-	return len(input) == 0 || toolinput.Same(input, []byte("{}")) || toolinput.Same(input, []byte("null"))
 }
 
 // Presented is the title of a question as people are to be shown it, and why

@@ -34,13 +34,14 @@ func TestThePolicyIsForWhatIsNotAskedToo(t *testing.T) {
 	}{
 		"nothing is known":       {LaunchSpec{}, write, "yes "},
 		"plan":                   {LaunchSpec{Mode: catalog.ModePlan}, write, "no mode=plan"},
-		"plan, a command":        {LaunchSpec{Mode: catalog.ModePlan}, catalog.RequestPermissionParams{ToolName: "Bash", Title: "Run ls", Unasked: []string{"Bash"}}, "no mode=plan"},
+		"plan, a command":        {LaunchSpec{Mode: catalog.ModePlan}, catalog.RequestPermissionParams{ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"ls"}`), Title: "Run ls", Unasked: []string{"Bash"}}, "no mode=plan"},
 		"other tools only":       {LaunchSpec{Tools: []string{"Read"}}, write, "no rule=tools"},
 		"one of its names":       {LaunchSpec{Tools: []string{"Edit"}}, write, "yes "},
 		"all names denied":       {LaunchSpec{Settings: domain.Settings{DisallowedTools: []string{"Write", "Edit"}}}, write, "no rule=Edit"},
 		"another one denied":     {LaunchSpec{Settings: domain.Settings{DisallowedTools: []string{"Write"}}}, write, "yes "},
 		"a rule":                 {LaunchSpec{}, run, "no rule=user"},
-		"bypass":                 {LaunchSpec{Mode: catalog.ModeBypass}, run, "yes "},
+		"a rule, in bypass":      {LaunchSpec{Mode: catalog.ModeBypass}, run, "no rule=user"},
+		"bypass":                 {LaunchSpec{Mode: catalog.ModeBypass}, write, "yes "},
 		"an allow rule for plan": {LaunchSpec{Mode: catalog.ModePlan, Settings: domain.Settings{AllowedTools: []string{"Write"}}}, write, "yes "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +95,7 @@ func TestWhatThePolicySettlesIsToldToWhoeverAsks(t *testing.T) {
 	inState(t, h, s, domain.Running)
 	events := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventApprovalRequested, domain.EventApprovalResolved}}, 0)
 	for i, c := range [][2]string{{"Read", domain.ApprovalApproved}, {"Write", domain.ApprovalDenied}} {
-		a, err := h.Approvals().Create(context.Background(), approval.Spec{Run: s.UUID, Tool: c[0]})
+		a, err := h.Approvals().Create(context.Background(), approval.Spec{Run: s.UUID, Tool: c[0], Input: json.RawMessage(`{"file_path":"a"}`)})
 		require.NoError(t, err)
 		assert.Equal(t, c[1], a.Status)
 		events.until(t, func() bool { return len(events.all()) == i+1 })

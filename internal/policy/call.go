@@ -3,6 +3,7 @@ package policy
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
@@ -42,6 +43,11 @@ type Call struct {
 		files    []file
 	}
 
+	// unknown says that Duet cannot see what the call would do: an agent asks with an empty
+	// input, or names a tool that runs or edits and does not say what. No allow rule holds
+	// for such a call, and each deny rule of its tool does.
+	unknown bool
+
 	asAnyTool bool // it counts as each tool that it could be; see couldBeDenied
 }
 
@@ -53,6 +59,7 @@ func CallOf(a domain.Approval) Call {
 		commandText: in.Command(), commandNotText: in.CommandNotText, pathNotText: in.FileNotText, ambiguity: in.Ambiguity,
 	}
 	c.readCommand(in, a.Input)
+	c.unknown = a.Type != domain.HumanContact && len(in.Files) == 0 && c.saysNothing()
 	if in.FileNotText {
 		c.alternatives.paths = in.Files
 		return c
@@ -64,6 +71,22 @@ func CallOf(a domain.Approval) Call {
 	}
 	return c
 }
+
+// saysNothing reports whether neither the input nor the files of a call say what it does. An
+// MCP tool may have no arguments: its agent then sends {} and not nothing at all.
+func (c Call) saysNothing() bool {
+	switch {
+	case c.isPlan || len(c.paths) > 0 || c.commandNotText || c.ambiguity != "" || !c.command.IsNothing() || len(c.readings) > 0:
+		return false
+	case toolinput.IsEmpty(c.input):
+		return len(c.input) == 0 || !strings.HasPrefix(c.tool, "mcp__")
+	}
+	return c.tool == "Bash" || c.edits()
+}
+
+// IsUnknown reports whether Duet cannot see what the call would do. No rule for good can be
+// made of it.
+func (c Call) IsUnknown() bool { return c.unknown }
 
 // readCommand reads what a call runs.
 func (c *Call) readCommand(in toolinput.Input, input json.RawMessage) {

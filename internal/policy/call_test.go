@@ -61,7 +61,8 @@ func TestAnInputWithTwoReadingsIsAllowedByNothingAndDeniedByEither(t *testing.T)
 		assert.Empty(t, rulingOn(allowing, a, domain.Thread{Settings: domain.Settings{AutoAcceptEdits: true}}, domain.Run{}), input)
 		assert.Equal(t, "false rule=user", rulingOn(denying, a, domain.Thread{}, domain.Run{}), input)
 		assert.Equal(t, "false mode=plan", rulingOn(allowing, a, domain.Thread{}, domain.Run{Mode: catalog.ModePlan}), input)
-		assert.Contains(t, rulingOn(denying, a, domain.Thread{}, domain.Run{Mode: catalog.ModeBypass}), "true", "who has allowed everything is not asked")
+		assert.Equal(t, "false rule=user", rulingOn(denying, a, domain.Thread{}, domain.Run{Mode: catalog.ModeBypass}), "what is denied is denied in every mode")
+		assert.Contains(t, rulingOn(allowing, a, domain.Thread{}, domain.Run{Mode: catalog.ModeBypass}), "true", "who has allowed everything is not asked")
 	}
 }
 
@@ -173,7 +174,10 @@ func TestAListIsTheCommandThatItRuns(t *testing.T) {
 }
 
 func TestAToolThatIsKnownByItsKindAlone(t *testing.T) {
-	const dangerous = `{"command":"rm x","file_path":"/p/my.key"}`
+	const (
+		dangerous = `{"command":"rm x","file_path":"/p/my.key"}`
+		harmless  = `{"file_path":"/p/a","of":"x"}`
+	)
 	byKind := func(kind, input string) domain.Approval {
 		return domain.Approval{Tool: catalog.ToolOfKind(kind), ToolKind: kind, NameByKind: true, Title: "Read all", Input: json.RawMessage(input)}
 	}
@@ -186,26 +190,26 @@ func TestAToolThatIsKnownByItsKindAlone(t *testing.T) {
 		want  string
 	}{
 		"its title is not its name":                   {byKind("other", dangerous), []config.Rule{rule("allow", "Read", "", "")}, ""},
-		"nor for a rule that denies":                  {byKind("other", `{}`), []config.Rule{rule("deny", "Read", "", "")}, ""},
+		"nor for a rule that denies":                  {byKind("other", harmless), []config.Rule{rule("deny", "Read", "", "")}, ""},
 		"no kind is another one":                      {byKind("", dangerous), []config.Rule{rule("allow", "Read", "", "")}, ""},
 		"a kind that there is not":                    {byKind("Read", dangerous), []config.Rule{rule("allow", "Read", "", "")}, ""},
-		"the name of its kind":                        {byKind("read", `{}`), []config.Rule{rule("allow", "Read", "", "")}, "true rule=user"},
-		"another tool of its kind is not allowed":     {byKind("edit", `{}`), []config.Rule{rule("allow", "Write", "", "")}, ""},
-		"but denied":                                  {byKind("edit", `{}`), []config.Rule{rule("deny", "Write", "", ""), rule("allow", "Edit", "", "")}, "false rule=user"},
-		"one that is named is not":                    {domain.Approval{Tool: "Edit", ToolKind: "edit"}, []config.Rule{rule("deny", "Write", "", ""), rule("allow", "Edit", "", "")}, "true rule=user"},
-		"a tool of another kind":                      {byKind("edit", `{}`), []config.Rule{rule("deny", "Bash", "", ""), rule("allow", "Edit", "", "")}, "true rule=user"},
+		"the name of its kind":                        {byKind("read", harmless), []config.Rule{rule("allow", "Read", "", "")}, "true rule=user"},
+		"another tool of its kind is not allowed":     {byKind("edit", harmless), []config.Rule{rule("allow", "Write", "", "")}, ""},
+		"but denied":                                  {byKind("edit", harmless), []config.Rule{rule("deny", "Write", "", ""), rule("allow", "Edit", "", "")}, "false rule=user"},
+		"one that is named is not":                    {domain.Approval{Tool: "Edit", ToolKind: "edit", Input: json.RawMessage(harmless)}, []config.Rule{rule("deny", "Write", "", ""), rule("allow", "Edit", "", "")}, "true rule=user"},
+		"a tool of another kind":                      {byKind("edit", harmless), []config.Rule{rule("deny", "Bash", "", ""), rule("allow", "Edit", "", "")}, "true rule=user"},
 		"what it runs is denied whatever it is":       {byKind("other", dangerous), []config.Rule{rule("deny", "Bash", "rm *", ""), rule("allow", "*", "", "")}, "false rule=user"},
 		"and what it touches":                         {byKind("other", dangerous), []config.Rule{rule("deny", "Edit", "", "*.key"), rule("allow", "*", "", "")}, "false rule=user"},
-		"it may be what is denied, so it is asked":    {byKind("other", `{}`), []config.Rule{rule("deny", "mcp__x__*", "", ""), rule("allow", "*", "", "")}, ""},
-		"what is denied for another agent is not it":  {byKind("other", `{}`), []config.Rule{{Effect: "deny", Tool: "mcp__x__*", Agent: "another", Source: "user"}, rule("allow", "*", "", "")}, "true rule=user"},
-		"all tools are allowed":                       {byKind("other", `{}`), []config.Rule{rule("allow", "*", "", "")}, "true rule=user"},
-		"tools of which nothing is known are allowed": {byKind("other", `{}`), []config.Rule{rule("allow", "other", "", "")}, "true rule=user"},
-		"or denied": {byKind("other", `{}`), []config.Rule{rule("deny", "other", "", "")}, "false rule=user"},
+		"it may be what is denied, so it is asked":    {byKind("other", harmless), []config.Rule{rule("deny", "mcp__x__*", "", ""), rule("allow", "*", "", "")}, ""},
+		"what is denied for another agent is not it":  {byKind("other", harmless), []config.Rule{{Effect: "deny", Tool: "mcp__x__*", Agent: "another", Source: "user"}, rule("allow", "*", "", "")}, "true rule=user"},
+		"all tools are allowed":                       {byKind("other", harmless), []config.Rule{rule("allow", "*", "", "")}, "true rule=user"},
+		"tools of which nothing is known are allowed": {byKind("other", harmless), []config.Rule{rule("allow", "other", "", "")}, "true rule=user"},
+		"or denied": {byKind("other", harmless), []config.Rule{rule("deny", "other", "", "")}, "false rule=user"},
 	} {
 		assert.Equal(t, c.want, rulingOn(New("/p", always(c.rules)), c.a, domain.Thread{Agent: "fake"}, domain.Run{}), name)
 	}
 	policy := New("", nil)
-	other, edit := byKind("other", dangerous), byKind("edit", `{}`)
+	other, edit := byKind("other", dangerous), byKind("edit", harmless)
 	lists := func(denied ...string) domain.Thread {
 		return domain.Thread{Settings: domain.Settings{DisallowedTools: denied, AllowedTools: []string{"*"}}}
 	}

@@ -39,7 +39,7 @@ var ErrNoPattern = errors.New("the rule is for no command and no files")
 // Preview is what a rule would hold for that is made of a question. It is false if
 // none can be made that allows it.
 func Preview(a domain.Approval, cwd string) (domain.RulePreview, bool) {
-	if c := CallOf(a); a.Type != domain.FunctionCall || c.isPlan || c.IsAmbiguous() {
+	if c := CallOf(a); a.Type != domain.FunctionCall || c.isPlan || c.IsAmbiguous() || c.unknown && toolinput.IsEmpty(c.input) {
 		return domain.RulePreview{}, false
 	}
 	rules, err := RulesFor(a, RuleSpec{CWD: cwd})

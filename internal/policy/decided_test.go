@@ -22,7 +22,7 @@ func TestARuleIsForWhatWasAskedAlone(t *testing.T) {
 	call := func(tool, kind, input string) domain.Approval {
 		return domain.Approval{Type: domain.FunctionCall, Tool: tool, ToolKind: kind, Input: json.RawMessage(input), Question: "q"}
 	}
-	unnamed := call("Tool", "other", `{}`)
+	unnamed := call("Tool", "other", `{"of":"x"}`)
 	unnamed.NameByKind = true
 	plan := call("ExitPlanMode", "switch_mode", `{"plan":"x"}`)
 	twice := call("Bash", "execute", `{"command":"ls","command":"rm"}`)
@@ -38,8 +38,9 @@ func TestARuleIsForWhatWasAskedAlone(t *testing.T) {
 		"files of one directory":    {edit("/p/src/a.go", "/p/src/b.go"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: "/p/src/*"}},
 		"files of two":              {edit("/p/src/a.go", "/p/b.go"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversInput}},
 		"a file with signs":         {edit("/p/[a]*/x"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: `/p/\[a]\*/*`}},
-		"an edit of nothing known":  {call("Edit", "edit", `{}`), &domain.RulePreview{Tool: "Edit", Covers: domain.CoversInput}},
+		"an edit of nothing known":  {call("Edit", "edit", `{}`), nil},
 		"a tool":                    {call("WebFetch", "fetch", `{"url":"x"}`), &domain.RulePreview{Tool: "WebFetch", Covers: domain.CoversTool}},
+		"a tool without an input":   {call("Tool", "other", `{}`), nil},
 		"a tool without a name":     {unnamed, &domain.RulePreview{Tool: "Tool", Covers: domain.CoversInput}},
 		"a plan":                    {plan, nil},
 		"what can be read twice":    {twice, nil},

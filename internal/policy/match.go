@@ -98,10 +98,10 @@ func (c Call) listed(effect, pattern string) (of condition, ok bool) {
 	if name == "" || !c.isTool(effect, !whole, func(tool string) bool { return matches(strings.TrimSpace(name), tool) }) {
 		return of, false
 	}
-	if effect == config.EffectAllow && c.IsAmbiguous() {
+	if effect == config.EffectAllow && (c.IsAmbiguous() || c.unknown) {
 		return of, false
 	}
-	if whole || c.touches(effect, func(name string) bool { return name == inner }) {
+	if whole || c.unknown || c.touches(effect, func(name string) bool { return name == inner }) {
 		return of, true
 	}
 	command := shellcommand.Exactly(inner)

@@ -10,6 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
+	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
 // A Policy judges tool calls. Its methods may be called from any goroutine.
@@ -49,22 +50,22 @@ type Ruling struct {
 // IsSettled reports whether the policy says anything.
 func (r Ruling) IsSettled() bool { return r.Reason != "" }
 
-// Judge applies the policy in its order (docs/protocol.md, "Questions"):
-// bypass, until it expires > deny rules > allow rules > mode > ask.
+// Judge applies the policy in its order (docs/protocol.md, "Questions"): deny rules and the
+// run's list of tools > bypass, until it expires > allow rules > mode > ask.
 func (p *Policy) Judge(c Call, in Situation) Ruling {
+	c.files, c.alternatives.files = filesOf(p.root, in.Thread.CWD, c.paths), filesOf(p.root, in.Thread.CWD, c.alternatives.paths)
+	c.inside = insideOf(p.root, in.Thread.CWD)
+	if len(in.Run.Tools) > 0 && !c.isAmong(in.Run.Tools) {
+		return Ruling{false, "rule=tools", "the session may use these tools alone: " + strings.Join(in.Run.Tools, ", ")}
+	}
+	if rule := p.matchRules(config.EffectDeny, c, in); rule != nil {
+		return Ruling{false, rule.reason, rule.explanation}
+	}
 	s := in.Thread.Settings
 	bypass := s.SkipPermissions && (s.SkipPermissionsUntil == nil || in.Now.Before(*s.SkipPermissionsUntil))
 	mode := in.mode()
 	if bypass || mode == catalog.ModeBypass {
 		return Ruling{true, "mode=" + catalog.ModeBypass, "the session asks nobody for permission"}
-	}
-	c.files, c.alternatives.files = filesOf(p.root, in.Thread.CWD, c.paths), filesOf(p.root, in.Thread.CWD, c.alternatives.paths)
-	c.inside = insideOf(p.root, in.Thread.CWD)
-	if len(in.Run.Tools) > 0 && c.firstMet(config.EffectAllow, c.listedConditions(config.EffectAllow, in.Run.Tools)) == nil {
-		return Ruling{false, "rule=tools", "the session may use these tools alone: " + strings.Join(in.Run.Tools, ", ")}
-	}
-	if rule := p.matchRules(config.EffectDeny, c, in); rule != nil {
-		return Ruling{false, rule.reason, rule.explanation}
 	}
 	if !c.IsAmbiguous() && !p.couldBeDenied(c, in) {
 		if rule := p.matchRules(config.EffectAllow, c, in); rule != nil {
@@ -78,6 +79,12 @@ func (p *Policy) Judge(c Call, in Situation) Ruling {
 		return Ruling{false, "mode=" + catalog.ModePlan, "the session is in plan mode, in which nothing is changed or run"}
 	}
 	return Ruling{}
+}
+
+// isAmong reports whether a list of tools has the call.
+func (c Call) isAmong(tools []string) bool {
+	c.unknown = false // a list that has the whole tool has it whatever its input is
+	return c.firstMet(config.EffectAllow, c.listedConditions(config.EffectAllow, tools)) != nil
 }
 
 // Holds reports whether rules of an effect say what becomes of a call.
@@ -151,7 +158,12 @@ func (c Call) decided(r domain.Rule) (of condition, ok bool) {
 	if !c.isTool(r.Effect, r.Command != "" || r.Path != "", func(name string) bool { return name == r.Tool }) || c.isPlan && r.Effect == config.EffectAllow {
 		return of, false
 	}
+	if c.unknown && !IsForExactInput(r) {
+		return of, r.Effect == config.EffectDeny
+	}
 	switch {
+	case c.unknown && r.Effect == config.EffectAllow && toolinput.IsEmpty(c.input): // of an earlier version
+		return of, false
 	case r.Command == "" || c.isInput(r.Effect, r.Command):
 	case r.Pattern:
 		command := shellcommand.Glob(r.Command)
@@ -172,6 +184,9 @@ func (c Call) configured(r config.Rule) (of condition, ok bool) {
 	}
 	if !c.isTool(r.Effect, r.Command != "" || r.Path != "", func(name string) bool { return matches(r.Tool, name) }) {
 		return of, false
+	}
+	if c.unknown {
+		return of, r.Effect == config.EffectDeny
 	}
 	if r.Command != "" {
 		command := shellcommand.Glob(r.Command)

@@ -94,8 +94,12 @@ func TestThePolicyInItsOrder(t *testing.T) {
 		want              string // "" is asked
 	}{
 		"nothing is known: ask":                          {tool: "Write"},
-		"bypass beats a deny rule":                       {tool: "WebFetch", mode: "bypassPermissions", want: "true mode=bypassPermissions"},
-		"bypass by settings":                             {tool: "X", settings: domain.Settings{SkipPermissions: true, DisallowedTools: []string{"X"}}, want: "true mode=bypassPermissions"},
+		"a deny rule holds in bypass":                    {tool: "WebFetch", mode: "bypassPermissions", want: "false rule=user"},
+		"a list that denies holds in bypass":             {tool: "X", settings: domain.Settings{SkipPermissions: true, DisallowedTools: []string{"X"}}, want: "false rule=X"},
+		"a human's no holds in bypass":                   {tool: "X", mode: "bypassPermissions", rules: []domain.Rule{deny(0, "X")}, want: "false rule=project"},
+		"a list of tools holds in bypass":                {tool: "X", mode: "bypassPermissions", tools: []string{"Y"}, want: "false rule=tools"},
+		"bypass beats the list that allows":              {tool: "X", mode: "bypassPermissions", settings: domain.Settings{AllowedTools: []string{"Y"}}, want: "true mode=bypassPermissions"},
+		"bypass by settings":                             {tool: "X", settings: domain.Settings{SkipPermissions: true}, want: "true mode=bypassPermissions"},
 		"bypass before its end":                          {tool: "X", settings: domain.Settings{SkipPermissions: true, SkipPermissionsUntil: &future}, want: "true mode=bypassPermissions"},
 		"bypass at its end":                              {tool: "X", settings: domain.Settings{SkipPermissions: true, SkipPermissionsUntil: &now}},
 		"bypass after its end":                           {tool: "X", settings: domain.Settings{SkipPermissions: true, SkipPermissionsUntil: &past}},
@@ -148,9 +152,12 @@ func TestThePolicyInItsOrder(t *testing.T) {
 		"plan asks for reading":                          {tool: "Read", kind: "read", mode: "plan"},
 		"a member of an odd type is no command":          {tool: "Bash", input: `{"command":["ls",7],"file_path":7}`, rules: []domain.Rule{allow(1, "Bash", "ls"), allow(1, "Bash", "ls 7")}},
 		"words are a command":                            {tool: "Bash", input: `{"command":["ls","x y"],"file_path":7}`, rules: []domain.Rule{allow(1, "Bash", "ls 'x y'")}, want: "true rule=session"},
-		"an input that is no object":                     {tool: "Bash", input: `[]`},
+		"an empty list says nothing: denied":             {tool: "Bash", input: `[]`, want: "false rule=project"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if c.input == "" {
+				c.input = `{"command":"true","file_path":"/p/a","of":"x"}`
+			}
 			call := CallOf(domain.Approval{Tool: c.tool, ToolKind: c.kind, Input: json.RawMessage(c.input)})
 			got := policy.Judge(call, Situation{
 				Thread: domain.Thread{ID: 1, Agent: "fake", Settings: c.settings}, Run: domain.Run{Mode: c.mode, Tools: c.tools}, Rules: c.rules, Now: now,
@@ -162,6 +169,56 @@ func TestThePolicyInItsOrder(t *testing.T) {
 			assert.Equal(t, c.want, text)
 		})
 	}
+}
+
+// An agent that does not say what a tool gets is allowed by no rule and denied by each deny
+// rule of the tool, whatever that says of commands and files.
+func TestUnknownInput(t *testing.T) {
+	rule := func(effect, tool, command, path string) config.Rule {
+		return config.Rule{Effect: effect, Tool: tool, Command: command, Path: path, Source: "user"}
+	}
+	decided := func(effect, command string) domain.Rule {
+		return domain.Rule{Effect: effect, Tool: "Bash", Command: command}
+	}
+	for name, c := range map[string]struct {
+		tool, kind, input string
+		mode              string
+		lists             domain.Settings
+		rules             []config.Rule
+		decided           []domain.Rule
+		want              string
+	}{
+		"allowed by a rule for the tool":         {tool: "Bash", input: `{}`, rules: []config.Rule{rule("allow", "Bash", "", "")}},
+		"by one for all tools":                   {tool: "Bash", input: `{}`, rules: []config.Rule{rule("allow", "*", "", "")}},
+		"by a list":                              {tool: "Bash", input: `{}`, lists: domain.Settings{AllowedTools: []string{"Bash", "Bash(*)", "*"}}},
+		"by a decision":                          {tool: "Bash", input: `{}`, decided: []domain.Rule{decided("allow", "")}},
+		"by one for the same input":              {tool: "Bash", input: `{}`, decided: []domain.Rule{decided("allow", exactInput+Hash("Bash", json.RawMessage(`{}`)))}},
+		"without an input":                       {tool: "Bash", rules: []config.Rule{rule("allow", "Bash", "", "")}},
+		"null":                                   {tool: "Bash", input: `null`, rules: []config.Rule{rule("allow", "Bash", "", "")}},
+		"an empty text":                          {tool: "Bash", input: ` "" `, rules: []config.Rule{rule("allow", "Bash", "", "")}},
+		"a command under another name":           {tool: "Bash", input: `{"cmd":"ls"}`, rules: []config.Rule{rule("allow", "Bash", "", "")}},
+		"an edit of no file":                     {tool: "Edit", kind: "edit", input: `{"text":"x"}`, rules: []config.Rule{rule("allow", "Edit", "", "")}},
+		"any other tool":                         {tool: "Deploy", kind: "other", input: `{}`, rules: []config.Rule{rule("allow", "Deploy", "", "")}},
+		"denied by a rule for a command":         {tool: "Bash", input: `{}`, rules: []config.Rule{rule("deny", "Bash", "touch denied*", "")}, want: "false rule=user"},
+		"by a rule for files":                    {tool: "Edit", kind: "edit", rules: []config.Rule{rule("deny", "", "", "*.key")}, want: "false rule=user"},
+		"by a list for a command":                {tool: "Bash", input: `{}`, lists: domain.Settings{DisallowedTools: []string{"Bash(rm:*)"}}, want: "false rule=Bash(rm:*)"},
+		"by a decision on a command":             {tool: "Bash", input: `{}`, decided: []domain.Rule{decided("deny", "rm x")}, want: "false rule=project"},
+		"in bypass, too":                         {tool: "Bash", input: `{}`, mode: "bypassPermissions", rules: []config.Rule{rule("deny", "Bash", "rm *", "")}, want: "false rule=user"},
+		"not by a rule for another tool":         {tool: "Bash", input: `{}`, rules: []config.Rule{rule("deny", "Edit", "", "")}},
+		"not by a decision on another input":     {tool: "Bash", input: `{}`, decided: []domain.Rule{decided("deny", exactInput+"x")}},
+		"bypass passes it":                       {tool: "Bash", input: `{}`, mode: "bypassPermissions", want: "true mode=bypassPermissions"},
+		"an MCP tool without arguments":          {tool: "mcp__browser__snapshot", input: `{}`, rules: []config.Rule{rule("allow", "mcp__browser__*", "", "")}, want: "true rule=user"},
+		"an MCP tool whose arguments are hidden": {tool: "mcp__browser__click", rules: []config.Rule{rule("allow", "mcp__browser__*", "", "")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := domain.Approval{Tool: c.tool, ToolKind: c.kind, Input: json.RawMessage(c.input)}
+			assert.Equal(t, c.want, rulingOn(New("/p", always(c.rules)), a, domain.Thread{Settings: c.lists}, domain.Run{Mode: c.mode}, c.decided...))
+		})
+	}
+	_, offered := Preview(domain.Approval{Type: domain.FunctionCall, Tool: "Bash", Input: json.RawMessage(`{}`)}, "/p")
+	assert.False(t, offered, "a rule for good")
+	_, offered = Preview(domain.Approval{Type: domain.FunctionCall, Tool: "Bash", Input: json.RawMessage(`{"cmd":"ls"}`)}, "/p")
+	assert.True(t, offered, "a rule for just this input")
 }
 
 func TestAllFilesOfAQuestionMustFitAnAllowRule(t *testing.T) {

@@ -1,6 +1,9 @@
 package toolinput
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // At is the value at the end of a path of names in JSON objects, or nil if there is
 // none, or if one of them can be read in two ways.
@@ -13,4 +16,13 @@ func At(raw json.RawMessage, path ...string) json.RawMessage {
 		raw = members[name]
 	}
 	return raw
+}
+
+// IsEmpty reports whether an input holds nothing: no bytes, null, or an empty object, list
+// or string.
+func IsEmpty(input json.RawMessage) bool {
+	if len(input) == 0 {
+		return true
+	}
+	return slices.ContainsFunc([]string{"null", "{}", "[]", `""`}, func(nothing string) bool { return Same(input, []byte(nothing)) })
 }
