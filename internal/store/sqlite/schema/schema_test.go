@@ -9,8 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite" // the driver
-
-	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
 )
 
 func TestAMigrationIsWholeOrNotAtAll(t *testing.T) {
