@@ -18,6 +18,8 @@ FLAGS   := -trimpath
 # watches waits a second before it exits.
 RACE    := -race $(foreach package,modernc.org/sqlite/lib modernc.org/libc modernc.org/memory,-gcflags=$(package)=-race=false)
 RACEENV := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0
+# Tests write their golden files instead of comparing them (internal/golden).
+UPDATE  := DUET_UPDATE_GOLDEN=1
 # A number of inputs ends a round exactly. At a time's end (30s), Go 1.26 sometimes reports
 # its own deadline as a failure: "context deadline exceeded", and no input.
 FUZZTIME ?= 100000x
@@ -55,9 +57,9 @@ soak: build ## hours of chaos, kills, fuzzing and crowds, limits of time and mem
 	$(MAKE) -C emacs perf DUET_RPC_BIN=$(CURDIR)/$(BIN)
 	cd vscode && npm ci --ignore-scripts --no-audit --no-fund && DUET_RPC_BIN=$(CURDIR)/$(BIN) npm run test:performance
 
-agents: ## each scenario with each real agent; docs/agents-tested.md has what comes of it (UPDATE=-update writes it)
+agents: ## each scenario with each real agent; docs/agents-tested.md has what comes of it (DUET_UPDATE_GOLDEN=1 writes it)
 	.ci/install
-	$(PURE) $(GO) test $(FLAGS) -tags clients,soak ./cmd/duet-rpc -run 'TestAgentDay|TestRealAgents|TestACPAgentDay' -count=1 -timeout 60m $(UPDATE)
+	$(PURE) $(GO) test $(FLAGS) -tags clients,soak ./cmd/duet-rpc -run 'TestAgentDay|TestRealAgents|TestACPAgentDay' -count=1 -timeout 60m
 
 lint: cross ## vet, staticcheck, gofumpt, layer rules, all platforms, and the linters of emacs/ and vscode/
 	for tags in none clients soak lint; do $(PURE) $(GO) vet $(FLAGS) -tags $$tags ./... || exit 1; done
@@ -97,12 +99,12 @@ chaos: ## processes killed at random, and what came of what was acknowledged (in
 	$(PURE) $(GOTEST) $(FLAGS) -tags soak ./internal/chaos -run TestChaos -count=1 -v -timeout 0 -chaos.time $(CHAOSTIME) -chaos.keep $(CURDIR)/bin/chaos $(CHAOSFLAGS)
 
 docs: ## write docs/cli.md from the commands, docs/protocol.md and docs/executors.md from the registries
-	$(PURE) $(GO) test $(FLAGS) ./internal/cli -run TestCommandsDocument -update
-	$(PURE) $(GO) test $(FLAGS) ./handlers -run TestProtocolDocument -update
-	$(PURE) $(GO) test $(FLAGS) ./internal/catalogrpc -run TestExecutorsDocument -update
+	$(UPDATE) $(PURE) $(GO) test $(FLAGS) ./internal/cli -run TestCommandsDocument
+	$(UPDATE) $(PURE) $(GO) test $(FLAGS) ./handlers -run TestProtocolDocument
+	$(UPDATE) $(PURE) $(GO) test $(FLAGS) ./internal/catalogrpc -run TestExecutorsDocument
 
 generate: docs ## the same, and vscode/src/protocol.ts, the types of the methods
-	$(PURE) $(GO) test $(FLAGS) ./handlers -run TestTypeScriptTypes -update
+	$(UPDATE) $(PURE) $(GO) test $(FLAGS) ./handlers -run TestTypeScriptTypes
 
 FONT ?= $(firstword $(wildcard /usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf /usr/share/fonts/TTF/DejaVuSansMono.ttf))
 pictures: ## draw the screens of testdata/screens, light and dark, into bin/pictures; FONT=FILE.ttf has the signs

@@ -193,7 +193,7 @@ func dayTable(t testing.TB, agents []dayAgent, told map[string]string) []byte {
 	b.WriteString(`# Agents that are tested
 
 Each of these agents, as its package registry has it, is taken through a day by ` + "`TestAgentDay`" + ` (cmd/duet-rpc), with a model
-on a loopback address that does what its prompts say. ` + "`make agents UPDATE=-update`" + ` writes this page; the test fails when the page is
+on a loopback address that does what its prompts say. ` + "`DUET_UPDATE_GOLDEN=1 make agents`" + ` writes this page; the test fails when the page is
 not true any more. ` + "`make test-clients`" + ` plays a few of the scenarios. "no" is what the agent itself does not do; the test requires that, too, so that a newer
 version which does is noticed.
 

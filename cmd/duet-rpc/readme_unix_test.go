@@ -163,7 +163,7 @@ func TestReadmeScreens(t *testing.T) {
 			require.NoError(t, err)
 			golden.Block(t, guide, m[0], seen)
 		}
-		text, err = os.ReadFile(guide) // after -update
+		text, err = os.ReadFile(guide) // golden.Block may have written it
 		require.NoError(t, err)
 		assert.Equal(t, len(markers), strings.Count(string(text), "\n```\n$ ")+strings.Count(string(text), "\n```\n— "), "%s has a screen without a marker", guide)
 		total += len(markers)

@@ -14,7 +14,8 @@ import (
 )
 
 // TestScreens compares what a person sees of the shell with testdata/screens. To change a
-// screen, run it with -update and read the difference; make pictures draws the screens.
+// screen, run it with DUET_UPDATE_GOLDEN=1 and read the difference; make pictures draws
+// the screens.
 //
 // A narrow terminal shows everything. A wide one lays out lists and conversations in another
 // way, and other kinds of terminals draw the same with other signs: these show only that.

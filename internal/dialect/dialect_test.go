@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
 )
 
 func TestStatesInTheWordsOfHumanLayer(t *testing.T) {

@@ -16,7 +16,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

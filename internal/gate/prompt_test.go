@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
 )
 
 func TestOfALongOutputTheFirstAndTheLastLinesAreTold(t *testing.T) {

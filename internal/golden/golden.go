@@ -1,21 +1,23 @@
-// Package golden compares what a test got with a file that says what it should
-// be. With the flag -update, which it defines, the files are rewritten instead:
+// Package golden compares what a test got with a file that contains the expected bytes.
+// With DUET_UPDATE_GOLDEN=1 in the environment, it writes the files instead:
 //
-//	go test ./... -update
+//	DUET_UPDATE_GOLDEN=1 make test
 //
-// so that a change of the wire is read as a diff. A package whose tests have
-// no golden files imports this one for the flag alone.
+// Then read the difference in version control.
 package golden
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files with what the tests got")
+// updateVariable names the environment variable that makes tests write their golden files.
+const updateVariable = "DUET_UPDATE_GOLDEN"
+
+// updating reports whether the tests write their golden files.
+func updating() bool { return os.Getenv(updateVariable) == "1" }
 
 // Bytes requires that the file at path holds got.
 func Bytes(t testing.TB, path string, got []byte) {
@@ -24,13 +26,13 @@ func Bytes(t testing.TB, path string, got []byte) {
 	switch {
 	case err == nil && string(want) == string(got):
 		return
-	case *update:
+	case updating():
 		rewrite(t, path, got)
 	case err != nil:
-		t.Fatalf("%v (go test -update would write it); got:\n%q", err, got)
+		t.Fatalf("cannot read the golden file: %v; run the test with %s=1 to write it; got:\n%q", err, updateVariable, got)
 	default:
-		t.Fatalf("not what %s says (go test -update would rewrite it); where they differ\nwant: %.4000q\ngot:  %.4000q",
-			path, differing(want, got), differing(got, want))
+		t.Fatalf("the result differs from %s; run the test with %s=1 to rewrite the file; the difference:\nwant: %.4000q\ngot:  %.4000q",
+			path, updateVariable, differing(want, got), differing(got, want))
 	}
 }
 

@@ -38,17 +38,16 @@ func compare(path, got string) string {
 }
 
 func TestBytes(t *testing.T) {
-	defer func(before bool) { *update = before }(*update)
 	path := filepath.Join(t.TempDir(), "deep", "case.out")
 
-	*update = false
-	assert.Contains(t, compare(path, "a"), "-update would write it")
+	t.Setenv(updateVariable, "")
+	assert.Contains(t, compare(path, "a"), "DUET_UPDATE_GOLDEN=1 to write it")
 	assert.NoFileExists(t, path)
 
-	*update = true
+	t.Setenv(updateVariable, "1")
 	assert.Empty(t, compare(path, "a\r\n"))
 
-	*update = false
+	t.Setenv(updateVariable, "")
 	assert.Empty(t, compare(path, "a\r\n"))
 	assert.Contains(t, compare(path, "a\n"), `want: "a\r\n"`)
 	assert.Contains(t, compare(path, "a\r\nb"), `got:  "a\r\nb"`)
@@ -58,7 +57,6 @@ func TestBytes(t *testing.T) {
 }
 
 func TestBlock(t *testing.T) {
-	defer func(before bool) { *update = before }(*update)
 	path := filepath.Join(t.TempDir(), "page.md")
 	const page = "# Page\n\n<!-- one -->\n```\nold\n```\n\n```\nanother\n```\n"
 	require.NoError(t, os.WriteFile(path, []byte(page), 0o600))
@@ -72,11 +70,11 @@ func TestBlock(t *testing.T) {
 		<-done
 		return v.failure
 	}
-	*update = false
+	t.Setenv(updateVariable, "")
 	assert.Empty(t, block("<!-- one -->", "old\n"))
-	assert.Contains(t, block("<!-- one -->", "new\n"), "-update would rewrite it")
+	assert.Contains(t, block("<!-- one -->", "new\n"), "DUET_UPDATE_GOLDEN=1 to rewrite the file")
 	assert.Contains(t, block("<!-- two -->", "old\n"), "no block")
-	*update = true
+	t.Setenv(updateVariable, "1")
 	assert.Empty(t, block("<!-- one -->", "new\n"))
 	held, err := os.ReadFile(path)
 	require.NoError(t, err)

@@ -20,7 +20,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 )
 

@@ -23,7 +23,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalogrpc"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
-	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
 	"github.com/duet-rpc/duet-rpc/internal/procenv"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/usercommand"

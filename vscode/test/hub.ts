@@ -15,10 +15,10 @@ export interface TestProject {
   env: NodeJS.ProcessEnv;
 }
 
-export function newProject(): TestProject {
+export function newProject(name = "project"): TestProject {
   if (!existsSync(duetBinary)) throw new Error(`${duetBinary} is not there: make build makes it, DUET_RPC_BIN may name another`);
   const top = realpathSync(mkdtempSync(join(tmpdir(), "duet-vscode-")));
-  const [folder, home] = [join(top, "project"), join(top, "home")];
+  const [folder, home] = [join(top, name), join(top, "home")];
   mkdirSync(folder);
   mkdirSync(home);
   const env: NodeJS.ProcessEnv = { PATH: process.env["PATH"], HOME: home, DUET_RPC_BIN: duetBinary, TMPDIR: process.env["TMPDIR"] };

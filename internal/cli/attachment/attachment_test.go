@@ -8,8 +8,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
 )
 
 const png = "\x89PNG\r\n\x1a\n and more"

@@ -7,8 +7,6 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 	"github.com/stretchr/testify/require"
-
-	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
 )
 
 // FuzzBounds holds the walk that looks at bounds against the parser: of what the

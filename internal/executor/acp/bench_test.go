@@ -14,7 +14,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/acp/linefilter"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
-	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
 )
 
 // busyHub encodes what it is told, as a link would.

@@ -4,8 +4,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-
-	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
 )
 
 func TestPartialRune(t *testing.T) {

@@ -20,7 +20,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/executortest"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/executor/terminal"
-	_ "github.com/duet-rpc/duet-rpc/internal/golden" // for go test ./... -update
 )
 
 // newSet makes a set of terminals that is closed when the test ends.

@@ -10,7 +10,7 @@ test("what is installed is small", () => {
 });
 
 test("a person begins a session and allows it in the inbox; questions of a window that is not focused wait in notifications", async (t) => {
-  const { page, project, row, notification, panel, press, openViews, newSession, launch, call, setFocused, picture } = await openWindow((end) => t.after(end));
+  const { page, project, row, notification, panel, press, openViews, newSession, launch, call, setFocused, picture } = await openWindow((end) => t.after(end), { folder: "parser" });
   await openViews();
   await row("nothing").waitFor({ state: "detached" });
   await page.getByRole("button", { name: "New Session", exact: true }).waitFor();
@@ -38,6 +38,7 @@ test("a person begins a session and allows it in the inbox; questions of a windo
   await page.locator('.activitybar a[aria-label*="2 questions wait for you"]').waitFor();
   await setFocused(true);
   await notification("Greet the reader: Write demo.txt").waitFor();
+  await row(/^Waiting for you/).waitFor();
   await page.mouse.move(800, 400); // away from rows, which would tell more
   await picture("notification");
   const answered = async (title: string, label: string): Promise<void> => {

@@ -1,8 +1,8 @@
 // Builds, keys, terminals, tasks and the preview in a real VS Code.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import test from "node:test";
 import { duetBinary } from "../hub";
 import { addKeyAgent, wantedKey } from "../keyagent";
@@ -58,6 +58,50 @@ test("a terminal of the hub is typed into, and its end closes it", async (t) => 
   await picture("terminal");
   await page.keyboard.type("exit\n");
   await terminal.waitFor({ state: "detached" });
+});
+
+test("a shell session and its panel show the same question, and the panel sees the answer of the shell", async (t) => {
+  const { page, project, row, panel, answer, openViews, command, picture } = await openWindow((end) => t.after(end), {
+    folder: "parser",
+    size: { width: 1160, height: 790, scale: 1.2 },
+    settings: { "terminal.integrated.defaultLocation": "editor", "terminal.integrated.fontSize": 13, "terminal.integrated.lineHeight": 1.2, "duet.notifications": "none" },
+    prepare: ({ home, env }) => {
+      env["SHELL"] = join(home, "sh");
+      writeFileSync(env["SHELL"], `#!/bin/sh\nexport LANG=C.UTF-8 PS1='$ ' PATH='${dirname(duetBinary)}':"$PATH"\nexec /bin/sh "$@"\n`, { mode: 0o755 });
+    },
+  });
+  await openViews();
+  await command("Duet: New Terminal");
+  const terminal = page.locator(".terminal-wrapper.active");
+  await terminal.waitFor();
+  await command("View: New Editor Group to the Left");
+  await command("View: Toggle Primary Side Bar Visibility");
+  // This VS Code has no native modules, and reports that its own terminals do not work. A menu ignores a click that follows its opening at once.
+  const report = page.locator(".statusbar-item").filter({ hasText: "Pty Host" });
+  const hide = page.getByRole("menuitem", { name: "Hide 'Pty Host Status'" });
+  await report.click({ button: "right" });
+  await eventually(async () => {
+    if (await hide.isVisible()) await hide.click({ timeout: 1_000 });
+    await hide.waitFor({ state: "hidden", timeout: 1_000 });
+  });
+  await report.waitFor({ state: "hidden" });
+  await terminal.click();
+  await page.keyboard.type(`duet-rpc prompt --agent demo "Greet the README's reader"\n`);
+  const screen = terminal.locator(".xterm-rows");
+  await screen.filter({ hasText: "a number, [e]dit:" }).waitFor();
+  await page.locator(".editor-group-container.empty").click();
+  await command("View: Toggle Primary Side Bar Visibility");
+  await row(/^Greet the README's reader/).click();
+  await answer("Allow").waitFor();
+  await command("View: Toggle Primary Side Bar Visibility");
+  await page.locator(".editor-group-container .monaco-progress-container.active").first().waitFor({ state: "hidden" });
+  await page.mouse.move(0, 0); // away from buttons, which would look pressed
+  await picture("together");
+  await terminal.click();
+  await page.keyboard.type("y\n");
+  await screen.filter({ hasText: "go on with" }).waitFor();
+  await panel.getByText("I wrote demo.txt").waitFor();
+  assert.match(readFileSync(join(project.folder, "demo.txt"), "utf8"), /Greet the README's reader/);
 });
 
 test("a gate is run as a task, with what it prints and its status", async (t) => {

@@ -4,7 +4,7 @@ import { execFile, spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
-import { basename, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import type { Browser, FrameLocator, Locator, Page } from "playwright-core";
 import { startChromium } from "../browser/chromium.js";
@@ -54,6 +54,7 @@ export interface Window {
   panel: FrameLocator;
   /** A button of a question in that panel. The bar above the prompt may repeat the question for a moment. */
   answer: (label: string) => Locator;
+  /** Takes a picture of the window. It names the project's folder as a folder of Alice's home. */
   picture: (name: string) => Promise<void>;
   /** The process that is the hub of the project. */
   hub: () => Promise<number>;
@@ -70,6 +71,12 @@ export interface Options {
   env?: NodeJS.ProcessEnv;
   theme?: string;
   agent?: string;
+  /** The name of the project's folder; "project" if it is not set. */
+  folder?: string;
+  /** Further settings of VS Code. */
+  settings?: Record<string, unknown>;
+  /** The size of the window in CSS pixels. A picture has scale times as many pixels each way. */
+  size?: { width: number; height: number; scale: number };
   /** Files of the project, by their names. */
   files?: Record<string, string>;
   /** Puts more into the project, or its user's home, before anything begins. */
@@ -82,11 +89,11 @@ export interface Options {
 export async function openWindow(after: (end: () => Promise<void>) => void, options: Options = {}): Promise<Window> {
   const program = join(serverHome, "lib", "vscode", "out", "server-main.js");
   if (!existsSync(program)) throw new Error(`${program} is not there: run .ci/install`);
-  const project = newProject();
+  const project = newProject(options.folder);
   const data = join(project.home, "vscode");
   const settings = join(data, "data", "Machine");
   mkdirSync(settings, { recursive: true });
-  writeFileSync(join(settings, "settings.json"), JSON.stringify({ "workbench.colorTheme": process.env["DUET_TEST_THEME"] ?? options.theme ?? "Default Dark Modern", "workbench.startupEditor": "none", "duet.agent": options.agent ?? "demo", "terminal.integrated.gpuAcceleration": "off", "remote.autoForwardPorts": false }));
+  writeFileSync(join(settings, "settings.json"), JSON.stringify({ "workbench.colorTheme": process.env["DUET_TEST_THEME"] ?? options.theme ?? "Default Dark Modern", "workbench.startupEditor": "none", "duet.agent": options.agent ?? "demo", "terminal.integrated.gpuAcceleration": "off", "remote.autoForwardPorts": false, ...options.settings }));
   for (const [name, text] of Object.entries(options.files ?? {})) writeFileSync(join(project.folder, name), text);
   options.prepare?.(project);
   const shared = ["--server-data-dir", data, "--accept-server-license-terms", "--telemetry-level", "off"];
@@ -107,7 +114,8 @@ export async function openWindow(after: (end: () => Promise<void>) => void, opti
   });
   const port = await portOf(server);
   browser = await startChromium();
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  const { width, height, scale } = options.size ?? { width: 1280, height: 800, scale: 1 };
+  const context = await browser.newContext({ viewport: { width, height }, deviceScaleFactor: scale });
   const address = `http://127.0.0.1:${port}/?folder=${encodeURIComponent(project.folder)}&payload=${encodeURIComponent(JSON.stringify([["skipWelcome", "true"]]))}`;
   const open = async (): Promise<Window> => {
     const page = await context.newPage();
@@ -162,7 +170,10 @@ function handles(page: Page, project: TestProject): Omit<Window, "another"> {
     },
     picture: async (name) => {
       mkdirSync(pictures, { recursive: true });
-      await page.screenshot({ path: join(pictures, `${name}.png`) });
+      // VS Code may close a frame at any time.
+      const renamed = await Promise.all(page.frames().map((frame) => frame.evaluateHandle(renameText, [dirname(project.folder), "/home/alice"] as const).catch(() => undefined)));
+      await page.screenshot({ path: join(pictures, `${name}.png`), animations: "disabled" });
+      for (const observer of renamed) await observer?.evaluate((observer) => observer.disconnect()).catch(() => {});
     },
     hub: () => hubOf(project),
     setFocused: (focused) => setFocused(page, focused),
@@ -179,6 +190,21 @@ function handles(page: Page, project: TestProject): Omit<Window, "another"> {
     call: (method, params) => call(project, method, params),
     launch: async (query) => (await call(project, "launchSession", { query, agent: "demo", working_dir: project.folder })).session_id,
   };
+}
+
+/** renameText replaces a text in a page, and in what the page shows later. The caller must disconnect the observer. */
+function renameText([from, to]: readonly [string, string]): MutationObserver {
+  const rename = (): void => {
+    const nodes = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (nodes.nextNode()) {
+      const node = nodes.currentNode as Text;
+      if (node.data.includes(from)) node.data = node.data.replaceAll(from, to);
+    }
+  };
+  const observer = new MutationObserver(rename);
+  observer.observe(document.body, { subtree: true, childList: true, characterData: true });
+  rename();
+  return observer;
 }
 
 /** setFocused tells a page what a browser tells one; Chromium without a screen leaves all of them focused. */
