@@ -58,7 +58,13 @@ command that its summary has."
                       (string-join (cl-loop for (key value) on input by #'cddr
                                             collect (duet-approval--member key value))
                                    "\n"))
-                     (t (duet-approval--json input)))))
+                     (t (duet-approval--json input))))
+         (details (duet-get-string data :details))
+         (text (if details
+                   (string-join (cons details (and text (not (string-empty-p text))
+                                                   (list text)))
+                                "\n")
+                 text)))
     (cond
      ((and (duet-get data :truncated) (null input))
       (list "… it is too long to stand here: [v] view shows all of it"))
@@ -133,7 +139,7 @@ Those after the first are indented, so that none looks like another member."
      (lambda (result)
        (let ((data (copy-sequence (duet-approval-data approval)))
              (whole (duet-get result :approval)))
-         (dolist (key '(:tool_input :diff :plan :schema :truncated))
+         (dolist (key '(:tool_input :diff :plan :details :schema :truncated))
            (setq data (plist-put data key (plist-get whole key))))
          (setf (duet-approval-data approval) data)
          ;; Told again, as after another start of the server, it is asked for again.

@@ -64,9 +64,9 @@ MORE are parts of `duet-header-fit' that come after them."
               (cons 1 (concat ", " (key #'duet-approval-deny-and-tell "tell why not")))
               (and (duet-approval-editable-p approval)
                    (cons 2 (concat ", " (key #'duet-approval-edit "edit"))))
-              (unless (duet-approval-plan approval)
+              (when (duet-approval-rule-p approval)
                 (cons 3 (concat ", always: " (key #'duet-approval-always "session"))))
-              (unless (duet-approval-plan approval)
+              (when (duet-approval-rule-p approval)
                 (cons 4 (concat ", " (key #'duet-approval-always-in-project "project"))))))
       more))))
 
@@ -171,9 +171,10 @@ MORE are parts of `duet-header-fit' that come after them."
                for number from 1
                do (insert (propertize (format "%-9d" number) 'font-lock-face 'duet-dim)
                           answer "\n")))
-    (when-let ((plan (duet-get-string data :plan)))
-      (insert "\n" (propertize "Plan" 'font-lock-face 'duet-heading) "\n"
-              (replace-regexp-in-string "^" "  " (duet-visible plan)) "\n"))
+    (pcase-dolist (`(,heading ,key) '(("Plan" :plan) ("Details" :details)))
+      (when-let ((text (duet-get-string data key)))
+        (insert "\n" (propertize heading 'font-lock-face 'duet-heading) "\n"
+                (replace-regexp-in-string "^" "  " (duet-visible text)) "\n")))
     (when-let ((diff (duet-get-string data :diff)))
       (insert "\n" (duet-visible diff))
       (unless (bolp) (insert "\n")))

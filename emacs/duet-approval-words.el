@@ -129,6 +129,15 @@ So it is where an agent lets one choose: its protocol has no place for words."
   "Return non-nil if APPROVAL, a question, need not be answered to go on."
   (eq (duet-get (duet-approval-data approval) :declinable) t))
 
+(defun duet-approval-rule-p (approval)
+  "Return non-nil if an answer to APPROVAL can become a rule for good.
+The hub says what a rule would cover; an event that is too long leaves
+that out."
+  (let ((data (duet-approval-data approval)))
+    (and (not (duet-approval-question-p approval))
+         (not (duet-approval-plan approval))
+         (or (duet-get data :rule_preview) (duet-get data :truncated)))))
+
 (defun duet-approval-plan (approval)
   "Return the plan that the agent of APPROVAL wants to carry out, or nil."
   (duet-get-string (duet-approval-data approval) :plan))

@@ -117,7 +117,7 @@ They stand closer together where all fit into one line by that."
                ""
              (concat
               ;; Few lines: the question has to be seen above them in a small window.
-              (if (duet-approval-plan approval) ""
+              (if (not (duet-approval-rule-p approval)) ""
                 (concat "\n  always: "
                         (duet-approvals--button "[s] session" #'duet-approval-always) "  "
                         (duet-approvals--button "[P] project"

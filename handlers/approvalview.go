@@ -50,6 +50,7 @@ type approvalView struct {
 	Declinable   bool                 `json:"declinable,omitempty" doc:"Of a human_contact: it can be denied too, which says that nothing was chosen, filled in or opened."`
 	Paths        []string             `json:"paths,omitempty" doc:"The files that it touches."`
 	Diff         string               `json:"diff,omitempty" doc:"What it would change, as a unified diff."`
+	Details      string               `json:"details,omitempty" doc:"What the agent says about the tool call beside its title and input: a text for people. Of an agent that sends no input it is all that is known of the call."`
 	Plan         string               `json:"plan,omitempty" doc:"What the agent would do next, where it asks to leave its plan mode: a text, mostly Markdown. No rule is made of the answer."`
 	Rules        dialect.RulePreviews `json:"rule_preview,omitempty" doc:"What a decision with a scope would hold for, by scope: session and project. Absent: no rule can be made of it. It is Duet's rule; what an option of the kind allow_always makes the agent remember is the agent's, and its name says it."`
 	TakesComment bool                 `json:"takes_comment" doc:"Whether the agent is told the comment with the decision. Else a decision with tell gives it as the next prompt."`
@@ -71,7 +72,7 @@ type approvalView struct {
 }
 
 func (a *approvalView) texts() []*string {
-	return []*string{&a.Diff, &a.Plan, &a.Explanation, &a.Subject, &a.Comment, &a.Response}
+	return []*string{&a.Diff, &a.Plan, &a.Details, &a.Explanation, &a.Subject, &a.Comment, &a.Response}
 }
 
 // trim cuts the inputs to at most most bytes each.
@@ -163,7 +164,7 @@ func approvalOf(a domain.Approval, s domain.Session) *approvalView {
 		ReopenedAs: a.ReopenedAs, TakenAt: timeOrNil(a.Taken), CreatedAt: a.Created.UTC(), Deadline: timeOrNil(a.Deadline),
 		ToolName: a.Tool, ToolInput: orEmptyObject(a.Input), Editable: a.InputEditable(), ToolUseID: a.ToolUseID(), ToolKind: a.ToolKind,
 		Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: dialect.Options(a.Options), OptionsOnly: answers.OptionsOnly, Declinable: answers.Declinable, Paths: a.Paths, Diff: approvalDiff(s.Thread.CWD, a.Diffs), Channel: a.Channel,
-		Plan: a.Plan, Rules: rulesOf(a, s.Thread.CWD), TakesComment: a.TakesComment(), Explanation: a.Explanation,
+		Plan: a.Plan, Details: a.Details, Rules: rulesOf(a, s.Thread.CWD), TakesComment: a.TakesComment(), Explanation: a.Explanation,
 		RespondedAt: timeOrNil(a.Decided), DecidedBy: a.DecidedBy, Comment: a.Comment, Response: a.Response, Option: a.Option,
 		UpdatedInput: a.UpdatedInput, Type: approvalType(a.Type), Elicitation: dialect.ElicitationOf(a.Elicitation), Content: a.Content,
 	}

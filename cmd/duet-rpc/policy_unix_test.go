@@ -132,6 +132,52 @@ func TestWhatRulesAllowAndDeny(t *testing.T) {
 	c.leave()
 }
 
+// An agent that sends no input says what it would run in the permission's content. That is
+// shown and kept. No rule for good can be made of it, and every deny rule of the tool holds.
+func TestPermissionWithoutInput(t *testing.T) {
+	t.Parallel()
+	const call = `{"toolCallId":"1","kind":"execute","title":"Bash","content":[{"type":"content","content":{"type":"text","text":"Running: touch after.txt"}}]}`
+	asking, _, _ := strings.Cut(askingAgent, "[[rules]]")
+	for name, c := range map[string]struct{ rules, said string }{
+		"denied by a rule for one command": {"[[rules]]\neffect = \"deny\"\ntool = \"Bash\"\ncommand = \"rm *\"\n", "refused"},
+		"allowed by no rule":               {"[[rules]]\neffect = \"allow\"\ntool = \"Bash\"\n[[rules]]\neffect = \"allow\"\ntool = \"*\"\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.agents(asking + c.rules)
+			require.NoError(t, os.WriteFile(filepath.Join(s.root, "call"), []byte(call), 0o600))
+			editor := s.start()
+			editor.subscribe()
+			if c.said != "" {
+				l := editor.launch("do it", "asking")
+				assert.Equal(t, "completed", editor.awaitEnd(l.SessionID).Data.State)
+				assert.Equal(t, c.said, editor.conversation(l.SessionID))
+				editor.leave()
+				return
+			}
+			for range 2 { // an answer is for one question
+				l := editor.launch("do it", "asking")
+				question := editor.await("a question", func(e event) bool { return e.Data.SessionID == l.SessionID && e.Type == "new_approval" })
+				assert.Contains(t, string(question.Raw), `"details":"Running: touch after.txt"`)
+				assert.NotContains(t, string(question.Raw), "rule_preview")
+				shown, err := s.command("approvals", "show", question.Data.ApprovalID)
+				require.NoError(t, err)
+				assert.Contains(t, shown, "Running: touch after.txt")
+				for _, scope := range []string{"session", "project"} {
+					_, err = s.command("approvals", "approve", question.Data.ApprovalID, "--scope", scope)
+					assert.ErrorContains(t, err, "does not say what the tool would get")
+				}
+				_, err = s.command("approvals", "approve", question.Data.ApprovalID)
+				require.NoError(t, err)
+				assert.Equal(t, "completed", editor.awaitEnd(l.SessionID).Data.State)
+				assert.Equal(t, "allowed", editor.conversation(l.SessionID))
+			}
+			editor.leave()
+		})
+	}
+}
+
 // Whoever was killed with an open question is answered when it asks the same
 // again, under an id and at a time of another turn.
 func TestAnAgentThatAsksTheSameAgainIsAnswered(t *testing.T) {

@@ -39,14 +39,16 @@ func Requested(a domain.Approval, cwd string) domain.ApprovalRequested {
 	ambiguity, title := Presented(a)
 	r := domain.ApprovalRequested{
 		ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), ParentID: a.ParentID, Type: a.Type, Tool: a.Tool, Input: a.Input, ToolKind: a.ToolKind,
-		InputEditable: a.InputEditable(), Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diffs: a.Diffs, Plan: a.Plan, TakesComment: a.TakesComment(),
+		InputEditable: a.InputEditable(), Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diffs: a.Diffs, Plan: a.Plan, Details: a.Details, TakesComment: a.TakesComment(),
 		Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened, Elicitation: a.Elicitation,
 	}
 	if r.Rule = RulePreview(a, cwd); r.Rule != nil && len(r.Rule.Pattern) > domain.MaxEventText {
 		r.Rule = nil
 	}
-	if len(r.Plan) > domain.MaxEventText {
-		r.Plan, r.Truncated = "", true
+	for _, text := range []*string{&r.Plan, &r.Details} {
+		if len(*text) > domain.MaxEventText {
+			*text, r.Truncated = "", true
+		}
 	}
 	if len(r.Input) > domain.MaxEventText {
 		r.Input, r.Truncated = nil, true

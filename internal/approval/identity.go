@@ -23,7 +23,7 @@ func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 	done := policy.Identity(input, p.ToolUseID)
 	a := domain.Approval{
 		ID: uuid.NewString(), Type: domain.FunctionCall, CallID: p.ToolUseID, ParentID: p.ParentID, Tool: p.ToolName, Input: input, Title: p.Title,
-		ToolKind: p.ToolKind, Paths: p.Paths, Status: domain.ApprovalPending, Question: policy.Hash(p.ToolName, done), InputFixed: p.InputFixed, NameByKind: p.NameByKind, Plan: p.Plan,
+		ToolKind: p.ToolKind, Paths: p.Paths, Status: domain.ApprovalPending, Question: policy.Hash(p.ToolName, done), InputFixed: p.InputFixed, NameByKind: p.NameByKind, Plan: p.Plan, Details: p.Details,
 	}
 	switch {
 	case p.Elicitation != nil:
@@ -34,9 +34,10 @@ func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 		a.Question = policy.Hash(p.ToolName+"\x00"+p.Title, input)
 	case toolinput.IsEmpty(input): // then it is known by what was shown of it
 		a.Question = policy.Hash(p.ToolName+"\x00"+p.Title, asJSON(struct {
-			Paths []string
-			Diffs []catalog.FileDiff
-		}{p.Paths, p.Diffs}))
+			Paths   []string
+			Diffs   []catalog.FileDiff
+			Details string `json:",omitempty"`
+		}{p.Paths, p.Diffs, p.Details}))
 	case len(p.Diffs) > 0: // an agent's input may name the file alone
 		a.Question = policy.Hash(p.ToolName+"\x00"+policy.Hash("", done), asJSON(diffsBeyondInput(p.Diffs, input)))
 	}

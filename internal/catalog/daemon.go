@@ -61,6 +61,7 @@ type RequestPermissionParams struct {
 	Paths      []string           `json:"paths,omitempty" doc:"The files that it touches."`
 	Diffs      []FileDiff         `json:"diffs,omitempty" doc:"What it would change."`
 	Plan       string             `json:"plan,omitempty" doc:"What the agent would do next, where it asks to leave its plan mode."`
+	Details    string             `json:"details,omitempty" doc:"What the agent says about the tool call beside its title and input: a text for people."`
 	Options    []PermissionOption `json:"options,omitempty" doc:"The answers that the agent offers."`
 	InputFixed bool               `json:"input_fixed,omitempty" doc:"A changed input would not be heeded: the tool runs with this one, or not at all."`
 	Unasked    []string           `json:"unasked,omitempty" doc:"The agent has not asked for permission: only whether the policy denies this is to be told, under each of these names of tools."`

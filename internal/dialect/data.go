@@ -79,6 +79,7 @@ type requestedData struct {
 	Paths        []string        `json:"paths,omitempty"`
 	Diffs        []fileDiff      `json:"diffs,omitempty"`
 	Plan         string          `json:"plan,omitempty"`
+	Details      string          `json:"details,omitempty"`
 	Rules        RulePreviews    `json:"rule_preview,omitempty"`
 	TakesComment bool            `json:"takes_comment,omitempty"`
 	Count        int             `json:"count"` // HumanLayer, June 2025

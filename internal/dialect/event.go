@@ -34,7 +34,7 @@ func data(e domain.Event) any {
 		return requestedData{
 			ids: ids, ApprovalID: p.ApprovalID, CallID: p.CallID, ToolUseID: p.ToolUseID, ParentID: p.ParentID, Type: p.Type, ToolName: p.Tool, ToolInput: p.Input,
 			ToolKind: p.ToolKind, Editable: p.InputEditable, Ambiguity: p.Ambiguity, Title: p.Title, Subject: p.Subject, Options: Options(p.Options), OptionsOnly: answers.OptionsOnly, Declinable: answers.Declinable, Paths: p.Paths,
-			Diffs: fileDiffs(p.Diffs), Plan: p.Plan, Rules: RulePreviewsOf(p.Rule), TakesComment: p.TakesComment, Count: 1, Stale: p.Stale, Reopens: p.Reopens, Reopened: p.Reopened, Replayed: p.Replayed, Truncated: p.Truncated,
+			Diffs: fileDiffs(p.Diffs), Plan: p.Plan, Details: p.Details, Rules: RulePreviewsOf(p.Rule), TakesComment: p.TakesComment, Count: 1, Stale: p.Stale, Reopens: p.Reopens, Reopened: p.Reopened, Replayed: p.Replayed, Truncated: p.Truncated,
 			Elicitation: ElicitationOf(p.Elicitation),
 		}
 	case domain.ApprovalResolved:

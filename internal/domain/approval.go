@@ -22,6 +22,7 @@ type Approval struct {
 	ToolKind     string
 	Paths        []string
 	Diffs        []Diff          // what the tool would change
+	Details      string          // what the agent says about the tool call beside its title and input: a text for people
 	Plan         string          // what the agent would do next, where it asks to leave its plan mode: a text for people
 	Options      []Option        // the answers that are offered
 	Channel      json.RawMessage // a client's own, to be given back: any JSON

@@ -74,6 +74,7 @@ type ApprovalRequested struct {
 	Options       []Option
 	Paths         []string
 	Diffs         []Diff
+	Details       string // as of Approval
 	Plan          string // as of Approval
 	TakesComment  bool
 	Rule          *RulePreview // nil: no rule can be made of it

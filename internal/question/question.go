@@ -21,6 +21,7 @@ type Question struct {
 	Subject string
 	Input   json.RawMessage // of the tool
 	Diff    string          // what it would change, as a unified diff
+	Details string          // what the agent says about the tool call beside its title and input
 	Plan    string          // what the agent would do next, if it asks whether it may
 	Options []string        // the answers to choose from
 	Dir     string          // the session's directory, to which the diff's names are relative; or empty
@@ -41,9 +42,12 @@ func Lay(q Question, m visible.Marks) Sheet {
 		s.sections = append(s.sections, section{head: []Line{{Remark, m.Line(q.Reopened)}}})
 	}
 	if q.Tool != "" {
-		if q.Plan != "" {
+		for _, text := range []string{q.Plan, q.Details} {
+			if text == "" {
+				continue
+			}
 			var body []Line
-			for line := range strings.SplitSeq(strings.Trim(q.Plan, "\n"), "\n") {
+			for line := range strings.SplitSeq(strings.Trim(text, "\n"), "\n") {
 				body = append(body, Line{Text, "  " + m.Exact(strings.TrimSuffix(line, "\r"))})
 			}
 			s.sections = append(s.sections, section{body: body})

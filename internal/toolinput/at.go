@@ -1,6 +1,7 @@
 package toolinput
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 )
@@ -21,8 +22,6 @@ func At(raw json.RawMessage, path ...string) json.RawMessage {
 // IsEmpty reports whether an input holds nothing: no bytes, null, or an empty object, list
 // or string.
 func IsEmpty(input json.RawMessage) bool {
-	if len(input) == 0 {
-		return true
-	}
-	return slices.ContainsFunc([]string{"null", "{}", "[]", `""`}, func(nothing string) bool { return Same(input, []byte(nothing)) })
+	text := string(bytes.TrimSpace(input))
+	return slices.Contains([]string{"", "null", "[]", `""`}, text) || Empty(input)
 }

@@ -46,6 +46,7 @@ type Approval struct {
 	DecidedBy string           `json:"decided_by"`
 
 	Explanation  string                 `json:"explanation"`  // of what decided by itself
+	Details      string                 `json:"details"`      // what the agent says about the tool call beside its title and input
 	Plan         string                 `json:"plan"`         // what the agent would do next
 	Rules        map[string]RulePreview `json:"rule_preview"` // by scope
 	TakesComment bool                   `json:"takes_comment"`

@@ -2889,6 +2889,8 @@ export interface Methods {
         paths?: Array<string>;
         /** What it would change, as a unified diff. */
         diff?: string;
+        /** What the agent says about the tool call beside its title and input: a text for people. Of an agent that sends no input it is all that is known of the call. */
+        details?: string;
         /** What the agent would do next, where it asks to leave its plan mode: a text, mostly Markdown. No rule is made of the answer. */
         plan?: string;
         /** What a decision with a scope would hold for, by scope: session and project. Absent: no rule can be made of it. It is Duet's rule; what an option of the kind allow_always makes the agent remember is the agent's, and its name says it. */
@@ -3026,6 +3028,8 @@ export interface Methods {
         paths?: Array<string>;
         /** What it would change, as a unified diff. */
         diff?: string;
+        /** What the agent says about the tool call beside its title and input: a text for people. Of an agent that sends no input it is all that is known of the call. */
+        details?: string;
         /** What the agent would do next, where it asks to leave its plan mode: a text, mostly Markdown. No rule is made of the answer. */
         plan?: string;
         /** What a decision with a scope would hold for, by scope: session and project. Absent: no rule can be made of it. It is Duet's rule; what an option of the kind allow_always makes the agent remember is the agent's, and its name says it. */

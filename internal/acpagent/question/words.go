@@ -31,6 +31,9 @@ func Described(q wire.Approval) string {
 	case len(q.Input) > 0 && string(q.Input) != "null":
 		b.WriteString(fenced("json", string(q.Input)))
 	}
+	if q.Details != "" {
+		b.WriteString(q.Details + "\n\n")
+	}
 	for i, o := range q.Options {
 		fmt.Fprintf(&b, "%d. %s\n", i+1, cmp.Or(o.Name, o.OptionID))
 	}

@@ -119,7 +119,7 @@ func (t *Translator) Question(a wire.Approval) schema.ToolCall {
 		}
 	}
 	content := diffs(a.Diffs)
-	for _, text := range []string{a.Plan, a.Reopened} {
+	for _, text := range []string{a.Plan, a.Details, a.Reopened} {
 		if text != "" {
 			content = append(content, textContent(text))
 		}

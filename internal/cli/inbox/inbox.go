@@ -77,7 +77,7 @@ func meant(word string, open []wire.Approval) (string, error) {
 func Sheet(a wire.Approval, dir string) question.Sheet {
 	q := question.Question{Title: a.Title, Subject: a.Subject, Input: a.Input, Diff: diffOf(a, dir), Dir: dir, Reopened: a.Reopened, Cut: a.Truncated}
 	if a.Type == wire.FunctionCall {
-		q.Tool, q.Plan = cmp.Or(a.Tool, "a tool"), a.Plan
+		q.Tool, q.Plan, q.Details = cmp.Or(a.Tool, "a tool"), a.Plan, a.Details
 		for _, o := range a.Options {
 			q.Options = append(q.Options, o.InWords())
 		}
@@ -134,7 +134,7 @@ func Whole(ctx context.Context, c *client.Client, a wire.Approval) wire.Approval
 	if err != nil {
 		return a
 	}
-	a.Input, a.Diff, a.Plan, a.Truncated = whole.Input, whole.Diff, whole.Plan, whole.Truncated
+	a.Input, a.Diff, a.Plan, a.Details, a.Truncated = whole.Input, whole.Diff, whole.Plan, whole.Details, whole.Truncated
 	a.Type, a.Tool, a.Title, a.Subject, a.Options, a.Reopened = whole.Type, whole.Tool, whole.Title, whole.Subject, whole.Options, whole.Reopened
 	a.Elicitation, a.OptionsOnly, a.Declinable = whole.Elicitation, whole.OptionsOnly, whole.Declinable
 	return a

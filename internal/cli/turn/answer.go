@@ -150,8 +150,9 @@ func (a *asker) always(q asked, scope string) (d wire.Decision, again bool) {
 	case q.Plan != "":
 		a.view.Note("a plan is agreed to for itself: please type " + keysOf(q))
 		return d, true
-	case !known: // the hub says whether it can
-		return wire.Decision{Decision: wire.Approve, Scope: scope}, false
+	case !known:
+		a.view.Note("no rule can be made of this, since Duet cannot tell what else it would allow: please type " + keysOf(q))
+		return d, true
 	}
 	a.view.Note("never asked again: " + rule.Text)
 	a.expected, a.scope = aPattern, scope
@@ -195,11 +196,8 @@ func keysOf(q asked) string {
 	if tells(q) {
 		keys = append(keys, "t")
 	}
-	if q.Plan == "" {
-		keys = append(keys, "a")
-		if len(q.Rules) > 0 {
-			keys = append(keys, "p")
-		}
+	if len(q.Rules) > 0 {
+		keys = append(keys, "a", "p")
 	}
 	if n := len(q.Options); n > 0 {
 		keys = append(keys, "a number up to "+strconv.Itoa(n))

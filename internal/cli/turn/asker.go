@@ -311,11 +311,8 @@ func (a *asker) promptFor(q asked) string {
 	if tells(q) {
 		keys += ", [t]ell why not"
 	}
-	if q.Plan == "" {
-		keys += ", [a]lways in this session"
-		if len(q.Rules) > 0 {
-			keys += ", in the [p]roject"
-		}
+	if len(q.Rules) > 0 {
+		keys += ", [a]lways in this session, in the [p]roject"
 	}
 	if len(q.Options) > 0 {
 		keys += ", a number"

@@ -144,6 +144,9 @@ func (t *turn) question(p *permissionRequest) (q catalog.RequestPermissionParams
 		q.Paths = appendNew(slices.Clip(q.Paths), d.Path)
 	}
 	q.Options, q.Plan = p.options, known.asPlan().Plan()
+	if q.Plan == "" {
+		q.Details = known.details()
+	}
 	for _, o := range p.options {
 		if !strings.HasPrefix(o.Kind, "allow_") && !strings.HasPrefix(o.Kind, "reject_") {
 			q.IsQuestion = true

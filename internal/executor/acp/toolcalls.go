@@ -22,7 +22,7 @@ type toolCall struct {
 	input       json.RawMessage
 	paths       []string
 	diffs       []catalog.FileDiff
-	text        string // what it shows; kept of plans alone
+	text        string // what it shows until it runs: of a plan the plan, else what the agent says about the call
 	todo        bool   // it is opencode's todowrite, by its first title: later ones count what is done
 	repaired    bool   // what the agent said of it was no UTF-8, so it is not what it runs
 }
@@ -39,6 +39,26 @@ func (t *toolCall) name() string {
 // asPlan is the call as one that may ask whether a plan is carried out.
 func (t *toolCall) asPlan() plan.Call {
 	return plan.Call{Tool: t.named, Kind: t.kind, Title: t.title, Input: t.input, Text: t.text}
+}
+
+// details is what the agent says about the call beside its title and its input: all that is
+// known of it where the agent sends no input.
+func (t *toolCall) details() string {
+	text := strings.TrimSpace(t.text)
+	if text == strings.TrimSpace(t.title) {
+		return ""
+	}
+	members, err := toolinput.Members(t.input)
+	if err != nil {
+		return text
+	}
+	for _, raw := range members {
+		var said string
+		if json.Unmarshal(raw, &said) == nil && strings.TrimSpace(said) == text {
+			return ""
+		}
+	}
+	return text
 }
 
 // toolCalls are the tool calls of a turn by the agent's own ids. The zero value
@@ -81,8 +101,11 @@ func (c *toolCalls) note(u *toolUpdate, call catalog.ToolCall) toolCall {
 	if name := strings.TrimSpace(metaString(u.Meta, "claudeCode", "toolName")); name != "" {
 		t.named = name
 	}
-	if u.text != "" && t.asPlan().Asked() {
+	switch started := u.Status != "" && u.Status != "pending"; {
+	case u.text != "" && (!started || t.asPlan().Asked()):
 		t.text = u.text
+	case started && !t.asPlan().Asked(): // what it shows from now on is its result
+		t.text = ""
 	}
 	t.repaired = u.repaired || t.repaired && (call.Input == nil || toolinput.Empty(call.Input))
 	return *t

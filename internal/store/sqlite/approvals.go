@@ -11,7 +11,7 @@ import (
 
 const approvalColumns = `a.id, a.thread, a.run, a.type, a.call_id, a.tool, a.input, a.title, a.subject, a.tool_kind, a.paths, a.diffs, a.options, a.channel,
 	a.status, a.stale, a.carried, a.question, a.created, a.deadline, a.decided, a.decided_by, a.comment, a.response, a.option, a.updated_input, a.input_fixed,
-	a.name_by_kind, a.awaited_by, a.taken, a.reopens, a.reopened, a.reopened_as, a.plan, a.explanation, a.elicitation, a.content,
+	a.name_by_kind, a.awaited_by, a.taken, a.reopens, a.reopened, a.reopened_as, a.plan, a.explanation, a.elicitation, a.content, a.details,
 	coalesce((SELECT i.parent_id FROM items i WHERE i.run = a.run AND i.kind = 'tool_call' AND i.approval = a.id AND i.parent_id != '' LIMIT 1), '')`
 
 func scanApproval(row statement.Scanner) (domain.Approval, error) {
@@ -25,7 +25,7 @@ func scanApproval(row statement.Scanner) (domain.Approval, error) {
 	)
 	err := row.Scan(&a.ID, &a.Thread, &a.Run, &a.Type, &a.CallID, &a.Tool, &input, &a.Title, &a.Subject, &a.ToolKind, &paths, &diffs, &options, &channel,
 		&a.Status, &a.Stale, &a.Carried, &a.Question, &created, &deadline, &decided, &a.DecidedBy, &a.Comment, &a.Response, &a.Option, &updated, &a.InputFixed,
-		&a.NameByKind, &a.AwaitedBy, &taken, &a.Reopens, &a.Reopened, &a.ReopenedAs, &a.Plan, &a.Explanation, &elicitation, &content, &a.ParentID)
+		&a.NameByKind, &a.AwaitedBy, &taken, &a.Reopens, &a.Reopened, &a.ReopenedAs, &a.Plan, &a.Explanation, &elicitation, &content, &a.Details, &a.ParentID)
 	a.Input, a.Channel, a.UpdatedInput, a.Content = input.Raw(), channel.Raw(), updated.Raw(), content.Raw()
 	a.Elicitation = fromJSON[*rowjson.Elicitation](string(elicitation.Intact())).Value()
 	a.Paths, a.Diffs, a.Options = fromJSON[[]string](paths), rowjson.Diffs(fromJSON[[]rowjson.Diff](string(diffs.Intact()))), fromJSON[rowjson.Options](string(options.Intact()))
@@ -155,12 +155,12 @@ func (t *Tx) InsertApproval(a *domain.Approval) error {
 	}
 	_, err = t.exec(`INSERT INTO approvals (id, thread, run, type, call_id, tool, input, title, subject, tool_kind, paths, diffs, options, channel,
 			status, stale, carried, question, created, deadline, decided, decided_by, comment, response, option, updated_input, input_fixed,
-			name_by_kind, awaited_by, reopens, reopened, plan, explanation, elicitation, content)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			name_by_kind, awaited_by, reopens, reopened, plan, explanation, elicitation, content, details)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		a.ID, a.Thread, a.Run, a.Type, a.CallID, a.Tool, string(a.Input), a.Title, a.Subject, a.ToolKind, asJSON(a.Paths, len(a.Paths) == 0),
 		asJSON(rowjson.DiffsOf(a.Diffs), a.Diffs == nil), asJSON(rowjson.Options(a.Options), a.Options == nil), string(a.Channel), a.Status, a.Stale, a.Carried, a.Question, nano(a.Created), nano(a.Deadline),
 		nano(a.Decided), a.DecidedBy, a.Comment, a.Response, a.Option, string(a.UpdatedInput), a.InputFixed,
-		a.NameByKind, a.AwaitedBy, a.Reopens, a.Reopened, a.Plan, a.Explanation, asJSON(rowjson.ElicitationOf(a.Elicitation), a.Elicitation.Mode == ""), string(a.Content))
+		a.NameByKind, a.AwaitedBy, a.Reopens, a.Reopened, a.Plan, a.Explanation, asJSON(rowjson.ElicitationOf(a.Elicitation), a.Elicitation.Mode == ""), string(a.Content), a.Details)
 	return err
 }
 

@@ -30,7 +30,7 @@ func payloads() []domain.Payload {
 		domain.ToolCallChanged{ID: "i", Details: &domain.ToolDetails{}},
 		domain.ApprovalRequested{
 			ApprovalID: "a", CallID: "c", ToolUseID: "u", ParentID: "p", Type: "t", Tool: "T", Input: raw, ToolKind: "k", InputEditable: true, Ambiguity: "y", Title: text, Subject: "s",
-			Options: options(), Paths: []string{"/p"}, Diffs: details.Diffs, Plan: "# p", TakesComment: true, Rule: &domain.RulePreview{Tool: "T", Covers: domain.CoversFiles, Pattern: "/p/*"}, Stale: true, Reopens: "r", Reopened: "w", Replayed: true, Truncated: true,
+			Options: options(), Paths: []string{"/p"}, Diffs: details.Diffs, Plan: "# p", Details: "d", TakesComment: true, Rule: &domain.RulePreview{Tool: "T", Covers: domain.CoversFiles, Pattern: "/p/*"}, Stale: true, Reopens: "r", Reopened: "w", Replayed: true, Truncated: true,
 			Elicitation: domain.Elicitation{Mode: domain.ElicitURL, Schema: raw, URL: text, ID: "i"},
 		},
 		domain.ApprovalResolved{ApprovalID: "a", CallID: "c", ToolUseID: "u", Type: "t", Status: "s", Response: text, Comment: "c", Option: "o", DecidedBy: "d", Title: "t", Tool: "T", InputEdited: true, Explanation: "e"},

@@ -35,7 +35,7 @@ func testAnApprovalIsReadAsItWasAsked(t *testing.T, k kind) {
 			ID: "all", Thread: 1, Run: 2, Type: domain.FunctionCall, Tool: "T", Input: json.RawMessage(`{"a":1.50,"a":2}`), Title: "t", Subject: "s", ToolKind: "k",
 			Paths: []string{"/p"}, Diffs: toolDetails().Diffs, Options: options(), Channel: json.RawMessage(`{"slack":{}}`), Status: domain.ApprovalPending,
 			Stale: true, Carried: true, Question: "q", Created: time.Unix(1, 0).UTC(), Deadline: time.Unix(2, 0).UTC(), Decided: time.Unix(3, 0).UTC(), DecidedBy: "d", Comment: "c",
-			Response: "r", Option: "o", UpdatedInput: json.RawMessage("{}"), InputFixed: true, NameByKind: true, AwaitedBy: 4, Reopens: "x", Reopened: "y", Plan: "# p", Explanation: "e",
+			Response: "r", Option: "o", UpdatedInput: json.RawMessage("{}"), InputFixed: true, NameByKind: true, AwaitedBy: 4, Reopens: "x", Reopened: "y", Plan: "# p", Details: "d", Explanation: "e",
 			Elicitation: domain.Elicitation{Mode: domain.ElicitForm, Schema: json.RawMessage(`{"properties":{}}`), URL: "u", ID: "i"}, Content: json.RawMessage(`{"a":1}`),
 		},
 	} {

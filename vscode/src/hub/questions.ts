@@ -169,7 +169,7 @@ export function detailsOf(question: Question): string {
   if (question.reopened) parts.push(escaped(question.reopened));
   else if (question.stale) parts.push("Its agent has ended: an answer continues it.");
   if (question.input_ambiguity) parts.push(`**${escaped(question.input_ambiguity)}**`);
-  if (question.plan) parts.push(code(question.plan));
+  for (const text of [question.plan, question.details]) if (text) parts.push(code(text));
   if (question.diff) parts.push(code(question.diff, "diff"));
   else if (question.type === "function_call" && question.tool_input !== undefined) parts.push(code(JSON.stringify(question.tool_input, null, 2), "json"));
   return parts.join("\n\n");

@@ -94,8 +94,8 @@ export class QuestionView {
     const choices = choicesOf(question);
     this.choices.update(choices);
     this.notes.replaceChildren(...detailsOf(choices).map((text) => make("p", { class: "note", text })));
-    const { title, subject, reopened, stale, input_ambiguity, plan, diff, tool_input, url, url_warnings, truncated } = question;
-    const now = JSON.stringify([title, subject, reopened, stale, input_ambiguity, plan, diff, tool_input, url, url_warnings, truncated, open.tool]);
+    const { title, subject, reopened, stale, input_ambiguity, plan, details, diff, tool_input, url, url_warnings, truncated } = question;
+    const now = JSON.stringify([title, subject, reopened, stale, input_ambiguity, plan, details, diff, tool_input, url, url_warnings, truncated, open.tool]);
     if (now === this.shown) return;
     this.shown = now;
     this.element.setAttribute("aria-label", `Question: ${questionTitle(open)}`);
@@ -117,6 +117,7 @@ export class QuestionView {
     else if (question.stale) note("Its agent has ended: an answer continues it.");
     if (question.input_ambiguity) note(question.input_ambiguity, "warning");
     if (question.plan) parts.push(make("div", { class: "markdown question-plan" }, renderMarkdown(question.plan)));
+    if (question.details) parts.push(output(question.details, { name: "Details" }));
     const command = stringOf(objectOf(question.tool_input)["command"]);
     if (question.diff) parts.push(unifiedDiff(question.diff));
     else if (command !== undefined) parts.push(output(command, { name: "Command" }));

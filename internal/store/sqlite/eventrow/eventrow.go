@@ -239,6 +239,7 @@ type requestedRow struct {
 	Paths         []string             `json:"paths,omitempty"`
 	Diffs         []rowjson.Diff       `json:"diffs,omitzero"`
 	Plan          string               `json:"plan,omitempty"`
+	Details       string               `json:"details,omitempty"`
 	TakesComment  bool                 `json:"takes_comment,omitempty"`
 	Rule          *rowjson.RulePreview `json:"rule,omitempty"`
 	Stale         bool                 `json:"stale,omitempty"`
@@ -254,7 +255,7 @@ func requestedRowOf(p domain.ApprovalRequested) requestedRow {
 	return requestedRow{
 		ApprovalID: p.ApprovalID, CallID: p.CallID, ToolUseID: p.ToolUseID, ParentID: p.ParentID, Type: p.Type, Tool: p.Tool, Input: p.Input, ToolKind: p.ToolKind,
 		InputEditable: p.InputEditable, Ambiguity: p.Ambiguity, Title: p.Title, Subject: p.Subject, Options: p.Options, Paths: p.Paths,
-		Diffs: rowjson.DiffsOf(p.Diffs), Plan: p.Plan, TakesComment: p.TakesComment, Rule: (*rowjson.RulePreview)(p.Rule), Stale: p.Stale, Reopens: p.Reopens, Reopened: p.Reopened, Replayed: p.Replayed, Truncated: p.Truncated,
+		Diffs: rowjson.DiffsOf(p.Diffs), Plan: p.Plan, Details: p.Details, TakesComment: p.TakesComment, Rule: (*rowjson.RulePreview)(p.Rule), Stale: p.Stale, Reopens: p.Reopens, Reopened: p.Reopened, Replayed: p.Replayed, Truncated: p.Truncated,
 		Elicitation: rowjson.ElicitationOf(p.Elicitation),
 	}
 }
@@ -263,7 +264,7 @@ func (r requestedRow) payload() domain.ApprovalRequested {
 	return domain.ApprovalRequested{
 		ApprovalID: r.ApprovalID, CallID: r.CallID, ToolUseID: r.ToolUseID, ParentID: r.ParentID, Type: r.Type, Tool: r.Tool, Input: r.Input, ToolKind: r.ToolKind,
 		InputEditable: r.InputEditable, Ambiguity: r.Ambiguity, Title: r.Title, Subject: r.Subject, Options: r.Options, Paths: r.Paths,
-		Diffs: rowjson.Diffs(r.Diffs), Plan: r.Plan, TakesComment: r.TakesComment, Rule: (*domain.RulePreview)(r.Rule), Stale: r.Stale, Reopens: r.Reopens, Reopened: r.Reopened, Replayed: r.Replayed, Truncated: r.Truncated,
+		Diffs: rowjson.Diffs(r.Diffs), Plan: r.Plan, Details: r.Details, TakesComment: r.TakesComment, Rule: (*domain.RulePreview)(r.Rule), Stale: r.Stale, Reopens: r.Reopens, Reopened: r.Reopened, Replayed: r.Replayed, Truncated: r.Truncated,
 		Elicitation: r.Elicitation.Value(),
 	}
 }

@@ -242,4 +242,7 @@ CREATE INDEX page_messages_run ON page_messages (run);
 `, `
 -- What people have decided about changes of files (package reviewrow).
 CREATE TABLE change_decisions (run INTEGER NOT NULL, part TEXT NOT NULL, state TEXT NOT NULL, mode INTEGER NOT NULL, PRIMARY KEY (run, part)) WITHOUT ROWID;
+`, `
+-- What an agent says about a tool call beside its title and input.
+ALTER TABLE approvals ADD COLUMN details TEXT NOT NULL DEFAULT '';
 `}
