@@ -178,6 +178,74 @@ func TestPermissionWithoutInput(t *testing.T) {
 	}
 }
 
+// judgingAgent begins in a mode in which a model decides, as codex-acp 2.6 does, and then runs
+// "touch denied-file" without asking. In its mode ASKS it asks first.
+const judgingAgent = `
+[agents.judging]
+driver = "acp"
+command = ["/bin/sh", "-c", '''
+mode=agent
+while read -r line; do
+	id=$(printf %s "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+	case $line in
+	*'"method":"initialize"'*) result='{"protocolVersion":1,"agentCapabilities":{}}' ;;
+	*'"method":"session/new"'*) result='{"sessionId":"s","modes":{"currentModeId":"agent","availableModes":[{"id":"ASKS","name":"Asks"},{"id":"agent","name":"Auto review"}]}}' ;;
+	*'"modeId":"ASKS"'*) mode=ASKS result='{}' ;;
+	*'"method":"session/prompt"'*)
+		chosen=run
+		if [ $mode = ASKS ]; then
+			printf '{"jsonrpc":"2.0","id":900,"method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"1","kind":"execute","title":"touch denied-file","rawInput":{"command":"touch denied-file"}},"options":[{"optionId":"run","name":"Yes","kind":"allow_once"},{"optionId":"leave","name":"No","kind":"reject_once"}]}}\n'
+			read -r answer
+			case $answer in *'"run"'*) ;; *) chosen=leave ;; esac
+		fi
+		[ $chosen = leave ] || touch denied-file
+		result='{"stopReason":"end_turn"}' ;;
+	esac
+	printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+''']
+
+[[rules]]
+effect = "deny"
+tool = "Bash"
+command = "touch denied*"
+`
+
+// An agent whose own mode asks nobody is set to one that asks, whatever mode of Duet's was
+// asked for, so that deny rules hold. Where no such mode is known the user is told first.
+func TestRulesHoldInTheModesOfAgents(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"", "default", "acceptEdits", "bypassPermissions"} {
+		t.Run("known "+mode, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.agents(strings.ReplaceAll(judgingAgent, "ASKS", "read-only"))
+			_, said, err := s.commandIn(s.root, "prompt", "--mode", mode, "--agent", "judging", "do it")
+			require.NoError(t, err)
+			assert.NotContains(t, said, "without asking")
+			assert.Contains(t, said, "denied by rule=user")
+			assert.NoFileExists(t, filepath.Join(s.root, "denied-file"))
+		})
+	}
+	t.Run("unknown", func(t *testing.T) {
+		t.Parallel()
+		s := newSite(t)
+		s.agents(strings.ReplaceAll(judgingAgent, "ASKS", "careful"))
+		c := s.start()
+		c.subscribe()
+		l := c.launch("do it", "judging")
+		told := c.await("a warning or the end", func(e event) bool {
+			return e.Data.SessionID == l.SessionID && (e.Type == "task_error" || e.Type == "session_status_changed" && ended(e.Data.State))
+		})
+		assert.Contains(t, string(told.Raw), `judging is in its mode \"Auto review\" (agent), in which it may act without asking: rules and questions hold only for what it asks about`)
+		assert.Equal(t, "completed", c.awaitEnd(l.SessionID).Data.State)
+		c.leave()
+		_, said, err := s.commandIn(s.root, "prompt", "--agent", "judging", "do it")
+		require.NoError(t, err)
+		assert.Contains(t, said, `in which it may act without asking`)
+	})
+}
+
 // Whoever was killed with an open question is answered when it asks the same
 // again, under an id and at a time of another turn.
 func TestAnAgentThatAsksTheSameAgainIsAnswered(t *testing.T) {

@@ -83,6 +83,7 @@
                   (funcall tell "new_approval" :approval_id id :call_id id
                            :type "function_call" :tool_name "Bash"
                            :title (concat "Run " id)
+                           :rule_preview '(:session (:tool "Bash"))
                            :tool_input (list :command (concat "run " id)))))
            (call (lambda (id status)
                    (funcall tell "conversation_updated" :event_type "tool_call"

@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"os"
+	"strings"
 )
 
 // An Executor runs prompts with agents, and terminals. All methods may be
@@ -52,6 +53,17 @@ const (
 	ModeBypass      = "bypassPermissions"
 	ModePlan        = "plan"
 )
+
+// ModeName returns the name of a mode whose id may be a URL: the part behind its "#", as of
+// Copilot's https://agentclientprotocol.com/protocol/session-modes#plan. Other ids are names.
+func ModeName(id string) string {
+	if scheme, rest, ok := strings.Cut(id, "://"); ok && scheme != "" {
+		if _, name, ok := strings.Cut(rest, "#"); ok && name != "" {
+			return name
+		}
+	}
+	return id
+}
 
 // ExecutePromptParams are a prompt and how to run it.
 type ExecutePromptParams struct {

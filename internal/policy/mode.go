@@ -14,11 +14,11 @@ import (
 // to say. A mode that is Duet's own and none of the agent's holds whatever the agent
 // is in.
 func (in Situation) mode() string {
-	asked, is := in.Run.Mode, in.Run.AgentMode
+	asked, is := catalog.ModeName(in.Run.Mode), catalog.ModeName(in.Run.AgentMode)
 	switch {
 	case is == "" || is == asked || is == catalog.ModePlan:
 		return cmp.Or(is, asked)
-	case !slices.Contains(in.AgentModes, asked):
+	case !slices.ContainsFunc(in.AgentModes, func(id string) bool { return catalog.ModeName(id) == asked }):
 		return asked
 	case asked == catalog.ModeBypass && is == catalog.ModeAcceptEdits:
 		return is

@@ -62,11 +62,12 @@ type agent struct {
 	overdue   atomic.Pointer[string] // the method that it was killed for not answering
 	current   atomic.Pointer[turn]
 	last      atomic.Pointer[lastTask]
-	changed   chan struct{} // has one in it when what it told between two turns is to be reported
-	spent     atomic.Uint64 // what its session has cost so far, in USD, as the bits of a float64
-	updates   atomic.Int64  // how many it has sent
-	loading   atomic.Bool   // updates are a replay of what the hub has
-	inputGone atomic.Bool   // it takes no input any more: it is ending, or has closed it
+	modeSeen  atomic.Pointer[string] // the mode that warnUnasked has looked at last
+	changed   chan struct{}          // has one in it when what it told between two turns is to be reported
+	spent     atomic.Uint64          // what its session has cost so far, in USD, as the bits of a float64
+	updates   atomic.Int64           // how many it has sent
+	loading   atomic.Bool            // updates are a replay of what the hub has
+	inputGone atomic.Bool            // it takes no input any more: it is ending, or has closed it
 	open      atomic.Int64
 	asking    atomic.Int64 // people are asked something: what the agent was to do may take as long as they do
 	responses linefilter.Responses

@@ -5,6 +5,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/acp/setting"
+	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
 // betweenReports is the least time between two reports of what an agent tells of its
@@ -20,6 +21,22 @@ func (a *agent) reportSettings(t *turn) {
 			t.Event(catalog.EventMode, catalog.Mode{Current: m.Current, Available: setting.IDs(m.Choices), Choices: m.Choices})
 		}
 	})
+	a.warnUnasked(t)
+}
+
+// warnUnasked tells the user, once for each mode that the agent comes to be in, that Duet's
+// rules and questions do not hold there.
+func (a *agent) warnUnasked(t *turn) {
+	now := a.settings.Session()
+	if now.Mode == nil {
+		return
+	}
+	if before := a.modeSeen.Swap(&now.Mode.Current); before != nil && *before == now.Mode.Current {
+		return
+	}
+	if why := setting.Unasked(a.name, now); why != "" {
+		t.Problem(task.CodeUnasked, why)
+	}
 }
 
 // reportChanged tells the hub what the agent has told since, and its mode if that
@@ -36,6 +53,7 @@ func (a *agent) reportChanged() {
 		}
 		if m := changed.Mode; m != nil && m.Current != "" {
 			t.Event(catalog.EventMode, catalog.Mode{Current: m.Current})
+			a.warnUnasked(t)
 		}
 	})
 }

@@ -22,6 +22,7 @@ const (
 	CodeContextOverflow = "AGENT_CONTEXT_OVERFLOW" // the prompt does not fit into the model's context
 	CodeAuthRequired    = "AGENT_AUTH_REQUIRED"    // somebody has to log in
 	CodeSetting         = "SETTING_REFUSED"        // the agent has no such mode, model or option, or did not take it
+	CodeUnasked         = "RULES_NOT_ASKED"        // report_error: the agent may act without asking in the mode that it is in
 	CodeIgnored         = "SETTING_IGNORED"        // report_error: the agent has no way to be set to what was asked for
 	CodeMCPServer       = "MCP_SERVER_FAILED"      // report_error: an MCP server will not be there
 	CodeContent         = "CONTENT_REFUSED"        // the agent takes no such content in prompts

@@ -1,6 +1,7 @@
 package setting
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -35,17 +36,25 @@ var ours = []string{catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBy
 func (s *Setter) ChooseMode(last, wanted string, problem func(message string)) error {
 	now := s.State.Session()
 	told := now.Mode != nil && len(now.Mode.Choices) > 0
+	var id string
+	isNamed := false
+	if told {
+		id, isNamed = named(now.Mode.Choices, wanted)
+	}
 	switch {
 	case last != "" && told && has(now.Mode.Choices, last), last != "" && now.Mode == nil:
 		if err := s.setMode(last); err != nil {
 			problem(fmt.Sprintf("the agent does not go on in the mode %q: %v", last, err))
 		}
 		return nil
-	case wanted == "":
+	case wanted == "": // as the default, but that an agent that plans stays in its own mode
+		if err := s.askAgain(); err != nil {
+			problem(err.Error())
+		}
 		return nil
-	case told && has(now.Mode.Choices, wanted):
-		err := s.setMode(wanted)
-		if err != nil && wanted == catalog.ModeDefault { // which nobody need have asked for, and in which everything is asked
+	case told && isNamed:
+		err := s.setMode(id)
+		if err != nil && wanted == catalog.ModeDefault { // the user need not have asked for it
 			problem(err.Error())
 			return nil
 		}
@@ -55,6 +64,11 @@ func (s *Setter) ChooseMode(last, wanted string, problem func(message string)) e
 		if err != nil && wanted == catalog.ModeDefault {
 			problem(err.Error())
 			return nil
+		}
+		if err == nil {
+			if err := s.askAgain(); err != nil {
+				problem(err.Error())
+			}
 		}
 		return err
 	case !told && wanted == catalog.ModePlan:
@@ -74,13 +88,20 @@ func (s *Setter) ChooseMode(last, wanted string, problem func(message string)) e
 func (s *Setter) Set(mode, model string, options map[string]string) error {
 	if mode != "" {
 		now := s.State.Session()
+		id, isNamed := mode, false
+		if now.Mode != nil {
+			id, isNamed = named(now.Mode.Choices, mode)
+		}
 		switch {
-		case now.Mode != nil && has(now.Mode.Choices, mode), now.Mode == nil && !slices.Contains(ours, mode) && mode != catalog.ModePlan:
-			if err := s.setMode(mode); err != nil {
+		case isNamed, now.Mode == nil && !slices.Contains(ours, mode) && mode != catalog.ModePlan:
+			if err := s.setMode(cmp.Or(id, mode)); err != nil {
 				return err
 			}
 		case slices.Contains(ours, mode):
 			if err := s.leavePlan(mode); err != nil {
+				return err
+			}
+			if err := s.askAgain(); err != nil {
 				return err
 			}
 		case mode == catalog.ModePlan && (now.Mode == nil || len(now.Mode.Choices) == 0): // Duet's own
@@ -99,17 +120,20 @@ func (s *Setter) Set(mode, model string, options map[string]string) error {
 // to leave the agent in its own mode.
 func (s *Setter) leavePlan(wanted string) error {
 	m := s.State.Session().Mode
-	if m == nil || m.Current != catalog.ModePlan {
+	if m == nil || catalog.ModeName(m.Current) != catalog.ModePlan {
 		return nil
 	}
+	if plan, other := s.State.planOption(); plan != nil {
+		return s.setOption(*plan, other)
+	}
 	began := s.State.beganMode()
-	others := slices.DeleteFunc(IDs(m.Choices), func(id string) bool { return id == catalog.ModePlan })
+	others := slices.DeleteFunc(IDs(m.Choices), func(id string) bool { return catalog.ModeName(id) == catalog.ModePlan })
 	switch {
 	case slices.Contains(others, catalog.ModeDefault):
 		return s.setMode(catalog.ModeDefault)
 	case slices.Contains(others, began):
 		return s.setMode(began)
-	case began == catalog.ModePlan && wanted == catalog.ModeDefault:
+	case catalog.ModeName(began) == catalog.ModePlan && wanted == catalog.ModeDefault:
 		return nil
 	case len(others) == 1:
 		return s.setMode(others[0])
@@ -132,6 +156,22 @@ func (s *Setter) setMode(id string) error {
 	now := s.State.Session()
 	if now.Mode != nil && now.Mode.Current == id {
 		return nil
+	}
+	if plan, other := s.State.planOption(); plan != nil {
+		if id == catalog.ModePlan {
+			if err := s.askAgain(); err != nil {
+				return err
+			}
+			return s.setOption(*plan, id)
+		}
+		if plan.Current == catalog.ModePlan {
+			if err := s.setOption(*plan, other); err != nil {
+				return err
+			}
+			if now = s.State.Session(); now.Mode.Current == id {
+				return nil
+			}
+		}
 	}
 	if o := option(now.Options, categoryMode); o != nil && has(o.Choices, id) {
 		if err := s.setOption(*o, id); err != nil {

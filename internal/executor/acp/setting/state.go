@@ -75,7 +75,7 @@ func (s *State) Opened(o Offer, isNew bool) {
 		s.setOptions(options)
 	}
 	if isNew {
-		s.began = s.now.Mode.Current
+		s.began = withPlan(s.now.Mode, s.now.Options).Current
 	}
 }
 
@@ -234,11 +234,22 @@ func (s *State) optionTaken(id, value string, answer json.RawMessage, count int)
 	}
 }
 
-// Session is all that the agent has told.
+// Session is all that the agent has told. A plan mode that the agent has as an option is
+// among its modes.
 func (s *State) Session() catalog.Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.now
+	now := s.now
+	now.Mode = withPlan(now.Mode, now.Options)
+	return now
+}
+
+// planOption is the option by which the agent plans, as told last, and its value for
+// everything else; nil if the agent has no such option.
+func (s *State) planOption() (plan *catalog.Option, other string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return planOption(s.now.Options, s.now.Mode)
 }
 
 // Report hands over all that the agent has told, with which the hub is up to date.
@@ -265,6 +276,9 @@ func (s *State) takeChanged() (c catalog.Session, changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, s.changed = s.changed, catalog.Session{}
+	if plan, _ := planOption(s.now.Options, s.now.Mode); plan != nil && (c.Mode != nil || c.Options != nil) {
+		c.Mode = withPlan(s.now.Mode, s.now.Options)
+	}
 	return c, c.Agent != nil || c.Mode != nil || c.Model != nil || c.Options != nil || c.Commands != nil || c.Info != nil || c.Takes != nil
 }
 
