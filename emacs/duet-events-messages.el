@@ -53,7 +53,7 @@ The event has TYPE, DATA, the number SEQ and the TIME."
     ;; What the conversation has as well, its own event tells.
     ((and "task_error" (guard (not (member (duet-get-string data :code)
                                            '("MCP_SERVER_FAILED" "CONTENT_REFUSED"
-                                             "SETTING_IGNORED")))))
+                                             "SETTING_IGNORED" "RULES_NOT_ASKED")))))
      (let ((message (make-duet-message :key (format "error:%s" seq) :kind 'error
                                        :session session :run run :seq seq
                                        :created time)))

@@ -177,6 +177,7 @@ func (w *Writer) SessionReplaced(t store.Tx, run domain.Run) error {
 const (
 	MCPServerFailed = "MCP_SERVER_FAILED" // an MCP server of the agent does not work
 	ContentRefused  = "CONTENT_REFUSED"   // content of the agent was left out
+	RulesNotAsked   = "RULES_NOT_ASKED"   // the agent may act without asking in the mode that it is in
 	SettingIgnored  = "SETTING_IGNORED"   // the agent has no way to be set to what was asked for
 )
 
@@ -188,6 +189,8 @@ func (w *Writer) ErrorReported(t store.Tx, run domain.Run, code, text string) er
 		return w.say(t, run, "mcp_server_failed", text)
 	case ContentRefused:
 		return w.say(t, run, "content_refused", text)
+	case RulesNotAsked:
+		return w.say(t, run, "rules_not_asked", text)
 	case SettingIgnored:
 		return w.say(t, run, "setting_ignored", text)
 	}

@@ -105,5 +105,5 @@ func Conversation(ctx context.Context, c *client.Client, session string, each fu
 // InConversation reports whether an error of a code, which EventError tells, is an entry
 // of the conversation as well, which a client tells instead.
 func InConversation(code string) bool {
-	return code == "MCP_SERVER_FAILED" || code == "CONTENT_REFUSED" || code == "SETTING_IGNORED"
+	return code == "MCP_SERVER_FAILED" || code == "CONTENT_REFUSED" || code == "SETTING_IGNORED" || code == "RULES_NOT_ASKED"
 }

@@ -36,7 +36,7 @@ export interface Changes {
 }
 
 /** Codes of task_error of which the conversation has an entry as well. */
-const toldTwice = new Set(["MCP_SERVER_FAILED", "CONTENT_REFUSED", "SETTING_IGNORED"]);
+const toldTwice = new Set(["MCP_SERVER_FAILED", "CONTENT_REFUSED", "SETTING_IGNORED", "RULES_NOT_ASKED"]);
 
 export class Conversation {
   private readonly all = new Entries();
