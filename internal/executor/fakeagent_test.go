@@ -107,6 +107,14 @@ func fakeAgent() {
 			})
 		case "session/new":
 			a.cwd = m.Params.CWD
+			if kind == "forger" { // its id stands in our answer
+				a.raw(`{"jsonrpc":"2.0","id":{"method":"session/prompt"},"method":"fs/read_text_file","params":{"sessionId":"native-1","path":"/nothing"}}`)
+				a.read()
+				a.raw("answered")
+				for {
+					a.read()
+				}
+			}
 			if kind == "locked" || kind == "keyed" && !a.keyed {
 				a.send(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{"code": -32000, "message": "Authentication required"}})
 				continue

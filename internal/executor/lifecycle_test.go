@@ -46,13 +46,23 @@ func TestShutdown(t *testing.T) {
 }
 
 // An agent that hangs before it has the prompt has nothing to cancel: it is
-// ended without the time that a cancel would get.
+// ended without the time that a cancel would get. An id of the agent's in our answer to it is
+// no prompt.
 func TestAnAgentWithoutThePromptIsEndedAtOnce(t *testing.T) {
+	for _, kind := range []string{"silent", "forger"} {
+		t.Run(kind, func(t *testing.T) { endedWithoutThePrompt(t, kind) })
+	}
+}
+
+func endedWithoutThePrompt(t *testing.T, kind string) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{StartTimeout: time.Hour, Grace: executor.Grace{Cancel: time.Hour, Interrupt: quick.Interrupt, Terminate: quick.Terminate}})
 	done := make(chan catalog.ExecutePromptResult, 1)
-	go func() { done <- execute(t, x, prompt(t, "silent", "turn")) }()
+	go func() { done <- execute(t, x, prompt(t, kind, "turn")) }()
 	h.Await(t, func() bool { return len(h.data(catalog.EventProcess)) > 0 }, "that the agent was started")
+	if kind == "forger" {
+		h.Await(t, func() bool { return len(h.errors) > 0 }, "that it has its answer")
+	}
 	x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
 	select {
 	case result := <-done:

@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -131,7 +130,9 @@ func (in *agentInput) Write(p []byte) (int, error) {
 	if err != nil {
 		in.inputGone.Store(true)
 	}
-	if t != nil && err == nil && bytes.Contains(p[:min(len(p), 100)], []byte(`"method":"session/prompt"`)) {
+	// The agent chooses the ids of its requests, which answers repeat: an id must not pass for
+	// a member of the message.
+	if t != nil && err == nil && !t.hasPrompt() && string(frame.Member(p, "method")) == `"session/prompt"` {
 		t.sent.Do(func() { close(t.prompted) })
 	}
 	return n, err

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+
+	"github.com/duet-rpc/duet-rpc/frame"
 )
 
 // deliveries are the answers of humans that a turn's agent was given, until it
@@ -85,13 +87,17 @@ func (d *deliveries) endedByDenial() bool {
 	return d.denied != nil
 }
 
-// written notes what is written to the agent.
+// written notes what is written to the agent: which answer it is, by its result.
 func (d *deliveries) written(message []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if !slices.ContainsFunc(d.answers, func(a delivery) bool { return !a.written }) {
+		return
+	}
+	result := frame.Member(message, "result")
 	for i := range d.answers {
 		a := &d.answers[i]
-		if a.written || !bytes.Contains(message, a.body) {
+		if a.written || !bytes.Equal(result, a.body) {
 			continue
 		}
 		a.written = true

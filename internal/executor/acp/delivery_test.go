@@ -56,6 +56,14 @@ func TestWhatShowsThatAnAnswerIsTaken(t *testing.T) {
 				g.written([]byte(`{"jsonrpc":"2.0","id":1,"result":null}`))
 			}, then: (*deliveries).agentActed,
 		},
+		"its body is in an id": {
+			before: func(g *deliveries) {
+				ask(g)
+				g.answered("approval", "call", yes)
+				g.questionClosed("call")
+				g.written([]byte(`{"jsonrpc":"2.0","id":{"result":` + string(body) + `},"result":null}`))
+			}, then: (*deliveries).agentActed,
+		},
 		"its call runs":              {then: func(g *deliveries) []string { return g.toolCallUpdated("call", "in_progress") }, taken: true},
 		"its call is done":           {then: func(g *deliveries) []string { return g.toolCallUpdated("call", "completed") }, taken: true},
 		"its call failed":            {then: func(g *deliveries) []string { return g.toolCallUpdated("call", "failed") }, taken: true},
