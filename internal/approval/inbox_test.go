@@ -177,3 +177,46 @@ func TestAQuestionStaysWhoseAgentEndsAsItIsAsked(t *testing.T) {
 		assert.Empty(t, h.waiting)
 	})
 }
+
+// A rule for all tools answers no question that a client asks a person.
+func TestNoRuleAnswersAQuestionToAPerson(t *testing.T) {
+	h := newHarness(t)
+	h.setRules(config.Rule{Effect: config.EffectDeny, Tool: "*", Source: "user"})
+	a, err := h.Create(t.Context(), Spec{Run: h.run(t, domain.Running).UUID, Type: domain.HumanContact, Title: "Which?"})
+	require.NoError(t, err)
+	assert.Equal(t, domain.ApprovalPending, a.Status)
+}
+
+// A question that no tool call of the agent asks is asked again under an id of its own.
+func TestAQuestionIsAskedAgainUnderItsCall(t *testing.T) {
+	h := newHarness(t)
+	for _, call := range []string{"", "call"} {
+		run := h.run(t, domain.Running)
+		p := write("a")
+		p.ToolUseID = call
+		asked := approvalOf(p)
+		asked.Run, asked.AwaitedBy = run.ID, run.ID
+		require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error {
+			_, err := h.answerOrAsk(tx, &asked, make(chan resolution, 1))
+			return err
+		}))
+		h.answer(t, asked, Decision{Decision: Approve})
+		run = h.end(t, run, domain.Failed)
+		require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.SettleAnswers(tx, run, false) }))
+		list, err := h.Pending(t.Context(), run.UUID)
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		assert.Equal(t, []any{asked.ID, call == ""}, []any{list[0].Reopens, list[0].CallID == list[0].ID})
+	}
+}
+
+// An executor may say that something is done which the run did not ask: that is no error.
+func TestWhatWasNotAskedIsNotDone(t *testing.T) {
+	h := newHarness(t)
+	run := h.run(t, domain.Running)
+	asked, _ := h.ask(t, run, write("a"))
+	for _, id := range []string{"x", asked.ID} {
+		require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.Done(tx, run, id) }))
+	}
+	assert.Empty(t, h.notes)
+}
