@@ -47,6 +47,11 @@ func TestReportsAreBroughtIntoTheirOrder(t *testing.T) {
 		"the end waits for none": {func(t *testing.T, d *desk) {
 			d.say(t, 3, 2)
 		}, "2 3 ", false},
+		"a repeat beside a gap is none of the lost": {func(t *testing.T, d *desk) {
+			d.say(t, 1, 3)
+			time.Sleep(gapTimeout + time.Millisecond)
+			d.say(t, 1, 3)
+		}, "1 3 ", false},
 		"many are early": {func(t *testing.T, d *desk) {
 			d.say(t, tooMany...)
 			d.say(t, 1, maxEarly+3)
