@@ -134,6 +134,18 @@ func TestOversizeIsNotAnsweredLate(t *testing.T) {
 				require.NoError(t, err)
 			}
 			assert.Equal(t, `"a"`, <-told)
+			_, err = near.Write(body[:20_000_000-len(`{"id":"a","method":"`)])
+			require.NoError(t, err)
+
+			for _, head := range []string{`{"id":5,"method":"m",`, `{"method":"m","id":5,`, `{"id":5,"method":"m","id":6,`} {
+				began := time.Now()
+				_, err = near.Write([]byte("Content-Length: 20000000\r\n\r\n" + head))
+				require.NoError(t, err)
+				assert.Equal(t, "5", <-told, head)
+				assert.Zero(t, time.Since(began), "nothing more has to come")
+				_, err = near.Write(body[:20_000_000-len(head)])
+				require.NoError(t, err)
+			}
 			near.Close()
 			<-told
 		})

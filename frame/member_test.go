@@ -64,3 +64,25 @@ func TestUsualStart(t *testing.T) {
 		}
 	}
 }
+
+// Whatever raw JSON holds, what is encoded is text: each half of a surrogate pair alone
+// becomes U+FFFD, and nothing else changes.
+func TestEncodeMendsSurrogates(t *testing.T) {
+	for raw, want := range map[string]string{
+		`"\ud83d\ude00"`: `"\ud83d\ude00"`, `"\uD83D\uDE00"`: `"\uD83D\uDE00"`, `"\udbff\udfff"`: `"\udbff\udfff"`,
+		`"\ud800"`: `"\ufffd"`, `"\udbffx"`: `"\ufffdx"`, `"\udc00"`: `"\ufffd"`, `"\udfff"`: `"\ufffd"`, `"\uDAaa"`: `"\ufffd"`,
+		`"\ud800\ud800\udc00"`: `"\ufffd\ud800\udc00"`, `"\ude00\ud83d"`: `"\ufffd\ufffd"`,
+		`"\ud800\u0041"`: `"\ufffd\u0041"`, `"\ud800\n"`: `"\ufffd\n"`,
+		`"\u00d8\u0d80\ud7ff\ue000\\ud800\"\ud900"`: `"\u00d8\u0d80\ud7ff\ue000\\ud800\"\ufffd"`,
+		"\"\xff\"": "\"\ufffd\"",
+	} {
+		got, err := frame.Encode(json.RawMessage(raw))
+		require.NoError(t, err)
+		assert.Equal(t, want, string(got), raw)
+	}
+	got, err := frame.Encode("<&>")
+	require.NoError(t, err)
+	assert.Equal(t, `"<&>"`, string(got))
+	_, err = frame.Encode(func() {})
+	assert.Error(t, err)
+}
