@@ -80,6 +80,7 @@ var lspCases = []struct {
 	{"blanks around", "Content-Length \t:\t  40 \t\r\n\r\n" + ping, []string{ping}},
 	{"no blank after the colon", "Content-Length:40\r\n\r\n" + ping, []string{ping}},
 	{"unknown headers", "X-Foo: bar\r\nContent-Length: 40\r\nEmpty:\r\n\r\n" + ping, []string{ping}},
+	{"every letter", "AZaz09!|~: bar\r\nContent-Length: 40\r\n\r\n" + ping, []string{ping}},
 	{"blank lines before", "\r\n\n \t\r\n" + lsp(ping), []string{ping}},
 	{"leading zeros", "Content-Length: 00000000000000000000000000000040\r\n\r\n" + ping, []string{ping}},
 	{"equal duplicates", "Content-Length: 40\r\nContent-Length: 040\r\n\r\n" + ping, []string{ping}},
@@ -284,6 +285,9 @@ func TestDefaultLimits(t *testing.T) {
 
 	head := func(n int) string { // a section of n bytes
 		return "X: " + strings.Repeat("x", n-3-2-22) + "\r\nContent-Length: 40\r\n\r\n" + ping
+	}
+	for limit, want := range map[int]string{22: ping, 21: "-32600 header-too-large", 1: "-32600 header-too-large"} {
+		assert.Equal(t, []string{want}, drain(strings.NewReader(lsp(ping)), frame.LSP, frame.Limits{MaxHeader: limit}), "Content-Length alone, at most %d bytes", limit)
 	}
 	got = drain(strings.NewReader(head(8192)+head(8193)+lsp(bye)), frame.LSP, frame.Limits{})
 	assert.Equal(t, []string{ping, "-32600 header-too-large", bye}, got)
