@@ -46,6 +46,7 @@ type harness struct {
 	kept    func()        // is called when a change is committed, before whoever made it goes on, if it is not nil
 	foreign bool
 	place   Place         // of an Inquiry
+	ended   []bool        // of EndQuestion: whether the question was kept
 	later   time.Duration // is added to the time of changes
 	failing int           // the call of a change, counted from 1, that fails; 0: none
 	calls   int           // of changes, since failAt
@@ -177,7 +178,12 @@ func (h *harness) BeginQuestion(context.Context, store.Tx, *Place, Inquiry) erro
 	return h.attempt()
 }
 
-func (h *harness) EndQuestion(store.Tx, *domain.Run, bool) error { return h.attempt() }
+func (h *harness) EndQuestion(_ store.Tx, _ *domain.Run, kept bool) error {
+	h.mu.Lock()
+	h.ended = append(h.ended, kept)
+	h.mu.Unlock()
+	return h.attempt()
+}
 
 func (h *harness) KeepsQuestions(int64) bool { return false }
 

@@ -210,13 +210,100 @@ func TestAQuestionIsAskedAgainUnderItsCall(t *testing.T) {
 	}
 }
 
-// An executor may say that something is done which the run did not ask: that is no error.
-func TestWhatWasNotAskedIsNotDone(t *testing.T) {
+// An executor says that something at an address is done: that is noted if its run asked it.
+func TestWhatIsDoneIsNoted(t *testing.T) {
 	h := newHarness(t)
 	run := h.run(t, domain.Running)
-	asked, _ := h.ask(t, run, write("a"))
-	for _, id := range []string{"x", asked.ID} {
-		require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.Done(tx, run, id) }))
+	tool, _ := h.ask(t, run, write("a"))
+	url := catalog.RequestPermissionParams{Title: "Sign in", ToolUseID: "url", Elicitation: &catalog.Elicitation{Mode: domain.ElicitURL, URL: "https://example.com"}}
+	other, _ := h.ask(t, h.run(t, domain.Running), url)
+	asked, _ := h.ask(t, run, url)
+	assert.Equal(t, url.Elicitation.URL, asked.Elicitation.URL)
+	for _, c := range []struct {
+		id   string
+		want []string
+	}{{"x", nil}, {tool.ID, nil}, {other.ID, nil}, {asked.ID, []string{"Sign in — the agent says that this is done"}}} {
+		require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.Done(tx, run, c.id) }))
+		assert.Equal(t, c.want, h.notes)
 	}
-	assert.Empty(t, h.notes)
+}
+
+// What a client asked that waits no longer is closed with its run, or stays open where
+// the client may ask again.
+func TestAClientTakesItsQuestionBack(t *testing.T) {
+	for _, c := range []struct {
+		source string
+		keep   bool
+		ended  []bool
+		status string
+	}{
+		{"", false, nil, domain.ApprovalCancelled},
+		{"", true, nil, domain.ApprovalCancelled},
+		{domain.SourceQuestion, false, []bool{false}, domain.ApprovalPending},
+		{domain.SourceQuestion, true, []bool{true}, domain.ApprovalPending},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		h := newHarness(t)
+		run := h.run(t, domain.Running)
+		run.Source = c.source
+		h.place = Place{Thread: domain.Thread{ID: run.Thread, CWD: "/p"}, Run: run}
+		done := make(chan error, 1)
+		go func() {
+			_, err := h.Consult(ctx, Inquiry{Spec: Spec{Type: domain.HumanContact, Title: "Which?"}, Keep: func() bool { return c.keep }})
+			done <- err
+		}()
+		var ids []string
+		h.written.Await(t, func() bool { ids = h.pending(t, run); return len(ids) == 1 }, "the question")
+		cancel()
+		require.ErrorIs(t, <-done, context.Canceled)
+		a, err := h.Inbox.Find(t.Context(), ids[0])
+		require.NoError(t, err)
+		assert.Equal(t, []any{c.status, c.keep && c.source != "", c.ended}, []any{a.Status, a.Stale, h.ended})
+		assert.Empty(t, h.waiting)
+	}
+}
+
+// A tool has one input, under one of two names.
+func TestAToolHasOneInput(t *testing.T) {
+	h := newHarness(t)
+	run := h.run(t, domain.Running)
+	h.setRules(config.Rule{Effect: config.EffectAllow, Tool: "Write", Path: "/p/a", Source: "user"})
+	a, b := json.RawMessage(`{"file_path":"/p/a"}`), json.RawMessage(`{"file_path":"/p/b"}`)
+	for _, inputs := range [][2]json.RawMessage{{a, nil}, {nil, a}, {a, json.RawMessage(`{ "file_path":"/p/a"}`)}} {
+		r, err := h.Ask(t.Context(), run.ID, catalog.RequestPermissionParams{ToolName: "Write", ToolInput: inputs[0], ToolParams: inputs[1]})
+		require.NoError(t, err)
+		assert.True(t, r.Approved)
+	}
+	_, err := h.Ask(t.Context(), run.ID, catalog.RequestPermissionParams{ToolName: "Write", ToolInput: a, ToolParams: b})
+	assert.Contains(t, problemOf(t, err), "tool_params")
+	_, err = h.Ask(t.Context(), run.ID, catalog.RequestPermissionParams{ToolName: " "})
+	assert.Contains(t, problemOf(t, err), "tool_name")
+}
+
+// A question that is asked again once more says what it said before, also where the
+// conversation has left it behind; its answer tells the agent to look first.
+func TestAQuestionThatIsAskedAgainSaysSo(t *testing.T) {
+	h := newHarness(t)
+	run := h.reopened(t)
+	first, err := h.Pending(t.Context(), run.UUID)
+	require.NoError(t, err)
+	next := h.runIn(t, run.Thread, domain.Running)
+	require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.CloseOvertaken(tx, next) }))
+	again, answered := h.ask(t, next, write("a"))
+	assert.Equal(t, []string{first[0].Reopens, first[0].Reopened}, []string{again.Reopens, again.Reopened})
+	assert.Contains(t, again.Reopened, "it may have been carried out")
+	h.answer(t, again, Decision{Decision: Approve})
+	<-answered
+	third := h.runIn(t, run.Thread, domain.Running)
+	asked, _ := h.ask(t, third, write("a"))
+	assert.Empty(t, asked.Reopens, "it was answered since")
+
+	next = h.end(t, next, domain.Failed)
+	require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.SettleAnswers(tx, next, false) }))
+	last, err := h.Pending(t.Context(), next.UUID)
+	require.NoError(t, err)
+	require.Len(t, last, 1)
+	h.answer(t, last[0], Decision{Decision: Approve})
+	require.Len(t, h.resumed, 1)
+	assert.Contains(t, h.resumed[0], "You were told to go on once before")
 }

@@ -192,3 +192,75 @@ func TestAFailureIsKeptWithinBounds(t *testing.T) {
 	}
 	assert.Equal(t, failure.AuthMethods[:maxAuthMethods], withoutKeys(failure, &secrets).AuthMethods)
 }
+
+// What an agent tells of its session between two turns counts for the conversation that
+// it names, while its task is the last one there and its agent goes on.
+func TestASessionBetweenTurnsIsOfTheLastTask(t *testing.T) {
+	for name, c := range map[string]struct {
+		from   between
+		change func(store.Tx, *records) error
+		want   string
+	}{
+		"it is the last task":      {between{"thread", "run"}, nil, "ask"},
+		"of another conversation":  {between{"other", "run"}, nil, ""},
+		"of the run by another id": {between{"thread", "session"}, nil, ""},
+		"of no task":               {between{"thread", "x"}, nil, ""},
+		"another task began": {between{"thread", "run"}, func(tx store.Tx, r *records) error {
+			next := r.run
+			next.ID, next.UUID, next.SessionID, next.RunID = 0, "next", "s2", "r2"
+			return tx.InsertRun(&next)
+		}, ""},
+		"another agent goes on": {between{"thread", "run"}, func(tx store.Tx, r *records) error {
+			thread, err := tx.Thread(t.Context(), r.run.Thread)
+			thread.Agent = "another"
+			return errors.Join(err, tx.UpdateThread(thread))
+		}, ""},
+	} {
+		r := newRecords(t)
+		r.recorder.opts.Keys = func(int64) *redact.Secrets { return &redact.Secrets{} }
+		if c.change != nil {
+			require.NoError(t, r.store.Write(t.Context(), func(tx store.Tx) error { return c.change(tx, r) }))
+		}
+		require.NoError(t, r.ReportSession(t.Context(), catalog.ReportSessionParams{
+			SessionID: c.from.conversation, TaskID: c.from.task, Session: catalog.Session{Mode: &catalog.Selection{Current: "ask"}},
+		}))
+		require.NoError(t, r.store.Write(t.Context(), func(store.Tx) error { return nil })) // behind it
+		run, err := r.store.Run(t.Context(), r.run.ID)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, run.AgentMode, name)
+	}
+}
+
+// The prompt of a history is the first text of the human that no agent put there.
+func TestThePromptOfAHistory(t *testing.T) {
+	r := newRecords(t)
+	user := func(text string) catalog.Retold { return catalog.Retold{Role: "user", Text: text} }
+	said := catalog.Retold{EventType: catalog.EventContentDelta, EventData: json.RawMessage(`{"delta":{"text":"hello"}}`)}
+	for want, list := range map[string][]catalog.Retold{
+		"":     {said, user("")},
+		"real": {user(""), said, user("<tag>"), user("real"), user("later")},
+		"<a>":  {said, user("<a>"), user("<b>"), user("")},
+	} {
+		assert.Equal(t, want, r.ReadHistory(list, &redact.Secrets{}).Prompt())
+	}
+}
+
+func TestPiecesOfOneMessage(t *testing.T) {
+	piece := func(kind, parent, message string) report {
+		return report{kind: kind, delta: catalog.ContentDelta{ParentID: parent, MessageID: message}}
+	}
+	first := piece(catalog.EventContentDelta, "p", "m")
+	for _, c := range []struct {
+		next report
+		want bool
+	}{
+		{first, true},
+		{piece(catalog.EventContentDelta, "p", ""), true},
+		{piece(catalog.EventContentDelta, "p", "n"), false},
+		{piece(catalog.EventContentDelta, "", "m"), false},
+		{piece(catalog.EventThinkingChunk, "p", "m"), false},
+	} {
+		assert.Equal(t, c.want, first.continuedBy(c.next))
+		assert.Equal(t, c.want, c.next.continuedBy(first))
+	}
+}

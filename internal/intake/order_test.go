@@ -2,6 +2,7 @@ package intake
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -145,6 +146,11 @@ func TestKeysAreTakenOutOfWhatIsReported(t *testing.T) {
 	for name, end := range map[string]func(*testing.T, *desk){
 		"the run":        func(_ *testing.T, d *desk) { d.run.Finish() },
 		"something else": func(_ *testing.T, d *desk) { d.EndMessage(context.Background(), 1) },
+		"a changed file": func(t *testing.T, d *desk) {
+			assert.NoError(t, d.ReportMessage(t.Context(), catalog.ReportMessageParams{
+				SessionToken: token, EventType: catalog.EventFileChange, EventData: json.RawMessage(`{"path":"/a"}`),
+			}))
+		},
 		"another message": func(t *testing.T, d *desk) {
 			assert.NoError(t, d.ReportError(t.Context(), catalog.ReportErrorParams{SessionToken: token}))
 		},

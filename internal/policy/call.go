@@ -90,7 +90,7 @@ func (c *Call) readCommand(in toolinput.Input, input json.RawMessage) {
 	}
 	members, _ := toolinput.Members(input) // it is an object: it has a command
 	for _, name := range []string{"cwd", "workdir"} {
-		if _, there := members[name]; there && string(members[name]) != "null" && toolinput.Take(members, name, &c.dir) != nil {
+		if toolinput.Take(members, name, &c.dir) != nil { // null is no error
 			c.extended = true
 		}
 	}
