@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -253,3 +255,12 @@ func TestRepliesAreOneLine(t *testing.T) {
 type ownLines struct{ frame.Framing }
 
 func (ownLines) String() string { return "own" }
+
+// Each of these errors says that the peer has gone, and no other does.
+func TestErrorsOfPeersThatHaveGone(t *testing.T) {
+	for _, err := range []error{io.EOF, syscall.EPIPE, syscall.ECONNRESET, syscall.EIO, io.ErrClosedPipe, os.ErrClosed} {
+		assert.True(t, server.IsGone(&os.PathError{Op: "write", Err: err}), err)
+	}
+	assert.False(t, server.IsGone(os.ErrDeadlineExceeded))
+	assert.False(t, server.IsGone(nil))
+}

@@ -36,6 +36,7 @@ type world struct {
 	damaged  func(seq int64) bool // reports which events cannot be read; may be nil
 	hidden   func(seq int64) bool // reports which events the store has lost; may be nil
 	broken   error                // of reading events, once
+	sound    int                  // how often they can be read before that
 	reported int                  // how often Damaged was called
 	lost     map[int64]error      // why sessions of runs cannot be read
 	quiet    map[int64]bool       // runs whose deltas are not wanted
@@ -54,7 +55,8 @@ func (w *world) close(t *testing.T) { require.NoError(t, w.log.Close(context.Bac
 func (w *world) Events(_ context.Context, after int64, limit int) ([]domain.Event, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := w.broken; err != nil {
+	if w.sound--; w.broken != nil && w.sound < 0 {
+		err := w.broken
 		w.broken = nil
 		return nil, err
 	}
@@ -551,6 +553,15 @@ func TestAReadThatFailsIsTriedAgain(t *testing.T) {
 		h := w.subscribe(t, Subscribing{})
 		time.Sleep(2 * time.Second)
 		assert.Equal(t, []string{"1s a is whole"}, h.take())
+		w.commit(whole(1, "b"), whole(1, "c"))
+		time.Sleep(time.Second)
+		h.take()
+		w.damaged = func(seq int64) bool { return seq == 2 }
+		w.broken, w.sound = errors.New("too many open files"), 1 // as the end of the damage is looked for
+		h = w.subscribe(t, Subscribing{})
+		time.Sleep(2 * time.Second)
+		assert.Equal(t, []string{"1s a is whole", "1s damaged from 2 to 2", "1s c is whole"}, h.take())
+		w.sound = 0
 		w.broken = store.ErrClosed
 		s, err := w.log.Subscribe(t.Context(), Subscribing{}, h.deliver)
 		require.NoError(t, err)
@@ -558,6 +569,7 @@ func TestAReadThatFailsIsTriedAgain(t *testing.T) {
 		<-s.Done()
 		assert.Empty(t, h.take())
 		w.broken = errors.New("too many open files")
+		w.sound = 0
 		assert.ErrorContains(t, w.log.Replay(t.Context(), nil, 0, 1, nil), "too many open files", "who replays can ask again")
 	})
 }
@@ -739,4 +751,53 @@ func TestALogGoesOnBehindItsLastEvent(t *testing.T) {
 	require.NoError(t, w.log.Open(t.Context(), w))
 	w.commit(whole(1, "a"))
 	assert.Equal(t, []int64{3, 4}, []int64{w.log.Began(), w.log.Last()})
+}
+
+// Whoever closes a subscription knows that nothing is being delivered any more.
+func TestCloseWaitsForADelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t)
+		defer w.close(t)
+		delivered := false
+		s, err := w.log.Subscribe(t.Context(), Subscribing{Since: -1}, func(context.Context, Notice) error {
+			time.Sleep(time.Second)
+			delivered = true
+			return nil
+		})
+		require.NoError(t, err)
+		s.Start()
+		synctest.Wait()
+		w.commit(whole(1, "a"))
+		synctest.Wait()
+		s.Close()
+		assert.True(t, delivered)
+	})
+}
+
+// Who waits for a number goes on when it is reached, or when nothing more will be.
+func TestProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p progress
+		ended := make(chan struct{})
+		var reached []int64
+		for _, seq := range []int64{2, 4, 9} {
+			go func() {
+				assert.NoError(t, p.await(t.Context(), seq, ended))
+				reached = append(reached, seq)
+			}()
+			synctest.Wait()
+		}
+		for _, c := range []struct {
+			seq  int64
+			want []int64
+		}{{1, nil}, {3, []int64{2}}, {4, []int64{2, 4}}} {
+			p.reach(c.seq)
+			synctest.Wait()
+			assert.Equal(t, c.want, reached)
+			assert.NoError(t, p.await(t.Context(), c.seq, nil), "it is reached")
+		}
+		close(ended)
+		synctest.Wait()
+		assert.Equal(t, []int64{2, 4, 9}, reached)
+	})
 }

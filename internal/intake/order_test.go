@@ -53,6 +53,13 @@ func TestReportsAreBroughtIntoTheirOrder(t *testing.T) {
 			time.Sleep(gapTimeout + time.Millisecond)
 			d.say(t, 1, 3)
 		}, "1 3 ", false},
+		"a gap that is filled cuts no later one short": {func(t *testing.T, d *desk) {
+			d.say(t, 1, 3)
+			time.Sleep(gapTimeout / 2)
+			d.say(t, 2, 5)
+			time.Sleep(gapTimeout * 3 / 4)
+			d.say(t, 4)
+		}, "1 2 3 4 5 ", false},
 		"many are early": {func(t *testing.T, d *desk) {
 			d.say(t, tooMany...)
 			d.say(t, 1, maxEarly+3)
