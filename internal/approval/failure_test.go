@@ -216,6 +216,17 @@ func TestNoErrorIsLost(t *testing.T) {
 			run.Source = domain.SourceDecision
 			return settles(h, t, run, false)
 		},
+		"settle what waited when the run asked something else": func(t *testing.T, h *harness) action {
+			run := h.runIn(t, h.carried(t, approve).Thread, domain.Running)
+			h.ask(t, run, write("b"))
+			run.Source = domain.SourceDecision
+			return settles(h, t, h.end(t, run, domain.Completed), false)
+		},
+		"settle what waited when a client's question has ended": func(t *testing.T, h *harness) action {
+			run := h.runIn(t, h.carried(t, approve).Thread, domain.Completed)
+			run.Source = domain.SourceQuestion
+			return settles(h, t, run, false)
+		},
 		"settle other questions after an answer": func(t *testing.T, h *harness) action {
 			run, _ := h.stale(t, write("b"))
 			next := h.runIn(t, run.Thread, domain.Completed)
