@@ -84,6 +84,14 @@ func TestObjectStreamEndsWhenARefusalCannotBeTold(t *testing.T) {
 	assert.ErrorIs(t, s.ReadObject(&v), errHalfOpen)
 }
 
+// What cannot be encoded is not written.
+func TestObjectStreamWritesNothingThatIsNoJSON(t *testing.T) {
+	s := frame.NewObjectStream(halfOpen{strings.NewReader("")}, frame.NDJSON, frame.Limits{})
+	var unsupported *json.UnsupportedTypeError
+	assert.ErrorAs(t, s.WriteObject(make(chan int)), &unsupported)
+	assert.ErrorIs(t, s.WriteObject(1), errHalfOpen)
+}
+
 // A message of another kind is refused without an id.
 func TestObjectStreamRefusesWithoutAnIDWhatHasNone(t *testing.T) {
 	near, far := net.Pipe()

@@ -328,3 +328,47 @@ func TestEnvelope(t *testing.T) {
 		t.Error("an empty array has an element")
 	}
 }
+
+// A greedy is a source that notes how much room the reader had for it at most.
+type greedy struct {
+	io.Reader
+	most int
+}
+
+func (g *greedy) Read(p []byte) (int, error) {
+	g.most = max(g.most, len(p))
+	return g.Reader.Read(p)
+}
+
+// What is refused is not kept, however much of it comes.
+func TestWhatIsRefusedTakesNoRoom(t *testing.T) {
+	const much = 4 << 20
+	limits := frame.Limits{MaxFrame: 1000, MaxHeader: 1000}
+	for name, c := range map[string]struct {
+		framing frame.Framing
+		in      string
+		want    []string
+	}{
+		"a long line of a header":    {frame.LSP, "X: " + strings.Repeat("x", much) + "\r\n\r\n" + lsp(ping), []string{"-32600 header-too-large", ping}},
+		"many lines of a header":     {frame.LSP, strings.Repeat("X: x\r\n", much/6) + "\r\n" + lsp(ping), []string{"-32600 header-too-large", ping}},
+		"a long body":                {frame.LSP, lsp(strings.Repeat("x", much)) + lsp(ping), []string{"-32600 oversize", ping}},
+		"garbage":                    {frame.LSP, "a b" + strings.Repeat("x", much) + lsp(ping), []string{"-32700 length-mismatch", ping}},
+		"garbage of colons":          {frame.LSP, "a b" + strings.Repeat(":", much) + lsp(ping), []string{"-32700 length-mismatch", ping}},
+		"blank lines":                {frame.LSP, strings.Repeat("\r\n", much/2) + lsp(ping), []string{ping}},
+		"a long line":                {frame.NDJSON, strings.Repeat("x", much) + "\n" + ping + "\n", []string{"-32600 oversize", ping}},
+		"a long line of white space": {frame.NDJSON, strings.Repeat(" ", much) + "\n" + ping + "\n", []string{"-32600 oversize", ping}},
+		"blank lines between lines":  {frame.NDJSON, strings.Repeat("\n", much) + ping + "\n", []string{ping}},
+	} {
+		g := &greedy{Reader: strings.NewReader(c.in)}
+		assert.Equal(t, c.want, drain(g, c.framing, limits), name)
+		assert.LessOrEqual(t, g.most, 64<<10, name)
+	}
+}
+
+// A header may lie across the end of the buffer.
+func TestAHeaderAcrossTheEndOfTheBuffer(t *testing.T) {
+	for behind := range 40 {
+		first := `"` + strings.Repeat("x", 64<<10-behind-len("Content-Length: 65500\r\n\r\n")) + `"`
+		assert.Equal(t, []string{first, ping}, drain(strings.NewReader(lsp(first)+lsp(ping)), frame.LSP, frame.Limits{}), "%d", len(lsp(first)))
+	}
+}

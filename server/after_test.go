@@ -99,4 +99,9 @@ func TestSendKeepsToTheLengthOfALine(t *testing.T) {
 		}
 		require.NoError(t, c.close())
 	}
+	ours, theirs := server.Pipe()
+	conn := server.New(standard(), server.Options{MaxLine: 1}).Connect(t.Context(), ours, frame.NDJSON)
+	assert.ErrorIs(t, conn.Send(t.Context(), 10), server.ErrTooLong)
+	theirs.Close()
+	<-conn.Done()
 }

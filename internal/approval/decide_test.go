@@ -80,6 +80,7 @@ func TestARuleHoldsForThePatternThatIsGiven(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, rules, 1)
 	assert.Equal(t, "/p/**", rules[0].Path)
+	assert.Equal(t, []any{false, run.Thread}, []any{rules[0].InProject, rules[0].Thread.ID})
 	result, err := h.Ask(ctx, run.ID, write("/p/b/c"))
 	require.NoError(t, err)
 	assert.Equal(t, "rule=session", result.Reason)
@@ -200,6 +201,13 @@ func TestADecisionFitsItsQuestion(t *testing.T) {
 	fixed, _ := h.ask(t, run, p)
 	plain := create(Spec{Type: domain.HumanContact, Title: "Which?"})
 	choice := create(Spec{Type: domain.HumanContact, Title: "Which?", Options: []domain.Option{{ID: "l", Name: "left", Kind: "allow_once"}, {ID: "n", Name: "none", Kind: "reject_once"}}})
+	kinds := func(call string) domain.Approval {
+		p := write("c")
+		p.ToolUseID, p.Options = call, []catalog.PermissionOption{{OptionID: "any", Name: "Any"}, {OptionID: "yes", Name: "Yes", Kind: "allow_once"}, {OptionID: "no", Name: "No", Kind: "reject_once"}}
+		a, _ := h.ask(t, run, p)
+		return a
+	}
+	one, two, three := kinds("1"), kinds("2"), kinds("3")
 	url := create(Spec{Type: domain.HumanContact, Title: "Sign in", Elicitation: domain.Elicitation{Mode: domain.ElicitURL, URL: "https://example.com"}})
 	form := create(Spec{Type: domain.HumanContact, Title: "How many?", Elicitation: domain.Elicitation{
 		Mode: domain.ElicitForm, Schema: raw(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`),
@@ -224,6 +232,11 @@ func TestADecisionFitsItsQuestion(t *testing.T) {
 		{tool, Decision{Decision: Approve, Type: domain.FunctionCall, UpdatedInput: raw(`{"file_path":"c"}`)}, ""},
 		{fixed, Decision{Decision: Approve, UpdatedInput: raw(`{"file_path":"c"}`)}, "updated_input"},
 		{fixed, Decision{Decision: Approve, UpdatedInput: raw(`{ "file_path":"b"}`)}, ""},
+		{one, Decision{Decision: Approve, Option: "no"}, "option"},
+		{one, Decision{Decision: Deny, Option: "yes", Comment: "x"}, "option"},
+		{one, Decision{Decision: Approve, Option: "any"}, ""},
+		{two, Decision{Decision: Deny, Option: "Any", Comment: "x"}, ""},
+		{three, Decision{Decision: Deny, Option: "no", Comment: "x"}, ""},
 		{plain, Decision{Decision: Approve}, "decision"},
 		{plain, Decision{Decision: Cancel}, "decision"},
 		{plain, Decision{Decision: Deny, Comment: "x"}, "decision"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -306,4 +307,53 @@ func TestAQuestionThatIsAskedAgainSaysSo(t *testing.T) {
 	h.answer(t, last[0], Decision{Decision: Approve})
 	require.Len(t, h.resumed, 1)
 	assert.Contains(t, h.resumed[0], "You were told to go on once before")
+}
+
+// An agent whose run has ended, or is being interrupted, asks nothing any more.
+func TestARunThatEndsAsksNothing(t *testing.T) {
+	h := newHarness(t)
+	h.setRules(config.Rule{Effect: config.EffectAllow, Tool: "*", Source: "user"})
+	for state, asks := range map[domain.State]bool{
+		domain.Running: true, domain.WaitingInput: true, domain.Interrupting: false, domain.Completed: false, domain.Failed: false, domain.Queued: false,
+	} {
+		run := h.run(t, state)
+		p := write("a")
+		p.Unasked = []string{"Write"}
+		for _, ask := range []func(context.Context, int64, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error){h.Ask, h.CheckUnasked} {
+			r, err := ask(t.Context(), run.ID, p)
+			require.NoError(t, err)
+			assert.Equal(t, []bool{asks, !asks}, []bool{r.Approved, r.Cancelled}, state)
+		}
+	}
+}
+
+// A client whose user has said yes already is asked nothing, and a rule may still deny it.
+func TestWhatIsConfirmedIsNotAsked(t *testing.T) {
+	h := newHarness(t)
+	q := Inquiry{Spec: Spec{Type: domain.FunctionCall, Tool: "Write", Input: json.RawMessage(`{"file_path":"/p/a"}`)}, Confirmed: true}
+	for _, inRun := range []bool{false, true} {
+		h.place, h.notes = Place{Thread: domain.Thread{CWD: "/p"}}, nil
+		if inRun {
+			h.place.Run = h.run(t, domain.Running)
+			h.place.Thread.ID = h.place.Run.Thread
+		}
+		h.setRules()
+		a, err := h.Consult(t.Context(), q)
+		require.NoError(t, err)
+		assert.Equal(t, []string{domain.ApprovalApproved, domain.DecidedByUser}, []string{a.Status, a.DecidedBy})
+		h.setRules(config.Rule{Effect: config.EffectDeny, Tool: "Write", Source: "user"})
+		_, err = h.Consult(t.Context(), q)
+		var refused *domain.Error
+		require.ErrorAs(t, err, &refused)
+		assert.Equal(t, []any{domain.KindPermissionDenied, "rule=user"}, []any{refused.Kind, refused.Reason})
+		assert.Equal(t, inRun, len(h.notes) == 1, "the conversation of the run says so")
+	}
+}
+
+// A prompt repeats an input that is not too long.
+func TestAResumePromptRepeatsTheInput(t *testing.T) {
+	for n, repeats := range map[int]bool{0: false, 1: true, maxPromptInput - 1: true, maxPromptInput: false} {
+		a := domain.Approval{Type: domain.FunctionCall, Tool: "Write", Input: json.RawMessage(strings.Repeat("7", n))}
+		assert.Equal(t, repeats, strings.Contains(resumePrompt(a, "x"), "Its input was: 7"), n)
+	}
 }

@@ -264,3 +264,8 @@ func TestPiecesOfOneMessage(t *testing.T) {
 		assert.Equal(t, c.want, c.next.continuedBy(first))
 	}
 }
+
+func TestTheSizeOfAReport(t *testing.T) {
+	r := report{data: []byte("12"), delta: catalog.ContentDelta{Delta: catalog.Delta{Text: "345"}}, blocks: []domain.Content{{Data: []byte("6")}, {Data: []byte("78")}}}
+	assert.Equal(t, 8, r.size())
+}

@@ -240,6 +240,7 @@ func TestAnIdentityLeavesOutWhatDiffersEachTime(t *testing.T) {
 		{`{"command": ["ls","-l"]}`, "", ""},
 		{`[ 1 ]`, "1", ""},
 		{`{"x":1,"call_id":"1","turn_id":"t","reason":"r"}`, "1", `{"x":1}`},
+		{`{"command":["bash","-lc","touch   x"]}`, "", `{"command":["bash","-lc","touch x"]}`},
 		{`{"x":1,"command":"touch   x"}`, "", `{"command":"touch x","x":1}`},
 	} {
 		want := c.want

@@ -124,6 +124,9 @@ func TestARulingSaysWhichRuleItIs(t *testing.T) {
 	assert.Equal(t, "the session is in plan mode, in which nothing is changed or run", explanation(edit("/p/x"), domain.Thread{}, domain.Run{Mode: catalog.ModePlan}))
 	assert.Equal(t, "the session may use these tools alone: Read, Grep", explanation(edit("/p/x"), domain.Thread{}, domain.Run{Tools: []string{"Read", "Grep"}}))
 	assert.Equal(t, "the session's list of tools to deny has Write", explanation(edit("/p/x"), domain.Thread{Settings: domain.Settings{DisallowedTools: []string{"Write"}}}, domain.Run{}))
+	chain := domain.Approval{Tool: "Bash", ToolKind: "execute", Input: json.RawMessage(`{"command":"git x && make y"}`)}
+	lists := domain.Thread{Settings: domain.Settings{AllowedTools: []string{"Bash(ls:*)", "Bash(git:*)", "Bash(make:*)"}}}
+	assert.Equal(t, "the session's list of tools to allow has Bash(git:*)", explanation(chain, lists, domain.Run{}), "the first one that is needed")
 	decided := domain.Rule{ID: 3, Thread: 1, Effect: "deny", Tool: "Write", Path: "/p/*", Created: time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local)}
 	assert.Equal(t, "decided for the session on 2026-01-02: deny Write /p/* (rule 3)", explanation(edit("/p/x"), domain.Thread{}, domain.Run{}, decided))
 }

@@ -227,3 +227,16 @@ func TestFilesAreClosedTogether(t *testing.T) {
 		assert.ErrorIs(t, out.Close(), os.ErrClosed)
 	}
 }
+
+func TestADeadlineIsThereUntilItIsTakenBack(t *testing.T) {
+	var d deadline
+	for _, in := range []time.Duration{time.Hour, -time.Hour} {
+		_, has := d.left()
+		assert.False(t, has)
+		d.set(time.Now().Add(in))
+		left, has := d.left()
+		assert.True(t, has)
+		assert.Equal(t, in > 0, left > 0)
+		d.set(time.Time{})
+	}
+}
