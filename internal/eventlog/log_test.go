@@ -801,3 +801,63 @@ func TestProgress(t *testing.T) {
 		assert.Equal(t, []int64{2, 4, 9}, reached)
 	})
 }
+
+// A subscription ends with the first delivery that fails, whatever that is of.
+func TestADeliveryThatFailsEndsTheSubscription(t *testing.T) {
+	question := domain.Event{Thread: 1, Run: 1, Payload: domain.ApprovalRequested{ApprovalID: "a"}}
+	history := []domain.Event{delta(1, "m1", "a"), whole(1, "m1"), delta(1, "m2", "b"), whole(1, "x"), whole(1, "m2"), delta(1, "m3", "c")}
+	for name, c := range map[string]struct {
+		since int64
+		after func(w *world) // the subscription has begun
+		most  int            // deliveries
+	}{
+		"as it falls behind": {-1, func(w *world) {
+			w.commit(history...)
+			w.log.Forget()
+		}, 7},
+		"in a replay": {0, func(*world) {}, 7},
+		"as it happens": {-1, func(w *world) {
+			w.commit(history...)
+			time.Sleep(time.Second)
+			w.log.Publish(domain.Event{Run: 1, Payload: domain.SecretRequested{}})
+			w.log.Publish(domain.Event{Run: 1, Payload: domain.SecretRequested{}})
+			synctest.Wait()
+			w.commit(delta(1, "m3", "d"))
+			synctest.Wait()
+			w.commit(delta(1, "m3", "e"))
+			time.Sleep(time.Second)
+		}, 11},
+	} {
+		for fails := 1; fails <= c.most+1; fails++ {
+			synctest.Test(t, func(t *testing.T) {
+				w := open(t)
+				defer w.close(t)
+				w.pending = []domain.Event{question}
+				if c.since == 0 {
+					w.commit(history...)
+				}
+				if c.since == 0 || c.most == 7 {
+					w.damaged = func(seq int64) bool { return seq == 4 }
+				}
+				n := 0
+				s, err := w.log.Subscribe(t.Context(), Subscribing{Since: c.since}, func(context.Context, Notice) error {
+					if n++; n == fails {
+						return errors.New("gone")
+					}
+					return nil
+				})
+				require.NoError(t, err)
+				s.Start()
+				synctest.Wait()
+				c.after(w)
+				synctest.Wait()
+				if fails > c.most {
+					require.Equal(t, c.most, n, name)
+					return
+				}
+				<-s.Done()
+				assert.Equal(t, fails, n, name)
+			})
+		}
+	}
+}
