@@ -156,8 +156,14 @@ func TestAHistoryIsKeptInItsOrder(t *testing.T) {
 		return catalog.Retold{EventType: catalog.EventContentDelta, EventData: json.RawMessage(fmt.Sprintf(`{"delta":{"text":%q}}`, text))}
 	}
 	h := r.ReadHistory([]catalog.Retold{
-		{Role: "user", Text: "first"}, said("hel"), said("lo"), {EventType: catalog.EventContentDelta, EventData: json.RawMessage(`[]`)}, {Role: "user", Text: "second"}, said("bye"),
-		{EventType: catalog.EventPlan, EventData: json.RawMessage(`{}`)}, said("end"), {EventType: catalog.EventMessageStop},
+		{Role: "user", Text: "first"},
+		said("hel"), said("lo"),
+		{EventType: catalog.EventContentDelta, EventData: json.RawMessage(`[]`)},
+		{Role: "user", Text: "second"},
+		said("bye"),
+		{EventType: catalog.EventPlan, EventData: json.RawMessage(`{}`)},
+		said("end"),
+		{EventType: catalog.EventMessageStop},
 	}, &redact.Secrets{})
 	require.NoError(t, r.store.Write(t.Context(), func(tx store.Tx) error { return r.RecordHistory(tx, r.run.ID, h) }))
 	items, err := r.store.ItemsOfRun(t.Context(), r.run.ID)
