@@ -125,3 +125,27 @@ func TestARefusalAsAnError(t *testing.T) {
 		assert.JSONEq(t, want, string(got))
 	}
 }
+
+// An object that is not valid has the members in front of the mistake.
+func TestMembersInFrontOfAMistake(t *testing.T) {
+	for object, want := range map[string]string{
+		` { "a" : 1 , "b" : [2] } `: `"a"=1 "b"=[2] `,
+		`{"a":1 "b":2}`:             `"a"=1 `,
+		`{"a":1x"b":2}`:             `"a"=1 `,
+		`{"a":1`:                    `"a"=1 `,
+		`{"a":1,`:                   `"a"=1 `,
+		`{"a":1,b":2}`:              `"a"=1 `,
+		`{"a":1,"b":}`:              `"a"=1 `,
+		`{"a":1,"b"`:                `"a"=1 `,
+		`{"a" 1}`:                   ``,
+		`{}`:                        ``,
+		`{`:                         ``,
+		``:                          ``,
+	} {
+		got := ""
+		for name, value := range frame.Members([]byte(object)) {
+			got += string(name) + "=" + string(value) + " "
+		}
+		assert.Equal(t, want, got, object)
+	}
+}

@@ -115,6 +115,7 @@ func TestASenderGetsTheRoomThatIsMade(t *testing.T) {
 			}
 		}()
 		time.Sleep(time.Second)
+		synctest.Wait()
 		assert.Equal(t, 2, sent, "the first one is being written, the second one waits in the queue")
 		line := make([]byte, len(note)+3)
 		_, err := io.ReadFull(theirs, line)
