@@ -42,6 +42,9 @@ type harness struct {
 	told    []string       // prompts
 	refused []string       // tool calls
 	notes   []string
+
+	deliveries []string // what notes say became of answers
+
 	gone    chan struct{} // of AgentEnded
 	kept    func()        // is called when a change is committed, before whoever made it goes on, if it is not nil
 	foreign bool
@@ -191,13 +194,16 @@ func (h *harness) CloseMessage(store.Tx, *domain.Run) error { return h.attempt()
 
 func (h *harness) BeginTool(store.Tx, domain.Run, domain.Approval) error { return h.attempt() }
 
-func (h *harness) NoteApproval(_ store.Tx, _ domain.Run, _, text string, _ domain.ApprovalNote) error {
+func (h *harness) NoteApproval(_ store.Tx, _ domain.Run, _, text string, note domain.ApprovalNote) error {
 	if err := h.attempt(); err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.notes = append(h.notes, text)
+	if note.Delivery != "" {
+		h.deliveries = append(h.deliveries, note.Delivery)
+	}
 	return nil
 }
 

@@ -227,6 +227,7 @@ func TestWhatIsDoneIsNoted(t *testing.T) {
 		require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.Done(tx, run, c.id) }))
 		assert.Equal(t, c.want, h.notes)
 	}
+	assert.Equal(t, []string{"the agent says that this is done"}, h.deliveries)
 }
 
 // What a client asked that waits no longer is closed with its run, or stays open where
@@ -324,6 +325,14 @@ func TestARunThatEndsAsksNothing(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, []bool{asks, !asks}, []bool{r.Approved, r.Cancelled}, state)
 		}
+		_, err := h.Create(t.Context(), Spec{Run: run.UUID, Tool: "Write"})
+		if asks || state == domain.Queued {
+			require.NoError(t, err)
+			continue
+		}
+		var refused *domain.Error
+		require.ErrorAs(t, err, &refused, state)
+		assert.Equal(t, domain.KindBadState, refused.Kind)
 	}
 }
 
@@ -356,4 +365,48 @@ func TestAResumePromptRepeatsTheInput(t *testing.T) {
 		a := domain.Approval{Type: domain.FunctionCall, Tool: "Write", Input: json.RawMessage(strings.Repeat("7", n))}
 		assert.Equal(t, repeats, strings.Contains(resumePrompt(a, "x"), "Its input was: 7"), n)
 	}
+}
+
+// A question of an executor that tells nothing of answers waits for 29 seconds.
+func TestAQuestionExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t)
+		h.foreign = true
+		run := h.run(t, domain.Running)
+		began := time.Now()
+		go func() {
+			time.Sleep(unconfirmedPatience - time.Millisecond)
+			assert.Len(t, h.pending(t, run), 1)
+		}()
+		r, err := h.Ask(t.Context(), run.ID, write("a"))
+		require.NoError(t, err)
+		assert.Equal(t, catalog.RequestPermissionResult{Reason: "timeout"}, r)
+		assert.Equal(t, unconfirmedPatience, time.Since(began))
+		a, err := h.Inbox.Find(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, []string{domain.ApprovalExpired, domain.DecidedByTimeout}, []string{a.Status, a.DecidedBy})
+	})
+}
+
+// What an agent did without asking is judged under each name that its tool may have.
+func TestWhatWasNotAskedIsJudged(t *testing.T) {
+	h := newHarness(t)
+	run := h.run(t, domain.Running)
+	h.setRules(config.Rule{Effect: config.EffectDeny, Tool: "Edit", Source: "user"}, config.Rule{Effect: config.EffectDeny, Tool: "Write", Path: "*.key", Source: "project"})
+	for _, c := range []struct {
+		file  string
+		names []string
+		want  catalog.RequestPermissionResult
+	}{
+		{"/p/a", []string{"Edit"}, catalog.RequestPermissionResult{Reason: "rule=user"}},
+		{"/p/a", []string{"Edit", "Write"}, catalog.RequestPermissionResult{Approved: true}},
+		{"/p/a.key", []string{"Edit", "Write"}, catalog.RequestPermissionResult{Reason: "rule=project"}},
+	} {
+		p := write(c.file)
+		p.Unasked = c.names
+		r, err := h.CheckUnasked(t.Context(), run.ID, p)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, r, "%v", c)
+	}
+	assert.Len(t, h.refused, 2)
 }

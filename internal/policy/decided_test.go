@@ -96,6 +96,10 @@ func TestARuleWithAPatternIsForCommandsLikeIt(t *testing.T) {
 	assert.Equal(t, "true rule=project", rulingOn(p, bash("touch other"), domain.Thread{}, domain.Run{}, touch...))
 	assert.Empty(t, rulingOn(p, bash("touch other && rm x"), domain.Thread{}, domain.Run{}, touch...))
 
+	denied, err := RulesFor(bash("touch made"), RuleSpec{Effect: config.EffectDeny})
+	require.NoError(t, err)
+	assert.Equal(t, []domain.Rule{{Effect: config.EffectDeny, Tool: "Bash", Command: "touch made"}}, denied, "it can be read in one way")
+
 	// Unchanged it is the command, whatever signs that has.
 	exact, err := RulesFor(bash("rm *.o"), RuleSpec{Effect: config.EffectAllow, Pattern: "rm *.o"})
 	require.NoError(t, err)
