@@ -745,12 +745,17 @@ func TestAReplayIsOfAPartOfTheLog(t *testing.T) {
 
 // A log that is opened goes on behind the last event of the store.
 func TestALogGoesOnBehindItsLastEvent(t *testing.T) {
+	synctest.Test(t, testLastEvent)
+}
+
+func testLastEvent(t *testing.T) {
 	w := &world{kept: make([]domain.Event, 3)}
 	w.log = New(t.Context(), Options{Runs: w, Questions: w, Logger: slog.New(slog.DiscardHandler)})
 	defer w.close(t)
 	require.NoError(t, w.log.Open(t.Context(), w))
 	w.commit(whole(1, "a"))
 	assert.Equal(t, []int64{3, 4}, []int64{w.log.Began(), w.log.Last()})
+	assert.NoError(t, w.log.Watch(func(domain.Event, domain.Session) {}).CatchUp(t.Context()), "a watch begins there")
 }
 
 // Whoever closes a subscription knows that nothing is being delivered any more.
