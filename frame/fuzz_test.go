@@ -18,6 +18,8 @@ import (
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		smallRequest, ping, `[]`, `[1, {"a":[]}, "x"]`, `{"id":1,"id":2}`, `{"\u0069d":"\ud800"}`, ` 5 `, `-0.5e+10`, `01`, `1.`, `"`,
+		`true`, `[true,false,null]`, `{"a":true,"b":false,"c":null}`, `tru`, `trux`, `fals`, `falsy`, `nulL`, `-`, `-x`, `0.5e`, `1e+`, `1E-05`, `[0,10,-0]`, `1 2`, `[1 2]`, `{"a" 1}`, `{"a":1 "b":2}`, `{1:2}`, `{"a":[}`, `[{]`,
+		`"\u00e9\u12G4"`, `"\u12"`, `"\"\\\/\b\f\n\r\t"`, `"\x"`, `"\`, "\"12345678\x00\"", "\"1234567\x7f#]!\"", "\"\xc2\xa0\xdf\xbf\xe2\x82\xac\xf0\x9f\x98\x80\"", "\"\xc1\xbf\"", "\"\xe2\x82\"", "\"\xf4\x90\x80\x80\"", "\"\xc2",
 		`{"a":}`, `{"a":1,}`, `[1,]`, `nul`, `truee`, "\"\x1f\"", "\"\xc3\xa9\"", "\"\xc3\"", "\"\xed\xa0\x80\"", `{"params":{"id":5,"params":[]}}`,
 		strings.Repeat("[", 70) + strings.Repeat("]", 70), strings.Repeat(`{"a":`, 70) + "1" + strings.Repeat("}", 70),
 		`{"id" : 1 , "method"	: "x" }`, `{"method":"a\"b","id":null,"error":{},"result":[],"jsonrpc":"2.0"}`,

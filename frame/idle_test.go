@@ -52,7 +52,7 @@ func TestALargeBufferIsGivenBack(t *testing.T) {
 
 // Timeouts in every state of a Reader, with the next good frame served.
 func TestTimeouts(t *testing.T) {
-	const pause = "<pause>"
+	const pause, rest = "<pause>", "<rest>" // a rest is shorter than the time for a frame
 	for _, c := range []struct {
 		name    string
 		framing frame.Framing
@@ -73,6 +73,10 @@ func TestTimeouts(t *testing.T) {
 		{"many times", frame.LSP, "C" + pause + "C" + pause + "Content-Length: 5\r\n" + pause + lsp(ping) + pause + lsp(ping), []string{"timeout", "timeout", ping, ping}},
 		{"never between frames", frame.LSP, pause + lsp(ping) + pause + "\r\n" + pause + lsp(ping), []string{ping, ping}},
 		{"never in garbage", frame.LSP, "a b" + pause + "c d" + pause + lsp(ping), []string{"-32700 length-mismatch", ping}},
+		{"behind garbage", frame.LSP, "a b\r\n" + rest + "Content-Le" + rest + "ngth: 40\r\n\r\n" + ping + lsp(bye), []string{"-32700 length-mismatch", ping, bye}},
+		{"behind a header that is wrong", frame.LSP, "Content-Length: x" + rest + "\r\n\r\nContent-Length: 40\r\n\r\n" + rest + ping, []string{"-32600 bad-content-length", ping}},
+		{"behind an oversize body", frame.LSP, "Content-Length: 400\r\n\r\nxxx" + rest + strings.Repeat("x", 397) + "Content-Length: 40\r\n\r\n" + rest + ping, []string{"-32600 oversize", ping}},
+		{"in a frame that comes in parts", frame.LSP, "Content-Le" + rest + "ngth: 40\r\n" + rest + lsp(ping), []string{"timeout", ping}},
 		{"in a line", frame.NDJSON, `{"a":` + pause + "1}\n" + ping + "\n", []string{"timeout", ping}},
 		{"never in blanks", frame.NDJSON, "  " + pause + ping + "\n", []string{ping}},
 	} {
@@ -82,8 +86,13 @@ func TestTimeouts(t *testing.T) {
 				go func() {
 					defer near.Close()
 					for part := range strings.SplitSeq(c.in, pause) {
-						near.Write([]byte(part))
-						synctest.Wait()
+						for i, piece := range strings.Split(part, rest) {
+							if i > 0 {
+								time.Sleep(20 * time.Second)
+							}
+							near.Write([]byte(piece))
+							synctest.Wait()
+						}
 						time.Sleep(31 * time.Second)
 					}
 				}()
@@ -134,6 +143,18 @@ func TestOversizeIsNotAnsweredLate(t *testing.T) {
 				require.NoError(t, err)
 			}
 			assert.Equal(t, `"a"`, <-told)
+			_, err = near.Write(body[:20_000_000-len(`{"id":"a","method":"`)])
+			require.NoError(t, err)
+
+			for _, head := range []string{`{"id":5,"method":"m",`, `{"method":"m","id":5,`, `{"id":5,"method":"m","id":6,`} {
+				began := time.Now()
+				_, err = near.Write([]byte("Content-Length: 20000000\r\n\r\n" + head))
+				require.NoError(t, err)
+				assert.Equal(t, "5", <-told, head)
+				assert.Zero(t, time.Since(began), "nothing more has to come")
+				_, err = near.Write(body[:20_000_000-len(head)])
+				require.NoError(t, err)
+			}
 			near.Close()
 			<-told
 		})

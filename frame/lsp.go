@@ -33,7 +33,7 @@ func (s *lspSplitter) readFrame() ([]byte, error) {
 	for {
 		b := s.in.Bytes()
 		size, length := plainHeader(b)
-		if size == 0 || length > s.in.limits.MaxFrame {
+		if size == 0 || size > s.in.limits.MaxHeader || length > s.in.limits.MaxFrame {
 			n, partial := leadingBlankLines(b)
 			if s.drop(n); partial {
 				if err := s.in.Fill(1, false); err != nil {

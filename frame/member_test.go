@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sourcegraph/jsonrpc2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -62,5 +63,89 @@ func TestUsualStart(t *testing.T) {
 			usual.Body, spaced.Body = nil, nil
 			require.Equal(t, spaced, usual, body)
 		}
+	}
+}
+
+// Whatever raw JSON holds, what is encoded is text: each half of a surrogate pair alone
+// becomes U+FFFD, and nothing else changes.
+func TestEncodeMendsSurrogates(t *testing.T) {
+	for raw, want := range map[string]string{
+		`"\ud83d\ude00"`: `"\ud83d\ude00"`, `"\uD83D\uDE00"`: `"\uD83D\uDE00"`, `"\udbff\udfff"`: `"\udbff\udfff"`,
+		`"\ud800"`: `"\ufffd"`, `"\udbffx"`: `"\ufffdx"`, `"\udc00"`: `"\ufffd"`, `"\udfff"`: `"\ufffd"`, `"\uDAaa"`: `"\ufffd"`,
+		`"\ud800\ud800\udc00"`: `"\ufffd\ud800\udc00"`, `"\ude00\ud83d"`: `"\ufffd\ufffd"`,
+		`"\ud800\u0041"`: `"\ufffd\u0041"`, `"\ud800\n"`: `"\ufffd\n"`,
+		`"\u00d8\u0d80\ud7ff\ue000\\ud800\"\ud900"`: `"\u00d8\u0d80\ud7ff\ue000\\ud800\"\ufffd"`,
+		"\"\xff\"": "\"\ufffd\"",
+	} {
+		got, err := frame.Encode(json.RawMessage(raw))
+		require.NoError(t, err)
+		assert.Equal(t, want, string(got), raw)
+	}
+	got, err := frame.Encode("<&>")
+	require.NoError(t, err)
+	assert.Equal(t, `"<&>"`, string(got))
+	_, err = frame.Encode(func() {})
+	assert.Error(t, err)
+}
+
+// A response is one message in one frame, also without an id or a result.
+func TestResponses(t *testing.T) {
+	for _, c := range []struct{ id, result, want string }{
+		{`7`, `{"a":1}`, `{"jsonrpc":"2.0","id":7,"result":{"a":1}}`},
+		{``, ``, `{"jsonrpc":"2.0","id":null,"result":null}`},
+		{`"a"`, `5`, `{"jsonrpc":"2.0","id":"a","result":5}`},
+	} {
+		for _, f := range []frame.Framing{frame.LSP, frame.NDJSON} {
+			assert.Equal(t, string(frame.Append(nil, f, []byte(c.want))), string(frame.AppendResult(nil, f, []byte(c.id), []byte(c.result))))
+			assert.Equal(t, "x"+string(frame.AppendResult(nil, f, []byte(c.id), []byte(c.result))), string(frame.AppendResult([]byte("x"), f, []byte(c.id), []byte(c.result))))
+		}
+		assert.Equal(t, c.want, string(frame.ResultBody([]byte(c.id), []byte(c.result))))
+	}
+	data := json.RawMessage(`{"a":1}`)
+	for want, e := range map[string]*jsonrpc2.Error{
+		`{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"m"}}`:              {Code: -1, Message: "m"},
+		`{"jsonrpc":"2.0","id":null,"error":{"code":7,"message":"","data":{"a":1}}}`: {Code: 7, Data: &data},
+	} {
+		assert.Equal(t, want, string(frame.ErrorBody(nil, e)))
+		assert.Equal(t, want+"\n", string(frame.AppendError(nil, frame.NDJSON, nil, e)))
+	}
+	assert.False(t, frame.LSP.OneLine())
+	assert.True(t, frame.NDJSON.OneLine())
+}
+
+// The error of a refusal says what kind of error it is, what was wrong and the reason.
+func TestARefusalAsAnError(t *testing.T) {
+	for reason, want := range map[frame.Reason]string{
+		frame.ReasonOversize:       `{"code":-32600,"message":"Invalid Request: why","data":{"reason":"oversize"}}`,
+		frame.ReasonLengthMismatch: `{"code":-32700,"message":"Parse error: why","data":{"reason":"length-mismatch"}}`,
+	} {
+		refusal := &frame.Refusal{Reason: reason, Detail: "why"}
+		got, err := json.Marshal(refusal.Wire())
+		require.NoError(t, err)
+		assert.JSONEq(t, want, string(got))
+	}
+}
+
+// An object that is not valid has the members in front of the mistake.
+func TestMembersInFrontOfAMistake(t *testing.T) {
+	for object, want := range map[string]string{
+		` { "a" : 1 , "b" : [2] } `: `"a"=1 "b"=[2] `,
+		`{"a":1 "b":2}`:             `"a"=1 `,
+		`{"a":1x"b":2}`:             `"a"=1 `,
+		`{"a":1`:                    `"a"=1 `,
+		`{"a":1,`:                   `"a"=1 `,
+		`{"a":1,b":2}`:              `"a"=1 `,
+		`{"a":1,"b":}`:              `"a"=1 `,
+		`{"a":1,"b"`:                `"a"=1 `,
+		`{"a" 1}`:                   ``,
+		`{}`:                        ``,
+		`{`:                         ``,
+		``:                          ``,
+	} {
+		got := ""
+		for name, value := range frame.Members([]byte(object)) {
+			got += string(name) + "=" + string(value) + " "
+		}
+		assert.Equal(t, want, got, object)
 	}
 }

@@ -201,9 +201,10 @@ func Members(object []byte) func(yield func(name, value []byte) bool) {
 				return
 			}
 			i = skipSpace(object, end)
-			if i < len(object) && object[i] == ',' {
-				i = skipSpace(object, i+1)
+			if i == len(object) || object[i] != ',' {
+				return
 			}
+			i = skipSpace(object, i+1)
 		}
 	}
 }

@@ -3,7 +3,9 @@ package frame_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/sourcegraph/jsonrpc2"
@@ -65,4 +67,43 @@ func TestObjectStreamDecodesAnything(t *testing.T) {
 	assert.Error(t, s.ReadObject(&v))
 	assert.Error(t, s.WriteObject(make(chan int)))
 	assert.Error(t, s.WriteObject("nobody there"))
+}
+
+// A halfOpen reads what it was given, and no write to it succeeds.
+type halfOpen struct{ *strings.Reader }
+
+var errHalfOpen = errors.New("no write succeeds")
+
+func (halfOpen) Write([]byte) (int, error) { return 0, errHalfOpen }
+func (halfOpen) Close() error              { return nil }
+
+// A refusal that cannot be told ends the stream.
+func TestObjectStreamEndsWhenARefusalCannotBeTold(t *testing.T) {
+	s := frame.NewObjectStream(halfOpen{strings.NewReader("{]\n{}\n")}, frame.NDJSON, frame.Limits{})
+	var v any
+	assert.ErrorIs(t, s.ReadObject(&v), errHalfOpen)
+}
+
+// What cannot be encoded is not written.
+func TestObjectStreamWritesNothingThatIsNoJSON(t *testing.T) {
+	s := frame.NewObjectStream(halfOpen{strings.NewReader("")}, frame.NDJSON, frame.Limits{})
+	var unsupported *json.UnsupportedTypeError
+	assert.ErrorAs(t, s.WriteObject(make(chan int)), &unsupported)
+	assert.ErrorIs(t, s.WriteObject(1), errHalfOpen)
+}
+
+// A message of another kind is refused without an id.
+func TestObjectStreamRefusesWithoutAnIDWhatHasNone(t *testing.T) {
+	near, far := net.Pipe()
+	s := frame.NewObjectStream(far, frame.NDJSON, frame.Limits{})
+	go func() {
+		var v map[string]any
+		_ = s.ReadObject(&v)
+		far.Close()
+	}()
+	go near.Write([]byte("[{\"id\":7}]\n"))
+	var m frame.Message
+	require.NoError(t, frame.NewReader(near, frame.NDJSON, frame.Limits{}).Next(&m))
+	assert.Equal(t, "null", string(m.ID))
+	near.Close()
 }

@@ -79,6 +79,7 @@ var lspCases = []struct {
 	{"blanks around", "Content-Length \t:\t  40 \t\r\n\r\n" + ping, []string{ping}},
 	{"no blank after the colon", "Content-Length:40\r\n\r\n" + ping, []string{ping}},
 	{"unknown headers", "X-Foo: bar\r\nContent-Length: 40\r\nEmpty:\r\n\r\n" + ping, []string{ping}},
+	{"every letter", "AZaz09!|~: bar\r\nContent-Length: 40\r\n\r\n" + ping, []string{ping}},
 	{"blank lines before", "\r\n\n \t\r\n" + lsp(ping), []string{ping}},
 	{"leading zeros", "Content-Length: 00000000000000000000000000000040\r\n\r\n" + ping, []string{ping}},
 	{"equal duplicates", "Content-Length: 40\r\nContent-Length: 040\r\n\r\n" + ping, []string{ping}},
@@ -96,6 +97,9 @@ var lspCases = []struct {
 	{"type json, other charset", "Content-Type: application/json; charset=latin1\r\n" + lsp(ping) + lsp(bye), []string{"-32600 bad-charset", bye}},
 	{"other type", "Content-Type: application/json-seq\r\n" + lsp(ping) + lsp(bye), []string{"-32600 unsupported-content-type id=7", bye}},
 	{"other type, notification", "Content-Type: text/plain\r\n" + lsp(bye) + lsp(ping), []string{"-32600 unsupported-content-type", ping}},
+	{"other type, response", "Content-Type: text/plain\r\n" + lsp(`{"jsonrpc":"2.0","id":7,"result":1}`) + lsp(ping), []string{"-32600 unsupported-content-type", ping}},
+	{"other type, id of the wrong type", "Content-Type: text/plain\r\n" + lsp(`{"id":[7],"method":"m"}`) + lsp(ping), []string{"-32600 unsupported-content-type", ping}},
+	{"other type, not JSON behind a request", "Content-Type: text/plain\r\n" + lsp(`{"id":7,"method":"m"`) + lsp(ping), []string{"-32600 unsupported-content-type", ping}},
 	{"other type, batch", "Content-Type: text/plain\r\n" + lsp("["+ping+"]") + lsp(ping), []string{"-32600 unsupported-content-type", ping}},
 	{"other type, not JSON", "Content-Type: text/plain\r\n" + lsp("nope") + lsp(ping), []string{"-32600 unsupported-content-type", ping}},
 	{"other type and charset", "Content-Type: text/plain; charset=latin1\r\n" + lsp(ping) + lsp(bye), []string{"-32600 unsupported-content-type id=7", bye}},
@@ -281,6 +285,9 @@ func TestDefaultLimits(t *testing.T) {
 	head := func(n int) string { // a section of n bytes
 		return "X: " + strings.Repeat("x", n-3-2-22) + "\r\nContent-Length: 40\r\n\r\n" + ping
 	}
+	for limit, want := range map[int]string{22: ping, 21: "-32600 header-too-large", 1: "-32600 header-too-large"} {
+		assert.Equal(t, []string{want}, drain(strings.NewReader(lsp(ping)), frame.LSP, frame.Limits{MaxHeader: limit}), "Content-Length alone, at most %d bytes", limit)
+	}
 	got = drain(strings.NewReader(head(8192)+head(8193)+lsp(bye)), frame.LSP, frame.Limits{})
 	assert.Equal(t, []string{ping, "-32600 header-too-large", bye}, got)
 }
@@ -318,5 +325,49 @@ func TestEnvelope(t *testing.T) {
 	assert.Equal(t, []string{"1", "[2,3]", `"x,]"`}, elements)
 	for range frame.Elements([]byte(" [ ] ")) {
 		t.Error("an empty array has an element")
+	}
+}
+
+// A greedy is a source that notes how much room the reader had for it at most.
+type greedy struct {
+	io.Reader
+	most int
+}
+
+func (g *greedy) Read(p []byte) (int, error) {
+	g.most = max(g.most, len(p))
+	return g.Reader.Read(p)
+}
+
+// What is refused is not kept, however much of it comes.
+func TestWhatIsRefusedTakesNoRoom(t *testing.T) {
+	const much = 4 << 20
+	limits := frame.Limits{MaxFrame: 1000, MaxHeader: 1000}
+	for name, c := range map[string]struct {
+		framing frame.Framing
+		in      string
+		want    []string
+	}{
+		"a long line of a header":    {frame.LSP, "X: " + strings.Repeat("x", much) + "\r\n\r\n" + lsp(ping), []string{"-32600 header-too-large", ping}},
+		"many lines of a header":     {frame.LSP, strings.Repeat("X: x\r\n", much/6) + "\r\n" + lsp(ping), []string{"-32600 header-too-large", ping}},
+		"a long body":                {frame.LSP, lsp(strings.Repeat("x", much)) + lsp(ping), []string{"-32600 oversize", ping}},
+		"garbage":                    {frame.LSP, "a b" + strings.Repeat("x", much) + lsp(ping), []string{"-32700 length-mismatch", ping}},
+		"garbage of colons":          {frame.LSP, "a b" + strings.Repeat(":", much) + lsp(ping), []string{"-32700 length-mismatch", ping}},
+		"blank lines":                {frame.LSP, strings.Repeat("\r\n", much/2) + lsp(ping), []string{ping}},
+		"a long line":                {frame.NDJSON, strings.Repeat("x", much) + "\n" + ping + "\n", []string{"-32600 oversize", ping}},
+		"a long line of white space": {frame.NDJSON, strings.Repeat(" ", much) + "\n" + ping + "\n", []string{"-32600 oversize", ping}},
+		"blank lines between lines":  {frame.NDJSON, strings.Repeat("\n", much) + ping + "\n", []string{ping}},
+	} {
+		g := &greedy{Reader: strings.NewReader(c.in)}
+		assert.Equal(t, c.want, drain(g, c.framing, limits), name)
+		assert.LessOrEqual(t, g.most, 64<<10, name)
+	}
+}
+
+// A header may lie across the end of the buffer.
+func TestAHeaderAcrossTheEndOfTheBuffer(t *testing.T) {
+	for behind := range 40 {
+		first := `"` + strings.Repeat("x", 64<<10-behind-len("Content-Length: 65500\r\n\r\n")) + `"`
+		assert.Equal(t, []string{first, ping}, drain(strings.NewReader(lsp(first)+lsp(ping)), frame.LSP, frame.Limits{}), "%d", len(lsp(first)))
 	}
 }

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -99,4 +100,34 @@ func TestSendKeepsToTheLengthOfALine(t *testing.T) {
 		}
 		require.NoError(t, c.close())
 	}
+	ours, theirs := server.Pipe()
+	conn := server.New(standard(), server.Options{MaxLine: 1}).Connect(t.Context(), ours, frame.NDJSON)
+	assert.ErrorIs(t, conn.Send(t.Context(), 10), server.ErrTooLong)
+	theirs.Close()
+	<-conn.Done()
+}
+
+// A result fits into a line with its id and 64 bytes more, or the reply is an error.
+func TestAResultKeepsToTheLengthOfALine(t *testing.T) {
+	const most = 300
+	c := connect(t, standard(), frame.NDJSON, server.Options{MaxLine: most})
+	for id, fits := range map[string]bool{"1": true, "22": false} {
+		result := `["` + strings.Repeat("x", most-64-1-4) + `"]`
+		reply := c.ask(`{"jsonrpc":"2.0","id":` + id + `,"method":"echo","params":` + result + `}`)
+		assert.Equal(t, fits, strings.Contains(reply, result), reply)
+		assert.Equal(t, !fits, strings.Contains(reply, `"error"`), reply)
+	}
+	require.NoError(t, c.close())
+}
+
+// A trace sees each message with its direction.
+func TestATraceSeesBothDirections(t *testing.T) {
+	seen := make(chan string, 2)
+	c := connect(t, standard(), frame.NDJSON, server.Options{Trace: func(_ *server.Conn, out bool, message []byte) {
+		seen <- fmt.Sprint(out, " ", string(message))
+	}})
+	c.ask(`{"jsonrpc":"2.0","id":1,"method":"echo","params":[1]}`)
+	assert.Equal(t, `false {"jsonrpc":"2.0","id":1,"method":"echo","params":[1]}`, <-seen)
+	assert.Equal(t, `true {"jsonrpc":"2.0","id":1,"result":[1]}`, <-seen)
+	require.NoError(t, c.close())
 }

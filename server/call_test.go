@@ -3,8 +3,11 @@ package server_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -106,8 +109,28 @@ func TestCallsEndWithTheConnection(t *testing.T) {
 	assert.ErrorIs(t, <-result, jsonrpc2.ErrClosed)
 	<-conn.Done()
 	assert.ErrorIs(t, conn.Call(context.Background(), "question", nil, nil), jsonrpc2.ErrClosed)
-	assert.Error(t, conn.Notify(context.Background(), "note", nil))
+	assert.ErrorIs(t, conn.Notify(context.Background(), "note", nil), jsonrpc2.ErrClosed)
+	assert.ErrorIs(t, conn.Send(context.Background(), "note"), jsonrpc2.ErrClosed)
 	assert.Zero(t, srv.ConnCount())
+}
+
+// A mute is a transport that reads, and on which no write succeeds.
+type mute struct{ server.Transport }
+
+var errMute = errors.New("no write succeeds")
+
+func (mute) Write([]byte) (int, error) { return 0, errMute }
+
+// A connection on which nothing can be written ends, also while the peer says nothing.
+func TestAConnectionEndsWhenAWriteFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := server.Pipe()
+		defer theirs.Close()
+		conn := server.New(standard(), server.Options{}).Connect(t.Context(), mute{ours}, frame.LSP)
+		conn.Notify(t.Context(), "note", nil)
+		<-conn.Done()
+		assert.ErrorIs(t, conn.Notify(t.Context(), "note", nil), errMute)
+	})
 }
 
 // A peer may answer and be gone in one breath: the answer is not lost.
@@ -232,3 +255,12 @@ func TestRepliesAreOneLine(t *testing.T) {
 type ownLines struct{ frame.Framing }
 
 func (ownLines) String() string { return "own" }
+
+// Each of these errors says that the peer has gone, and no other does.
+func TestErrorsOfPeersThatHaveGone(t *testing.T) {
+	for _, err := range []error{io.EOF, syscall.EPIPE, syscall.ECONNRESET, syscall.EIO, io.ErrClosedPipe, os.ErrClosed} {
+		assert.True(t, server.IsGone(&os.PathError{Op: "write", Err: err}), err)
+	}
+	assert.False(t, server.IsGone(os.ErrDeadlineExceeded))
+	assert.False(t, server.IsGone(nil))
+}

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -96,4 +97,32 @@ func TestWhoeverNeedsRoomFlushesFirst(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A sender that waits for room goes on as soon as the peer has taken one of the messages
+// before it, whatever happens to the others.
+func TestASenderGetsTheRoomThatIsMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := server.Pipe()
+		conn := server.New(standard(), server.Options{MaxQueued: 1000}).Connect(t.Context(), ours, frame.NDJSON)
+		note := strings.Repeat("x", 900)
+		sent := 0
+		go func() {
+			for range 3 {
+				if conn.Send(t.Context(), note) == nil {
+					sent++
+				}
+			}
+		}()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		assert.Equal(t, 2, sent, "the first one is being written, the second one waits in the queue")
+		line := make([]byte, len(note)+3)
+		_, err := io.ReadFull(theirs, line)
+		require.NoError(t, err)
+		synctest.Wait()
+		assert.Equal(t, 3, sent)
+		theirs.Close()
+		<-conn.Done()
+	})
 }

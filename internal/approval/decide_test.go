@@ -2,6 +2,7 @@ package approval
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 
@@ -79,6 +80,7 @@ func TestARuleHoldsForThePatternThatIsGiven(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, rules, 1)
 	assert.Equal(t, "/p/**", rules[0].Path)
+	assert.Equal(t, []any{false, run.Thread}, []any{rules[0].InProject, rules[0].Thread.ID})
 	result, err := h.Ask(ctx, run.ID, write("/p/b/c"))
 	require.NoError(t, err)
 	assert.Equal(t, "rule=session", result.Reason)
@@ -178,4 +180,126 @@ func TestAnAnswerIsGivenUpWhenTheConversationGoesOnAfterIt(t *testing.T) {
 		asked, _ := h.ask(t, later, write("a"))
 		assert.Equal(t, domain.ApprovalPending, asked.Status, "it is asked")
 	})
+}
+
+// A decision that does not fit its question is refused with the parameter that is
+// wrong, and the question stays open.
+func TestADecisionFitsItsQuestion(t *testing.T) {
+	ctx := context.Background()
+	h := newHarness(t)
+	run := h.run(t, domain.Running)
+	create := func(spec Spec) domain.Approval {
+		spec.Run = run.UUID
+		a, err := h.Create(ctx, spec)
+		require.NoError(t, err)
+		return a
+	}
+	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
+	tool := create(Spec{Tool: "Write", Input: raw(`{"file_path":"a"}`)})
+	p := write("b")
+	p.InputFixed = true
+	fixed, _ := h.ask(t, run, p)
+	plain := create(Spec{Type: domain.HumanContact, Title: "Which?"})
+	choice := create(Spec{Type: domain.HumanContact, Title: "Which?", Options: []domain.Option{{ID: "l", Name: "left", Kind: "allow_once"}, {ID: "n", Name: "none", Kind: "reject_once"}}})
+	kinds := func(call string) domain.Approval {
+		p := write("c")
+		p.ToolUseID, p.Options = call, []catalog.PermissionOption{{OptionID: "any", Name: "Any"}, {OptionID: "yes", Name: "Yes", Kind: "allow_once"}, {OptionID: "no", Name: "No", Kind: "reject_once"}}
+		a, _ := h.ask(t, run, p)
+		return a
+	}
+	one, two, three := kinds("1"), kinds("2"), kinds("3")
+	url := create(Spec{Type: domain.HumanContact, Title: "Sign in", Elicitation: domain.Elicitation{Mode: domain.ElicitURL, URL: "https://example.com"}})
+	form := create(Spec{Type: domain.HumanContact, Title: "How many?", Elicitation: domain.Elicitation{
+		Mode: domain.ElicitForm, Schema: raw(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`),
+	}})
+	for _, c := range []struct {
+		of    domain.Approval
+		d     Decision
+		wrong string // the parameter; "": the decision is accepted
+	}{
+		{tool, Decision{}, "decision"},
+		{tool, Decision{Decision: Cancel}, "decision"},
+		{tool, Decision{Decision: Respond, Comment: "x"}, "decision"},
+		{tool, Decision{Decision: Respond, Comment: "x", Type: domain.HumanContact}, "type"},
+		{tool, Decision{Decision: Respond, Comment: "x", Type: domain.FunctionCall}, "decision"},
+		{tool, Decision{Decision: Approve, Type: domain.HumanContact}, "decision"},
+		{tool, Decision{Decision: Deny, Comment: " "}, "comment"},
+		{tool, Decision{Decision: Approve, Content: raw(`{}`)}, "content"},
+		{tool, Decision{Decision: Approve, UpdatedInput: raw(`7`)}, "updated_input"},
+		{tool, Decision{Decision: Approve, UpdatedInput: raw(`{"command":"a","Command":"b"}`)}, "updated_input"},
+		{tool, Decision{Decision: Approve, Option: "x"}, "option"},
+		{tool, Decision{Decision: Approve, Scope: "world"}, "scope"},
+		{tool, Decision{Decision: Approve, Type: domain.FunctionCall, UpdatedInput: raw(`{"file_path":"c"}`)}, ""},
+		{fixed, Decision{Decision: Approve, UpdatedInput: raw(`{"file_path":"c"}`)}, "updated_input"},
+		{fixed, Decision{Decision: Approve, UpdatedInput: raw(`{ "file_path":"b"}`)}, ""},
+		{one, Decision{Decision: Approve, Option: "no"}, "option"},
+		{one, Decision{Decision: Deny, Option: "yes", Comment: "x"}, "option"},
+		{one, Decision{Decision: Approve, Option: "any"}, ""},
+		{two, Decision{Decision: Deny, Option: "Any", Comment: "x"}, ""},
+		{three, Decision{Decision: Deny, Option: "no", Comment: "x"}, ""},
+		{plain, Decision{Decision: Approve}, "decision"},
+		{plain, Decision{Decision: Cancel}, "decision"},
+		{plain, Decision{Decision: Deny, Comment: "x"}, "decision"},
+		{plain, Decision{Decision: Respond}, "comment"},
+		{plain, Decision{Decision: Respond, Comment: "x", Type: domain.FunctionCall}, "decision"},
+		{plain, Decision{Decision: Respond, Comment: "x", Type: domain.HumanContact}, ""},
+		{choice, Decision{Decision: Respond, Option: "middle"}, "option"},
+		{choice, Decision{Decision: Respond, Option: "LEFT"}, ""},
+		{url, Decision{Decision: Approve}, "decision"},
+		{url, Decision{Decision: Respond, Option: "x"}, "option"},
+		{url, Decision{Decision: Respond, Comment: "x", UpdatedInput: raw(`{}`)}, "updated_input"},
+		{url, Decision{Decision: Respond, Comment: "x", Scope: ScopeSession}, "scope"},
+		{url, Decision{Decision: Respond, Comment: "x", Content: raw(`{"a":1}`)}, "content"},
+		{url, Decision{Decision: Respond, Scope: ScopeOnce, Content: raw(`{}`)}, ""},
+		{form, Decision{Decision: Respond, Comment: "many"}, "content.n"},
+		{form, Decision{Decision: Respond, Content: raw(`{"n":"x"}`)}, "content.n"},
+		{form, Decision{Decision: Respond, Content: raw(`{"n":3,"n":4}`)}, "content.n"},
+		{form, Decision{Decision: Respond, Comment: "3"}, ""},
+	} {
+		c.d.ID = c.of.ID
+		_, err := h.Decide(ctx, c.d)
+		if c.wrong == "" {
+			assert.NoError(t, err, "%+v", c.d)
+			continue
+		}
+		var refused *domain.Error
+		if assert.ErrorAs(t, err, &refused, "%+v", c.d) {
+			assert.Equal(t, []any{domain.KindInvalid, c.wrong}, []any{refused.Kind, refused.Param}, "%+v", c.d)
+		}
+	}
+	assert.Empty(t, h.pending(t, run))
+	for of, want := range map[string][2]string{choice.ID: {"LEFT", "l"}, url.ID: {"agreed to open it", ""}, form.ID: {"n: 3", ""}} {
+		a, err := h.Inbox.Find(ctx, of)
+		require.NoError(t, err)
+		assert.Equal(t, want, [2]string{a.Response, a.Option})
+	}
+}
+
+// The conversation says what a person changed, refused or answered, and no more.
+func TestAnAnswerIsNotedWhereItSaysMoreThanYes(t *testing.T) {
+	h := newHarness(t)
+	run := h.run(t, domain.Running)
+	for i, c := range []struct {
+		d    Decision
+		want []string
+	}{
+		{Decision{Decision: Approve}, nil},
+		{Decision{Decision: Approve, UpdatedInput: json.RawMessage(`{"file_path":"b"}`)}, []string{"Write a — approved"}},
+		{Decision{Decision: Deny, Comment: "no"}, []string{"Write a — denied: no"}},
+	} {
+		p := write("a")
+		p.ToolUseID += string(rune('a' + i))
+		asked, _ := h.ask(t, run, p)
+		h.notes = nil
+		c.d.ID = asked.ID
+		_, err := h.Decide(t.Context(), c.d)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, h.notes)
+	}
+}
+
+func TestARuleThatIsNotThereCannotBeForgotten(t *testing.T) {
+	var refused *domain.Error
+	require.ErrorAs(t, newHarness(t).ForgetRule(t.Context(), 7), &refused)
+	assert.Equal(t, domain.KindRuleNotFound, refused.Kind)
 }

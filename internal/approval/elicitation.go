@@ -56,7 +56,6 @@ func (d Decision) checkedForElicitation(a domain.Approval) (Decision, error) {
 	case d.Scope != "" && d.Scope != ScopeOnce:
 		return d, domain.Invalid("scope", "once: the answer is given once", fmt.Sprintf("%q", d.Scope), ScopeOnce)
 	case d.Decision != Respond:
-		d.Content = nil
 		return d, nil
 	case a.Elicitation.Mode == domain.ElicitURL:
 		if d.Content != nil && !toolinput.Same(d.Content, json.RawMessage("{}")) {

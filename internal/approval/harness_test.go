@@ -3,6 +3,7 @@ package approval
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -41,9 +42,46 @@ type harness struct {
 	told    []string       // prompts
 	refused []string       // tool calls
 	notes   []string
+
+	deliveries []string // what notes say became of answers
+
 	gone    chan struct{} // of AgentEnded
 	kept    func()        // is called when a change is committed, before whoever made it goes on, if it is not nil
 	foreign bool
+	place   Place         // of an Inquiry
+	ended   []bool        // of EndQuestion: whether the question was kept
+	later   time.Duration // is added to the time of changes
+	failing int           // the call of a change, counted from 1, that fails; 0: none
+	calls   int           // of changes, since failAt
+}
+
+// errBroken is the error of a call that fails because of failAt.
+var errBroken = errors.New("the store is broken")
+
+// failAt makes the n-th call fail that the inbox makes from now on in a change: of
+// the store, the runs or the transcript.
+func (h *harness) failAt(n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.failing, h.calls = n, 0
+}
+
+// hasFailed reports whether a call has failed since failAt.
+func (h *harness) hasFailed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.failing > 0 && h.calls >= h.failing
+}
+
+// attempt counts a call, and is its error if it is to fail.
+func (h *harness) attempt() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.calls++
+	if h.calls == h.failing {
+		return errBroken
+	}
+	return nil
 }
 
 func newHarness(t *testing.T) *harness {
@@ -102,6 +140,9 @@ func (h *harness) GoOn(t store.Tx, run *domain.Run) error {
 }
 
 func (h *harness) Resume(_ store.Tx, _ domain.Run, prompt string, _ bool) error {
+	if err := h.attempt(); err != nil {
+		return err
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.resumed = append(h.resumed, prompt)
@@ -109,6 +150,9 @@ func (h *harness) Resume(_ store.Tx, _ domain.Run, prompt string, _ bool) error 
 }
 
 func (h *harness) Tell(_ store.Tx, _ domain.Run, prompt string, _ bool) (domain.Run, error) {
+	if err := h.attempt(); err != nil {
+		return domain.Run{}, err
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.told = append(h.told, prompt)
@@ -116,6 +160,9 @@ func (h *harness) Tell(_ store.Tx, _ domain.Run, prompt string, _ bool) (domain.
 }
 
 func (h *harness) RefuseTool(_ store.Tx, _ domain.Run, a domain.Approval, why string) error {
+	if err := h.attempt(); err != nil {
+		return err
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.refused = append(h.refused, a.ToolUseID()+": "+a.DecidedBy+": "+why)
@@ -126,26 +173,41 @@ func (h *harness) ConfirmsAnswers(domain.Run) bool { return !h.foreign }
 
 func (h *harness) AgentEnded(int64) <-chan struct{} { return h.gone }
 
-func (h *harness) PlaceOf(context.Context, store.Tx, Inquiry) (Place, error) { return Place{}, nil }
+func (h *harness) PlaceOf(context.Context, store.Tx, Inquiry) (Place, error) {
+	return h.place, h.attempt()
+}
 
-func (h *harness) BeginQuestion(context.Context, store.Tx, *Place, Inquiry) error { return nil }
+func (h *harness) BeginQuestion(context.Context, store.Tx, *Place, Inquiry) error {
+	return h.attempt()
+}
 
-func (h *harness) EndQuestion(store.Tx, *domain.Run, bool) error { return nil }
+func (h *harness) EndQuestion(_ store.Tx, _ *domain.Run, kept bool) error {
+	h.mu.Lock()
+	h.ended = append(h.ended, kept)
+	h.mu.Unlock()
+	return h.attempt()
+}
 
 func (h *harness) KeepsQuestions(int64) bool { return false }
 
-func (h *harness) CloseMessage(store.Tx, *domain.Run) error { return nil }
+func (h *harness) CloseMessage(store.Tx, *domain.Run) error { return h.attempt() }
 
-func (h *harness) BeginTool(store.Tx, domain.Run, domain.Approval) error { return nil }
+func (h *harness) BeginTool(store.Tx, domain.Run, domain.Approval) error { return h.attempt() }
 
-func (h *harness) NoteApproval(_ store.Tx, _ domain.Run, _, text string, _ domain.ApprovalNote) error {
+func (h *harness) NoteApproval(_ store.Tx, _ domain.Run, _, text string, note domain.ApprovalNote) error {
+	if err := h.attempt(); err != nil {
+		return err
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.notes = append(h.notes, text)
+	if note.Delivery != "" {
+		h.deliveries = append(h.deliveries, note.Delivery)
+	}
 	return nil
 }
 
-// countingTx counts the approvals that are read.
+// countingTx counts the approvals that are read, and fails as failAt says.
 type countingTx struct {
 	store.Tx
 	of *harness
@@ -157,33 +219,126 @@ func (t countingTx) count(query string, n int) {
 	t.of.read[query] += n
 }
 
+// get makes a call that finds a T, unless it is to fail.
+func get[T any](t countingTx, call func() (T, error)) (found T, err error) {
+	if err := t.of.attempt(); err != nil {
+		return found, err
+	}
+	return call()
+}
+
+// list is get for a query whose approvals count.
+func (t countingTx) list(query string, call func() ([]domain.Approval, error)) ([]domain.Approval, error) {
+	list, err := get(t, call)
+	t.count(query, len(list))
+	return list, err
+}
+
+// put makes a call that keeps something, unless it is to fail.
+func (t countingTx) put(call func() error) error {
+	if err := t.of.attempt(); err != nil {
+		return err
+	}
+	return call()
+}
+
+func (t countingTx) Now() time.Time { return t.Tx.Now().Add(t.of.later) }
+
 func (t countingTx) Approval(ctx context.Context, id string) (domain.Approval, error) {
 	t.count("Approval", 1)
-	return t.Tx.Approval(ctx, id)
+	return get(t, func() (domain.Approval, error) { return t.Tx.Approval(ctx, id) })
 }
 
 func (t countingTx) PendingApprovals(ctx context.Context, run int64) ([]domain.Approval, error) {
-	list, err := t.Tx.PendingApprovals(ctx, run)
-	t.count("PendingApprovals", len(list))
-	return list, err
+	return t.list("PendingApprovals", func() ([]domain.Approval, error) { return t.Tx.PendingApprovals(ctx, run) })
 }
 
 func (t countingTx) PendingInThread(ctx context.Context, thread int64) ([]domain.Approval, error) {
-	list, err := t.Tx.PendingInThread(ctx, thread)
-	t.count("PendingInThread", len(list))
-	return list, err
+	return t.list("PendingInThread", func() ([]domain.Approval, error) { return t.Tx.PendingInThread(ctx, thread) })
 }
 
 func (t countingTx) StaleApprovals(ctx context.Context, thread int64) ([]domain.Approval, error) {
-	list, err := t.Tx.StaleApprovals(ctx, thread)
-	t.count("StaleApprovals", len(list))
-	return list, err
+	return t.list("StaleApprovals", func() ([]domain.Approval, error) { return t.Tx.StaleApprovals(ctx, thread) })
 }
 
 func (t countingTx) CarriedDecisions(ctx context.Context, thread int64) ([]domain.Approval, error) {
-	list, err := t.Tx.CarriedDecisions(ctx, thread)
-	t.count("CarriedDecisions", len(list))
-	return list, err
+	return t.list("CarriedDecisions", func() ([]domain.Approval, error) { return t.Tx.CarriedDecisions(ctx, thread) })
+}
+
+func (t countingTx) UntakenAnswers(ctx context.Context, run int64) ([]domain.Approval, error) {
+	return t.list("UntakenAnswers", func() ([]domain.Approval, error) { return t.Tx.UntakenAnswers(ctx, run) })
+}
+
+func (t countingTx) Run(ctx context.Context, id int64) (domain.Run, error) {
+	return get(t, func() (domain.Run, error) { return t.Tx.Run(ctx, id) })
+}
+
+func (t countingTx) Find(ctx context.Context, id string) (int64, error) {
+	return get(t, func() (int64, error) { return t.Tx.Find(ctx, id) })
+}
+
+func (t countingTx) Thread(ctx context.Context, id int64) (domain.Thread, error) {
+	return get(t, func() (domain.Thread, error) { return t.Tx.Thread(ctx, id) })
+}
+
+func (t countingTx) AgentSession(ctx context.Context, thread int64) (domain.AgentSessionSeen, error) {
+	return get(t, func() (domain.AgentSessionSeen, error) { return t.Tx.AgentSession(ctx, thread) })
+}
+
+func (t countingTx) Rules(ctx context.Context, thread int64) ([]domain.Rule, error) {
+	return get(t, func() ([]domain.Rule, error) { return t.Tx.Rules(ctx, thread) })
+}
+
+func (t countingTx) CarriedDecision(ctx context.Context, thread int64, question string) (domain.Approval, error) {
+	return get(t, func() (domain.Approval, error) { return t.Tx.CarriedDecision(ctx, thread, question) })
+}
+
+func (t countingTx) OvertakenApproval(ctx context.Context, thread int64, question string) (domain.Approval, error) {
+	return get(t, func() (domain.Approval, error) { return t.Tx.OvertakenApproval(ctx, thread, question) })
+}
+
+func (t countingTx) HasUnfinished(ctx context.Context, thread, run int64) (bool, error) {
+	return get(t, func() (bool, error) { return t.Tx.HasUnfinished(ctx, thread, run) })
+}
+
+func (t countingTx) HasAsked(ctx context.Context, run int64, tool string) (bool, error) {
+	return get(t, func() (bool, error) { return t.Tx.HasAsked(ctx, run, tool) })
+}
+
+func (t countingTx) ToolItem(ctx context.Context, run int64, key string) (domain.Item, error) {
+	return get(t, func() (domain.Item, error) { return t.Tx.ToolItem(ctx, run, key) })
+}
+
+func (t countingTx) Append(e domain.Event) (int64, error) {
+	return get(t, func() (int64, error) { return t.Tx.Append(e) })
+}
+
+func (t countingTx) UpdateItem(i domain.Item) error {
+	return t.put(func() error { return t.Tx.UpdateItem(i) })
+}
+
+func (t countingTx) InsertApproval(a *domain.Approval) error {
+	return t.put(func() error { return t.Tx.InsertApproval(a) })
+}
+
+func (t countingTx) UpdateApproval(a domain.Approval) error {
+	return t.put(func() error { return t.Tx.UpdateApproval(a) })
+}
+
+func (t countingTx) TakeAnswer(id string, run int64) error {
+	return t.put(func() error { return t.Tx.TakeAnswer(id, run) })
+}
+
+func (t countingTx) PutRule(r domain.Rule) error {
+	return t.put(func() error { return t.Tx.PutRule(r) })
+}
+
+func (t countingTx) DeleteRule(id int64) error {
+	return t.put(func() error { return t.Tx.DeleteRule(id) })
+}
+
+func (t countingTx) UpdateRun(r domain.Run) error {
+	return t.put(func() error { return t.Tx.UpdateRun(r) })
 }
 
 // reads are how many approvals f reads, by the query, but for none.

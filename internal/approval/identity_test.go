@@ -109,6 +109,11 @@ func TestAQuestionIsToldAsFarAsItFits(t *testing.T) {
 	told = Requested(long, "/p")
 	assert.Equal(t, []any{"", short.Input, true}, []any{told.Plan, told.Input, told.Truncated})
 
+	ruled := domain.Approval{Type: domain.FunctionCall, Tool: "Write", ToolKind: "edit", Paths: []string{"/p/a/b"}}
+	assert.Equal(t, "/p/a/*", Requested(ruled, "/p").Rule.Pattern)
+	ruled.Paths = []string{"/p/" + strings.Repeat("x", domain.MaxEventText) + "/b"}
+	assert.Nil(t, Requested(ruled, "/p").Rule)
+
 	long = short
 	long.Input = json.RawMessage(`"` + strings.Repeat("x", domain.MaxEventText) + `"`)
 	told = Requested(long, "/p")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -176,4 +177,236 @@ func TestAQuestionStaysWhoseAgentEndsAsItIsAsked(t *testing.T) {
 		assert.Len(t, h.pending(t, run), 1)
 		assert.Empty(t, h.waiting)
 	})
+}
+
+// A rule for all tools answers no question that a client asks a person.
+func TestNoRuleAnswersAQuestionToAPerson(t *testing.T) {
+	h := newHarness(t)
+	h.setRules(config.Rule{Effect: config.EffectDeny, Tool: "*", Source: "user"})
+	a, err := h.Create(t.Context(), Spec{Run: h.run(t, domain.Running).UUID, Type: domain.HumanContact, Title: "Which?"})
+	require.NoError(t, err)
+	assert.Equal(t, domain.ApprovalPending, a.Status)
+}
+
+// A question that no tool call of the agent asks is asked again under an id of its own.
+func TestAQuestionIsAskedAgainUnderItsCall(t *testing.T) {
+	h := newHarness(t)
+	for _, call := range []string{"", "call"} {
+		run := h.run(t, domain.Running)
+		p := write("a")
+		p.ToolUseID = call
+		asked := approvalOf(p)
+		asked.Run, asked.AwaitedBy = run.ID, run.ID
+		require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error {
+			_, err := h.answerOrAsk(tx, &asked, make(chan resolution, 1))
+			return err
+		}))
+		h.answer(t, asked, Decision{Decision: Approve})
+		run = h.end(t, run, domain.Failed)
+		require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.SettleAnswers(tx, run, false) }))
+		list, err := h.Pending(t.Context(), run.UUID)
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		assert.Equal(t, []any{asked.ID, call == ""}, []any{list[0].Reopens, list[0].CallID == list[0].ID})
+	}
+}
+
+// An executor says that something at an address is done: that is noted if its run asked it.
+func TestWhatIsDoneIsNoted(t *testing.T) {
+	h := newHarness(t)
+	run := h.run(t, domain.Running)
+	tool, _ := h.ask(t, run, write("a"))
+	url := catalog.RequestPermissionParams{Title: "Sign in", ToolUseID: "url", Elicitation: &catalog.Elicitation{Mode: domain.ElicitURL, URL: "https://example.com"}}
+	other, _ := h.ask(t, h.run(t, domain.Running), url)
+	asked, _ := h.ask(t, run, url)
+	assert.Equal(t, url.Elicitation.URL, asked.Elicitation.URL)
+	for _, c := range []struct {
+		id   string
+		want []string
+	}{{"x", nil}, {tool.ID, nil}, {other.ID, nil}, {asked.ID, []string{"Sign in — the agent says that this is done"}}} {
+		require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.Done(tx, run, c.id) }))
+		assert.Equal(t, c.want, h.notes)
+	}
+	assert.Equal(t, []string{"the agent says that this is done"}, h.deliveries)
+}
+
+// What a client asked that waits no longer is closed with its run, or stays open where
+// the client may ask again.
+func TestAClientTakesItsQuestionBack(t *testing.T) {
+	for _, c := range []struct {
+		source string
+		keep   bool
+		ended  []bool
+		status string
+	}{
+		{"", false, nil, domain.ApprovalCancelled},
+		{"", true, nil, domain.ApprovalCancelled},
+		{domain.SourceQuestion, false, []bool{false}, domain.ApprovalPending},
+		{domain.SourceQuestion, true, []bool{true}, domain.ApprovalPending},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		h := newHarness(t)
+		run := h.run(t, domain.Running)
+		run.Source = c.source
+		h.place = Place{Thread: domain.Thread{ID: run.Thread, CWD: "/p"}, Run: run}
+		done := make(chan error, 1)
+		go func() {
+			_, err := h.Consult(ctx, Inquiry{Spec: Spec{Type: domain.HumanContact, Title: "Which?"}, Keep: func() bool { return c.keep }})
+			done <- err
+		}()
+		var ids []string
+		h.written.Await(t, func() bool { ids = h.pending(t, run); return len(ids) == 1 }, "the question")
+		cancel()
+		require.ErrorIs(t, <-done, context.Canceled)
+		a, err := h.Inbox.Find(t.Context(), ids[0])
+		require.NoError(t, err)
+		assert.Equal(t, []any{c.status, c.keep && c.source != "", c.ended}, []any{a.Status, a.Stale, h.ended})
+		assert.Empty(t, h.waiting)
+	}
+}
+
+// A tool has one input, under one of two names.
+func TestAToolHasOneInput(t *testing.T) {
+	h := newHarness(t)
+	run := h.run(t, domain.Running)
+	h.setRules(config.Rule{Effect: config.EffectAllow, Tool: "Write", Path: "/p/a", Source: "user"})
+	a, b := json.RawMessage(`{"file_path":"/p/a"}`), json.RawMessage(`{"file_path":"/p/b"}`)
+	for _, inputs := range [][2]json.RawMessage{{a, nil}, {nil, a}, {a, json.RawMessage(`{ "file_path":"/p/a"}`)}} {
+		r, err := h.Ask(t.Context(), run.ID, catalog.RequestPermissionParams{ToolName: "Write", ToolInput: inputs[0], ToolParams: inputs[1]})
+		require.NoError(t, err)
+		assert.True(t, r.Approved)
+	}
+	_, err := h.Ask(t.Context(), run.ID, catalog.RequestPermissionParams{ToolName: "Write", ToolInput: a, ToolParams: b})
+	assert.Contains(t, problemOf(t, err), "tool_params")
+	_, err = h.Ask(t.Context(), run.ID, catalog.RequestPermissionParams{ToolName: " "})
+	assert.Contains(t, problemOf(t, err), "tool_name")
+}
+
+// A question that is asked again once more says what it said before, also where the
+// conversation has left it behind; its answer tells the agent to look first.
+func TestAQuestionThatIsAskedAgainSaysSo(t *testing.T) {
+	h := newHarness(t)
+	run := h.reopened(t)
+	first, err := h.Pending(t.Context(), run.UUID)
+	require.NoError(t, err)
+	next := h.runIn(t, run.Thread, domain.Running)
+	require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.CloseOvertaken(tx, next) }))
+	again, answered := h.ask(t, next, write("a"))
+	assert.Equal(t, []string{first[0].Reopens, first[0].Reopened}, []string{again.Reopens, again.Reopened})
+	assert.Contains(t, again.Reopened, "it may have been carried out")
+	h.answer(t, again, Decision{Decision: Approve})
+	<-answered
+	third := h.runIn(t, run.Thread, domain.Running)
+	asked, _ := h.ask(t, third, write("a"))
+	assert.Empty(t, asked.Reopens, "it was answered since")
+
+	next = h.end(t, next, domain.Failed)
+	require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.SettleAnswers(tx, next, false) }))
+	last, err := h.Pending(t.Context(), next.UUID)
+	require.NoError(t, err)
+	require.Len(t, last, 1)
+	h.answer(t, last[0], Decision{Decision: Approve})
+	require.Len(t, h.resumed, 1)
+	assert.Contains(t, h.resumed[0], "You were told to go on once before")
+}
+
+// An agent whose run has ended, or is being interrupted, asks nothing any more.
+func TestARunThatEndsAsksNothing(t *testing.T) {
+	h := newHarness(t)
+	h.setRules(config.Rule{Effect: config.EffectAllow, Tool: "*", Source: "user"})
+	for state, asks := range map[domain.State]bool{
+		domain.Running: true, domain.WaitingInput: true, domain.Interrupting: false, domain.Completed: false, domain.Failed: false, domain.Queued: false,
+	} {
+		run := h.run(t, state)
+		p := write("a")
+		p.Unasked = []string{"Write"}
+		for _, ask := range []func(context.Context, int64, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error){h.Ask, h.CheckUnasked} {
+			r, err := ask(t.Context(), run.ID, p)
+			require.NoError(t, err)
+			assert.Equal(t, []bool{asks, !asks}, []bool{r.Approved, r.Cancelled}, state)
+		}
+		_, err := h.Create(t.Context(), Spec{Run: run.UUID, Tool: "Write"})
+		if asks || state == domain.Queued {
+			require.NoError(t, err)
+			continue
+		}
+		var refused *domain.Error
+		require.ErrorAs(t, err, &refused, state)
+		assert.Equal(t, domain.KindBadState, refused.Kind)
+	}
+}
+
+// A client whose user has said yes already is asked nothing, and a rule may still deny it.
+func TestWhatIsConfirmedIsNotAsked(t *testing.T) {
+	h := newHarness(t)
+	q := Inquiry{Spec: Spec{Type: domain.FunctionCall, Tool: "Write", Input: json.RawMessage(`{"file_path":"/p/a"}`)}, Confirmed: true}
+	for _, inRun := range []bool{false, true} {
+		h.place, h.notes = Place{Thread: domain.Thread{CWD: "/p"}}, nil
+		if inRun {
+			h.place.Run = h.run(t, domain.Running)
+			h.place.Thread.ID = h.place.Run.Thread
+		}
+		h.setRules()
+		a, err := h.Consult(t.Context(), q)
+		require.NoError(t, err)
+		assert.Equal(t, []string{domain.ApprovalApproved, domain.DecidedByUser}, []string{a.Status, a.DecidedBy})
+		h.setRules(config.Rule{Effect: config.EffectDeny, Tool: "Write", Source: "user"})
+		_, err = h.Consult(t.Context(), q)
+		var refused *domain.Error
+		require.ErrorAs(t, err, &refused)
+		assert.Equal(t, []any{domain.KindPermissionDenied, "rule=user"}, []any{refused.Kind, refused.Reason})
+		assert.Equal(t, inRun, len(h.notes) == 1, "the conversation of the run says so")
+	}
+}
+
+// A prompt repeats an input that is not too long.
+func TestAResumePromptRepeatsTheInput(t *testing.T) {
+	for n, repeats := range map[int]bool{0: false, 1: true, maxPromptInput - 1: true, maxPromptInput: false} {
+		a := domain.Approval{Type: domain.FunctionCall, Tool: "Write", Input: json.RawMessage(strings.Repeat("7", n))}
+		assert.Equal(t, repeats, strings.Contains(resumePrompt(a, "x"), "Its input was: 7"), n)
+	}
+}
+
+// A question of an executor that tells nothing of answers waits for 29 seconds.
+func TestAQuestionExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t)
+		h.foreign = true
+		run := h.run(t, domain.Running)
+		began := time.Now()
+		go func() {
+			time.Sleep(unconfirmedPatience - time.Millisecond)
+			assert.Len(t, h.pending(t, run), 1)
+		}()
+		r, err := h.Ask(t.Context(), run.ID, write("a"))
+		require.NoError(t, err)
+		assert.Equal(t, catalog.RequestPermissionResult{Reason: "timeout"}, r)
+		assert.Equal(t, unconfirmedPatience, time.Since(began))
+		a, err := h.Inbox.Find(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, []string{domain.ApprovalExpired, domain.DecidedByTimeout}, []string{a.Status, a.DecidedBy})
+	})
+}
+
+// What an agent did without asking is judged under each name that its tool may have.
+func TestWhatWasNotAskedIsJudged(t *testing.T) {
+	h := newHarness(t)
+	run := h.run(t, domain.Running)
+	h.setRules(config.Rule{Effect: config.EffectDeny, Tool: "Edit", Source: "user"}, config.Rule{Effect: config.EffectDeny, Tool: "Write", Path: "*.key", Source: "project"})
+	for _, c := range []struct {
+		file  string
+		names []string
+		want  catalog.RequestPermissionResult
+	}{
+		{"/p/a", []string{"Edit"}, catalog.RequestPermissionResult{Reason: "rule=user"}},
+		{"/p/a", []string{"Edit", "Write"}, catalog.RequestPermissionResult{Approved: true}},
+		{"/p/a.key", []string{"Edit", "Write"}, catalog.RequestPermissionResult{Reason: "rule=project"}},
+	} {
+		p := write(c.file)
+		p.Unasked = c.names
+		r, err := h.CheckUnasked(t.Context(), run.ID, p)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, r, "%v", c)
+	}
+	assert.Len(t, h.refused, 2)
 }

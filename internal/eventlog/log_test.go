@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,12 +31,20 @@ type world struct {
 	pending []domain.Event
 	asked   func(run int64) // is called when a session is asked for; may be nil
 	looked  func()          // is called when somebody asks what waits for a human; may be nil
+
+	damaged  func(seq int64) bool // reports which events cannot be read; may be nil
+	hidden   func(seq int64) bool // reports which events the store has lost; may be nil
+	broken   error                // of reading events, once
+	sound    int                  // how often they can be read before that
+	reported int                  // how often Damaged was called
+	lost     map[int64]error      // why sessions of runs cannot be read
+	quiet    map[int64]bool       // runs whose deltas are not wanted
 }
 
 func open(t *testing.T) *world {
 	t.Helper()
 	w := &world{}
-	w.log = New(t.Context(), Options{Runs: w, Questions: w, Damaged: func(err error) { t.Error(err) }, Issue: "damaged", Logger: slog.New(slog.DiscardHandler)})
+	w.log = New(t.Context(), Options{Runs: w, Questions: w, Damaged: func(error) { w.reported++ }, Issue: "damaged", Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, w.log.Open(t.Context(), w))
 	return w
 }
@@ -45,8 +54,23 @@ func (w *world) close(t *testing.T) { require.NoError(t, w.log.Close(context.Bac
 func (w *world) Events(_ context.Context, after int64, limit int) ([]domain.Event, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	rest := w.kept[min(after, int64(len(w.kept))):]
-	return append([]domain.Event{}, rest[:min(limit, len(rest))]...), nil
+	if w.sound--; w.broken != nil && w.sound < 0 {
+		err := w.broken
+		w.broken = nil
+		return nil, err
+	}
+	var events []domain.Event
+	for _, e := range w.kept[min(after, int64(len(w.kept))):] {
+		switch {
+		case len(events) == limit:
+			return events, nil
+		case w.damaged != nil && w.damaged(e.Seq):
+			return events, store.ErrDamaged
+		case w.hidden == nil || !w.hidden(e.Seq):
+			events = append(events, e)
+		}
+	}
+	return events, nil
 }
 
 func (w *world) LastSeq(context.Context) (int64, error) { return int64(len(w.kept)), nil }
@@ -55,10 +79,13 @@ func (w *world) SessionOf(_ context.Context, run int64) (domain.Session, error) 
 	if w.asked != nil {
 		w.asked(run)
 	}
-	return domain.Session{Run: domain.Run{ID: run, SessionID: fmt.Sprint("session ", run), Task: run}}, nil
+	return domain.Session{Run: domain.Run{ID: run, SessionID: fmt.Sprint("session ", run), Task: run, Quiet: w.quiet[run]}}, w.lost[run]
 }
 
 func (w *world) Scope(_ context.Context, id string) (run, thread int64, err error) {
+	if _, err := fmt.Sscanf(id, "thread %d", &thread); err == nil {
+		return 0, thread, nil
+	}
 	if _, err := fmt.Sscanf(id, "run %d", &run); err != nil {
 		return 0, 0, domain.Errorf(domain.KindRunNotFound, "no run has the id %q", id)
 	}
@@ -114,7 +141,14 @@ func (h *heard) deliver(_ context.Context, n Notice) error {
 		if p.Replayed {
 			how = "waits"
 		}
+		if p.Replayed != (n.Seq == 0) {
+			return errors.New("a question that waits has no number")
+		}
 		h.lines = append(h.lines, fmt.Sprintf("%s %s: %s", at, how, p.ApprovalID))
+	case domain.LogDamaged:
+		h.lines = append(h.lines, fmt.Sprintf("%s %s from %d to %d", at, p.Message, p.From, p.To))
+	case domain.Lagged:
+		h.lines = append(h.lines, fmt.Sprintf("%s lagged from %d to %d", at, p.From, p.To))
 	default:
 		h.lines = append(h.lines, fmt.Sprintf("%s %T", at, p))
 	}
@@ -366,4 +400,468 @@ func TestAClosedLogStartsNothing(t *testing.T) {
 	<-s.Done()
 	s.Close()
 	w.log.Watch(func(domain.Event, domain.Session) {}).Stop()
+}
+
+// The memory holds the end of the log: so many events, and so many bytes of them.
+func TestTheMemoryHoldsTheEnd(t *testing.T) {
+	event := func(n, size int) domain.Event {
+		return domain.Event{Seq: int64(n), Payload: domain.MessageAdded{Text: strings.Repeat("x", size)}}
+	}
+	most := keepBytes / size(event(1, 1<<20))
+	for _, c := range []struct{ added, size, held int }{
+		{1, 1, 1},
+		{keepEvents, 1, keepEvents},
+		{keepEvents + 3, 1, keepEvents},
+		{3*keepEvents - 1, 1, keepEvents},
+		{most, 1 << 20, most},
+		{most + 2, 1 << 20, most},
+		{2, 2 * keepBytes, 1},
+	} {
+		var m memory
+		for n := 1; n <= c.added; n++ {
+			m.add(event(n, c.size))
+		}
+		require.Equal(t, c.held, m.count, c)
+		assert.Equal(t, c.held*size(event(1, c.size)), m.bytes, c)
+		for _, behind := range []int{1, (c.held + 1) / 2, c.held} {
+			for _, limit := range []int{1, 2, c.held} {
+				var want, got []int64
+				for i := range min(behind, limit) {
+					want = append(want, int64(c.added-behind+1+i))
+				}
+				for _, e := range m.end(behind, limit) {
+					got = append(got, e.Seq)
+				}
+				require.Equal(t, want, got, "%v: %d behind, at most %d", c, behind, limit)
+			}
+		}
+	}
+	w := open(t)
+	defer w.close(t)
+	w.commit(whole(1, "a"), whole(1, "b"), whole(1, "c"))
+	for since, want := range map[int64]int{0: 3, 1: 2, 3: 0, 4: 0} {
+		events, ok := w.log.recent(since, 9)
+		assert.True(t, ok)
+		assert.Len(t, events, want, since)
+	}
+	w.log.Forget()
+	_, ok := w.log.recent(2, 9)
+	assert.False(t, ok, "the store alone has it")
+	events, ok := w.log.recent(3, 9)
+	assert.True(t, ok)
+	assert.Empty(t, events)
+}
+
+// What of the log cannot be read is told by its numbers, and everything else is there.
+func TestEverythingButTheDamageIsTold(t *testing.T) {
+	for _, c := range []struct{ events, from, to int64 }{
+		{1, 1, 1},
+		{2, 1, 1},
+		{2, 2, 2},
+		{3, 2, 2},
+		{3, 1, 3},
+		{pageSize, pageSize, pageSize},
+		{pageSize + 1, pageSize + 1, pageSize + 1},
+		{3 * pageSize, 2, 2*pageSize + 7},
+		{3 * pageSize, pageSize - 1, 3*pageSize - 1},
+		{3 * pageSize, pageSize + 1, 3 * pageSize},
+		{3 * pageSize, 40, 81},
+	} {
+		for name, missing := range map[string]bool{"unreadable": false, "missing": true} {
+			synctest.Test(t, func(t *testing.T) {
+				w := open(t)
+				defer w.close(t)
+				for range c.events {
+					w.commit(whole(1, "a"))
+				}
+				is := func(seq int64) bool { return c.from <= seq && seq <= c.to }
+				if missing {
+					w.hidden = is
+				} else {
+					w.damaged = is
+				}
+				w.log.Forget()
+				var told, want []string
+				for seq := int64(1); seq <= c.events; seq++ {
+					switch {
+					case seq == c.to:
+						want = append(want, fmt.Sprintf("damaged from %d to %d", c.from, c.to))
+					case !is(seq):
+						want = append(want, fmt.Sprint(seq))
+					}
+				}
+				s, err := w.log.Subscribe(t.Context(), Subscribing{}, func(_ context.Context, n Notice) error {
+					if d, ok := n.Payload.(domain.LogDamaged); ok {
+						assert.Equal(t, []any{d.To, "damaged"}, []any{n.Seq, d.Message})
+						told = append(told, fmt.Sprintf("damaged from %d to %d", d.From, d.To))
+					} else {
+						told = append(told, fmt.Sprint(n.Seq))
+					}
+					return nil
+				})
+				require.NoError(t, err)
+				s.Start()
+				require.NoError(t, s.CatchUp(t.Context()))
+				require.Equal(t, want, told, "%v %s", c, name)
+				assert.Equal(t, missing, w.reported > 0, "%v: what is missing is reported", c)
+
+				var replayed int64
+				require.NoError(t, w.log.Replay(t.Context(), []domain.EventKind{domain.EventMessage}, 0, c.events, func(e domain.Event, _ domain.Session) bool {
+					assert.False(t, is(e.Seq))
+					replayed++
+					return true
+				}))
+				assert.Equal(t, c.events-(c.to-c.from+1), replayed, c)
+			})
+		}
+	}
+}
+
+// A subscriber that has fallen behind learns which deltas it misses, and nothing else
+// is left out.
+func TestWhoFallsBehindMissesDeltasAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t)
+		defer w.close(t)
+		h := w.subscribe(t, Subscribing{Since: -1})
+		narrow := w.subscribe(t, Subscribing{Since: -1, Run: "run 2"})
+		synctest.Wait()
+		w.damaged = func(seq int64) bool { return seq == 8 }
+		w.commit(delta(1, "m1", "a"), whole(1, "m1"), delta(1, "m2", "b"), delta(2, "m3", "c"), delta(1, "m2", "d"), whole(1, "m2"), delta(1, "m4", "e"), whole(1, "m4"), delta(2, "m5", "f"))
+		w.log.Forget() // before the subscribers have seen them
+		synctest.Wait()
+		assert.Equal(t, []string{
+			"0s lagged from 1 to 1", "0s m1 is whole", "0s lagged from 3 to 5", "0s m2 is whole", "0s lagged from 7 to 7", "0s damaged from 8 to 8", "0s lagged from 9 to 9",
+		}, h.take())
+		assert.Equal(t, []string{"0s lagged from 4 to 4", "0s damaged from 8 to 8", "0s lagged from 9 to 9"}, narrow.take())
+		w.commit(whole(1, "m5"), whole(2, "n"))
+		synctest.Wait()
+		assert.Equal(t, []string{"0s m5 is whole", "0s n is whole"}, h.take(), "it goes on")
+		assert.Equal(t, []string{"0s n is whole"}, narrow.take())
+	})
+}
+
+// A log that cannot be read for a moment is read again a second later; one that is
+// closed is not.
+func TestAReadThatFailsIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t)
+		defer w.close(t)
+		w.commit(whole(1, "a"))
+		w.broken = errors.New("too many open files")
+		h := w.subscribe(t, Subscribing{})
+		time.Sleep(2 * time.Second)
+		assert.Equal(t, []string{"1s a is whole"}, h.take())
+		w.commit(whole(1, "b"), whole(1, "c"))
+		time.Sleep(time.Second)
+		h.take()
+		w.damaged = func(seq int64) bool { return seq == 2 }
+		w.broken, w.sound = errors.New("too many open files"), 1 // as the end of the damage is looked for
+		h = w.subscribe(t, Subscribing{})
+		time.Sleep(2 * time.Second)
+		assert.Equal(t, []string{"1s a is whole", "1s damaged from 2 to 2", "1s c is whole"}, h.take())
+		w.sound = 0
+		w.broken = store.ErrClosed
+		s, err := w.log.Subscribe(t.Context(), Subscribing{}, h.deliver)
+		require.NoError(t, err)
+		s.Start()
+		<-s.Done()
+		assert.Empty(t, h.take())
+		w.broken = errors.New("too many open files")
+		w.sound = 0
+		assert.ErrorContains(t, w.log.Replay(t.Context(), nil, 0, 1, nil), "too many open files", "who replays can ask again")
+	})
+}
+
+// The deltas of a run whose session cannot be read are left out. Damage is told once.
+func TestDeltasOfARunThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t)
+		defer w.close(t)
+		w.lost = map[int64]error{1: store.ErrDamaged, 2: store.ErrNotFound}
+		w.quiet = map[int64]bool{3: true}
+		h := w.subscribe(t, Subscribing{Since: -1})
+		synctest.Wait()
+		for run := range int64(4) {
+			w.commit(delta(run+1, "m", "a"), delta(run+1, "m", "b"))
+		}
+		time.Sleep(time.Second)
+		assert.Equal(t, []string{"0s damaged from 1 to 1", "0s m of session 4: a", "50ms m of session 4: b"}, h.take())
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t)
+		defer w.close(t)
+		w.lost = map[int64]error{1: errors.New("too many open files")}
+		s, err := w.log.Subscribe(t.Context(), Subscribing{Since: -1}, func(context.Context, Notice) error { return nil })
+		require.NoError(t, err)
+		s.Start()
+		w.commit(delta(1, "m", "a"))
+		<-s.Done() // so that it misses nothing: it resumes
+	})
+}
+
+// Much text goes out at once, whatever the pace is.
+func TestMuchTextDoesNotWaitForThePace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t)
+		defer w.close(t)
+		h := w.subscribe(t, Subscribing{Since: -1})
+		synctest.Wait()
+		half, rest := strings.Repeat("x", mergeMost/2), strings.Repeat("y", mergeMost/2-1)
+		for _, text := range []string{"a", half, rest, "z"} {
+			w.commit(delta(1, "m", text))
+			synctest.Wait()
+			if text == rest {
+				assert.Equal(t, []string{"0s m of session 1: a"}, h.take(), "one byte less waits")
+			}
+		}
+		assert.Equal(t, []string{"0s m of session 1: " + half + rest + "z"}, h.take())
+	})
+}
+
+// Of what is not kept, only so much waits for a subscriber that does not read.
+func TestWhatIsNotKeptWaitsForASlowSubscriberWithinBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t)
+		defer w.close(t)
+		reads, got := make(chan struct{}), 0
+		s, err := w.log.Subscribe(t.Context(), Subscribing{Since: -1}, func(_ context.Context, n Notice) error {
+			<-reads
+			assert.Equal(t, time.Now(), n.Time)
+			got++
+			return nil
+		})
+		require.NoError(t, err)
+		s.Start()
+		synctest.Wait()
+		secret := domain.Event{Run: 1, Payload: domain.SecretRequested{}}
+		assert.Equal(t, 1, w.log.Publish(secret))
+		synctest.Wait() // it is being delivered
+		_, withdraw := w.log.Ask(secret)
+		defer withdraw()
+		for range unkeptMost - 1 {
+			assert.Equal(t, 1, w.log.Publish(secret))
+		}
+		assert.Zero(t, w.log.Publish(secret))
+		told, withdrawLast := w.log.Ask(secret)
+		withdrawLast()
+		close(reads)
+		synctest.Wait()
+		assert.Equal(t, 1+unkeptMost, got)
+		select {
+		case <-told:
+			t.Error("there was no room for it")
+		default:
+		}
+	})
+}
+
+// A subscriber to a conversation or a run hears of nothing else, in the log or beside it.
+func TestASubscriberHearsOfItsConversationAlone(t *testing.T) {
+	question := func(thread, run int64, id string) domain.Event {
+		return domain.Event{Thread: thread, Run: run, Payload: domain.ApprovalRequested{ApprovalID: id}}
+	}
+	for want, heard := range map[*Subscribing][]string{
+		{Since: -1, Run: "thread 1"}: {"0s waits: a", "0s waits: b", "0s m1 is whole"},
+		{Since: -1}:                  {"0s waits: a", "0s waits: b", "0s waits: c", "0s m1 is whole", "0s m2 is whole"},
+		{Since: -1, Kinds: []domain.EventKind{domain.EventMessage}}:           {"0s m1 is whole", "0s m2 is whole"},
+		{Since: -1, Kinds: []domain.EventKind{domain.EventApprovalRequested}}: {"0s waits: a", "0s waits: b", "0s waits: c"},
+		{Since: -1, Kinds: []domain.EventKind{}}:                              nil,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := open(t)
+			defer w.close(t)
+			w.pending = []domain.Event{question(1, 11, "a"), question(1, 12, "b"), question(2, 21, "c")}
+			for i := range w.pending {
+				w.pending[i].Seq = 7 // of no log
+			}
+			h := w.subscribe(t, *want)
+			synctest.Wait()
+			w.commit(whole(1, "m1"), whole(2, "m2"), domain.Event{Thread: 1, Run: 1, Payload: domain.Erased{}})
+			synctest.Wait()
+			assert.Equal(t, heard, h.take(), "%+v", *want)
+		})
+	}
+	w := open(t)
+	defer w.close(t)
+	var refused *domain.Error
+	_, err := w.log.Subscribe(t.Context(), Subscribing{Run: "x"}, nil)
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, domain.KindRunNotFound, refused.Kind)
+	w.commit(whole(1, "a"))
+	for since, ok := range map[int64]bool{-1: true, 0: true, 1: true, 2: false} {
+		s, err := w.log.Subscribe(t.Context(), Subscribing{Since: since}, nil)
+		if !ok {
+			require.ErrorAs(t, err, &refused)
+			assert.Equal(t, "since", refused.Param)
+			continue
+		}
+		require.NoError(t, err)
+		from := since
+		if since < 0 {
+			from = 1
+		}
+		assert.Equal(t, from, s.From())
+		s.Close()
+	}
+}
+
+// A replay brings the events of the wanted kinds between two numbers, and ends when its
+// function says so.
+func TestAReplayIsOfAPartOfTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t)
+		defer w.close(t)
+		for range pageSize {
+			w.commit(whole(1, "a"), delta(2, "m", "x"))
+		}
+		w.commit(domain.Event{Payload: domain.MessageAdded{}}, whole(3, "lost"), whole(4, "b"))
+		w.lost = map[int64]error{3: store.ErrDamaged}
+		const last = 2*pageSize + 3
+		for _, c := range []struct{ since, upTo, stop, first, end, n int64 }{
+			{0, last, last, 1, last, pageSize + 1},
+			{0, last - 1, last, 1, 2*pageSize - 1, pageSize},
+			{1, 5, last, 3, 5, 2},
+			{2, 5, last, 3, 5, 2},
+			{5, 5, last, 0, 0, 0},
+			{0, last + 7, 3, 1, 3, 2},
+		} {
+			var first, end, n int64
+			require.NoError(t, w.log.Replay(t.Context(), []domain.EventKind{domain.EventMessage}, c.since, c.upTo, func(e domain.Event, s domain.Session) bool {
+				assert.Equal(t, e.Run, s.Run.ID)
+				if n++; first == 0 {
+					first = e.Seq
+				}
+				end = e.Seq
+				return e.Seq < c.stop
+			}))
+			assert.Equal(t, []int64{c.first, c.end, c.n}, []int64{first, end, n}, "%v", c)
+		}
+		w.lost[3] = errors.New("too many open files")
+		assert.ErrorContains(t, w.log.Replay(t.Context(), []domain.EventKind{domain.EventMessage}, 0, last, func(domain.Event, domain.Session) bool { return true }), "too many")
+	})
+}
+
+// A log that is opened goes on behind the last event of the store.
+func TestALogGoesOnBehindItsLastEvent(t *testing.T) {
+	synctest.Test(t, testLastEvent)
+}
+
+func testLastEvent(t *testing.T) {
+	w := &world{kept: make([]domain.Event, 3)}
+	w.log = New(t.Context(), Options{Runs: w, Questions: w, Logger: slog.New(slog.DiscardHandler)})
+	defer w.close(t)
+	require.NoError(t, w.log.Open(t.Context(), w))
+	w.commit(whole(1, "a"))
+	assert.Equal(t, []int64{3, 4}, []int64{w.log.Began(), w.log.Last()})
+	assert.NoError(t, w.log.Watch(func(domain.Event, domain.Session) {}).CatchUp(t.Context()), "a watch begins there")
+}
+
+// Whoever closes a subscription knows that nothing is being delivered any more.
+func TestCloseWaitsForADelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t)
+		defer w.close(t)
+		delivered := false
+		s, err := w.log.Subscribe(t.Context(), Subscribing{Since: -1}, func(context.Context, Notice) error {
+			time.Sleep(time.Second)
+			delivered = true
+			return nil
+		})
+		require.NoError(t, err)
+		s.Start()
+		synctest.Wait()
+		w.commit(whole(1, "a"))
+		synctest.Wait()
+		s.Close()
+		assert.True(t, delivered)
+	})
+}
+
+// Who waits for a number goes on when it is reached, or when nothing more will be.
+func TestProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p progress
+		ended := make(chan struct{})
+		var reached []int64
+		for _, seq := range []int64{2, 4, 9} {
+			go func() {
+				assert.NoError(t, p.await(t.Context(), seq, ended))
+				reached = append(reached, seq)
+			}()
+			synctest.Wait()
+		}
+		for _, c := range []struct {
+			seq  int64
+			want []int64
+		}{{1, nil}, {3, []int64{2}}, {4, []int64{2, 4}}} {
+			p.reach(c.seq)
+			synctest.Wait()
+			assert.Equal(t, c.want, reached)
+			assert.NoError(t, p.await(t.Context(), c.seq, nil), "it is reached")
+		}
+		close(ended)
+		synctest.Wait()
+		assert.Equal(t, []int64{2, 4, 9}, reached)
+	})
+}
+
+// A subscription ends with the first delivery that fails, whatever that is of.
+func TestADeliveryThatFailsEndsTheSubscription(t *testing.T) {
+	question := domain.Event{Thread: 1, Run: 1, Payload: domain.ApprovalRequested{ApprovalID: "a"}}
+	history := []domain.Event{delta(1, "m1", "a"), whole(1, "m1"), delta(1, "m2", "b"), whole(1, "x"), whole(1, "m2"), delta(1, "m3", "c")}
+	for name, c := range map[string]struct {
+		since int64
+		after func(w *world) // the subscription has begun
+		most  int            // deliveries
+	}{
+		"as it falls behind": {-1, func(w *world) {
+			w.commit(history...)
+			w.log.Forget()
+		}, 7},
+		"in a replay": {0, func(*world) {}, 7},
+		"as it happens": {-1, func(w *world) {
+			w.commit(history...)
+			time.Sleep(time.Second)
+			w.log.Publish(domain.Event{Run: 1, Payload: domain.SecretRequested{}})
+			w.log.Publish(domain.Event{Run: 1, Payload: domain.SecretRequested{}})
+			synctest.Wait()
+			w.commit(delta(1, "m3", "d"))
+			synctest.Wait()
+			w.commit(delta(1, "m3", "e"))
+			time.Sleep(time.Second)
+		}, 11},
+	} {
+		for fails := 1; fails <= c.most+1; fails++ {
+			synctest.Test(t, func(t *testing.T) {
+				w := open(t)
+				defer w.close(t)
+				w.pending = []domain.Event{question}
+				if c.since == 0 {
+					w.commit(history...)
+				}
+				if c.since == 0 || c.most == 7 {
+					w.damaged = func(seq int64) bool { return seq == 4 }
+				}
+				n := 0
+				s, err := w.log.Subscribe(t.Context(), Subscribing{Since: c.since}, func(context.Context, Notice) error {
+					if n++; n == fails {
+						return errors.New("gone")
+					}
+					return nil
+				})
+				require.NoError(t, err)
+				s.Start()
+				synctest.Wait()
+				c.after(w)
+				synctest.Wait()
+				if fails > c.most {
+					require.Equal(t, c.most, n, name)
+					return
+				}
+				<-s.Done()
+				assert.Equal(t, fails, n, name)
+			})
+		}
+	}
 }

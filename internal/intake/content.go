@@ -77,7 +77,7 @@ func (u *unpacker) admit(c *domain.Content) error {
 		return nil
 	}
 	if !u.secrets.None() {
-		if clean := u.secrets.Text(string(c.Data)); len(clean) != len(c.Data) || clean != string(c.Data) {
+		if clean := u.secrets.Text(string(c.Data)); clean != string(c.Data) {
 			c.Data = []byte(clean)
 			content.Seal(c)
 		}

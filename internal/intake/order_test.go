@@ -2,6 +2,7 @@ package intake
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -47,6 +48,18 @@ func TestReportsAreBroughtIntoTheirOrder(t *testing.T) {
 		"the end waits for none": {func(t *testing.T, d *desk) {
 			d.say(t, 3, 2)
 		}, "2 3 ", false},
+		"a repeat beside a gap is none of the lost": {func(t *testing.T, d *desk) {
+			d.say(t, 1, 3)
+			time.Sleep(gapTimeout + time.Millisecond)
+			d.say(t, 1, 3)
+		}, "1 3 ", false},
+		"a gap that is filled cuts no later one short": {func(t *testing.T, d *desk) {
+			d.say(t, 1, 3)
+			time.Sleep(gapTimeout / 2)
+			d.say(t, 2, 5)
+			time.Sleep(gapTimeout * 3 / 4)
+			d.say(t, 4)
+		}, "1 2 3 4 5 ", false},
 		"many are early": {func(t *testing.T, d *desk) {
 			d.say(t, tooMany...)
 			d.say(t, 1, maxEarly+3)
@@ -140,6 +153,11 @@ func TestKeysAreTakenOutOfWhatIsReported(t *testing.T) {
 	for name, end := range map[string]func(*testing.T, *desk){
 		"the run":        func(_ *testing.T, d *desk) { d.run.Finish() },
 		"something else": func(_ *testing.T, d *desk) { d.EndMessage(context.Background(), 1) },
+		"a changed file": func(t *testing.T, d *desk) {
+			assert.NoError(t, d.ReportMessage(t.Context(), catalog.ReportMessageParams{
+				SessionToken: token, EventType: catalog.EventFileChange, EventData: json.RawMessage(`{"path":"/a"}`),
+			}))
+		},
 		"another message": func(t *testing.T, d *desk) {
 			assert.NoError(t, d.ReportError(t.Context(), catalog.ReportErrorParams{SessionToken: token}))
 		},

@@ -139,6 +139,42 @@ func TestWhatReportsBecome(t *testing.T) {
 	assert.Equal(t, []domain.Process{{PID: 7, Mark: "m", Run: r.run.ID}}, processes)
 }
 
+// What a report of usage does not tell stays as it was.
+func TestUsageIsKeptAsItWasToldLast(t *testing.T) {
+	r := newRecords(t)
+	r.report(t, catalog.EventUsage, `{"input_tokens":1,"output_tokens":2,"cache_read_tokens":3,"cache_write_tokens":4,"context_used":5,"context_size":6,"cost_usd":0.5}`)
+	r.report(t, catalog.EventUsage, `{"output_tokens":7}`)
+	run, err := r.store.Run(t.Context(), r.run.ID)
+	require.NoError(t, err)
+	assert.Equal(t, domain.Tokens{Input: 1, Output: 7, CacheRead: 3, CacheWrite: 4, ContextUsed: 5, ContextSize: 6, CostUSD: 0.5}, run.Tokens)
+}
+
+// A history is kept in its order: what the human said stands behind what was said before.
+func TestAHistoryIsKeptInItsOrder(t *testing.T) {
+	r := newRecords(t)
+	said := func(text string) catalog.Retold {
+		return catalog.Retold{EventType: catalog.EventContentDelta, EventData: json.RawMessage(fmt.Sprintf(`{"delta":{"text":%q}}`, text))}
+	}
+	h := r.ReadHistory([]catalog.Retold{
+		{Role: "user", Text: "first"},
+		said("hel"), said("lo"),
+		{EventType: catalog.EventContentDelta, EventData: json.RawMessage(`[]`)},
+		{Role: "user", Text: "second"},
+		said("bye"),
+		{EventType: catalog.EventPlan, EventData: json.RawMessage(`{}`)},
+		said("end"),
+		{EventType: catalog.EventMessageStop},
+	}, &redact.Secrets{})
+	require.NoError(t, r.store.Write(t.Context(), func(tx store.Tx) error { return r.RecordHistory(tx, r.run.ID, h) }))
+	items, err := r.store.ItemsOfRun(t.Context(), r.run.ID)
+	require.NoError(t, err)
+	var got []string
+	for _, i := range items {
+		got = append(got, i.Kind+" "+i.Role+": "+i.Content)
+	}
+	assert.Equal(t, []string{"message user: first", "message assistant: hello", "message user: second", "message assistant: bye", "plan assistant: ", "message assistant: end"}, got)
+}
+
 func TestTheSilenceOfAnAgentIsKnownWhileItLasts(t *testing.T) {
 	r := newRecords(t)
 	_, silent := r.Silence(r.run.ID)

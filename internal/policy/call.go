@@ -59,7 +59,6 @@ func CallOf(a domain.Approval) Call {
 		commandText: in.Command(), commandNotText: in.CommandNotText, pathNotText: in.FileNotText, ambiguity: in.Ambiguity,
 	}
 	c.readCommand(in, a.Input)
-	c.unknown = a.Type != domain.HumanContact && len(in.Files) == 0 && c.saysNothing()
 	if in.FileNotText {
 		c.alternatives.paths = in.Files
 		return c
@@ -69,6 +68,7 @@ func CallOf(a domain.Approval) Call {
 			c.paths = append(slices.Clone(c.paths), path)
 		}
 	}
+	c.unknown = a.Type != domain.HumanContact && c.saysNothing()
 	return c
 }
 
@@ -113,7 +113,7 @@ func (c *Call) readCommand(in toolinput.Input, input json.RawMessage) {
 	}
 	members, _ := toolinput.Members(input) // it is an object: it has a command
 	for _, name := range []string{"cwd", "workdir"} {
-		if _, there := members[name]; there && string(members[name]) != "null" && toolinput.Take(members, name, &c.dir) != nil {
+		if toolinput.Take(members, name, &c.dir) != nil { // null is no error
 			c.extended = true
 		}
 	}

@@ -100,6 +100,8 @@ func TestACommandWithSeveralReadings(t *testing.T) {
 		{evading, "false rule=user", []config.Rule{rule("allow", "*"), rule("deny", "rm y")}},
 		{many, "", []config.Rule{rule("allow", "touch *")}},
 		{`{"command":"touch x","cwd":["/p","/q"]}`, "", []config.Rule{rule("allow", "touch *")}},
+		{`{"command":"touch x","cwd":null,"workdir":null,"additional_permissions":null}`, "true rule=user", []config.Rule{rule("allow", "touch *")}},
+		{`{"command":"touch x","additional_permissions":{}}`, "", []config.Rule{rule("allow", "touch *")}},
 		{`{"command":"touch x","cwd":"/etc"}`, "", []config.Rule{rule("allow", "touch *")}},
 	} {
 		assert.Equal(t, c.want, rulingOn(New("/p", always(c.rules)), call(c.input), domain.Thread{CWD: "/p"}, domain.Run{}), "%s %v", c.input, c.rules)
@@ -229,4 +231,26 @@ func TestAStandingRuleOfAFormerVersionStillDeniesItsInput(t *testing.T) {
 	former := exactInput + legacyHash(a.Tool, a.Input)
 	assert.Contains(t, rulingOn(New("", nil), a, domain.Thread{}, domain.Run{}, domain.Rule{Effect: "deny", Tool: "Tool", Command: former}), "false")
 	assert.Empty(t, rulingOn(New("", nil), a, domain.Thread{}, domain.Run{}, domain.Rule{Effect: "allow", Tool: "Tool", Command: former}), "it could be another's too")
+}
+
+// An identity is the input itself, byte for byte, where nothing in it can differ when the
+// same is asked again.
+func TestAnIdentityLeavesOutWhatDiffersEachTime(t *testing.T) {
+	for _, c := range []struct{ input, call, want string }{
+		{`{ "b":1,"a":"<x>" }`, "1", ""},
+		{` {"command":"touch x", "call_id":"2"}`, "1", ""},
+		{` {"command":"touch x", "call_id":"1"}`, "", ""},
+		{`{"command":"touch x","Command":" y","call_id":"1"}`, "1", ""},
+		{`{"command": ["ls","-l"]}`, "", ""},
+		{`[ 1 ]`, "1", ""},
+		{`{"x":1,"call_id":"1","turn_id":"t","reason":"r"}`, "1", `{"x":1}`},
+		{`{"command":["bash","-lc","touch   x"]}`, "", `{"command":["bash","-lc","touch x"]}`},
+		{`{"x":1,"command":"touch   x"}`, "", `{"command":"touch x","x":1}`},
+	} {
+		want := c.want
+		if want == "" {
+			want = c.input
+		}
+		assert.Equal(t, want, string(Identity(json.RawMessage(c.input), c.call)))
+	}
 }

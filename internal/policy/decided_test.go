@@ -11,6 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
 )
 
 func edit(paths ...string) domain.Approval {
@@ -30,20 +31,22 @@ func TestARuleIsForWhatWasAskedAlone(t *testing.T) {
 		asked domain.Approval
 		want  *domain.RulePreview
 	}{
-		"a command":                 {call("Bash", "execute", `{"command":"touch made"}`), &domain.RulePreview{Tool: "Bash", Covers: domain.CoversCommand, Pattern: "touch made"}},
-		"a command of codex":        {call("Bash", "execute", `{"command":["/bin/bash","-lc","touch made"]}`), &domain.RulePreview{Tool: "Bash", Covers: domain.CoversCommand, Pattern: "touch made"}},
-		"a command that is no text": {call("Bash", "execute", `{"script":"x"}`), &domain.RulePreview{Tool: "Bash", Covers: domain.CoversInput}},
-		"a file":                    {edit("/p/src/a.go"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: "/p/src/*"}},
-		"a file of the session's":   {edit("a.go"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: "/p/*"}},
-		"files of one directory":    {edit("/p/src/a.go", "/p/src/b.go"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: "/p/src/*"}},
-		"files of two":              {edit("/p/src/a.go", "/p/b.go"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversInput}},
-		"a file with signs":         {edit("/p/[a]*/x"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: `/p/\[a]\*/*`}},
-		"an edit of nothing known":  {call("Edit", "edit", `{}`), nil},
-		"a tool":                    {call("WebFetch", "fetch", `{"url":"x"}`), &domain.RulePreview{Tool: "WebFetch", Covers: domain.CoversTool}},
-		"a tool without an input":   {call("Tool", "other", `{}`), nil},
-		"a tool without a name":     {unnamed, &domain.RulePreview{Tool: "Tool", Covers: domain.CoversInput}},
-		"a plan":                    {plan, nil},
-		"what can be read twice":    {twice, nil},
+		"a command":                    {call("Bash", "execute", `{"command":"touch made"}`), &domain.RulePreview{Tool: "Bash", Covers: domain.CoversCommand, Pattern: "touch made"}},
+		"a command of codex":           {call("Bash", "execute", `{"command":["/bin/bash","-lc","touch made"]}`), &domain.RulePreview{Tool: "Bash", Covers: domain.CoversCommand, Pattern: "touch made"}},
+		"a command that is no text":    {call("Bash", "execute", `{"script":"x"}`), &domain.RulePreview{Tool: "Bash", Covers: domain.CoversInput}},
+		"a file":                       {edit("/p/src/a.go"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: "/p/src/*"}},
+		"a file of the session's":      {edit("a.go"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: "/p/*"}},
+		"files of one directory":       {edit("/p/src/a.go", "/p/src/b.go"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: "/p/src/*"}},
+		"files of two":                 {edit("/p/src/a.go", "/p/b.go"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversInput}},
+		"a file with signs":            {edit("/p/[a]*/x"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: `/p/\[a]\*/*`}},
+		"an edit of nothing known":     {call("Edit", "edit", `{}`), nil},
+		"an edit of an empty name":     {call("Edit", "edit", `{"file_path":""}`), &domain.RulePreview{Tool: "Edit", Covers: domain.CoversInput}},
+		"an edit that its input names": {call("Edit", "edit", `{"file_path":"src/a"}`), &domain.RulePreview{Tool: "Edit", Covers: domain.CoversFiles, Pattern: "/p/src/*"}},
+		"a tool":                       {call("WebFetch", "fetch", `{"url":"x"}`), &domain.RulePreview{Tool: "WebFetch", Covers: domain.CoversTool}},
+		"a tool without an input":      {call("Tool", "other", `{}`), nil},
+		"a tool without a name":        {unnamed, &domain.RulePreview{Tool: "Tool", Covers: domain.CoversInput}},
+		"a plan":                       {plan, nil},
+		"what can be read twice":       {twice, nil},
 	} {
 		got, ok := Preview(c.asked, "/p")
 		if c.want == nil {
@@ -94,6 +97,10 @@ func TestARuleWithAPatternIsForCommandsLikeIt(t *testing.T) {
 	assert.Equal(t, "true rule=project", rulingOn(p, bash("touch other"), domain.Thread{}, domain.Run{}, touch...))
 	assert.Empty(t, rulingOn(p, bash("touch other && rm x"), domain.Thread{}, domain.Run{}, touch...))
 
+	denied, err := RulesFor(bash("touch made"), RuleSpec{Effect: config.EffectDeny})
+	require.NoError(t, err)
+	assert.Equal(t, []domain.Rule{{Effect: config.EffectDeny, Tool: "Bash", Command: "touch made"}}, denied, "it can be read in one way")
+
 	// Unchanged it is the command, whatever signs that has.
 	exact, err := RulesFor(bash("rm *.o"), RuleSpec{Effect: config.EffectAllow, Pattern: "rm *.o"})
 	require.NoError(t, err)
@@ -122,6 +129,26 @@ func TestARulingSaysWhichRuleItIs(t *testing.T) {
 	assert.Equal(t, "the session is in plan mode, in which nothing is changed or run", explanation(edit("/p/x"), domain.Thread{}, domain.Run{Mode: catalog.ModePlan}))
 	assert.Equal(t, "the session may use these tools alone: Read, Grep", explanation(edit("/p/x"), domain.Thread{}, domain.Run{Tools: []string{"Read", "Grep"}}))
 	assert.Equal(t, "the session's list of tools to deny has Write", explanation(edit("/p/x"), domain.Thread{Settings: domain.Settings{DisallowedTools: []string{"Write"}}}, domain.Run{}))
+	chain := domain.Approval{Tool: "Bash", ToolKind: "execute", Input: json.RawMessage(`{"command":"git x && make y"}`)}
+	lists := domain.Thread{Settings: domain.Settings{AllowedTools: []string{"Bash(ls:*)", "Bash(git:*)", "Bash(make:*)"}}}
+	assert.Equal(t, "the session's list of tools to allow has Bash(git:*)", explanation(chain, lists, domain.Run{}), "the first one that is needed")
 	decided := domain.Rule{ID: 3, Thread: 1, Effect: "deny", Tool: "Write", Path: "/p/*", Created: time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local)}
 	assert.Equal(t, "decided for the session on 2026-01-02: deny Write /p/* (rule 3)", explanation(edit("/p/x"), domain.Thread{}, domain.Run{}, decided))
+}
+
+// Where the user does not trust the workspace, the project's file allows nothing, and
+// denies what it denies.
+func TestTheProjectAllowsNothingInARestrictedRun(t *testing.T) {
+	var run domain.Run
+	restricted.Mark(&run)
+	for _, c := range []struct{ effect, source, trusted, restricted string }{
+		{"allow", config.SourceProject, "true rule=project", ""},
+		{"deny", config.SourceProject, "false rule=project", "false rule=project"},
+		{"allow", "user", "true rule=user", "true rule=user"},
+		{"deny", "user", "false rule=user", "false rule=user"},
+	} {
+		p := New("/p", always([]config.Rule{{Effect: c.effect, Tool: "Write", Source: c.source}}))
+		assert.Equal(t, c.trusted, rulingOn(p, edit("/p/a"), domain.Thread{}, domain.Run{}), "%v", c)
+		assert.Equal(t, c.restricted, rulingOn(p, edit("/p/a"), domain.Thread{}, run), "%v", c)
+	}
 }

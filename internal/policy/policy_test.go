@@ -278,3 +278,26 @@ func TestALinkIsWhatItIsCalledAndWhatItLeadsTo(t *testing.T) {
 	r = New(root, nil).Judge(Call{tool: "Write", paths: []string{"docs/alias/k"}}, Situation{Thread: lists, Now: time.Now()})
 	assert.Contains(t, r.Reason, "rule=Write(", "lists know links too")
 }
+
+// A directory is inside if it is in the project or in the session's own directory.
+func TestADirectoryInside(t *testing.T) {
+	for _, c := range []struct {
+		root, cwd, dir string
+		want           bool
+	}{
+		{"/p", "/s", "/p", true},
+		{"/p", "/s", "/p/a", true},
+		{"/p", "/s", "/p/../q", false},
+		{"/p", "/s", "/pq", false},
+		{"/p", "/s", "/s/a", true},
+		{"/p", "/s", "a", true},
+		{"/p", "/s", "../s/a", true},
+		{"/p", "/s", "../q", false},
+		{"/p", "", "a", false},
+		{"/p", "", "/p/a", true},
+		{"", "/s", "/s", true},
+		{"", "/s", "/p", false},
+	} {
+		assert.Equal(t, c.want, insideOf(c.root, c.cwd)(c.dir), "%+v", c)
+	}
+}

@@ -210,3 +210,33 @@ func TestFDPairOnFiles(t *testing.T) {
 	_, err = p.Read(make([]byte, 1))
 	assert.Equal(t, io.EOF, err)
 }
+
+// Closing two files closes both, and returns the first error.
+func TestFilesAreClosedTogether(t *testing.T) {
+	for _, closed := range [][2]bool{{false, false}, {true, false}, {false, true}} {
+		in, out, err := os.Pipe()
+		require.NoError(t, err)
+		for i, f := range []*os.File{in, out} {
+			if closed[i] {
+				require.NoError(t, f.Close())
+			}
+		}
+		err = Files(in, out).Close()
+		assert.Equal(t, closed != [2]bool{}, err != nil, closed)
+		assert.ErrorIs(t, in.Close(), os.ErrClosed)
+		assert.ErrorIs(t, out.Close(), os.ErrClosed)
+	}
+}
+
+func TestADeadlineIsThereUntilItIsTakenBack(t *testing.T) {
+	var d deadline
+	for _, in := range []time.Duration{time.Hour, -time.Hour} {
+		_, has := d.left()
+		assert.False(t, has)
+		d.set(time.Now().Add(in))
+		left, has := d.left()
+		assert.True(t, has)
+		assert.Equal(t, in > 0, left > 0)
+		d.set(time.Time{})
+	}
+}

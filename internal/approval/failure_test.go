@@ -1,0 +1,301 @@
+package approval
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// stale has an agent ask p in a new conversation and end before a person answers.
+func (h *harness) stale(t *testing.T, p catalog.RequestPermissionParams) (domain.Run, domain.Approval) {
+	t.Helper()
+	run := h.run(t, domain.Running)
+	asked, _ := h.ask(t, run, p)
+	require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.KeepQuestions(tx, run) }))
+	return h.end(t, run, domain.Interrupted), asked
+}
+
+// end sets the state of a run.
+func (h *harness) end(t *testing.T, run domain.Run, state domain.State) domain.Run {
+	t.Helper()
+	run.State = state
+	require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return tx.UpdateRun(run) }))
+	return run
+}
+
+// decide answers a question.
+func (h *harness) answer(t *testing.T, asked domain.Approval, d Decision) {
+	t.Helper()
+	d.ID = asked.ID
+	_, err := h.Decide(t.Context(), d)
+	require.NoError(t, err)
+}
+
+// carried is stale with an answer that waits until the agent asks again.
+func (h *harness) carried(t *testing.T, d Decision) domain.Run {
+	t.Helper()
+	run, asked := h.stale(t, write("a"))
+	h.answer(t, asked, d)
+	return run
+}
+
+// given adds a run that was given the answer to its question, and has not taken it.
+func (h *harness) given(t *testing.T) domain.Run {
+	t.Helper()
+	run := h.run(t, domain.Running)
+	asked, answered := h.ask(t, run, write("a"))
+	h.answer(t, asked, Decision{Decision: Approve})
+	<-answered
+	return run
+}
+
+// reopened is given with an end after which the question is asked again.
+func (h *harness) reopened(t *testing.T) domain.Run {
+	t.Helper()
+	run := h.end(t, h.given(t), domain.Failed)
+	require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.SettleAnswers(tx, run, false) }))
+	require.Len(t, h.pending(t, run), 1)
+	return run
+}
+
+// A change fails as a whole when one call of the store, of the runs or of the
+// transcript fails, whichever that is.
+func TestNoErrorIsLost(t *testing.T) {
+	deny, allow := config.Rule{Effect: config.EffectDeny, Tool: "*", Source: "user"}, config.Rule{Effect: config.EffectAllow, Tool: "*", Source: "user"}
+	approve := Decision{Decision: Approve}
+	url := &catalog.Elicitation{Mode: domain.ElicitURL, URL: "https://example.com"}
+	// change is an action that consists of one change; asks is that of asking p in a run.
+	type action func() error
+	change := func(h *harness, t *testing.T, f func(store.Tx) error) action {
+		return func() error { return h.Write(t.Context(), f) }
+	}
+	asks := func(h *harness, t *testing.T, run domain.Run, p catalog.RequestPermissionParams) action {
+		return change(h, t, func(tx store.Tx) error {
+			a := approvalOf(p)
+			a.Run = run.ID
+			_, err := h.answerOrAsk(tx, &a, make(chan resolution, 1))
+			return err
+		})
+	}
+	settles := func(h *harness, t *testing.T, run domain.Run, stopped bool) action {
+		return change(h, t, func(tx store.Tx) error { return h.SettleAnswers(tx, run, stopped) })
+	}
+	consults := func(h *harness, t *testing.T, thread int64) action {
+		h.place = Place{Thread: domain.Thread{ID: thread, CWD: "/p"}, Run: h.runIn(t, thread, domain.Running)}
+		return func() error {
+			_, err := h.Consult(t.Context(), Inquiry{Spec: Spec{Type: domain.FunctionCall, Tool: "Write", Input: json.RawMessage(`{"file_path":"a"}`)}})
+			return err
+		}
+	}
+	creates := func(h *harness, t *testing.T) action {
+		run := h.run(t, domain.Running)
+		return func() error {
+			_, err := h.Create(t.Context(), Spec{Run: run.UUID, Tool: "Write", Input: json.RawMessage(`{"file_path":"a"}`)})
+			return err
+		}
+	}
+	for name, prepare := range map[string]func(*testing.T, *harness) action{
+		"create": func(t *testing.T, h *harness) action { return creates(h, t) },
+		"create what a rule denies": func(t *testing.T, h *harness) action {
+			h.setRules(deny)
+			return creates(h, t)
+		},
+		"propose": func(t *testing.T, h *harness) action {
+			run := h.run(t, domain.Draft)
+			return change(h, t, func(tx store.Tx) error {
+				return h.Propose(tx, &run, domain.Approval{ID: "p", CallID: "p", Type: domain.HumanContact, Title: "Do it?", Status: domain.ApprovalPending})
+			})
+		},
+		"ask": func(t *testing.T, h *harness) action { return asks(h, t, h.run(t, domain.Running), write("a")) },
+		"ask what a rule denies": func(t *testing.T, h *harness) action {
+			h.setRules(deny)
+			return asks(h, t, h.run(t, domain.Running), write("a"))
+		},
+		"ask what was answered, and a rule allows": func(t *testing.T, h *harness) action {
+			run := h.carried(t, approve)
+			h.setRules(allow)
+			return asks(h, t, h.runIn(t, run.Thread, domain.Running), write("a"))
+		},
+		"ask what was asked before": func(t *testing.T, h *harness) action {
+			run, _ := h.stale(t, write("a"))
+			return asks(h, t, h.runIn(t, run.Thread, domain.Running), write("a"))
+		},
+		"ask what was answered": func(t *testing.T, h *harness) action {
+			return asks(h, t, h.runIn(t, h.carried(t, approve).Thread, domain.Running), write("a"))
+		},
+		"ask what was answered with an input that the agent does not take": func(t *testing.T, h *harness) action {
+			run := h.carried(t, Decision{Decision: Approve, UpdatedInput: json.RawMessage(`{"file_path":"b"}`)})
+			p := write("a")
+			p.InputFixed = true
+			return asks(h, t, h.runIn(t, run.Thread, domain.Running), p)
+		},
+		"ask what is asked again": func(t *testing.T, h *harness) action {
+			return asks(h, t, h.runIn(t, h.reopened(t).Thread, domain.Running), write("a"))
+		},
+		"ask what was asked again and left behind": func(t *testing.T, h *harness) action {
+			run := h.reopened(t)
+			next := h.runIn(t, run.Thread, domain.Running)
+			require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.CloseOvertaken(tx, next) }))
+			require.Empty(t, h.pending(t, run))
+			return asks(h, t, next, write("a"))
+		},
+		"check what was not asked": func(t *testing.T, h *harness) action {
+			h.setRules(deny)
+			run := h.run(t, domain.Running)
+			p := write("a")
+			p.Unasked = []string{"Write"}
+			return func() error {
+				_, err := h.CheckUnasked(t.Context(), run.ID, p)
+				return err
+			}
+		},
+		"consult when a person has answered": func(t *testing.T, h *harness) action {
+			return consults(h, t, h.carried(t, approve).Thread)
+		},
+		"approve": func(t *testing.T, h *harness) action {
+			asked, _ := h.ask(t, h.run(t, domain.Running), write("a"))
+			return func() error {
+				_, err := h.Decide(t.Context(), Decision{ID: asked.ID, Decision: Approve})
+				return err
+			}
+		},
+		"deny, and tell the agent why": func(t *testing.T, h *harness) action {
+			p := write("a")
+			p.InputFixed = true
+			asked, _ := h.ask(t, h.run(t, domain.Running), p)
+			return func() error {
+				_, err := h.Decide(t.Context(), Decision{ID: asked.ID, Decision: Deny, Comment: "no", Tell: true})
+				return err
+			}
+		},
+		"approve what an agent asked that is gone": func(t *testing.T, h *harness) action {
+			_, asked := h.stale(t, write("a"))
+			return func() error {
+				_, err := h.Decide(t.Context(), Decision{ID: asked.ID, Decision: Approve})
+				return err
+			}
+		},
+		"forget a rule": func(t *testing.T, h *harness) action {
+			asked, _ := h.ask(t, h.run(t, domain.Running), write("a"))
+			h.answer(t, asked, Decision{Decision: Approve, Scope: ScopeSession})
+			rules, err := h.Rules(t.Context())
+			require.NoError(t, err)
+			return func() error { return h.ForgetRule(t.Context(), rules[0].ID) }
+		},
+		"settle what no executor confirms": func(t *testing.T, h *harness) action {
+			run := h.end(t, h.given(t), domain.Completed)
+			h.foreign = true
+			return settles(h, t, run, false)
+		},
+		"settle what the agent has not taken": func(t *testing.T, h *harness) action {
+			return settles(h, t, h.end(t, h.given(t), domain.Completed), false)
+		},
+		"settle the answers of a run that was stopped": func(t *testing.T, h *harness) action {
+			return settles(h, t, h.end(t, h.given(t), domain.Cancelled), true)
+		},
+		"settle the answers of a run that has failed": func(t *testing.T, h *harness) action {
+			return settles(h, t, h.end(t, h.given(t), domain.Failed), false)
+		},
+		"settle what waited when the run was stopped": func(t *testing.T, h *harness) action {
+			return settles(h, t, h.runIn(t, h.carried(t, approve).Thread, domain.Cancelled), true)
+		},
+		"settle what waited when the run has failed": func(t *testing.T, h *harness) action {
+			return settles(h, t, h.runIn(t, h.carried(t, approve).Thread, domain.Failed), false)
+		},
+		"settle what waited when the conversation went on": func(t *testing.T, h *harness) action {
+			return settles(h, t, h.runIn(t, h.carried(t, approve).Thread, domain.Completed), false)
+		},
+		"settle what waited when the run was made for that": func(t *testing.T, h *harness) action {
+			run := h.runIn(t, h.carried(t, approve).Thread, domain.Completed)
+			run.Source = domain.SourceDecision
+			return settles(h, t, run, false)
+		},
+		"settle what waited when the run asked something else": func(t *testing.T, h *harness) action {
+			run := h.runIn(t, h.carried(t, approve).Thread, domain.Running)
+			h.ask(t, run, write("b"))
+			run.Source = domain.SourceDecision
+			return settles(h, t, h.end(t, run, domain.Completed), false)
+		},
+		"settle what waited when a client's question has ended": func(t *testing.T, h *harness) action {
+			run := h.runIn(t, h.carried(t, approve).Thread, domain.Completed)
+			run.Source = domain.SourceQuestion
+			return settles(h, t, run, false)
+		},
+		"settle other questions after an answer": func(t *testing.T, h *harness) action {
+			run, _ := h.stale(t, write("b"))
+			next := h.runIn(t, run.Thread, domain.Completed)
+			next.Source = domain.SourceDecision
+			return settles(h, t, next, false)
+		},
+		"cancel": func(t *testing.T, h *harness) action {
+			run := h.run(t, domain.Running)
+			h.ask(t, run, write("a"))
+			return change(h, t, func(tx store.Tx) error { return h.CancelQuestions(tx, run) })
+		},
+		"keep": func(t *testing.T, h *harness) action {
+			run := h.run(t, domain.Running)
+			h.ask(t, run, write("a"))
+			return change(h, t, func(tx store.Tx) error { return h.KeepQuestions(tx, run) })
+		},
+		"close as the agent changes": func(t *testing.T, h *harness) action {
+			run, _ := h.stale(t, write("a"))
+			return change(h, t, func(tx store.Tx) error { return h.CloseStale(tx, run.Thread) })
+		},
+		"reconsider": func(t *testing.T, h *harness) action {
+			run := h.run(t, domain.Running)
+			h.ask(t, run, write("a"))
+			h.setRules(deny)
+			return change(h, t, func(tx store.Tx) error { return h.Reconsider(tx, run.Thread) })
+		},
+		"reconsider all": func(t *testing.T, h *harness) action {
+			h.ask(t, h.run(t, domain.Running), write("a"))
+			h.setRules(deny)
+			return func() error { return h.ReconsiderAll(t.Context()) }
+		},
+		"note what was taken": func(t *testing.T, h *harness) action {
+			run := h.given(t)
+			return change(h, t, func(tx store.Tx) error { return h.Taken(tx, run.ID, []string{"x"}) })
+		},
+		"note what is done": func(t *testing.T, h *harness) action {
+			run := h.run(t, domain.Running)
+			asked, _ := h.ask(t, run, catalog.RequestPermissionParams{Title: "Sign in", ToolUseID: "e", Elicitation: url})
+			return change(h, t, func(tx store.Tx) error { return h.Done(tx, run, asked.ID) })
+		},
+		"give up an answer that comes too late": func(t *testing.T, h *harness) action {
+			run := h.carried(t, approve)
+			h.later = 2 * answerKept
+			place := Place{Thread: domain.Thread{ID: run.Thread}, Run: h.runIn(t, run.Thread, domain.Running)}
+			return change(h, t, func(tx store.Tx) error {
+				q := Inquiry{Spec: Spec{Type: domain.FunctionCall, Tool: "Write", Input: json.RawMessage(`{"file_path":"a"}`)}}
+				a := q.approval()
+				a.Thread, a.Run = run.Thread, place.Run.ID
+				known, err := h.knownAnswer(t.Context(), tx, q, &a, place)
+				require.False(t, known)
+				return err
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			act := prepare(t, h)
+			calls := 0
+			for {
+				h.failAt(calls + 1)
+				err := act()
+				if !h.hasFailed() {
+					require.NoError(t, err)
+					break
+				}
+				calls++
+				require.ErrorIs(t, err, errBroken, "call %d", calls)
+			}
+			require.Positive(t, calls)
+		})
+	}
+}

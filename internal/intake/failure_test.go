@@ -1,0 +1,271 @@
+package intake
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/redact"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+var errBroken = errors.New("the store is broken")
+
+// A failing counts the calls of a change, and fails one of them.
+type failing struct {
+	n     int // the call that fails, counted from 1
+	calls int
+}
+
+func (f *failing) attempt() error {
+	f.calls++
+	if f.calls == f.n {
+		return errBroken
+	}
+	return nil
+}
+
+func (f *failing) Called(store.Tx, domain.Run) error { return f.attempt() }
+
+func (f *failing) CallEnded(store.Tx, domain.Run, string) error { return f.attempt() }
+
+func (f *failing) Used(store.Tx, domain.Run) error { return f.attempt() }
+
+func (f *failing) Taken(store.Tx, int64, []string) error { return f.attempt() }
+
+func (f *failing) Done(store.Tx, domain.Run, string) error { return f.attempt() }
+
+func (f *failing) Reconsider(store.Tx, int64) error { return f.attempt() }
+
+// A failingTx is a change whose calls count.
+type failingTx struct {
+	store.Tx
+	of *failing
+}
+
+// get makes a call that finds a T, unless it is to fail.
+func get[T any](t failingTx, call func() (T, error)) (found T, err error) {
+	if err := t.of.attempt(); err != nil {
+		return found, err
+	}
+	return call()
+}
+
+func (t failingTx) put(call func() error) error {
+	if err := t.of.attempt(); err != nil {
+		return err
+	}
+	return call()
+}
+
+func (t failingTx) Run(ctx context.Context, id int64) (domain.Run, error) {
+	return get(t, func() (domain.Run, error) { return t.Tx.Run(ctx, id) })
+}
+
+func (t failingTx) Find(ctx context.Context, id string) (int64, error) {
+	return get(t, func() (int64, error) { return t.Tx.Find(ctx, id) })
+}
+
+func (t failingTx) LastRun(ctx context.Context, thread int64) (domain.Run, error) {
+	return get(t, func() (domain.Run, error) { return t.Tx.LastRun(ctx, thread) })
+}
+
+func (t failingTx) Thread(ctx context.Context, id int64) (domain.Thread, error) {
+	return get(t, func() (domain.Thread, error) { return t.Tx.Thread(ctx, id) })
+}
+
+func (t failingTx) AgentSession(ctx context.Context, thread int64) (domain.AgentSessionSeen, error) {
+	return get(t, func() (domain.AgentSessionSeen, error) { return t.Tx.AgentSession(ctx, thread) })
+}
+
+func (t failingTx) Append(e domain.Event) (int64, error) {
+	return get(t, func() (int64, error) { return t.Tx.Append(e) })
+}
+
+func (t failingTx) PutAgentSession(s domain.AgentSessionSeen) error {
+	return t.put(func() error { return t.Tx.PutAgentSession(s) })
+}
+
+func (t failingTx) UpdateRun(r domain.Run) error {
+	return t.put(func() error { return t.Tx.UpdateRun(r) })
+}
+
+func (t failingTx) UpdateThread(th domain.Thread) error {
+	return t.put(func() error { return t.Tx.UpdateThread(th) })
+}
+
+func (t failingTx) PutProcess(p domain.Process) error {
+	return t.put(func() error { return t.Tx.PutProcess(p) })
+}
+
+func (t failingTx) InsertItem(i *domain.Item) error {
+	return t.put(func() error { return t.Tx.InsertItem(i) })
+}
+
+// A report is not taken when one call of the store, of the answers or of the budget
+// fails, whichever that is; and each of them is made.
+func TestNoErrorOfAReportIsLost(t *testing.T) {
+	for _, c := range []struct {
+		kind, data string
+		calls      int // at least
+	}{
+		{catalog.EventMessageStop, `{}`, 1},
+		{catalog.EventToolCall, `{"tool_id":"1","tool":"Bash"}`, 4},
+		{catalog.EventToolResult, `{"tool_id":"1","tool":"Bash","result":"done"}`, 4},
+		{catalog.EventContent, `{"content":{"type":"resource_link","uri":"u"}}`, 3},
+		{catalog.EventPlan, `{}`, 3},
+		{catalog.EventNativeSession, `{"session_id":"new","primed":true}`, 6},
+		{catalog.EventUsage, `{"input_tokens":7}`, 4},
+		{catalog.EventProcess, `{"pid":7,"mark":"m"}`, 2},
+		{catalog.EventMode, `{"current":"plan","available":["plan"]}`, 6},
+		{catalog.EventSession, `{"mode":{"current":"ask"},"model":{"current":"small"}}`, 6},
+		{catalog.EventSilence, `{"since_ms":7000,"note":"n","ended":true}`, 4},
+		{catalog.EventError, `{"message":"x","code":"` + conversation.ContentRefused + `"}`, 3},
+		{catalog.EventRaw, `{"x":1}`, 2},
+		{catalog.EventRaw, ``, 2},
+		{catalog.EventPermissionTaken, `{"approval_ids":["a"]}`, 2},
+		{catalog.EventElicitationDone, `{"approval_id":"a"}`, 2},
+		{kindProgress, `{"percent":7}`, 3},
+		{kindSessionBetween, `{"mode":{"current":"ask"}}`, 12},
+		{"never heard of", `1`, 2},
+	} {
+		t.Run(c.kind, func(t *testing.T) {
+			r := newRecords(t)
+			f := &failing{}
+			opts := &r.recorder.opts
+			opts.Budget, opts.Answers = f, f
+			opts.Keys = func(int64) *redact.Secrets { return &redact.Secrets{} }
+			told, err := r.reportOf(r.run.ID, c.kind, json.RawMessage(c.data))
+			require.NoError(t, err)
+			if c.kind == catalog.EventContent {
+				told.blocks = []domain.Content{{Block: domain.Block{Type: "resource_link", URI: "u"}}}
+			}
+			if c.kind == kindSessionBetween {
+				told.between = &between{"thread", "run"}
+			}
+			for {
+				*f = failing{n: f.n + 1}
+				err := r.store.Write(t.Context(), func(tx store.Tx) error { return r.recorder.record(failingTx{tx, f}, told) })
+				if f.calls < f.n {
+					require.NoError(t, err)
+					break
+				}
+				require.ErrorIs(t, err, errBroken, "call %d", f.n)
+			}
+			assert.GreaterOrEqual(t, f.calls, c.calls)
+		})
+	}
+}
+
+// Of the ways to sign in that an agent offers as it fails, only so many and so much
+// are kept, without keys.
+func TestAFailureIsKeptWithinBounds(t *testing.T) {
+	const key = "sk-0123456789"
+	var secrets redact.Secrets
+	secrets.Add(key)
+	assert.Nil(t, withoutKeys(nil, &secrets))
+	long := strings.Repeat("é", maxAuthMethodText/2)
+	failure := &catalog.ExecutionError{Message: "wrong: " + key, AuthMethods: []catalog.AuthMethod{
+		{Name: "no id"},
+		{ID: long, Name: long, Description: "with " + key},
+		{ID: long + "x", Name: "its id is too long"},
+		{ID: "cut", Name: "x" + long, Description: long + "x"},
+	}}
+	clean := withoutKeys(failure, &secrets)
+	assert.Equal(t, "wrong: "+redact.Mark, clean.Message)
+	assert.Equal(t, []catalog.AuthMethod{
+		{ID: long, Name: long, Description: "with " + redact.Mark},
+		{ID: "cut", Name: "x" + strings.TrimSuffix(long, "é") + "…", Description: long + "…"},
+	}, clean.AuthMethods)
+	failure.AuthMethods = nil
+	for i := range maxAuthMethods + 1 {
+		failure.AuthMethods = append(failure.AuthMethods, catalog.AuthMethod{ID: fmt.Sprint(i)})
+	}
+	assert.Equal(t, failure.AuthMethods[:maxAuthMethods], withoutKeys(failure, &secrets).AuthMethods)
+}
+
+// What an agent tells of its session between two turns counts for the conversation that
+// it names, while its task is the last one there and its agent goes on.
+func TestASessionBetweenTurnsIsOfTheLastTask(t *testing.T) {
+	for name, c := range map[string]struct {
+		from   between
+		change func(store.Tx, *records) error
+		want   string
+	}{
+		"it is the last task":      {between{"thread", "run"}, nil, "ask"},
+		"of another conversation":  {between{"other", "run"}, nil, ""},
+		"of the run by another id": {between{"thread", "session"}, nil, ""},
+		"of no task":               {between{"thread", "x"}, nil, ""},
+		"another task began": {between{"thread", "run"}, func(tx store.Tx, r *records) error {
+			next := r.run
+			next.ID, next.UUID, next.SessionID, next.RunID = 0, "next", "s2", "r2"
+			return tx.InsertRun(&next)
+		}, ""},
+		"another agent goes on": {between{"thread", "run"}, func(tx store.Tx, r *records) error {
+			thread, err := tx.Thread(t.Context(), r.run.Thread)
+			thread.Agent = "another"
+			return errors.Join(err, tx.UpdateThread(thread))
+		}, ""},
+	} {
+		r := newRecords(t)
+		r.recorder.opts.Keys = func(int64) *redact.Secrets { return &redact.Secrets{} }
+		if c.change != nil {
+			require.NoError(t, r.store.Write(t.Context(), func(tx store.Tx) error { return c.change(tx, r) }))
+		}
+		require.NoError(t, r.ReportSession(t.Context(), catalog.ReportSessionParams{
+			SessionID: c.from.conversation, TaskID: c.from.task, Session: catalog.Session{Mode: &catalog.Selection{Current: "ask"}},
+		}))
+		require.NoError(t, r.store.Write(t.Context(), func(store.Tx) error { return nil })) // behind it
+		run, err := r.store.Run(t.Context(), r.run.ID)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, run.AgentMode, name)
+	}
+}
+
+// The prompt of a history is the first text of the human that no agent put there.
+func TestThePromptOfAHistory(t *testing.T) {
+	r := newRecords(t)
+	user := func(text string) catalog.Retold { return catalog.Retold{Role: "user", Text: text} }
+	said := catalog.Retold{EventType: catalog.EventContentDelta, EventData: json.RawMessage(`{"delta":{"text":"hello"}}`)}
+	for want, list := range map[string][]catalog.Retold{
+		"":     {said, user("")},
+		"real": {user(""), said, user("<tag>"), user("real"), user("later")},
+		"<a>":  {said, user("<a>"), user("<b>"), user("")},
+	} {
+		assert.Equal(t, want, r.ReadHistory(list, &redact.Secrets{}).Prompt())
+	}
+}
+
+func TestPiecesOfOneMessage(t *testing.T) {
+	piece := func(kind, parent, message string) report {
+		return report{kind: kind, delta: catalog.ContentDelta{ParentID: parent, MessageID: message}}
+	}
+	first := piece(catalog.EventContentDelta, "p", "m")
+	for _, c := range []struct {
+		next report
+		want bool
+	}{
+		{first, true},
+		{piece(catalog.EventContentDelta, "p", ""), true},
+		{piece(catalog.EventContentDelta, "p", "n"), false},
+		{piece(catalog.EventContentDelta, "", "m"), false},
+		{piece(catalog.EventThinkingChunk, "p", "m"), false},
+	} {
+		assert.Equal(t, c.want, first.continuedBy(c.next))
+		assert.Equal(t, c.want, c.next.continuedBy(first))
+	}
+}
+
+func TestTheSizeOfAReport(t *testing.T) {
+	r := report{data: []byte("12"), delta: catalog.ContentDelta{Delta: catalog.Delta{Text: "345"}}, blocks: []domain.Content{{Data: []byte("6")}, {Data: []byte("78")}}}
+	assert.Equal(t, 8, r.size())
+}
