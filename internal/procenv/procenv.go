@@ -9,14 +9,31 @@ package procenv
 
 import "time"
 
+// Find returns the IDs of the processes with a matching variable, in ascending order.
+// match receives NAME=value. Find leaves out process 1, processes whose environment the
+// user may not read, and those that end while it looks.
+func Find(match func(variable string) bool) (pids []int) {
+	pids, _ = find(match)
+	return pids
+}
+
 // Kill kills the processes with a matching variable and waits until none is left. A
-// process can start another one while Kill looks, so Kill looks again until it finds none.
-// It gives up after 100 rounds, 2 ms apart: the kernel may not let a process go.
+// process can start another one while Kill looks, and a look can miss a process that
+// begins another program just then. So once Kill has found some, it looks until it has
+// found none three times in a row. It gives up after 100 looks, 2 ms apart: the kernel may
+// not let a process go.
 func Kill(match func(variable string) bool) {
-	const rounds, pause = 100, 2 * time.Millisecond
-	for range rounds {
-		found := Find(match)
-		if len(found) == 0 {
+	const looks, pause, enough = 100, 2 * time.Millisecond, 3
+	quiet := enough - 1 // where the first look finds nothing there is nothing to do
+	for range looks {
+		found, hidden := find(match)
+		switch {
+		case len(found) > 0 || hidden:
+			quiet = 0
+		default:
+			quiet++
+		}
+		if quiet == enough {
 			return
 		}
 		for _, pid := range found {

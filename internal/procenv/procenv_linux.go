@@ -2,25 +2,33 @@ package procenv
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"strconv"
 	"syscall"
 )
 
-// Find returns the IDs of the processes with a matching variable, in ascending order.
-// match receives NAME=value. Find leaves out process 1, processes whose environment the
-// user may not read, and those that end while it looks.
-func Find(match func(variable string) bool) (pids []int) {
+// find is Find. hidden reports whether a process was in the middle of execve(2), while there
+// is no environment to read: neither the old program's nor the new one's.
+func find(match func(variable string) bool) (pids []int, hidden bool) {
 	// filepath.Glob("/proc/*/environ") would also read each process's directory, which
 	// costs ten times as much.
 	entries, _ := os.ReadDir("/proc")
+	buffer := make([]byte, 64<<10)
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil || pid <= 1 {
 			continue
 		}
-		environment, err := os.ReadFile("/proc/" + entry.Name() + "/environ")
-		if err != nil {
+		dir := "/proc/" + entry.Name()
+		var environment []byte
+		environment, buffer, err = readAtOnce(dir+"/environ", buffer)
+		if errors.Is(err, fs.ErrPermission) {
+			continue
+		}
+		if len(environment) == 0 {
+			hidden = hidden || hidesEnvironment(dir)
 			continue
 		}
 		for variable := range bytes.SplitSeq(environment, []byte{0}) {
@@ -30,7 +38,47 @@ func Find(match func(variable string) bool) (pids []int) {
 			}
 		}
 	}
-	return pids
+	return pids, hidden
+}
+
+// readAtOnce reads a file by one call of read(2): the environment ends where the process
+// begins another program between two calls. It returns a larger buffer if it needed one.
+func readAtOnce(path string, buffer []byte) (content, used []byte, err error) {
+	for {
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, buffer, err
+		}
+		n, err := file.Read(buffer)
+		file.Close()
+		if n < len(buffer) {
+			return buffer[:n], buffer, err
+		}
+		buffer = make([]byte, 2*len(buffer))
+	}
+}
+
+// hidesEnvironment reports whether a process whose environment cannot be read has one, or is
+// about to have one. Zombies, kernel threads, and processes that were started with an empty
+// environment have none.
+func hidesEnvironment(dir string) bool {
+	stat, err := os.ReadFile(dir + "/stat")
+	if err != nil {
+		return false
+	}
+	// proc_pid_stat(5): the fields from the third on follow the name, which is in parentheses.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	const state, flags, threads, envStart, envEnd, kernelThread = 0, 6, 17, 47, 48, 0x00200000
+	if len(fields) <= envEnd {
+		return false
+	}
+	if bytes.ContainsAny(fields[state], "ZX") { // another thread may be about to take the ID over
+		return string(fields[threads]) != "0" && string(fields[threads]) != "1"
+	}
+	if set, err := strconv.ParseUint(string(fields[flags]), 10, 64); err != nil || set&kernelThread != 0 {
+		return false
+	}
+	return string(fields[envStart]) == "0" || !bytes.Equal(fields[envStart], fields[envEnd])
 }
 
 func kill(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }

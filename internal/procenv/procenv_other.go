@@ -2,7 +2,7 @@
 
 package procenv
 
-// Find returns nil: this system does not show the environment of other processes.
-func Find(func(variable string) bool) (pids []int) { return nil }
+// find finds nothing: this system does not show the environment of other processes.
+func find(func(variable string) bool) (pids []int, hidden bool) { return nil, false }
 
 func kill(int) {}
