@@ -21,12 +21,12 @@ type Core struct {
 	Version  string         // of duet-rpc
 	LogLevel *slog.LevelVar // what setLogLevel sets
 	Now      func() time.Time
-	// Busy, if set, tells whether agents are at work, and Drain waits until
+	// Busy, if set, tells whether agents are at work, and Pause waits until
 	// none is, as long as ctx lasts, and lets no other begin.
 	Busy  func() bool
-	Drain func(ctx context.Context)
-	// Others, if set, tells whether anybody else is connected, for whom the
-	// process goes on when a connection is shut down.
+	Pause func(ctx context.Context)
+	// Others, if set, tells whether the process goes on when a connection is shut down: a
+	// daemon does, and a process that serves other clients.
 	Others func() bool
 	// Trust, if set, trusts the project's configuration as it is now.
 	Trust func() error
@@ -264,8 +264,8 @@ func (c Core) shutdown(ctx context.Context, p shutdownParams) (shutdownResult, e
 			result.Status = "completed"
 			ctx, cancel := context.WithTimeout(ctx, wait)
 			defer cancel()
-			if c.Drain != nil && !others {
-				c.Drain(ctx)
+			if c.Pause != nil && !others {
+				c.Pause(ctx)
 			}
 			if !conn.Wait(ctx) || busy() {
 				result.Status = "interrupted"

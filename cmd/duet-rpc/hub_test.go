@@ -194,6 +194,7 @@ func TestWaysToLeaveAHub(t *testing.T) {
 	ways := map[string]func(hub *client){
 		"EOF":      func(hub *client) { hub.closeStdin() },
 		"shutdown": func(hub *client) { hub.call("shutdown", nil, nil) },
+		"reason":   func(hub *client) { hub.call("shutdown", object{"reason": "done"}, nil) },
 		"exit":     func(hub *client) { _ = hub.try("exit", nil, nil) },
 		"SIGHUP":   func(hub *client) { _ = hub.cmd.Process.Signal(syscall.SIGHUP) },
 	}
@@ -221,6 +222,42 @@ func TestWaysToLeaveAHub(t *testing.T) {
 			}
 			other.leave()
 			hub.requireGoneWithin(goneAfter+raceSlack, startStopwatch(t))
+		})
+	}
+}
+
+// A client of a daemon may leave in any way, also while its run works: the next client's
+// sessions run.
+func TestWaysToLeaveADaemon(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]func(c *client){
+		"EOF":                   func(c *client) { c.closeStdin() },
+		"exit":                  func(c *client) { _ = c.try("exit", nil, nil) },
+		"shutdown":              func(c *client) { c.call("shutdown", nil, nil) },
+		"shutdown with reason":  func(c *client) { c.call("shutdown", object{"reason": "done"}, nil) },
+		"shutdown with timeout": func(c *client) { c.call("shutdown", object{"timeout_ms": 1}, nil) },
+		"SIGHUP":                func(c *client) { _ = c.cmd.Process.Signal(syscall.SIGHUP) },
+		"SIGTERM":               func(c *client) { _ = c.cmd.Process.Signal(syscall.SIGTERM) },
+		"SIGKILL":               func(c *client) { c.crash() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.daemon()
+			first := s.start()
+			first.subscribe()
+			running := first.launch("quiet permit:1", "")
+			question := first.awaitQuestion(running.SessionID)
+			leave(first)
+			<-first.ended
+			second := s.start()
+			second.subscribe()
+			assert.Equal(t, "completed", second.awaitEnd(second.launch("quiet", "").SessionID).Data.State)
+			second.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
+			assert.Equal(t, "completed", second.awaitEnd(running.SessionID).Data.State)
+			second.leave()
+			_, err := s.command("daemon", "stop")
+			require.NoError(t, err)
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/editorfiles"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
@@ -97,6 +98,7 @@ func (h *host) pipe() (near server.Transport, served <-chan struct{}) {
 // more, or the host has ended.
 func (h *host) stayForOthers() {
 	if h.linger.editorGone() {
+		h.stays()
 		h.log.Info("the editor has gone; others are still here", "connections", h.connections())
 	}
 	<-h.life.ctx.Done()
@@ -134,11 +136,30 @@ func (h *host) busy() bool {
 	return ready != nil && ready.Busy()
 }
 
-// drain waits until no agent is at work, as long as ctx lasts, and lets no
-// other begin.
-func (h *host) drain(ctx context.Context) {
+// pause waits until no agent is at work, as long as ctx lasts, and lets no other begin unless
+// the process stays.
+func (h *host) pause(ctx context.Context) {
 	if ready := h.ready(); ready != nil {
-		ready.Drain(ctx)
+		ready.Pause(ctx)
+	}
+}
+
+// staysWithout reports whether the process goes on when one of the connections ends: a daemon
+// does, and a process that serves others.
+func (h *host) staysWithout() bool { return h.kind == config.HubDaemon || h.connections() > 1 }
+
+// connectionEnded notes that a connection has ended.
+func (h *host) connectionEnded() {
+	if h.linger.connectionEnded(); h.kind == config.HubDaemon || h.linger.others() > 0 {
+		h.stays()
+	}
+}
+
+// stays lets work begin again that a client stopped with its shutdown: the process serves
+// others.
+func (h *host) stays() {
+	if ready := h.ready(); ready != nil {
+		ready.Resume()
 	}
 }
 

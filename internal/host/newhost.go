@@ -30,7 +30,7 @@ func newHost(s *hubprocess.Settings, log *logging.Log, c *claim, kind string) *h
 				h.ending()
 			}
 		},
-		ConnEnded: h.linger.connectionEnded,
+		ConnEnded: h.connectionEnded,
 		Trace:     traceOf(log),
 	})
 	h.sockets = sockets{server: h.srv, log: log.Logger, extra: s.Listen, daemon: kind == config.HubDaemon, serving: &h.serving}
@@ -44,7 +44,7 @@ func newRegistry(h *host) *server.Registry {
 	handlers.RegisterCore(reg, handlers.Core{
 		Version: h.settings.Version, LogLevel: h.log.Level, Now: time.Now, Issues: h.issues,
 		Trust: func() error { return trustWorkspace(h.settings, h.log) },
-		Busy:  h.busy, Drain: h.drain, Others: func() bool { return h.connections() > 1 }, Workspaces: workspaces,
+		Busy:  h.busy, Pause: h.pause, Others: h.staysWithout, Workspaces: workspaces,
 	})
 	notes, err := agentstatus.DefaultNotes(os.Getenv)
 	if err != nil {

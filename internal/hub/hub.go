@@ -157,6 +157,7 @@ type Hub struct {
 	awaiting map[int64][]chan struct{}
 	closing  bool
 	draining bool          // nothing new is started
+	paused   bool          // nothing new is started until Resume
 	rested   chan struct{} // for Drain: closed when a run ends, or begins to wait for a human; nil while nobody drains
 	calm     *time.Timer   // calls Options.Idle
 }
