@@ -111,7 +111,7 @@ var tricks = []struct {
 func everySetting(_ *testing.T, c *clone) {
 	var b strings.Builder
 	b.WriteString("default_agent = \"evil\"\nhub = \"daemon\"\n[limits]\nmax_runs = 100\n")
-	for _, name := range []string{"evil", "mine", "claude", "codex", "gemini", "opencode", "goose"} {
+	for _, name := range []string{"evil", "mine", "claude", "codex", "gemini", "opencode", "goose", "qwen", "kimi", "copilot"} {
 		fmt.Fprintf(&b, "[agents.%s]\ncommand = [%q]\nkeys = { KEY = \"anthropic\" }\nenv = { PATH = %q }\n", name, c.tripwire, c.root)
 		if name == "evil" {
 			b.WriteString("driver = \"command\"\n")
@@ -267,7 +267,7 @@ func foreignSocket(name string, asLink bool) func(*testing.T, *clone) {
 // finds them in the working directory.
 func knownPrograms(t *testing.T, c *clone) {
 	for _, name := range []string{
-		"duet-rpc", "git", "tmux", "node", "npx", "sh", "bash", "ps", "env", "tail", "less", "claude", "claude-agent-acp", "claude-code-acp", "codex", "codex-acp", "gemini", "opencode", "goose", "demo",
+		"duet-rpc", "git", "tmux", "node", "npx", "sh", "bash", "ps", "env", "tail", "less", "claude", "claude-agent-acp", "claude-code-acp", "codex", "codex-acp", "gemini", "opencode", "goose", "qwen", "kimi", "copilot", "demo",
 	} {
 		c.program(filepath.Join(c.root, name))
 		c.program(filepath.Join(c.root, "bin", name))

@@ -46,11 +46,11 @@ func builtIns() []builtIn {
 			name: "codex", title: "Codex", command: []string{"codex-acp"},
 			envFrom:     []string{"OPENAI_BASE_URL", "CODEX_HOME"},
 			keyVariable: "OPENAI_API_KEY", keyService: "openai",
-			install: "npm install -g @zed-industries/codex-acp", cli: "codex",
+			install: "npm install -g @agentclientprotocol/codex-acp", cli: "codex",
 			login: loginFile{"CODEX_HOME", ".codex", "auth.json"},
 		},
 		{
-			name: "gemini", title: "Gemini CLI", command: []string{"gemini", "--experimental-acp"},
+			name: "gemini", title: "Gemini CLI", command: []string{"gemini", "--acp"},
 			envFrom:     []string{"GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "GOOGLE_GENAI_USE_VERTEXAI"},
 			keyVariable: "GEMINI_API_KEY", keyService: "gemini",
 			files:   catalog.FilesWrite, // it reads a file before it makes it, and gives up when its editor says that there is none
@@ -67,6 +67,22 @@ func builtIns() []builtIn {
 			name: "goose", title: "goose", command: []string{"goose", "acp"},
 			envFrom: []string{"GOOSE_PROVIDER", "GOOSE_MODEL"},
 			install: "see the project's page, block/goose",
+		},
+		{
+			name: "qwen", title: "Qwen Code", command: []string{"qwen", "--acp"},
+			envFrom: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"},
+			install: "npm install -g @qwen-code/qwen-code",
+			login:   loginFile{"", ".qwen", "oauth_creds.json"},
+		},
+		{
+			name: "kimi", title: "Kimi Code", command: []string{"kimi", "acp"},
+			envFrom: []string{"KIMI_API_KEY", "KIMI_BASE_URL", "KIMI_MODEL_NAME"},
+			install: "npm install -g @moonshot-ai/kimi-code",
+		},
+		{
+			name: "copilot", title: "GitHub Copilot CLI", command: []string{"copilot", "--acp"},
+			envFrom: []string{"COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"},
+			install: "npm install -g @github/copilot",
 		},
 	}
 }

@@ -57,8 +57,8 @@ func TestResolveUnknown(t *testing.T) {
 	_, err := newWorld(t).load().Resolve("cluade")
 	var unknown *config.UnknownAgentError
 	require.ErrorAs(t, err, &unknown)
-	assert.Equal(t, []string{"claude", "codex", "demo", "gemini", "goose", "opencode"}, unknown.Known)
-	assert.EqualError(t, err, `there is no agent "cluade" (did you mean claude?); known are claude, codex, demo, gemini, goose, opencode`)
+	assert.Equal(t, []string{"claude", "codex", "copilot", "demo", "gemini", "goose", "kimi", "opencode", "qwen"}, unknown.Known)
+	assert.EqualError(t, err, `there is no agent "cluade" (did you mean claude?); known are claude, codex, copilot, demo, gemini, goose, kimi, opencode, qwen`)
 }
 
 func TestDemo(t *testing.T) {

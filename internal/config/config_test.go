@@ -21,7 +21,7 @@ func TestNothingSaid(t *testing.T) {
 	assert.Empty(t, c.Keys)
 	assert.Empty(t, c.Rules)
 	assert.Empty(t, c.Untrusted)
-	assert.Len(t, c.Agents, 6)
+	assert.Len(t, c.Agents, 9)
 }
 
 func TestPrecedence(t *testing.T) {

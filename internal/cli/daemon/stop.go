@@ -86,6 +86,10 @@ func awaitEnd(ctx context.Context, p project.Project, pid int) error {
 	}
 }
 
+// killedWithin is how long the kernel may take to end a process that was killed: a loaded
+// machine runs it first.
+const killedWithin = 30 * time.Second
+
 // killHub ends the process that is the hub and does not answer: by SIGTERM, and
 // if it has not ended then as long after it as a hub needs, by SIGKILL. The
 // status has no more than its process id.
@@ -107,7 +111,7 @@ func killHub(ctx context.Context, s *hubprocess.Settings, p project.Project) (st
 	for _, kill := range []struct {
 		signal os.Signal
 		within time.Duration
-	}{{syscall.SIGTERM, min(host.EndWithin, s.AnswerWithin)}, {os.Kill, s.AnswerWithin}} {
+	}{{syscall.SIGTERM, min(host.EndWithin, s.AnswerWithin)}, {os.Kill, killedWithin}} {
 		if !isHolder(ctx, p, pid) {
 			return status, nil
 		}
