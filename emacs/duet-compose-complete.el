@@ -108,7 +108,8 @@ That is a slash command, or sets the agent."
              (executable-find "git" t))
         (make-process
          :name "duet files" :noquery t :connection-type 'pipe :file-handler t
-         :command '("git" "ls-files" "-co" "--exclude-standard" "-z")
+         :command ;; A file system monitor is a program that the tree names.
+         '("git" "-c" "core.fsmonitor=false" "ls-files" "-co" "--exclude-standard" "-z")
          :filter (lambda (_ text) (push text output))
          :sentinel (lambda (process _)
                      (when (and (buffer-live-p buffer)

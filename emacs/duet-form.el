@@ -15,7 +15,7 @@
 
 (require 'cl-lib)
 (require 'subr-x)
-(require 'browse-url)
+(require 'duet-link)
 (require 'duet-look)
 (require 'duet-model)
 (require 'duet-visible)
@@ -281,7 +281,7 @@ With \\`C-g' the question stays open, and what was filled in is kept."
   "Ask whether to open the address that DATA tell of, and open it if so.
 Return non-nil, or one of the symbols `decline' and `cancel'."
   (let* ((url (or (duet-get-string data :url) ""))
-         (web (string-match-p "\\`https?://" url))
+         (web (duet-link-web-p url))
          (key (read-char-choice
                (format "%s\n%sa agree, and open it elsewhere, d decline, c leave without an answer "
                        (string-join (duet-form-lines data) "\n")
@@ -290,7 +290,7 @@ Return non-nil, or one of the symbols `decline' and `cancel'."
     (pcase key
       (?d 'decline)
       (?c 'cancel)
-      (_ (when (eq key ?o) (browse-url url)) t))))
+      (_ (when (eq key ?o) (duet-link-browse url)) t))))
 
 (provide 'duet-form)
 ;;; duet-form.el ends here

@@ -30,7 +30,7 @@
   (or (string-match-p "\\`https?://[^/]" target)
       (not (string-match-p "\\`[[:alpha:]][-+.[:alnum:]]*:[^0-9]\\|\\`[#?]\\|\\`/\\'\\|\\`//" target))))
 
-(defun duet-link--web-p (target)
+(defun duet-link-web-p (target)
   "Return non-nil if TARGET is a page of the web."
   (string-match-p "\\`https?://" target))
 
@@ -45,7 +45,7 @@
     (cond
      ((string-match "[a-z]+://[^ ]*" text)
       (string-prefix-p (downcase (match-string 0 text)) (downcase target)))
-     ((and (duet-link--web-p target)
+     ((and (duet-link-web-p target)
            (string-match "\\(?:[-[:alnum:]]+\\.\\)+[[:alpha:]]\\{2,\\}" text))
       ;; It looks like a host, or like a file.
       (let ((named (downcase (match-string 0 text)))
@@ -148,13 +148,21 @@ They are (BEG END TARGET), as an agent writes them: src/main.go:12."
         (end (next-single-property-change (point) 'duet-link nil (point-max))))
     (string= (buffer-substring-no-properties beg end) target)))
 
+(defun duet-link-browse (url)
+  "Open URL, which an agent or a project wrote, in a browser.
+Only addresses of the web are opened: `browse-url' runs programs for others,
+such as ssh for file:///ssh:host:/x, and man for man:x."
+  (unless (duet-link-web-p url)
+    (user-error "Only http and https addresses are opened, not %s" (duet-link-words url)))
+  (browse-url url))
+
 (defun duet-link-follow (target)
   "Open TARGET, to which the link at point leads.
 A page whose address is not what the link says is asked about."
-  (if (duet-link--web-p target)
+  (if (duet-link-web-p target)
       (if (or (duet-link--says-p target)
               (y-or-n-p (format "Open %s? " (duet-link-words target))))
-          (browse-url target)
+          (duet-link-browse target)
         (message "Not opened"))
     (let ((place (duet-link-file target)))
       (unless place

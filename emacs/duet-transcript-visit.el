@@ -43,7 +43,7 @@ On the heading of what is folded, or can be, fold it or unfold it."
      (action (call-interactively action))
      (file (duet-transcript-visit--file file (get-text-property (point) 'duet-line)))
      (link (duet-link-follow link))
-     (url (browse-url url))
+     (url (duet-link-browse url))
      (place (duet-transcript-visit--file (car place) (cdr place)))
      (t
       ;; The line may name one.

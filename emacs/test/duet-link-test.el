@@ -5,6 +5,7 @@
 
 ;;; Code:
 
+(require 'browse-url)
 (require 'duet-markup-test-lib)
 
 (defmacro duet-link-test-with-files (files &rest body)
@@ -84,6 +85,30 @@
   ;; What could not be seen is written out as everywhere.
   (should (equal (duet-markup-test-shown "**a\u202eb** [x\u200by](https://a.org/\u200b)")
                  "a⟨U+202E⟩b x⟨U+200B⟩y")))
+
+;; RET on file:///ssh:host:/x started ssh, and on man:x man.
+(ert-deftest duet-link-test-only-the-web ()
+  "RET opens addresses of the web alone, whatever an agent writes."
+  (duet-link-test-with-files '()
+    (let ((here default-directory)
+          (opened '()))
+      (duet-markup-test-with message
+        (setq default-directory here)
+        (duet-markup-test-say-all
+         message "file:///ssh:attacker:/x man:ls mailto:a@b.org HTTP://a.org/y" 1000)
+        (duet-markup-test-look message)
+        (cl-letf ((browse-url-browser-function (lambda (url &rest _) (push url opened)))
+                  (browse-url-handlers nil)
+                  ((symbol-function 'y-or-n-p) (lambda (_) t)))
+          (dolist (address '("file:///ssh" "man:l" "mailto:a"))
+            (goto-char (point-min))
+            (search-forward address)
+            (duet-test-should-say "Only http and https addresses are opened"
+              (duet-transcript-visit)))
+          (should-not opened)
+          (search-forward "HTTP://a")
+          (duet-transcript-visit)
+          (should (length= opened 1)))))))
 
 (ert-deftest duet-link-test-following ()
   "RET opens a link; a page that the text does not name is asked about."

@@ -22,6 +22,8 @@ func asks(now catalog.Session, id string) bool {
 	switch name := catalog.ModeName(id); name {
 	case catalog.ModeDefault, "manual", "approve", catalog.ModePlan:
 		return true
+	case "ask": // of the protocol's own example; Cursor's changes nothing, so no agent is set to it
+		return true
 	case "read-only", "workspace-write": // codex
 		return has(now.Mode.Choices, "read-only")
 	case "auto": // codex-acp 0.16: within its sandbox

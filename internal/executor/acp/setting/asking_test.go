@@ -71,6 +71,7 @@ func TestDuetsModesAreModesThatAsk(t *testing.T) {
 		"an unknown agent, default":   {unknown, "default", "swift", true},
 		"an unknown agent, edits":     {unknown, "acceptEdits", "swift", true},
 		"an unknown agent's own mode": {unknown, "careful", "careful", true},
+		"an agent that asks":          {`{"modes":{"currentModeId":"ask","availableModes":[{"id":"ask"},{"id":"code"}]}}`, "", "ask", false},
 		"an agent without modes":      {`{}`, "", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
