@@ -61,7 +61,7 @@ func endedWithoutThePrompt(t *testing.T, kind string) {
 	go func() { done <- execute(t, x, prompt(t, kind, "turn")) }()
 	h.Await(t, func() bool { return len(h.data(catalog.EventProcess)) > 0 }, "that the agent was started")
 	if kind == "forger" {
-		h.Await(t, func() bool { return len(h.errors) > 0 }, "that it has its answer")
+		h.Await(t, func() bool { return len(h.codes()) > 0 }, "that it has its answer")
 	}
 	x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "task-1"})
 	select {
