@@ -9,7 +9,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -96,13 +98,13 @@ func TestNobodyElseCouldConnectAtAnyMoment(t *testing.T) {
 // there before it is listened on.
 func TestASocketThatHasItsNameAnswers(t *testing.T) {
 	path := filepath.Join(short(t), "duet.sock")
-	stop, watched := make(chan struct{}), make(chan int)
+	stop, watched := make(chan struct{}), make(chan struct{})
+	var answers atomic.Int64
 	go func() {
-		answers := 0
+		defer close(watched)
 		for {
 			select {
 			case <-stop:
-				watched <- answers
 				return
 			default:
 			}
@@ -112,20 +114,23 @@ func TestASocketThatHasItsNameAnswers(t *testing.T) {
 			}
 			conn, err := net.Dial("unix", path)
 			if err == nil {
-				answers++
+				answers.Add(1)
 				conn.Close()
 			} else if unix.Lstat(path, &after) == nil && before.Ino == after.Ino && before.Ctim == after.Ctim {
 				assert.NoError(t, err)
 			}
 		}
 	}()
-	for range 300 {
+	for round := range 300 {
 		l, err := socket.Listen(soon(t), path)
 		require.NoError(t, err)
+		for round == 299 && answers.Load() == 0 { // one answer at least, however the machine schedules
+			runtime.Gosched()
+		}
 		require.NoError(t, l.Close())
 	}
 	close(stop)
-	assert.Positive(t, <-watched, "the test connected at the right moments")
+	<-watched
 }
 
 func TestListenWhereSomebodyAnswers(t *testing.T) {
