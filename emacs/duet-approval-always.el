@@ -56,7 +56,7 @@ It is for the same as with `duet-approval-always'."
   (when (duet-approval-plan approval)
     (user-error "A plan is agreed to for itself: there is no rule of it"))
   (unless (duet-approval-rule-p approval)
-    (user-error "No rule can be made: nobody can tell what else it would allow"))
+    (user-error "Cannot make a rule: Duet cannot tell what else it would allow"))
   (duet-approval-check approval)
   (let* ((rule (duet-approval-always-rule approval (intern (concat ":" scope))))
          (text (duet-get-string rule :text))

@@ -241,7 +241,7 @@ type shutdownParams struct {
 
 type shutdownResult struct {
 	Status  string `json:"status,omitempty" doc:"With reason or timeout_ms: idle (nothing ran), completed (what ran has ended) or interrupted (it has not)."`
-	Stays   bool   `json:"stays,omitempty" doc:"With reason or timeout_ms: others are served by this process, so that only the connection ends."`
+	Stays   bool   `json:"stays,omitempty" doc:"With reason or timeout_ms: this process goes on, as a daemon or for other clients. Only the connection ends."`
 	Message string `json:"message"`
 }
 

@@ -211,8 +211,8 @@ tool = "Bash"
 command = "touch denied*"
 `
 
-// An agent whose own mode asks nobody is set to one that asks, whatever mode of Duet's was
-// asked for, so that deny rules hold. Where no such mode is known the user is told first.
+// Duet sets an agent to a mode in which the agent asks, in each of Duet's modes, so that deny
+// rules hold. If it knows no such mode, it warns the user before the prompt.
 func TestRulesHoldInTheModesOfAgents(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"", "default", "acceptEdits", "bypassPermissions"} {

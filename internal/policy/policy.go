@@ -65,7 +65,7 @@ func (p *Policy) Judge(c Call, in Situation) Ruling {
 	bypass := s.SkipPermissions && (s.SkipPermissionsUntil == nil || in.Now.Before(*s.SkipPermissionsUntil))
 	mode := in.mode()
 	if bypass || mode == catalog.ModeBypass {
-		return Ruling{true, "mode=" + catalog.ModeBypass, "the session asks nobody for permission"}
+		return Ruling{true, "mode=" + catalog.ModeBypass, "the session allows every tool call without asking"}
 	}
 	if !c.IsAmbiguous() && !p.couldBeDenied(c, in) {
 		if rule := p.matchRules(config.EffectAllow, c, in); rule != nil {

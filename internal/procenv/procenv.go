@@ -21,16 +21,20 @@ func Find(match func(variable string) bool) (pids []int) {
 // process can start another one while Kill looks, and a look can miss a process that
 // begins another program just then. So once Kill has found some, it looks until it has
 // found none three times in a row. It gives up after 100 looks, 2 ms apart: the kernel may
-// not let a process go.
+// not let a process go. A process can hide its environment for good, so that alone keeps
+// Kill for 20 looks.
 func Kill(match func(variable string) bool) {
-	const looks, pause, enough = 100, 2 * time.Millisecond, 3
+	const looks, pause, enough, mostHidden = 100, 2 * time.Millisecond, 3, 20
+	hiding := 0
 	quiet := enough - 1 // where the first look finds nothing there is nothing to do
 	for range looks {
 		found, hidden := find(match)
-		switch {
-		case len(found) > 0 || hidden:
+		if hidden {
+			hiding++
+		}
+		if len(found) > 0 || hidden && hiding <= mostHidden {
 			quiet = 0
-		default:
+		} else {
 			quiet++
 		}
 		if quiet == enough {

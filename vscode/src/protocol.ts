@@ -139,7 +139,7 @@ export interface Methods {
     result: {
       /** With reason or timeout_ms: idle (nothing ran), completed (what ran has ended) or interrupted (it has not). */
       status?: string;
-      /** With reason or timeout_ms: others are served by this process, so that only the connection ends. */
+      /** With reason or timeout_ms: this process goes on, as a daemon or for other clients. Only the connection ends. */
       stays?: boolean;
       message: string;
     };

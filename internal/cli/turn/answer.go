@@ -151,7 +151,7 @@ func (a *asker) always(q asked, scope string) (d wire.Decision, again bool) {
 		a.view.Note("a plan is agreed to for itself: please type " + keysOf(q))
 		return d, true
 	case !known:
-		a.view.Note("no rule can be made of this, since Duet cannot tell what else it would allow: please type " + keysOf(q))
+		a.view.Note("cannot make a rule: Duet cannot tell what else it would allow; please type " + keysOf(q))
 		return d, true
 	}
 	a.view.Note("never asked again: " + rule.Text)

@@ -42,7 +42,7 @@ func TestKeysAnswerAQuestionAboutATool(t *testing.T) {
 	}{
 		{[]string{"y"}, wire.Decision{Decision: "approve"}, ""},
 		{[]string{"YES"}, wire.Decision{Decision: "approve"}, ""},
-		{[]string{"a", "y"}, wire.Decision{Decision: "approve"}, "— no rule can be made of this, since Duet cannot tell what else it would allow: please type y, n or e\n"},
+		{[]string{"a", "y"}, wire.Decision{Decision: "approve"}, "— cannot make a rule: Duet cannot tell what else it would allow; please type y, n or e\n"},
 		{[]string{"n", "use git"}, wire.Decision{Decision: "deny", Comment: "use git"}, ""},
 		{[]string{"n", ""}, wire.Decision{Decision: "deny", Comment: "denied"}, ""},
 		{[]string{"", "y"}, wire.Decision{Decision: "approve"}, "— please type y, n or e\n"},

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -145,6 +146,7 @@ func (t *turn) question(p *permissionRequest) (q catalog.RequestPermissionParams
 	}
 	q.Options, q.Plan = p.options, known.asPlan().Plan()
 	if q.Plan == "" {
+		known.text = cmp.Or(u.text, known.text)
 		q.Details = known.details()
 	}
 	for _, o := range p.options {

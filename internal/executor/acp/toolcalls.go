@@ -12,8 +12,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
-// maxToolCalls is how many tool calls of a turn are remembered.
-const maxToolCalls = 10_000
+const (
+	// maxToolCalls is how many tool calls of a turn are remembered.
+	maxToolCalls = 10_000
+	// maxDetails is the most bytes that are remembered of what a tool call shows before it
+	// runs. A permission request may show more.
+	maxDetails = 64 << 10
+)
 
 // A toolCall is what is known of a tool call so far.
 type toolCall struct {
@@ -101,10 +106,10 @@ func (c *toolCalls) note(u *toolUpdate, call catalog.ToolCall) toolCall {
 	if name := strings.TrimSpace(metaString(u.Meta, "claudeCode", "toolName")); name != "" {
 		t.named = name
 	}
-	switch started := u.Status != "" && u.Status != "pending"; {
-	case u.text != "" && (!started || t.asPlan().Asked()):
+	switch started, isPlan := u.Status != "" && u.Status != "pending", t.asPlan().Asked(); {
+	case u.text != "" && (isPlan || !started && len(u.text) <= maxDetails):
 		t.text = u.text
-	case started && !t.asPlan().Asked(): // what it shows from now on is its result
+	case !isPlan && (started || u.text != ""): // what it shows once it runs is its result
 		t.text = ""
 	}
 	t.repaired = u.repaired || t.repaired && (call.Input == nil || toolinput.Empty(call.Input))

@@ -7,10 +7,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
-// Agents name their modes as they like, and the mode in which an agent begins may be one in
-// which it asks nobody (codex-acp 2.6 "Auto review", claude-agent-acp 0.101 and qwen-code
-// 0.24 "auto"): a model decides, and Duet's rules and questions see nothing. What follows is
-// known of agents that were run, in November 2026.
+// Each agent names its modes itself. Some agents begin in a mode in which a model decides what
+// to ask ("Auto review" of codex-acp 2.6, "auto" of claude-agent-acp 0.101 and qwen-code 0.24):
+// Duet's rules and questions do not hold there. This file records what the agents of November
+// 2026 do in each mode.
 
 // preferred are the modes that an agent is set to for Duet's default, the first that it has:
 // in each it asks before it changes or runs something.

@@ -35,8 +35,8 @@ func agentWith(t *testing.T, offer string) *Setter {
 	return &Setter{State: s, Agent: "ours", Call: func(method string, _ any) (json.RawMessage, error) { return json.RawMessage(`{}`), nil }}
 }
 
-// A mode of Duet's is a mode of the agent's in which that asks. Where no such mode is known
-// the agent stays in its own, and the user is told.
+// Duet sets an agent to a mode in which the agent asks. If it knows no such mode, it leaves
+// the agent in its own mode and warns the user.
 func TestDuetsModesAreModesThatAsk(t *testing.T) {
 	for name, c := range map[string]struct {
 		offer  string
@@ -93,7 +93,8 @@ func TestDuetsModesAreModesThatAsk(t *testing.T) {
 	assert.ErrorContains(t, s.ChooseMode("", "plan", nil), "the agent has swift, careful")
 }
 
-// codex plans by an option. It is told among the modes, and left for another mode.
+// codex has plan mode as an option. Duet lists it among the modes, sets it, and resets it for
+// another mode.
 func TestPlanIsAnOption(t *testing.T) {
 	s := agentWith(t, codex)
 	var calls []string

@@ -1,0 +1,52 @@
+package acp
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+)
+
+// The details of a question are what its tool call shows before it runs, as far as its title
+// and input do not say it. A text that is too long to remember is shown with its own request.
+func TestDetails(t *testing.T) {
+	long := strings.Repeat("x", maxDetails+1)
+	call := func(status, text string) string {
+		return fmt.Sprintf(`{"toolCallId":"1","status":%q,"title":"Bash","kind":"execute","content":[{"type":"content","content":{"type":"text","text":%q}}]}`, status, text)
+	}
+	for name, c := range map[string]struct {
+		told  []string // tool_call and tool_call_update
+		asked string
+		want  string
+	}{
+		"in the request":             {nil, call("pending", "Running: ls"), "Running: ls"},
+		"before the request":         {[]string{call("pending", "Running: ls")}, `{"toolCallId":"1"}`, "Running: ls"},
+		"the request's own counts":   {[]string{call("pending", "old")}, call("pending", "new"), "new"},
+		"its result is none":         {[]string{call("pending", "old"), call("in_progress", "result")}, `{"toolCallId":"1"}`, ""},
+		"too long to remember":       {[]string{call("pending", "old"), call("pending", long)}, `{"toolCallId":"1"}`, ""},
+		"too long, in the request":   {nil, call("pending", long), long},
+		"the title says it":          {nil, call("pending", " Bash "), ""},
+		"the input says it":          {nil, strings.Replace(call("pending", "make it"), "{", `{"rawInput":{"command":"ls","description":"make it"},`, 1), ""},
+		"a plan is no details":       {nil, strings.Replace(call("pending", "1. look"), "execute", "switch_mode", 1), ""},
+		"a call that says nothing":   {nil, `{"toolCallId":"1"}`, ""},
+		"beside an input of another": {nil, strings.Replace(call("pending", "why"), "{", `{"rawInput":{"command":"ls"},`, 1), "why"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			turn := &turn{Task: &task.Task{}}
+			for _, raw := range c.told {
+				var u toolUpdate
+				require.NoError(t, json.Unmarshal([]byte(raw), &u))
+				turn.tools.note(&u, u.call())
+			}
+			var p permissionRequest
+			require.NoError(t, json.Unmarshal([]byte(`{"toolCall":`+c.asked+`,"options":[]}`), &p))
+			q, _ := turn.question(&p)
+			assert.Equal(t, c.want, q.Details)
+		})
+	}
+}
