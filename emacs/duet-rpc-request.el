@@ -77,11 +77,42 @@ It is laid out as jsonrpc.el lays out its own."
 (defvar duet-rpc-request--sent-id nil
   "The id of the request that is being sent; t until it is known.")
 
+(defconst duet-rpc-request--max-size (- (* 10 1024 1024) 1000)
+  "The longest message that the server reads, in bytes, with room for its header.
+The server answers a longer one without its id.")
+
+(defun duet-rpc-request--size (value)
+  "Return how many bytes the strings of VALUE have at least as JSON.
+VALUE is what jsonrpc.el encodes."
+  (cond ((stringp value)
+         (if (< (length value) 4096)
+             (length value)
+           (string-bytes (json-serialize (substring-no-properties value)))))
+        ((consp value)
+         (let ((size 0))
+           (while (consp value)
+             (setq size (+ size (duet-rpc-request--size (pop value)))))
+           size))
+        ((vectorp value)
+         (cl-loop for element across value
+                  sum (duet-rpc-request--size element)))
+        ((hash-table-p value)
+         (cl-loop for element being the hash-values of value
+                  sum (duet-rpc-request--size element)))
+        (t 0)))
+
 (cl-defmethod jsonrpc-connection-send :around ((connection duet-rpc-connection)
                                                &rest arguments)
   "Send ARGUMENTS to CONNECTION, or say why the server is not there."
   (unless (jsonrpc-running-p connection)
     (duet-rpc-request--signal 'duet-rpc-died (duet-rpc-obituary connection) -1))
+  (let ((size (duet-rpc-request--size arguments)))
+    (when (> size duet-rpc-request--max-size)
+      (duet-rpc-request--signal
+       'duet-rpc-error
+       (format "Cannot send %s: it has %.1f MiB, and the limit is 10 MiB; shorten the text or attach less"
+               (plist-get arguments :method) (/ size 1048576.0))
+       -32600)))
   ;; jsonrpc.el does not tell its callers the id of a request, and it takes
   ;; one to cancel it.
   (when (eq duet-rpc-request--sent-id t)

@@ -108,7 +108,7 @@ func (h *header) checkTypes() {
 		name, value, ok := cutField(bytes.TrimRight(line, "\r\n"))
 		if ok && bytes.EqualFold(name, []byte("Content-Type")) {
 			t := parseMediaType(string(value))
-			h.badType = h.badType || !t.isJSON
+			h.badType = h.badType || !t.isJSONRPC
 			h.badChars = h.badChars || !t.isUTF8
 		}
 	}
@@ -126,7 +126,7 @@ func (h *header) refusal(maxFrame int) *Refusal {
 	case h.length > int64(maxFrame):
 		return refuse(ReasonOversize, "the body is longer than the limit of %d bytes", maxFrame)
 	case h.badType:
-		return refuse(ReasonUnsupportedContentType, "Content-Type must be application/vscode-jsonrpc, or another type of JSON (application/json, application/*jsonrpc, application/*+json), or absent")
+		return refuse(ReasonUnsupportedContentType, "Content-Type must be application/vscode-jsonrpc (or another application/ subtype that ends in jsonrpc), or absent")
 	case h.badChars:
 		return refuse(ReasonBadCharset, "charset must be utf-8, or absent")
 	}

@@ -1,7 +1,6 @@
 package frame_test
 
 import (
-	"errors"
 	"net"
 	"strings"
 	"testing"
@@ -65,10 +64,10 @@ func TestTimeouts(t *testing.T) {
 		{"in a body, which goes on", frame.LSP, "Content-Length: 40\r\n\r\n" + ping[:5] + pause + ping[5:] + lsp(bye), []string{"timeout", bye}},
 		{"in an oversize body", frame.LSP, "Content-Length: 400\r\n\r\nxxx" + pause + "xxx" + lsp(ping), []string{"-32600 oversize", "timeout", ping}},
 		{"in the beginning of an oversize body", frame.LSP, `Content-Length: 400` + "\r\n\r\n" + `{"id":7,` + pause + lsp(ping), []string{"-32600 oversize", "timeout", ping}},
-		{"in an oversize body that has told its id", frame.LSP, `Content-Length: 400` + "\r\n\r\n" + `{"id":7,"method":"m",` + pause + lsp(ping), []string{"-32600 oversize id=7", "timeout", ping}},
+		{"in an oversize body that has told its id", frame.LSP, `Content-Length: 400` + "\r\n\r\n" + `{"id":7,"method":"m",` + pause + lsp(ping), []string{"-32600 oversize", "timeout", ping}},
 		{"in front of an oversize body", frame.LSP, "Content-Length: 400\r\n\r\n" + pause + lsp(ping), []string{"-32600 oversize", "timeout", ping}},
 		{"in the beginning of a body above 1 GiB", frame.LSP, "Content-Length: 1073741825\r\n\r\n{" + pause + lsp(ping), []string{"-32600 oversize", ping}},
-		{"in a line that is too long", frame.NDJSON, `{"id":7,"method":"` + strings.Repeat("m", 200) + pause + "\"}\n" + ping + "\n", []string{"-32600 oversize id=7", ping}},
+		{"in a line that is too long", frame.NDJSON, `{"id":7,"method":"` + strings.Repeat("m", 200) + pause + "\"}\n" + ping + "\n", []string{"-32600 oversize", ping}},
 		{"in a body of another charset", frame.LSP, "Content-Type: application/vscode-jsonrpc; charset=x\r\nContent-Length: 40\r\n\r\nx" + pause + lsp(ping), []string{"-32600 bad-charset", "timeout", ping}},
 		{"many times", frame.LSP, "C" + pause + "C" + pause + "Content-Length: 5\r\n" + pause + lsp(ping) + pause + lsp(ping), []string{"timeout", "timeout", ping, ping}},
 		{"never between frames", frame.LSP, pause + lsp(ping) + pause + "\r\n" + pause + lsp(ping), []string{ping, ping}},
@@ -106,59 +105,20 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// The answer to a body that is too long waits a second for its beginning, and
-// begins anew with each byte of it; not for more, and also where frames have
-// no timeout.
-func TestOversizeIsNotAnsweredLate(t *testing.T) {
-	for _, timeout := range []time.Duration{0, -1} {
-		synctest.Test(t, func(t *testing.T) {
-			near, far := net.Pipe()
-			r := frame.NewReader(far, frame.LSP, frame.Limits{Timeout: timeout})
-			told := make(chan string)
-			go func() {
-				var m frame.Message
-				var refusal *frame.Refusal
-				for err := r.Next(&m); ; err = r.Next(&m) {
-					if !errors.As(err, &refusal) {
-						close(told)
-						return
-					}
-					told <- string(refusal.ID)
-				}
-			}()
-			began := time.Now()
-			_, err := near.Write([]byte("Content-Length: 20000000\r\n\r\n"))
-			require.NoError(t, err)
-			assert.Empty(t, <-told)
-			assert.Equal(t, time.Second, time.Since(began))
-			body := make([]byte, 20_000_000)
-			_, err = near.Write(body)
-			require.NoError(t, err)
-
-			_, err = near.Write([]byte("Content-Length: 20000000\r\n\r\n"))
-			require.NoError(t, err)
-			for _, c := range []byte(`{"id":"a","method":"`) {
-				time.Sleep(900 * time.Millisecond)
-				_, err = near.Write([]byte{c})
-				require.NoError(t, err)
-			}
-			assert.Equal(t, `"a"`, <-told)
-			_, err = near.Write(body[:20_000_000-len(`{"id":"a","method":"`)])
-			require.NoError(t, err)
-
-			for _, head := range []string{`{"id":5,"method":"m",`, `{"method":"m","id":5,`, `{"id":5,"method":"m","id":6,`} {
-				began := time.Now()
-				_, err = near.Write([]byte("Content-Length: 20000000\r\n\r\n" + head))
-				require.NoError(t, err)
-				assert.Equal(t, "5", <-told, head)
-				assert.Zero(t, time.Since(began), "nothing more has to come")
-				_, err = near.Write(body[:20_000_000-len(head)])
-				require.NoError(t, err)
-			}
-			near.Close()
-			<-told
-		})
-	}
+// A body over the limit is refused as soon as its header is read: the peer may
+// wait for that answer before it sends the body.
+func TestOversizeIsRefusedBeforeItsBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer near.Close()
+		go near.Write([]byte("Content-Length: 20000000\r\n\r\n"))
+		began := time.Now()
+		var refusal *frame.Refusal
+		require.ErrorAs(t, frame.NewReader(far, frame.LSP, frame.Limits{}).Next(&frame.Message{}), &refusal)
+		assert.Equal(t, frame.ReasonOversize, refusal.Reason)
+		assert.Nil(t, refusal.ID)
+		assert.Zero(t, time.Since(began))
+	})
 }
 
 // No timeout where none is wanted, or where the source has no deadlines.

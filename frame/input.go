@@ -58,26 +58,6 @@ func (in *Input) EndFrame() {
 // [Limits].Timeout from the first such Fill on. The error is [ErrTimeout] after
 // that, again and again until EndFrame; else it is the source's own, and final.
 func (in *Input) Fill(need int, inFrame bool) error {
-	if inFrame {
-		return in.more(insideFrame, need)
-	}
-	return in.more(betweenFrames, need)
-}
-
-// wait says for what an Input waits when it reads.
-type wait uint8
-
-const (
-	betweenFrames wait = iota // for as long as it takes
-	insideFrame               // while the frame's clock runs
-	inHead                    // the same, but not through a silence of headPatience
-)
-
-// headPatience is the silence after which the answer to a body that is too
-// long does not wait for the body's beginning any more.
-const headPatience = time.Second
-
-func (in *Input) more(w wait, need int) error {
 	if in.srcErr != nil {
 		return in.srcErr
 	}
@@ -88,8 +68,11 @@ func (in *Input) more(w wait, need int) error {
 	idle := false
 	switch {
 	case in.deadlines == nil:
-	case w != betweenFrames && (in.limits.Timeout > 0 || w == inHead):
-		in.setDeadline(in.frameDeadline(w))
+	case inFrame && in.limits.Timeout > 0:
+		if in.started.IsZero() {
+			in.started = time.Now()
+		}
+		in.setDeadline(in.started.Add(in.limits.Timeout))
 	case in.pos == in.end && len(in.buf) > keepBuffer:
 		idle = true
 		in.setDeadline(time.Now().Add(idleRelease))
@@ -111,31 +94,13 @@ func (in *Input) more(w wait, need int) error {
 			idle = false
 			in.release()
 			in.setDeadline(time.Time{})
-		case w != betweenFrames:
+		case inFrame:
 			return ErrTimeout
-		default: // somebody else's deadline
+		default: // a deadline that the source's owner set
 			in.setDeadline(time.Time{})
 		}
 	}
 	return io.ErrNoProgress
-}
-
-// frameDeadline is when the frame under way, or the wait for its beginning, has
-// taken too long.
-func (in *Input) frameDeadline(w wait) (t time.Time) {
-	if w == inHead {
-		t = time.Now().Add(headPatience)
-	}
-	if in.limits.Timeout <= 0 {
-		return t
-	}
-	if in.started.IsZero() {
-		in.started = time.Now()
-	}
-	if end := in.started.Add(in.limits.Timeout); t.IsZero() || end.Before(t) {
-		t = end
-	}
-	return t
 }
 
 func nonTimeout(err error) error {

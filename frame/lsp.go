@@ -98,10 +98,7 @@ func (s *lspSplitter) refuseHeader(h header, refusal *Refusal) error {
 	}
 	s.drop(h.size)
 	switch refusal.Reason {
-	case ReasonOversize:
-		refusal.ID = s.oversizeID(h.length)
-		s.skip(h.length)
-	case ReasonBadCharset:
+	case ReasonOversize, ReasonBadCharset:
 		s.skip(h.length)
 	default:
 		s.enter(resyncing)

@@ -31,7 +31,7 @@ func (s *lineSplitter) Next(in *Input) ([]byte, error) {
 			case wasRefused:
 				continue
 			case len(line) > in.limits.MaxFrame: // white space too, as if it had come in pieces
-				return nil, oversizeLine(line, in.limits.MaxFrame)
+				return nil, oversizeLine(in.limits.MaxFrame)
 			case skipSpace(line, 0) == len(line):
 				continue
 			}
@@ -44,7 +44,7 @@ func (s *lineSplitter) Next(in *Input) ([]byte, error) {
 			searched = 0
 		case len(bytes.TrimSuffix(b, []byte("\r"))) > in.limits.MaxFrame:
 			s.refuse(in)
-			return nil, oversizeLine(b, in.limits.MaxFrame)
+			return nil, oversizeLine(in.limits.MaxFrame)
 		}
 		begun := !s.refused && skipSpace(b, 0) < len(b)
 		switch err := in.Fill(searched+1, begun); {
@@ -68,4 +68,8 @@ func (s *lineSplitter) refuse(in *Input) {
 	in.Discard(len(in.Bytes()))
 	in.EndFrame()
 	s.refused = true
+}
+
+func oversizeLine(limit int) *Refusal {
+	return refuse(ReasonOversize, "the line is longer than the limit of %d bytes", limit)
 }

@@ -18,7 +18,7 @@ const (
 	ReasonHeaderTooLarge         Reason = "header-too-large"         // the header section is over Limits.MaxHeader
 	ReasonMissingContentLength   Reason = "missing-content-length"   //
 	ReasonBadContentLength       Reason = "bad-content-length"       // no number of bytes, or two that differ
-	ReasonUnsupportedContentType Reason = "unsupported-content-type" // no application/ type of JSON
+	ReasonUnsupportedContentType Reason = "unsupported-content-type" // not application/vscode-jsonrpc or another application/*jsonrpc
 	ReasonBadCharset             Reason = "bad-charset"              // not UTF-8
 	ReasonLengthMismatch         Reason = "length-mismatch"          // the input ended within a frame, or bytes came where a header must begin
 	ReasonInvalidUTF8            Reason = "invalid-utf8"             // the body
@@ -32,10 +32,9 @@ type Refusal struct {
 	// Detail says in words what was wrong and what would be right. It never
 	// quotes the payload.
 	Detail string
-	// ID is the raw JSON id of the refused request where it could be read, else
-	// nil: of one with another media type, if its body is valid, and of one
-	// that is too long, if its first 4 KiB show the id and that it is a
-	// request. It is valid until the next call of Next.
+	// ID is the raw JSON id of a request that was refused for its media type, if
+	// its body is valid. It is nil in every other case: the body of a frame over
+	// the limit is skipped unread. It is valid until the next call of Next.
 	ID []byte
 }
 

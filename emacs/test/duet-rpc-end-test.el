@@ -64,6 +64,20 @@
     (duet-rpc-test-wait-for (jsonrpc-last-error connection))
     (should (eql (plist-get (jsonrpc-last-error connection) :code) -32800))))
 
+(ert-deftest duet-rpc-test-request-over-the-limit ()
+  "A request over the limit of the server is an error at once."
+  (duet-rpc-test-with (connection (duet-rpc-test-connect))
+    (let ((err (should-error (duet-rpc-request connection 'echo
+                                               (list :text (make-string 10485760 ?x)))
+                             :type 'duet-rpc-error)))
+      (should (string-match-p "10\\.0 MiB, and the limit is 10 MiB" (error-message-string err)))
+      (should (eql (duet-rpc-error-code err) -32600)))
+    ;; Characters that JSON escapes count as they are sent.
+    (should-error (duet-rpc-request connection 'echo
+                                    (list :text (make-string 1800000 1)))
+                  :type 'duet-rpc-error)
+    (should (equal (duet-rpc-request connection 'echo [1]) [1]))))
+
 (ert-deftest duet-rpc-test-timeout ()
   "A request that takes too long is an error, and is cancelled."
   (duet-rpc-test-with (connection (duet-rpc-test-connect))

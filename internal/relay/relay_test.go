@@ -100,7 +100,7 @@ func TestBadFramesAreAnsweredHere(t *testing.T) {
 	hub := s.hub()
 	for _, c := range []struct{ sent, reason, id string }{
 		{"Content-Length: 101\r\n\r\n" + strings.Repeat("x", 101), "oversize", "null"},
-		{"Content-Length: 120\r\n\r\n" + `{"id":"y","method":"m","x":"` + strings.Repeat("x", 90) + `"}`, "oversize", `"y"`},
+		{"Content-Length: 120\r\n\r\n" + `{"id":"y","method":"m","x":"` + strings.Repeat("x", 90) + `"}`, "oversize", "null"},
 		{"Content-Length: x\r\n\r\n", "bad-content-length", "null"},
 		{"Content-Length: 1\r\n\r\n{", "invalid-json", "null"},
 		{"Content-Length: 1\r\n\r\n\xff", "invalid-utf8", "null"},

@@ -163,6 +163,7 @@ export class HubConnection {
    */
   async request<M extends Method>(method: M, params: Params<M>, token?: CancellationToken): Promise<Result<M>> {
     await this.starting;
+    refuseOversize(method, params);
     const send = (): Promise<Result<M>> => {
       if (!this.server) throw new NotConnectedError(this.current.is === "failed" ? this.current.reason : "duet-rpc does not run");
       // vscode-jsonrpc takes an object that is given last for a token.
@@ -366,6 +367,17 @@ export class HubConnection {
     this.current = state;
     this.stateEmitter.fire(state);
   }
+}
+
+/** The longest message that the hub reads, in bytes, less what stands around the params. */
+const maxParams = 10 * 1024 * 1024 - 1000;
+
+/** refuseOversize throws for params over the hub's limit. The hub answers such a request without its id. */
+function refuseOversize(method: Method, params: unknown): void {
+  const size = Buffer.byteLength(JSON.stringify(params) ?? "");
+  if (size <= maxParams) return;
+  const mebibytes = (size / (1024 * 1024)).toFixed(1);
+  throw new ResponseError(ErrorCodes.InvalidRequest, `cannot send ${method}: it has ${mebibytes} MiB, and the limit is 10 MiB; shorten the text or attach less`);
 }
 
 /** isAnswer tells an error of the hub from those that vscode-jsonrpc makes when a connection ends. */

@@ -132,6 +132,12 @@ test("errors of the hub come as they are", async (t) => {
   await assert.rejects(connection.request("getSessionState", { session_id: "nonexistent" }), (error) => error instanceof ResponseError && error.code === -32603);
 });
 
+test("a request over the limit is refused before it is sent", async (t) => {
+  const { connection, project } = hub(t);
+  await connection.start();
+  await assert.rejects(connection.request("launchSession", { query: "x".repeat(10 * 1024 * 1024), agent: "demo", working_dir: project.folder }), /10\.0 MiB.*the limit is 10 MiB/);
+});
+
 test("stopped on purpose it stays stopped, and its process is gone", async (t) => {
   const { connection, log } = hub(t);
   await connection.start();
