@@ -87,7 +87,9 @@ VALUE is what jsonrpc.el encodes."
   (cond ((stringp value)
          (if (< (length value) 4096)
              (length value)
-           (string-bytes (json-serialize (substring-no-properties value)))))
+           (string-bytes (condition-case nil
+                             (json-serialize (vector (substring-no-properties value)))
+                           (error value)))))
         ((consp value)
          (let ((size 0))
            (while (consp value)
