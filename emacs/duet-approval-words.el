@@ -206,6 +206,8 @@ To approve takes the first that allows once, and to deny the first that rejects.
     (pcase (car (split-string (or (duet-get-string data :decided_by) "") "="))
       ("end" "was withdrawn: the run has ended")
       ("timeout" "has expired")
+      ("overtaken" "was withdrawn: the conversation went on without it")
+      ("changed" "was replaced: the agent changed the tool call")
       ((and by (or "rule" "mode")) (format "was %s by a %s" decision by))
       (_ (format "was %s elsewhere%s"
                  (if (equal decision "responded") "answered" decision)

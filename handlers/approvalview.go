@@ -56,7 +56,7 @@ type approvalView struct {
 	TakesComment bool                 `json:"takes_comment" doc:"Whether the agent is told the comment with the decision. Else a decision with tell gives it as the next prompt."`
 	Channel      json.RawMessage      `json:"channel,omitempty"`
 	RespondedAt  *time.Time           `json:"responded_at,omitempty"`
-	DecidedBy    string               `json:"decided_by,omitempty" doc:"user, rule=…, mode=…, timeout, end, or overtaken: the conversation went on without it."`
+	DecidedBy    string               `json:"decided_by,omitempty" doc:"user, rule=…, mode=…, timeout, end, overtaken (the conversation went on without it), or changed (the agent changed the tool call, and another approval asks again)."`
 	Explanation  string               `json:"explanation,omitempty" doc:"What the rule or mode that decided is, in words: of a rule of a file, which one and where it stands."`
 	Comment      string               `json:"comment,omitempty"`
 	Response     string               `json:"response,omitempty"`

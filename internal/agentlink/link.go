@@ -132,7 +132,7 @@ func Open(ctx context.Context, l Launch, opts Options) (*Link, error) {
 func (k *Link) filter(opts Options, toSDK io.Writer) *linefilter.Filter {
 	f := &linefilter.Filter{
 		SDK: toSDK, Update: opts.Update, Notice: opts.Notice,
-		Request: func() bool {
+		Request: func(string, []byte) bool {
 			if k.open.Add(1) > maxRequests {
 				k.open.Add(-1)
 				return false

@@ -37,8 +37,19 @@ func (in *Inbox) Ask(ctx context.Context, run int64, p catalog.RequestPermission
 	defer in.forget(a.ID)
 	var found answer
 	err := in.runs.Write(ctx, func(t store.Tx) (err error) {
-		found, err = in.answerOrAsk(t, &a, answered)
-		return err
+		earlier, latest := in.latest(run, p, a.ID)
+		if !latest {
+			found = answer{ended: true}
+			return nil
+		}
+		old, err := in.changed(t, earlier, &a)
+		if err != nil {
+			return err
+		}
+		if found, err = in.answerOrAsk(t, &a, answered); err != nil || old == nil {
+			return err
+		}
+		return in.replace(t, *old, a, found)
 	})
 	switch {
 	case err != nil:

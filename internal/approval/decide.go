@@ -86,6 +86,8 @@ func (in *Inbox) Decide(ctx context.Context, d Decision) (Answered, error) {
 	switch {
 	case err != nil: // the change may still be under way, if ctx has ended
 		return Answered{}, err
+	case decided && a.DecidedBy == domain.DecidedByChanged:
+		return Answered{Approval: a}, domain.Errorf(domain.KindAlreadyDecided, "approval %s is closed: the agent changed the tool call; answer the question that replaced it", a.ID)
 	case decided:
 		return Answered{Approval: a}, domain.Errorf(domain.KindAlreadyDecided, "approval %s already decided with status: %s", a.ID, a.Status)
 	}

@@ -15,6 +15,7 @@ const (
 	againUnknown  = "%s before, but the agent ended before it was seen to act on the answer; it may have been carried out"
 	againNotTaken = "%s before, but the agent ended its turn without taking the answer"
 	againNotAsked = "%s before, but the agent went on without asking this again, so it never got the answer"
+	againChanged  = "%s before, but the agent had changed the tool call by then"
 	againEnded    = "%s before, but the agent ended before it asked this again, so it never got the answer"
 )
 
@@ -25,6 +26,7 @@ const (
 	givenUpRuled      = "%s, but a rule or a mode has answered the question since"
 	givenUpNotNeeded  = "%s, but the agent went on without asking this again"
 	givenUpLate       = "%s, but nobody asked this again for so long that the answer does not count any more"
+	givenUpChanged    = "%s, but the agent had changed the tool call by then"
 	givenUpOvertaken  = "%s, but the conversation went on with something else, in which this was not asked again"
 )
 
@@ -49,6 +51,7 @@ func (in *Inbox) SettleAnswers(t store.Tx, run domain.Run, stopped bool) error {
 			return err
 		}
 	}
+	in.forgetAsked(run.ID)
 	untaken, err := t.UntakenAnswers(in.ctx, run.ID)
 	if err != nil {
 		return err

@@ -86,15 +86,16 @@ type Inbox struct {
 	transcript Transcript
 	log        *slog.Logger
 
-	mu      sync.Mutex                 // guards waiting
+	mu      sync.Mutex                 // guards the fields below
 	waiting map[string]chan resolution // agents that wait in Ask, by approval
+	asked   map[int64]map[string]asked // by run and question_id: the latest request
 }
 
 // New makes an inbox. When ctx ends, nobody waits for an answer any more.
 func New(ctx context.Context, opts Options) *Inbox {
 	return &Inbox{
 		ctx: ctx, store: opts.Store, policy: opts.Policy, runs: opts.Runs, transcript: opts.Transcript, log: opts.Logger,
-		waiting: make(map[string]chan resolution),
+		waiting: make(map[string]chan resolution), asked: make(map[int64]map[string]asked),
 	}
 }
 

@@ -410,3 +410,49 @@ func TestWhatWasNotAskedIsJudged(t *testing.T) {
 	}
 	assert.Len(t, h.refused, 2)
 }
+
+// A tool call that its agent has changed is asked about again: the earlier question is
+// closed, and takes no answer.
+func TestAChangedQuestionReplacesTheEarlierOne(t *testing.T) {
+	h := newHarness(t)
+	run := h.run(t, domain.Running)
+	p := write("a")
+	p.QuestionID = "1"
+	first, cancelled := h.ask(t, run, p)
+	another := write("b")
+	another.QuestionID = "2"
+	other, _ := h.ask(t, run, another)
+
+	changed := p
+	changed.Revision, changed.ToolInput = 1, json.RawMessage(`{"file_path":"/etc/passwd"}`)
+	changed.ToolUseID = "a2" // for the harness to know it by
+	second, answered := h.ask(t, run, changed)
+	assert.Equal(t, catalog.RequestPermissionResult{Cancelled: true, Reason: "cancelled"}, <-cancelled)
+	assert.Equal(t, []string{other.ID, second.ID}, h.pending(t, run))
+	closed, err := h.Decide(t.Context(), Decision{ID: first.ID, Decision: Approve})
+	require.ErrorContains(t, err, "the agent changed the tool call")
+	assert.Equal(t, "changed", closed.DecidedBy)
+
+	late, err := h.Ask(t.Context(), run.ID, p)
+	require.NoError(t, err)
+	assert.True(t, late.Cancelled, "a request that was overtaken on its way asks nothing")
+	assert.Equal(t, []string{other.ID, second.ID}, h.pending(t, run))
+
+	// An answer that came too late for its tool call is given to nobody.
+	h.answer(t, second, Decision{Decision: Approve})
+	assert.True(t, (<-answered).Approved)
+	changed.Revision, changed.ToolUseID = 2, "a3"
+	third, _ := h.ask(t, run, changed)
+	assert.Equal(t, second.ID, third.Reopens)
+	assert.Equal(t, "approved before, but the agent had changed the tool call by then", third.Reopened)
+	h.setRules(config.Rule{Effect: config.EffectAllow, Tool: "Write", Source: "user"})
+	h.answer(t, third, Decision{Decision: Approve})
+	changed.Revision = 3
+	byRule, err := h.Ask(t.Context(), run.ID, changed)
+	require.NoError(t, err)
+	assert.Equal(t, "rule=user", byRule.Reason)
+
+	run = h.end(t, run, domain.Failed)
+	require.NoError(t, h.Write(t.Context(), func(tx store.Tx) error { return h.SettleAnswers(tx, run, false) }))
+	assert.Equal(t, []string{other.ID}, h.pending(t, run), "no answer is left that its agent may have acted on")
+}

@@ -3,7 +3,9 @@ package approval
 import (
 	"cmp"
 	"errors"
+	"fmt"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -113,4 +115,72 @@ func (in *Inbox) linkTool(t store.Tx, a *domain.Approval, run domain.Run) error 
 		return nil
 	}
 	return in.transcript.BeginTool(t, run, *a)
+}
+
+// asked is the latest request with a question_id.
+type asked struct {
+	revision int
+	approval string // its ID
+}
+
+// latest notes that approval id asks the question that p names, and returns the
+// approval that asked it before, "" if none did. It reports false for a request
+// that a later revision has overtaken on its way.
+func (in *Inbox) latest(run int64, p catalog.RequestPermissionParams, id string) (earlier string, ok bool) {
+	if p.QuestionID == "" {
+		return "", true
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	before, known := in.asked[run][p.QuestionID]
+	if known && before.revision > p.Revision {
+		return "", false
+	}
+	if in.asked[run] == nil {
+		in.asked[run] = make(map[string]asked)
+	}
+	in.asked[run][p.QuestionID] = asked{p.Revision, id}
+	return before.approval, true
+}
+
+// forgetAsked forgets the question_ids of a run that has ended.
+func (in *Inbox) forgetAsked(run int64) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	delete(in.asked, run)
+}
+
+// changed is the question that a asks again because the agent has changed the tool
+// call, or nil if nothing is left to do about it. A human's answer to it was given to
+// another tool call: a says so.
+func (in *Inbox) changed(t store.Tx, earlier string, a *domain.Approval) (*domain.Approval, error) {
+	if earlier == "" {
+		return nil, nil
+	}
+	old, err := t.Approval(in.ctx, earlier)
+	switch {
+	case errors.Is(err, store.ErrNotFound): // the policy had answered it
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case old.Status == domain.ApprovalPending:
+		return &old, nil
+	case old.AwaitedBy == a.Run:
+		a.Reopens, a.Reopened = old.ID, fmt.Sprintf(againChanged, inWords(old))
+		return &old, nil
+	}
+	return nil, nil
+}
+
+// replace closes the question that a asks again. found is what answers a at once.
+func (in *Inbox) replace(t store.Tx, old, a domain.Approval, found answer) error {
+	switch {
+	case old.Status == domain.ApprovalPending:
+		old.Status, old.DecidedBy = domain.ApprovalCancelled, domain.DecidedByChanged
+		return in.close(t, old)
+	case found != (answer{}):
+		return in.giveUp(t, old, givenUpChanged)
+	}
+	old.AwaitedBy, old.ReopenedAs = 0, a.ID
+	return t.UpdateApproval(old)
 }

@@ -68,6 +68,9 @@ type RequestPermissionParams struct {
 	NameByKind bool               `json:"name_by_kind,omitempty" doc:"The agent has not named the tool: tool_name is made of its kind."`
 	IsQuestion bool               `json:"is_question,omitempty" doc:"The agent asks a human something, rather than for permission; the answer is an option or a text."`
 
+	QuestionID string `json:"question_id,omitempty" doc:"The executor's own name for the question. To ask again after the agent has changed the tool call, send the request again with this name and a higher revision: the earlier question is closed, and its request is answered with cancelled."`
+	Revision   int    `json:"revision,omitempty" doc:"Counts the requests with one question_id, from 0."`
+
 	Elicitation *Elicitation `json:"elicitation,omitempty" doc:"The agent asks a human to fill in a form or to open an address; title is its message, and tool_name is not needed."`
 }
 

@@ -68,6 +68,7 @@ const (
 	DecidedByTimeout   = "timeout"
 	DecidedByEnd       = "end"       // of the run, or of whoever asked
 	DecidedByOvertaken = "overtaken" // the conversation went on without it
+	DecidedByChanged   = "changed"   // the agent changed the tool call: another approval asks again
 )
 
 // Values of Approval.Type.

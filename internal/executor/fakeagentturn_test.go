@@ -43,6 +43,15 @@ func (a *acpAgent) prompt(m wire) {
 	case "edit":
 		a.edit()
 		done["usage"] = map[string]any{"inputTokens": 7, "outputTokens": 5, "cachedReadTokens": 3, "totalTokens": 15}
+	case "changing": // changes the tool call that it has asked about, as the other words say
+		options := []any{map[string]any{"optionId": "y", "name": "Yes", "kind": "allow_once"}, map[string]any{"optionId": "n", "name": "No", "kind": "reject_once"}}
+		a.update(map[string]any{"sessionUpdate": "tool_call", "toolCallId": "c1", "title": "look", "kind": "execute", "rawInput": map[string]any{"command": "ls"}})
+		a.nextID++
+		a.send(map[string]any{"jsonrpc": "2.0", "id": a.nextID, "method": "session/request_permission", "params": map[string]any{"sessionId": a.session, "toolCall": map[string]any{"toolCallId": "c1"}, "options": options}})
+		a.out.Flush()
+		os.ReadFile(filepath.Join(a.cwd, "asked")) // a pipe, which is closed when the hub is asked
+		a.update(json.RawMessage(strings.Join(words[1:], " ")))
+		a.text("answer " + string(a.await(a.nextID).Result))
 	case "ask":
 		_, result := a.ask(map[string]any{"toolCallId": "q1", "title": "Which colour?", "rawInput": map[string]any{"big": json.RawMessage("12345678901234567890")}}, []any{
 			map[string]any{"optionId": "red", "name": "Red", "kind": "choice"},

@@ -2907,7 +2907,7 @@ export interface Methods {
         takes_comment: boolean;
         channel?: unknown;
         responded_at?: string;
-        /** user, rule=…, mode=…, timeout, end, or overtaken: the conversation went on without it. */
+        /** user, rule=…, mode=…, timeout, end, overtaken (the conversation went on without it), or changed (the agent changed the tool call, and another approval asks again). */
         decided_by?: string;
         /** What the rule or mode that decided is, in words: of a rule of a file, which one and where it stands. */
         explanation?: string;
@@ -3046,7 +3046,7 @@ export interface Methods {
         takes_comment: boolean;
         channel?: unknown;
         responded_at?: string;
-        /** user, rule=…, mode=…, timeout, end, or overtaken: the conversation went on without it. */
+        /** user, rule=…, mode=…, timeout, end, overtaken (the conversation went on without it), or changed (the agent changed the tool call, and another approval asks again). */
         decided_by?: string;
         /** What the rule or mode that decided is, in words: of a rule of a file, which one and where it stands. */
         explanation?: string;

@@ -166,6 +166,8 @@ func decidedBy(who string) string {
 		return "elsewhere"
 	case "overtaken":
 		return "because the conversation went on without it"
+	case "changed":
+		return "because the agent changed the tool call"
 	}
 	return "by " + who
 }

@@ -223,11 +223,15 @@ func (a *agent) responded() {
 	a.responses.Forward()
 }
 
-// admit counts a request that the SDK is to be given; serve counts it off.
-func (a *agent) admit() bool {
+// admit counts a request that the SDK is to be given; serve counts it off. serve runs
+// beside the reading of updates: what a permission request asks is read here, in order.
+func (a *agent) admit(method string, params []byte) bool {
 	if a.open.Add(1) > linefilter.MaxRequests {
 		a.open.Add(-1)
 		return false
+	}
+	if t := a.current.Load(); t != nil && method == acp.ClientMethodSessionRequestPermission {
+		t.permissionArrived(params)
 	}
 	return true
 }

@@ -1,11 +1,11 @@
 package acp
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -73,16 +73,15 @@ var cancelledAnswer = permissionAnswer{Outcome: permissionOutcome{Outcome: "canc
 // turn is to be stopped or the agent has gone.
 func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (permissionAnswer, error) {
 	t := a.current.Load()
-	var p permissionRequest
-	if err := json.Unmarshal(raw, &p); err != nil {
-		if t != nil {
-			t.Problem(task.CodePermission, "the agent asked for permission in a message that cannot be read, so nobody was asked and it was refused: "+err.Error())
-		}
-		return permissionAnswer{}, acp.NewInvalidParams(map[string]any{"error": err.Error()})
-	}
 	if t == nil {
 		return cancelledAnswer, nil
 	}
+	open, err := t.takePermission(raw)
+	if err != nil {
+		t.Problem(task.CodePermission, "the agent asked for permission in a message that cannot be read, so nobody was asked and it was refused: "+err.Error())
+		return permissionAnswer{}, acp.NewInvalidParams(map[string]any{"error": err.Error()})
+	}
+	defer t.tools.close(open)
 	if t.Stopped() {
 		t.awaitCancel(a.life, true, a.driver.opts.CancelGrace)
 		return cancelledAnswer, nil
@@ -90,24 +89,17 @@ func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (per
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(t.Context(), cancel)()
-	question, clear := t.question(&p)
-	call := question.ToolUseID
+	call := open.request.ToolCallID
 	t.delivered(t.answers.questionAsked(call))
 	defer t.answers.questionClosed(call)
-	if !clear {
-		t.Problem(task.CodePermission, fmt.Sprintf("the agent asked for permission (%s) in a message that is no UTF-8: what it would run is not what could be shown, so nobody was asked and it was refused", question.Title))
-		return permissionAnswer{}, acp.NewInvalidParams(map[string]any{"error": "the tool call is no valid UTF-8"})
-	}
-	if question.ToolInput == nil && a.info.AgentInfo != nil && a.info.AgentInfo.Name == titlecommand.Teller {
-		question.ToolInput = titlecommand.Input(titlecommand.Call{Kind: question.ToolKind, Title: question.Title, Text: p.text, Keeps: p.offers("allow_always")})
-	}
-	question.InputFixed = string(toolinput.At(a.info.AgentCapabilities.Meta, "duet", "updatedInput")) != "true"
-	if len(question.Options) == 0 { // whatever were decided, there is no answer that says so
+	answer, question, err := a.decision(ctx, t, open)
+	switch {
+	case errors.Is(err, errNotUTF8):
+		t.Problem(task.CodePermission, fmt.Sprintf("the agent asked for permission (%s) in a message that is no UTF-8: what it would run is not what could be shown, so it was refused", question.Title))
+		return permissionAnswer{}, acp.NewInvalidParams(map[string]any{"error": err.Error()})
+	case errors.Is(err, errNoOptions):
 		t.Problem(task.CodePermission, fmt.Sprintf("the agent asked for permission (%s) without an answer to choose, so it was told that nobody decided", question.Title))
 		return cancelledAnswer, nil
-	}
-	answer, err := a.driver.hub.RequestPermission(ctx, question)
-	switch {
 	case ctx.Err() != nil, err == nil && answer.Cancelled:
 		t.awaitCancel(a.life, answer.Cancelled && !answer.Dismissed, a.driver.opts.CancelGrace)
 		return cancelledAnswer, nil
@@ -129,24 +121,113 @@ func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (per
 	return chosen, nil
 }
 
-// question is what the hub is asked: the request, and what was said of the
-// tool call before. It is not clear if the tool's input may be another than the
-// agent's own.
-func (t *turn) question(p *permissionRequest) (q catalog.RequestPermissionParams, clear bool) {
-	u := &p.toolUpdate
-	call := u.call()
-	known := t.tools.note(u, call)
+var (
+	errNotUTF8   = errors.New("the tool call is no valid UTF-8")
+	errNoOptions = errors.New("the request has no options")
+)
+
+// decision asks the hub until it has decided about the tool call as it is then: where
+// the agent changes the call meanwhile, the question is asked again. A denial stands
+// whatever has changed. It returns the question that was decided.
+func (a *agent) decision(ctx context.Context, t *turn, open *openQuestion) (catalog.RequestPermissionResult, catalog.RequestPermissionParams, error) {
+	type reply struct {
+		result catalog.RequestPermissionResult
+		err    error
+	}
+	var q catalog.RequestPermissionParams
+	for revision := 0; ; revision++ {
+		call := t.tools.state(open)
+		q = a.question(t, &open.request, call)
+		switch {
+		case call.repaired:
+			return catalog.RequestPermissionResult{}, q, errNotUTF8
+		case len(q.Options) == 0: // no decision could be told
+			return catalog.RequestPermissionResult{}, q, errNoOptions
+		}
+		asked := q
+		asked.QuestionID, asked.Revision = open.id, revision
+		replies := make(chan reply, 1)
+		go func() {
+			result, err := a.driver.hub.RequestPermission(ctx, asked)
+			replies <- reply{result, err}
+		}()
+		isSame := func() bool {
+			call := t.tools.state(open)
+			now := a.question(t, &open.request, call)
+			if toolinput.Same(now.ToolInput, q.ToolInput) {
+				now.ToolInput = q.ToolInput
+			}
+			return !call.repaired && reflect.DeepEqual(now, q)
+		}
+		for waiting := true; waiting; {
+			select {
+			case r := <-replies:
+				if r.err != nil || !r.result.Approved || isSame() {
+					return r.result, q, r.err
+				}
+				waiting = false
+			case <-open.changed:
+				waiting = isSame()
+			}
+		}
+	}
+}
+
+// permissionArrived opens the question of a permission request, in the order of what the
+// agent prints: an update behind the request changes the question. One that cannot be
+// read is left to takePermission.
+func (t *turn) permissionArrived(params []byte) {
+	open, err := t.openQuestion(params)
+	if err != nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.arrived == nil {
+		t.arrived = make(map[string][]*openQuestion)
+	}
+	t.arrived[string(params)] = append(t.arrived[string(params)], open)
+}
+
+// takePermission is the question of a request that has arrived. Requests with the same
+// params are interchangeable.
+func (t *turn) takePermission(params []byte) (*openQuestion, error) {
+	t.mu.Lock()
+	if waiting := t.arrived[string(params)]; len(waiting) > 0 {
+		defer t.mu.Unlock()
+		if t.arrived[string(params)] = waiting[1:]; len(waiting) == 1 {
+			delete(t.arrived, string(params))
+		}
+		return waiting[0], nil
+	}
+	t.mu.Unlock()
+	return t.openQuestion(params) // it arrived in the turn before
+}
+
+func (t *turn) openQuestion(params []byte) (*openQuestion, error) {
+	var p permissionRequest
+	if err := json.Unmarshal(params, &p); err != nil {
+		return nil, err
+	}
+	open, known := t.tools.ask(p)
 	t.Files.Mention(known.kind, "pending", known.paths, known.diffs)
-	q = catalog.RequestPermissionParams{
-		SessionToken: t.Params.SessionToken, TaskID: t.ID, ToolUseID: u.ToolCallID, ParentID: call.ParentID,
+	return open, nil
+}
+
+// question is what the hub is asked: the request, and what else is known of the tool
+// call.
+func (a *agent) question(t *turn, p *permissionRequest, known toolCall) catalog.RequestPermissionParams {
+	u := &p.toolUpdate
+	q := catalog.RequestPermissionParams{
+		SessionToken: t.Params.SessionToken, TaskID: t.ID, ToolUseID: u.ToolCallID, ParentID: parentOf(u.Meta),
 		ToolName: known.name(), NameByKind: known.named == "", ToolInput: known.input, Title: known.title, ToolKind: known.kind, Paths: known.paths, Diffs: known.diffs,
+		InputFixed: string(toolinput.At(a.info.AgentCapabilities.Meta, "duet", "updatedInput")) != "true",
 	}
 	for _, d := range known.diffs { // known from before, perhaps, and shown
 		q.Paths = appendNew(slices.Clip(q.Paths), d.Path)
 	}
 	q.Options, q.Plan = p.options, known.asPlan().Plan()
 	if q.Plan == "" {
-		known.text = cmp.Or(u.text, known.text)
 		q.Details = known.details()
 	}
 	for _, o := range p.options {
@@ -157,7 +238,10 @@ func (t *turn) question(p *permissionRequest) (q catalog.RequestPermissionParams
 	if string(toolinput.At(u.Meta, "duet", "question")) == "true" {
 		q.IsQuestion = true
 	}
-	return q, !known.repaired
+	if q.ToolInput == nil && a.info.AgentInfo != nil && a.info.AgentInfo.Name == titlecommand.Teller {
+		q.ToolInput = titlecommand.Input(titlecommand.Call{Kind: q.ToolKind, Title: q.Title, Text: p.text, Keeps: p.offers("allow_always")})
+	}
+	return q
 }
 
 // choose picks the option for a decision: the one that it names, or else the

@@ -1,9 +1,12 @@
 package acp
 
 import (
+	"cmp"
 	"encoding/json"
+	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -66,27 +69,8 @@ func (t *toolCall) details() string {
 	return text
 }
 
-// toolCalls are the tool calls of a turn by the agent's own ids. The zero value
-// has none.
-type toolCalls struct {
-	mu    sync.Mutex
-	calls map[string]*toolCall
-}
-
-// note adds to what is known of a tool call, and returns all of it.
-func (c *toolCalls) note(u *toolUpdate, call catalog.ToolCall) toolCall {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t := c.calls[u.ToolCallID]
-	if t == nil {
-		t = &toolCall{}
-		if len(c.calls) < maxToolCalls {
-			if c.calls == nil {
-				c.calls = make(map[string]*toolCall)
-			}
-			c.calls[u.ToolCallID] = t
-		}
-	}
+// merge adds what an update says. Text over maxText bytes is not kept.
+func (t *toolCall) merge(u *toolUpdate, call catalog.ToolCall, maxText int) {
 	if u.Title != "" {
 		t.title = u.Title
 	}
@@ -106,14 +90,102 @@ func (c *toolCalls) note(u *toolUpdate, call catalog.ToolCall) toolCall {
 	if name := strings.TrimSpace(metaString(u.Meta, "claudeCode", "toolName")); name != "" {
 		t.named = name
 	}
-	switch started, isPlan := u.Status != "" && u.Status != "pending", t.asPlan().Asked(); {
-	case u.text != "" && (isPlan || !started && len(u.text) <= maxDetails):
+	switch started, isPlan := u.hasStarted(), t.asPlan().Asked(); {
+	case u.text != "" && (isPlan || !started && len(u.text) <= maxText):
 		t.text = u.text
 	case !isPlan && (started || u.text != ""): // what it shows once it runs is its result
 		t.text = ""
 	}
 	t.repaired = u.repaired || t.repaired && (call.Input == nil || toolinput.Empty(call.Input))
+}
+
+// toolCalls are the tool calls of a turn by the agent's own ids. The zero value
+// has none.
+type toolCalls struct {
+	mu        sync.Mutex
+	calls     map[string]*toolCall
+	questions map[string][]*openQuestion
+	asked     int // counts questions
+}
+
+// An openQuestion is a permission request that waits for a decision.
+type openQuestion struct {
+	id      string // no other question of the turn has it
+	request permissionRequest
+	changed chan struct{} // has room for one: the tool call has changed since
+	call    toolCall      // as it was asked about, with the updates since; guarded by toolCalls.mu
+}
+
+// update adds an update to what is known of a tool call, and to the questions that are
+// open about it. It returns all that is known.
+func (c *toolCalls) update(u *toolUpdate, call catalog.ToolCall) toolCall {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.note(u, call)
+	if u.Status == "completed" || u.Status == "failed" {
+		return known
+	}
+	for _, q := range c.questions[u.ToolCallID] {
+		asked := *u
+		if u.hasStarted() && !q.call.asPlan().Asked() { // its text is a result
+			asked.Status, asked.text = "", ""
+		}
+		q.call.merge(&asked, call, math.MaxInt)
+		select {
+		case q.changed <- struct{}{}:
+		default:
+		}
+	}
+	return known
+}
+
+// note adds to what is known of a tool call, and returns all of it; mu is held.
+func (c *toolCalls) note(u *toolUpdate, call catalog.ToolCall) toolCall {
+	t := c.calls[u.ToolCallID]
+	if t == nil {
+		t = &toolCall{}
+		if len(c.calls) < maxToolCalls {
+			if c.calls == nil {
+				c.calls = make(map[string]*toolCall)
+			}
+			c.calls[u.ToolCallID] = t
+		}
+	}
+	t.merge(u, call, maxDetails)
 	return *t
+}
+
+// ask opens the question of a permission request, which close ends, and returns all that
+// is known of its tool call.
+func (c *toolCalls) ask(p permissionRequest) (*openQuestion, toolCall) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.note(&p.toolUpdate, p.call())
+	known.text = cmp.Or(p.text, known.text)
+	c.asked++
+	q := &openQuestion{id: strconv.Itoa(c.asked), request: p, changed: make(chan struct{}, 1), call: known}
+	if c.questions == nil {
+		c.questions = make(map[string][]*openQuestion)
+	}
+	c.questions[p.ToolCallID] = append(c.questions[p.ToolCallID], q)
+	return q, known
+}
+
+func (c *toolCalls) close(q *openQuestion) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := q.request.ToolCallID
+	c.questions[id] = slices.DeleteFunc(c.questions[id], func(other *openQuestion) bool { return other == q })
+	if len(c.questions[id]) == 0 {
+		delete(c.questions, id)
+	}
+}
+
+// state is the tool call that a question is about, as it is now.
+func (c *toolCalls) state(q *openQuestion) toolCall {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return q.call
 }
 
 // names are the names of tools of which what q asks about may be part: besides

@@ -41,12 +41,11 @@ func TestDetails(t *testing.T) {
 			for _, raw := range c.told {
 				var u toolUpdate
 				require.NoError(t, json.Unmarshal([]byte(raw), &u))
-				turn.tools.note(&u, u.call())
+				turn.tools.update(&u, u.call())
 			}
-			var p permissionRequest
-			require.NoError(t, json.Unmarshal([]byte(`{"toolCall":`+c.asked+`,"options":[]}`), &p))
-			q, _ := turn.question(&p)
-			assert.Equal(t, c.want, q.Details)
+			open, err := turn.takePermission([]byte(`{"toolCall":` + c.asked + `,"options":[]}`))
+			require.NoError(t, err)
+			assert.Equal(t, c.want, (&agent{}).question(turn, &open.request, turn.tools.state(open)).Details)
 		})
 	}
 }

@@ -130,6 +130,9 @@ func (u *toolUpdate) call() catalog.ToolCall {
 	return c
 }
 
+// hasStarted reports whether the update says that the tool runs, or ran.
+func (u *toolUpdate) hasStarted() bool { return u.Status != "" && u.Status != "pending" }
+
 // result is the text of the tool's content, or else its raw output.
 func (u *toolUpdate) result() json.RawMessage {
 	if u.text != "" {

@@ -24,7 +24,9 @@ type turn struct {
 	answers  deliveries
 	tools    toolCalls
 	silence  *silence.Watch
-	servers  []acp.McpServer // that the agent is told of; nil: not yet put together
+	mu       sync.Mutex                 // guards arrived
+	arrived  map[string][]*openQuestion // permission requests that requestPermission has not seen, by params
+	servers  []acp.McpServer            // that the agent is told of; nil: not yet put together
 
 	// An agent tells what its session has cost; the turn's share is what was
 	// added to it.

@@ -131,7 +131,7 @@ func (t *turn) toolUpdate(u *toolUpdate, first bool) {
 	t.delivered(t.answers.toolCallUpdated(u.ToolCallID, u.Status))
 	t.EndMessage()
 	call := u.call()
-	known := t.tools.note(u, call)
+	known := t.tools.update(u, call)
 	if plan := blocks.Todos(call.Input); known.todo && plan != nil {
 		t.Event(catalog.EventPlan, *plan)
 	}

@@ -164,6 +164,11 @@ export class Panel implements Actions {
   endOf(id: string, outcome: Outcome | undefined): string | undefined {
     if (this.own.has(id)) return undefined;
     if (!outcome) return "The question was closed: its run has ended.";
+    if (outcome.by === "changed") {
+      const words = "Replaced: the agent changed the tool call.";
+      this.announce(words);
+      return words;
+    }
     const what = outcome.decision === "denied" ? "denied" : outcome.decision === "responded" ? "answered" : outcome.decision === "cancelled" ? "closed" : "allowed";
     const words = `${what === "closed" ? "Closed" : `Answered elsewhere: ${what}`}${outcome.by === "" || outcome.by === "user" ? "" : ` (${outcome.by})`}`;
     this.announce(words);

@@ -15,7 +15,7 @@ export interface OpenQuestion {
 export interface Outcome {
   title: string;
   decision: string;
-  /** user, rule=…, mode=…, timeout, end or overtaken. */
+  /** user, rule=…, mode=…, timeout, end, overtaken or changed. */
   by: string;
 }
 

@@ -33,8 +33,10 @@ const (
 // nothing through that would make the SDK end the connection, lose a response
 // or log a payload.
 type Filter struct {
-	Update   func(update []byte, repaired bool) // params.update of a session/update, valid until it returns
-	Request  func() bool                        // a request goes to the SDK; false: there are too many
+	Update func(update []byte, repaired bool) // params.update of a session/update, valid until it returns
+	// Request tells of a request before the SDK gets it; params are valid until it
+	// returns. False: there are too many.
+	Request  func(method string, params []byte) bool
 	Response func()                             // a response goes to the SDK
 	Notice   func(method string, params []byte) // any other notification, valid until it returns; nil: they are left out
 	Elicited func(params []byte)                // params of an elicitation/complete, valid until it returns
@@ -139,7 +141,7 @@ func (f *Filter) call(line []byte, hasID bool) {
 	case hasID && f.repaired && (string(method) == "session/request_permission" || string(method) == "elicitation/create"):
 		f.Refuse(m.ID, errNoUTF8)
 		f.Garbage(line)
-	case hasID && !f.Request():
+	case hasID && !f.Request(string(method), m.Params):
 		f.Refuse(m.ID, errTooManyRequests)
 	case hasID, string(method) == "$/cancel_request" && len(line) <= maxSDKLine:
 		f.pass(line)
