@@ -29,6 +29,9 @@ type Runs interface {
 	// FailFull makes a run failed because the disk is full, and writes as little as
 	// can be.
 	FailFull(t store.Tx, run domain.Run) error
+	// AnnounceFull tells clients that a run has failed because the disk is full, before
+	// that can be stored.
+	AnnounceFull(run domain.Run)
 }
 
 // Questions are those of runs to people, and their answers.
@@ -62,9 +65,10 @@ type CutShort struct {
 	ctx     context.Context
 	keeping background.Group
 
-	mu    sync.Mutex         // guards the fields below
-	runs  map[int64]struct{} // until it is kept that they have ended
-	keeps bool               // a goroutine sees to that
+	mu      sync.Mutex         // guards the fields below
+	runs    map[int64]struct{} // until it is kept that they have ended
+	keeps   bool               // a goroutine sees to that
+	hadRoom bool               // DiskHasRoom was called meanwhile: too early for these runs
 }
 
 // New makes an empty set. When ctx ends, nothing is written any more.
@@ -121,9 +125,15 @@ func (c *CutShort) keep() {
 		}
 		c.mu.Lock()
 		c.keeps = len(c.runs) > 0
-		more := c.keeps
+		more, hadRoom := c.keeps, c.hadRoom
+		if !more {
+			c.hadRoom = false
+		}
 		c.mu.Unlock()
 		if !more {
+			if hadRoom {
+				c.DiskHasRoom()
+			}
 			return
 		}
 		if err == nil { // others have come meanwhile
@@ -200,7 +210,8 @@ func (c *CutShort) Fail(t store.Tx, run domain.Run) error {
 	return c.opts.Runs.FailFull(t, run)
 }
 
-// stopAgents stops the agents of the runs whose ends cannot be kept yet.
+// stopAgents stops the agents of the runs whose ends cannot be kept yet, and tells
+// clients: they would wait for the ends until there is room.
 func (c *CutShort) stopAgents() {
 	for _, id := range c.list() {
 		run, err := c.opts.Store.Run(c.ctx, id)
@@ -210,6 +221,7 @@ func (c *CutShort) stopAgents() {
 		}
 		if canBeCutShort(run.State) {
 			c.opts.Runs.StopperOf(id)()
+			c.opts.Runs.AnnounceFull(run)
 		}
 	}
 }
@@ -265,6 +277,9 @@ func (c *CutShort) CloseLeftOpen(t store.Tx) error {
 // DiskHasRoom is told that there is room again after the disk was full, and so is
 // a hub that begins: nobody waits for what it does.
 func (c *CutShort) DiskHasRoom() {
+	c.mu.Lock()
+	c.hadRoom = c.keeps
+	c.mu.Unlock()
 	c.opts.Store.Enqueue(c.CloseLeftOpen, func(err error) {
 		if err != nil && !isEnding(err) {
 			c.opts.Logger.Warn("what a full disk left open could not be closed yet", "err", err)

@@ -25,7 +25,7 @@ type world struct {
 	mu                           sync.Mutex // guards the fields below
 	full                         bool
 	live                         []int64
-	stopped                      []int64
+	stopped, announced           []int64
 	kept, settled, ended, failed []int64
 }
 
@@ -51,7 +51,8 @@ func (w *world) Live() []int64 {
 	return w.live
 }
 
-func (w *world) StopperOf(run int64) func() { return func() { w.note(&w.stopped, run) } }
+func (w *world) AnnounceFull(run domain.Run) { w.note(&w.announced, run.ID) }
+func (w *world) StopperOf(run int64) func()  { return func() { w.note(&w.stopped, run) } }
 
 func (w *world) FailFull(t store.Tx, run domain.Run) error {
 	w.note(&w.failed, run.ID)
@@ -123,6 +124,7 @@ func TestWhatAFullDiskCutsShort(t *testing.T) {
 		synctest.Wait()
 		assert.True(t, c.Has(runs))
 		assert.Equal(t, []int64{runs}, w.stopped, "before there is room to say so")
+		assert.Equal(t, []int64{runs}, w.announced, "clients do not wait for room")
 		assert.Empty(t, w.failed)
 		assert.True(t, c.Ends(domain.Run{ID: runs, State: domain.Running}))
 		assert.False(t, c.Ends(domain.Run{ID: ending, State: domain.Interrupting}))
@@ -152,5 +154,33 @@ func TestWhatAFullDiskCutsShort(t *testing.T) {
 		c.DiskIsFull(store.ErrFull) // a closed one starts nothing
 		synctest.Wait()
 		assert.Equal(t, []int64{runs}, w.failed)
+	})
+}
+
+// What a run left open is closed also where another change found room before the end of
+// the run was stored.
+func TestRoomThatComesBeforeTheEndIsStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "duet.db"), store.Options{})
+		require.NoError(t, err)
+		defer func() { assert.NoError(t, s.Close()) }()
+		w := &world{store: s, room: make(chan struct{}), full: true}
+		run := w.add(t, domain.Running)
+		w.live = []int64{run}
+		ctx, cancel := context.WithCancel(t.Context())
+		c := New(ctx, Options{Store: s, Runs: w, Questions: w, Conversation: w, AwaitRoom: w.awaitRoom, Logger: slog.New(slog.DiscardHandler)})
+		c.DiskIsFull(store.ErrFull)
+		synctest.Wait()
+		w.hasRoom(t, c)
+		assert.Empty(t, w.settled)
+		w.mu.Lock()
+		w.full = false
+		w.mu.Unlock()
+		w.room <- struct{}{}
+		synctest.Wait()
+		require.NoError(t, s.Write(t.Context(), func(store.Tx) error { return nil })) // behind what closes it
+		assert.Equal(t, []int64{run}, w.settled)
+		cancel()
+		require.NoError(t, c.Close(t.Context()))
 	})
 }

@@ -43,3 +43,11 @@ func (h *Hub) stopAwaiting(run int64, waiter chan struct{}) {
 	}
 	h.awaiting[run] = left
 }
+
+// endAwaiting wakes all that wait for the end of a run; mu is held.
+func (h *Hub) endAwaiting(run int64) {
+	for _, waiter := range h.awaiting[run] {
+		close(waiter)
+	}
+	delete(h.awaiting, run)
+}

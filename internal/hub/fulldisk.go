@@ -27,9 +27,31 @@ func (f forFullDisk) StopperOf(run int64) func() {
 	return func() { f.hub.stopAgent(live) }
 }
 
+const (
+	reasonDiskFull  = "disk_full"
+	messageDiskFull = "the disk is full, so this could not go on; free some space and continue it"
+)
+
 func (f forFullDisk) FailFull(t store.Tx, run domain.Run) error {
 	return f.hub.transition(t, &run, domain.Failed, outcome{
-		code: domain.CodeStoreFull, reason: "disk_full", leaveOpen: true, leaveApprovals: true,
-		message: "the disk is full, so this could not go on; free some space and continue it",
+		code: domain.CodeStoreFull, reason: reasonDiskFull, leaveOpen: true, leaveApprovals: true, message: messageDiskFull,
 	})
+}
+
+func (f forFullDisk) AnnounceFull(run domain.Run) {
+	e := run.Event(domain.RunStateChanged{
+		From: run.State, To: domain.Failed, Title: run.Title, Agent: run.Agent, Reason: reasonDiskFull, Error: messageDiskFull, ErrorCode: domain.CodeStoreFull,
+	})
+	f.hub.events.Publish(e)
+	f.hub.mu.Lock()
+	defer f.hub.mu.Unlock()
+	f.hub.endAwaiting(run.ID)
+}
+
+// unstored makes a session failed that a full disk has ended, where that could not be
+// stored yet.
+func (f forFullDisk) unstored(s *domain.Session) {
+	if f.hub.cutShort.Ends(s.Run) {
+		s.State, s.Error, s.ErrorCode = domain.Failed, messageDiskFull, domain.CodeStoreFull
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/gate"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -96,4 +97,42 @@ func testGatesOutlastAFullDisk(t *testing.T) {
 	s.full.Store(false)
 	assert.Equal(t, domain.LoopPassed, awaitGates(t, h, session).State)
 	assert.Equal(t, []string{"make"}, gates.lines(), "the gate is not run again")
+}
+
+// Clients learn of the end of a run although there is no room to store it.
+func TestTheEndOfARunIsToldOnAFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s fullStore
+		h := openHub(t, database(t), hang, onFullStore(&s))
+		id := launch(t, h, "p")
+		inState(t, h, id, domain.Running)
+		told := make(chan domain.RunStateChanged, 1)
+		sub, err := h.Events().Subscribe(t.Context(), eventlog.Subscribing{}, func(_ context.Context, n eventlog.Notice) error {
+			if p, ok := n.Payload.(domain.RunStateChanged); ok && p.To == domain.Failed && n.Seq == 0 {
+				told <- p
+			}
+			return nil
+		})
+		require.NoError(t, err)
+		sub.Start()
+		defer sub.Close()
+		ended := make(chan domain.Session, 1)
+		go func() {
+			s, err := h.Await(t.Context(), id.SessionID)
+			assert.NoError(t, err)
+			ended <- s
+		}()
+		synctest.Wait()
+		s.full.Store(true)
+		_, err = h.Launch(t.Context(), LaunchSpec{Prompt: "one more"})
+		require.Error(t, err)
+		assert.Equal(t, domain.CodeStoreFull, (<-told).ErrorCode)
+		assert.Equal(t, domain.CodeStoreFull, (<-ended).ErrorCode)
+		session, err := h.Query().Session(t.Context(), id.SessionID)
+		require.NoError(t, err)
+		assert.Equal(t, domain.Failed, session.State)
+		list, err := h.Query().Sessions(t.Context(), domain.RunFilter{})
+		require.NoError(t, err)
+		assert.Equal(t, domain.Failed, list[0].State)
+	})
 }

@@ -204,6 +204,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.cutShort = fulldisk.New(h.ctx, fulldisk.Options{
 		Store: h.store, Runs: forFullDisk{h}, Questions: h.approvals, Conversation: h.conversation, AwaitRoom: h.health.AwaitRoom, Logger: h.log,
 	})
+	h.query.Unstored = forFullDisk{h}.unstored
 	h.settings = threadsettings.New(h.ctx, threadsettings.Options{
 		Store: h.store, Query: h.query, Runs: forSettings{h}, Agents: h.configured, Questions: h.approvals, Logger: h.log,
 	})

@@ -97,10 +97,7 @@ func (h *Hub) follow(t store.Tx, run domain.Run, from domain.State) {
 		}
 		switch {
 		case run.State.Ended():
-			for _, waiter := range h.awaiting[run.ID] {
-				close(waiter)
-			}
-			delete(h.awaiting, run.ID)
+			h.endAwaiting(run.ID)
 			delete(h.live, run.ID)
 			h.tokens.Revoke(run.ID)
 			h.intake.End(run.ID)

@@ -18,6 +18,10 @@ type Queries struct {
 	ctx    context.Context
 	store  store.Store
 	recent *recentSessions // that were lately needed for their ids
+
+	// Unstored, if set, changes a session to its state that could not be stored yet: the
+	// disk is full. It is set before the first query.
+	Unstored func(*domain.Session)
 }
 
 // New makes Queries of a store. ctx ends with it.
@@ -76,6 +80,9 @@ func (q *Queries) Scope(ctx context.Context, id string) (run, thread int64, err 
 // ByRun is the session of a run.
 func (q *Queries) ByRun(ctx context.Context, run int64) (domain.Session, error) {
 	s, err := q.store.Session(ctx, run)
+	if err == nil && q.Unstored != nil {
+		q.Unstored(&s)
+	}
 	return s, health.Explain(err)
 }
 
@@ -99,6 +106,11 @@ func (q *Queries) SessionOfNative(ctx context.Context, native string) (domain.Se
 // Sessions lists runs, the newest first.
 func (q *Queries) Sessions(ctx context.Context, f domain.RunFilter) ([]domain.Session, error) {
 	list, err := q.store.Sessions(ctx, f)
+	if q.Unstored != nil {
+		for i := range list {
+			q.Unstored(&list[i])
+		}
+	}
 	return list, health.Explain(err)
 }
 
