@@ -97,7 +97,7 @@ func (l *listed) ask(ctx context.Context, s *hubprocess.Settings, params any) er
 	if err != nil {
 		return err
 	}
-	c, end, kept, err := host.Reach(ctx, &there, p)
+	c, end, kept, err := host.Reach(ctx, &there, p, false)
 	if err != nil {
 		return err
 	}

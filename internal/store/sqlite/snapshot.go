@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,8 +15,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/dbfile"
 )
 
-// ErrChanging says that a database was written while it was copied: somebody has
-// it open, who can be asked.
+// ErrChanging says that a database was written while it was opened for reading: somebody
+// has it open, who can be asked.
 var ErrChanging = errors.New("the database is in use")
 
 // snapshotNames is how the directories of copies are called; what a process that
@@ -25,6 +26,13 @@ const (
 	snapshotLeft  = time.Hour
 )
 
+// Refusals are the errors of a database that is only read.
+type Refusals struct {
+	Change  error // for who wants to change something
+	Changed error // for who reads after another process has changed the database
+	Old     error // instead of a copy of a database of an earlier format; nil if one may be made
+}
+
 // A snapshot is a store over a copy of a database. What it is asked for is read
 // there; changes are refused.
 type snapshot struct {
@@ -33,25 +41,37 @@ type snapshot struct {
 	refusal error
 }
 
-// OpenSnapshot opens a copy of the database at path for reading. Neither the
-// database nor what lies beside it is changed or locked, so that whoever wants to
-// write to it may begin at any moment; if somebody does while it is copied the
-// error is ErrChanging. Changes are refused with the error refusal. A large database
-// takes as long as the system needs to copy it, which is a moment where the file
-// system can share blocks.
-func OpenSnapshot(ctx context.Context, path string, opts store.Options, refusal error) (store.Store, error) {
+// OpenSnapshot opens the database at path for reading, in place. Neither the database nor
+// what lies beside it is changed or locked, so that whoever wants to write to it may begin
+// at any moment; if somebody does meanwhile the error is ErrChanging. Reads after that fail
+// with refuse.Changed. A database of an earlier format is copied and migrated, unless
+// refuse.Old is set; that takes as long as the system needs to copy it.
+func OpenSnapshot(ctx context.Context, path string, opts store.Options, refuse Refusals) (store.Store, error) {
 	if err := checkHeader(path); err != nil {
 		return nil, err
 	}
 	removeOldSnapshots(filepath.Dir(path))
-	var err error
+	s, old, err := openInPlace(ctx, path, opts, refuse)
+	switch {
+	case err != nil:
+		return nil, err
+	case !old:
+		return s, nil
+	case refuse.Old != nil:
+		return nil, refuse.Old
+	}
+	return openCopy(ctx, path, opts, refuse.Change)
+}
+
+// openCopy opens a copy of the database at path.
+func openCopy(ctx context.Context, path string, opts store.Options, refusal error) (_ store.Store, err error) {
 	for _, in := range [][2]string{{filepath.Dir(path), snapshotNames}, {"", "duet-rpc" + snapshotNames}} { // elsewhere where there it cannot be written
 		var dir string
 		if dir, err = os.MkdirTemp(in[0], in[1]); err != nil {
 			continue
 		}
 		copied := filepath.Join(dir, filepath.Base(path))
-		if err = copyAtRest(copied, path); err == nil {
+		if err = copyAtRest(ctx, copied, path); err == nil {
 			var s *Store
 			if s, err = Open(ctx, copied, opts); err == nil {
 				return &snapshot{s, dir, refusal}, nil
@@ -75,10 +95,10 @@ func removeOldSnapshots(dir string) {
 
 // copyAtRest copies a database with its write-ahead log, or gives ErrChanging if
 // they were written meanwhile.
-func copyAtRest(to, from string) error {
+func copyAtRest(ctx context.Context, to, from string) error {
 	before := dbfile.StampsOf(from)
 	for _, suffix := range []string{"", "-wal"} {
-		if err := copyFile(to+suffix, from+suffix); err != nil && (suffix == "" || !errors.Is(err, fs.ErrNotExist)) {
+		if err := copyFile(ctx, to+suffix, from+suffix); err != nil && (suffix == "" || !errors.Is(err, fs.ErrNotExist)) {
 			return fmt.Errorf("copying the database to read it: %w", err)
 		}
 	}
@@ -96,3 +116,22 @@ func (s *snapshot) Write(context.Context, func(store.Tx) error) error { return s
 
 // Enqueue implements store.Store.
 func (s *snapshot) Enqueue(_ func(store.Tx) error, done func(error)) { done(s.refusal) }
+
+func copyFile(ctx context.Context, to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	for err == nil && ctx.Err() == nil {
+		_, err = io.CopyN(out, in, 16<<20) // where the file system can share blocks it does
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return errors.Join(err, ctx.Err(), out.Close())
+}
