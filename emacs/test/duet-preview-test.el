@@ -124,6 +124,8 @@ is `opened' to the addresses that a browser was given."
       (should (equal (duet-test-text (current-buffer)) "log    a  ×3\nerror  b\n"))
       (duet-preview--printed "{\"id\":1,\"kind\":\"console\",\"level\":\"log\",\"message\":\"a\",\"count\":4}\n")
       (should (equal (duet-test-text (current-buffer)) "log    a  ×4\nerror  b\n"))
+      (should (string-match-p "\\`navigation Home error +forged\n\\'"
+                              (duet-preview--line '(:kind "navigation" :message "Home\nerror  forged"))))
       ;; The oldest go.
       (duet-preview--printed "{\"id\":3,\"kind\":\"console\",\"level\":\"log\",\"message\":\"c\"}\n")
       (should (equal (duet-test-text (current-buffer)) "error  b\nlog    c\n")))))
