@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/dbfile"
 )
@@ -19,10 +21,13 @@ import (
 // has it open, who can be asked.
 var ErrChanging = errors.New("the database is in use")
 
-// snapshotNames is how the directories of copies are called; what a process that
-// was killed has left of them is removed after snapshotLeft.
+// snapshotNames is how the directories of copies are called. Their owner holds the lock of
+// the file snapshotOwner. The copy of a process that was killed is removed after
+// snapshotRest, or after snapshotLeft if it has no such file.
 const (
 	snapshotNames = ".snapshot-*"
+	snapshotOwner = "owner"
+	snapshotRest  = 10 * time.Second
 	snapshotLeft  = time.Hour
 )
 
@@ -37,7 +42,7 @@ type Refusals struct {
 // there; changes are refused.
 type snapshot struct {
 	*Store
-	dir     string // of the copy
+	remove  func() error // the copy
 	refusal error
 }
 
@@ -70,27 +75,48 @@ func openCopy(ctx context.Context, path string, opts store.Options, refusal erro
 		if dir, err = os.MkdirTemp(in[0], in[1]); err != nil {
 			continue
 		}
+		owner := flock.New(filepath.Join(dir, snapshotOwner), flock.SetPermissions(0o600))
+		if _, err := owner.TryLock(); err != nil {
+			return nil, errors.Join(err, os.RemoveAll(dir))
+		}
+		remove := func() error { return errors.Join(owner.Close(), os.RemoveAll(dir)) }
 		copied := filepath.Join(dir, filepath.Base(path))
 		if err = copyAtRest(ctx, copied, path); err == nil {
 			var s *Store
 			if s, err = Open(ctx, copied, opts); err == nil {
-				return &snapshot{s, dir, refusal}, nil
+				return &snapshot{s, remove, refusal}, nil
 			}
 		}
-		if err = errors.Join(err, os.RemoveAll(dir)); !errors.Is(err, syscall.ENOSPC) && !store.IsFull(err) {
+		if err = errors.Join(err, remove()); !errors.Is(err, syscall.ENOSPC) && !store.IsFull(err) {
 			break
 		}
 	}
 	return nil, err
 }
 
+// removeOldSnapshots removes what processes that were killed have left in a directory.
 func removeOldSnapshots(dir string) {
 	old, _ := filepath.Glob(filepath.Join(dir, snapshotNames)) // the pattern is none that is wrong
 	for _, path := range old {
-		if info, err := os.Lstat(path); err == nil && info.IsDir() && time.Since(info.ModTime()) > snapshotLeft {
+		if info, err := os.Lstat(path); err == nil && info.IsDir() && isLeft(path, time.Since(info.ModTime())) {
 			_ = os.RemoveAll(path)
 		}
 	}
+}
+
+// isLeft reports whether a copy of an age has no owner any more.
+func isLeft(path string, age time.Duration) bool {
+	if age < snapshotRest {
+		return false
+	}
+	path = filepath.Join(path, snapshotOwner)
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+		return age > snapshotLeft
+	}
+	owner := flock.New(path)
+	free, err := owner.TryLock()
+	_ = owner.Close()
+	return err == nil && free
 }
 
 // copyAtRest copies a database with its write-ahead log, or gives ErrChanging if
@@ -109,7 +135,7 @@ func copyAtRest(ctx context.Context, to, from string) error {
 }
 
 // Close closes the copy and removes it.
-func (s *snapshot) Close() error { return errors.Join(s.Store.Close(), os.RemoveAll(s.dir)) }
+func (s *snapshot) Close() error { return errors.Join(s.Store.Close(), s.remove()) }
 
 // Write implements store.Store.
 func (s *snapshot) Write(context.Context, func(store.Tx) error) error { return s.refusal }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gofrs/flock"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -64,6 +65,25 @@ func TestASnapshotThatWasLeftIsRemoved(t *testing.T) {
 	removeOldSnapshots(dir)
 	assert.NoDirExists(t, old)
 	assert.DirExists(t, young)
+
+	// The lock of one that has an owner tells whether that was killed.
+	owned := filepath.Join(dir, ".snapshot-3")
+	require.NoError(t, os.Mkdir(owned, 0o700))
+	owner := flock.New(filepath.Join(owned, snapshotOwner))
+	_, err := owner.TryLock()
+	require.NoError(t, err)
+	removeAfter := func(age time.Duration) {
+		past := time.Now().Add(-age)
+		require.NoError(t, os.Chtimes(owned, past, past))
+		openAt(t, filepath.Join(dir, "duet.db"))
+	}
+	removeAfter(2 * snapshotLeft)
+	assert.DirExists(t, owned, "its owner is there")
+	require.NoError(t, owner.Close())
+	removeAfter(snapshotRest / 2)
+	assert.DirExists(t, owned, "its owner may only begin")
+	removeAfter(2 * snapshotRest)
+	assert.NoDirExists(t, owned)
 }
 
 // files lists the files of some directories, with what is in them.
