@@ -92,7 +92,9 @@
                             'face (cond ((not (duet-preview--wrong-p object)) 'duet-dim)
                                         ((equal level "warn") 'duet-waiting)
                                         (t 'duet-failed)))
-                (duet-visible (string-trim (or (duet-get-string object :message) "")))
+                ;; A title is one line: it passes for no other message.
+                (funcall (if (equal kind "navigation") #'duet-visible-line #'duet-visible)
+                         (string-trim (or (duet-get-string object :message) "")))
                 (if (> count 1) (propertize (format "  ×%d" count) 'face 'duet-dim) "")
                 (if-let ((place (duet-preview--place object)))
                     (propertize (concat "  " (duet-visible-line place)) 'face 'duet-dim)

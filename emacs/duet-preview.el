@@ -36,7 +36,10 @@
   "Function that opens a preview; it is called with the address.
 Nil is `browse-url', so what you have set for that counts.  A browser in Emacs
 that runs the scripts of pages is `xwidget-webkit-browse-url', where Emacs was
-built with it."
+built with it.
+
+The host of the address ends with .localhost.  A browser that does not find such
+a host also gets the preview from 127.0.0.1, on the same port."
   :type '(choice (const :tag "As other addresses" nil)
                  (function-item xwidget-webkit-browse-url)
                  function)
@@ -93,8 +96,7 @@ built with it."
    (cons (cond ((not (process-live-p duet-preview--process))
                 (propertize " The preview has ended" 'face 'duet-dim))
                (duet-preview--address
-                (concat " Preview " (replace-regexp-in-string
-                                     "%" "%%" (duet-preview--origin))))
+                (concat " Preview on port " (duet-preview--port)))
                (t " The preview begins…"))
          (duet-header-keys 'duet-preview-mode-map
                            '(1 duet-preview-open "opens it")
@@ -102,11 +104,11 @@ built with it."
                            '(3 duet-preview-ask "asks about errors")
                            '(4 duet-preview-stop "ends it")))))
 
-(defun duet-preview--origin ()
-  "Return the address without the token that lets a browser in."
-  (if (string-match "\\`https?://[^/?]*" duet-preview--address)
-      (match-string 0 duet-preview--address)
-    ""))
+(defun duet-preview--port ()
+  "Return the port of the address: the host and the token are for the browser."
+  (if (string-match "\\`https?://[^/?:]*:\\([0-9]+\\)/" duet-preview--address)
+      (match-string 1 duet-preview--address)
+    "?"))
 
 ;;;###autoload
 (defun duet-preview ()

@@ -156,6 +156,28 @@ type TokenUsage struct {
 	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"`
 }
 
+// The largest figures of usage that are taken: agents make them up as they like, and those of
+// many runs are added up.
+const (
+	mostTokens = 1 << 40
+	mostUSD    = 1e6
+)
+
+// Bounded has 0, which says nothing, in place of each figure that is negative or too large.
+func (u TokenUsage) Bounded() TokenUsage {
+	for _, n := range []*int64{&u.InputTokens, &u.OutputTokens, &u.CacheReadTokens, &u.CacheWriteTokens} {
+		*n = boundedTokens(*n)
+	}
+	return u
+}
+
+func boundedTokens(n int64) int64 {
+	if n < 0 || n > mostTokens {
+		return 0
+	}
+	return n
+}
+
 // StopTaskParams name a task to end.
 type StopTaskParams struct {
 	SessionToken string `json:"session_token,omitempty"`

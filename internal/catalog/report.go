@@ -78,6 +78,16 @@ type Usage struct {
 	CostUSD     float64 `json:"cost_usd,omitempty"`
 }
 
+// Bounded is as of [TokenUsage.Bounded].
+func (u Usage) Bounded() Usage {
+	u.TokenUsage = u.TokenUsage.Bounded()
+	u.ContextUsed, u.ContextSize = boundedTokens(u.ContextUsed), boundedTokens(u.ContextSize)
+	if !(u.CostUSD >= 0 && u.CostUSD <= mostUSD) { // also what is no number
+		u.CostUSD = 0
+	}
+	return u
+}
+
 // Plan is the agent's plan, whole.
 type Plan struct {
 	Entries []PlanEntry `json:"entries"`

@@ -18,10 +18,12 @@ var ErrNone = errors.New("nothing is kept of this project yet")
 // not be read beside whoever uses it.
 func IsChanging(err error) bool { return errors.Is(err, sqlite.ErrChanging) }
 
-// Snapshot opens a copy of the project's database for reading, without the project's
-// lock. It changes nothing of it, and is in nobody's way. The store refuses changes
-// with the error refusal.
-func Snapshot(ctx context.Context, p project.Project, opts store.Options, refusal error) (store.Store, error) {
+// Refusals are the errors of a database that is only read.
+type Refusals = sqlite.Refusals
+
+// Snapshot opens the project's database for reading, without the project's lock. It
+// changes nothing of it, and is in nobody's way. The store refuses changes.
+func Snapshot(ctx context.Context, p project.Project, opts store.Options, refuse Refusals) (store.Store, error) {
 	found, err := Look(ctx, p)
 	if err != nil {
 		return nil, err
@@ -29,7 +31,7 @@ func Snapshot(ctx context.Context, p project.Project, opts store.Options, refusa
 	switch found.Kind {
 	case origin.Ours, origin.Moved:
 		opts.ID = found.ID
-		return sqlite.OpenSnapshot(ctx, p.Database(), opts, refusal)
+		return sqlite.OpenSnapshot(ctx, p.Database(), opts, refuse)
 	case origin.None:
 		return nil, ErrNone
 	}

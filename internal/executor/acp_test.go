@@ -23,6 +23,28 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
+// Figures that an agent makes up fail no turn that has ended.
+func TestFiguresThatMakeNoSenseAreIgnored(t *testing.T) {
+	for usage, want := range map[string]*catalog.TokenUsage{
+		`{"inputTokens":7,"outputTokens":1e300,"cachedReadTokens":-3}`:                       {InputTokens: 7},
+		`{"inputTokens":7.5,"outputTokens":"5","cachedReadTokens":[],"cachedWriteTokens":8}`: {CacheWriteTokens: 8},
+		`{"inputTokens":1e999,"outputTokens":9223372036854775807,"cachedReadTokens":3e0}`:    {CacheReadTokens: 3},
+		`{"inputTokens":{},"outputTokens":123456789012345678901234567890}`:                   {},
+		`[]`: nil, `"none"`: nil, `1e300`: nil, `null`: nil,
+	} {
+		h := newHub()
+		result := execute(t, newExecutor(t, h, executor.Options{}), prompt(t, "plain", "figures "+usage))
+		assert.Equal(t, catalog.StatusCompleted, result.Status, usage)
+		assert.Equal(t, want, result.TokenUsage, usage)
+		told := h.data("usage")
+		require.GreaterOrEqual(t, len(told), 4, usage)
+		assert.Equal(t, []string{
+			`{"input_tokens":0,"output_tokens":0}`, `{"input_tokens":0,"output_tokens":0,"context_used":10}`, `{"input_tokens":0,"output_tokens":0}`,
+			`{"input_tokens":0,"output_tokens":0,"context_used":20,"context_size":200,"cost_usd":0.5}`,
+		}, told[:4], usage)
+	}
+}
+
 func TestATurnWithPermissionAndDiff(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})

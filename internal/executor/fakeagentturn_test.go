@@ -52,6 +52,14 @@ func (a *acpAgent) prompt(m wire) {
 		os.ReadFile(filepath.Join(a.cwd, "asked")) // a pipe, which is closed when the hub is asked
 		a.update(json.RawMessage(strings.Join(words[1:], " ")))
 		a.text("answer " + string(a.await(a.nextID).Result))
+	case "figures": // usage that makes no sense
+		for _, update := range []string{
+			`"used": 1e300, "size": -5, "cost": {"amount": 1e300, "currency": "USD"}`, `"used": 10, "size": 100.5, "cost": {"amount": -1, "currency": "USD"}`,
+			`"used": "10", "size": [], "cost": {"amount": 1e999, "currency": "USD"}`, `"used": 20, "size": 200, "cost": {"amount": 0.5, "currency": "USD"}`,
+		} {
+			a.raw(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"usage_update",` + update + `}}}`)
+		}
+		done["usage"] = json.RawMessage(strings.TrimPrefix(all.String(), "figures "))
 	case "ask":
 		_, result := a.ask(map[string]any{"toolCallId": "q1", "title": "Which colour?", "rawInput": map[string]any{"big": json.RawMessage("12345678901234567890")}}, []any{
 			map[string]any{"optionId": "red", "name": "Red", "kind": "choice"},

@@ -26,12 +26,21 @@ import (
 // errNoHub is what a hub over a snapshot says to whoever wants to change something.
 var errNoHub = domain.Errorf(domain.KindUnavailable, "no hub runs here, so nothing can be changed; `duet-rpc daemon start` starts one")
 
+// errChanged is what a read says after a hub has begun to write to the database. Its answer
+// could be wrong.
+var errChanged = domain.Errorf(domain.KindUnavailable, "another process began to change the database while it was read; try again")
+
+// errOldFormat is what a reader that has little time says to a database that is copied to
+// be read.
+var errOldFormat = domain.Errorf(domain.KindUnavailable, "the database was made by an earlier version; `duet-rpc daemon start` brings it up to date")
+
 // History connects to a hub of the moment in this process, which answers what is
-// asked of the project's history while no hub runs. It reads a copy of the database:
-// it does not take the project's lock, recovers and starts nothing, and whoever
-// wants to be the hub may begin at any moment. known is false where nothing is kept,
+// asked of the project's history while no hub runs. It reads the database in place, or a
+// copy of one of an earlier format unless quick is set. It does not take the project's
+// lock, recovers and starts nothing, and whoever wants to be the hub may begin at any
+// moment. known is false where nothing is kept,
 // or somebody has begun to be the hub meanwhile, who can be asked. end ends it.
-func History(ctx context.Context, s *hubprocess.Settings, p project.Project) (c *client.Client, end func(), known bool, err error) {
+func History(ctx context.Context, s *hubprocess.Settings, p project.Project, quick bool) (c *client.Client, end func(), known bool, err error) {
 	live, err := s.LiveConfig(p)
 	if err != nil {
 		return nil, nil, true, err
@@ -40,12 +49,16 @@ func History(ctx context.Context, s *hubprocess.Settings, p project.Project) (c 
 	if err != nil {
 		return nil, nil, true, err
 	}
-	// Who reads what is printed may go at any moment, and the copy is to be removed.
+	refuse := database.Refusals{Change: errNoHub, Changed: errChanged}
+	if quick {
+		refuse.Old = errOldFormat
+	}
+	// Who reads what is printed may go at any moment, and a copy is to be removed.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	quiet := slog.New(slog.DiscardHandler)
 	h, err := hub.Open(ctx, hub.Options{
 		OpenStore: func(ctx context.Context, opts store.Options) (store.Store, error) {
-			return database.Snapshot(ctx, p, opts, errNoHub)
+			return database.Snapshot(ctx, p, opts, refuse)
 		},
 		Database: p.Database(), Root: p.Root, Agents: live, Limits: current.Limits, Getenv: os.Getenv, Logger: quiet, History: true,
 		Executors: func(catalog.Daemon) hub.Executors { return noExecutors{} },
@@ -56,7 +69,7 @@ func History(ctx context.Context, s *hubprocess.Settings, p project.Project) (c 
 	case err != nil:
 		return nil, nil, true, unavailable(p, err)
 	}
-	c, end, err = serveInside(ctx, s, h, func() { _ = h.Close() }) // of a copy
+	c, end, err = serveInside(ctx, s, h, func() { _ = h.Close() })
 	return c, end, true, err
 }
 
@@ -95,10 +108,10 @@ func serveInside(ctx context.Context, s *hubprocess.Settings, h *hub.Hub, closeH
 
 // Reach connects to the hub of a project, or where none runs to its [History], of which
 // kept tells. end ends the connection.
-func Reach(ctx context.Context, s *hubprocess.Settings, p project.Project, opts ...client.Option) (c *client.Client, end func(), kept bool, err error) {
+func Reach(ctx context.Context, s *hubprocess.Settings, p project.Project, quick bool, opts ...client.Option) (c *client.Client, end func(), kept bool, err error) {
 	c, err = hubprocess.Dial(ctx, s, p, opts...)
 	if err != nil && hubprocess.IsNone(err) {
-		past, end, known, pastErr := History(ctx, s, p)
+		past, end, known, pastErr := History(ctx, s, p, quick)
 		switch {
 		case pastErr != nil:
 			return nil, nil, false, pastErr

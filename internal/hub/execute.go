@@ -166,7 +166,8 @@ func (h *Hub) finish(t store.Tx, id int64, result catalog.ExecutePromptResult, f
 	if h.cutShort.Ends(run) { // its agent was ended by us
 		return h.cutShort.Fail(t, run)
 	}
-	if u := result.TokenUsage; u != nil {
+	if result.TokenUsage != nil {
+		u := result.TokenUsage.Bounded()
 		run.Tokens.Input, run.Tokens.Output = u.InputTokens, u.OutputTokens
 		run.Tokens.CacheRead, run.Tokens.CacheWrite = u.CacheReadTokens, u.CacheWriteTokens
 	}

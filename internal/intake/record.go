@@ -103,6 +103,7 @@ func (w *recorder) recordError(t store.Tx, run domain.Run, r report) error {
 
 // recordUsage keeps what a run has used so far. What is 0 was not told.
 func (w *recorder) recordUsage(t store.Tx, run domain.Run, u catalog.Usage) error {
+	u = u.Bounded()
 	set := func(field *int64, value int64) {
 		if value > 0 {
 			*field = value

@@ -149,6 +149,15 @@ func TestUsageIsKeptAsItWasToldLast(t *testing.T) {
 	assert.Equal(t, domain.Tokens{Input: 1, Output: 7, CacheRead: 3, CacheWrite: 4, ContextUsed: 5, ContextSize: 6, CostUSD: 0.5}, run.Tokens)
 }
 
+// What many runs used is added up: no figure of one is too large for that.
+func TestFiguresThatMakeNoSenseAreNotKept(t *testing.T) {
+	r := newRecords(t)
+	r.report(t, catalog.EventUsage, `{"input_tokens":1,"output_tokens":9223372036854775807,"cache_read_tokens":-3,"context_used":5,"context_size":9223372036854775807,"cost_usd":1e308}`)
+	run, err := r.store.Run(t.Context(), r.run.ID)
+	require.NoError(t, err)
+	assert.Equal(t, domain.Tokens{Input: 1, ContextUsed: 5}, run.Tokens)
+}
+
 // A history is kept in its order: what the human said stands behind what was said before.
 func TestAHistoryIsKeptInItsOrder(t *testing.T) {
 	r := newRecords(t)

@@ -130,19 +130,52 @@ func (c *Clients) Tools(ctx context.Context, server Server) (tools Tools, err er
 		if info := s.InitializeResult(); info != nil && info.ServerInfo != nil {
 			tools.Name, tools.Version = info.ServerInfo.Name, info.ServerInfo.Version
 		}
-		for tool, err := range s.Tools(ctx, nil) {
-			if err != nil {
-				return err
-			}
-			raw, err := json.Marshal(tool)
-			if err != nil {
-				return err
-			}
-			tools.List = append(tools.List, raw)
-		}
-		return nil
+		tools.List, err = listTools(ctx, s)
+		return err
 	})
 	return tools, err
+}
+
+// How much of a list of tools is read. A server may answer each request with one more page.
+const (
+	mostPages     = 100
+	mostTools     = 1000
+	mostToolBytes = 4 << 20
+)
+
+// errTooMany is a list that is longer than these limits. The server goes on.
+var errTooMany = errors.New("its list of tools is refused")
+
+// listTools asks for one page of the list after the other.
+func listTools(ctx context.Context, s *mcp.ClientSession) (list []json.RawMessage, err error) {
+	cursor, size := "", 0
+	for range mostPages {
+		page, err := s.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
+		if err != nil {
+			return nil, err
+		}
+		for _, tool := range page.Tools {
+			raw, err := json.Marshal(tool)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, raw)
+			if size += len(raw); size > mostToolBytes {
+				return nil, fmt.Errorf("%w: it has more than %d MiB", errTooMany, mostToolBytes>>20)
+			}
+			if len(list) > mostTools {
+				return nil, fmt.Errorf("%w: it has more than %d tools", errTooMany, mostTools)
+			}
+		}
+		switch page.NextCursor {
+		case "":
+			return list, nil
+		case cursor:
+			return nil, fmt.Errorf("%w: the server gives the same cursor twice", errTooMany)
+		}
+		cursor = page.NextCursor
+	}
+	return nil, fmt.Errorf("%w: it has more than %d pages", errTooMany, mostPages)
 }
 
 // Call calls a tool of a server, with arguments that are an object, or absent. A tool
@@ -199,7 +232,7 @@ func (c *Clients) with(ctx context.Context, server Server, do func(context.Conte
 		return ctx.Err()
 	case c.ctx.Err() != nil:
 		return &Error{Server: server.Name, Message: "duet-rpc is ending"}
-	case !errors.As(err, new(*jsonrpc.Error)): // it is gone: the next one begins it anew
+	case !errors.As(err, new(*jsonrpc.Error)) && !errors.Is(err, errTooMany): // it is gone: the next one begins it anew
 		c.drop(key, s)
 		if text := s.howEnded(); text != "" {
 			err = errors.New("its program " + text)

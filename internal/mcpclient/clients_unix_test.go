@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -113,6 +115,53 @@ func TestAProgramIsStartedOnceAndAnswers(t *testing.T) {
 	assert.Equal(t, started, ended)
 	_, err = c.Tools(t.Context(), server)
 	assert.ErrorContains(t, err, "is ending")
+}
+
+// A server may say for ever that there are more tools.
+func TestAListOfToolsHasAnEnd(t *testing.T) {
+	for name, test := range map[string]struct {
+		page func(n int) *mcp.ListToolsResult
+		want string
+	}{
+		"the same page again": {func(int) *mcp.ListToolsResult { return &mcp.ListToolsResult{NextCursor: "again"} }, "gives the same cursor twice"},
+		"another empty page":  {func(n int) *mcp.ListToolsResult { return &mcp.ListToolsResult{NextCursor: strconv.Itoa(n)} }, "more than 100 pages"},
+		"many tools": {func(int) *mcp.ListToolsResult {
+			r := &mcp.ListToolsResult{}
+			for range 1001 {
+				r.Tools = append(r.Tools, &mcp.Tool{Name: "t", InputSchema: json.RawMessage(`{"type":"object"}`)})
+			}
+			return r
+		}, "more than 1000 tools"},
+		"long tools": {func(n int) *mcp.ListToolsResult {
+			return &mcp.ListToolsResult{NextCursor: strconv.Itoa(n), Tools: []*mcp.Tool{{Name: "t", Description: strings.Repeat("x", 1<<20), InputSchema: json.RawMessage(`{"type":"object"}`)}}}
+		}, "more than 4 MiB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pages := 0
+			s := testServer()
+			s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+				return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+					if method != "tools/list" {
+						return next(ctx, method, r)
+					}
+					if pages++; pages > 200 {
+						return &mcp.ListToolsResult{}, nil
+					}
+					return test.page(pages), nil
+				}
+			})
+			served := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
+			t.Cleanup(served.Close)
+			c := New(t.Context(), Options{})
+			closed(t, c)
+			server := Server{MCPServer: catalog.MCPServer{Name: "far", Type: "http", URL: served.URL}, Dir: t.TempDir()}
+			_, err := c.Tools(t.Context(), server)
+			require.ErrorContains(t, err, test.want)
+			r, err := c.Call(t.Context(), server, "echo", json.RawMessage(`{"word":"still there"}`))
+			require.NoError(t, err)
+			assert.Contains(t, textOf(t, r), "still there")
+		})
+	}
 }
 
 // Who asks no more does not wait, and nobody else is disturbed. A server that ends is

@@ -96,17 +96,6 @@ func (a Address) String() string {
 	return u.EscapedPath() + a.rest
 }
 
-// hidden reports whether a part of the address begins with a dot. Such files are for
-// programs (.git, .env), but for those of RFC 8615.
-func (a Address) hidden() bool {
-	for part := range strings.SplitSeq(a.Name, "/") {
-		if strings.HasPrefix(part, ".") && part != "." && part != ".well-known" {
-			return true
-		}
-	}
-	return false
-}
-
 func refuse(why string) error {
 	return domain.Errorf(domain.KindNavigation, "the page is not shown: %s", why)
 }

@@ -3,6 +3,8 @@ package preview
 import (
 	"context"
 	"path"
+	"slices"
+	"strings"
 )
 
 // A Response is what a browser is to get for an address.
@@ -73,7 +75,7 @@ func (p *Preview) open(ctx context.Context) (s *site, done func(), err error) {
 // find finds the file for an address: "" where there is none. A directory without a slash
 // is redirected to one with it, so that what its page names is found beside it.
 func (s *site) find(a Address) (name, redirect string, err error) {
-	if a.hidden() {
+	if slices.ContainsFunc(strings.Split(a.Name, "/"), hidden) {
 		return "", "", nil
 	}
 	index := path.Join(a.Name, indexName)

@@ -178,6 +178,85 @@ func TestNothingLeadsOutOfThePreview(t *testing.T) {
 	assert.Equal(t, "elsewhere", string(r.Body))
 }
 
+func TestLinksDoNotShowHiddenFiles(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, map[string]string{
+		"dist/index.html": "home", "dist/.env": "key", "dist/.git/config": "g", "dist/.git/config.json": "g", "dist/docs/.secret": "s", "dist/docs/page.html": "docs", "dist/.well-known/x.json": "{}",
+	})
+	linkIn(t, root, map[string]string{
+		"dist/env.txt": ".env", "dist/chain.txt": "env.txt", "dist/git": ".git", "dist/up/x.txt": "../docs/.secret", "dist/hidden.json": ".well-known/x.json",
+		"dist/round.html": "docs/../docs/page.html", "dist/through.html": ".git/../docs/page.html", "dist/loop": "loop", "dist/manual": "docs", "dist/docs/index.html": "../.env",
+	})
+	p := showing(root, "dist")
+	for _, url := range []string{"/env.txt", "/chain.txt", "/git/config.json", "/up/x.txt", "/through.html", "/loop/x.txt", "/docs/index.html"} {
+		r, err := p.Fetch(t.Context(), url, "", most)
+		require.NoError(t, err, url)
+		assert.Equal(t, 404, r.Status, url)
+	}
+	for url, want := range map[string]string{"/hidden.json": "{}", "/round.html": "docs", "/manual/page.html": "docs", "/git": "home", "/git/config": "home", "/docs/": "home"} {
+		r, err := p.Fetch(t.Context(), url, "", most)
+		require.NoError(t, err, url)
+		assert.Equal(t, want, string(r.Body), url)
+	}
+}
+
+// A directory that nobody configured shows nothing but what a build made.
+func TestNoUsualDirectoryIsTheProjectItself(t *testing.T) {
+	for name, link := range map[string]string{"the project": ".", "the project, the long way": "src/..", "a directory above it": "..", "a hidden directory": ".cache", "the state directory": ".duet"} {
+		root := t.TempDir()
+		write(t, root, map[string]string{"index.html": "project", ".cache/index.html": "cache", ".duet/index.html": "state", "src/main.c": "", "public/index.html": "public"})
+		linkIn(t, root, map[string]string{"dist": link})
+		r, err := showing(root, "").Fetch(t.Context(), "/", "", most)
+		require.NoError(t, err, name)
+		assert.Equal(t, "public", string(r.Body), name)
+	}
+}
+
+func TestNoLinkChoosesAHiddenDirectory(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, map[string]string{".git/index.html": "git", ".duet/index.html": "state", ".duet/x/index.html": "state", ".vitepress/dist/index.html": "pages", "src/index.html": "src"})
+	linkIn(t, root, map[string]string{"dist": ".git", "site": ".duet/x", "pages": "src"})
+	for _, dir := range []string{"dist", "site", ".git", ".duet", ".duet/x", ".DUET", filepath.Join(root, ".duet")} {
+		_, err := showing(root, dir).Fetch(t.Context(), "/", "", most)
+		assert.Equal(t, domain.KindPreviewLoad, kindOf(err), dir)
+	}
+	for dir, want := range map[string]string{".vitepress/dist": "pages", "pages": "src"} {
+		r, err := showing(root, dir).Fetch(t.Context(), "/", "", most)
+		require.NoError(t, err, dir)
+		assert.Equal(t, want, string(r.Body), dir)
+	}
+}
+
+// Another process may put a link into a file's place at any moment.
+func TestALinkThatComesMeanwhileIsNotFollowed(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, map[string]string{"page.txt": "page", ".env": "key"})
+	linkIn(t, root, map[string]string{"link": ".env"})
+	dir, err := os.OpenRoot(root)
+	require.NoError(t, err)
+	defer dir.Close()
+	at, err := reach(dir, "page.txt", hiddenAlways)
+	require.NoError(t, err)
+	f, err := at.open()
+	require.NoError(t, err)
+	f.Close()
+	require.NoError(t, os.Rename(filepath.Join(root, "link"), filepath.Join(root, "page.txt")))
+	_, err = at.open()
+	assert.ErrorIs(t, err, errReplaced)
+}
+
+// linkIn makes symbolic links in a directory: names with what they lead to.
+func linkIn(t *testing.T, dir string, links map[string]string) {
+	t.Helper()
+	for name, to := range links {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		if err := os.Symlink(filepath.FromSlash(to), path); err != nil {
+			t.Skip("no symbolic links here: ", err)
+		}
+	}
+}
+
 func TestTextsAreCutBetweenCharacters(t *testing.T) {
 	assert.Equal(t, "abc", cut("abc", 3))
 	assert.Equal(t, "é…", cut("ééé", 5))

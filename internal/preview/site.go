@@ -22,13 +22,13 @@ var usual = []string{"dist", "build", "out", "_site", "public"}
 // A site is the directory that is shown, opened for one request: a build may put another in
 // its place at any time.
 type site struct {
-	root     *os.Root // nothing outside of it is reached, by symbolic links neither
-	name     string   // of the directory, as people know it
+	root     *os.Root
+	name     string // of the directory, as people know it
 	fallback bool
 }
 
 // open opens the directory that is configured, or else the first of the usual ones that has
-// an index.html.
+// an index.html. The project's root is no usual directory, also where a link leads to it.
 func open(project string, c previewconfig.Preview) (*site, error) {
 	s := &site{fallback: c.Fallback == nil || *c.Fallback}
 	if c.Directory != nil {
@@ -41,45 +41,64 @@ func open(project string, c previewconfig.Preview) (*site, error) {
 	}
 	defer within.Close()
 	for _, name := range usual {
-		if info, err := within.Stat(filepath.Join(name, indexName)); err != nil || !info.Mode().IsRegular() {
+		at, err := reach(within, name, hiddenAlways)
+		if err != nil || at.name != "" || len(at.dirs) == 1 {
+			at.close()
 			continue
 		}
-		if s.root, err = within.OpenRoot(name); err == nil {
-			s.name = name
+		s.root, s.name = at.take(), name
+		if s.look(indexName) == file {
 			return s, nil
 		}
+		s.close()
 	}
 	return nil, loadFailed(nil, "there is nothing to show: none of %s has an index.html; build the project, or name its directory in [preview] of .duet.toml", strings.Join(usual, ", "))
 }
 
 // openNamed opens a directory that is configured. One that lies in the project by its name
 // has to lie there: the project's symbolic links do not choose what the user has not.
-func (s *site) openNamed(project, name string) (err error) {
-	inside := name
-	if filepath.IsAbs(name) {
-		if inside, err = filepath.Rel(project, name); err != nil {
-			inside = name
-		}
+func (s *site) openNamed(project, name string) error {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(project, name)
 	}
-	if !filepath.IsLocal(inside) {
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(project, name)
-		}
+	inside, err := filepath.Rel(project, name)
+	if err != nil || !filepath.IsLocal(inside) {
 		s.root, err = os.OpenRoot(name)
 	} else {
-		var within *os.Root
-		if within, err = os.OpenRoot(project); err == nil {
-			s.root, err = within.OpenRoot(inside)
-			within.Close()
-		}
+		s.root, err = openInside(project, inside)
 	}
 	switch {
+	case errors.Is(err, errHidden):
+		return loadFailed(err, "the directory %s of [preview] is not shown: it is for Git or Duet, or a symbolic link leads to a hidden directory; name another one", s.name)
 	case errors.Is(err, fs.ErrNotExist):
 		return loadFailed(err, "the directory %s of [preview] is not there; build the project", s.name)
 	case err != nil:
 		return loadFailed(err, "the directory %s of [preview] cannot be opened; if it is a symbolic link that leads out of the project, name the place that it leads to", s.name)
 	}
 	return nil
+}
+
+// openInside opens a directory of the project. The configuration may name a hidden
+// directory; a link may not lead to one.
+func openInside(project, name string) (*os.Root, error) {
+	within, err := os.OpenRoot(project)
+	if err != nil {
+		return nil, err
+	}
+	defer within.Close()
+	at, err := reach(within, filepath.ToSlash(name), func(part string, linked bool) bool {
+		return linked && hidden(part) || strings.EqualFold(part, ".git") || strings.EqualFold(part, ".duet")
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case at.name != "":
+		at.close()
+		return nil, syscall.ENOTDIR
+	case len(at.dirs) == 1:
+		return os.OpenRoot(project)
+	}
+	return at.take(), nil
 }
 
 func (s *site) close() { s.root.Close() }
@@ -93,16 +112,17 @@ const (
 	directory
 )
 
-// look tells what a name has. What cannot be reached without leaving the site, and what is
-// neither a file nor a directory, is not there.
+// look tells what a name has. What cannot be reached without leaving the site, what is
+// hidden, and what is neither a file nor a directory, is not there.
 func (s *site) look(name string) found {
-	info, err := s.root.Stat(filepath.FromSlash(name))
+	at, err := reach(s.root, name, hiddenAlways)
+	defer at.close()
 	switch {
 	case err != nil:
 		return nothing
-	case info.IsDir():
+	case at.name == "":
 		return directory
-	case info.Mode().IsRegular():
+	case at.info.Mode().IsRegular():
 		return file
 	}
 	return nothing
@@ -110,7 +130,7 @@ func (s *site) look(name string) found {
 
 // read reads a file of at most most bytes. A pipe that has come into its place since does not keep it waiting.
 func (s *site) read(name string, most int) ([]byte, error) {
-	f, err := s.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := s.open(name)
 	if err != nil {
 		return nil, loadFailed(err, "%s cannot be read", s.path(name))
 	}
@@ -130,6 +150,16 @@ func (s *site) read(name string, most int) ([]byte, error) {
 		return nil, s.tooLong(name, int64(len(body)), most)
 	}
 	return body, nil
+}
+
+// open opens a file for reading.
+func (s *site) open(name string) (*os.File, error) {
+	at, err := reach(s.root, name, hiddenAlways)
+	defer at.close()
+	if err != nil {
+		return nil, err
+	}
+	return at.open()
 }
 
 func (s *site) tooLong(name string, size int64, most int) error {

@@ -20,7 +20,8 @@ import (
 // Bounds of what an archive may have in it.
 const (
 	maxUnpacked = 2 << 30 // bytes
-	maxFiles    = 50_000
+	maxFiles    = 50_000  // and directories, also those that only a path names
+	maxDepth    = 64      // directories in one another
 )
 
 // archiveKind is .tar.gz, .tar.bz2 or .zip, or "" for what cannot be unpacked.
@@ -49,7 +50,7 @@ func unpack(ctx context.Context, archive, kind, directory string) error {
 		return err
 	}
 	defer root.Close()
-	u := &unpacking{ctx: ctx, root: root, bytes: maxUnpacked, files: maxFiles}
+	u := &unpacking{ctx: ctx, root: root, bytes: maxUnpacked, files: maxFiles, made: map[string]bool{".": true}}
 	if kind == ".zip" {
 		return u.zip(archive)
 	}
@@ -72,7 +73,8 @@ type unpacking struct {
 	ctx   context.Context
 	root  *os.Root
 	bytes int64
-	files int
+	files int             // and directories
+	made  map[string]bool // directories, by their clean paths with slashes
 }
 
 func (u *unpacking) tar(in io.Reader) error {
@@ -126,20 +128,20 @@ func (u *unpacking) take(name string, mode fs.FileMode, in io.Reader) error {
 	if err := u.ctx.Err(); err != nil {
 		return err
 	}
-	if u.files--; u.files < 0 {
-		return fmt.Errorf("it has more than %d files", maxFiles)
+	if err := u.count(); err != nil {
+		return err
 	}
 	clean := path.Clean(name)
 	if !isText(name) || strings.Contains(name, `\`) || path.IsAbs(name) || !filepath.IsLocal(filepath.FromSlash(clean)) {
 		return fmt.Errorf("%q would be outside of its directory", short(name))
 	}
-	clean = filepath.FromSlash(clean)
 	if mode.IsDir() {
-		return u.root.MkdirAll(clean, 0o755)
+		return u.makeDirectory(clean)
 	}
-	if err := u.root.MkdirAll(filepath.Dir(clean), 0o755); err != nil {
+	if err := u.makeDirectory(path.Dir(clean)); err != nil {
 		return err
 	}
+	clean = filepath.FromSlash(clean)
 	rights := fs.FileMode(0o644)
 	if mode&0o111 != 0 {
 		rights = 0o755
@@ -156,6 +158,29 @@ func (u *unpacking) take(name string, mode fs.FileMode, in io.Reader) error {
 		return fmt.Errorf("it has more than %d bytes in it", int64(maxUnpacked))
 	}
 	return nil
+}
+
+// count takes a file or a directory from those that may still come.
+func (u *unpacking) count() error {
+	if u.files--; u.files < 0 {
+		return fmt.Errorf("it has more than %d files and directories", maxFiles)
+	}
+	return nil
+}
+
+// makeDirectory makes a directory and those that it is in. Each counts once, since a short
+// archive may name very many.
+func (u *unpacking) makeDirectory(clean string) error {
+	if strings.Count(clean, "/") >= maxDepth {
+		return fmt.Errorf("%q is more than %d directories deep", short(clean), maxDepth)
+	}
+	for dir := clean; !u.made[dir]; dir = path.Dir(dir) {
+		if err := u.count(); err != nil {
+			return err
+		}
+		u.made[dir] = true
+	}
+	return u.root.MkdirAll(filepath.FromSlash(clean), 0o755)
 }
 
 // whileWanted reads while its context lasts.

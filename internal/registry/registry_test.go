@@ -258,6 +258,8 @@ func TestInstallLeavesNothingOfWhatItRefuses(t *testing.T) {
 		"a symbolic link":       {"a.tar.gz", tarball(t, file{"bin", "/tmp", 0o777, tar.TypeSymlink}, program), "", "neither a file nor a directory"},
 		"a hard link":           {"a.tar.gz", tarball(t, file{"bin/theirs", "/bin/sh", 0o777, tar.TypeLink}), "", "neither a file nor a directory"},
 		"a link in a zip":       {"a.zip", zipped(t, file{"bin/theirs", "/bin/sh", int64(os.ModeSymlink | 0o777), 0}), "", "neither a file nor a directory"},
+		"a deep path":           {"a.tar.gz", tarball(t, program, file{strings.Repeat("d/", 65) + "f", "x", 0o755, tar.TypeReg}), "", "more than 64 directories deep"},
+		"a deep directory":      {"a.zip", zipped(t, program, file{strings.Repeat("d/", 65), "", int64(os.ModeDir | 0o755), 0}), "", "more than 64 directories deep"},
 		"the same file twice":   {"a.tar.gz", tarball(t, program, program), "", "exists"},
 		"no archive":            {"a.zip", []byte("<html>"), "", "unpacking"},
 	} {

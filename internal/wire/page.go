@@ -36,15 +36,17 @@ type PageMessage struct {
 	Count   int    `json:"count"`
 }
 
-// Text is the message in words; an error may have several lines.
+// Text is the message in words. Its first line is the only one that begins with no space,
+// so that nothing that a page says passes for another message.
 func (m PageMessage) Text() string {
 	var text strings.Builder
-	message := strings.TrimPrefix(m.Message, "Uncaught ")
+	said := indented(m.Message)
+	message := strings.TrimPrefix(said, "Uncaught ")
 	switch place := m.place(); m.Kind {
 	case "navigation":
-		text.WriteString("page: " + m.URL)
+		text.WriteString("page: " + oneLine(m.URL))
 		if m.Message != "" {
-			text.WriteString(" (" + m.Message + ")")
+			text.WriteString(" (" + oneLine(m.Message) + ")")
 		}
 	case "error":
 		text.WriteString("uncaught: " + message)
@@ -52,7 +54,7 @@ func (m PageMessage) Text() string {
 			text.WriteString(" (" + place + ")")
 		}
 	default:
-		text.WriteString(m.Level + ": " + m.Message)
+		text.WriteString(oneLine(m.Level) + ": " + said)
 		if place != "" {
 			text.WriteString(" (" + place + ")")
 		}
@@ -61,16 +63,43 @@ func (m PageMessage) Text() string {
 		fmt.Fprintf(&text, " [%d times]", m.Count)
 	}
 	// Some browsers begin a stack with the message.
-	stack := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(m.Stack), message))
-	for line := range strings.Lines(stack) {
-		text.WriteString("\n    " + strings.TrimSpace(line))
+	stack := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(m.Stack), strings.TrimPrefix(m.Message, "Uncaught ")))
+	if stack != "" {
+		text.WriteString("\n    " + indented(stack))
 	}
 	return text.String()
 }
 
 func (m PageMessage) place() string {
 	if m.URL == "" || m.Line == 0 {
-		return m.URL
+		return oneLine(m.URL)
 	}
-	return fmt.Sprintf("%s:%d:%d", m.URL, m.Line, m.Column)
+	return fmt.Sprintf("%s:%d:%d", oneLine(m.URL), m.Line, m.Column)
+}
+
+// endsLine reports whether a character ends a line, for some program that shows a text.
+func endsLine(r rune) bool {
+	return '\n' <= r && r <= '\r' || r == 0x85 || r == 0x2028 || r == 0x2029
+}
+
+// indented is a text whose lines begin with spaces, but for the first one. Empty lines
+// are left out.
+func indented(text string) string {
+	var lines []string
+	for line := range strings.FieldsFuncSeq(text, endsLine) {
+		if line = strings.TrimSpace(line); line != "" || len(lines) == 0 {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n    ")
+}
+
+// oneLine is a text with spaces in place of its ends of lines.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if endsLine(r) {
+			return ' '
+		}
+		return r
+	}, text)
 }

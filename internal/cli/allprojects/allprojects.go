@@ -47,10 +47,24 @@ func roots(s *hubprocess.Settings) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if here, err := s.Project(); err == nil && !slices.Contains(found, here.Root) {
+	if here, err := s.Project(); err == nil && !slices.ContainsFunc(found, func(root string) bool { return sameDirectory(root, here.Root) }) {
 		found = append(found, here.Root)
 	}
 	return found, nil
+}
+
+// sameDirectory reports whether two paths lead to one directory, also on a file system on
+// which names in two cases are one.
+func sameDirectory(a, b string) bool {
+	if a == b {
+		return true
+	}
+	first, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	second, err := os.Stat(b)
+	return err == nil && os.SameFile(first, second)
 }
 
 // ask asks all projects for their sessions, some at a time, in the order of roots. Those
@@ -97,7 +111,7 @@ func (l *listed) ask(ctx context.Context, s *hubprocess.Settings, params any) er
 	if err != nil {
 		return err
 	}
-	c, end, kept, err := host.Reach(ctx, &there, p)
+	c, end, kept, err := host.Reach(ctx, &there, p, false)
 	if err != nil {
 		return err
 	}

@@ -94,11 +94,29 @@ func Join(instruction, context string) string {
 	if strings.TrimSpace(context) == "" {
 		return instruction
 	}
-	mark := "stdin"
-	for n := 2; strings.Contains(context, "<"+mark+">") || strings.Contains(context, "</"+mark+">"); n++ {
+	mark, lower := "stdin", strings.ToLower(context)
+	for n := 2; hasTag(lower, mark); n++ {
 		mark = fmt.Sprintf("stdin-%d", n)
 	}
 	return fmt.Sprintf("%s\n\n<%s>\n%s\n</%s>", instruction, mark, strings.TrimRight(context, "\n"), mark)
+}
+
+// hasTag reports whether a text has a tag of a name, which an agent may take for the
+// beginning or the end: also <name > and <name/>.
+func hasTag(text, name string) bool {
+	for _, begin := range []string{"<" + name, "</" + name} {
+		for rest := text; ; {
+			_, after, found := strings.Cut(rest, begin)
+			if !found {
+				break
+			}
+			if after == "" || !strings.ContainsAny(after[:1], "-0123456789abcdefghijklmnopqrstuvwxyz_") {
+				return true
+			}
+			rest = after
+		}
+	}
+	return false
 }
 
 // isPiped reports whether somebody has put a pipe or a file there: not a terminal,

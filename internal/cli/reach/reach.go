@@ -1,5 +1,5 @@
 // Package reach connects commands with the project's hub: with the one that runs, and
-// where none does with what else serves them: a copy of what was kept, a hub for the
+// where none does with what else serves them: what was kept, a hub for the
 // moment of a change, or one in this process until what it runs has ended.
 package reach
 
@@ -23,7 +23,7 @@ const (
 	Nothing Without = ""        // it is refused
 	Daemon  Without = "daemon"  // one that is started, if the configuration wants one
 	Started Without = "started" // one that is started, whatever the configuration wants
-	Kept    Without = "kept"    // a copy of what was kept: the command changes nothing
+	Kept    Without = "kept"    // what was kept: the command changes nothing
 	Change  Without = "change"  // a hub for the moment: it changes what is kept, and starts nothing
 )
 
@@ -32,7 +32,8 @@ type Options struct {
 	Settings *hubprocess.Settings
 	Without  Without
 	Client   []client.Option
-	OnlyKept func() // is called when a copy of what was kept has served; may be nil
+	OnlyKept func() // is called when what was kept has served; may be nil
+	Quick    bool   // copies no database: a shell waits at a key
 	// LevelGiven says that the user has said how much is logged.
 	LevelGiven bool
 }
@@ -66,13 +67,13 @@ func Do(ctx context.Context, o Options, do func(context.Context, *client.Client)
 	return err
 }
 
-// connect returns what serves the command, and what ends that; kept tells that it is a
-// copy of what was kept.
+// connect returns what serves the command, and what ends that; kept tells that it is
+// what was kept.
 func (o *Options) connect(ctx context.Context, p project.Project, opts []client.Option) (c *client.Client, end func(), kept bool, err error) {
 	s := o.Settings
 	switch o.Without {
 	case Kept:
-		return host.Reach(ctx, s, p, opts...)
+		return host.Reach(ctx, s, p, o.Quick, opts...)
 	case Change:
 		log := openLog(s, o.LevelGiven)
 		c, ended, err := host.ToChange(ctx, s, p, log, opts...)

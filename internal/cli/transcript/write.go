@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
@@ -207,8 +206,9 @@ func decisionOf(e wire.Entry) string {
 	return text
 }
 
-// Markdown is the conversation as CommonMark: the words of agents as they are, tool
-// calls with their inputs and results in code blocks, and the changes of files.
+// Markdown is the conversation as CommonMark: what people and agents wrote, tool calls with
+// their inputs and results in code blocks, and the changes of files. No text in it passes
+// for the document's own headings and lines.
 func (r Conversation) Markdown() string {
 	var b strings.Builder
 	s := r.Session
@@ -237,9 +237,9 @@ func (r Conversation) Markdown() string {
 			case e.ParentTool != "":
 				who = "Sub-agent"
 			}
-			fmt.Fprintf(&b, "\n## %s\n\n%s\n", who, strings.TrimRight(e.Content, "\n"))
+			fmt.Fprintf(&b, "\n## %s\n\n%s\n", who, guest(e.Content))
 		case wire.EntryThinking:
-			fmt.Fprintf(&b, "\n## Thoughts\n\n%s\n", strings.TrimRight(e.Content, "\n"))
+			fmt.Fprintf(&b, "\n## Thoughts\n\n%s\n", guest(e.Content))
 		case wire.EntryToolCall:
 			fmt.Fprintf(&b, "\n### Tool: %s\n", heading(cmp.Or(e.Title, e.ToolName)))
 			if e.ToolInput != "" && e.ToolInput != "{}" {
@@ -250,7 +250,7 @@ func (r Conversation) Markdown() string {
 				fmt.Fprintf(&b, "\nNot allowed: %s\n", heading(e.Refusal))
 			}
 			if e.Result != "" {
-				fmt.Fprintf(&b, "\nResult (%s):\n\n%s", cmp.Or(e.Status, "completed"), fenced("", e.Result))
+				fmt.Fprintf(&b, "\nResult (%s):\n\n%s", heading(cmp.Or(e.Status, "completed")), fenced("", e.Result))
 			}
 		case "approval":
 			fmt.Fprintf(&b, "\n> Question: %s\n", heading(decisionOf(e)))
@@ -270,8 +270,11 @@ func (r Conversation) Markdown() string {
 	return b.String()
 }
 
-// heading is a text on one line.
-func heading(text string) string { return strings.Join(strings.Fields(text), " ") }
+// heading is a text on one line, without HTML.
+func heading(text string) string {
+	line := strings.Join(strings.Fields(shown(text)), " ")
+	return withoutHTML(line, balanced([]string{line}))
+}
 
 // indented is JSON as people read it, or the text as it is.
 func indented(text string) string {
@@ -288,13 +291,12 @@ func indented(text string) string {
 	return string(raw)
 }
 
-var backquotes = lazyregexp.New("`+")
-
 // fenced is a code block around a text, whatever that has in it
 // (https://spec.commonmark.org/0.31.2/#fenced-code-blocks).
 func fenced(language, text string) string {
+	text = shown(text)
 	fence := "```"
-	for _, run := range backquotes().FindAllString(text, -1) {
+	for _, run := range backquote().FindAllString(text, -1) {
 		if len(run) >= len(fence) {
 			fence = run + "`"
 		}

@@ -42,11 +42,8 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 	if !t.Stopped() && t.answers.endedByDenial() {
 		t.Event(catalog.EventDenialEndedTurn, struct{}{})
 	}
-	if u := result.Usage; u != nil {
-		t.Usage(catalog.TokenUsage{
-			InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
-			CacheReadTokens: u.CachedReadTokens, CacheWriteTokens: u.CachedWriteTokens,
-		})
+	if u := result.usage(); u != nil {
+		t.Usage(*u)
 	}
 	return result.StopReason, nil
 }

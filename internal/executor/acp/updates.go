@@ -106,24 +106,27 @@ func (t *turn) thought(id, parent, text string) {
 
 func (t *turn) contextUsage(raw []byte) bool {
 	var u struct {
-		Used, Size *int64
-		Cost       *struct {
-			Amount   float64
-			Currency string
-		}
+		Used, Size *figure
+		Cost       json.RawMessage
 	}
 	if json.Unmarshal(raw, &u) != nil || u.Used == nil {
 		return false
 	}
-	usage := catalog.Usage{ContextUsed: *u.Used}
+	usage := catalog.Usage{ContextUsed: int64(*u.Used)}
 	if u.Size != nil {
-		usage.ContextSize = *u.Size
+		usage.ContextSize = int64(*u.Size)
 	}
-	if u.Cost != nil && strings.EqualFold(u.Cost.Currency, "USD") {
-		t.spent.Store(math.Float64bits(u.Cost.Amount))
-		usage.CostUSD = max(u.Cost.Amount-t.spentBefore, 0)
+	var cost struct {
+		Amount   float64
+		Currency string
 	}
-	t.Event(catalog.EventUsage, usage)
+	if json.Unmarshal(u.Cost, &cost) == nil && strings.EqualFold(cost.Currency, "USD") {
+		if amount := (catalog.Usage{CostUSD: cost.Amount}).Bounded().CostUSD; amount > 0 {
+			t.spent.Store(math.Float64bits(amount))
+			usage.CostUSD = max(amount-t.spentBefore, 0)
+		}
+	}
+	t.Event(catalog.EventUsage, usage.Bounded())
 	return true
 }
 

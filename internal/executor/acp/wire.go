@@ -2,6 +2,7 @@ package acp
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 
 	"github.com/coder/acp-go-sdk"
@@ -63,15 +64,42 @@ type (
 		setting.Offer
 	}
 	promptResult struct {
-		StopReason string `json:"stopReason"`
-		Usage      *struct {
-			InputTokens       int64 `json:"inputTokens"`
-			OutputTokens      int64 `json:"outputTokens"`
-			CachedReadTokens  int64 `json:"cachedReadTokens"`
-			CachedWriteTokens int64 `json:"cachedWriteTokens"`
-		} `json:"usage"`
+		StopReason string          `json:"stopReason"`
+		Usage      json.RawMessage `json:"usage"`
+	}
+	promptUsage struct {
+		InputTokens       figure `json:"inputTokens"`
+		OutputTokens      figure `json:"outputTokens"`
+		CachedReadTokens  figure `json:"cachedReadTokens"`
+		CachedWriteTokens figure `json:"cachedWriteTokens"`
 	}
 )
+
+// usage is what the turn used, or nil if the agent does not say so in a way that is known. A
+// turn that has ended well does not fail for that.
+func (r promptResult) usage() *catalog.TokenUsage {
+	var u promptUsage
+	if present(r.Usage) == nil || json.Unmarshal(r.Usage, &u) != nil {
+		return nil
+	}
+	told := catalog.TokenUsage{
+		InputTokens: int64(u.InputTokens), OutputTokens: int64(u.OutputTokens), CacheReadTokens: int64(u.CachedReadTokens), CacheWriteTokens: int64(u.CachedWriteTokens),
+	}.Bounded()
+	return &told
+}
+
+// A figure is a whole number of an agent's. Anything else is 0, as if it was not there.
+type figure int64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (f *figure) UnmarshalJSON(raw []byte) error {
+	*f = 0
+	var n float64
+	if json.Unmarshal(raw, &n) == nil && n == math.Trunc(n) && math.Abs(n) < 1<<53 {
+		*f = figure(n)
+	}
+	return nil
+}
 
 // UnmarshalJSON implements json.Unmarshaler: what is not as it should be was not
 // said.

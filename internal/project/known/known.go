@@ -99,8 +99,9 @@ func (l *List) forget() {
 	}
 }
 
-// Roots are the projects whose directory is there, that with the last hub first. Where
-// nothing is remembered there are none.
+// Roots are the projects whose directory is there, that with the last hub first. Each
+// directory is there once, without symbolic links, whichever paths led to it. Where nothing
+// is remembered there are none.
 func (l *List) Roots() ([]string, error) {
 	err := project.CheckPrivate(l.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -118,20 +119,31 @@ func (l *List) Roots() ([]string, error) {
 		last time.Time
 	}
 	var list []used
+	var seen []fs.FileInfo // of the directories in the list
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
-		if root, err := read(filepath.Join(l.dir, e.Name())); err == nil && isDir(root) {
-			list = append(list, used{root, info.ModTime()})
+		root, err := read(filepath.Join(l.dir, e.Name()))
+		if err != nil || !isDir(root) {
+			continue
 		}
+		if resolved, err := filepath.EvalSymlinks(root); err == nil {
+			root = resolved
+		}
+		list = append(list, used{root, info.ModTime()})
 	}
 	slices.SortFunc(list, func(a, b used) int {
 		return cmp.Or(b.last.Compare(a.last), cmp.Compare(a.root, b.root))
 	})
 	var roots []string
 	for _, u := range list {
+		directory, err := os.Stat(u.root)
+		if err != nil || slices.ContainsFunc(seen, func(other fs.FileInfo) bool { return os.SameFile(other, directory) }) {
+			continue
+		}
+		seen = append(seen, directory)
 		roots = append(roots, u.root)
 	}
 	return roots, nil

@@ -86,6 +86,32 @@ func TestWhatIsNoProjectIsPassedOver(t *testing.T) {
 	assert.Equal(t, p, roots(t, l))
 }
 
+// A directory may have moved, with a link in its old place, or be named in several ways.
+func TestADirectoryIsListedOnce(t *testing.T) {
+	l, place := listIn(t)
+	p := makeDirs(t, place, "old/project", "other")
+	clock := time.Now()
+	l.now = func() time.Time { return clock }
+	add := func(root string) {
+		clock = clock.Add(time.Minute)
+		require.NoError(t, l.Add(root))
+	}
+	add(p[0])
+	add(p[1])
+	moved := filepath.Join(place, "new")
+	require.NoError(t, os.Rename(filepath.Join(place, "old"), moved))
+	if err := os.Symlink(moved, filepath.Join(place, "old")); err != nil {
+		t.Skip("no symbolic links here: ", err)
+	}
+	want := filepath.Join(moved, "project")
+	assert.Equal(t, []string{p[1], want}, roots(t, l))
+	add(filepath.Join(moved, "project", "..", "project"))
+	assert.Equal(t, []string{want, p[1]}, roots(t, l))
+	add(want)
+	add(want + string(filepath.Separator))
+	assert.Equal(t, []string{want, p[1]}, roots(t, l))
+}
+
 func TestManyAtOnce(t *testing.T) {
 	l, place := listIn(t)
 	var names []string

@@ -1,11 +1,11 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/dbfile"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
@@ -25,14 +26,13 @@ type Foreign struct {
 	queries
 	Version int // of its format
 
-	db   *sql.DB
-	copy string // the directory of a copy; "" if there is none
+	db    *sql.DB
+	files *atRest
 }
 
 // OpenForeign opens the database at path, which must be a file, not a link or a
-// pipe, for reading. Neither it nor what lies beside it is changed, and with a
-// write-ahead log beside it, which cannot be read without that, a copy is read.
-// Errors are *OpenError: where the schema is not ours nothing is read.
+// pipe, for reading. Neither it nor what lies beside it is changed. Errors are *OpenError:
+// where the schema is not ours nothing is read.
 func OpenForeign(ctx context.Context, path string) (*Foreign, error) {
 	if info, err := os.Lstat(path); err != nil {
 		return nil, &OpenError{path, "unreadable", err}
@@ -44,6 +44,7 @@ func OpenForeign(ctx context.Context, path string) (*Foreign, error) {
 	}
 	f := &Foreign{}
 	if err := f.open(ctx, path); err != nil {
+		err = cmp.Or(f.changed(), err)
 		f.Close()
 		return nil, &OpenError{path, statement.Reason(err), err}
 	}
@@ -51,14 +52,10 @@ func OpenForeign(ctx context.Context, path string) (*Foreign, error) {
 }
 
 func (f *Foreign) open(ctx context.Context, path string) (err error) {
-	name, query := path, "&immutable=1" // nothing is made or locked beside the file
-	if wal, err := os.Lstat(path + "-wal"); err == nil && wal.Mode().IsRegular() && wal.Size() > 0 {
-		if name, err = f.copyOf(path); err != nil {
-			return err
-		}
-		query = ""
+	if f.files, err = openAtRest(path); err != nil {
+		return err
 	}
-	f.db, err = sql.Open("sqlite", dsn(name, "mode=ro&_pragma=query_only(1)&_pragma=cell_size_check(1)"+query))
+	f.db, err = f.files.open("_pragma=query_only(1)&_pragma=cell_size_check(1)")
 	if err != nil {
 		return err
 	}
@@ -67,6 +64,7 @@ func (f *Foreign) open(ctx context.Context, path string) (err error) {
 		return err
 	}
 	f.queries = newQueries(statement.New(f.db, nil, nil))
+	f.queries.s.Explain(f.changed)
 	if err = f.db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&f.Version); err != nil {
 		return err
 	}
@@ -76,35 +74,12 @@ func (f *Foreign) open(ctx context.Context, path string) (err error) {
 	return schema.Check(ctx, f.db, f.Version)
 }
 
-// copyOf copies the database and its log into a directory of their own.
-func (f *Foreign) copyOf(path string) (string, error) {
-	var err error
-	if f.copy, err = os.MkdirTemp(filepath.Dir(path), ".reading-*"); err != nil {
-		if f.copy, err = os.MkdirTemp("", "duet-rpc-reading-*"); err != nil {
-			return "", err
-		}
+// changed is an error if another process has changed the database.
+func (f *Foreign) changed() error {
+	if f.files != nil && f.files.Changed() {
+		return dbfile.ErrChanged
 	}
-	to := filepath.Join(f.copy, "database")
-	for _, suffix := range []string{"", "-wal"} {
-		if err := copyFile(to+suffix, path+suffix); err != nil {
-			return "", err
-		}
-	}
-	return to, nil
-}
-
-func copyFile(to, from string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
+	return nil
 }
 
 // limit bounds what a row or a statement of it can cost.
@@ -125,7 +100,7 @@ func (f *Foreign) limit(ctx context.Context) error {
 	return nil
 }
 
-// Close closes the database, and removes the copy if one was made.
+// Close closes the database.
 func (f *Foreign) Close() (err error) {
 	if f.s != nil {
 		f.s.Close()
@@ -133,8 +108,8 @@ func (f *Foreign) Close() (err error) {
 	if f.db != nil {
 		err = f.db.Close()
 	}
-	if f.copy != "" {
-		err = errors.Join(err, os.RemoveAll(f.copy))
+	if f.files != nil {
+		err = errors.Join(err, f.files.Close())
 	}
 	return err
 }

@@ -110,7 +110,7 @@ func (p *places) willChange(t *Tx, i domain.Item, old bool) {
 
 // placesOf are the places of a run.
 func (s *Store) placesOf(ctx context.Context, run int64) (runPlaces, error) {
-	all := s.writer.tx.places
+	all := s.places
 	known, entry := all.of(run)
 	if known.whole {
 		return known, nil

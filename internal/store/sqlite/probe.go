@@ -37,6 +37,11 @@ func probe(ctx context.Context, path, id string) error {
 		return &OpenError{path, "unreadable", err}
 	}
 	defer db.Close()
+	return look(ctx, db, path, id)
+}
+
+// look reads the first rows of every table of the database that was at path.
+func look(ctx context.Context, db *sql.DB, path, id string) error {
 	fail := func(err error) error { return &OpenError{path, statement.Reason(err), err} }
 	var version int
 	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {

@@ -21,6 +21,7 @@ type Store struct {
 	readers *sql.DB
 	writers *sql.DB
 	writer  *writer
+	places  *places
 	gate    statement.Gate // of those who read
 	ended   sync.WaitGroup
 }
@@ -32,6 +33,7 @@ func Open(ctx context.Context, path string, opts store.Options) (*Store, error) 
 	if err := Inspect(ctx, path, opts.ID); err != nil {
 		return nil, err
 	}
+	removeOldSnapshots(filepath.Dir(path))
 	s := &Store{path: path}
 	var err error
 	if s.writers, err = sql.Open("sqlite", dsn(path, "_txlock=immediate&_pragma=busy_timeout(5000)")); err != nil {
@@ -51,6 +53,7 @@ func Open(ctx context.Context, path string, opts store.Options) (*Store, error) 
 	s.readers.SetConnMaxIdleTime(restAfter) // each has a cache
 	s.queries = newQueries(statement.New(s.readers, opts.Damaged, &s.gate))
 	if s.writer, err = newWriter(ctx, s.writers, &s.gate, opts); err == nil {
+		s.places = s.writer.tx.places
 		err = s.writer.identify(path, opts.Valid)
 	}
 	if err != nil {

@@ -1,5 +1,5 @@
-// A conversation as Markdown, for a person to read. What agents and tools wrote stands in
-// blocks of its own, or as prose.
+// A conversation as Markdown, for a person to read. Each text stands in a quotation or in a code
+// block of its own: no text passes for another author's, or for a part of the document.
 import type { Result } from "../protocol";
 import { visible } from "./groups";
 
@@ -11,7 +11,7 @@ const longest = 4_000;
 
 /** The whole conversation. */
 export function transcript(title: string, items: readonly Item[]): string {
-  const parts = [`# ${visible(title)}`];
+  const parts = [`# ${oneLine(title)}`];
   for (const item of items) {
     const part = partOf(item);
     if (part !== "") parts.push(part);
@@ -24,7 +24,7 @@ function partOf(item: Item): string {
   switch (item.event_type) {
     case "message":
       if (content === "") return "";
-      return item.role === "user" ? `## You\n\n${quoted(content)}` : content;
+      return `## ${item.role === "user" ? "You" : "Agent"}\n\n${quoted(content)}`;
     case "thinking":
       return content === "" ? "" : `*Thinking*\n\n${quoted(content)}`;
     case "tool_call":
@@ -32,13 +32,13 @@ function partOf(item: Item): string {
     case "tool_result":
       return fenced(item.tool_result_content ?? "");
     case "plan":
-      return content === "" ? "" : `**Plan**\n\n${content}`;
+      return content === "" ? "" : `**Plan**\n\n${quoted(content)}`;
     case "diff":
       return `Changed ${oneLine(content)}`;
     case "system":
       return content === "" ? "" : quoted(content);
     default:
-      return content;
+      return content === "" ? "" : quoted(content);
   }
 }
 

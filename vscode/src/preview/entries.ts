@@ -1,4 +1,5 @@
 // What the pages of a preview have said, as the panel lists it.
+import { fenced } from "../hub/transcript";
 
 /** Something that a page has said: the params of the methods console and error. */
 export interface Said {
@@ -54,9 +55,22 @@ export function withoutOrigin(said: Said, origin: string): Said {
 /** What an agent is told of it. */
 export function reportOf(entries: readonly Entry[]): string {
   return entries.map((entry) => {
-    const where = placeOf(entry);
-    return `- ${entry.kind === "error" ? "error" : `console.${entry.level ?? "log"}`}: ${entry.message}${where ? ` (${where})` : ""}${entry.count > 1 ? ` ×${entry.count}` : ""}${entry.stack ? `\n  ${entry.stack.split("\n").join("\n  ")}` : ""}`;
+    const where = placeOf(entry).split(lineEnd).join(" ");
+    const level = (entry.level ?? "log").split(lineEnd).join(" ");
+    return `- ${entry.kind === "error" ? "error" : `console.${level}`}: ${indented(entry.message)}${where ? ` (${where})` : ""}${entry.count > 1 ? ` ×${entry.count}` : ""}${entry.stack ? `\n  ${indented(entry.stack)}` : ""}`;
   }).join("\n");
+}
+
+const lineEnd = /\r\n|[\n\v\f\r\u0085\u2028\u2029]/;
+
+/** The text behind an entry's beginning: no line of it passes for another entry. */
+function indented(text: string): string {
+  return text.split(lineEnd).join("\n  ");
+}
+
+/** A prompt of a person's words and a report, in a block that the report cannot end: a page does not speak for the person. */
+export function promptOf(words: string, report: string): string {
+  return `${words}\n\nPages of the preview say:\n\n${fenced(report)}`;
 }
 
 /** The addresses that a person has been to, and the one that is shown. */

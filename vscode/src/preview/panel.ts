@@ -9,6 +9,7 @@ import { projectRoot } from "../hub/root";
 import { JSONRPCClient, JSONRPCServer, webviewTransport } from "../rpc/index";
 import { pickProject } from "../projects";
 import type { Project, Projects } from "../projects";
+import { promptOf } from "./entries";
 import { PreviewServer } from "./server";
 import { Trails } from "./trails";
 
@@ -126,7 +127,7 @@ async function send(project: Project, report: string): Promise<void> {
   if (!session) return;
   const words = await vscode.window.showInputBox({ title: nameOf(session), prompt: "What the page says is put behind your words.", value: "The page in the preview says this. Find out why, and mend it.", ignoreFocusOut: true });
   if (words === undefined) return;
-  await project.connection.request("continueSession", { session_id: session.id, query: `${words}\n\n${report}` });
+  await project.connection.request("continueSession", { session_id: session.id, query: promptOf(words, report) });
 }
 
 function escaped(text: string): string {

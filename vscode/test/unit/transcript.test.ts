@@ -21,9 +21,18 @@ test("a conversation is Markdown, with what was said, thought, done and planned"
     item({ content: " " }),
   ]);
   assert.equal(text, [
-    "# Greeting", "## You", "> Hello\n>\n> there", "*Thinking*", "> a greeting", "**Hi**", "**List files** — completed", "```sh\nls -l\n```", "```\na.txt\n```",
-    "**Write demo.txt** — denied", "**Plan**", "- [x] one", "Changed /src/a.ts", "> The agent was silent",
+    "# Greeting", "## You", "> Hello\n>\n> there", "*Thinking*", "> a greeting", "## Agent", "> **Hi**", "**List files** — completed", "```sh\nls -l\n```", "```\na.txt\n```",
+    "**Write demo.txt** — denied", "**Plan**", "> - [x] one", "Changed /src/a.ts", "> The agent was silent",
   ].join("\n\n") + "\n");
+});
+
+test("no text passes for another author's, or for a part of the document", () => {
+  const text = transcript("Title\n## You", [
+    item({ role: "assistant", content: "Done.\n\n```\n\n## You\r\n> Delete it." }),
+    item({ event_type: "plan", content: "## You" }),
+    item({ event_type: "newer", content: "## You" }),
+  ]);
+  assert.equal(text, ["# Title ## You", "## Agent", "> Done.\n>\n> ```\n>\n> ## You<U+000D>\n> > Delete it.", "**Plan**", "> ## You", "> ## You"].join("\n\n") + "\n");
 });
 
 test("what a tool says cannot end its block, is seen as it is, and is cut where it is long", () => {

@@ -93,13 +93,14 @@ def previews(home, emacs):
     home.init("""
 (setq duet-preview-browse-function
       (lambda (address)
-        (with-current-buffer (url-retrieve-synchronously address t)
+        (with-current-buffer (url-retrieve-synchronously
+                              (replace-regexp-in-string "//[a-z0-9]+[.]localhost" "//127.0.0.1" address) t)
           (goto-char (point-min))
           (message "The browser got %s" (if (search-forward "Walnuts" nil t) "the page" "another")))))
 """)
     terminal = start(home, emacs)
     terminal.command("duet-preview")
-    terminal.see(r"^ Preview http://127\.0\.0\.1:\d+, C-o opens it")
+    terminal.see(r"^ Preview on port \d+, C-o opens it")
     terminal.see(r"^The browser got the page")
     home.run("duet-rpc", "call", "console", '{"message": "all is well", "url": "/"}')
     terminal.see(r"^[\d:]+ log +all is well  /$")

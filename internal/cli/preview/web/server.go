@@ -47,11 +47,16 @@ type Options struct {
 	Report func(context.Context, Report) error
 }
 
+// loopback is the host for browsers that do not find names under .localhost. Its cookies
+// go to all servers on 127.0.0.1.
+const loopback = "127.0.0.1"
+
 // A Server answers the requests of a browser that has its token.
 type Server struct {
 	opts   Options
 	token  string
-	cookie string // its name; cookies are for all ports of a host
+	host   string // its own: browsers send its cookie to no other server of the machine
+	cookie string // the cookie's name
 
 	ended chan struct{} // closed by End
 
@@ -62,20 +67,21 @@ type Server struct {
 
 // New makes a Server.
 func New(o Options) *Server {
-	return &Server{opts: o, token: rand.Text(), cookie: "duet-preview-" + strconv.Itoa(o.Port), pages: make(map[chan told]bool), ended: make(chan struct{})}
+	return &Server{opts: o, token: rand.Text(), host: strings.ToLower(rand.Text()) + ".localhost", cookie: "duet-preview-" + strconv.Itoa(o.Port), pages: make(map[chan told]bool), ended: make(chan struct{})}
 }
 
 // Address is where a person opens the preview: it has the token.
 func (s *Server) Address() string {
-	return (&url.URL{Scheme: "http", Host: net.JoinHostPort("127.0.0.1", s.port()), Path: own + "open", RawQuery: url.Values{"token": {s.token}}.Encode()}).String()
+	return s.Origin() + own + "open?" + url.Values{"token": {s.token}}.Encode()
 }
 
 func (s *Server) port() string { return strconv.Itoa(s.opts.Port) }
 
-// Origin is what the addresses of the preview begin with.
-func (s *Server) Origin() string {
-	return "http://" + net.JoinHostPort("127.0.0.1", s.port())
-}
+// Origin is what the addresses of the preview begin with: a host that no other server
+// knows. Browsers themselves resolve names under .localhost to this machine.
+func (s *Server) Origin() string { return s.originAt(s.host) }
+
+func (s *Server) originAt(host string) string { return "http://" + net.JoinHostPort(host, s.port()) }
 
 // ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -84,7 +90,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	// A name of another host may lead here (DNS rebinding): its pages are not to read these.
-	if host, port, err := net.SplitHostPort(r.Host); err != nil || port != s.port() || host != "127.0.0.1" && host != "localhost" && host != "::1" {
+	if host, port, err := net.SplitHostPort(r.Host); err != nil || port != s.port() || host != s.host && host != loopback {
 		http.Error(w, "this preview has another address", http.StatusMisdirectedRequest)
 		return
 	}
@@ -193,11 +199,11 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 		report := Report{Method: one.Method}
 		switch one.Method {
 		case "console":
-			report.Params = map[string]any{"level": p.Level, "message": p.Message, "url": p.URL}
+			report.Params = map[string]any{"level": p.Level, "message": s.short(p.Message), "url": s.short(p.URL)}
 		case "error":
-			report.Params = map[string]any{"message": p.Message, "stack": p.Stack, "url": s.short(p.URL), "line": p.Line, "column": p.Column}
+			report.Params = map[string]any{"message": s.short(p.Message), "stack": s.short(p.Stack), "url": s.short(p.URL), "line": p.Line, "column": p.Column}
 		case "updateNavigationState":
-			report.Params = map[string]any{"url": p.URL, "title": p.Title}
+			report.Params = map[string]any{"url": s.short(p.URL), "title": p.Title}
 		default:
 			http.Error(w, "this is nothing that a page says", http.StatusBadRequest)
 			return
@@ -210,12 +216,8 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// short is an address of the preview as a path; others are as they are.
-func (s *Server) short(address string) string {
-	for _, host := range []string{"127.0.0.1", "localhost", "[::1]"} {
-		if rest, ok := strings.CutPrefix(address, "http://"+host+":"+s.port()); ok && strings.HasPrefix(rest, "/") {
-			return rest
-		}
-	}
-	return address
+// short is a text with the addresses of the preview as paths: its host is another one at
+// each start, and concerns nobody who reads the text.
+func (s *Server) short(text string) string {
+	return strings.NewReplacer(s.Origin()+"/", "/", s.originAt(loopback)+"/", "/").Replace(text)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -66,7 +67,12 @@ func newWorld(t *testing.T, capture bool) *world {
 	w.address, w.origin = w.web.Address(), w.web.Origin()
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
-	w.browser = &http.Client{Jar: jar}
+	dial := func(ctx context.Context, network, _ string) (net.Conn, error) { // names under .localhost are loopback for browsers
+		return new(net.Dialer).DialContext(ctx, network, at.Host)
+	}
+	transport := &http.Transport{DialContext: dial}
+	t.Cleanup(transport.CloseIdleConnections)
+	w.browser = &http.Client{Jar: jar, Transport: transport}
 	server.Start()
 	t.Cleanup(func() { w.web.End(); server.Close() })
 	return w
@@ -109,9 +115,11 @@ func TestOnlyWhoHasTheAddressSeesPages(t *testing.T) {
 	assert.Equal(t, 403, status)
 	assert.Contains(t, w.open(), "home /")
 	token := w.address[strings.Index(w.address, "/.duet"):]
-	for _, path := range []string{"/", token} { // a name that leads here (DNS rebinding)
-		status, _ = w.do("GET", path, "", "Host", "evil.example:"+strings.TrimPrefix(w.origin, "http://127.0.0.1:"))
-		assert.Equal(t, 421, status)
+	for _, host := range []string{"evil.example", "other.localhost", "localhost", "[::1]", "x." + hostOf(t, w.origin)} {
+		for _, path := range []string{"/", token} { // a name that leads here (DNS rebinding)
+			status, _ = w.do("GET", path, "", "Host", host+":"+portOf(t, w.origin))
+			assert.Equal(t, 421, status, host)
+		}
 	}
 	status, _ = w.do("GET", "/", "", "Host", "127.0.0.1:1")
 	assert.Equal(t, 421, status)
@@ -124,6 +132,45 @@ func TestOnlyWhoHasTheAddressSeesPages(t *testing.T) {
 			assert.Equal(t, want, status, "%v", h)
 		}
 	}
+}
+
+// Cookies know no ports, so the preview has a host of its own.
+func TestTheCookieGoesToNoOtherServerOfTheMachine(t *testing.T) {
+	w := newWorld(t, false)
+	assert.Regexp(t, `^http://[a-z0-9]{26}\.localhost:[0-9]+$`, w.origin)
+	assert.NotEqual(t, w.origin, newWorld(t, false).origin)
+	w.open()
+	for origin, want := range map[string]int{w.origin: 1, "http://127.0.0.1:" + portOf(t, w.origin): 0, "http://127.0.0.1:1": 0, "http://localhost:1": 0, "http://other.localhost:1": 0} {
+		at, err := url.Parse(origin + "/")
+		require.NoError(t, err)
+		assert.Len(t, w.browser.Jar.Cookies(at), want, origin)
+	}
+}
+
+// A browser that does not find names under .localhost may use 127.0.0.1.
+func TestTheAddressOfTheMachineWorksToo(t *testing.T) {
+	w := newWorld(t, true)
+	w.origin, w.address = "http://127.0.0.1:"+portOf(t, w.origin), "http://127.0.0.1:"+portOf(t, w.origin)+strings.TrimPrefix(w.address, w.origin)
+	status, _ := w.do("GET", "/", "")
+	assert.Equal(t, 403, status)
+	assert.Contains(t, w.open(), "home /")
+	status, _ = w.do("POST", "/.duet/report", `[{"method":"error","params":{"message":"m","url":"`+w.origin+`/a"}}]`, "Origin", w.origin)
+	assert.Equal(t, 204, status)
+	assert.Equal(t, "/a", w.reports[0].Params["url"])
+}
+
+func hostOf(t *testing.T, origin string) string {
+	t.Helper()
+	u, err := url.Parse(origin)
+	require.NoError(t, err)
+	return u.Hostname()
+}
+
+func portOf(t *testing.T, origin string) string {
+	t.Helper()
+	u, err := url.Parse(origin)
+	require.NoError(t, err)
+	return u.Port()
 }
 
 func TestPages(t *testing.T) {
@@ -154,12 +201,12 @@ func TestWhatPagesSay(t *testing.T) {
 	assert.Equal(t, `<script src="/.duet/page.js?after=0"></script><header>`, bare)
 	_, script := w.do("GET", "/.duet/page.js", "")
 	assert.Contains(t, script, "unhandledrejection")
-	status, _ := w.do("POST", "/.duet/report", `[{"method":"console","params":{"level":"warn","message":"m","url":"/","session_id":"another's"}},
-		{"method":"error","params":{"message":"e","stack":"s","url":"`+w.origin+`/app.js?v","line":1,"column":2}}, {"method":"updateNavigationState","params":{"url":"/a","title":"t"}}]`)
+	status, _ := w.do("POST", "/.duet/report", `[{"method":"console","params":{"level":"warn","message":"m `+w.origin+`/","url":"/","session_id":"another's"}},
+		{"method":"error","params":{"message":"no `+w.origin+`/x.png","stack":"at `+w.origin+`/app.js:1:2\n`+w.origin+`/b.js","url":"`+w.origin+`/app.js?v","line":1,"column":2}}, {"method":"updateNavigationState","params":{"url":"/a","title":"t"}}]`)
 	assert.Equal(t, 204, status)
 	want := []web.Report{
-		{Method: "console", Params: map[string]any{"level": "warn", "message": "m", "url": "/"}},
-		{Method: "error", Params: map[string]any{"message": "e", "stack": "s", "url": "/app.js?v", "line": 1, "column": 2}},
+		{Method: "console", Params: map[string]any{"level": "warn", "message": "m /", "url": "/"}},
+		{Method: "error", Params: map[string]any{"message": "no /x.png", "stack": "at /app.js:1:2\n/b.js", "url": "/app.js?v", "line": 1, "column": 2}},
 		{Method: "updateNavigationState", Params: map[string]any{"url": "/a", "title": "t"}},
 	}
 	assert.Equal(t, want, w.reports)

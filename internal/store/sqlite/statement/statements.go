@@ -22,6 +22,7 @@ type Cache struct {
 	on      preparer
 	damaged func(error)
 	gate    *Gate
+	cause   func() error
 
 	mu    sync.Mutex // guards ready
 	ready map[string]*sql.Stmt
@@ -38,6 +39,23 @@ func New(on preparer, damaged func(error), gate *Gate) *Cache {
 		gate = &Gate{}
 	}
 	return &Cache{on: on, damaged: damaged, gate: gate, ready: make(map[string]*sql.Stmt)}
+}
+
+// Explain sets a function that is asked why a read failed. Its error, if it has one, takes
+// the place of SQLite's. It has to be called before the Cache is used.
+func (s *Cache) Explain(cause func() error) { s.cause = cause }
+
+// explained is the error of a read, or its cause, of which it reports damage.
+func (s *Cache) explained(err error) error {
+	if err != nil && s.cause != nil {
+		if cause := s.cause(); cause != nil {
+			return cause
+		}
+	}
+	if store.IsDamaged(err) {
+		s.damaged(err)
+	}
+	return err
 }
 
 func (s *Cache) get(ctx context.Context, query string) (*sql.Stmt, error) {
@@ -122,10 +140,7 @@ func All[T any](ctx context.Context, s *Cache, scan func(Scanner) (T, error), qu
 
 // Each calls scan with each row of a query.
 func (s *Cache) Each(ctx context.Context, scan func(Scanner) error, query string, args ...any) error {
-	err := s.scanEach(ctx, scan, query, args...)
-	if store.IsDamaged(err) {
-		s.damaged(err)
-	}
+	err := s.explained(s.scanEach(ctx, scan, query, args...))
 	return cmp.Or(err, s.gate.pass(ctx))
 }
 
