@@ -21,7 +21,7 @@ func registerConversation(reg *server.Registry, d Domain) {
 		server.Doc("Tells which files a session changed, and how, and what was decided about each change."))
 	handle(reg, d, dialect.Session, "session.decideChange", decideChange, server.LongRunning(),
 		server.Doc("Accepts or reverts a change of a session, a hunk or all of a file, or takes that back; everybody is told by the event change_decided. It is done by what stands in the file: where the lines of a hunk are not there any more, or several times so that it is not clear which are meant, nothing is changed (`changed_since`). What somebody else has changed elsewhere in the file stays. Others of data.kind: `change_not_found`, `bad_state` (a hunk that is reverted is to be accepted), `not_kept` (of a binary file, which can only be accepted), `outside_workspace`, `not_writable`."))
-	handle(reg, d, dialect.Session, "searchConversations", searchConversations,
+	handle(reg, d, dialect.Session, "searchConversations", searchConversations, server.LongRunning(),
 		server.Doc("Finds what was said in any conversation by words; the last may be the beginning of one. The best come first."))
 }
 
@@ -29,7 +29,7 @@ type conversationParams struct {
 	SessionID       string `json:"session_id,omitempty" doc:"The session; every id of the run will do. This or claude_session_id is needed."`
 	ClaudeSessionID string `json:"claude_session_id,omitempty" doc:"The agent's own id of the conversation."`
 	Offset          uint   `json:"offset,omitempty" doc:"How many events to leave out at the beginning."`
-	Limit           *uint  `json:"limit,omitempty" doc:"How many events; absent or 0: all that fit."`
+	Limit           *uint  `json:"limit,omitempty" doc:"How many events; absent or 0: all that fit, 10,000 at most."`
 }
 
 func (p conversationParams) check() error {
@@ -98,6 +98,10 @@ func getConversation(ctx context.Context, h *hub.Hub, p conversationParams) (con
 	return conversationPage(eventsOf(c.Entries)[c.Before:], c.Total, p, most), nil
 }
 
+// eventsAtOnce is how many events a result has at most that no limit was given for: a
+// conversation of 100,000 would keep its client waiting for seconds.
+const eventsAtOnce = 10_000
+
 // leastEvent is less than any event of a conversation has, as JSON, in bytes.
 const leastEvent = 128
 
@@ -105,7 +109,7 @@ const leastEvent = 128
 func (p conversationParams) atMost(most int) int {
 	fit := most/leastEvent + 1
 	if p.Limit == nil || *p.Limit == 0 {
-		return fit
+		return min(fit, eventsAtOnce)
 	}
 	return int(min(*p.Limit, uint(fit)))
 }
@@ -174,6 +178,7 @@ func conversationPage(page []*conversationEvent, total int, p conversationParams
 		page = page[:min(*p.Limit, uint(len(page)))]
 		page = whole(page, most)
 	} else {
+		page = page[:min(len(page), eventsAtOnce)]
 		if fitting(page, most) < len(page) {
 			withoutData(page)
 		}
@@ -217,7 +222,7 @@ const (
 )
 
 type searchParams struct {
-	Query  string `json:"query" doc:"The words."`
+	Query  string `json:"query" doc:"The words: 64 at most, each counted once."`
 	Limit  *uint  `json:"limit,omitempty" doc:"How many; 20 unless told, 200 at most."`
 	Offset uint   `json:"offset,omitempty" doc:"How many to leave out at the beginning."`
 }

@@ -216,3 +216,19 @@ func TestLimitsOfPages(t *testing.T) {
 	assert.Equal(t, 1000, pageSize(n(1000), 20, 1000))
 	assert.Equal(t, 1000, pageSize(n(1001), 20, 1000))
 }
+
+// A conversation without end is told in pages, also to a client that asks for no page.
+func TestAConversationIsToldInPages(t *testing.T) {
+	events := make([]*conversationEvent, eventsAtOnce+1)
+	for i := range events {
+		events[i] = &conversationEvent{}
+	}
+	r := conversationPage(events, len(events), conversationParams{}, 100<<20)
+	assert.Len(t, r.Events, eventsAtOnce)
+	require.NotNil(t, r.NextOffset)
+	assert.Equal(t, eventsAtOnce, *r.NextOffset)
+	asked := uint(len(events))
+	r = conversationPage(events, len(events), conversationParams{Limit: &asked}, 100<<20)
+	assert.Len(t, r.Events, len(events))
+	assert.Nil(t, r.NextOffset)
+}

@@ -19,6 +19,8 @@ type Queries struct {
 	store  store.Store
 	recent *recentSessions // that were lately needed for their ids
 
+	searches chan struct{} // has one in it for each search that runs
+
 	// Unstored, if set, changes a session to its state that could not be stored yet: the
 	// disk is full. It is set before the first query.
 	Unstored func(*domain.Session)
@@ -26,7 +28,7 @@ type Queries struct {
 
 // New makes Queries of a store. ctx ends with it.
 func New(ctx context.Context, s store.Store) *Queries {
-	return &Queries{ctx: ctx, store: s, recent: newRecentSessions()}
+	return &Queries{ctx: ctx, store: s, recent: newRecentSessions(), searches: make(chan struct{}, searchesAtOnce)}
 }
 
 // NoRun is the error of an id that names nothing.
@@ -127,12 +129,6 @@ func (q *Queries) Usage(ctx context.Context, f domain.UsageFilter, by domain.Usa
 		rows, err = q.store.UsageBy(ctx, f, by, now)
 	}
 	return total, rows, health.Explain(err)
-}
-
-// Search finds items by words.
-func (q *Queries) Search(ctx context.Context, words string, limit, offset int) ([]domain.Hit, error) {
-	hits, err := q.store.Search(ctx, words, limit, offset)
-	return hits, health.Explain(err)
 }
 
 // Changes lists the files that a run changed.

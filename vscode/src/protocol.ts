@@ -2610,7 +2610,7 @@ export interface Methods {
       claude_session_id?: string;
       /** How many events to leave out at the beginning. */
       offset?: number;
-      /** How many events; absent or 0: all that fit. */
+      /** How many events; absent or 0: all that fit, 10,000 at most. */
       limit?: number;
     };
     result: {
@@ -2744,7 +2744,7 @@ export interface Methods {
   /** Finds what was said in any conversation by words; the last may be the beginning of one. The best come first. */
   searchConversations: {
     params: {
-      /** The words. */
+      /** The words: 64 at most, each counted once. */
       query: string;
       /** How many; 20 unless told, 200 at most. */
       limit?: number;
@@ -3910,6 +3910,7 @@ export const longRunning: ReadonlySet<Method> = new Set<Method>([
   "buildBackend",
   "checkGate",
   "session.decideChange",
+  "searchConversations",
   "askUser",
   "requestPermission",
   "sendTask",
