@@ -98,9 +98,10 @@ func (q *queue) ask() {
 				q.recorder.notRecorded(reports, err)
 			}
 			q.recorder.reportsLost(err)
-		default: // they still wait
+		default: // they still wait, and so do executors that have paused
 			q.recorder.delayed(err)
 			q.askLater()
+			return
 		}
 		q.resume()
 	})

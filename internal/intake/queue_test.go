@@ -74,6 +74,24 @@ func TestExecutorsPauseAtTheWaterMarks(t *testing.T) {
 	}
 }
 
+// Executors stay paused as long as no transaction begins.
+func TestExecutorsStayPausedUntilReportsAreTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, x := newDesk(t), &switchboard{}
+		defer d.Join(x)()
+		d.disk.notBegun = fmt.Errorf("begin: %w", store.ErrLocked)
+		for range highWater {
+			d.report(t, 0, "x")
+		}
+		time.Sleep(10 * retryAfter)
+		assert.Equal(t, []string{"pause"}, x.all())
+		d.disk.set(func(s *disk) { s.notBegun = nil })
+		time.Sleep(retryAfter)
+		synctest.Wait()
+		assert.Equal(t, []string{"pause", "resume"}, x.all())
+	})
+}
+
 // Who reports and does not pause waits in the end, but not for a closed intake.
 func TestWhoDoesNotPauseWaits(t *testing.T) {
 	for name, free := range map[string]func(*desk){
