@@ -28,6 +28,7 @@ type builtIn struct {
 	files       string // one of catalog.Files…; "" means that they are read and written
 	install     string // how people get it
 	login       loginFile
+	node        int    // the oldest major version of Node.js that npm installs the current version for; 0: any
 	cli         string // the program that people know, which needs this one to be spoken with
 }
 
@@ -39,7 +40,7 @@ func builtIns() []builtIn {
 			name: "claude", title: "Claude Code", command: []string{"claude-agent-acp"},
 			envFrom:     []string{"ANTHROPIC_BASE_URL", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_EXECUTABLE"},
 			keyVariable: "ANTHROPIC_API_KEY", keyService: "anthropic",
-			install: "npm install -g @agentclientprotocol/claude-agent-acp", cli: "claude",
+			install: "npm install -g @agentclientprotocol/claude-agent-acp", node: 22, cli: "claude",
 			login: loginFile{"CLAUDE_CONFIG_DIR", ".claude", ".credentials.json"},
 		},
 		{
@@ -71,7 +72,7 @@ func builtIns() []builtIn {
 		{
 			name: "qwen", title: "Qwen Code", command: []string{"qwen", "--acp"},
 			envFrom: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"},
-			install: "npm install -g @qwen-code/qwen-code",
+			install: "npm install -g @qwen-code/qwen-code", node: 22,
 			login:   loginFile{"", ".qwen", "oauth_creds.json"},
 		},
 		{
@@ -129,6 +130,14 @@ func (a Agent) HowToInstall() string {
 		return fmt.Sprintf("install it with `%s` (%s alone does not speak the Agent Client Protocol)", b.install, b.cli)
 	}
 	return fmt.Sprintf("install it with `%s`", b.install)
+}
+
+// OldestNode is the oldest major version of Node.js for which npm installs the current
+// version of the agent: for an older Node.js it installs an old one and says nothing. 0:
+// any, or not known.
+func (a Agent) OldestNode() int {
+	b, _ := a.known()
+	return b.node
 }
 
 // Install says how people get the agent's program.

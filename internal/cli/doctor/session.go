@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
@@ -42,6 +45,7 @@ func examineSessions(s *hubprocess.Settings) []Finding {
 		return list
 	}
 	list = append(list, checkTrust(c), checkAgents(c))
+	list = append(list, checkNode(c)...)
 	list = append(list, checkKeys(c)...)
 	list = append(list, checkPreview(c, p.Root)...)
 	list = append(list, checkServers(c, p.Root)...)
@@ -109,6 +113,40 @@ func checkAgents(c *config.Config) Finding {
 	}
 	return f
 }
+
+// checkNode looks whether Node.js is too old for the current versions of agents.
+func checkNode(c *config.Config) []Finding {
+	ctx, cancel := context.WithTimeout(context.Background(), nodeTime)
+	defer cancel()
+	printed, err := exec.CommandContext(ctx, "node", "--version").Output()
+	if err != nil { // agents that need it say so themselves
+		return nil
+	}
+	version := strings.TrimSpace(string(printed))
+	major, _, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	has, err := strconv.Atoi(major)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	needs := 0
+	for _, a := range c.List() {
+		if oldest := a.OldestNode(); oldest > has {
+			names, needs = append(names, a.Name), max(needs, oldest)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []Finding{{
+		Check: "Node.js", State: Note,
+		Found: fmt.Sprintf("%s; npm installs old versions of %s on it, such as claude-agent-acp 0.49", output.Line(version), strings.Join(names, " and ")),
+		Todo:  fmt.Sprintf("install Node.js %d or later, then install these agents again", needs),
+	}}
+}
+
+// nodeTime is how long `node --version` may take.
+const nodeTime = 5 * time.Second
 
 // keyTime is how long commands that print keys may take.
 const keyTime = 10 * time.Second
