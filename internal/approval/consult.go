@@ -109,7 +109,7 @@ func (in *Inbox) knownAnswer(ctx context.Context, t store.Tx, q Inquiry, a *doma
 			return false, err
 		}
 		if restricted.Is(ctx) {
-			restricted.Mark(&situation.Run)
+			situation.Run.Restricted = true
 		}
 		if ruling := in.policy.Judge(policy.CallOf(*a), situation); ruling.IsSettled() {
 			decideBy(a, ruling)

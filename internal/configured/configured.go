@@ -10,7 +10,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 )
 
 // Agents knows the configured agents.
@@ -92,7 +91,7 @@ func (c *Configuration) ConfirmsAnswers(agent string) bool {
 
 // KeysOf are the API keys for a run.
 func (c *Configuration) KeysOf(run domain.Run) map[string]config.Key {
-	if !restricted.Marked(run) || c.Restricted == nil {
+	if !run.Restricted || c.Restricted == nil {
 		if c.Keys == nil {
 			return nil
 		}

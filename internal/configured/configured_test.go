@@ -9,7 +9,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 )
 
 // agents resolves names by what is said of them.
@@ -57,7 +56,7 @@ func TestWhatARestrictedRunGets(t *testing.T) {
 	_, err := c.AgentFor(false, "mine")
 	assert.NoError(t, err)
 
-	restricted.Mark(&run)
+	run.Restricted = true
 	assert.Equal(t, own, c.KeysOf(run))
 	_, err = c.AgentFor(true, "mine")
 	assert.Error(t, err, "its configuration has no such agent")

@@ -44,6 +44,10 @@ type Run struct {
 	Tokens    Tokens
 	Progress  json.RawMessage // how far it is, in its executor's words: the JSON that it last reported
 	Metadata  json.RawMessage // the caller's own: a JSON object, to which the agent's plan is added
+
+	// Restricted says that the client did not trust the workspace: nothing that the
+	// project's file defines is run or heeded. See package restricted.
+	Restricted bool
 }
 
 // CodeStoreFull is the ErrorCode of a run that a full disk has cut short: what was

@@ -6,7 +6,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store/health"
 )
 
@@ -21,7 +20,7 @@ func (c *Calls) GetExecutionContext(ctx context.Context, p catalog.GetExecutionC
 	if err != nil {
 		return result, err
 	}
-	agent, err := c.opts.Agents.AgentFor(restricted.Marked(s.Run), s.Thread.Agent)
+	agent, err := c.opts.Agents.AgentFor(s.Run.Restricted, s.Thread.Agent)
 	if err != nil {
 		return result, err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -51,7 +50,7 @@ func (e *Engine) Begin(t store.Tx, run domain.Run, spec Spec) error {
 // Follow has a run that is new go on with the work of the one before it in its conversation,
 // if that was cut short and has gates.
 func (e *Engine) Follow(t store.Tx, run domain.Run) error {
-	if run.Parent == 0 || restricted.Marked(run) {
+	if run.Parent == 0 || run.Restricted {
 		return nil
 	}
 	l, has, err := found(t.GateLoop(e.ctx, run.Parent))

@@ -181,7 +181,7 @@ func (t *taking) run(tx store.Tx, v values, was domain.Run, thread domain.Thread
 		Thread: thread.ID, Parent: t.runs[was.Parent], Prompt: v.text(was.Prompt, textMost), Title: v.text(was.Title, titleMost), Agent: v.name(was.Agent),
 		Source: v.source(was.Source), Created: v.moment(was.Created), Started: v.moment(was.Started), Ended: v.moment(was.Ended), Active: v.moment(was.Active),
 		Error: v.text(was.Error, textMost), ErrorCode: v.code(was.ErrorCode), Stop: v.name(was.Stop), Result: v.text(was.Result, textMost),
-		Messages: max(0, was.Messages), Tokens: was.Tokens, Progress: v.json(was.Progress), Metadata: v.json(was.Metadata),
+		Messages: max(0, was.Messages), Tokens: was.Tokens, Progress: v.json(was.Progress), Metadata: v.json(was.Metadata), Restricted: was.Restricted,
 	}
 	run.State = was.State
 	if !run.State.Ended() {

@@ -7,7 +7,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/policy"
 	"github.com/duet-rpc/duet-rpc/internal/query"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -71,11 +70,11 @@ func (r runsOfHub) goOn(t store.Tx, from, last domain.Run, source, prompt string
 	}
 	run := following(thread, from, prompt, thread.Agent)
 	run.Source, run.Parent = source, last.ID
-	if restrict || restricted.Marked(from) {
+	if restrict || from.Restricted {
 		if _, err := r.hub.configured.AgentFor(true, thread.Agent); err != nil {
 			return domain.Run{}, err
 		}
-		restricted.Mark(&run)
+		run.Restricted = true
 	}
 	err = r.hub.add(t, &run, thread, false)
 	return run, err

@@ -9,7 +9,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -85,7 +84,7 @@ func (h *Hub) finishFull(t store.Tx, id int64) error {
 func (h *Hub) attempt(run domain.Run, live *liveRun) (result catalog.ExecutePromptResult, agent config.Agent, err error) {
 	thread, err := h.store.Thread(live.ctx, run.Thread)
 	if err == nil {
-		agent, err = h.configured.AgentFor(restricted.Marked(run), thread.Agent)
+		agent, err = h.configured.AgentFor(run.Restricted, thread.Agent)
 	}
 	if err == nil {
 		result, err = h.attemptWith(run, live, thread, agent)

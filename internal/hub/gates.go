@@ -5,7 +5,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/gate"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -37,7 +36,7 @@ func (f forGates) Next(t store.Tx, run domain.Run, prompt string) (domain.Run, e
 	if err != nil {
 		return domain.Run{}, err
 	}
-	if _, err := h.configured.AgentFor(restricted.Marked(run), thread.Agent); err != nil {
+	if _, err := h.configured.AgentFor(run.Restricted, thread.Agent); err != nil {
 		return domain.Run{}, err
 	}
 	last, err := t.LastRun(h.ctx, run.Thread)

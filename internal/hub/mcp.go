@@ -52,7 +52,7 @@ func (m MCP) Servers(ctx context.Context, agent, thread string) (of string, list
 			return "", nil, domain.Invalid("agent", "the agent of this conversation, or none", agent, s.Thread.Agent)
 		}
 		own, agent = s.Thread, s.Thread.Agent
-		restrict = restrict || restricted.Marked(s.Run)
+		restrict = restrict || s.Run.Restricted
 	} else if own.CWD, err = h.directory(""); err != nil {
 		return "", nil, err
 	}

@@ -86,7 +86,8 @@ func TestNothingOfTheProjectsFileRunsForARestrictedEditor(t *testing.T) {
 	mine, err := h.Launch(untrusting, LaunchSpec{Prompt: "p", Agent: "mine", Metadata: []byte(`{"workspace_trusted":true,"a":1}`)})
 	require.NoError(t, err)
 	assert.Equal(t, domain.Completed, await(t, h, mine).State)
-	assert.JSONEq(t, `{"workspace_trusted":false,"a":1}`, string(mine.Metadata))
+	assert.True(t, mine.Restricted)
+	assert.JSONEq(t, `{"workspace_trusted":true,"a":1}`, string(mine.Metadata), "which is the caller's own")
 	_, err = h.Continue(untrusting, ContinueSpec{From: mine.SessionID, Prompt: "p"})
 	require.NoError(t, err)
 }

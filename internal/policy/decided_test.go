@@ -11,7 +11,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 )
 
 func edit(paths ...string) domain.Approval {
@@ -140,7 +139,7 @@ func TestARulingSaysWhichRuleItIs(t *testing.T) {
 // denies what it denies.
 func TestTheProjectAllowsNothingInARestrictedRun(t *testing.T) {
 	var run domain.Run
-	restricted.Mark(&run)
+	run.Restricted = true
 	for _, c := range []struct{ effect, source, trusted, restricted string }{
 		{"allow", config.SourceProject, "true rule=project", ""},
 		{"deny", config.SourceProject, "false rule=project", "false rule=project"},

@@ -8,7 +8,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
@@ -124,7 +123,7 @@ func (p *Policy) matchRules(effect string, c Call, in Situation) *condition {
 			}
 		}
 	}
-	isRestricted := restricted.Marked(in.Run)
+	isRestricted := in.Run.Restricted
 	for _, r := range p.rules() {
 		if isRestricted && r.Effect == config.EffectAllow && r.Source == config.SourceProject {
 			continue

@@ -9,7 +9,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -79,7 +78,7 @@ func (e *Engine) beginning(ctx context.Context) (int64, error) {
 // eventOf is what triggers are told of an event of the log.
 func eventOf(logged domain.Event, s domain.Session) (Event, bool) {
 	event := Event{
-		Source: triggerconfig.SourceRun, Time: logged.Time, key: fmt.Sprintf("seq:%d", logged.Seq), depth: depthOf(s.Run), restricted: restricted.Marked(s.Run),
+		Source: triggerconfig.SourceRun, Time: logged.Time, key: fmt.Sprintf("seq:%d", logged.Seq), depth: depthOf(s.Run), restricted: s.Run.Restricted,
 		Payload: map[string]any{
 			"session_id": logged.Ref.SessionID, "run_id": logged.Ref.RunID, "task_id": domain.TaskName(logged.Ref.Task), "thread_id": s.Thread.UUID,
 			"title": s.Run.Title, "agent": s.Run.Agent, "source": s.Run.Source, "prompt": cut(s.Run.Prompt, 2000), "working_dir": s.Thread.CWD,

@@ -123,6 +123,9 @@ func (f *Foreign) Threads(ctx context.Context, after int64, limit int) ([]domain
 // all if that is 0.
 func (f *Foreign) RunsOfThread(ctx context.Context, thread, upTo int64) ([]domain.Run, error) {
 	columns := runColumns
+	if f.Version < restrictedFormat {
+		columns = strings.Replace(columns, "r.restricted", restrictedBefore, 1)
+	}
 	if f.Version < signInFormat {
 		columns = strings.Replace(columns, "r.sign_in", "''", 1)
 	}
@@ -142,6 +145,13 @@ const agentSettingsFormat = 12
 // contentFormat is the first format whose runs have the column content, and that
 // has attachments.
 const contentFormat = 14
+
+// restrictedFormat is the first format whose runs have the column restricted. In earlier
+// ones a member of the metadata says so.
+const (
+	restrictedFormat = 25
+	restrictedBefore = "CASE WHEN json_valid(r.metadata) THEN json_type(r.metadata, '$.workspace_trusted') IS 'false' ELSE 0 END"
+)
 
 // signInFormat is the first format whose runs have the column sign_in.
 const signInFormat = 16

@@ -16,7 +16,7 @@ import (
 
 const runColumns = `r.id, r.uuid, r.task, r.session_id, r.run_id, r.caller_id, r.thread, r.parent, r.prompt, r.title, r.agent, r.source, r.state, r.priority,
 	r.mode, r.tools, r.timeout, r.quiet, r.created, r.started, r.ended, r.active, r.error, r.error_code, r.stop, r.result, r.messages, r.tokens, r.progress, r.metadata,
-	r.agent_mode, r.agent_model, r.content, r.sign_in`
+	r.agent_mode, r.agent_model, r.content, r.sign_in, r.restricted`
 
 // runRow takes a row of runColumns.
 type runRow struct {
@@ -31,7 +31,7 @@ func (r *runRow) fields() []any {
 	return []any{
 		&r.ID, &r.UUID, &r.Task, &r.SessionID, &r.RunID, &r.CallerID, &r.Thread, &r.Parent, &r.Prompt, &r.Title, &r.Agent, &r.Source, &r.State, &r.Priority,
 		&r.Mode, &r.tools, &r.timeout, &r.Quiet, &r.created, &r.started, &r.ended, &r.active, &r.Error, &r.ErrorCode, &r.Stop, &r.Result, &r.Messages,
-		&r.tokens, &r.progress, &r.metadata, &r.AgentMode, &r.Model, &r.content, &r.signIn,
+		&r.tokens, &r.progress, &r.metadata, &r.AgentMode, &r.Model, &r.content, &r.signIn, &r.Restricted,
 	}
 }
 
@@ -320,8 +320,8 @@ func (t *Tx) IsTaken(alias string) (bool, error) {
 
 func (t *Tx) insertRun(r *domain.Run) error {
 	result, err := t.exec(`INSERT INTO runs (uuid, task, session_id, run_id, caller_id, thread, parent, prompt, content, title, agent, source, state, priority,
-			mode, tools, timeout, quiet, created, started, ended, active, error, error_code, stop, result, messages, tokens, progress, metadata, agent_mode, agent_model, sign_in)
-		VALUES (?, (SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'runs'), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			mode, tools, timeout, quiet, created, started, ended, active, error, error_code, stop, result, messages, tokens, progress, metadata, agent_mode, agent_model, sign_in, restricted)
+		VALUES (?, (SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'runs'), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		append([]any{r.UUID, r.SessionID, r.RunID, r.CallerID, r.Thread, r.Parent, r.Prompt, contentText(r.Content)}, mutable(*r)...)...)
 	if err != nil {
 		return err
@@ -351,7 +351,7 @@ func mutable(r domain.Run) []any {
 		r.Title, r.Agent, r.Source, string(r.State), r.Priority, r.Mode, asJSON(r.Tools, len(r.Tools) == 0), int64(r.Timeout), r.Quiet,
 		nano(r.Created), nano(r.Started), nano(r.Ended), nano(r.Active), r.Error, r.ErrorCode, r.Stop, r.Result, r.Messages,
 		asJSON(rowjson.Tokens(r.Tokens), r.Tokens == domain.Tokens{}), string(r.Progress), string(r.Metadata),
-		r.AgentMode, r.Model, asJSON(rowjson.AuthMethodsOf(r.SignIn), len(r.SignIn) == 0),
+		r.AgentMode, r.Model, asJSON(rowjson.AuthMethodsOf(r.SignIn), len(r.SignIn) == 0), r.Restricted,
 	}
 }
 
@@ -369,6 +369,6 @@ func contentText(blocks []domain.Block) string {
 // UpdateRun writes everything of a run that can change.
 func (t *Tx) UpdateRun(r domain.Run) error {
 	return t.changeOne("a run", `UPDATE runs SET title = ?, agent = ?, source = ?, state = ?, priority = ?, mode = ?, tools = ?, timeout = ?, quiet = ?,
-		created = ?, started = ?, ended = ?, active = ?, error = ?, error_code = ?, stop = ?, result = ?, messages = ?, tokens = ?, progress = ?, metadata = ?, agent_mode = ?, agent_model = ?, sign_in = ?
+		created = ?, started = ?, ended = ?, active = ?, error = ?, error_code = ?, stop = ?, result = ?, messages = ?, tokens = ?, progress = ?, metadata = ?, agent_mode = ?, agent_model = ?, sign_in = ?, restricted = ?
 		WHERE id = ?`, append(mutable(r), r.ID)...)
 }

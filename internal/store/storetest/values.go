@@ -58,6 +58,7 @@ func testAStoreKeepsWhatItWasGiven(t *testing.T, k kind) {
 		r.Tools, r.Timeout, r.Quiet, r.Tokens = []string{"Read"}, time.Minute, true, domain.Tokens{Input: 3, CostUSD: 0.5}
 		r.SignIn = []domain.AuthMethod{{ID: "i", Name: "n <b>", Description: "d", Type: "agent"}, {}}
 		r.Progress, r.Metadata = []byte(`{"percent":1}`), []byte(`{"a":[1]}`)
+		r.Restricted = true
 	})
 	require.NoError(t, s.Close())
 

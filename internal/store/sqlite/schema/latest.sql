@@ -39,7 +39,7 @@ CREATE TABLE runs (
 	error TEXT NOT NULL DEFAULT '', error_code TEXT NOT NULL DEFAULT '', stop TEXT NOT NULL DEFAULT '',
 	result TEXT NOT NULL DEFAULT '', messages INTEGER NOT NULL DEFAULT 0,
 	tokens TEXT NOT NULL DEFAULT '', progress TEXT NOT NULL DEFAULT '', metadata TEXT NOT NULL DEFAULT ''
-, agent_mode TEXT NOT NULL DEFAULT '', agent_model TEXT NOT NULL DEFAULT '', content TEXT NOT NULL DEFAULT '', sign_in TEXT NOT NULL DEFAULT '');
+, agent_mode TEXT NOT NULL DEFAULT '', agent_model TEXT NOT NULL DEFAULT '', content TEXT NOT NULL DEFAULT '', sign_in TEXT NOT NULL DEFAULT '', restricted INTEGER NOT NULL DEFAULT 0);
 
 -- implicit index sqlite_autoindex_runs_1 runs
 

@@ -245,4 +245,9 @@ CREATE TABLE change_decisions (run INTEGER NOT NULL, part TEXT NOT NULL, state T
 `, `
 -- What an agent says about a tool call beside its title and input.
 ALTER TABLE approvals ADD COLUMN details TEXT NOT NULL DEFAULT '';
+`, `
+-- Whether the client that asked for a run did not trust the workspace. It was a member of the caller's metadata.
+ALTER TABLE runs ADD COLUMN restricted INTEGER NOT NULL DEFAULT 0;
+UPDATE runs SET restricted = 1, metadata = json_remove(metadata, '$.workspace_trusted')
+	WHERE CASE WHEN json_valid(metadata) THEN json_type(metadata, '$.workspace_trusted') IS 'false' ELSE 0 END;
 `}
