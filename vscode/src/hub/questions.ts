@@ -1,7 +1,8 @@
 // What can be answered to a question, and how that is put to the hub.
 import type { Params } from "../protocol";
 import type { Question } from "./model";
-import { short, visible } from "./groups";
+import { clipped, short, visible } from "./groups";
+import { fenceFor } from "./transcript";
 
 type Decision = Omit<Params<"sendDecision">, "approval_id">;
 
@@ -175,11 +176,14 @@ export function detailsOf(question: Question): string {
   return parts.join("\n\n");
 }
 
+/** How much of a text a block has, in characters: the panel shows all of it. */
+const longestCode = 20_000;
+
 /** code is a fenced block that its text cannot end. */
 function code(of: string, language = ""): string {
-  const longest = Math.max(2, ...[...of.matchAll(/`+/g)].map(([run]) => run.length));
-  const fence = "`".repeat(longest + 1);
-  return `${fence}${language}\n${visible(of)}\n${fence}`;
+  const shown = clipped(of, longestCode);
+  const fence = fenceFor(shown);
+  return `${fence}${language}\n${visible(shown)}\n${fence}`;
 }
 
 function escaped(of: string): string {

@@ -104,7 +104,7 @@ interface Place {
 }
 
 async function openSource(project: Project, { url, line = 1, column = 1 }: Place): Promise<void> {
-  const path = decodeURIComponent(url.replace(/^https?:\/\/[^/]*/, "").replace(/[?#].*$/, ""));
+  const path = decodeURIComponent(url.replace(/^https?:\/\/[^/]*/, "").replace(/[?#][^]*$/, ""));
   const name = normalize(path.endsWith("/") ? `${path}index.html` : path);
   const root = projectRoot(project.folder.uri.fsPath);
   // normalize of a path with a slash in front leads nowhere above it.

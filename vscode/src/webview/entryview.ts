@@ -1,7 +1,7 @@
 // How an entry of a conversation is shown.
 import type { Actions } from "./actions";
 import { attachments } from "./attachments";
-import { button, icon, make, setText } from "./dom";
+import { button, icon, make, setLongText, setText } from "./dom";
 import type { Entry } from "./entry";
 import { nameOf } from "./filediff";
 import { objectOf, stringOf } from "./json";
@@ -80,7 +80,7 @@ class PromptView implements View {
   }
 
   update(): undefined {
-    setText(this.text, this.entry.text);
+    setLongText(this.text, this.entry.text);
     this.pictures.replaceChildren(...attachments(this.entry.attachments, this.actions));
     setText(this.note, this.entry.status === "cancelled" ? "The agent was not given this." : "");
   }
@@ -201,7 +201,7 @@ class AnswerView implements View {
     const who = by === "user" ? "You" : by;
     this.element.classList.toggle("denied", denied);
     const what = denied ? `${who} denied` : data["decision"] === "responded" ? `${who} answered` : data["input_was_edited"] === true ? `${who} edited and allowed` : `${who} allowed`;
-    setText(this.element, [`${what}: ${title}`, said ?? stringOf(objectOf(data["content"])["text"])].filter((part) => part !== undefined).join(" — "));
+    setLongText(this.element, [`${what}: ${title}`, said ?? stringOf(objectOf(data["content"])["text"])].filter((part) => part !== undefined).join(" — "));
   }
 }
 
@@ -224,7 +224,7 @@ class ErrorView implements View {
   }
 
   update(): undefined {
-    setText(this.text, this.entry.text);
+    setLongText(this.text, this.entry.text);
     setText(this.remedy, remedyOf(stringOf(this.entry.data["error_code"]), this.entry.data["auth_methods"]));
   }
 }
@@ -235,6 +235,6 @@ class NoteView implements View {
   constructor(private readonly entry: Entry) {}
 
   update(): undefined {
-    setText(this.element, this.entry.text);
+    setLongText(this.element, this.entry.text);
   }
 }

@@ -11,6 +11,9 @@ import { renderMarkdown } from "./markdown";
 import { output } from "./output";
 import type { OpenQuestion } from "./questions";
 
+/** The longest plan that is shown as Markdown, in characters: all of it is read at once. */
+const longestPlan = 50_000;
+
 const choiceIcons: Record<string, IconName> = { check: "check", "check-all": "check", close: "close", comment: "edit", edit: "edit", "link-external": "link" };
 
 export function questionOf(open: OpenQuestion): Question {
@@ -116,7 +119,7 @@ export class QuestionView {
     if (question.reopened) note(question.reopened, "warning");
     else if (question.stale) note("Its agent has ended: an answer continues it.");
     if (question.input_ambiguity) note(question.input_ambiguity, "warning");
-    if (question.plan) parts.push(make("div", { class: "markdown question-plan" }, renderMarkdown(question.plan)));
+    if (question.plan) parts.push(question.plan.length > longestPlan ? output(question.plan, { name: "Plan" }) : make("div", { class: "markdown question-plan" }, renderMarkdown(question.plan)));
     if (question.details) parts.push(output(question.details, { name: "Details" }));
     const command = stringOf(objectOf(question.tool_input)["command"]);
     if (question.diff) parts.push(unifiedDiff(question.diff));

@@ -1,4 +1,5 @@
 // A tool call: what it does, how it is, what it got and gave back, and what is part of it.
+import { clipped } from "../hub/groups";
 import { attachments } from "./attachments";
 import { icon, make, setText } from "./dom";
 import type { IconName } from "./dom";
@@ -7,6 +8,9 @@ import type { View, Views } from "./entryview";
 import { fileDiff, nameOf } from "./filediff";
 import { objectOf, stringOf } from "./json";
 import { output } from "./output";
+
+/** How much of a title is shown: the input is there as a whole. */
+const longestTitle = 500;
 
 const kindIcons: Record<string, IconName> = { read: "file", edit: "edit", delete: "trash", move: "move", search: "search", execute: "terminal", think: "think", fetch: "globe" };
 
@@ -103,7 +107,7 @@ function isEmpty(input: unknown): boolean {
 }
 
 function titleOf(tool: ToolCall): string {
-  return (tool.title || tool.name || "Tool").split("\n", 1)[0]!;
+  return clipped((tool.title || tool.name || "Tool").split("\n", 1)[0]!, longestTitle);
 }
 
 /** subjectOf is what a call is about, where its title does not say so. */
@@ -111,7 +115,7 @@ function subjectOf(tool: ToolCall): string {
   const path = tool.paths[0] ?? tool.diffs[0]?.path;
   if (path !== undefined) return titleOf(tool).includes(nameOf(path)) ? "" : nameOf(path);
   const command = stringOf(objectOf(tool.input)["command"]);
-  return command !== undefined && command !== tool.title ? command.split("\n", 1)[0]! : "";
+  return command !== undefined && command !== tool.title ? clipped(command.split("\n", 1)[0]!, longestTitle) : "";
 }
 
 function stateOf({ open, tool }: Entry): { id: string; text: string } {
