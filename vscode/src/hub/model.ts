@@ -4,6 +4,7 @@ import type { Result } from "../protocol";
 import type { HubConnection } from "./connection";
 import { Emitter } from "./emitter";
 import type { EventParams } from "./events";
+import { wholeQuestions } from "./questions";
 
 /** The last session of a conversation, as getSessionLeaves has it. */
 export type Session = Result<"getSessionLeaves">["sessions"][number];
@@ -138,7 +139,8 @@ export class ProjectModel {
   }
 
   private async askForQuestions(): Promise<void> {
-    const { approvals } = await this.connection.request("fetchApprovals", {});
+    const { approvals: told } = await this.connection.request("fetchApprovals", {});
+    const approvals = await wholeQuestions((method, params) => this.connection.request(method, params), told);
     this.waiting = approvals;
     const fresh = approvals.filter((question) => !this.seen.has(question.id));
     for (const question of fresh) this.seen.add(question.id);

@@ -114,6 +114,25 @@ export function button(options: { label?: string; icon?: IconName; name?: string
   );
 }
 
+/** Says that a text is cut, with a button that gets all of it. */
+export function loadButton(words: string, load: () => Promise<void>): HTMLElement {
+  const note = make("span", { class: "note", is: { role: "status" }, text: words });
+  let busy = false;
+  const all = button({
+    class: "text-button", label: "Show all",
+    press: () => {
+      if (busy) return;
+      busy = true;
+      setText(note, "All of it is being loaded…");
+      load().catch((error: unknown) => {
+        busy = false;
+        setText(note, `The rest could not be loaded: ${(error as Error).message}`);
+      });
+    },
+  });
+  return make("div", { class: "cut" }, note, " ", all);
+}
+
 const outlines = {
   check: "M3 8.5 6.5 12 13 4.5",
   close: "M4 4l8 8M12 4l-8 8",

@@ -2,7 +2,7 @@
 import Anser from "anser";
 import { visible } from "../hub/groups";
 import { copyButton } from "./codeblock";
-import { cutBefore, fill, inTurns, make } from "./dom";
+import { cutBefore, fill, inTurns, loadButton, make } from "./dom";
 
 const headLines = 8;
 const tailLines = 12;
@@ -12,8 +12,17 @@ const longestLine = 2_000;
 const linesAtOnce = 2_000;
 const charactersAtOnce = 20_000;
 
+export interface OutputOptions {
+  name: string;
+  colours?: boolean;
+  /** Gets all of a text of which only the beginning is there, and has it drawn anew. */
+  load?: () => Promise<void>;
+  /** It is to be shown whole at once. */
+  all?: boolean;
+}
+
 /** A text of a tool's, which can be shown whole. */
-export function output(text: string, options: { name: string; colours?: boolean }): HTMLElement {
+export function output(text: string, options: OutputOptions): HTMLElement {
   const element = make("div", { class: "output" });
   const lines = linesOf(text);
   const write = (to: Element, part: string[]): void => {
@@ -28,20 +37,27 @@ export function output(text: string, options: { name: string; colours?: boolean 
   const cut = lines.length > headLines + tailLines + 3;
   const shown = cut ? [...lines.slice(0, headLines), ...lines.slice(-tailLines)] : lines;
   const shorter = shown.map((line) => (line.length > longestLine ? `${line.slice(0, longestLine)}… (${line.length - longestLine} more characters)` : line));
-  if (!cut && shorter.every((line, i) => line === lines[i])) {
+  const showAll = (): void => {
+    element.replaceChildren(copy);
+    inTurns(blocksOf(lines), element, block);
+  };
+  const copy = copyButton(() => text, `Copy ${options.name.toLowerCase()}`);
+  if (options.load) {
+    element.append(block(shorter.slice(0, headLines + tailLines)), loadButton("Only the beginning of this text is here.", options.load));
+  } else if (options.all) {
+    showAll();
+  } else if (!cut && shorter.every((line, i) => line === lines[i])) {
     element.append(block(lines));
   } else {
     const hidden = cut ? lines.length - headLines - tailLines : 0;
     const all = make("button", { class: "text-button", is: { type: "button" }, text: hidden > 0 ? `Show all ${lines.length} lines (${hidden} hidden)` : "Show the whole lines" });
     all.addEventListener("click", () => {
-      element.replaceChildren(copy);
-      inTurns(blocksOf(lines), element, block);
+      showAll();
       element.querySelector("pre")?.focus();
     });
     if (cut) element.append(block(shorter.slice(0, headLines)), all, block(shorter.slice(headLines)));
     else element.append(block(shorter), all);
   }
-  const copy = copyButton(() => text, `Copy ${options.name.toLowerCase()}`);
   element.prepend(copy);
   return element;
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { age, describe, grouped, nameOf, short, visible } from "../../src/hub/groups";
 import type { Question, Session } from "../../src/hub/model";
-import { choicesOf, detailsOf, fieldsOf, titleOf, valueOf } from "../../src/hub/questions";
+import { choicesOf, detailsOf, fieldsOf, titleOf, valueOf, wholeQuestions } from "../../src/hub/questions";
 
 function session(over: Partial<Session>): Session {
   return { id: "s", task_id: "task-0001", thread_id: "t", status: "completed", state: "completed", title: "", conversation_title: "", summary: "", query: "", agent: "demo", archived: false, last_activity_at: "2026-01-01T00:00:00Z", ...over } as Session;
@@ -94,4 +94,15 @@ test("what is asked cannot break out of where it is shown", () => {
   assert.match(details, /````diff\n```\n\[a\]\(command:evil\)\n````/);
   assert.match(details, /an answer continues it/);
   assert.match(detailsOf(question({ reopened: "[x](command:y)" })), /\\\[x\\\]\\\(command:y\\\)/);
+});
+
+test("a question that a list cuts is asked for by itself", async () => {
+  const asked: unknown[] = [];
+  const request = ((method: string, params: unknown) => {
+    asked.push([method, params]);
+    return Promise.resolve({ approval: { id: "b", title: "all of it" } });
+  }) as unknown as Parameters<typeof wholeQuestions>[0];
+  const list = [{ id: "a", title: "short" }, { id: "b", title: "cut", truncated: true }] as Question[];
+  assert.deepEqual((await wholeQuestions(request, list)).map(({ title }) => title), ["short", "all of it"]);
+  assert.deepEqual(asked, [["getApproval", { approval_id: "b" }]]);
 });
