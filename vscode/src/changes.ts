@@ -178,7 +178,8 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
     const place = this.placeHere(uri);
     const snapshot = await this.snapshot(place);
     const editor = vscode.window.activeTextEditor;
-    const hunk = snapshot && (id === undefined ? hunkAt(snapshot, place.side, editor?.selection.active.line ?? 0) : snapshot.hunks.find((hunk) => hunk.id === id));
+    const hunk = snapshot && (id === undefined ? hunkAt(snapshot, place.side, editor?.selection.active.line ?? 0, (editor?.document.lineCount ?? 1) - 1) : snapshot.hunks.find((hunk) => hunk.id === id));
+    if (!hunk && snapshot && id === undefined) throw new Error("there is no change at the cursor: put it into one");
     if (!hunk) throw new Error("this change is not there any more");
     if (!decisionsFor(hunk).includes(decision)) throw new Error(`this change is ${hunk.state} already`);
     await this.decide(place, decision, hunk);

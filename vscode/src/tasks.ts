@@ -1,6 +1,6 @@
 // Builds and gates as tasks of VS Code.
 import * as vscode from "vscode";
-import { checkGate, listGates } from "./hub/gates";
+import { checkGate, listGates, statusOf } from "./hub/gates";
 import type { BuildCommand } from "./problems/command";
 import type { Problems } from "./problems/problems";
 import type { Project, Projects } from "./projects";
@@ -64,8 +64,9 @@ export class Tasks implements vscode.TaskProvider, vscode.Disposable {
       signal.addEventListener("abort", () => cancel.cancel());
       const result = await checkGate(project.connection, name, print, cancel.token);
       this.problems.takeCheck(project, result);
-      if (!result.passed) throw new Error(`failed: ${result.reason ?? "it did not pass"}`);
-      return 0;
+      const status = statusOf(result);
+      if (status === 1 && result.reason !== "exit status 1") throw new Error(`failed: ${result.reason ?? "it did not pass"}`);
+      return status;
     };
   }
 
@@ -83,6 +84,9 @@ export class Tasks implements vscode.TaskProvider, vscode.Disposable {
   }
 }
 
+/** For how long VS Code takes a terminal to be launched, in milliseconds, and a little more. */
+const launching = 700;
+
 /** terminalOf shows what a work prints, and how it has ended. */
 function terminalOf(work: Work): vscode.Pseudoterminal {
   const written = new vscode.EventEmitter<string>();
@@ -90,6 +94,7 @@ function terminalOf(work: Work): vscode.Pseudoterminal {
   const ended = new AbortController();
   const print = (text: string): void => written.fire(text.replace(/\r?\n/g, "\r\n"));
   const run = async (): Promise<void> => {
+    const began = performance.now();
     let status: number;
     try {
       status = await work(print, ended.signal);
@@ -98,7 +103,9 @@ function terminalOf(work: Work): vscode.Pseudoterminal {
       status = 1;
       print(`\u001b[31m${error instanceof Error ? error.message : String(error)}\u001b[0m\n`);
     }
-    closed.fire(status);
+    // VS Code says of what ends with an error sooner that it failed to launch.
+    const wait = status === 0 ? 0 : Math.max(0, launching - (performance.now() - began));
+    setTimeout(() => closed.fire(status), wait);
   };
   return {
     onDidWrite: written.event,
