@@ -40,7 +40,7 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     ofSession("continue", () => true, (of) => openAndWrite(of, panels)),
     ofSession("fork", () => true, (of) => fork(of, panels)),
     ofSession("interrupt", ({ session }) => isAlive(session), async ({ project, session }) => {
-      await project.connection.request("interruptSession", { session_id: session.id, reason: "interrupted in VS Code" });
+      await project.connection.request("interruptSession", { session_id: session.ahead?.id ?? session.id, reason: "interrupted in VS Code" });
     }),
     ofSession("archive", ({ session }) => !session.archived && !isAlive(session), (of) => archive(of, true)),
     ofSession("unarchive", ({ session }) => session.archived, (of) => archive(of, false)),

@@ -22,11 +22,13 @@ const labels: Record<GroupId, string> = {
 
 export function groupOf(session: Session): GroupId {
   if (session.archived) return "archived";
+  if (session.waits) return "waiting";
   switch (session.status) {
     case "waiting_input":
       return "waiting";
     case "starting":
-      return session.state === "queued" ? "queued" : "working";
+      if (session.state !== "queued") return "working";
+      return session.ahead === undefined ? "queued" : session.ahead.status === "waiting_input" ? "waiting" : "working";
     case "running":
     case "interrupting":
       return "working";
@@ -48,8 +50,14 @@ export function grouped(sessions: readonly Session[]): Group[] {
 }
 
 /** Whether a session's agent works, or is about to: it can be interrupted. */
-export function isAlive(session: Session): boolean {
-  return ["waiting", "working", "queued"].includes(groupOf(session));
+export function isAlive({ archived, status }: Session): boolean {
+  return !archived && ["starting", "running", "interrupting", "waiting_input"].includes(status);
+}
+
+/** How a conversation is, in words. */
+export function statusWords(session: Session): string {
+  if (groupOf(session) === "waiting") return "waits for you";
+  return session.ahead === undefined ? session.status.replace("_", " ") : "works, and a prompt is queued";
 }
 
 /** What a session is called: its title, else the beginning of its prompt. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { age, describe, grouped, nameOf, short, visible } from "../../src/hub/groups";
+import { age, describe, grouped, groupOf, isAlive, nameOf, short, statusWords, visible } from "../../src/hub/groups";
 import type { Question, Session } from "../../src/hub/model";
 import { choicesOf, detailsOf, fieldsOf, titleOf, valueOf, wholeQuestions } from "../../src/hub/questions";
 
@@ -16,6 +16,15 @@ test("sessions stand in groups, those that wait for a person first", () => {
   const sessions = ["completed", "running", "waiting_input", "failed", "draft", "interrupting"].map((status) => session({ status }));
   sessions.push(session({ status: "starting", state: "queued" }), session({ status: "starting", state: "starting" }), session({ status: "running", archived: true }));
   assert.deepEqual(grouped(sessions).map(({ id, sessions }) => [id, sessions.length]), [["waiting", 1], ["working", 3], ["queued", 1], ["failed", 1], ["done", 1], ["draft", 1], ["archived", 1]]);
+});
+
+test("a conversation is listed by what it does, not by its last session alone", () => {
+  const queued = { status: "starting", state: "queued" };
+  const ahead = (status: string): Partial<Session> => ({ ...queued, ahead: { id: "before", status, state: status } });
+  const sessions = [session(ahead("running")), session(ahead("waiting_input")), session({ status: "failed", waits: true }), session(queued)];
+  assert.deepEqual(sessions.map(groupOf), ["working", "waiting", "waiting", "queued"]);
+  assert.deepEqual(sessions.map(statusWords), ["works, and a prompt is queued", "waits for you", "waits for you", "starting"]);
+  assert.deepEqual(sessions.map(isAlive), [true, true, false, true]);
 });
 
 test("a session is called by its title, else by what was asked", () => {
