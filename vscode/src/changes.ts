@@ -137,7 +137,7 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
   }
 
   private async snapshot({ folder, session, file }: Place): Promise<Snapshot | undefined> {
-    const project = this.projects.all.find((project) => project.folder.uri.fsPath === folder);
+    const project = this.projects.at(folder);
     return project && (await this.snapshots(project, session)).find(({ file_path }) => file_path === file);
   }
 
@@ -190,7 +190,7 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
   }
 
   private async decide({ folder, session, file }: Place, decision: Decision, hunk?: Hunk): Promise<void> {
-    const project = this.projects.all.find((project) => project.folder.uri.fsPath === folder);
+    const project = this.projects.at(folder);
     if (!project) throw new Error(`the folder ${folder} is not open any more`);
     const { hunks } = await project.connection.request("session.decideChange", { session_id: session, path: file, decision, ...(hunk ? { hunk: hunk.id } : {}) });
     this.refresh(project, session);

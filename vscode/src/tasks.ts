@@ -24,6 +24,7 @@ export class Tasks implements vscode.TaskProvider, vscode.Disposable {
   ) {}
 
   async provideTasks(): Promise<vscode.Task[]> {
+    this.projects.start();
     const found = await Promise.all(this.projects.all.map(async (project) => {
       const [builds, gates] = await Promise.all([
         this.builds.of(project).list().catch((error: unknown) => (this.onError(error), [])),
@@ -40,7 +41,8 @@ export class Tasks implements vscode.TaskProvider, vscode.Disposable {
   resolveTask(task: vscode.Task): vscode.Task | undefined {
     const definition = task.definition as Definition;
     const folder = typeof task.scope === "object" ? task.scope : undefined;
-    const project = this.projects.all.find((one) => one.folder.uri.toString() === folder?.uri.toString()) ?? this.projects.all[0];
+    this.projects.start();
+    const project = (folder && this.projects.at(folder.uri.fsPath)) ?? this.projects.all[0];
     if (!project || (definition.build ?? definition.gate) === undefined) return undefined;
     return this.task(definition, project);
   }

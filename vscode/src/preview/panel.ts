@@ -33,7 +33,8 @@ export class Previews implements vscode.WebviewPanelSerializer, vscode.Disposabl
   }
 
   async deserializeWebviewPanel(panel: vscode.WebviewPanel, state: { folder?: string } | undefined): Promise<void> {
-    const project = this.projects.all.find(({ folder }) => folder.uri.fsPath === state?.folder) ?? this.projects.all[0];
+    this.projects.start();
+    const project = (state?.folder === undefined ? undefined : this.projects.at(state.folder)) ?? this.projects.all[0];
     if (project) await this.fill(panel, project, await this.trails.of(project.folder.uri.fsPath));
     else panel.dispose();
   }

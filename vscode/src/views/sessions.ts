@@ -47,8 +47,12 @@ export class SessionsTree implements vscode.TreeDataProvider<Node>, vscode.Dispo
     this.subscriptions = [
       new vscode.Disposable(projects.onChange(() => this.refresh())),
       vscode.workspace.onDidChangeConfiguration((change) => change.affectsConfiguration("duet") && this.refresh()),
-      this.view.onDidChangeVisibility(() => this.refresh()), // ages have changed meanwhile
+      this.view.onDidChangeVisibility(({ visible }) => {
+        if (visible) projects.start();
+        this.refresh(); // ages have changed meanwhile
+      }),
     ];
+    if (this.view.visible) projects.start();
   }
 
   getChildren(node?: Node): Node[] {
