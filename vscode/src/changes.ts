@@ -137,7 +137,7 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
   }
 
   private async snapshot({ folder, session, file }: Place): Promise<Snapshot | undefined> {
-    const project = this.projects.all.find((project) => project.folder.uri.fsPath === folder);
+    const project = this.projects.at(folder);
     return project && (await this.snapshots(project, session)).find(({ file_path }) => file_path === file);
   }
 
@@ -178,7 +178,8 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
     const place = this.placeHere(uri);
     const snapshot = await this.snapshot(place);
     const editor = vscode.window.activeTextEditor;
-    const hunk = snapshot && (id === undefined ? hunkAt(snapshot, place.side, editor?.selection.active.line ?? 0) : snapshot.hunks.find((hunk) => hunk.id === id));
+    const hunk = snapshot && (id === undefined ? hunkAt(snapshot, place.side, editor?.selection.active.line ?? 0, (editor?.document.lineCount ?? 1) - 1) : snapshot.hunks.find((hunk) => hunk.id === id));
+    if (!hunk && snapshot && id === undefined) throw new Error("there is no change at the cursor: put it into one");
     if (!hunk) throw new Error("this change is not there any more");
     if (!decisionsFor(hunk).includes(decision)) throw new Error(`this change is ${hunk.state} already`);
     await this.decide(place, decision, hunk);
@@ -189,7 +190,7 @@ export class Changes implements vscode.TextDocumentContentProvider, vscode.CodeL
   }
 
   private async decide({ folder, session, file }: Place, decision: Decision, hunk?: Hunk): Promise<void> {
-    const project = this.projects.all.find((project) => project.folder.uri.fsPath === folder);
+    const project = this.projects.at(folder);
     if (!project) throw new Error(`the folder ${folder} is not open any more`);
     const { hunks } = await project.connection.request("session.decideChange", { session_id: session, path: file, decision, ...(hunk ? { hunk: hunk.id } : {}) });
     this.refresh(project, session);

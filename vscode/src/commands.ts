@@ -23,7 +23,10 @@ export interface CommandContext {
 export function registerCommands(context: CommandContext): vscode.Disposable[] {
   const { projects, documents, panels, changes, log } = context;
   const command = <A extends unknown[]>(name: string, action: (...args: A) => Promise<void>): vscode.Disposable =>
-    vscode.commands.registerCommand(`duet.${name}`, (...args: A) => context.attempt(() => action(...args)));
+    vscode.commands.registerCommand(`duet.${name}`, (...args: A) => {
+      projects.start();
+      context.attempt(() => action(...args));
+    });
   const ofSession = (name: string, which: (of: ProjectSession) => boolean, action: (of: ProjectSession) => Promise<void>): vscode.Disposable =>
     command(name, async (of?: unknown) => {
       const chosen = given(of) ?? (await ofPanel(panels, which)) ?? (await pickSession(projects, which));
@@ -40,7 +43,7 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     ofSession("continue", () => true, (of) => openAndWrite(of, panels)),
     ofSession("fork", () => true, (of) => fork(of, panels)),
     ofSession("interrupt", ({ session }) => isAlive(session), async ({ project, session }) => {
-      await project.connection.request("interruptSession", { session_id: session.id, reason: "interrupted in VS Code" });
+      await project.connection.request("interruptSession", { session_id: session.ahead?.id ?? session.id, reason: "interrupted in VS Code" });
     }),
     ofSession("archive", ({ session }) => !session.archived && !isAlive(session), (of) => archive(of, true)),
     ofSession("unarchive", ({ session }) => session.archived, (of) => archive(of, false)),

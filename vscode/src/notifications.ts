@@ -1,7 +1,7 @@
 // Tells of questions and of sessions that have ended, wherever the person looks.
 import * as vscode from "vscode";
 import { answer } from "./answer";
-import { groupOf, isAlive, nameOf } from "./hub/groups";
+import { isAlive, nameOf } from "./hub/groups";
 import { choicesOf, titleOf } from "./hub/questions";
 import type { ProjectQuestion, Projects, ProjectSession } from "./projects";
 
@@ -62,7 +62,7 @@ export function notifications(projects: Projects, { attempt, open, isShown }: No
   async function tellEnd(of: ProjectSession): Promise<void> {
     const { session } = of;
     const show = "Open Conversation";
-    const failed = groupOf(session) === "failed";
+    const failed = session.status === "failed";
     if (session.status === "interrupted" || isShown(of)) return; // a person did that, or sees it
     const message = failed ? `${nameOf(session)} has failed${session.error_message ? `: ${session.error_message}` : ""}` : `${nameOf(session)} is done`;
     const pressed = failed ? await vscode.window.showWarningMessage(message, show) : await vscode.window.showInformationMessage(message, show);

@@ -5,11 +5,13 @@ import { HubConnection } from "./hub/connection";
 import { Emitter } from "./hub/emitter";
 import type { EventParams, HubNotification } from "./hub/events";
 import { ProjectModel } from "./hub/model";
+import { byRoot, projectRoot, realPath, usesDuet } from "./hub/root";
 import type { Question, Session } from "./hub/model";
 
-/** A folder of the workspace, and what its hub has. */
+/** A project with folders of the workspace, and what its hub has. */
 export interface Project {
   name: string;
+  /** The first of its folders. */
   folder: vscode.WorkspaceFolder;
   connection: HubConnection;
   model: ProjectModel;
@@ -29,7 +31,9 @@ export interface ProjectQuestion {
 
 /** The projects of the workspace. Folders come and go. */
 export class Projects implements vscode.Disposable {
-  private readonly byFolder = new Map<string, Project>();
+  private readonly byRoot = new Map<string, Project>();
+  /** Whether hubs are started: at once in projects that use Duet, elsewhere when a person uses the extension. */
+  private wanted = false;
   private readonly changeEmitter = new Emitter<undefined>();
   private readonly questionsEmitter = new Emitter<ProjectQuestion[]>();
   private readonly eventEmitter = new Emitter<{ project: Project; params: EventParams }>();
@@ -57,7 +61,19 @@ export class Projects implements vscode.Disposable {
   }
 
   get all(): Project[] {
-    return [...this.byFolder.values()];
+    return [...this.byRoot.values()];
+  }
+
+  /** The project of a folder, if it is open. */
+  at(folder: string): Project | undefined {
+    return this.all.find((project) => project.folder.uri.fsPath === folder) ?? this.byRoot.get(projectRoot(realPath(folder)));
+  }
+
+  /** Starts the hubs, unless they were: a person uses the extension. */
+  start(): void {
+    if (this.wanted) return;
+    this.wanted = true;
+    this.follow();
   }
 
   get sessions(): ProjectSession[] {
@@ -86,7 +102,7 @@ export class Projects implements vscode.Disposable {
   /** Ends all hubs that are this window's own. Resolves when their processes have ended. */
   async stop(): Promise<void> {
     const all = this.all;
-    this.byFolder.clear();
+    this.byRoot.clear();
     await Promise.all(all.map((project) => end(project)));
   }
 
@@ -98,14 +114,19 @@ export class Projects implements vscode.Disposable {
 
   private follow(): void {
     const folders = (vscode.workspace.workspaceFolders ?? []).filter(({ uri }) => uri.scheme === "file");
-    for (const [path, project] of this.byFolder) {
-      if (!folders.some(({ uri }) => uri.fsPath === path)) {
-        this.byFolder.delete(path);
+    this.wanted ||= folders.some(({ uri }) => usesDuet(realPath(uri.fsPath)));
+    if (!this.wanted) return;
+    const roots = byRoot(folders, ({ uri }) => uri.fsPath);
+    for (const [root, project] of this.byRoot) {
+      const folder = roots.get(root)?.[0];
+      if (folder) Object.assign(project, { folder, name: folder.name });
+      else {
+        this.byRoot.delete(root);
         void end(project);
       }
     }
-    for (const folder of folders) {
-      if (!this.byFolder.has(folder.uri.fsPath)) this.byFolder.set(folder.uri.fsPath, this.open(folder));
+    for (const [root, [folder]] of roots) {
+      if (!this.byRoot.has(root)) this.byRoot.set(root, this.open(folder!));
     }
     this.changeEmitter.fire(undefined);
   }

@@ -1,6 +1,6 @@
 // Builds and gates as tasks of VS Code.
 import * as vscode from "vscode";
-import { checkGate, listGates } from "./hub/gates";
+import { checkGate, listGates, statusOf } from "./hub/gates";
 import type { BuildCommand } from "./problems/command";
 import type { Problems } from "./problems/problems";
 import type { Project, Projects } from "./projects";
@@ -24,6 +24,7 @@ export class Tasks implements vscode.TaskProvider, vscode.Disposable {
   ) {}
 
   async provideTasks(): Promise<vscode.Task[]> {
+    this.projects.start();
     const found = await Promise.all(this.projects.all.map(async (project) => {
       const [builds, gates] = await Promise.all([
         this.builds.of(project).list().catch((error: unknown) => (this.onError(error), [])),
@@ -40,7 +41,8 @@ export class Tasks implements vscode.TaskProvider, vscode.Disposable {
   resolveTask(task: vscode.Task): vscode.Task | undefined {
     const definition = task.definition as Definition;
     const folder = typeof task.scope === "object" ? task.scope : undefined;
-    const project = this.projects.all.find((one) => one.folder.uri.toString() === folder?.uri.toString()) ?? this.projects.all[0];
+    this.projects.start();
+    const project = (folder && this.projects.at(folder.uri.fsPath)) ?? this.projects.all[0];
     if (!project || (definition.build ?? definition.gate) === undefined) return undefined;
     return this.task(definition, project);
   }
@@ -64,8 +66,9 @@ export class Tasks implements vscode.TaskProvider, vscode.Disposable {
       signal.addEventListener("abort", () => cancel.cancel());
       const result = await checkGate(project.connection, name, print, cancel.token);
       this.problems.takeCheck(project, result);
-      if (!result.passed) throw new Error(`failed: ${result.reason ?? "it did not pass"}`);
-      return 0;
+      const status = statusOf(result);
+      if (status === 1 && result.reason !== "exit status 1") throw new Error(`failed: ${result.reason ?? "it did not pass"}`);
+      return status;
     };
   }
 
@@ -83,6 +86,9 @@ export class Tasks implements vscode.TaskProvider, vscode.Disposable {
   }
 }
 
+/** For how long VS Code takes a terminal to be launched, in milliseconds, and a little more. */
+const launching = 700;
+
 /** terminalOf shows what a work prints, and how it has ended. */
 function terminalOf(work: Work): vscode.Pseudoterminal {
   const written = new vscode.EventEmitter<string>();
@@ -90,6 +96,7 @@ function terminalOf(work: Work): vscode.Pseudoterminal {
   const ended = new AbortController();
   const print = (text: string): void => written.fire(text.replace(/\r?\n/g, "\r\n"));
   const run = async (): Promise<void> => {
+    const began = performance.now();
     let status: number;
     try {
       status = await work(print, ended.signal);
@@ -98,7 +105,9 @@ function terminalOf(work: Work): vscode.Pseudoterminal {
       status = 1;
       print(`\u001b[31m${error instanceof Error ? error.message : String(error)}\u001b[0m\n`);
     }
-    closed.fire(status);
+    // VS Code says of what ends with an error sooner that it failed to launch.
+    const wait = status === 0 ? 0 : Math.max(0, launching - (performance.now() - began));
+    setTimeout(() => closed.fire(status), wait);
   };
   return {
     onDidWrite: written.event,

@@ -19,7 +19,10 @@ export interface ToolsContext {
 
 export function registerTools({ projects, context, log, attempt }: ToolsContext): Array<{ dispose(): unknown }> {
   const command = <A extends unknown[]>(name: string, action: (...args: A) => Promise<void> | void): vscode.Disposable =>
-    vscode.commands.registerCommand(`duet.${name}`, (...args: A) => attempt(async () => action(...args)));
+    vscode.commands.registerCommand(`duet.${name}`, (...args: A) => {
+      projects.start();
+      attempt(async () => action(...args));
+    });
   const inProject = (name: string, action: (project: Project) => Promise<void>): vscode.Disposable =>
     command(name, async () => {
       const project = await pickProject(projects);

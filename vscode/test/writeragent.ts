@@ -1,5 +1,5 @@
 // An agent that writes several files in one turn: its prompt ends with a JSON object of their contents, by their
-// paths. To any other prompt it says what it was sent.
+// paths. The prompt "long output" makes it run a tool that prints 300 kB. To any other prompt it says what it was sent.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TestProject } from "./hub";
@@ -17,6 +17,13 @@ const turn = async ({ sessionId, prompt }) => {
   const update = (update) => send({ method: "session/update", params: { sessionId, update } });
   const say = (text) => update({ sessionUpdate: "agent_message_chunk", content: { type: "text", text } });
   const text = prompt.map(({ text }) => text ?? "").join("");
+  if (text === "long output") {
+    const tool = { toolCallId: "t1", title: "make", kind: "execute" };
+    update({ sessionUpdate: "tool_call", ...tool, status: "in_progress", rawInput: { command: "make" } });
+    const lines = Array.from({ length: 30_000 }, (_, i) => "line " + i).join("\\n");
+    update({ sessionUpdate: "tool_call_update", toolCallId: "t1", status: "failed", content: [{ type: "content", content: { type: "text", text: lines + "\\nthe error" } }] });
+    return { stopReason: "end_turn" };
+  }
   const at = text.indexOf("{");
   if (at < 0) {
     say("I was sent " + prompt.map(({ type, resource, uri }) => type + " " + (resource?.text ?? uri ?? "")).join(", ") + ".");

@@ -38,10 +38,13 @@ export function extents({ hunks, diff }: Pick<Snapshot, "hunks" | "diff">, side:
   });
 }
 
-/** The hunk in which a line is, from 0; else the next one behind it, else the last. */
-export function hunkAt(snapshot: Pick<Snapshot, "hunks" | "diff">, side: Side, line: number): Hunk | undefined {
-  const all = extents(snapshot, side);
-  return (all.find(({ extent }) => extent.line + Math.max(1, extent.count) > line) ?? all.at(-1))?.hunk;
+/** The hunk in which a line is, from 0. last is the last line of the side: what is gone from its end stands there. */
+export function hunkAt(snapshot: Pick<Snapshot, "hunks" | "diff">, side: Side, line: number, last = Number.POSITIVE_INFINITY): Hunk | undefined {
+  const found = extents(snapshot, side).find(({ extent: { line: from, count } }) => {
+    const first = Math.min(from, last);
+    return first <= line && line < first + Math.max(1, count);
+  });
+  return found?.hunk;
 }
 
 /** contexts are how many lines of a unified diff's hunks stand before and after what has changed. */

@@ -20,6 +20,12 @@ export async function listGates(connection: HubConnection): Promise<Gate[]> {
   ];
 }
 
+/** The exit status of a gate: that of its command, else 1 if it did not pass. */
+export function statusOf({ passed, reason }: Pick<Result<"checkGate">, "passed" | "reason">): number {
+  if (passed) return 0;
+  return Number(/^exit status (\d{1,3})$/.exec(reason ?? "")?.[1] ?? 1);
+}
+
 /** Runs a gate by its name, or a line for the shell, and resolves at its end, passed or not. print gets whole lines. */
 export async function checkGate(connection: HubConnection, gate: string, print: (text: string) => void, token: CancellationToken): Promise<Result<"checkGate">> {
   const stop = connection.onNotification(({ method, params }) => {

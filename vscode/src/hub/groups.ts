@@ -22,11 +22,13 @@ const labels: Record<GroupId, string> = {
 
 export function groupOf(session: Session): GroupId {
   if (session.archived) return "archived";
+  if (session.waits) return "waiting";
   switch (session.status) {
     case "waiting_input":
       return "waiting";
     case "starting":
-      return session.state === "queued" ? "queued" : "working";
+      if (session.state !== "queued") return "working";
+      return session.ahead === undefined ? "queued" : session.ahead.status === "waiting_input" ? "waiting" : "working";
     case "running":
     case "interrupting":
       return "working";
@@ -48,8 +50,14 @@ export function grouped(sessions: readonly Session[]): Group[] {
 }
 
 /** Whether a session's agent works, or is about to: it can be interrupted. */
-export function isAlive(session: Session): boolean {
-  return ["waiting", "working", "queued"].includes(groupOf(session));
+export function isAlive({ archived, status }: Session): boolean {
+  return !archived && ["starting", "running", "interrupting", "waiting_input"].includes(status);
+}
+
+/** How a conversation is, in words. */
+export function statusWords(session: Session): string {
+  if (groupOf(session) === "waiting") return "waits for you";
+  return session.ahead === undefined ? session.status.replace("_", " ") : "works, and a prompt is queued";
 }
 
 /** What a session is called: its title, else the beginning of its prompt. */
@@ -60,7 +68,9 @@ export function nameOf(session: Session): string {
 
 /** The first line of a text, at most length characters of it, and nothing in it that is not seen. */
 export function short(text: string, length = 80): string {
-  const line = visible(text.trimStart().split("\n", 1)[0] ?? "").trimEnd();
+  const start = text.trimStart();
+  // A character has two units at most, and one more tells that there is more.
+  const line = visible(start.slice(0, 2 * length + 2).split("\n", 1)[0] ?? "").trimEnd();
   const characters = Array.from(line);
   return characters.length > length ? `${characters.slice(0, length - 1).join("")}…` : line;
 }
@@ -72,6 +82,14 @@ export function short(text: string, length = 80): string {
 export function visible(text: string): string {
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g, (character) =>
     `<U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}>`);
+}
+
+/** How much of a text is shown where nothing else cuts it, in characters. */
+export const longestShown = 10_000;
+
+/** The beginning of a long text, and how much is left out. */
+export function clipped(text: string, length = longestShown): string {
+  return text.length > length + 100 ? `${text.slice(0, length)}… (${text.length - length} more characters)` : text;
 }
 
 /** How long ago a time was, in few characters: now, 5m, 3h, 2d. */

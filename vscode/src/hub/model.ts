@@ -4,18 +4,34 @@ import type { Result } from "../protocol";
 import type { HubConnection } from "./connection";
 import { Emitter } from "./emitter";
 import type { EventParams } from "./events";
+import { wholeQuestions } from "./questions";
 
 /** The last session of a conversation, as getSessionLeaves has it. */
-export type Session = Result<"getSessionLeaves">["sessions"][number];
+export type Session = Result<"getSessionLeaves">["sessions"][number] & {
+  /** The conversation waits for a person, whatever the last session does. */
+  waits?: boolean;
+  /** A session before this one that is still at work: this one is queued behind it. */
+  ahead?: Pick<Session, "id" | "status" | "state">;
+};
 
 /** A question that waits for an answer, as fetchApprovals has it. */
 export type Question = Result<"fetchApprovals">["approvals"][number];
+
+/** How many queued sessions of a conversation are looked at. */
+const longestQueue = 50;
+
+/** Whether a session's agent works, or waits for a person. */
+function isWorking({ status, state }: Session): boolean {
+  return state !== "queued" && ["starting", "running", "interrupting", "waiting_input"].includes(status);
+}
 
 /** The lists of a project. They are empty until its hub is ready, and stay while it is started again. */
 export class ProjectModel {
   private readonly changeEmitter = new Emitter<undefined>();
   private readonly questionEmitter = new Emitter<Question[]>();
   private readonly byThread = new Map<string, Session>();
+  /** Of conversations whose last session is queued: the one that works. */
+  private readonly ahead = new Map<string, Session>();
   private waiting: Question[] = [];
   private readonly changedSessions = new Set<string>();
   private questionsChanged = false;
@@ -49,7 +65,12 @@ export class ProjectModel {
 
   /** The conversations, each by its last session, those first in which something happened last. */
   get sessions(): Session[] {
-    return [...this.byThread.values()].sort((a, b) => (a.last_activity_at < b.last_activity_at ? 1 : -1));
+    const asked = new Set(this.waiting.map(({ thread_id }) => thread_id));
+    const all = [...this.byThread.values()].map((session): Session => {
+      const ahead = session.state === "queued" ? this.ahead.get(session.thread_id) : undefined;
+      return { ...session, ...(asked.has(session.thread_id) && { waits: true }), ...(ahead && { ahead }) };
+    });
+    return all.sort((a, b) => (a.last_activity_at < b.last_activity_at ? 1 : -1));
   }
 
   /** The questions, the oldest first. */
@@ -59,15 +80,23 @@ export class ProjectModel {
 
   /** The session of an id, if it is the last one of its conversation. */
   session(id: string): Session | undefined {
-    return [...this.byThread.values()].find((session) => session.id === id);
+    return this.sessions.find((session) => session.id === id);
   }
 
   /** Puts a session into the list that its event has not brought yet. */
   add(session: Session): void {
     const known = this.byThread.get(session.thread_id);
+    this.noteAhead(session);
     if (session.status === "discarded" || (known && known.id !== session.id && known.created_at > session.created_at)) return;
+    if (known && known.id !== session.id) this.noteAhead(known);
     this.byThread.set(session.thread_id, session);
     this.changeEmitter.fire(undefined);
+  }
+
+  /** noteAhead keeps a session while it works, for the one that may be queued behind it. */
+  private noteAhead(session: Session): void {
+    if (isWorking(session)) this.ahead.set(session.thread_id, session);
+    else if (this.ahead.get(session.thread_id)?.id === session.id) this.ahead.delete(session.thread_id);
   }
 
   dispose(): void {
@@ -122,7 +151,22 @@ export class ProjectModel {
   private async askForSessions(): Promise<void> {
     const { sessions } = await this.connection.request("getSessionLeaves", { limit: this.limit });
     this.byThread.clear();
-    for (const session of sessions) this.byThread.set(session.thread_id, session);
+    this.ahead.clear();
+    for (const session of sessions) {
+      this.byThread.set(session.thread_id, session);
+      this.noteAhead(session);
+    }
+    await Promise.all(sessions.filter(({ state }) => state === "queued").map((session) => this.askForAhead(session)));
+  }
+
+  /** askForAhead looks for the session that works, behind which others are queued. */
+  private async askForAhead({ parent_session_id: parent }: Session): Promise<void> {
+    for (let [id, way] = [parent, 0]; id && way < longestQueue; way++) {
+      const { session } = await this.connection.request("getSessionState", { session_id: id });
+      this.noteAhead(session);
+      if (session.state !== "queued") return;
+      id = session.parent_session_id;
+    }
   }
 
   private async askForSession(id: string): Promise<void> {
@@ -138,7 +182,8 @@ export class ProjectModel {
   }
 
   private async askForQuestions(): Promise<void> {
-    const { approvals } = await this.connection.request("fetchApprovals", {});
+    const { approvals: told } = await this.connection.request("fetchApprovals", {});
+    const approvals = await wholeQuestions((method, params) => this.connection.request(method, params), told);
     this.waiting = approvals;
     const fresh = approvals.filter((question) => !this.seen.has(question.id));
     for (const question of fresh) this.seen.add(question.id);

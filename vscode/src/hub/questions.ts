@@ -1,7 +1,8 @@
 // What can be answered to a question, and how that is put to the hub.
-import type { Params } from "../protocol";
+import type { Method, Params, Result } from "../protocol";
 import type { Question } from "./model";
-import { short, visible } from "./groups";
+import { clipped, short, visible } from "./groups";
+import { fenceFor } from "./transcript";
 
 type Decision = Omit<Params<"sendDecision">, "approval_id">;
 
@@ -37,6 +38,11 @@ export interface FormField {
 
 /** What a denial says where the person says nothing: an agent is always given a reason. */
 const plainDenial = "Denied in VS Code";
+
+/** Questions with all that they have: fetchApprovals may leave out what is too long for one message, and getApproval tells it. */
+export async function wholeQuestions(request: <M extends Method>(method: M, params: Params<M>) => Promise<Result<M>>, questions: readonly Question[]): Promise<Question[]> {
+  return Promise.all(questions.map(async (question) => (question.truncated ? (await request("getApproval", { approval_id: question.id })).approval : question)));
+}
 
 /** The answers to a question, the one that lets its agent go on first. */
 export function choicesOf(question: Question): Choice[] {
@@ -169,17 +175,21 @@ export function detailsOf(question: Question): string {
   if (question.reopened) parts.push(escaped(question.reopened));
   else if (question.stale) parts.push("Its agent has ended: an answer continues it.");
   if (question.input_ambiguity) parts.push(`**${escaped(question.input_ambiguity)}**`);
+  if (question.truncated) parts.push("Parts of this question are too long for a message, and are not shown.");
   for (const text of [question.plan, question.details]) if (text) parts.push(code(text));
   if (question.diff) parts.push(code(question.diff, "diff"));
   else if (question.type === "function_call" && question.tool_input !== undefined) parts.push(code(JSON.stringify(question.tool_input, null, 2), "json"));
   return parts.join("\n\n");
 }
 
+/** How much of a text a block has, in characters: the panel shows all of it. */
+const longestCode = 20_000;
+
 /** code is a fenced block that its text cannot end. */
 function code(of: string, language = ""): string {
-  const longest = Math.max(2, ...[...of.matchAll(/`+/g)].map(([run]) => run.length));
-  const fence = "`".repeat(longest + 1);
-  return `${fence}${language}\n${visible(of)}\n${fence}`;
+  const shown = clipped(of, longestCode);
+  const fence = fenceFor(shown);
+  return `${fence}${language}\n${visible(shown)}\n${fence}`;
 }
 
 function escaped(of: string): string {

@@ -1,11 +1,43 @@
 // Where the project of a folder is.
-import { existsSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
+import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
-/** The directory of the project that a folder is in: the nearest one in which a hub keeps its state, else the folder. */
+/** What the root of a project contains, as duet-rpc looks for it. */
+const markers = [".duet", ".duet.toml", ".git"];
+
+/** Directories that hold projects, and are none. */
+const reserved = new Set([homedir(), tmpdir(), "/", "/tmp", "/var/tmp", "/home"]);
+
+/** The root of the project that a folder is in: the nearest directory with a marker, else the folder. */
 export function projectRoot(folder: string, exists: (path: string) => boolean = existsSync): string {
   for (let at = folder; ; at = dirname(at)) {
-    if (exists(join(at, ".duet"))) return at;
+    if (!reserved.has(at) && markers.some((marker) => exists(join(at, marker)))) return at;
     if (dirname(at) === at) return folder;
+  }
+}
+
+/** Whether Duet is used in the project of a folder: it has a configuration, or a hub has kept its state there. */
+export function usesDuet(folder: string, exists: (path: string) => boolean = existsSync): boolean {
+  const root = projectRoot(folder, exists);
+  return [".duet", ".duet.toml"].some((marker) => exists(join(root, marker)));
+}
+
+/** The folders of each project, by its root. Two folders of one project have one hub. */
+export function byRoot<F>(folders: readonly F[], pathOf: (folder: F) => string, exists?: (path: string) => boolean): Map<string, F[]> {
+  const roots = new Map<string, F[]>();
+  for (const folder of folders) {
+    const root = projectRoot(realPath(pathOf(folder)), exists);
+    roots.set(root, [...(roots.get(root) ?? []), folder]);
+  }
+  return roots;
+}
+
+/** A path without symbolic links, as duet-rpc reads it. */
+export function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
   }
 }

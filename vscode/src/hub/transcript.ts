@@ -68,11 +68,17 @@ function oneLine(text: string): string {
   return visible(text).replace(/\s+/g, " ").replace(/([*_`[\]<])/g, "\\$1").trim();
 }
 
+/** A fence that a text has not. */
+export function fenceFor(text: string): string {
+  let longest = 2;
+  for (const [run] of text.matchAll(/`+/g)) longest = Math.max(longest, run.length);
+  return "`".repeat(longest + 1);
+}
+
 /** A block that its text cannot end. */
 export function fenced(text: string, language = ""): string {
   if (text.trim() === "") return "";
   const shown = visible(text.length > longest ? `${text.slice(0, longest)}\n… ${text.length - longest} more characters` : text).replace(/\n+$/, "");
-  const runs = [...shown.matchAll(/`+/g)].map(([run]) => run.length);
-  const fence = "`".repeat(Math.max(2, ...runs) + 1);
+  const fence = fenceFor(shown);
   return `${fence}${language}\n${shown}\n${fence}`;
 }

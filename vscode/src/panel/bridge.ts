@@ -2,6 +2,7 @@
 import type { HubConnection } from "../hub/connection";
 import type { EventParams } from "../hub/events";
 import { conversationEvents } from "../hub/events";
+import { wholeQuestions } from "../hub/questions";
 import type { Following } from "../hub/following";
 import { JSONRPCClient } from "../rpc/client";
 import { ErrorCode, RPCError } from "../rpc/error";
@@ -56,7 +57,7 @@ export class Bridge {
       this.server.method(method, async (given) => {
         const params = await this.scope.check(method, given ?? {});
         const result: unknown = await hub.request(method, params);
-        if (method === "fetchApprovals") return this.scope.own(result as never);
+        if (method === "fetchApprovals") return { approvals: await wholeQuestions((of, given) => hub.request(of, given), this.scope.own(result as never).approvals) };
         this.scope.note(result);
         return result;
       });

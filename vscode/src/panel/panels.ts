@@ -50,6 +50,7 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
 
   /** Called by VS Code for each panel that was open before the window was loaded again. */
   deserializeWebviewPanel(view: vscode.WebviewPanel, state: unknown): Promise<void> {
+    this.projects.start();
     this.restore(view, state);
     return Promise.resolve();
   }
@@ -72,7 +73,7 @@ export class Panels implements vscode.WebviewPanelSerializer, vscode.Disposable 
   }
 
   private add(view: vscode.WebviewPanel, place: PanelPlace): Panel | undefined {
-    const project = this.projects.all.find(({ folder }) => folder.uri.fsPath === place.folder);
+    const project = this.projects.at(place.folder);
     if (!project) return undefined;
     const panel = new Panel(view, project, place, this.parts);
     this.all.set(place.thread, panel);

@@ -4,7 +4,7 @@ import * as vscode from "vscode";
 import { answer } from "../answer";
 import type { Changes } from "../changes";
 import type { Documents } from "../documents";
-import { choicesOf } from "../hub/questions";
+import { choicesOf, wholeQuestions } from "../hub/questions";
 import { ErrorCode, RPCError } from "../rpc/error";
 import type { PanelHandlers } from "./bridge";
 import { readUris } from "./content";
@@ -82,7 +82,8 @@ export function handlersOf(panel: Panel, { drafts, documents, changes, onError }
     },
     "panel.answer": async ({ approval_id, choice }) => {
       await panel.scope.checkApproval(approval_id);
-      const question = project.model.questions.find(({ id }) => id === approval_id) ?? (await connection.request("fetchApprovals", {})).approvals.find(({ id }) => id === approval_id);
+      const known = project.model.questions.find(({ id }) => id === approval_id) ?? (await connection.request("fetchApprovals", {})).approvals.find(({ id }) => id === approval_id);
+      const [question] = known ? await wholeQuestions((method, params) => connection.request(method, params), [known]) : [];
       if (!question) return { answered: false }; // it was answered meanwhile
       if (choice !== undefined && !choicesOf(question).some(({ id }) => id === choice)) throw new RPCError(ErrorCode.InvalidParams, `panel.answer: the question has no answer ${choice}`);
       return { answered: await answer({ project, question }, choice) };

@@ -34,7 +34,8 @@ export class Previews implements vscode.WebviewPanelSerializer, vscode.Disposabl
   }
 
   async deserializeWebviewPanel(panel: vscode.WebviewPanel, state: { folder?: string } | undefined): Promise<void> {
-    const project = this.projects.all.find(({ folder }) => folder.uri.fsPath === state?.folder) ?? this.projects.all[0];
+    this.projects.start();
+    const project = (state?.folder === undefined ? undefined : this.projects.at(state.folder)) ?? this.projects.all[0];
     if (project) await this.fill(panel, project, await this.trails.of(project.folder.uri.fsPath));
     else panel.dispose();
   }
@@ -105,7 +106,7 @@ interface Place {
 }
 
 async function openSource(project: Project, { url, line = 1, column = 1 }: Place): Promise<void> {
-  const path = decodeURIComponent(url.replace(/^https?:\/\/[^/]*/, "").replace(/[?#].*$/, ""));
+  const path = decodeURIComponent(url.replace(/^https?:\/\/[^/]*/, "").replace(/[?#][^]*$/, ""));
   const name = normalize(path.endsWith("/") ? `${path}index.html` : path);
   const root = projectRoot(project.folder.uri.fsPath);
   // normalize of a path with a slash in front leads nowhere above it.

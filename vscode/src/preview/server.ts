@@ -82,7 +82,7 @@ export class PreviewServer {
 /** withScript puts the script before everything else of a page that could say something. */
 export function withScript(page: Buffer): Buffer {
   const html = page.toString("latin1"); // bytes as they are, whatever the page's encoding
-  const at = /<head(\s[^>]*)?>/i.exec(html) ?? /<html(\s[^>]*)?>/i.exec(html) ?? /^\s*<!doctype[^>]*>/i.exec(html);
+  const at = /<head(\s[^<>]*)?>/i.exec(html) ?? /<html(\s[^<>]*)?>/i.exec(html) ?? /^\s*<!doctype[^>]*>/i.exec(html);
   const place = at ? at.index + at[0].length : 0;
   return Buffer.from(`${html.slice(0, place)}<script src="${scriptPath}"></script>${html.slice(place)}`, "latin1");
 }

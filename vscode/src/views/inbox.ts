@@ -22,6 +22,7 @@ export class InboxTree implements vscode.TreeDataProvider<Node>, vscode.Disposab
 
   constructor(private readonly projects: Projects) {
     this.view = vscode.window.createTreeView("duet.inbox", { treeDataProvider: this });
+    this.view.onDidChangeVisibility(({ visible }) => visible && projects.start());
     this.stop = projects.onChange(() => {
       // What is drawn anew under a click loses it.
       const now = JSON.stringify(this.rows().map((row) => [row.id, row.label, row.description]));

@@ -19,7 +19,11 @@ export class OtherProjectsTree implements vscode.TreeDataProvider<Node>, vscode.
 
   constructor(private readonly projects: Projects) {
     this.view = vscode.window.createTreeView("duet.otherProjects", { treeDataProvider: this });
-    this.subscription = this.view.onDidChangeVisibility(({ visible }) => visible && this.refresh());
+    this.subscription = this.view.onDidChangeVisibility(({ visible }) => {
+      if (!visible) return;
+      projects.start();
+      this.refresh();
+    });
   }
 
   refresh(): void {

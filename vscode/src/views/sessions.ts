@@ -1,5 +1,5 @@
 import * as vscode from "vscode";
-import { describe, grouped, groupOf, isAlive, nameOf } from "../hub/groups";
+import { describe, grouped, groupOf, isAlive, nameOf, statusWords } from "../hub/groups";
 import type { Group, GroupId } from "../hub/groups";
 import { worktreeOf } from "../hub/others";
 import { projectRoot } from "../hub/root";
@@ -47,8 +47,12 @@ export class SessionsTree implements vscode.TreeDataProvider<Node>, vscode.Dispo
     this.subscriptions = [
       new vscode.Disposable(projects.onChange(() => this.refresh())),
       vscode.workspace.onDidChangeConfiguration((change) => change.affectsConfiguration("duet") && this.refresh()),
-      this.view.onDidChangeVisibility(() => this.refresh()), // ages have changed meanwhile
+      this.view.onDidChangeVisibility(({ visible }) => {
+        if (visible) projects.start();
+        this.refresh(); // ages have changed meanwhile
+      }),
     ];
+    if (this.view.visible) projects.start();
   }
 
   getChildren(node?: Node): Node[] {
@@ -80,8 +84,8 @@ export class SessionsTree implements vscode.TreeDataProvider<Node>, vscode.Dispo
     item.description = [describe(session, Date.now()), ...(worktree ? [`in ${worktree}`] : []), ...(this.projects.all.length > 1 ? [project.name] : [])].join(" · ");
     item.iconPath = new vscode.ThemeIcon(icon, new vscode.ThemeColor(colour));
     item.contextValue = ["session", isAlive(session) ? "alive" : "ended", ...(session.archived ? ["archived"] : [])].join(" ");
-    item.tooltip = [nameOf(session), `${session.agent}, ${session.status.replace("_", " ")}`, session.working_dir, ...(session.error_message ? [session.error_message] : [])].join("\n");
-    item.accessibilityInformation = { label: `${nameOf(session)}, ${session.status.replace("_", " ")}, ${describe(session, Date.now())}` };
+    item.tooltip = [nameOf(session), `${session.agent}, ${statusWords(session)}`, session.working_dir, ...(session.error_message ? [session.error_message] : [])].join("\n");
+    item.accessibilityInformation = { label: `${nameOf(session)}, ${statusWords(session)}, ${describe(session, Date.now())}` };
     item.command = { command: commandOf(session.thread_id), title: "Open Conversation" };
     return item;
   }

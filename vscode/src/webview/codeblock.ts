@@ -1,5 +1,9 @@
 // A block of code, with a button that copies it as it was written.
-import { button, fill, make } from "./dom";
+import { button, cutBefore, fill, inTurns, make, piecesOf } from "./dom";
+
+/** How much of a block, and of a line of it, is shown at first, in characters. */
+const longestBlock = 200_000;
+const longestLine = 5_000;
 
 export interface CodeBlock {
   element: HTMLElement;
@@ -8,20 +12,53 @@ export interface CodeBlock {
 }
 
 export function codeBlock(content: string, language: string): CodeBlock {
-  let whole = content;
+  let whole = "";
+  let shown = 0;
+  let lineLength = 0;
+  let showsAll = false;
   const code = make("code");
-  fill(code, content.replace(/\n$/, ""));
+  const all = button({
+    class: "text-button", label: "Show all",
+    press: () => {
+      all.hidden = true;
+      showsAll = true;
+      code.replaceChildren();
+      inTurns(piecesOf(whole.replace(/\n$/, "")), code, (piece) => make("span", { text: piece }));
+    },
+  });
+  all.hidden = true;
+  /** Shows what may be shown of more text. The browser would stand still over a very long line. */
+  const show = (text: string): void => {
+    if (showsAll) return fill(code, text);
+    let part = "";
+    for (let at = 0; at < text.length && shown < longestBlock; ) {
+      const newline = text.indexOf("\n", at);
+      const end = newline === -1 ? text.length : newline;
+      const last = cutBefore(text, Math.min(end, at + Math.max(0, longestLine - lineLength)));
+      part += text.slice(at, last);
+      if (newline !== -1) part += "\n";
+      if (last < end) all.hidden = false;
+      lineLength = newline === -1 ? lineLength + end - at : 0;
+      shown += last - at + 1;
+      at = end + 1;
+    }
+    fill(code, part);
+    if (shown >= longestBlock) all.hidden = false;
+  };
   const element = make(
     "div",
     { class: "code-block" },
     make("div", { class: "code-head" }, make("span", { class: "code-language", text: language }), copyButton(() => whole, "Copy code")),
     make("pre", { is: { tabindex: "0" } }, code),
+    all,
   );
+  whole = content;
+  show(content.replace(/\n$/, ""));
   return {
     element,
     append: (text) => {
       whole += text;
-      fill(code, text);
+      show(text);
     },
   };
 }

@@ -123,7 +123,7 @@ export class Conversation {
   loadQuestions(approvals: readonly Data[], known: readonly OpenQuestion[] = []): void {
     const ids = new Set(approvals.map((approval) => stringOf(approval["approval_id"]) ?? stringOf(approval["id"]) ?? ""));
     if (this.asked.close(known.filter(({ id }) => !ids.has(id)))) this.questionsChanged = true;
-    for (const approval of approvals) this.ask(approval);
+    for (const approval of approvals) this.ask(approval, true);
   }
 
   /** Takes an event of this conversation. What is older than what is known changes nothing. */
@@ -187,7 +187,7 @@ export class Conversation {
     switch (item.event_type) {
       case "tool_call":
       case "tool_result":
-        return this.tool(run, { ...item }, seq, created);
+        return this.tool(run, { ...item }, seq, created, true);
       case "plan":
         return this.put("plan", planKey(run), run, data, seq, created);
       case "diff":
@@ -239,7 +239,8 @@ export class Conversation {
     this.all.add(entry);
   }
 
-  private tool(run: string, data: Data, seq: number, created: string): void {
+  /** tool takes what is told of a tool call. whole: all of it, as items have it; events leave out what is too long. */
+  private tool(run: string, data: Data, seq: number, created: string, whole = false): void {
     const id = stringOf(data["tool_result_for_id"]) ?? stringOf(data["tool_id"]);
     if (id === undefined) return;
     const key = toolKey(run, id);
@@ -248,6 +249,8 @@ export class Conversation {
     const entry = old ?? newEntry(key, "tool", run, created);
     const call = (entry.tool ??= newTool(id));
     entry.attachments = tellTool(call, data) ?? entry.attachments;
+    const keepsMore = call.result.length > (stringOf(data["tool_result_content"])?.length ?? Number.POSITIVE_INFINITY);
+    entry.truncated = (data["truncated"] === true && !keepsMore) || (entry.truncated && !whole);
     entry.open = call.status !== "completed" && call.status !== "failed";
     if (old !== undefined) return this.all.changed(entry, seq);
     entry.seq = seq;
@@ -274,9 +277,9 @@ export class Conversation {
     this.all.add(entry);
   }
 
-  private ask(data: Data): void {
+  private ask(data: Data, fetched = false): void {
     const known = (run: string, call: string): string | undefined => this.all.get(toolKey(run, call))?.key;
-    if (this.asked.ask(data, known)) this.questionsChanged = true;
+    if (this.asked.ask(data, known, fetched)) this.questionsChanged = true;
   }
 
   private resolve(run: string, data: Data, seq: number, created: string): void {

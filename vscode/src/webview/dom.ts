@@ -1,5 +1,8 @@
 // Makes elements. Text goes in as text alone, and what is not seen in it is written out.
-import { visible } from "../hub/groups";
+import { clipped, longestShown, visible } from "../hub/groups";
+
+/** How much of a text a tip or another attribute has, in characters. */
+const longestTip = 2_000;
 
 export type Child = Node | string | undefined | false;
 
@@ -16,9 +19,9 @@ export interface ElementOptions {
 export function make<K extends keyof HTMLElementTagNameMap>(tag: K, options: ElementOptions = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
   if (options.class !== undefined) element.className = options.class;
-  if (options.text !== undefined) element.textContent = visible(options.text);
-  if (options.tip !== undefined) element.title = visible(options.tip);
-  for (const [name, value] of Object.entries(options.is ?? {})) element.setAttribute(name, visible(value));
+  if (options.text !== undefined) element.textContent = visible(clipped(options.text));
+  if (options.tip !== undefined) element.title = visible(clipped(options.tip, longestTip));
+  for (const [name, value] of Object.entries(options.is ?? {})) element.setAttribute(name, name === "src" ? value : visible(clipped(value, longestTip)));
   for (const [type, listener] of Object.entries(options.on ?? {})) element.addEventListener(type, listener as EventListener);
   fill(element, ...children);
   return element;
@@ -32,10 +35,69 @@ export function fill(element: Element, ...children: Child[]): void {
   }
 }
 
-/** Sets the text of an element, unless it has it: a screen reader would read it again. */
+/** Sets the text of an element, unless it has it: a screen reader would read it again. The browser would stand still over a very long one. */
 export function setText(element: Element, text: string): void {
-  const shown = visible(text);
+  const shown = visible(clipped(text));
   if (element.textContent !== shown) element.textContent = shown;
+}
+
+/** Sets the text of an element. A long one has a button that shows all of it. */
+export function setLongText(element: HTMLElement, text: string): void {
+  if (longTexts.get(element) === text) return;
+  longTexts.set(element, text);
+  setText(element, text);
+  if (clipped(text) === text) return;
+  const all = button({
+    class: "text-button", label: "Show all",
+    press: () => {
+      element.replaceChildren();
+      inTurns(piecesOf(text), element, (piece) => make("span", { text: piece }));
+    },
+  });
+  element.append(" ", all);
+}
+
+const longTexts = new WeakMap<Element, string>();
+
+/** piecesOf cuts a text into pieces that can be shown. */
+export function piecesOf(text: string): string[] {
+  const pieces: string[] = [];
+  for (let at = 0; at < text.length; ) {
+    const end = cutBefore(text, at + longestShown);
+    pieces.push(text.slice(at, end));
+    at = end;
+  }
+  return pieces;
+}
+
+/** cutBefore is where a text can be cut: not within a character. */
+export function cutBefore(text: string, at: number): number {
+  return at < text.length && /[\udc00-\udfff]/.test(text[at]!) ? at - 1 : Math.min(at, text.length);
+}
+
+/** How many parts are shown at first; a button shows as many again. */
+const partsOfPress = 50;
+
+/** Draws parts, each when there is time, so that nothing stands still. More than a person reads at once wait behind a button. */
+export function inTurns<T>(parts: readonly T[], into: Element, draw: (part: T) => HTMLElement): void {
+  const next = (at: number, until: number): void => {
+    if (at > 0 && !into.isConnected) return;
+    if (at === parts.length) return;
+    if (at === until) {
+      const more = button({
+        class: "text-button", label: "Show more",
+        press: () => {
+          more.remove();
+          next(at, at + partsOfPress);
+        },
+      });
+      into.append(more);
+      return;
+    }
+    into.append(draw(parts[at]!));
+    setTimeout(() => next(at + 1, until), 0);
+  };
+  next(0, partsOfPress);
 }
 
 /** A button with an icon, a label or both; without a label it needs a name for those who do not see it. */
@@ -50,6 +112,25 @@ export function button(options: { label?: string; icon?: IconName; name?: string
     options.icon && icon(options.icon),
     options.label !== undefined && make("span", { text: options.label }),
   );
+}
+
+/** Says that a text is cut, with a button that gets all of it. */
+export function loadButton(words: string, load: () => Promise<void>): HTMLElement {
+  const note = make("span", { class: "note", is: { role: "status" }, text: words });
+  let busy = false;
+  const all = button({
+    class: "text-button", label: "Show all",
+    press: () => {
+      if (busy) return;
+      busy = true;
+      setText(note, "All of it is being loaded…");
+      load().catch((error: unknown) => {
+        busy = false;
+        setText(note, `The rest could not be loaded: ${(error as Error).message}`);
+      });
+    },
+  });
+  return make("div", { class: "cut" }, note, " ", all);
 }
 
 const outlines = {

@@ -1,7 +1,7 @@
 // How an entry of a conversation is shown.
 import type { Actions } from "./actions";
 import { attachments } from "./attachments";
-import { button, icon, make, setText } from "./dom";
+import { button, icon, loadButton, make, setLongText, setText } from "./dom";
 import type { Entry } from "./entry";
 import { nameOf } from "./filediff";
 import { objectOf, stringOf } from "./json";
@@ -69,6 +69,7 @@ export class Views {
 class PromptView implements View {
   readonly element: HTMLElement;
   private readonly text = make("div", { class: "prompt-text" });
+  private readonly cut = make("div", { class: "cut-text" });
   private readonly pictures = make("div", { class: "attachments" });
   private readonly note = make("p", { class: "note" });
 
@@ -76,19 +77,27 @@ class PromptView implements View {
     private readonly entry: Entry,
     private readonly actions: Actions,
   ) {
-    this.element = make("article", { class: "entry prompt", is: { "aria-label": "You" } }, this.text, this.pictures, this.note);
+    this.element = make("article", { class: "entry prompt", is: { "aria-label": "You" } }, this.text, this.cut, this.pictures, this.note);
   }
 
   update(): undefined {
-    setText(this.text, this.entry.text);
+    setLongText(this.text, this.entry.text);
+    showCut(this.cut, this.entry, this.actions);
     this.pictures.replaceChildren(...attachments(this.entry.attachments, this.actions));
     setText(this.note, this.entry.status === "cancelled" ? "The agent was not given this." : "");
   }
 }
 
+/** showCut says that not all of a text came, if it is so. */
+function showCut(into: HTMLElement, entry: Entry, actions: Actions): void {
+  if ((into.childElementCount > 0) === entry.truncated) return;
+  into.replaceChildren(...(entry.truncated ? [loadButton("Only the beginning of this text is here.", () => actions.whole(entry))] : []));
+}
+
 class TextView implements View {
   readonly element: HTMLElement;
   private readonly stream = new MarkdownStream();
+  private readonly cut = make("div", { class: "cut-text" });
   private readonly pictures = make("div", { class: "attachments" });
   private shown = "";
 
@@ -96,7 +105,7 @@ class TextView implements View {
     private readonly entry: Entry,
     private readonly actions: Actions,
   ) {
-    this.element = make("article", { class: `entry said ${entry.kind}`, is: { "aria-label": "Agent" } }, this.stream.element, this.pictures);
+    this.element = make("article", { class: `entry said ${entry.kind}`, is: { "aria-label": "Agent" } }, this.stream.element, this.cut, this.pictures);
   }
 
   update(until?: number): boolean {
@@ -104,6 +113,7 @@ class TextView implements View {
     // Of what is no text the words say only that it is there.
     const more = this.stream.show(entry.attachments.length > 0 && /^\[[^\n]*\]$/.test(entry.text.trim()) ? "" : entry.text, !entry.open, until);
     this.element.classList.toggle("open", entry.open);
+    showCut(this.cut, entry, this.actions);
     const ids = entry.attachments.map((attachment) => String(attachment["attachment_id"])).join(" ");
     if (ids !== this.shown) {
       this.shown = ids;
@@ -201,7 +211,7 @@ class AnswerView implements View {
     const who = by === "user" ? "You" : by;
     this.element.classList.toggle("denied", denied);
     const what = denied ? `${who} denied` : data["decision"] === "responded" ? `${who} answered` : data["input_was_edited"] === true ? `${who} edited and allowed` : `${who} allowed`;
-    setText(this.element, [`${what}: ${title}`, said ?? stringOf(objectOf(data["content"])["text"])].filter((part) => part !== undefined).join(" — "));
+    setLongText(this.element, [`${what}: ${title}`, said ?? stringOf(objectOf(data["content"])["text"])].filter((part) => part !== undefined).join(" — "));
   }
 }
 
@@ -224,7 +234,7 @@ class ErrorView implements View {
   }
 
   update(): undefined {
-    setText(this.text, this.entry.text);
+    setLongText(this.text, this.entry.text);
     setText(this.remedy, remedyOf(stringOf(this.entry.data["error_code"]), this.entry.data["auth_methods"]));
   }
 }
@@ -235,6 +245,6 @@ class NoteView implements View {
   constructor(private readonly entry: Entry) {}
 
   update(): undefined {
-    setText(this.element, this.entry.text);
+    setLongText(this.element, this.entry.text);
   }
 }

@@ -1,11 +1,14 @@
 // A change of a file, small: what is otherwise, with some lines around it.
 import { structuredPatch } from "diff";
-import { button, fill, make } from "./dom";
+import { clipped } from "../hub/groups";
+import { button, fill, inTurns, make, piecesOf } from "./dom";
 import type { FileDiff } from "./entry";
 
 /** Characters of both texts; what is longer is shown in the editor alone. */
 const longest = 400_000;
 const firstLines = 60;
+/** No line is shown longer than this at first. */
+const longestLine = 2_000;
 
 interface Actions {
   openDiff(diff: FileDiff): void;
@@ -46,7 +49,18 @@ function unified(lines: readonly string[]): HTMLElement {
   const write = (part: readonly string[]): void => {
     for (const line of part) {
       const kind = line.startsWith("+") ? "ins" : line.startsWith("-") ? "del" : "span";
-      fill(pre, make(kind, { class: line.startsWith("@@") ? "hunk" : "line", text: line === "" ? " " : line }));
+      const element = make(kind, { class: line.startsWith("@@") ? "hunk" : "line", text: line === "" ? " " : clipped(line, longestLine) });
+      fill(pre, element);
+      if (clipped(line, longestLine) === line) continue;
+      const whole = button({
+        class: "text-button", label: "Show the whole line",
+        press: () => {
+          whole.remove();
+          element.replaceChildren();
+          inTurns(piecesOf(line), element, (piece) => make("span", { text: piece }));
+        },
+      });
+      pre.append(whole);
     }
   };
   write(lines.slice(0, firstLines));

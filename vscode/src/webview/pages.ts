@@ -2,6 +2,7 @@
 import type { PanelResult } from "../panel/protocol";
 import type { Conversation } from "./conversation";
 import { button, make } from "./dom";
+import type { Entry } from "./entry";
 import type { Host } from "./host";
 import type { SessionState } from "./session";
 import type { Transcript } from "./transcript";
@@ -13,6 +14,9 @@ const pageSize = 150;
 
 /** Items that are asked for twice, since one may have got another place meanwhile. */
 const overlap = 10;
+
+/** Items that are asked for at once when one is looked for: each may be long. */
+const searched = 10;
 
 /** The longest picture that is shown, in bytes. */
 const longestPicture = 20 << 20;
@@ -65,6 +69,20 @@ export class Pages {
   older(): Promise<void> {
     if (this.before === undefined || this.before === 0) return Promise.resolve();
     return (this.loading ??= this.loadOlder().finally(() => (this.loading = undefined)));
+  }
+
+  /** Loads all of an entry of which an event told a part. It is looked for from the end: what events tell is new. */
+  async whole({ key, run, tool }: Entry): Promise<void> {
+    const isOf = (item: Events[number]): boolean => (tool ? item.session_id === run && (item.tool_id === tool.id || item.tool_result_for_id === tool.id) : item.key === key);
+    for (let to = await this.total(); to > 0; to -= searched) {
+      const items = await this.items(Math.max(0, to - searched), to + (tool ? 1 : 0)); // its result is behind a call
+      const found = items.filter(isOf);
+      if (found.length === 0) continue;
+      this.conversation.load(found);
+      // A call may be the last item of the pages before.
+      if (!tool || found.some(({ tool_id }) => tool_id === tool.id)) return;
+    }
+    throw new Error("duet-rpc does not have it any more");
   }
 
   /** The address of a picture's bytes; undefined: they are too many, or not there. */

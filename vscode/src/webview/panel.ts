@@ -175,6 +175,11 @@ export class Panel implements Actions {
     return words;
   }
 
+  async whole(entry: Entry): Promise<void> {
+    await this.pages.whole(entry);
+    this.changed();
+  }
+
   async picture(id: string, type: string): Promise<string | undefined> {
     return this.pages.picture(id, type);
   }

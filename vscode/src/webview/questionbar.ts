@@ -18,7 +18,7 @@ export class QuestionBar {
   update(sees: (id: string) => boolean): void {
     const open = this.actions.conversation.questions;
     const first = open.some(({ id }) => sees(id)) ? undefined : open[0];
-    const now = first ? `${first.id} ${open.length} ${choicesOf(questionOf(first)).length}` : "";
+    const now = first ? `${first.id} ${first.partial} ${open.length} ${choicesOf(questionOf(first)).length}` : "";
     if (now === this.shown) return;
     this.shown = now;
     const hadFocus = this.element.contains(document.activeElement);
@@ -30,7 +30,7 @@ export class QuestionBar {
     }
     const failure = make("p", { class: "failure", is: { role: "alert" } });
     // Here stands what needs nothing but a look at the title; the rest is at its place.
-    const choices = choicesOf(questionOf(first)).filter(({ needs }) => needs === undefined).slice(0, 4);
+    const choices = (first.partial ? [] : choicesOf(questionOf(first))).filter(({ needs }) => needs === undefined).slice(0, 4);
     const row = new ChoiceRow(first, this.actions, (why) => (failure.textContent = why));
     row.update(choices);
     this.element.replaceChildren(

@@ -8,6 +8,8 @@ export interface OpenQuestion {
   run: string;
   /** The key of the tool call that waits for it, if the conversation has it. */
   tool: string | undefined;
+  /** An event told of it without what is too long for one: it cannot be answered until fetchApprovals has told the rest. */
+  partial: boolean;
   data: Data;
 }
 
@@ -31,14 +33,19 @@ export class Questions {
     return this.outcomes.get(id);
   }
 
-  /** Takes a question; false: it was answered already, and a reply still had it. */
-  ask(data: Data, keyOf: (run: string, call: string) => string | undefined): boolean {
+  /** Takes a question of an event, or of fetchApprovals; false: it was answered already, and a reply still had it. */
+  ask(data: Data, keyOf: (run: string, call: string) => string | undefined, fetched = false): boolean {
     const id = stringOf(data["approval_id"]) ?? stringOf(data["id"]);
     if (id === undefined || this.outcomes.has(id)) return false;
     const run = stringOf(data["session_id"]) ?? "";
     const call = callOf(data);
     const known = this.waiting.get(id);
-    this.waiting.set(id, { id, run, tool: call === undefined ? undefined : keyOf(run, call), data: { ...known?.data, ...data } });
+    const cut = !fetched && data["truncated"] === true;
+    const partial = cut && (known?.partial ?? true);
+    // What was fetched has more than an event that leaves something out.
+    const merged = cut && !partial ? { ...data, ...known?.data } : { ...known?.data, ...data };
+    if (fetched) merged["truncated"] = data["truncated"];
+    this.waiting.set(id, { id, run, tool: call === undefined ? undefined : keyOf(run, call), partial, data: merged });
     return true;
   }
 

@@ -11,6 +11,9 @@ import { renderMarkdown } from "./markdown";
 import { output } from "./output";
 import type { OpenQuestion } from "./questions";
 
+/** The longest plan that is shown as Markdown, in characters: all of it is read at once. */
+const longestPlan = 50_000;
+
 const choiceIcons: Record<string, IconName> = { check: "check", "check-all": "check", close: "close", comment: "edit", edit: "edit", "link-external": "link" };
 
 export function questionOf(open: OpenQuestion): Question {
@@ -91,11 +94,11 @@ export class QuestionView {
   update(open: OpenQuestion): void {
     this.open = open;
     const question = questionOf(open);
-    const choices = choicesOf(question);
+    const choices = open.partial ? [] : choicesOf(question);
     this.choices.update(choices);
     this.notes.replaceChildren(...detailsOf(choices).map((text) => make("p", { class: "note", text })));
     const { title, subject, reopened, stale, input_ambiguity, plan, details, diff, tool_input, url, url_warnings, truncated } = question;
-    const now = JSON.stringify([title, subject, reopened, stale, input_ambiguity, plan, details, diff, tool_input, url, url_warnings, truncated, open.tool]);
+    const now = JSON.stringify([title, subject, reopened, stale, input_ambiguity, plan, details, diff, tool_input, url, url_warnings, truncated, open.tool, open.partial]);
     if (now === this.shown) return;
     this.shown = now;
     this.element.setAttribute("aria-label", `Question: ${questionTitle(open)}`);
@@ -108,6 +111,7 @@ export class QuestionView {
   }
 
   private details(question: Question): HTMLElement[] {
+    if (this.open.partial) return [make("p", { class: "note", text: "The question is long. All of it is being loaded…" })];
     const parts: HTMLElement[] = [];
     const note = (text: string, kind = "note"): void => void parts.push(make("p", { class: kind, text }));
     const whole = stringOf(question.title) ?? "";
@@ -116,7 +120,7 @@ export class QuestionView {
     if (question.reopened) note(question.reopened, "warning");
     else if (question.stale) note("Its agent has ended: an answer continues it.");
     if (question.input_ambiguity) note(question.input_ambiguity, "warning");
-    if (question.plan) parts.push(make("div", { class: "markdown question-plan" }, renderMarkdown(question.plan)));
+    if (question.plan) parts.push(question.plan.length > longestPlan ? output(question.plan, { name: "Plan" }) : make("div", { class: "markdown question-plan" }, renderMarkdown(question.plan)));
     if (question.details) parts.push(output(question.details, { name: "Details" }));
     const command = stringOf(objectOf(question.tool_input)["command"]);
     if (question.diff) parts.push(unifiedDiff(question.diff));
@@ -124,7 +128,7 @@ export class QuestionView {
     else if (question.type === "function_call" && this.open.tool === undefined && Object.keys(objectOf(question.tool_input)).length > 0) parts.push(output(JSON.stringify(question.tool_input, null, 2), { name: "Input" }));
     if (question.url) note(question.url, "address");
     for (const warning of stringsOf(question.url_warnings)) note(warning, "warning");
-    if (question.truncated) note("Parts of it were left out here: look at the whole of it before you allow it.", "warning");
+    if (question.truncated) note("Parts of this question are too long for a message, and are not shown.", "warning");
     return parts;
   }
 }

@@ -17,7 +17,7 @@ let compiled: { inText: RegExp; whole: RegExp } | undefined;
 
 function patterns(): { inText: RegExp; whole: RegExp } {
   compiled ??= {
-    inText: new RegExp(String.raw`(?<![\p{L}\p{N}_@:/.~\\-])(${file})${place}(?![\p{L}\p{N}_])`, "gu"),
+    inText: new RegExp(String.raw`(?<![\p{L}\p{N}_@:/.~+\\-])(${file})${place}(?![\p{L}\p{N}_])`, "gu"),
     whole: new RegExp(String.raw`^(${file})(?:${place})?$`, "u"),
   };
   return compiled;

@@ -17,6 +17,9 @@ const pieceLength = 2_000;
 /** Whole texts longer than this are not read a second time when they are complete. */
 const wholeText = 100_000;
 
+/** How much of the further rows of a table is shown, in characters. */
+const longestRows = 300_000;
+
 /** A code block that is still open, and grows by what comes. */
 interface OpenCode {
   view: CodeBlock;
@@ -24,7 +27,12 @@ interface OpenCode {
   end: RegExp;
   /** The beginning of its last line: it may become its end. */
   pending: string;
+  /** Its last line has begun, and is no end. */
+  within: boolean;
 }
+
+/** The longest beginning of a line that may yet become the end of a code block, in characters. */
+const longestEnd = 1_000;
 
 /** A table that has become long: its further rows are counted, and shown when somebody wants them. */
 interface LongTable {
@@ -32,6 +40,11 @@ interface LongTable {
   head: string;
   /** Where its further rows begin. */
   from: number;
+  /** How far they have been counted, and how many there are until there. */
+  read: number;
+  /** How far the end of the next one has been looked for. */
+  searched: number;
+  count: number;
   note: HTMLElement;
 }
 
@@ -60,7 +73,7 @@ export class MarkdownStream {
     for (let pieces = 0; this.text.length < text.length; pieces++) {
       if (pieces > 0 && performance.now() > until) return true;
       const added = text.slice(this.text.length, pieceEnd(text, this.text.length));
-      this.text += added;
+      this.text = text.slice(0, this.text.length + added.length); // not joined: that would copy all of it each time
       this.complete = complete && this.text.length === text.length;
       if (!this.appendCode(added)) this.drawTail();
     }
@@ -99,17 +112,20 @@ export class MarkdownStream {
   /** appendCode adds to an open code block; false: the tail has to be read again. */
   private appendCode(added: string): boolean {
     if (!this.code) return false;
-    const lines = (this.code.pending + added).split("\n");
-    if (lines.some((line) => this.code!.end.test(line))) {
+    const { end, view } = this.code;
+    const more = this.code.pending + added;
+    const lines = more.split("\n");
+    const begins = (line: number): boolean => line > 0 || !this.code!.within;
+    if (lines.some((line, i) => begins(i) && end.test(line))) {
       this.code = undefined;
       return false;
     }
-    const last = lines.at(-1)!;
     // What may yet become the end of the block waits until its line is whole.
-    const keep = /^ {0,3}[`~]*\s*$/.test(last) ? last : "";
-    const ready = (this.code.pending + added).slice(0, (this.code.pending + added).length - keep.length);
+    const keep = begins(lines.length - 1) ? possibleEnd(lines) : "";
+    this.code.within = lines.at(-1) !== "" ? keep === "" : !begins(lines.length - 1);
     this.code.pending = keep;
-    if (ready !== "") this.code.view.append(ready);
+    const ready = more.slice(0, more.length - keep.length);
+    if (ready !== "") view.append(ready);
     return true;
   }
 
@@ -135,6 +151,11 @@ export class MarkdownStream {
       // Once another block has begun, the one before stays as it is.
       if (i === last) this.tailNodes = nodes;
     }
+    // The line that ends a code block may be very long, too: what comes of it is read by itself.
+    if (last === 0 && !this.code && blocks[0]!.tokens[0]!.type === "fence" && tail.includes("\n") && tail.length - tail.lastIndexOf("\n") > longestEnd) {
+      this.tailAt = this.text.length;
+      this.tailNodes = [];
+    }
     if (last > 0) {
       this.tailAt += starts[blocks[last]!.from] ?? 0;
       this.cutBefore = false;
@@ -150,22 +171,27 @@ export class MarkdownStream {
     const end = new RegExp(`^ {0,3}${fence[0]!}{${fence.length},}\\s*$`);
     const lines = text.slice(whole.length).split("\n");
     if (lines.some((line) => end.test(line))) return undefined;
-    const last = lines.at(-1)!;
-    const keep = /^ {0,3}[`~]*\s*$/.test(last) ? last : "";
+    const keep = possibleEnd(lines);
     const view = codeBlock("", info.split(/\s+/, 1)[0] ?? "");
     const body = text.slice(whole.length, text.length - keep.length);
     if (body !== "") view.append(body);
-    return { view, end, pending: keep };
+    return { view, end, pending: keep, within: lines.at(-1) !== "" && keep === "" };
   }
 
   /** cutLong settles the beginning of a very long paragraph, or list; the rows of a long table are counted. */
   private cutLong(): void {
     while (this.text.length - this.tailAt > 2 * longBlock) {
       const tail = this.text.slice(this.tailAt);
-      const [first, second] = blocksOf(tail.slice(0, 2 * longBlock));
-      const type = first?.tokens[0]?.type;
-      // Whole blocks before the last one are settled by drawTail, and code grows by itself.
-      if (!first || second || type === "fence") return;
+      const part = tail.slice(0, 2 * longBlock);
+      const [first, second] = blocksOf(part);
+      if (!first) {
+        // It shows nothing, such as blank lines.
+        this.tailAt += part.lastIndexOf("\n") + 1 || part.length;
+        continue;
+      }
+      const type = first.tokens[0]?.type;
+      // Whole blocks before the last one are settled by drawTail, and code grows by itself once its first line is there.
+      if (second || (type === "fence" && part.includes("\n", first.tokens[0]!.markup.length))) return;
       const at = type === "table_open" ? tail.lastIndexOf("\n", longBlock) + 1 : cutAt(tail, type === "bullet_list_open" || type === "ordered_list_open");
       if (at <= 0) return;
       const nodes = [...renderMarkdown(tail.slice(0, at)).childNodes];
@@ -177,22 +203,40 @@ export class MarkdownStream {
       this.place(continued).append(...nodes);
       this.tailAt += at;
       if (type !== "table_open") continue;
-      this.table = { head: tail.split("\n", 2).join("\n"), from: this.tailAt, note: make("p", { class: "note" }) };
+      this.table = { head: tail.split("\n", 2).join("\n"), from: this.tailAt, read: this.tailAt, searched: this.tailAt, count: 0, note: make("p", { class: "note" }) };
       this.place().append(this.table.note);
       if (!this.countRows(this.table)) return;
     }
   }
 
   /** countRows tells how many more rows a table has; true: it is at its end. */
-  private countRows({ head, from, note }: LongTable): boolean {
-    const rest = this.text.slice(from);
-    const end = /\n[ \t]*(?:\n|$)/.exec(rest)?.index ?? (rest.trim() === "" ? 0 : rest.length);
-    const rows = rest.slice(0, end);
-    const count = rows.trim() === "" ? 0 : rows.trim().split("\n").length;
+  private countRows(table: LongTable): boolean {
+    const { head, from, note } = table;
+    let ended = false;
+    // Only what is new is read. A last line that is not whole yet counts, and is read again.
+    for (let end: number; !ended && (end = this.text.indexOf("\n", table.searched)) !== -1; ) {
+      ended = this.text.slice(table.read, end).trim() === "";
+      if (ended) break;
+      table.count++;
+      table.read = table.searched = end + 1;
+    }
+    if (!ended) table.searched = this.text.length;
+    const last = ended ? "" : this.text.slice(table.read, table.read + longBlock);
+    const count = table.count + (last.trim() === "" ? 0 : 1);
     note.textContent = count === 0 ? "" : `… and ${count} more rows`;
-    if (!this.complete && !/\n[ \t]*\n/.test(rest)) return false;
+    if (!this.complete && !ended) return false;
+    const end = (ended ? table.read : this.text.length) - from;
     if (count > 0) {
-      const show = button({ class: "text-button", label: `Show ${count} more rows`, press: () => note.replaceWith(renderMarkdown(`${head}\n${rows}`)) });
+      const rows = this.text.slice(from, from + end).trimEnd();
+      const drawn = rows.length > longestRows ? rows.slice(0, rows.lastIndexOf("\n", longestRows) + 1 || longestRows) : rows;
+      const show = button({
+        class: "text-button", label: `Show ${count} more rows`,
+        press: () => {
+          note.before(renderMarkdown(`${head}\n${drawn}`));
+          if (drawn.length === rows.length) note.remove();
+          else note.textContent = "The table is too long to be shown here: open the conversation as text.";
+        },
+      });
       note.replaceChildren(show);
     }
     this.table = undefined;
@@ -214,6 +258,12 @@ function cutAt(tail: string, isList: boolean): number {
     if (at > longBlock / 2) return at + end.length;
   }
   return longBlock;
+}
+
+/** possibleEnd is the last of some lines, if it may become the end of a code block. */
+function possibleEnd(lines: readonly string[]): string {
+  const last = lines.at(-1)!;
+  return last.length <= longestEnd && /^ {0,3}[`~]*\s*$/.test(last) ? last : "";
 }
 
 /** pieceEnd is where the piece of a text ends that begins at from: with a line, unless that is longer than the piece. */

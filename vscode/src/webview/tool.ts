@@ -19,7 +19,9 @@ export function tellTool(call: ToolCall, data: Data): Data[] | undefined {
   call.title = stringOf(data["tool_title"]) ?? stringOf(data["title"]) ?? call.title;
   call.kind = stringOf(data["tool_kind"]) ?? call.kind;
   call.status = stringOf(data["tool_status"]) ?? stringOf(data["status"]) ?? call.status;
-  call.result = stringOf(data["tool_result_content"]) ?? call.result;
+  const result = stringOf(data["tool_result_content"]);
+  // An event's text may be cut where all of it is known.
+  if (result !== undefined && !(data["truncated"] === true && call.result.startsWith(result))) call.result = result;
   call.approval = stringOf(data["approval_id"]) ?? call.approval;
   call.refusedBy = stringOf(data["refused_by"]) ?? call.refusedBy;
   call.refusal = stringOf(data["refusal"]) ?? call.refusal;

@@ -1,12 +1,16 @@
 // A tool call: what it does, how it is, what it got and gave back, and what is part of it.
+import { clipped } from "../hub/groups";
 import { attachments } from "./attachments";
-import { icon, make, setText } from "./dom";
+import { icon, loadButton, make, setText } from "./dom";
 import type { IconName } from "./dom";
 import type { Entry, ToolCall } from "./entry";
 import type { View, Views } from "./entryview";
 import { fileDiff, nameOf } from "./filediff";
 import { objectOf, stringOf } from "./json";
 import { output } from "./output";
+
+/** How much of a title is shown: the input is there as a whole. */
+const longestTitle = 500;
 
 const kindIcons: Record<string, IconName> = { read: "file", edit: "edit", delete: "trash", move: "move", search: "search", execute: "terminal", think: "think", fetch: "globe" };
 
@@ -27,6 +31,8 @@ export class ToolView implements View {
   /** The person has opened or closed it: nobody else does so any more. */
   private chosen = false;
   private kind = "";
+  /** The person has asked for all of a text that was cut. */
+  private showsAll = false;
 
   constructor(
     private readonly entry: Entry,
@@ -65,16 +71,22 @@ export class ToolView implements View {
     const tool = this.entry.tool!;
     const { actions } = this.views;
     // What is drawn may have been read by scrolling, or be selected: it is drawn anew only if it is otherwise.
-    const now = JSON.stringify([tool.input, tool.result.length, tool.result.slice(-64), tool.diffs.map(({ path, after }) => [path, after.length]), tool.refusal, this.entry.attachments.length]);
+    const now = JSON.stringify([tool.input, tool.result.length, tool.result.slice(-64), tool.diffs.map(({ path, after }) => [path, after.length]), tool.refusal, this.entry.attachments.length, this.entry.truncated]);
     if (now === this.drawn) return;
     this.drawn = now;
     const parts: HTMLElement[] = [];
     const command = stringOf(objectOf(tool.input)["command"]);
+    const load = async (): Promise<void> => {
+      this.showsAll = true;
+      await actions.whole(this.entry);
+    };
+    const cut = this.entry.truncated;
     if (tool.refusal !== undefined || tool.refusedBy !== undefined) parts.push(make("p", { class: "refusal", text: [tool.refusedBy && `Not allowed by ${tool.refusedBy}`, tool.refusal].filter(Boolean).join(": ") }));
     if (tool.diffs.length > 0) parts.push(...tool.diffs.map((diff) => fileDiff(diff, actions)));
     else if (command !== undefined) parts.push(labelled("Command", output(command, { name: "Command" })));
     else if (tool.input !== undefined && !isEmpty(tool.input)) parts.push(labelled("Input", output(typeof tool.input === "string" ? tool.input : JSON.stringify(tool.input, null, 2), { name: "Input" })));
-    if (tool.result !== "" && !(this.entry.attachments.length > 0 && /^\[[^\n]*\]$/.test(tool.result.trim()))) parts.push(labelled("Output", output(tool.result, { name: "Output", colours: true })));
+    if (tool.result !== "" && !(this.entry.attachments.length > 0 && /^\[[^\n]*\]$/.test(tool.result.trim()))) parts.push(labelled("Output", output(tool.result, { name: "Output", colours: true, all: this.showsAll, ...(cut && { load }) })));
+    else if (cut) parts.push(loadButton("Parts of this call are too long to come by themselves.", load));
     if (this.entry.attachments.length > 0) parts.push(make("div", { class: "attachments" }, ...attachments(this.entry.attachments, actions)));
     if (parts.length === 0) parts.push(make("p", { class: "note", text: this.entry.open ? "Nothing came yet." : "It gave nothing back." }));
     this.body.replaceChildren(...parts);
@@ -103,7 +115,7 @@ function isEmpty(input: unknown): boolean {
 }
 
 function titleOf(tool: ToolCall): string {
-  return (tool.title || tool.name || "Tool").split("\n", 1)[0]!;
+  return clipped((tool.title || tool.name || "Tool").split("\n", 1)[0]!, longestTitle);
 }
 
 /** subjectOf is what a call is about, where its title does not say so. */
@@ -111,7 +123,7 @@ function subjectOf(tool: ToolCall): string {
   const path = tool.paths[0] ?? tool.diffs[0]?.path;
   if (path !== undefined) return titleOf(tool).includes(nameOf(path)) ? "" : nameOf(path);
   const command = stringOf(objectOf(tool.input)["command"]);
-  return command !== undefined && command !== tool.title ? command.split("\n", 1)[0]! : "";
+  return command !== undefined && command !== tool.title ? clipped(command.split("\n", 1)[0]!, longestTitle) : "";
 }
 
 function stateOf({ open, tool }: Entry): { id: string; text: string } {

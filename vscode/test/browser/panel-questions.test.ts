@@ -116,3 +116,23 @@ test("an answer that does not get there can be given again", async () => {
   assert.equal(await allow.evaluate((element) => document.activeElement === element), true);
   assert.deepEqual(problemsOf(page), []);
 });
+
+test("a question of which an event leaves something out cannot be answered until all of it is there", async () => {
+  const page = await working();
+  await page.evaluate(() => window.host.silent.add("fetchApprovals"));
+  await tell(page, "new_approval", { ...ask, tool_input: null, truncated: true });
+  const question = page.getByRole("group", { name: "Question: rm -r build" });
+  await question.getByText("All of it is being loaded…").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Allow" }).count(), 0);
+  await page.evaluate((given) => {
+    window.host.silent.delete("fetchApprovals");
+    window.host.approvals = [{ ...given, id: "q2", session_id: "run", tool_input: { command: "rm -r build\n# all of it" } }];
+  }, ask);
+  await tell(page, "session_settings_changed", {}); // the panel asks again
+  await question.getByText("# all of it").waitFor();
+  assert.equal(await question.getByText("being loaded").count(), 0);
+  // An event that is told again takes nothing away.
+  await tell(page, "conversation_updated", { event_type: "message", role: "assistant", message_id: "m1", content: "waiting" });
+  await question.getByRole("button", { name: "Allow", exact: true }).click();
+  await question.waitFor({ state: "detached" });
+});

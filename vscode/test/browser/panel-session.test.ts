@@ -295,3 +295,48 @@ test("at 200 % and in 300 pixels nothing is cut off, and nothing moves where tha
   }
   assert.deepEqual(await page.evaluate(() => document.getAnimations().length), 0);
 });
+
+test("what an event leaves out is said to be cut, and comes when it is asked for", async () => {
+  const lines = Array.from({ length: 3_000 }, (_, i) => `line ${i}`).join("\n");
+  const page = await pages.open({
+    prepare: (host, whole: string) => {
+      const item = { session_id: "run", created_at: "2026-01-02T03:04:05Z", is_completed: true };
+      host.session = { ...host.session, status: "running", state: "running" };
+      const others = Array.from({ length: 25 }, (_, i) => ({ ...item, event_type: "message", role: "assistant", key: `m${i}`, content: `Message ${i}`, seq: 2_000 + i }));
+      const later = [
+        { ...item, event_type: "tool_call", tool_id: "c1", tool_name: "Bash", title: "make", tool_kind: "execute", status: "failed", tool_input_json: '{"command":"make"}', seq: 1_002 },
+        { ...item, event_type: "tool_result", tool_result_for_id: "c1", tool_result_content: whole, status: "failed", seq: 1_002 },
+        { ...item, event_type: "message", role: "user", key: "p1", content: `${"please ".repeat(100)}hurry`, seq: 1_003 },
+        ...others,
+      ];
+      (window as unknown as { later: unknown[] }).later = later;
+    },
+    given: lines,
+  });
+  await page.getByRole("heading", { name: "A conversation" }).waitFor();
+  await tell(page, "conversation_updated", { event_type: "tool_call", tool_id: "c1", tool_name: "Bash", tool_title: "make", tool_kind: "execute", tool_input: { command: "make" } });
+  await tell(page, "conversation_updated", { event_type: "tool_result", tool_result_for_id: "c1", tool_status: "failed", tool_result_content: lines.slice(0, 9_000), truncated: true });
+  await tell(page, "conversation_updated", { event_type: "message", role: "user", message_id: "p1", content: "please ".repeat(50), truncated: true });
+  const output = page.locator(".tool .output").last();
+  await output.getByText("Only the beginning of this text is here.").waitFor();
+  // The hub cannot be reached at first.
+  await page.evaluate(() => {
+    window.host.answers["getConversation"] = () => {
+      throw new Error("no answer");
+    };
+  });
+  await output.getByRole("button", { name: "Show all" }).click();
+  await output.getByText("The rest could not be loaded: no answer").waitFor();
+  await page.evaluate(() => {
+    delete window.host.answers["getConversation"];
+    window.host.items = (window as unknown as { later: Array<Record<string, unknown>> }).later;
+  });
+  await output.getByRole("button", { name: "Show all" }).click();
+  await page.locator(".tool .output").last().getByText("line 2999", { exact: false }).waitFor({ state: "attached" });
+  assert.equal(await page.locator(".tool").getByText("Only the beginning").count(), 0);
+  const prompt = page.locator(".prompt");
+  await prompt.getByRole("button", { name: "Show all" }).click();
+  await prompt.getByText("hurry").waitFor();
+  assert.equal(await prompt.getByText("Only the beginning").count(), 0);
+  assert.deepEqual(problemsOf(page), []);
+});

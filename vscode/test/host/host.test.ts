@@ -1,6 +1,6 @@
 // The extension in a real VS Code, as a person uses it.
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
 import { gone, openWindow } from "./vscode";
@@ -125,4 +125,34 @@ test("without a program it says so, and how to go on", async (t) => {
   await page.getByRole("button", { name: "Try Again", exact: true }).first().waitFor();
   await page.locator(".pane-body").filter({ hasText: "duet-rpc does not run" }).first().waitFor();
   await picture("no-program");
+});
+
+/** within makes a project with two folders. */
+function within({ folder }: { folder: string }): void {
+  for (const name of ["client", "server"]) mkdirSync(join(folder, name));
+  writeFileSync(join(folder, ".duet.toml"), "");
+}
+
+test("two folders of one project list each session and each question once", async (t) => {
+  const { page, row, openViews, launch, press } = await openWindow((end) => t.after(end), { opens: ["client", "server"], prepare: within });
+  await openViews();
+  await page.getByRole("button", { name: "New Session", exact: true }).waitFor();
+  await launch("Greet the reader");
+  await row("Write demo.txt").waitFor();
+  assert.equal(await row("Write demo.txt").count(), 1);
+  await press(row(/^Allow$/), row("Done"));
+  assert.equal(await page.getByText("already registered").count(), 0);
+  await page.locator(".statusbar-item").filter({ hasText: "Duet" }).waitFor();
+});
+
+test("a folder within a project opens as the project does; another folder starts nothing", async (t) => {
+  const { page } = await openWindow((end) => t.after(end), { opens: ["server"], prepare: within });
+  await page.locator(".statusbar-item").filter({ hasText: "Duet" }).waitFor();
+  const other = await openWindow((end) => t.after(end));
+  await other.page.locator(".statusbar-item").filter({ hasText: "Layout" }).waitFor();
+  await new Promise((resolve) => setTimeout(resolve, 5_000));
+  assert.equal(await other.page.locator(".statusbar-item").filter({ hasText: "Duet" }).count(), 0);
+  assert.ok(!existsSync(join(other.project.folder, ".duet")));
+  await other.openViews();
+  await other.page.locator(".statusbar-item").filter({ hasText: "Duet" }).waitFor();
 });

@@ -117,9 +117,14 @@ test("a change is reverted and taken back, hunk by hunk, in VS Code's own diff e
 
   // By the keyboard, where the cursor is; and what has changed since is left alone.
   writeFileSync(join(project.folder, "demo.txt"), "all is otherwise\n");
-  await page.locator(".modified .view-line").first().click();
-  await page.keyboard.press("Control+Alt+d");
-  await page.keyboard.press("r");
+  const revertAt = async (line: string): Promise<void> => {
+    await page.locator(".modified .view-line").filter({ hasText: line }).first().click();
+    await page.keyboard.press("Control+Alt+d");
+    await page.keyboard.press("r");
+  };
+  await revertAt("line 1");
+  await page.locator(".notification-toast").filter({ hasText: "there is no change at the cursor" }).waitFor();
+  await revertAt("third");
   await page.locator(".notification-toast").filter({ hasText: /changed/ }).waitFor();
   assert.equal(text()[0], "all is otherwise");
 });

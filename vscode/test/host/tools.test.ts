@@ -108,6 +108,8 @@ test("a gate is run as a task, with what it prints and its status", async (t) =>
   await openViews();
   await choose("Tasks: Run Task", "check it");
   await page.locator(".terminal-wrapper.active .xterm-rows").filter({ hasText: "checked-42" }).filter({ hasText: "failed: exit status 3" }).waitFor();
+  await page.locator(".terminal-wrapper.active .xterm-rows").filter({ hasText: /exit code:\s+3/ }).waitFor();
+  assert.equal(await page.getByText("failed to launch").count(), 0);
   await picture("task");
 });
 

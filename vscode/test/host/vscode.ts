@@ -83,6 +83,8 @@ export interface Options {
   prepare?: (project: TestProject) => void;
   /** The user does not trust the workspace. */
   untrusted?: boolean;
+  /** What the window opens: folders by their names within the project. The project's folder if it is not set. */
+  opens?: string[];
 }
 
 /** openWindow starts all that a window needs. after takes what ends it. */
@@ -116,7 +118,7 @@ export async function openWindow(after: (end: () => Promise<void>) => void, opti
   browser = await startChromium();
   const { width, height, scale } = options.size ?? { width: 1280, height: 800, scale: 1 };
   const context = await browser.newContext({ viewport: { width, height }, deviceScaleFactor: scale });
-  const address = `http://127.0.0.1:${port}/?folder=${encodeURIComponent(project.folder)}&payload=${encodeURIComponent(JSON.stringify([["skipWelcome", "true"]]))}`;
+  const address = `http://127.0.0.1:${port}/?${opened(project, options.opens)}&payload=${encodeURIComponent(JSON.stringify([["skipWelcome", "true"]]))}`;
   const open = async (): Promise<Window> => {
     const page = await context.newPage();
     page.setDefaultTimeout(patience);
@@ -126,6 +128,14 @@ export async function openWindow(after: (end: () => Promise<void>) => void, opti
     return { ...handles(page, project), another: open };
   };
   return open();
+}
+
+/** opened is the part of an address that says what a window opens. */
+function opened({ folder, home }: TestProject, names?: string[]): string {
+  if (names === undefined || names.length === 1) return `folder=${encodeURIComponent(join(folder, names?.[0] ?? ""))}`;
+  const file = join(home, "several.code-workspace");
+  writeFileSync(file, JSON.stringify({ folders: names.map((name) => ({ path: join(folder, name) })) }));
+  return `workspace=${encodeURIComponent(file)}`;
 }
 
 function handles(page: Page, project: TestProject): Omit<Window, "another"> {

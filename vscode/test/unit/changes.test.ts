@@ -29,9 +29,11 @@ test("a hunk stands where something has changed, and not at the lines around it"
   assert.deepEqual(extents({ hunks: [hunk("new", [0, 0], [1, 2])], diff: "@@ -0,0 +1,2 @@\n+a\n+b\n" }, "after")[0]?.extent, { line: 0, count: 2 });
 });
 
-test("the cursor means the hunk in which it is, else the next one", () => {
+test("the cursor means the hunk in which it is, and no other one", () => {
   const at = (line: number): string | undefined => hunkAt({ hunks, diff }, "after", line)?.id;
-  assert.deepEqual([0, 1, 2, 3, 22, 99].map(at), ["first", "first", "first", "second", "second", "second"]);
+  assert.deepEqual([0, 1, 2, 3, 21, 22, 99].map(at), [undefined, "first", "first", undefined, undefined, "second", undefined]);
+  // The side ends where its last lines are gone.
+  assert.equal(hunkAt({ hunks, diff }, "after", 21, 21)?.id, "second");
   assert.equal(hunkAt({ hunks: [], diff: "" }, "after", 0), undefined);
 });
 

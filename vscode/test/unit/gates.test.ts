@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
 import { CancellationTokenSource, ResponseError } from "vscode-jsonrpc/node";
-import { checkGate, listGates } from "../../src/hub/gates";
+import { checkGate, listGates, statusOf } from "../../src/hub/gates";
 import { newProject, removeProject, startHub } from "../hub";
 import type { TestHub } from "../hub";
 
@@ -55,7 +55,9 @@ test("a gate passes, or says what is wrong where; a line for the shell is one, t
   const { passed, reason, findings } = await checkGate(connection, "wrong", () => {}, never);
   assert.deepEqual([passed, reason], [false, "exit status 2"]);
   assert.deepEqual(findings.map(({ file, line, column, message }) => [file, line, column, message]), [["main.c", 3, 7, "no such thing"]]);
-  assert.equal((await checkGate(connection, "exit 3", () => {}, never)).reason, "exit status 3");
+  const other = await checkGate(connection, "exit 3", () => {}, never);
+  assert.equal(other.reason, "exit status 3");
+  assert.deepEqual([other, { passed: true }, { passed: false }, { passed: false, reason: "signal: killed" }].map(statusOf), [3, 0, 1, 1]);
 });
 
 test("a gate is ended with what it has started", async (t) => {

@@ -64,6 +64,23 @@ test("a session begins, asks, is allowed, and completes", async (t) => {
   assert.match(readFileSync(join(project.folder, "demo.txt"), "utf8"), /Greet the reader/);
 });
 
+test("a conversation with a queued prompt is listed by the session that works", async (t) => {
+  const [{ connection, model, until }, other] = await twoHubs(t);
+  const { session_id } = await connection.request("launchSession", { query: "hello", agent: "demo" });
+  await until("a question", () => model.questions.length === 1);
+  const { session_id: next } = await connection.request("continueSession", { session_id, query: "quiet" });
+  await until("the queued session", () => model.session(next)?.state === "queued");
+  assert.deepEqual(model.sessions.map((session) => [session.id, groupOf(session)]), [[next, "waiting"]]);
+  // A window that opens now has seen none of the events.
+  const late = startHub({}, other.project);
+  t.after(() => late.end());
+  await late.connection.start();
+  await late.until("the list", () => late.model.session(next)?.ahead?.id === session_id);
+  await connection.request("sendDecision", choose(model.questions[0]!, "deny"));
+  await until("its end", () => model.session(next)?.status === "completed");
+  assert.deepEqual(model.sessions.map(({ ahead, waits }) => [ahead, waits]), [[undefined, undefined]]);
+});
+
 test("what is denied is not done", async (t) => {
   const { connection, model, until, project } = hub(t);
   await connection.start();

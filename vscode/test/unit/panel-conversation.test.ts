@@ -204,3 +204,23 @@ test("a change of one entry among thousands is told by its key alone", () => {
   const changes = conversation.takeChanges();
   assert.deepEqual([conversation.entries.length, conversation.entry("m1")!.text.length, [...changes.keys]], [5_001, 20_000, ["m1"]]);
 });
+
+test("a question is partial until it was fetched, and no cut event takes anything away again", () => {
+  const conversation = loaded();
+  const question = { approval_id: "q", title: "Run it", tool_input: { command: "x" } };
+  conversation.apply(event(1, "new_approval", { ...question, tool_input: null, truncated: true }));
+  assert.equal(conversation.questions[0]!.partial, true);
+  conversation.loadQuestions([{ ...question, id: "q" }]);
+  conversation.apply(event(2, "new_approval", { ...question, tool_input: null, truncated: true, replayed: true }));
+  const { partial, data } = conversation.questions[0]!;
+  assert.deepEqual([partial, data["tool_input"], data["truncated"]], [false, { command: "x" }, undefined]);
+});
+
+test("a tool call is cut until an item has all of it", () => {
+  const conversation = loaded();
+  conversation.apply(updated(1, "tool_result", { tool_result_for_id: "c", tool_status: "failed", tool_result_content: "the beg", truncated: true }));
+  assert.equal(conversation.entries[0]!.truncated, true);
+  conversation.load([item({ event_type: "tool_result", tool_result_for_id: "c", tool_result_content: "the beginning and the end", status: "failed", seq: 1 })]);
+  conversation.apply(updated(2, "tool_result", { tool_result_for_id: "c", tool_status: "failed", tool_result_content: "the beg", truncated: true }));
+  assert.deepEqual([conversation.entries[0]!.tool!.result, conversation.entries[0]!.truncated], ["the beginning and the end", false]);
+});

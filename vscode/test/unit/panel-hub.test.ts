@@ -4,7 +4,11 @@ import test from "node:test";
 import { choicesOf } from "../../src/hub/questions";
 import type { Result } from "../../src/protocol";
 import { Conversation } from "../../src/webview/conversation";
+import type { Host } from "../../src/webview/host";
+import { Pages } from "../../src/webview/pages";
+import type { Transcript } from "../../src/webview/transcript";
 import { newProject, removeProject, startHub } from "../hub";
+import { addWriterAgent } from "../writeragent";
 
 test("a conversation that was followed is the one that is loaded later", async (t) => {
   const project = newProject();
@@ -38,4 +42,28 @@ test("a conversation that was followed is the one that is loaded later", async (
     conversation.entries.filter(({ kind }) => kind !== "plan" && kind !== "diff").map(({ key, kind, text, open, tool }) => [key, kind, text, open, tool?.title, tool?.status, tool?.result]);
   assert.ok(later.entries.some(({ kind }) => kind === "tool"));
   assert.deepEqual(said(followed), said(later));
+});
+
+test("a tool's output that an event cuts comes whole from the hub, with its end", async (t) => {
+  const project = newProject();
+  addWriterAgent(project);
+  const { connection, model, until, end } = startHub({}, project);
+  t.after(async () => {
+    await end();
+    removeProject(project);
+  });
+  await connection.start();
+  const followed = new Conversation();
+  followed.load([]);
+  connection.onEvent((params) => followed.apply(params));
+  const { session_id } = await connection.request("launchSession", { query: "long output", agent: "writer", working_dir: project.folder });
+  await until("its end", () => model.session(session_id)?.status === "completed");
+  await until("the event of its end", () => followed.runs.state(session_id) === "completed");
+  const entry = followed.entries.find(({ kind }) => kind === "tool")!;
+  assert.deepEqual([entry.truncated, entry.tool!.result.endsWith("the error")], [true, false]);
+  const host = { request: (...given: Parameters<typeof connection.request>) => connection.request(...given) } as unknown as Host;
+  const pages = new Pages(host, followed, { setOlder: () => {} } as unknown as Transcript, () => {});
+  Object.assign(pages, { thread: session_id }); // load would load all of it
+  await pages.whole(entry);
+  assert.deepEqual([entry.truncated, entry.tool!.result.endsWith("the error"), entry.tool!.status], [false, true, "failed"]);
 });

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import test from "node:test";
 import { CancellationTokenSource, ResponseError } from "vscode-jsonrpc/node";
 import type { HubEvent } from "../../src/hub/events";
-import { projectRoot } from "../../src/hub/root";
+import { byRoot, projectRoot, usesDuet } from "../../src/hub/root";
 import { Builds } from "../../src/problems/build";
 import { Findings, pathOf } from "../../src/problems/diagnostics";
 import type { Report } from "../../src/problems/diagnostics";
@@ -110,8 +110,18 @@ test("places in output are found, and times are none", () => {
   assert.equal("see a.go:1.".slice(only!.start, only!.end), "a.go:1");
 });
 
+test("folders of one project belong together", () => {
+  const there = (path: string): boolean => path === join("/home/me/project", ".duet.toml");
+  const roots = byRoot(["/home/me/project/client", "/home/me/other", "/home/me/project/server"], (path) => path, there);
+  assert.deepEqual([...roots], [["/home/me/project", ["/home/me/project/client", "/home/me/project/server"]], ["/home/me/other", ["/home/me/other"]]]);
+});
+
 test("the project of a folder is where its hub keeps its state", () => {
   const there = (path: string): boolean => path === join("/home/me/project", ".duet");
   assert.equal(projectRoot("/home/me/project/sub/dir", there), "/home/me/project");
   assert.equal(projectRoot("/home/me/other", there), "/home/me/other");
+  const inGit = (path: string): boolean => there(path) || path === join("/home/me/project/sub", ".git");
+  assert.equal(projectRoot("/home/me/project/sub/dir", inGit), "/home/me/project/sub", "the nearest marker counts");
+  assert.deepEqual(["/home/me/project/sub/dir", "/home/me/other"].map((path) => usesDuet(path, there)), [true, false]);
+  assert.equal(usesDuet("/home/me/project/sub", inGit), false, "a repository that Duet was not used in");
 });

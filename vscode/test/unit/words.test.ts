@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { age, describe, grouped, nameOf, short, visible } from "../../src/hub/groups";
+import { age, describe, grouped, groupOf, isAlive, nameOf, short, statusWords, visible } from "../../src/hub/groups";
 import type { Question, Session } from "../../src/hub/model";
-import { choicesOf, detailsOf, fieldsOf, titleOf, valueOf } from "../../src/hub/questions";
+import { choicesOf, detailsOf, fieldsOf, titleOf, valueOf, wholeQuestions } from "../../src/hub/questions";
 
 function session(over: Partial<Session>): Session {
   return { id: "s", task_id: "task-0001", thread_id: "t", status: "completed", state: "completed", title: "", conversation_title: "", summary: "", query: "", agent: "demo", archived: false, last_activity_at: "2026-01-01T00:00:00Z", ...over } as Session;
@@ -16,6 +16,15 @@ test("sessions stand in groups, those that wait for a person first", () => {
   const sessions = ["completed", "running", "waiting_input", "failed", "draft", "interrupting"].map((status) => session({ status }));
   sessions.push(session({ status: "starting", state: "queued" }), session({ status: "starting", state: "starting" }), session({ status: "running", archived: true }));
   assert.deepEqual(grouped(sessions).map(({ id, sessions }) => [id, sessions.length]), [["waiting", 1], ["working", 3], ["queued", 1], ["failed", 1], ["done", 1], ["draft", 1], ["archived", 1]]);
+});
+
+test("a conversation is listed by what it does, not by its last session alone", () => {
+  const queued = { status: "starting", state: "queued" };
+  const ahead = (status: string): Partial<Session> => ({ ...queued, ahead: { id: "before", status, state: status } });
+  const sessions = [session(ahead("running")), session(ahead("waiting_input")), session({ status: "failed", waits: true }), session(queued)];
+  assert.deepEqual(sessions.map(groupOf), ["working", "waiting", "waiting", "queued"]);
+  assert.deepEqual(sessions.map(statusWords), ["works, and a prompt is queued", "waits for you", "waits for you", "starting"]);
+  assert.deepEqual(sessions.map(isAlive), [true, true, false, true]);
 });
 
 test("a session is called by its title, else by what was asked", () => {
@@ -94,4 +103,15 @@ test("what is asked cannot break out of where it is shown", () => {
   assert.match(details, /````diff\n```\n\[a\]\(command:evil\)\n````/);
   assert.match(details, /an answer continues it/);
   assert.match(detailsOf(question({ reopened: "[x](command:y)" })), /\\\[x\\\]\\\(command:y\\\)/);
+});
+
+test("a question that a list cuts is asked for by itself", async () => {
+  const asked: unknown[] = [];
+  const request = ((method: string, params: unknown) => {
+    asked.push([method, params]);
+    return Promise.resolve({ approval: { id: "b", title: "all of it" } });
+  }) as unknown as Parameters<typeof wholeQuestions>[0];
+  const list = [{ id: "a", title: "short" }, { id: "b", title: "cut", truncated: true }] as Question[];
+  assert.deepEqual((await wholeQuestions(request, list)).map(({ title }) => title), ["short", "all of it"]);
+  assert.deepEqual(asked, [["getApproval", { approval_id: "b" }]]);
 });

@@ -1,0 +1,126 @@
+// One very long line of an agent or a tool: the page of a session panel shows its beginning, and goes on.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { after, before, test } from "node:test";
+import type { MarkdownStream } from "../../src/webview/stream";
+import { shapes } from "../longlines";
+import type { FakeHost } from "./pages/panelhost";
+import { startPages } from "./panelpage";
+import type { PanelPages } from "./panelpage";
+
+declare const window: { host: FakeHost; MarkdownStream: typeof MarkdownStream };
+
+let pages: PanelPages;
+
+before(async () => {
+  pages = await startPages();
+});
+
+after(() => pages?.close());
+
+/** No element may have more text of its own than this, in characters: the browser lays it out at once. */
+const longestText = 100_000;
+
+// A page that works through it with the square of the length takes hours.
+const patience = { timeout: 300_000 };
+
+for (const [of, given, length] of [
+  ["a tool's output", "result", 5_000_000],
+  ["a message", "message", 100_000],
+  ["a code block", "code", 250_000],
+  ["the row of a table", "table", 100_000],
+  ["a tool's title and input", "input", 5_000_000],
+  ["a prompt", "prompt", 5_000_000],
+  ["a change of a file", "diff", 300_000],
+  ["a question", "question", 1_000_000],
+] as const) {
+  test(`one long line: ${of}`, patience, async () => {
+    const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running" }) });
+    page.setDefaultTimeout(200_000);
+    await page.getByRole("heading", { name: "A conversation" }).waitFor();
+    for (const [name, unit] of Object.entries(shapes)) {
+      const id = name.replaceAll(" ", "-");
+      const end = `end-of-${id}`;
+      const longest = await page.evaluate(
+        async ([kind, repeated, key, last, limit]) => {
+          const text = repeated.repeat(limit / repeated.length);
+          const tell = (data: Record<string, unknown>): void => window.host.event("conversation_updated", data);
+          const call = { event_type: "tool_call", tool_id: key, tool_name: "Bash", tool_title: `make ${key}`, tool_kind: "execute", tool_input: { command: "make" } };
+          switch (kind) {
+            case "result":
+              tell(call);
+              tell({ event_type: "tool_result", tool_result_for_id: key, tool_status: "completed", tool_result_content: text });
+              break;
+            case "input":
+              tell({ ...call, tool_title: text, tool_input: { command: text } });
+              break;
+            case "diff":
+              tell({ ...call, tool_data: { diffs: [{ path: "/a.txt", old_text: "", new_text: text }] } });
+              break;
+            case "message":
+              tell({ event_type: "message", role: "assistant", message_id: key, content: text });
+              break;
+            case "code":
+              tell({ event_type: "message", role: "assistant", message_id: key, content: `\`\`\`sh\n${text}\n\`\`\`` });
+              break;
+            case "table":
+              tell({ event_type: "message", role: "assistant", message_id: key, content: `| a | b |\n| --- | --- |\n| 1 | 2 |\n${text}` });
+              break;
+            case "prompt":
+              tell({ event_type: "message", role: "user", message_id: key, content: text });
+              break;
+            case "question":
+              window.host.event("new_approval", { approval_id: key, type: "function_call", tool_name: "Bash", title: text, tool_input: { command: text }, plan: text, details: text, diff: `+${text}`, status: "pending" });
+              break;
+          }
+          tell({ event_type: "message", role: "assistant", message_id: last, content: last });
+          const frame = (): Promise<unknown> => new Promise((resolve) => requestAnimationFrame(resolve));
+          const known = (): boolean => [...document.querySelectorAll(".said")].some((said) => said.textContent === last);
+          while (!known()) await frame();
+          let longest = 0;
+          const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+          for (let node = walk.nextNode(); node; node = walk.nextNode()) longest = Math.max(longest, node.nodeValue!.length);
+          if (kind === "question") window.host.event("approval_resolved", { approval_id: key, decision: "approved", decided_by: "user" });
+          // What was shown is of no use to what comes next, and takes room.
+          for (const part of document.querySelectorAll(".markdown, .output, .diff-lines")) part.replaceChildren();
+          return longest;
+        },
+        [given, unit, id, end, length] as const,
+      );
+      assert.ok(longest <= longestText, `${name}: a text of ${longest} characters`);
+    }
+    await page.close();
+  });
+}
+
+test("one long line: Markdown takes time with its length", patience, async () => {
+  const page = await pages.open();
+  page.setDefaultTimeout(200_000);
+  await page.evaluate(await readFile(new URL("../browser/pages/markdown.js", import.meta.url), "utf8"));
+  for (const [beginning, what] of [["", "prose"], ["```", "a fence"], ["```\n", "code"], ["| a | b |\n| --- | --- |\n| 1 | 2 |\n", "a row"], ["- ", "an item"], ["> ", "a quotation"]] as const) {
+    for (const [name, unit] of Object.entries(shapes)) {
+      const slow = await page.evaluate(
+        ([first, repeated]) => {
+          const [least, most] = [4, 24]; // milliseconds, and how much more work eight times the text may be
+          let before = Number.POSITIVE_INFINITY;
+          for (let size = 40_000; size <= 320_000; size *= 8) {
+            const text = first + repeated.repeat(size / repeated.length);
+            let took = Number.POSITIVE_INFINITY;
+            // Other processes take time, too: the shortest of several counts.
+            for (let again = 0; again < 4 && (again === 0 || took > most * before); again++) {
+              const began = performance.now();
+              new window.MarkdownStream().show(text, true);
+              took = Math.min(took, performance.now() - began);
+            }
+            if (took > most * before) return `${size} characters take ${took} ms, an eighth of them ${before} ms`;
+            before = Math.max(took, least);
+          }
+          return "";
+        },
+        [beginning, unit] as const,
+      );
+      assert.equal(slow, "", `${what} of ${name}: ${slow}`);
+    }
+  }
+  await page.close();
+});

@@ -1,0 +1,71 @@
+// The time for one long line grows with its length, not with its square: 5 MB must not stop a window.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { detailsOf, titleOf } from "../../src/hub/questions";
+import type { Question } from "../../src/hub/model";
+import { short, visible } from "../../src/hub/groups";
+import { extents } from "../../src/hub/changes";
+import { fenced, transcript } from "../../src/hub/transcript";
+import type { Item } from "../../src/hub/transcript";
+import { withScript } from "../../src/preview/server";
+import { locations } from "../../src/problems/locations";
+import { blocksOf } from "../../src/webview/markdown";
+import { nameOf } from "../../src/webview/filediff";
+import { linesOf } from "../../src/webview/output";
+import { fileOf, linkOf, pieces } from "../../src/webview/references";
+import { shapes } from "../longlines";
+
+interface Reader {
+  read: (text: string) => unknown;
+  /** The longest text that it is given, in characters. */
+  longest?: number;
+}
+
+/** Each function that takes the text of an agent or a tool outside of the page. */
+const readers: Record<string, Reader> = {
+  "lines of an output": { read: linesOf },
+  "places in prose": { read: (text) => pieces(`:1 ${text}`), longest: 19_000 },
+  "the file that code names": { read: fileOf },
+  "the target of a link": { read: linkOf },
+  "the target of a file link": { read: (text) => linkOf(`file:${text}`) },
+  "the name of a path": { read: nameOf },
+  "places in a build's output": { read: locations },
+  "visible characters": { read: visible },
+  "a short text": { read: short },
+  "a fenced text": { read: fenced },
+  "a transcript": { read: (text) => transcript(text, [{ event_type: "tool_call", title: text, tool_input_json: text }, { event_type: "message", content: text }] as unknown as Item[]), longest: 600_000 },
+  "the hunks of a diff": { read: (text) => extents({ hunks: [], diff: text }, "after") },
+  "the title of a question": { read: (text) => titleOf({ title: text } as Question) },
+  "the details of a question": { read: (text) => detailsOf({ title: text, details: text } as Question) },
+  // stream.ts reads a message that has definitions of links as a whole, up to this length.
+  "blocks of Markdown": { read: blocksOf, longest: 100_000 },
+  "a page of the preview": { read: (text) => withScript(Buffer.from(`<head ${text}`)) },
+};
+
+/** How much more work eight times the text may be. Linear work is 8 times as much, quadratic work is 64 times as much. */
+const most = 24;
+
+/** Shorter times, in milliseconds, may be those of something else. */
+const least = 4;
+
+for (const [name, { read, longest = 5_000_000 }] of Object.entries(readers)) {
+  test(`one long line: ${name}`, () => {
+    for (const [shape, unit] of Object.entries(shapes)) {
+      let before = least;
+      for (let size = Math.floor(longest / 8 ** 4); size <= longest; size *= 8) {
+        const text = unit.repeat(Math.ceil(size / unit.length));
+        let took = timeOf(() => read(text));
+        // Other processes take time, too: the shortest of several counts.
+        for (let again = 0; again < 4 && took > most * before; again++) took = Math.min(took, timeOf(() => read(text)));
+        assert.ok(took <= most * before, `${shape}: ${size} characters take ${took} ms, an eighth of them ${before} ms`);
+        before = Math.max(took, least);
+      }
+    }
+  });
+}
+
+function timeOf(work: () => unknown): number {
+  const began = performance.now();
+  work();
+  return performance.now() - began;
+}
