@@ -1,10 +1,12 @@
 package supervisor
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -14,25 +16,71 @@ import (
 // for that: what must not be left behind when it has gone. The zero value is
 // empty. Its methods may be called from any goroutine.
 type inventory struct {
-	mu     sync.Mutex                // guards the fields below
-	closed bool                      // the executor has gone
-	agents map[string]domain.Process // by mark; commands of the configuration are among them
+	mu     sync.Mutex            // guards the fields below
+	closed bool                  // the executor has gone
+	agents map[string]remembered // by mark; commands of the configuration are among them
+	prunes int                   // how many agents there are when those that have ended are forgotten; 0: leastPruned
 	// terminals: true while they run, false if one ended before its start was
 	// answered
 	terminals map[string]bool
 	owners    map[string]string   // the tasks of agents' terminals among them
-	tasks     map[string]struct{} // every one that it was given: agents' terminals outlive them
+	tasks     map[string]struct{} // that it was given: agents' terminals outlive them
+	past      []string            // the tasks among them that have ended, the oldest first
 	commands  map[string]string   // the marks of those that run, by their ids
 }
 
-// give notes a task that the executor is given.
-func (i *inventory) give(task string) {
+// A remembered is a process, and when it was remembered first.
+type remembered struct {
+	domain.Process
+	since time.Time
+}
+
+const (
+	// pastTasks is how many tasks that have ended an executor may still report about.
+	pastTasks = 1024
+	// leastPruned is how many agents are remembered at least before those that have ended
+	// are forgotten.
+	leastPruned = 256
+	// pruneAfter is how long an agent is remembered in any case. One that is just being
+	// started shows no mark yet.
+	pruneAfter = time.Minute
+)
+
+// give notes a task that the executor is given; ended is called when it has answered.
+func (i *inventory) give(task string) (ended func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.tasks == nil {
 		i.tasks = make(map[string]struct{})
 	}
 	i.tasks[task] = struct{}{}
+	return func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.past = append(i.past, task)
+		if len(i.past) >= 2*pastTasks {
+			i.forgetPast()
+		}
+	}
+}
+
+// forgetPast forgets the oldest tasks that have ended, but those of terminals that still
+// run; mu is held.
+func (i *inventory) forgetPast() {
+	owning := make(map[string]bool)
+	for _, task := range i.owners {
+		owning[task] = true
+	}
+	var kept []string
+	old := len(i.past) - pastTasks
+	for n, task := range i.past {
+		if n >= old || owning[task] {
+			kept = append(kept, task)
+			continue
+		}
+		delete(i.tasks, task)
+	}
+	i.past = kept
 }
 
 // has reports whether the executor was given a task, or none is meant.
@@ -141,9 +189,39 @@ func (i *inventory) remember(p domain.Process) {
 		return
 	}
 	if i.agents == nil {
-		i.agents = make(map[string]domain.Process)
+		i.agents = make(map[string]remembered)
 	}
-	i.agents[p.Mark] = p
+	since := time.Now()
+	if known, ok := i.agents[p.Mark]; ok {
+		since = known.since
+	}
+	i.agents[p.Mark] = remembered{p, since}
+	if len(i.agents) >= cmp.Or(i.prunes, leastPruned) {
+		i.prune()
+		i.prunes = max(2*len(i.agents), leastPruned)
+	}
+}
+
+// prune forgets agents that have ended; mu is held.
+func (i *inventory) prune() {
+	var old []domain.Process
+	for _, p := range i.agents {
+		if time.Since(p.since) >= pruneAfter {
+			old = append(old, p.Process)
+		}
+	}
+	if len(old) == 0 {
+		return
+	}
+	for _, mark := range i.commands { // the executor says when one has ended
+		old = slices.DeleteFunc(old, func(p domain.Process) bool { return p.Mark == mark })
+	}
+	running := runningMarks(old)
+	for _, p := range old {
+		if !running[p.Mark] {
+			delete(i.agents, p.Mark)
+		}
+	}
 }
 
 // close is called when the executor has gone. It returns the agents that it
@@ -158,5 +236,8 @@ func (i *inventory) close() (agents []domain.Process, terminals map[string]strin
 			terminals[id] = i.owners[id]
 		}
 	}
-	return slices.Collect(maps.Values(i.agents)), terminals
+	for _, p := range i.agents {
+		agents = append(agents, p.Process)
+	}
+	return agents, terminals
 }

@@ -56,7 +56,7 @@ func (l *lease) SpawnTerminal(ctx context.Context, p catalog.SpawnTerminalParams
 // ExecutePrompt turns an error that the executor answered into a result: only
 // an executor that has gone is an error.
 func (l *lease) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptParams) (catalog.ExecutePromptResult, error) {
-	l.process.inventory.give(p.TaskID)
+	defer l.process.inventory.give(p.TaskID)()
 	result, err := l.Executor.ExecutePrompt(ctx, p)
 	var answered *jsonrpc2.Error
 	switch {

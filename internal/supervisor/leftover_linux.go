@@ -22,3 +22,20 @@ func KillAgents(left []domain.Process) {
 		return ok && marks[mark]
 	})
 }
+
+// runningMarks returns the marks of processes of which something runs.
+func runningMarks(of []domain.Process) map[string]bool {
+	running := make(map[string]bool, len(of))
+	for _, p := range of {
+		running[p.Mark] = false
+	}
+	procenv.Find(func(variable string) bool {
+		mark, ok := catalog.MarkIn(variable)
+		_, asked := running[mark]
+		if ok = ok && asked; ok {
+			running[mark] = true
+		}
+		return ok
+	})
+	return running
+}

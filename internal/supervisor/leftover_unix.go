@@ -33,3 +33,12 @@ func KillAgents(left []domain.Process) {
 		}
 	}
 }
+
+// runningMarks returns the marks of processes that run.
+func runningMarks(of []domain.Process) map[string]bool {
+	running := make(map[string]bool, len(of))
+	for _, p := range of {
+		running[p.Mark] = p.PID > 1 && unix.Kill(p.PID, 0) == nil
+	}
+	return running
+}
