@@ -73,7 +73,7 @@ func builtIns() []builtIn {
 			name: "qwen", title: "Qwen Code", command: []string{"qwen", "--acp"},
 			envFrom: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"},
 			install: "npm install -g @qwen-code/qwen-code", node: 22,
-			login:   loginFile{"", ".qwen", "oauth_creds.json"},
+			login: loginFile{"", ".qwen", "oauth_creds.json"},
 		},
 		{
 			name: "kimi", title: "Kimi Code", command: []string{"kimi", "acp"},
