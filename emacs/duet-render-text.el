@@ -13,6 +13,7 @@
 
 (require 'subr-x)
 (require 'duet-look)
+(require 'duet-message)
 (require 'duet-remote)
 (require 'duet-visible)
 
@@ -89,8 +90,19 @@ It is shown relative to ROOT where it is inside."
     (propertize (string-replace "\n" "\\n" shown) 'duet-file path 'duet-line line
                 'mouse-face 'highlight 'help-echo "mouse-1, RET: visit this file")))
 
-(defun duet-render--cut (text face indent)
-  "Return the beginning of TEXT in FACE, with INDENT, and how much is left out."
+(defun duet-render--rest (message indent)
+  "Return the line, with INDENT, that says that MESSAGE is not all here, or nil."
+  (when (duet-message-cut message)
+    (concat "\n" indent
+            (propertize (if (eq (duet-message-cut message) 'loading) "… the rest is being loaded"
+                          "… cut: the rest is not loaded yet")
+                        'face 'link 'mouse-face 'highlight
+                        'duet-action #'duet-whole-show 'duet-rest message
+                        'help-echo "RET, mouse-1: load all of it"))))
+
+(defun duet-render--cut (text face indent &optional message)
+  "Return the beginning of TEXT in FACE, with INDENT, and how much is left out.
+If TEXT is the result of MESSAGE, the rest of it may not be loaded yet."
   (let* ((cut (> (length text) duet-render--characters))
          (part (if cut (substring text 0 duet-render--characters) text))
          (lines (split-string part "\n"))
@@ -104,9 +116,12 @@ It is shown relative to ROOT where it is inside."
                 lines "\n")
      (if (or cut left)
          (concat "\n" indent
-                 (propertize (format "… %d characters in all" (length text))
+                 (propertize (format (if (and message (duet-message-cut message))
+                                         "… more than %d characters"
+                                       "… %d characters in all")
+                                     (length text))
                              'face 'link 'mouse-face 'highlight
-                             'duet-action #'duet-whole-show 'duet-whole text
+                             'duet-action #'duet-whole-show 'duet-whole text 'duet-rest message
                              'help-echo "RET, mouse-1: show all of it"))
        ""))))
 

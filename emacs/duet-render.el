@@ -87,6 +87,8 @@ The first line of a tool call is indented already."
       (cond
        ((duet-render--refused-p message) (duet-render--refusal message))
        ((or (null result) (string-blank-p result)) nil)
+       ;; What is there may be the beginning only.
+       ((duet-message-cut message) (format "more than %d characters" (length result)))
        ((or (memq (duet-tool-status message) '(failed))
             (not (member (duet-tool-tool-kind message) '("read" "search" "fetch"))))
         (duet-render--last-line result))
@@ -121,7 +123,8 @@ The first line of a tool call is indented already."
                (propertize "(queued, k takes it back) " 'face 'duet-running))
             "")
           (propertize (duet-render-wrap (string-trim (duet-message-text message)))
-                      'face 'duet-prompt)))
+                      'face 'duet-prompt)
+          (or (duet-render--rest message "  ") "")))
 
 (defun duet-render--thinking-heading (message)
   "Return the first line of MESSAGE, what an agent thinks."
@@ -224,8 +227,9 @@ The first line of a tool call is indented already."
        "")
      (if (and result (not (string-blank-p result)))
          (concat "\n" (duet-render--cut (duet-render--colored (string-trim-right result))
-                                        'duet-dim "  "))
-       ""))))
+                                        'duet-dim "  " tool))
+       "")
+     (or (duet-render--rest tool "  ") ""))))
 
 (defun duet-render--refused-p (tool)
   "Return non-nil if TOOL did not run because somebody did not let it."
@@ -390,7 +394,13 @@ That is INPUT itself if there are none."
               (propertize (substitute-command-keys
                            "  changed by this turn, \\<duet-transcript-mode-map>\\[duet-diff] shows how")
                           'face 'duet-dim))
-            (if diff (concat "\n" (duet-render-diff diff)) ""))))
+            (if diff (concat "\n" (duet-render-diff diff)) "")
+            (if (duet-get data :truncated)
+                (propertize
+                 (substitute-command-keys
+                  "\n  … cut: \\<duet-transcript-mode-map>\\[duet-diff] shows all of this change")
+                 'face 'duet-dim)
+              ""))))
 
 (provide 'duet-render)
 ;;; duet-render.el ends here
