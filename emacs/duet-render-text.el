@@ -37,8 +37,9 @@ Emacs before version 29 can hardly show a line that is much longer.  The
 ends of lines that are added have the text property `duet-show': they are
 not copied.")
 
-(defun duet-render-wrap (text &optional column)
+(defun duet-render-wrap (text &optional column indent)
   "Return TEXT, which begins in COLUMN, with lines that are too long broken.
+What follows a break is indented by INDENT, a string that is shown only.
 It makes no difference whether a text is broken whole or piece by piece."
   (let ((column (or column 0))
         (length (length text))
@@ -55,7 +56,7 @@ It makes no difference whether a text is broken whole or piece by piece."
           (if (> (- end start) room)
               (progn
                 (push (substring text start (+ start room)) parts)
-                (push (propertize "\n" 'duet-show t) parts)
+                (push (propertize (concat "\n" indent) 'duet-show t) parts)
                 (setq start (+ start room)
                       column 0))
             (push (substring text start (min length (1+ end))) parts)
@@ -73,6 +74,11 @@ It makes no difference whether a text is broken whole or piece by piece."
         (setq start (and next (<= (- next start) duet-render-line-length) (1+ next)))))
     (null start)))
 
+(defun duet-render-wrap-diff (text)
+  "Return TEXT, a diff, with lines that are too long broken.
+No part of a line may look like a line of the diff."
+  (duet-render-wrap text nil "  "))
+
 (defun duet-render--foldable (text)
   "Return TEXT, the beginning of a section, as something that a click folds."
   (propertize text 'mouse-face 'highlight 'duet-fold t
@@ -82,11 +88,17 @@ It makes no difference whether a text is broken whole or piece by piece."
   "Return TEXT as something that is there to be seen, and is not copied."
   (propertize text 'duet-show t))
 
+(defconst duet-render--path 4096
+  "How many characters the name of a file has at most.
+To make a longer one relative to a directory takes quadratic time.")
+
 (defun duet-render-file (path &optional root line)
   "Return PATH as text that `duet-transcript-visit' can visit, at LINE.
 It is shown relative to ROOT where it is inside."
-  (let ((shown (or (and root (duet-remote-inside path root))
-                   (duet-remote-abbreviate path))))
+  (let ((shown (cond ((length> path duet-render--path)
+                      (concat (substring path 0 duet-render--path) "…"))
+                     ((and root (duet-remote-inside path root)))
+                     (t (duet-remote-abbreviate path)))))
     (propertize (string-replace "\n" "\\n" shown) 'duet-file path 'duet-line line
                 'mouse-face 'highlight 'help-echo "mouse-1, RET: visit this file")))
 
@@ -112,7 +124,7 @@ If TEXT is the result of MESSAGE, the rest of it may not be loaded yet."
      (mapconcat (lambda (line)
                  (let ((line (copy-sequence line)))
                    (when face (add-face-text-property 0 (length line) face t line))
-                   (concat (duet-render--shown indent) line)))
+                   (concat (duet-render--shown indent) (duet-render-wrap line nil indent))))
                 lines "\n")
      (if (or cut left)
          (concat "\n" indent

@@ -23,8 +23,11 @@
 (require 'duet-link)
 (require 'duet-model)
 (require 'duet-remote)
+(require 'duet-render-text)
 (require 'duet-section)
 (require 'duet-visible)
+
+(declare-function duet-markup--copied "duet-markup" (beg end &optional delete))
 
 (defun duet-transcript-message-at-point ()
   "Return the message at point, or nil."
@@ -123,7 +126,8 @@ Return nil if there is none.  LINE is nil where only the file is named."
   (setq buffer-undo-list t
         bidi-paragraph-direction 'left-to-right
         truncate-lines nil)
-  (setq-local bidi-inhibit-bpa t))
+  (setq-local bidi-inhibit-bpa t
+              filter-buffer-substring-function #'duet-markup--copied))
 
 (defun duet-whole-show ()
   "Show all of the text of which the line at point leaves something out."
@@ -174,7 +178,7 @@ Then show all of its result, if SHOW is non-nil."
             (concat " " (replace-regexp-in-string "%" "%%" (or name "") t t)))
       (let ((inhibit-read-only t))
         (erase-buffer)
-        (insert (duet-visible text) "\n")
+        (insert (duet-render-wrap (duet-visible text)) "\n")
         (goto-char (point-min))))
     (pop-to-buffer buffer)))
 
