@@ -13,9 +13,11 @@
 (require 'cl-lib)
 (require 'subr-x)
 (require 'duet-connection)
+(require 'duet-look)
 
 (declare-function duet-compose "duet-compose" (connection &optional session run))
 (declare-function duet-compose-remember "duet-compose-history" (text))
+(declare-function duet-sessions-toggle-archived "duet-sessions" ())
 (declare-function duet-transcript-message-at-point "duet-transcript-visit" ())
 
 (defvar-local duet-actions-session-at-point-function nil
@@ -145,10 +147,12 @@ sessions up to the last turn."
 
 (defun duet-actions-archive-hint ()
   "Return which key shows the archive, to be added to a message."
-  (substitute-command-keys
-   (concat "; \\<duet-sessions-mode-map>\\[duet-sessions-toggle-archived]"
-           (if (derived-mode-p 'duet-sessions-mode) "" " in the list of sessions")
-           " shows the archive")))
+  (concat "; " (if (derived-mode-p 'duet-sessions-mode)
+                   (duet-look-key #'duet-sessions-toggle-archived 'duet-sessions-mode-map)
+                 (substitute-command-keys
+                  (concat "\\<duet-sessions-mode-map>\\[duet-sessions-toggle-archived]"
+                          " in the list of sessions")))
+          " shows the archive"))
 
 (defun duet-rename (session title)
   "Call SESSION by TITLE."

@@ -131,7 +131,8 @@ MORE are parts of `duet-header-fit' that come after them."
     (insert (propertize
              ;; Of a tool it is the agent's words, which must not look like what follows.
              (funcall (if (duet-approval-question-p approval) #'duet-visible #'duet-visible-line)
-                      (or (duet-get-string data :title) (duet-approval-tool approval)))
+                      (duet-render-wrap-diff
+                       (or (duet-get-string data :title) (duet-approval-tool approval))))
              'font-lock-face 'duet-waiting)
             "\n\n")
     (cl-loop for (label text) in
@@ -155,7 +156,7 @@ MORE are parts of `duet-header-fit' that come after them."
              do (when (and text (not (string-empty-p text)))
                   (insert (propertize
                            (concat (propertize (format "%-9s" label) 'font-lock-face 'duet-dim)
-                                   (duet-visible-line text) "\n")
+                                   (duet-render-wrap-diff (duet-visible-line text)) "\n")
                            'wrap-prefix (make-string 9 ?\s)))))
     (when (duet-get data :truncated)
       ;; An event leaves it out; the server's reply says where, and how much.
@@ -174,9 +175,9 @@ MORE are parts of `duet-header-fit' that come after them."
     (pcase-dolist (`(,heading ,key) '(("Plan" :plan) ("Details" :details)))
       (when-let ((text (duet-get-string data key)))
         (insert "\n" (propertize heading 'font-lock-face 'duet-heading) "\n"
-                (replace-regexp-in-string "^" "  " (duet-visible text)) "\n")))
+                (replace-regexp-in-string "^" "  " (duet-render-wrap (duet-visible text))) "\n")))
     (when-let ((diff (duet-get-string data :diff)))
-      (insert "\n" (duet-visible diff))
+      (insert "\n" (duet-render-wrap-diff (duet-visible diff)))
       (unless (bolp) (insert "\n")))
     ;; Below the diff, which tells the same of most tools, and is what one decides by.
     (when (and input (not (duet-approval-question-p approval)))

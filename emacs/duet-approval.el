@@ -18,6 +18,7 @@
 (require 'subr-x)
 (require 'duet-connection)
 (require 'duet-form)
+(require 'duet-look)
 (require 'duet-approval-words)
 
 (declare-function duet-approval-always "duet-approval-always" (approval))
@@ -185,7 +186,7 @@ A form, an address to be opened or a choice is declined."
     (duet-approval--elicited approval 'decline))
    ((duet-approval-question-p approval)
     (user-error "A question is answered, with %s"
-                (substitute-command-keys "\\<duet-approval-map>\\[duet-approval-respond]")))
+                (duet-look-key #'duet-approval-respond 'duet-approval-map)))
    (t (duet-approval-send approval "deny" "Denied" :type "function_call"
                           :comment (if (or (null reason) (string-empty-p reason)) "denied"
                                      reason)))))
@@ -225,7 +226,7 @@ An agent that is told nothing with a decision is told that with its next prompt.
                duet-transcript-mode duet-approvals-mode duet-approval-view-mode)
   (when (duet-approval-question-p approval)
     (user-error "A question is answered, with %s"
-                (substitute-command-keys "\\<duet-approval-map>\\[duet-approval-respond]")))
+                (duet-look-key #'duet-approval-respond 'duet-approval-map)))
   (let ((words (duet-approval--reason approval "Deny %s, and tell the agent: ")))
     (when (string-empty-p words)
       (user-error "Not denied: there is nothing to tell"))
@@ -244,9 +245,9 @@ A form is filled in; an address is opened, or not."
 (defun duet-approval--respond (approval)
   "Answer the question APPROVAL with what is read."
   (unless (duet-approval-question-p approval)
-    (user-error "This wants leave: %s"
-                (substitute-command-keys
-                 "\\<duet-approval-map>\\[duet-approval-approve] approves, \\[duet-approval-deny] denies")))
+    (user-error "This wants leave: %s approves, %s denies"
+                (duet-look-key #'duet-approval-approve 'duet-approval-map)
+                (duet-look-key #'duet-approval-deny 'duet-approval-map)))
   (let* ((options (duet-approval-options approval))
          (only (duet-approval-options-only-p approval))
          (prompt (concat (duet-approval-name approval)

@@ -140,9 +140,8 @@ mouse-1: list them")))))
 (defun duet-approvals--header (session)
   "Return what the header line of the transcript of SESSION says of questions."
   (when-let ((approvals (duet-session-approvals session)))
-    (propertize (substitute-command-keys
-                 (format "%d waiting: \\<duet-transcript-mode-map>\\[duet-approval-next]"
-                         (length approvals)))
+    (propertize (format "%d waiting: %s" (length approvals)
+                        (duet-look-key #'duet-approval-next 'duet-transcript-mode-map))
                 'face 'duet-attention
                 'local-map (duet-header-click #'duet-approval-next)
                 'mouse-face 'highlight

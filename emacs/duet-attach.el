@@ -209,7 +209,7 @@ What is elsewhere stays there: a text is not the user's word for it."
   (interactive (duet-only-in 'duet-compose-mode) duet-compose-mode)
   (unless (display-graphic-p)
     (user-error "A terminal gives Emacs no images: save it to a file, and attach that with %s"
-                (substitute-command-keys "\\<duet-compose-mode-map>\\[duet-attach-file]")))
+                (duet-look-key #'duet-attach-file 'duet-compose-mode-map)))
   (let* ((offered (append (gui-get-selection 'CLIPBOARD 'TARGETS) nil))
          (type (or (cl-find-if (lambda (type) (memq type offered)) duet-attach--types)
                    (cl-find-if (lambda (type)

@@ -17,6 +17,7 @@
 (require 'subr-x)
 (require 'duet-connection)
 (require 'duet-remote)
+(require 'duet-render-text)
 (require 'duet-visible)
 
 (defvar-local duet-build--counts nil
@@ -32,8 +33,18 @@
   "Return TEXT, which a build has printed, as it is shown."
   (let ((colored (let ((ansi-color-context nil)) (ansi-color-apply text))))
     ;; What is drawn over a line by a carriage return replaces it.
-    (duet-visible (replace-regexp-in-string
-                   "^[^\n]*\r" "" (replace-regexp-in-string "\r+$" "" colored)))))
+    (duet-visible (mapconcat #'duet-build--drawn (split-string colored "\n") "\n"))))
+
+(defun duet-build--drawn (line)
+  "Return what of LINE is seen behind its carriage returns."
+  (let ((end (length line))
+        (beg 0)
+        next)
+    (while (and (> end 0) (eq (aref line (1- end)) ?\r))
+      (setq end (1- end)))
+    (while (and (setq next (string-search "\r" line beg)) (< next end))
+      (setq beg (1+ next)))
+    (substring line beg end)))
 
 (defun duet-build--insert (text)
   "Insert TEXT at the end of the buffer.
@@ -47,7 +58,7 @@ if `compilation-scroll-output' is set."
          (follow (duet-build--follows-p (point))))
     (save-excursion
       (goto-char end)
-      (insert text))
+      (insert (duet-render-wrap text (- (point) (line-beginning-position)))))
     (set-buffer-modified-p nil)
     (when follow (goto-char (point-max)))
     (dolist (window windows)

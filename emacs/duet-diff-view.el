@@ -16,6 +16,7 @@
 (require 'duet-model)
 (require 'duet-look)
 (require 'duet-remote)
+(require 'duet-render-text)
 (require 'duet-hunk)
 
 (declare-function ediff-buffers "ediff" (buffer-a buffer-b &optional startup-hooks job-name))
@@ -192,7 +193,7 @@ Some agents do not tell what they change."
                 (format "+++ b/%s\n" name)))
       (dolist (hunk hunks)
         (let ((start (point)))
-          (insert (duet-visible (duet-hunk-text hunk)))
+          (insert (duet-render-wrap-diff (duet-visible (duet-hunk-text hunk))))
           (put-text-property start (point) 'duet-diff-item hunk)
           (duet-diff--mark hunk start
                            (save-excursion (goto-char start) (line-end-position))

@@ -295,7 +295,7 @@ If FORWARD is non-nil make it as the turn left it."
   (pcase-let ((`(,file . ,item) (duet-diff--here)))
     (when (eq (duet-diff--state item) 'reverted)
       (user-error "This is reverted already; %s"
-                  (substitute-command-keys "\\<duet-diff-mode-map>\\[duet-diff-undo] undoes that")))
+                  (concat (duet-look-key #'duet-diff-undo 'duet-diff-mode-map) " undoes that")))
     (cond
      ((duet-diff--whole-p file) (duet-diff-revert-file))
      ((progn (duet-hunk-check-file (duet-diff-file-path file))

@@ -136,12 +136,14 @@ SEQ and TIME are the event's."
                                    :parent (duet-get-string data :parent_tool_use_id)
                                    :attachments (duet-events--attachments data)
                                    :created time :chunks (list text)
+                                   :cut (and (duet-get data :truncated) t)
                                    :size (length text))))
        ((>= seq (duet-message-seq message))
         (unless (if (duet-get data :truncated)
                     (string-prefix-p text (duet-message-text message))
                   (string= text (duet-message-text message)))
-          (duet-message-set-text message text))
+          (duet-message-set-text message text)
+          (setf (duet-message-cut message) (and (duet-get data :truncated) t)))
         (setf (duet-message-open message) nil
               (duet-message-seq message) seq)
         (duet-events--changed message))))))
@@ -205,6 +207,10 @@ SEQ and TIME are the event's."
           (duet-tool-diffs tool) (duet-get-objects more :diffs)
           (duet-tool-terminal tool) (duet-get-string more :terminal)
           (duet-message-attachments tool) (duet-get-objects more :attachments)))
+  (cond ((duet-get data :truncated) (setf (duet-message-cut tool) t))
+        ;; A page has all of both.
+        ((or (duet-get-string data :tool_input_json) (plist-member data :is_completed))
+         (setf (duet-message-cut tool) nil)))
   (setf (duet-message-open tool)
         (not (memq (duet-tool-status tool) '(completed failed)))))
 

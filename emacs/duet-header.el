@@ -30,10 +30,9 @@ Each is called with the `duet-session' and returns a string or nil.")
         (t (format "%.1fM" (/ number 1000000.0)))))
 
 (defun duet-header-key (command words map)
-  "Return WORDS behind the key of COMMAND in MAP, a symbol, for a header line.
+  "Return WORDS behind the key of COMMAND, as `duet-look-key' finds it in MAP.
 A click on them calls COMMAND in the window whose header line it is."
-  (propertize (concat (substitute-command-keys (format "\\<%s>\\[%s]" map command))
-                      " " words)
+  (propertize (concat (duet-look-key command map) " " words)
               'local-map (duet-header-click command)
               'mouse-face 'highlight
               'help-echo (format "mouse-1: %s" words)))

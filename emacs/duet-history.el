@@ -11,6 +11,7 @@
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'duet-connection)
 
 (defcustom duet-history-messages 60
@@ -112,6 +113,52 @@ CONNECTION, DONE and COUNT are those of `duet-history-load-older'."
            (duet-history--ask connection session all)
            (duet-history-load-older connection session done
                                     (- count (- end offset)))))))))
+
+(defun duet-history-complete (connection message &optional done)
+  "Load through CONNECTION what events have left out of MESSAGE.
+Then call DONE with nil or an error.  No request names one part of a
+conversation, so its pages are read from the end until MESSAGE is there."
+  (setf (duet-message-cut message) 'loading)
+  (let* ((session (duet-message-session message))
+         (key (duet-message-key message))
+         (begun nil) ; whether its first part is there: a result stands behind its call
+         (end-with (lambda (err)
+                     (when (eq (duet-message-cut message) 'loading)
+                       (setf (duet-message-cut message) t))
+                     (when done (funcall done err)))))
+    (cl-labels
+        ((ask (offset limit then)
+           (duet-connection-request
+            connection 'getConversation
+            (list :session_id (duet-session-leaf-id session) :offset offset :limit limit)
+            :error-fn end-with :success-fn then))
+         ;; BEG is where to go on when this page is done.
+         (page (beg offset end)
+           (ask offset (- end offset)
+                (lambda (result)
+                  (let* ((events (append (duet-get result :events) nil))
+                         (have (+ offset (length events)))
+                         (mine (cl-remove-if-not
+                                (lambda (object) (equal (duet-pages-key object) key))
+                                events)))
+                    (when mine (duet-pages-load session (vconcat mine) 'newer))
+                    (unless (cl-every (lambda (object)
+                                        (equal (duet-get-string object :event_type)
+                                               "tool_result"))
+                                      mine)
+                      (setq begun t))
+                    (cond
+                     ;; A large page comes in several replies.
+                     ((and events (< have end)) (page beg have end))
+                     ((or (= beg 0) begun)
+                      (funcall end-with nil))
+                     (t (let ((next (max 0 (- beg duet-history--page))))
+                          (page next next beg)))))))))
+      (ask 1000000000 1
+           (lambda (result)
+             (let* ((end (or (duet-get-number result :total) 0))
+                    (beg (max 0 (- end duet-history--page))))
+               (if (= end 0) (funcall end-with nil) (page beg beg end))))))))
 
 (defun duet-history--ask (connection session objects)
   "Ask CONNECTION for the runs in OBJECTS that SESSION does not know.

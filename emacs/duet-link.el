@@ -17,6 +17,9 @@
 (require 'url-parse)
 (require 'duet-visible)
 
+(defconst duet-link--longest 2000
+  "How many characters the name of a file or the text of a link has at most.")
+
 (defconst duet-link--file
   (concat "\\(?:\\.\\{0,2\\}/\\)?[[:alnum:]_@][-+@~._[:alnum:]]*\\(?:/[-+@~._[:alnum:]]+\\)*")
   "Regexp for the name of a file in prose.")
@@ -43,6 +46,8 @@
   (let ((case-fold-search t)
         (text (replace-regexp-in-string "[*_`~\\]" "" text)))
     (cond
+     ;; No address is so long, and the regexps below take quadratic time.
+     ((length> text duet-link--longest) nil)
      ((string-match "[a-z]+://[^ ]*" text)
       (string-prefix-p (downcase (match-string 0 text)) (downcase target)))
      ((and (duet-link-web-p target)
@@ -90,7 +95,8 @@ The project is that of the current buffer.  Nothing is looked at on the disk."
 (defun duet-link-file (target)
   "Return the file of the project that TARGET names, and the line: (FILE . LINE).
 Return nil if there is none; LINE is nil where only the file is named."
-  (when (string-match (concat "\\`\\(.*?\\)" duet-link--line "\\'") target)
+  (when (and (length< target duet-link--longest)
+             (string-match (concat "\\`\\(.*?\\)" duet-link--line "\\'") target))
     (let ((line (or (match-string 2 target) (match-string 3 target)))
           (file (duet-link--path (match-string 1 target))))
       (when (and file

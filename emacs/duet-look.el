@@ -10,6 +10,9 @@
 
 ;;; Code:
 
+(require 'cl-lib)
+(require 'subr-x)
+
 (defgroup duet-faces nil
   "Faces of Duet."
   :group 'duet
@@ -153,6 +156,22 @@ colours for text could not be read on it."
             (put-text-property place next 'face (unless (eq face 'duet-dim) 'bold) text))
           (setq place next)))
       text)))
+
+(defun duet-look-key (command map)
+  "Return the key that calls COMMAND where point is, or how to call it without.
+A key of COMMAND in MAP, a symbol, comes first.  Text at point, such as a
+reply box, and a minor mode, such as Evil, may give it another key there."
+  (cl-flet ((works (keymap)
+              (cl-find-if (lambda (key)
+                            (and (not (memq (aref key 0) '(menu-bar tool-bar tab-bar)))
+                                 (eq (key-binding key) command)))
+                          (delq nil (cons (where-is-internal command (list keymap) t)
+                                          (where-is-internal command (list keymap)))))))
+    (if-let ((key (or (and (boundp map) (works (symbol-value map)))
+                      (seq-some #'works (current-active-maps t)))))
+        (propertize (key-description key) 'face 'help-key-binding
+                    'font-lock-face 'help-key-binding)
+      (format "M-x %s" command))))
 
 (provide 'duet-look)
 ;;; duet-look.el ends here

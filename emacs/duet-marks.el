@@ -18,6 +18,7 @@
 (require 'tabulated-list)
 (require 'duet-actions)
 (require 'duet-connection)
+(require 'duet-look)
 (require 'duet-sessions)
 
 (defface duet-mark '((t :inherit warning :weight bold))
@@ -128,7 +129,7 @@ That is the session at point, or in a list those that are marked."
     (when busy
       (user-error "%s; interrupt %s first%s" (duet-marks--delete-which busy "is not over" "are not over")
                   (if (cdr busy) "them" "it")
-                  (substitute-command-keys " (\\<duet-sessions-mode-map>\\[duet-interrupt])")))
+                  (format " (%s)" (duet-look-key #'duet-interrupt 'duet-sessions-mode-map))))
     (if (not (yes-or-no-p (duet-marks--delete-question sessions)))
         (message "Nothing is deleted")
       (duet-marks--delete-send connection sessions))))

@@ -122,13 +122,17 @@ What was added to show it is left out."
   (let ((found '()))
     (save-excursion
       (goto-char (point-min))
-      (while (re-search-forward "^#\\{1,6\\} +\\(.*?\\)[ #]*$" nil t)
-        (let ((bol (match-beginning 0)))
-          (when (and (not (string-empty-p (match-string 1)))
+      (while (re-search-forward "^#\\{1,6\\} +" nil t)
+        (let* ((bol (match-beginning 0))
+               (beg (point))
+               (end (progn (end-of-line) (skip-chars-backward " #" beg) (point))))
+          (when (and (< beg end)
                      (duet-prose-section-at bol)
                      (not (duet-block-at bol)))
-            (push (cons (duet-markup--plain (match-beginning 1) (match-end 1)) bol)
-                  found)))))
+            (push (cons (duet-markup--plain beg end) bol)
+                  found))
+          (goto-char end)
+          (end-of-line))))
     (nreverse found)))
 
 (defun duet-markup--plain (beg end)
@@ -139,7 +143,7 @@ What was added to show it is left out."
                       (lambda (a b) (> (car a) (car b))))))
     (pcase-dolist (`(,from ,to) hidden)
       (setq text (concat (substring text 0 (- from beg)) (substring text (- to beg)))))
-    (string-trim text)))
+    (duet-visible-trim text)))
 
 
 ;;; What is in sight

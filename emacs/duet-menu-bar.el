@@ -247,7 +247,7 @@
                   ,(ask "View" #'duet-approval-view question)))))
            ((and (duet-message-p message) (duet-message-text message))
             (list (ask "Copy This Message" #'kill-new
-                       (string-trim (duet-message-text message)))))
+                       (duet-visible-trim (duet-message-text message)))))
            (session
             (list (ask "Open" (lambda (session)
                                 (duet-transcript-show connection session))

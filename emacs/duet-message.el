@@ -29,6 +29,7 @@
   (chunks nil :documentation "Its text in pieces, the last first.")
   (size 0 :documentation "How many characters its text has.")
   (loaded nil :documentation "Whether the next piece may begin in what it has.")
+  (cut nil :documentation "Whether an event has left out a part: nil, t or `loading'.")
   (data nil :documentation "Of a plan: its entries; of a diff: the event's data.")
   (attachments nil :documentation "What it has beside text, a list of objects.")
   (parent nil :documentation "The id of the tool call of the sub-agent that it is from."))

@@ -125,6 +125,21 @@ messages that are new."
                            session (reverse new) where)
       (reverse new))))
 
+(defun duet-pages-key (object)
+  "Return the key of the message that OBJECT, a part of a conversation, is of."
+  (let ((type (duet-get-string object :event_type))
+        (run (or (duet-get-string object :session_id) ""))
+        (data (duet-get object :data)))
+    (cond
+     ((member type '("tool_call" "tool_result"))
+      (concat run "/" (or (duet-get-string object :tool_id)
+                          (duet-get-string object :tool_result_for_id))))
+     ((equal type "plan") (duet-events--plan-key run))
+     ((equal type "diff") (duet-events--diff-key run (duet-get-string data :path)))
+     ((equal type "approval")
+      (duet-events--answer-key (duet-get-string data :approval_id)))
+     (t (or (duet-get-string object :key) (format "item-%s" (duet-get object :id)))))))
+
 (defun duet-pages--events (session object)
   "Return the new message that OBJECT, a part of SESSION's conversation, is.
 Return nil if it is there already; it is brought up to date then."
@@ -132,16 +147,7 @@ Return nil if it is there already; it is brought up to date then."
          (tool (member type '("tool_call" "tool_result")))
          (run (or (duet-get-string object :session_id) ""))
          (data (duet-get object :data))
-         (key (cond
-               (tool (concat run "/" (or (duet-get-string object :tool_id)
-                                         (duet-get-string object :tool_result_for_id))))
-               ((equal type "plan") (duet-events--plan-key run))
-               ((equal type "diff")
-                (duet-events--diff-key run (duet-get-string data :path)))
-               ((equal type "approval")
-                (duet-events--answer-key (duet-get-string data :approval_id)))
-               (t (or (duet-get-string object :key)
-                      (format "item-%s" (duet-get object :id))))))
+         (key (duet-pages-key object))
          (seq (or (duet-get-number object :seq) 0))
          (old (duet-session-message session key))
          (text (or (duet-get-string object :content) ""))
@@ -167,6 +173,7 @@ Return nil if it is there already; it is brought up to date then."
         ((or 'diff 'answer) (unless old (setf (duet-message-data message) data)))
         (_ (unless (and old (string= text (duet-message-text old)))
              (duet-message-set-text message text))
+           (setf (duet-message-cut message) nil)
            (setf (duet-message-loaded message) open)))
       (when old
         ;; One that this very page has brought is not shown yet.

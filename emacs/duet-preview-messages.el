@@ -94,14 +94,14 @@
                                         (t 'duet-failed)))
                 ;; A title is one line: it passes for no other message.
                 (funcall (if (equal kind "navigation") #'duet-visible-line #'duet-visible)
-                         (string-trim (or (duet-get-string object :message) "")))
+                         (duet-visible-trim (or (duet-get-string object :message) "")))
                 (if (> count 1) (propertize (format "  ×%d" count) 'face 'duet-dim) "")
                 (if-let ((place (duet-preview--place object)))
                     (propertize (concat "  " (duet-visible-line place)) 'face 'duet-dim)
                   "")
                 (if-let ((stack (and (equal kind "error") (duet-get-string object :stack))))
                     (propertize (concat "\n  " (string-replace
-                                                "\n" "\n  " (duet-visible (string-trim stack))))
+                                                "\n" "\n  " (duet-visible (duet-visible-trim stack))))
                                 'face 'duet-dim)
                   "")
                 "\n")))

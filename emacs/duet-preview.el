@@ -244,7 +244,7 @@ preview is there already it is opened again."
       (let ((object (get-text-property place 'duet-preview-message)))
         (when (and object (duet-preview--wrong-p object))
           (push (concat (or (duet-get-string object :level) "error") ": "
-                        (string-trim (or (duet-get-string object :message) ""))
+                        (duet-visible-trim (or (duet-get-string object :message) ""))
                         (if-let ((at (duet-preview--place object))) (format " (%s)" at) ""))
                 lines)))
       (setq place (next-single-property-change place 'duet-preview-message nil (point-max))))

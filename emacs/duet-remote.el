@@ -53,12 +53,13 @@ machine is not asked."
         (cond ((not (file-name-absolute-p path)) path)
               ((string-match-p "/\\.\\.?\\(/\\|\\'\\)" path) nil)
               ((string-prefix-p top path) (substring path (length top)))))
-    (and (not (file-remote-p name)) (file-in-directory-p name root)
+    ;; No file has so long a name, and to look at its parts takes quadratic time.
+    (and (length< name 5000) (not (file-remote-p name)) (file-in-directory-p name root)
          (file-relative-name name root))))
 
 (defun duet-remote-abbreviate (name)
   "Return NAME as `abbreviate-file-name' does; another machine is not asked."
-  (if (file-remote-p name) name (abbreviate-file-name name)))
+  (if (or (length> name 5000) (file-remote-p name)) name (abbreviate-file-name name)))
 
 
 ;;; Programs

@@ -51,7 +51,7 @@ text and thoughts, is left alone.")
                                        (duet-message-text message))
                                'face 'duet-dim)))))
     (unless (memq (duet-message-kind message) '(text thinking))
-      (setq text (duet-visible-prose text)))
+      (setq text (duet-render-wrap (duet-visible-prose text))))
     (dolist (function (unless (duet-render-streams-p message) duet-render-functions))
       (when-let ((more (duet-log-guard "duet-render-functions"
                          (funcall function message))))
@@ -87,6 +87,8 @@ The first line of a tool call is indented already."
       (cond
        ((duet-render--refused-p message) (duet-render--refusal message))
        ((or (null result) (string-blank-p result)) nil)
+       ;; What is there may be the beginning only.
+       ((duet-message-cut message) (format "more than %d characters" (length result)))
        ((or (memq (duet-tool-status message) '(failed))
             (not (member (duet-tool-tool-kind message) '("read" "search" "fetch"))))
         (duet-render--last-line result))
@@ -120,8 +122,9 @@ The first line of a tool call is indented already."
               (duet-render--shown
                (propertize "(queued, k takes it back) " 'face 'duet-running))
             "")
-          (propertize (duet-render-wrap (string-trim (duet-message-text message)))
-                      'face 'duet-prompt)))
+          (propertize (duet-render-wrap (duet-visible-trim (duet-message-text message)))
+                      'face 'duet-prompt)
+          (or (duet-render--rest message "  ") "")))
 
 (defun duet-render--thinking-heading (message)
   "Return the first line of MESSAGE, what an agent thinks."
@@ -166,7 +169,7 @@ The first line of a tool call is indented already."
                 "a question")
             (if said
                 (concat "\n" (propertize (concat (duet-render--shown "  ")
-                                                (propertize (duet-render-wrap (string-trim said))
+                                                (propertize (duet-render-wrap (duet-visible-trim said))
                                                             'face 'duet-prompt))
                                         'wrap-prefix "  "))
               ""))))
@@ -174,6 +177,9 @@ The first line of a tool call is indented already."
 
 ;;; Tools
 
+
+(defconst duet-render--heading 1000
+  "How many columns of a tool call's title are shown.")
 
 (defun duet-render--root (message)
   "Return the directory in which the agent of MESSAGE works."
@@ -201,7 +207,9 @@ The first line of a tool call is indented already."
        (duet-look-state (or (duet-tool-status tool) 'pending)))
      " "
      (duet-render--foldable
-      (propertize (car (split-string title "\n")) 'face 'duet-heading))
+      (propertize (truncate-string-to-width (car (split-string title "\n"))
+                                            duet-render--heading nil nil "…")
+                  'face 'duet-heading))
      (if (and command (not (string-search command title)))
          (concat " " (duet-render--foldable
                       (propertize (truncate-string-to-width
@@ -223,9 +231,17 @@ The first line of a tool call is indented already."
          (concat "\n  " (propertize (duet-render--refusal tool) 'face 'duet-waiting))
        "")
      (if (and result (not (string-blank-p result)))
-         (concat "\n" (duet-render--cut (duet-render--colored (string-trim-right result))
-                                        'duet-dim "  "))
-       ""))))
+         (concat "\n" (duet-render--cut (duet-render--colored (duet-render--trim-end result))
+                                        'duet-dim "  " tool))
+       "")
+     (or (duet-render--rest tool "  ") ""))))
+
+(defun duet-render--trim-end (text)
+  "Return TEXT without the white space at its end."
+  (let ((end (length text)))
+    (while (and (> end 0) (memq (aref text (1- end)) '(?\s ?\t ?\n ?\r)))
+      (setq end (1- end)))
+    (substring text 0 end)))
 
 (defun duet-render--refused-p (tool)
   "Return non-nil if TOOL did not run because somebody did not let it."
@@ -258,9 +274,13 @@ The first line of a tool call is indented already."
     (let* ((ansi-color-context nil)
            (colored (ansi-color-apply text)))
       ;; Where nothing fontifies, `font-lock-face' shows nothing.
-      (dotimes (i (length colored))
-        (when-let ((face (get-text-property i 'font-lock-face colored)))
-          (put-text-property i (1+ i) 'face face colored)))
+      (let ((place 0))
+        (while (< place (length colored))
+          (let ((next (next-single-property-change place 'font-lock-face colored
+                                                   (length colored)))
+                (face (get-text-property place 'font-lock-face colored)))
+            (when face (put-text-property place next 'face face colored))
+            (setq place next))))
       colored)))
 
 (defun duet-render-beside (input diffs)
@@ -390,7 +410,13 @@ That is INPUT itself if there are none."
               (propertize (substitute-command-keys
                            "  changed by this turn, \\<duet-transcript-mode-map>\\[duet-diff] shows how")
                           'face 'duet-dim))
-            (if diff (concat "\n" (duet-render-diff diff)) ""))))
+            (if diff (concat "\n" (duet-render-diff diff)) "")
+            (if (duet-get data :truncated)
+                (propertize
+                 (substitute-command-keys
+                  "\n  … cut: \\<duet-transcript-mode-map>\\[duet-diff] shows all of this change")
+                 'face 'duet-dim)
+              ""))))
 
 (provide 'duet-render)
 ;;; duet-render.el ends here

@@ -22,6 +22,9 @@
 (require 'duet-settings)
 (require 'duet-transcript)
 
+(declare-function duet-approval-next "duet-approvals" ())
+(declare-function duet-approvals "duet-approvals" ())
+
 (defcustom duet-reply-box nil
   "Whether a transcript ends in a box in which the next prompt is written.
 Else it is written in a buffer of its own.  Customize gives transcripts
@@ -53,6 +56,9 @@ in each."
     (define-key map (kbd "M-RET") #'duet-reply-newline)
     (define-key map (kbd "C-c C-k") #'duet-reply-clear)
     (define-key map (kbd "C-c C-e") #'duet-reply-compose)
+    ;; What j and w do above the box.
+    (define-key map (kbd "C-c C-j") #'duet-approval-next)
+    (define-key map (kbd "C-c C-w") #'duet-approvals)
     (define-key map (kbd "C-a") #'duet-reply-beginning)
     (define-key map (kbd "M-p") #'duet-compose-previous)
     (define-key map (kbd "M-n") #'duet-compose-next)

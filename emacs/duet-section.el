@@ -245,6 +245,9 @@ What is being written is not hidden."
       (setf (duet-section-fold section) overlay)
       (duet-section--space-around section))))
 
+(defvar duet-section-unfold-functions nil
+  "Functions that are called with a section that the user unfolds.")
+
 (defun duet-section--unfold (section)
   "Show all of SECTION."
   (when (duet-section-fold section)
@@ -258,7 +261,9 @@ What is being written is not hidden."
   (let ((section (duet-section-at)))
     (cond
      ((null section) (user-error "There is nothing to fold here"))
-     ((duet-section-folded-p section) (duet-section--unfold section))
+     ((duet-section-folded-p section)
+      (duet-section--unfold section)
+      (run-hook-with-args 'duet-section-unfold-functions section))
      (t
       (duet-section-fold-up section)
       (goto-char (duet-section-beg section))))))

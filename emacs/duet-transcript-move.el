@@ -74,7 +74,7 @@
   "Return the prompts of the transcript, and what agents call parts, for Imenu."
   (append (duet-transcript-move--entries
            (mapcar (lambda (prompt)
-                     (cons (car (split-string (string-trim (duet-message-text (car prompt)))
+                     (cons (car (split-string (duet-visible-trim (duet-message-text (car prompt)))
                                               "\n"))
                            (cdr prompt)))
                    (duet-transcript-move-prompts)))

@@ -19,11 +19,15 @@
 (require 'subr-x)
 (require 'thingatpt)
 (require 'duet-actions)
+(require 'duet-history)
 (require 'duet-link)
 (require 'duet-model)
 (require 'duet-remote)
+(require 'duet-render-text)
 (require 'duet-section)
 (require 'duet-visible)
+
+(declare-function duet-markup--copied "duet-markup" (beg end &optional delete))
 
 (defun duet-transcript-message-at-point ()
   "Return the message at point, or nil."
@@ -122,14 +126,48 @@ Return nil if there is none.  LINE is nil where only the file is named."
   (setq buffer-undo-list t
         bidi-paragraph-direction 'left-to-right
         truncate-lines nil)
-  (setq-local bidi-inhibit-bpa t))
+  (setq-local bidi-inhibit-bpa t
+              filter-buffer-substring-function #'duet-markup--copied))
 
 (defun duet-whole-show ()
   "Show all of the text of which the line at point leaves something out."
   (interactive nil duet-transcript-mode)
-  (let ((text (or (get-text-property (point) 'duet-whole)
-                  (user-error "Nothing is left out here")))
-        (name (save-excursion
+  (let ((rest (get-text-property (point) 'duet-rest))
+        (text (get-text-property (point) 'duet-whole)))
+    (cond
+     ((and rest (duet-message-cut rest)) (duet-transcript-visit-load rest text))
+     (text (duet-transcript-visit--show-whole text))
+     (t (user-error "Nothing is left out here")))))
+
+(defun duet-transcript-visit-load (message &optional show)
+  "Load what events have left out of MESSAGE.
+Then show all of its result, if SHOW is non-nil."
+  (unless (eq (duet-message-cut message) 'loading)
+    (let ((buffer (current-buffer)))
+      (duet-history-complete
+       duet-connection message
+       (lambda (err)
+         (cond
+          (err (message "Duet: the rest was not loaded: %s" (duet-connection-error-text err)))
+          ((and show (buffer-live-p buffer) (eq buffer (window-buffer)))
+           (with-current-buffer buffer
+             (duet-transcript-visit--show-whole (or (duet-tool-result message) "")))))))
+      (duet-events--changed message))))
+
+(defun duet-transcript-visit--unfolded (section)
+  "Load what events have left out of the message that SECTION shows."
+  (let ((message (and (bound-and-true-p duet-session)
+                      (stringp (duet-section-key section))
+                      (duet-session-message duet-session (duet-section-key section)))))
+    (when (and (duet-tool-p message) (eq (duet-message-cut message) t)
+               (duet-connection-rpc duet-connection))
+      (duet-transcript-visit-load message))))
+
+(add-hook 'duet-section-unfold-functions #'duet-transcript-visit--unfolded)
+
+(defun duet-transcript-visit--show-whole (text)
+  "Show TEXT, of the section at point, in a buffer of its own."
+  (let ((name (save-excursion
                 (when-let ((section (duet-section-at)))
                   (goto-char (duet-section-beg section))
                   (buffer-substring-no-properties (point) (line-end-position)))))
@@ -140,7 +178,7 @@ Return nil if there is none.  LINE is nil where only the file is named."
             (concat " " (replace-regexp-in-string "%" "%%" (or name "") t t)))
       (let ((inhibit-read-only t))
         (erase-buffer)
-        (insert (duet-visible text) "\n")
+        (insert (duet-render-wrap (duet-visible text)) "\n")
         (goto-char (point-min))))
     (pop-to-buffer buffer)))
 

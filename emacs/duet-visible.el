@@ -52,6 +52,30 @@ Most of it is.  The other regexps are so large that to compile one takes
 milliseconds, and Emacs remembers 20 of all that it has compiled."
   (not (string-match-p "[^ -~\n\t]" text)))
 
+(defun duet-visible--replace (regexp function text)
+  "Return TEXT with what FUNCTION returns for each match of REGEXP.
+FUNCTION gets the match, the character before it, or 0, and the one behind it,
+or nil.  The work is done in a buffer: Emacs counts the bytes of a string from
+its start, so that a search in it takes quadratic time."
+  (with-temp-buffer
+    (let ((inhibit-read-only t)
+          ;; The last character of the last match, and where its replacement ends.
+          (last nil))
+      (insert text)
+      (goto-char (point-min))
+      (while (re-search-forward regexp nil t)
+        (let* ((beg (match-beginning 0))
+               (match (buffer-substring beg (point)))
+               (before (if (and last (= beg (cdr last))) (car last) (or (char-before beg) 0)))
+               (new (funcall function match before (char-after))))
+          (delete-region beg (point))
+          (insert new)
+          (setq last (cons (aref match (1- (length match))) (point)))))
+      ;; JSON is bytes in Emacs 30.
+      (if (multibyte-string-p text) (buffer-string)
+        (condition-case nil (string-to-unibyte (buffer-string))
+          (error (buffer-string)))))))
+
 (defun duet-visible (text)
   "Return TEXT with characters that could not be seen written out.
 That is for what is decided on: commands, files, changes, questions."
@@ -59,46 +83,41 @@ That is for what is decided on: commands, files, changes, questions."
   (let ((case-fold-search nil))
     (if (and (not (duet-visible--plain-p text))
              (string-match-p duet-visible--exact text))
-        (replace-regexp-in-string duet-visible--exact #'duet-visible--written text t t)
+        (duet-visible--replace duet-visible--exact
+                               (lambda (match &rest _) (duet-visible--written match))
+                               text)
       text)))
 
 (defun duet-visible-prose (text)
   "Return TEXT, what somebody says, as `duet-visible' does.
 Joiners and selectors stay where emoji and languages need them."
-  (let ((case-fold-search nil)
-        (start 0)
-        (parts '()))
+  (let ((case-fold-search nil))
     (if (or (duet-visible--plain-p text)
             (not (string-match-p duet-visible--prose text)))
         text
-      (while (string-match duet-visible--prose text start)
-        (let ((beg (match-beginning 0))
-              (end (match-end 0)))
-          (push (substring text start beg) parts)
-          (push (cond ((= end (+ beg 2)) (substring text (1+ beg) end)) ; a line's end
-                      ((duet-visible--belongs-p text beg) (substring text beg end))
-                      (t (duet-visible--written (substring text beg end))))
-                parts)
-          (setq start end)))
-      (apply #'concat (nreverse (cons (substring text start) parts))))))
+      (duet-visible--replace
+       duet-visible--prose
+       (lambda (match before after)
+         (cond ((= (length match) 2) (substring match 1)) ; a line's end
+               ((duet-visible--belongs-p (aref match 0) before after) match)
+               (t (duet-visible--written match))))
+       text))))
 
-(defun duet-visible--belongs-p (text place)
-  "Return non-nil if languages need the character at PLACE of TEXT there."
-  (let ((before (if (> place 0) (aref text (1- place)) 0))
-        ;; What comes in pieces may go on with anything.
-        (after (if (< (1+ place) (length text)) (aref text (1+ place)) nil)))
-    (cl-flet ((pictured-p (char) (memq (get-char-code-property char 'general-category)
-                                       '(So Sk Sm)))
-              ;; From Arabic to Khmer, Persian and the languages of India among them.
-              (joining-p (char) (<= #x600 char #x1cff)))
-      (pcase (aref text place)
-        ((or #xfe0e #xfe0f)
-         (or (pictured-p before) (memq before '(?0 ?1 ?2 ?3 ?4 ?5 ?6 ?7 ?8 ?9 ?# ?*
-                                                   #x203c #x2049 #x3030 #x303d))))
-        (#x200d (or (and (or (pictured-p before) (= before #xfe0f))
-                         (or (null after) (pictured-p after)))
-                    (and (joining-p before) (or (null after) (joining-p after)))))
-        (#x200c (and (joining-p before) (or (null after) (joining-p after))))))))
+(defun duet-visible--belongs-p (char before after)
+  "Return non-nil if languages need CHAR between the characters BEFORE and AFTER.
+AFTER is nil at the end: what comes in pieces may go on with anything."
+  (cl-flet ((pictured-p (char) (memq (get-char-code-property char 'general-category)
+                                     '(So Sk Sm)))
+            ;; From Arabic to Khmer, Persian and the languages of India among them.
+            (joining-p (char) (<= #x600 char #x1cff)))
+    (pcase char
+      ((or #xfe0e #xfe0f)
+       (or (pictured-p before) (memq before '(?0 ?1 ?2 ?3 ?4 ?5 ?6 ?7 ?8 ?9 ?# ?*
+                                                 #x203c #x2049 #x3030 #x303d))))
+      (#x200d (or (and (or (pictured-p before) (= before #xfe0f))
+                       (or (null after) (pictured-p after)))
+                  (and (joining-p before) (or (null after) (joining-p after)))))
+      (#x200c (and (joining-p before) (or (null after) (joining-p after)))))))
 
 (defun duet-visible--written (text)
   "Return TEXT, one character or a mark behind a space, written out."
@@ -110,17 +129,26 @@ Joiners and selectors stay where emoji and languages need them."
     (put-text-property 0 (length written) 'duet-unseen t written)
     (concat (substring text 0 last) written)))
 
+(defun duet-visible-trim (text)
+  "Return TEXT without the white space at its ends.
+`string-trim' takes quadratic time where white space stands before a word."
+  (let ((beg (or (string-match-p "[^ \t\n\r]" text) (length text)))
+        (end (length text)))
+    (while (and (> end beg) (memq (aref text (1- end)) '(?\s ?\t ?\n ?\r)))
+      (setq end (1- end)))
+    (substring text beg end)))
+
 (defun duet-visible-line (text)
   "Return TEXT on one line, as `duet-visible' does."
-  (duet-visible (string-trim (replace-regexp-in-string "[ \t\r\n]+" " " text))))
+  (duet-visible (duet-visible-trim (replace-regexp-in-string "[ \t\r\n]+" " " text))))
 
 (defun duet-visible-json (text)
   "Return TEXT, JSON, with what could not be seen escaped in its strings.
 It means the same, and can be edited."
   (let ((case-fold-search nil))
-    (replace-regexp-in-string
+    (duet-visible--replace
      duet-visible--exact
-     (lambda (match)
+     (lambda (match &rest _)
        (let* ((last (1- (length match)))
               (char (aref match last)))
          (concat (substring match 0 last)
@@ -128,7 +156,7 @@ It means the same, and can be edited."
                      (format "\\u%04x" char)
                    (format "\\u%04x\\u%04x" (+ #xd7c0 (ash char -10))
                            (+ #xdc00 (logand char #x3ff)))))))
-     text t t)))
+     text)))
 
 (provide 'duet-visible)
 ;;; duet-visible.el ends here

@@ -69,8 +69,6 @@ func TestApprovalsOnATerminal(t *testing.T) {
 			p.sees("not taken")
 			p.sees("[q]uit: ")
 			p.presses("n")
-			p.sees("Why not? ")
-			p.types("no")
 			p.sees("no other question is open (1 question left); waiting for")
 			editor.awaitEnd(fourth)
 			p.presses("\x03") // which this terminal, being raw, takes for a key

@@ -109,7 +109,7 @@ func TestPromptOnATerminal(t *testing.T) {
 			p.sees("+Turn 1: hello")
 			p.sees("Allow? ")
 			p.types("maybe")
-			p.sees("please type y, n, a, p, a number up to 4 or e")
+			p.sees("please type y, n, t, a, p, a number up to 4 or e")
 			p.sees("Allow? ") // what is typed before is thrown away
 			p.types("y")
 			p.sees("completed; go on with: duet-rpc prompt --continue task-0001")
@@ -120,7 +120,7 @@ func TestPromptOnATerminal(t *testing.T) {
 
 			p = s.prompt(t, "--continue", "last", "more")
 			p.sees("Allow? ")
-			p.types("n")
+			p.types("t")
 			p.sees("Why not? ")
 			p.types("not now")
 			said, status = p.ends()
@@ -176,7 +176,7 @@ func TestPromptAnsweredElsewhere(t *testing.T) {
 	p.types("y")
 	last := nextQuestion(asked)
 	p.sees("Allow? ")
-	p.types("n")
+	p.types("t")
 	p.sees("Why not? ")
 	decide(last, "deny", "too late")
 	p.sees("denied elsewhere: too late")

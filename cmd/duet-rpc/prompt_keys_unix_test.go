@@ -24,7 +24,7 @@ func (p *prompting) presses(keys string) {
 func TestAKeyAnswersAQuestion(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	p := s.prompt(t, "slow", "permit:4")
+	p := s.prompt(t, "slow", "permit:5")
 	was, err := term.GetState(int(p.tty.theirs.Fd()))
 	require.NoError(t, err)
 	p.sees("task-0001")
@@ -36,7 +36,9 @@ func TestAKeyAnswersAQuestion(t *testing.T) {
 	p.presses("1")
 	p.sees(": 1\n")
 	p.sees("Allow? ")
-	p.presses("n")
+	p.presses("n") // denies at once
+	p.sees("Allow? ")
+	p.presses("t")
 	p.sees("Why not? ")
 	p.types("because")
 	p.sees("Allow? ")
@@ -51,7 +53,7 @@ func TestAKeyAnswersAQuestion(t *testing.T) {
 	now, err := term.GetState(int(p.tty.theirs.Fd()))
 	require.NoError(t, err)
 	assert.Equal(t, was, now)
-	assert.Equal(t, 6, strings.Count(p.tty.printed.String(), "Allow? "), p.tty.printed)
+	assert.Equal(t, 7, strings.Count(p.tty.printed.String(), "Allow? "), p.tty.printed)
 }
 
 // One of the answers that a question offers is chosen by one key, too.
@@ -97,13 +99,11 @@ func TestAnEditorChangesTheInput(t *testing.T) {
 	p.sees("[e]dit: ")
 	p.presses("e")
 	p.sees("| Gone 1: hello\n")
-	p.sees("Allow it with this input? [y]es, [n]o, [e]dit again: ")
+	p.sees("Allow it with this input? [y]es, [n]o, [t]ell why not, [e]dit again: ")
 	p.presses("e")
 	p.sees("that is no JSON object")
 	p.sees("[e]dit: ")
 	p.presses("n")
-	p.sees("Why not? ")
-	p.types("")
 	_, status := p.ends()
 	assert.Equal(t, 0, status, p.tty.printed)
 

@@ -99,8 +99,6 @@ func conversation(st *stage) {
 	sc.presses("y")
 	sc.waits("a number: ", "? Bash: ")
 	sc.presses("n")
-	sc.waits("no reason) ")
-	sc.presses("Use make test", "Enter")
 	sc.ends()
 	sc.is("conversation")
 

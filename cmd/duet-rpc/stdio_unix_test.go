@@ -165,6 +165,15 @@ func (p *process) fillPipes(request string) {
 	}
 }
 
+// Opening a pipe would wait for a writer.
+func TestAPipeIsNotAttached(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	require.NoError(t, syscall.Mkfifo(s.root+"/fifo", 0o600))
+	_, err := s.command("prompt", "--attach", "fifo", "quiet content")
+	require.ErrorContains(t, err, "fifo is a pipe or a device and cannot be attached: write what it gives to a file and attach that")
+}
+
 // A log file may be a pipe that nobody reads; opening it must not wait.
 func TestALogFileThatIsAPipeDoesNotStopIt(t *testing.T) {
 	path := t.TempDir() + "/fifo"

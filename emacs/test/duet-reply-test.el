@@ -165,7 +165,13 @@ The session has done its first turn."
       (duet-reply-test-type "ada")
       (should (string-match-p "\n\\? Write\\(.*\n\\)*\n❯ ada\n\n\\'"
                               (duet-test-text (current-buffer))))
-      (should (car (duet-session-approvals session))))))
+      (should (car (duet-session-approvals session)))
+      ;; The header line names a key that works where point is.
+      (should (string-match-p "1 waiting: C-c C-j\\_>" (duet-header session connection)))
+      (duet-test-press "C-c C-j" #'duet-approval-next)
+      (should (get-text-property (point) 'duet-approval))
+      (should (string-match-p "1 waiting: j\\_>" (duet-header session connection)))
+      (should (eq (key-binding "a") #'duet-approval-approve)))))
 
 (ert-deftest duet-reply-test-refused ()
   "What the server refuses stays where it was written."

@@ -126,5 +126,71 @@
                    '(:file_path "/etc/passwd" :command "new\n")))
     (should (equal (duet-render-beside '(:command "x") nil) '(:command "x")))))
 
+;;; Long lines
+
+(defconst duet-visible-test-shapes
+  '("a" "(" "1:" ":" "/" "`" "*" "[" "](" "<" " " "\e[" "\e[31m" "." "a/" "|" "\\" "\r" "http://"
+    "\u200d" "é")
+  "What the long lines consist of.")
+
+(defun duet-visible-test-line (shape count)
+  "Return a line of COUNT characters of SHAPE.
+It ends in another one, so that a regexp for a run of them fails at each."
+  (concat (apply #'concat (make-list (/ count (length shape)) shape)) "x"))
+
+(defun duet-visible-test-tool (line)
+  "Show a tool call that has LINE everywhere."
+  (let* ((session (make-duet-session :id "s" :cwd "/" :model (duet-model-create :root "/")))
+         (tool (make-duet-tool :key "r/x" :kind 'tool :session session :run "r" :id "x"
+                               :name "Bash" :title line :result line :status 'failed
+                               :input (list :command line :other line) :paths (list line)
+                               :diffs (list (list :path "a" :old_text line
+                                                  :new_text (concat line "b"))))))
+    (duet-render-summary tool)
+    (duet-render tool)))
+
+(defun duet-visible-test-question (line)
+  "Show a question that has LINE everywhere."
+  (let ((approval (make-duet-approval
+                   :id "q" :type "function_call" :title line
+                   :data (list :tool_name "Bash" :tool_input (list :command line :x line)))))
+    (duet-approval-excerpt approval)
+    (duet-approval-summary approval "/")
+    (duet-approval-name approval)))
+
+(ert-deftest duet-visible-test-long-lines ()
+  "What shows text of agents takes linear time, whatever a long line consists of."
+  (let ((functions (list #'duet-visible #'duet-visible-prose #'duet-visible-line
+                         #'duet-visible-json #'duet-visible-trim #'duet-render-prose
+                         #'duet-render-diff #'duet-build--printed
+                         (lambda (line) (duet-link-honest-p line "https://example.com/"))
+                         #'duet-link-file #'duet-visible-test-tool #'duet-visible-test-question))
+        (gc-cons-threshold (* 256 1024 1024))
+        (slow '()))
+    (cl-flet ((seconds (function line)
+                (garbage-collect)
+                (let ((start (float-time)))
+                  (funcall function line)
+                  (- (float-time) start))))
+      (dolist (function functions)
+        (dolist (shape duet-visible-test-shapes)
+          (let ((longer (seconds function (duet-visible-test-line shape 80000))))
+            ;; Eight times as much takes 64 times as long where it is quadratic.
+            (when (and (> longer 0.5)
+                       (> longer (* 30 (seconds function
+                                                (duet-visible-test-line shape 10000)))))
+              (push (list function shape longer) slow))))))
+    (should-not slow)))
+
+(ert-deftest duet-visible-test-long-lines-are-broken ()
+  "No view gets a line that Emacs can hardly show."
+  (let ((line (duet-visible-test-line "a" 5000000)))
+    (dolist (text (list (duet-visible-test-tool line) (duet-render-diff (concat "+" line))
+                        (duet-render-wrap-diff (concat "+" line))))
+      (should (< (apply #'max (mapcar #'length (split-string text "\n"))) 6000)))
+    ;; No part of a line looks like a line of the diff.
+    (should-not (string-match-p "^-" (duet-render-wrap-diff
+                                      (concat "+" (make-string 20000 ?-)))))))
+
 (provide 'duet-visible-test)
 ;;; duet-visible-test.el ends here

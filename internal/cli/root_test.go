@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"os"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -8,6 +10,41 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 )
+
+func TestABuildFromSourceHasTheVersionOfItsTree(t *testing.T) {
+	setting := func(key, value string) debug.BuildSetting { return debug.BuildSetting{Key: key, Value: value} }
+	for _, c := range []struct {
+		tag      string
+		settings []debug.BuildSetting
+		want     string
+	}{
+		{"v0.0.0-20261125233857-a6c82737abcd", []debug.BuildSetting{setting("vcs.revision", "a6c82737abcdef"), setting("vcs.modified", "false")}, treeVersion + "-dev+a6c8273"},
+		{"v0.0.0-20261125233857-a6c82737abcd+dirty", []debug.BuildSetting{setting("vcs.revision", "a6c82737abcdef"), setting("vcs.modified", "true")}, treeVersion + "-dev+a6c8273.dirty"},
+		{"v0.1.1-0.20261125233857-a6c82737abcd", nil, treeVersion + "-dev+a6c8273"}, // go install …@main
+		{"(devel)", []debug.BuildSetting{setting("vcs.revision", "a6c82737abcdef")}, treeVersion + "-dev+a6c8273"},
+		{"(devel)", nil, treeVersion + "-dev"},
+		{"", nil, treeVersion + "-dev"},
+		{"v0.2.0+dirty", []debug.BuildSetting{setting("vcs.revision", "a6c82737abcdef"), setting("vcs.modified", "true")}, treeVersion + "-dev+a6c8273.dirty"},
+		{"v0.2.0", []debug.BuildSetting{setting("vcs.revision", "a6c82737abcdef")}, "0.2.0"},
+		{"v0.2.0-rc.1", nil, "0.2.0-rc.1"},
+	} {
+		require.Equal(t, c.want, versionOf(&debug.BuildInfo{Main: debug.Module{Version: c.tag}, Settings: c.settings}), "%q", c.tag)
+	}
+}
+
+// The clients of this tree are for the programs that are built of it.
+func TestTheVersionsOfATreeAreTheSame(t *testing.T) {
+	for file, line := range map[string]string{
+		"../../emacs/duet.el":            ";; Version: " + treeVersion + "\n",
+		"../../vscode/package.json":      `"version": "` + treeVersion + `"`,
+		"../../emacs/duet-connection.el": `(defconst duet-connection-version "` + treeVersion[:strings.LastIndexByte(treeVersion, '.')] + `"`,
+		"../../vscode/src/hub/binary.ts": `wantedVersion = "` + treeVersion[:strings.LastIndexByte(treeVersion, '.')] + `"`,
+	} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Contains(t, string(text), line, file)
+	}
+}
 
 // A command that is named otherwise than in the table could only be reached behind
 // other flags.

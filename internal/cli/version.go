@@ -5,18 +5,55 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
-// builtVersion is the version that the Go toolchain has noted in this binary.
+// treeVersion is the release that this source tree becomes.
+const treeVersion = "0.1.0"
+
+// builtVersion is the version of this binary, as the Go toolchain has noted it.
 func builtVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return treeVersion + "-dev"
 	}
-	return "0.1.0-dev"
+	return versionOf(info)
+}
+
+// pseudoVersion matches the version that Go gives a commit without a tag.
+var pseudoVersion = lazyregexp.New(`[-.]\d{14}-([0-9a-f]{12})(\+dirty)?$`)
+
+// versionOf is the tag of a build, without its v. A build of another commit has the
+// version of the tree and names the commit: Go would call it v0.0.0.
+func versionOf(info *debug.BuildInfo) string {
+	tag := info.Main.Version
+	commit, dirty := "", strings.HasSuffix(tag, "+dirty")
+	if pseudo := pseudoVersion().FindStringSubmatch(tag); pseudo != nil {
+		commit = pseudo[1]
+	} else if tag != "" && tag != "(devel)" && !dirty {
+		return strings.TrimPrefix(tag, "v")
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			commit = s.Value
+		case "vcs.modified":
+			dirty = s.Value == "true"
+		}
+	}
+	version := treeVersion + "-dev"
+	if commit != "" {
+		version += "+" + commit[:min(7, len(commit))]
+		if dirty {
+			version += ".dirty"
+		}
+	}
+	return version
 }
 
 func versionLine(version string) string {

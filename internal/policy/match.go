@@ -31,12 +31,17 @@ func isInPath(pattern, name string) bool {
 		ok, err := path.Match(pattern, name)
 		return ok && err == nil
 	}
-	for dir := path.Dir(name); ; dir = path.Dir(dir) {
+	for dir := path.Dir(name); ; {
 		if ok, err := path.Match(above, dir); ok && err == nil {
 			return true
 		}
-		if dir == path.Dir(dir) {
+		switch slash := strings.LastIndexByte(dir, '/'); { // path.Dir would read all of it again
+		case dir == "." || dir == "/":
 			return false
+		case slash < 0:
+			dir = "."
+		default:
+			dir = dir[:max(1, slash)]
 		}
 	}
 }

@@ -301,3 +301,13 @@ func TestADirectoryInside(t *testing.T) {
 		assert.Equal(t, c.want, insideOf(c.root, c.cwd)(c.dir), "%+v", c)
 	}
 }
+
+// A name of 16 MB takes a second; it took hours when each directory read all above it.
+func TestALongNameTakesLinearTime(t *testing.T) {
+	assert.False(t, isInPath("src/**", strings.Repeat("a/", 8<<20)+"x"))
+	for name, want := range map[string]bool{"src/a/b": true, "src/a": true, "src": false, "a/src/b": false, "/src/b": false, "../src/b": false} {
+		assert.Equal(t, want, isInPath("src/**", name), name)
+	}
+	assert.True(t, isInPath("?/**", "a"), "the directory is .")
+	assert.True(t, isInPath("/?/**", "/a/b"))
+}

@@ -1,6 +1,7 @@
 package question
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 type file struct {
 	head, lines   []string
 	from, to      string // its names; /dev/null stays as it is
-	before, after string // of its text, what the diff shows
+	before, after []byte // of its text, what the diff shows
 	added, gone   int    // lines
 }
 
@@ -47,27 +48,29 @@ func nameOf(line, sign, prefix string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(clean(line), sign), prefix)
 }
 
+var newline = []byte("\n")
+
 // take takes a line below the head.
 func (f *file) take(line string) {
 	f.lines = append(f.lines, clean(line))
 	switch line[0] {
 	case '+':
-		f.after += line[1:]
+		f.after = append(f.after, line[1:]...)
 		f.added++
 	case '-':
-		f.before += line[1:]
+		f.before = append(f.before, line[1:]...)
 		f.gone++
 	case ' ':
-		f.before += line[1:]
-		f.after += line[1:]
+		f.before = append(f.before, line[1:]...)
+		f.after = append(f.after, line[1:]...)
 	case '\\': // the line before it has no end
 		switch last := f.lines[max(0, len(f.lines)-2)]; {
 		case strings.HasPrefix(last, "+"):
-			f.after = strings.TrimSuffix(f.after, "\n")
+			f.after = bytes.TrimSuffix(f.after, newline)
 		case strings.HasPrefix(last, "-"):
-			f.before = strings.TrimSuffix(f.before, "\n")
+			f.before = bytes.TrimSuffix(f.before, newline)
 		default:
-			f.before, f.after = strings.TrimSuffix(f.before, "\n"), strings.TrimSuffix(f.after, "\n")
+			f.before, f.after = bytes.TrimSuffix(f.before, newline), bytes.TrimSuffix(f.after, newline)
 		}
 	}
 }
@@ -90,7 +93,7 @@ func (f *file) section(m visible.Marks) section {
 		}
 		s.body = append(s.body, Line{kind, m.Exact(line)})
 	}
-	if strings.ContainsRune(f.before+f.after, 0) {
+	if bytes.IndexByte(f.before, 0) >= 0 || bytes.IndexByte(f.after, 0) >= 0 {
 		s.remark = fmt.Sprintf("… binary: %s before, %s after", bytesOf(len(f.before)), bytesOf(len(f.after)))
 	}
 	return s

@@ -204,7 +204,7 @@ type shownTexts struct {
 func shownBy(diffs []file, dir string) shownTexts {
 	s := shownTexts{paths: map[string]bool{}, texts: map[string]bool{}}
 	for _, f := range diffs {
-		s.texts[f.before], s.texts[f.after] = true, true
+		s.texts[string(f.before)], s.texts[string(f.after)] = true, true
 		for _, name := range []string{f.from, f.to} {
 			s.paths[name] = true
 			if dir != "" && filepath.IsLocal(name) {

@@ -147,3 +147,9 @@ func TestExcerptCounts(t *testing.T) {
 		assert.Equal(t, all, len(lines)-1+said, "%d", n)
 	}
 }
+
+// A diff of 16 MB takes a second or two; it took hours when each line copied those before.
+func TestALongDiffTakesLinearTime(t *testing.T) {
+	diff := "--- a/x\n+++ b/x\n@@ -1,5000000 +0,0 @@\n" + strings.Repeat("-a\n", 5_000_000)
+	assert.Greater(t, len(question.Diff(diff, visible.Marks{})), 5_000_000)
+}

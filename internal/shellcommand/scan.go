@@ -14,8 +14,9 @@ func scan(text string, shells int, fits func(command string) bool) bool {
 		return true
 	}
 	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(chaining, r) }) {
-		for part = strings.TrimSpace(part); ; {
-			if fits(part) || part != text && scanScript(part, shells, fits) {
+		for part, left := strings.TrimSpace(part), mostLeading; ; left-- {
+			// Each look reads all of the part. Behind more leading words it could be anything.
+			if left == 0 || fits(part) || part != text && scanScript(part, shells, fits) {
 				return true
 			}
 			word, rest, _ := strings.Cut(part, " ")
@@ -27,6 +28,9 @@ func scan(text string, shells int, fits func(command string) bool) bool {
 	}
 	return false
 }
+
+// mostLeading is how many leading words of a command are looked behind.
+const mostLeading = 32
 
 func scanScript(text string, shells int, fits func(command string) bool) bool {
 	script, ok := scriptIn(text)

@@ -312,3 +312,11 @@ func TestCanonical(t *testing.T) {
 		assert.NotEqual(t, shellcommand.Canonical(other[0]), shellcommand.Canonical(other[1]))
 	}
 }
+
+// A text of 16 MB takes a second; it took hours when each word read the rest of it.
+func TestManyLeadingWordsTakeLinearTime(t *testing.T) {
+	rm := shellcommand.Glob("rm *")
+	assert.True(t, shellcommand.Read(strings.Repeat("! ", 8<<20)+"ls").CouldRun(rm), "nobody can tell")
+	assert.True(t, shellcommand.Read("if ! time rm x").CouldRun(rm))
+	assert.False(t, shellcommand.Read("if ! time ls x").CouldRun(rm))
+}

@@ -51,6 +51,9 @@ func Files(paths []string) ([]Block, error) {
 	var blocks []Block
 	left := int64(most)
 	for _, path := range paths {
+		if path == "-" {
+			return nil, errors.New("standard input cannot be attached: write it to a file and attach that, or pipe it into the prompt")
+		}
 		full, err := filepath.Abs(path)
 		if err != nil {
 			return nil, err
@@ -142,7 +145,12 @@ func mention(path string, left int64) (*Block, int64) {
 	return &Block{Type: "resource_link", URI: uri(path), Name: filepath.Base(path), MIMEType: byName(path), Size: info.Size()}, 0
 }
 
+// read reads a regular file. It opens nothing else: that of a pipe would wait for a
+// writer.
 func read(path string, left int64) ([]byte, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, irregular(path, info)
+	}
 	f, err := os.Open(path)
 	var why *fs.PathError
 	if errors.As(err, &why) {
@@ -157,7 +165,7 @@ func read(path string, left int64) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no file that can be attached", path)
+		return nil, irregular(path, info)
 	case info.Size() > left:
 		return nil, fmt.Errorf("%s has %d bytes: what goes with a prompt has at most %d in all", path, info.Size(), most)
 	}
@@ -166,6 +174,14 @@ func read(path string, left int64) ([]byte, error) {
 		err = errors.New(path + " grows while it is read")
 	}
 	return data, err
+}
+
+// irregular is the error of a path that is no regular file.
+func irregular(path string, info fs.FileInfo) error {
+	if info.IsDir() {
+		return fmt.Errorf("%s is a directory and cannot be attached: attach files, or name it in the prompt", path)
+	}
+	return fmt.Errorf("%s is a pipe or a device and cannot be attached: write what it gives to a file and attach that", path)
 }
 
 // block is a file as the kind of content that it is.

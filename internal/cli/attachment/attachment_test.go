@@ -50,7 +50,9 @@ func TestFilesThatCannotGoAlong(t *testing.T) {
 	_, err = Files([]string{filepath.Join(dir, "none")})
 	assert.ErrorIs(t, err, os.ErrNotExist)
 	_, err = Files([]string{dir})
-	assert.ErrorContains(t, err, "no file that can be attached")
+	assert.ErrorContains(t, err, "is a directory and cannot be attached")
+	_, err = Files([]string{"-"})
+	assert.ErrorContains(t, err, "standard input cannot be attached: write it to a file and attach that")
 }
 
 func TestWhatAPromptMentions(t *testing.T) {

@@ -246,7 +246,8 @@ type painter struct {
 	last  byte // of what was taken; 0: nothing was
 	begun int  // how much of rest belongs to the piece that comes next
 
-	piece, color string // that was taken, and is not in out
+	piece []byte // that was taken, and is not in out
+	color string // of piece
 }
 
 // begin says that so many bytes belong to the piece that comes next.
@@ -271,15 +272,17 @@ func (p *painter) take(n int, color string) {
 		p.flush()
 		p.color = color
 	}
-	p.piece += piece
+	p.piece = append(p.piece, piece...)
 }
 
 // flush writes what was taken in one colour.
 func (p *painter) flush() {
-	if p.piece != "" {
-		p.out.WriteString("\x1b[" + p.color + "m" + p.piece + "\x1b[0m")
+	if len(p.piece) > 0 {
+		p.out.WriteString("\x1b[" + p.color + "m")
+		p.out.Write(p.piece)
+		p.out.WriteString("\x1b[0m")
 	}
-	p.piece = ""
+	p.piece = p.piece[:0]
 }
 
 // atWord reports whether a word begins here.

@@ -82,3 +82,11 @@ func BenchmarkLine(b *testing.B) {
 		c.Line("	for _, line := range s.render(b, s.Columns, 0, s.code) { // a comment")
 	}
 }
+
+// A line of 16 MB takes a second; it took hours when the painter copied what it had.
+func TestALongLineTakesLinearTime(t *testing.T) {
+	for _, language := range []string{"go", "python", "sh"} {
+		line := strings.Repeat("(", 16<<20)
+		assert.Contains(t, For(language).Line(line), line)
+	}
+}

@@ -60,6 +60,9 @@ func (a *asker) answered(ctx context.Context, line typed) {
 	a.next()
 }
 
+// denial denies without a reason. The hub needs a comment.
+var denial = wire.Decision{Decision: wire.Deny, Comment: "denied"}
+
 // left takes what leaves a question without an answer: for later, or for good.
 func (a *asker) left(q asked, line typed) bool {
 	word := strings.ToLower(line.text)
@@ -87,13 +90,11 @@ func (a *asker) decisionOf(q asked, line typed) (d wire.Decision, again bool) {
 		a.view.endLine()
 		return wire.Decision{Decision: wire.Deny, Comment: "the terminal was closed"}, false
 	case a.expected == aReason:
-		return wire.Decision{Decision: wire.Deny, Comment: cmp.Or(line.text, "denied")}, false
-	case a.expected == whatToTell:
 		if line.text == "" {
 			a.expected = anAnswer
 			return d, true
 		}
-		return wire.Decision{Decision: wire.Deny, Comment: line.text, Tell: true}, false
+		return wire.Decision{Decision: wire.Deny, Comment: line.text, Tell: tells(q)}, false
 	case a.expected == aPattern:
 		return a.withPattern(q, line.text)
 	case a.expected == anInput:
@@ -122,9 +123,9 @@ func (a *asker) decisionOf(q asked, line typed) (d wire.Decision, again bool) {
 	case "p", "project":
 		return a.always(q, "project")
 	case "n", "no":
-		a.expected = aReason
+		return denial, false
 	case "t", "tell":
-		a.expected = whatToTell
+		a.expected = aReason
 	case "e", "edit":
 		a.edit(q)
 	case "v", "view":
@@ -192,10 +193,7 @@ func (a *asker) responseOf(q asked, text string) (d wire.Decision, again bool) {
 
 // keysOf are the keys that answer a question about a tool.
 func keysOf(q asked) string {
-	keys := []string{"y", "n"}
-	if tells(q) {
-		keys = append(keys, "t")
-	}
+	keys := []string{"y", "n", "t"}
 	if len(q.Rules) > 0 {
 		keys = append(keys, "a", "p")
 	}
@@ -220,7 +218,7 @@ const longestLine = 1000
 func (a *asker) edit(q asked) {
 	switch {
 	case !q.Editable:
-		a.view.Note("this agent runs the tool with its own input or not at all; type n, and then what to run instead")
+		a.view.Note("this agent runs the tool with its own input or not at all; type t, and then what to run instead")
 	case editor.Named() != "":
 		a.editWith(q)
 	case len(q.Input) > longestLine:

@@ -42,10 +42,12 @@ func TestKeysAnswerAQuestionAboutATool(t *testing.T) {
 	}{
 		{[]string{"y"}, wire.Decision{Decision: "approve"}, ""},
 		{[]string{"YES"}, wire.Decision{Decision: "approve"}, ""},
-		{[]string{"a", "y"}, wire.Decision{Decision: "approve"}, "— cannot make a rule: Duet cannot tell what else it would allow; please type y, n or e\n"},
-		{[]string{"n", "use git"}, wire.Decision{Decision: "deny", Comment: "use git"}, ""},
-		{[]string{"n", ""}, wire.Decision{Decision: "deny", Comment: "denied"}, ""},
-		{[]string{"", "y"}, wire.Decision{Decision: "approve"}, "— please type y, n or e\n"},
+		{[]string{"a", "y"}, wire.Decision{Decision: "approve"}, "— cannot make a rule: Duet cannot tell what else it would allow; please type y, n, t or e\n"},
+		{[]string{"n"}, wire.Decision{Decision: "deny", Comment: "denied"}, ""},
+		{[]string{"No"}, wire.Decision{Decision: "deny", Comment: "denied"}, ""},
+		{[]string{"t", "use git"}, wire.Decision{Decision: "deny", Comment: "use git"}, ""},
+		{[]string{"t", "", "n"}, wire.Decision{Decision: "deny", Comment: "denied"}, ""},
+		{[]string{"", "y"}, wire.Decision{Decision: "approve"}, "— please type y, n, t or e\n"},
 		{
 			[]string{"e", "no", `{"command":"pwd"}`},
 			wire.Decision{Decision: "approve", Input: json.RawMessage(`{"command":"pwd"}`)},
@@ -104,7 +106,7 @@ func TestAnAgentsOwnAnswersAndRules(t *testing.T) {
 	assert.Equal(t, "? ExitPlanMode: Ready to code?\n  1. x\n  2. y\n  1  Yes (allows)\n  2  Yes, ever (allows; the agent remembers it)\n  3  No, tell (denies)\n", side.String())
 	side.Reset()
 	decides(t, a, q, "a", "y")
-	assert.Equal(t, "— a plan is agreed to for itself: please type y, n or a number up to 3\n", side.String())
+	assert.Equal(t, "— a plan is agreed to for itself: please type y, n, t or a number up to 3\n", side.String())
 }
 
 func TestAQuestionToAPersonIsAnsweredByNumberOrWords(t *testing.T) {

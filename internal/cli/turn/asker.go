@@ -29,11 +29,10 @@ type asked struct {
 type expected int
 
 const (
-	anAnswer   expected = iota
-	aReason             // for the denial
-	whatToTell          // the agent, after the denial
-	aPattern            // of the rule that is kept
-	anInput             // for the tool, edited
+	anAnswer expected = iota
+	aReason           // for the denial
+	aPattern          // of the rule that is kept
+	anInput           // for the tool, edited
 )
 
 // An asker puts questions to whoever sits at the terminal, one at a time. One
@@ -279,9 +278,10 @@ func (a *asker) takesKey(q asked) bool {
 func (a *asker) promptFor(q asked) string {
 	switch a.expected {
 	case aReason:
-		return "Why not? (Return alone gives no reason) "
-	case whatToTell:
-		return "What is the agent to be told? "
+		if tells(q) {
+			return "What is the agent to be told? (Return alone goes back) "
+		}
+		return "Why not? (Return alone goes back) "
 	case aPattern:
 		if q.Rules[a.scope].Pattern == "" {
 			return "Return agrees, . goes back: "
@@ -291,7 +291,7 @@ func (a *asker) promptFor(q asked) string {
 		return "New input (one line of JSON): "
 	}
 	if a.edited(q) != nil {
-		return "Allow it with this input? [y]es, [n]o, [e]dit again: "
+		return "Allow it with this input? [y]es, [n]o, [t]ell why not, [e]dit again: "
 	}
 	_, hidden := q.sheet.Excerpt("")
 	switch {
@@ -309,10 +309,7 @@ func (a *asker) promptFor(q asked) string {
 		}
 		return text + ": "
 	}
-	keys := "[y]es, [n]o"
-	if tells(q) {
-		keys += ", [t]ell why not"
-	}
+	keys := "[y]es, [n]o, [t]ell why not"
 	if len(q.Rules) > 0 {
 		keys += ", [a]lways in this session, in the [p]roject"
 	}

@@ -102,11 +102,11 @@ func TestAQuestionIsAskedAgainBelowWhatStandsBelowIt(t *testing.T) {
 		says  string
 		waits bool
 	}{
-		{wire.EventConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_title": "Read x"}, "\n● Read x\n? Bash\nAllow? [y]es, [n]o: ", false},
+		{wire.EventConversation, members{"event_type": "tool_call", "tool_id": "a", "tool_title": "Read x"}, "\n● Read x\n? Bash\nAllow? [y]es, [n]o, [t]ell why not: ", false},
 		{wire.EventStatus, members{"state": "running"}, "", false},
 		{wire.EventDelta, members{"message_id": "1", "delta": "Hel"}, "\nHel", true},
 		{wire.EventDelta, members{"message_id": "1", "delta": "lo"}, "lo", true},
-		{wire.EventConversation, members{"event_type": "message", "role": "assistant", "message_id": "1", "content": "Hello"}, "\n? Bash\nAllow? [y]es, [n]o: ", false},
+		{wire.EventConversation, members{"event_type": "message", "role": "assistant", "message_id": "1", "content": "Hello"}, "\n? Bash\nAllow? [y]es, [n]o, [t]ell why not: ", false},
 		{wire.EventDelta, members{"message_id": "2", "delta": "Again"}, "\nAgain", true},
 	} {
 		a.pause = nil
@@ -117,7 +117,7 @@ func TestAQuestionIsAskedAgainBelowWhatStandsBelowIt(t *testing.T) {
 		side.Reset()
 	}
 	a.paused()
-	assert.Equal(t, "\n? Bash\nAllow? [y]es, [n]o: ", side.String())
+	assert.Equal(t, "\n? Bash\nAllow? [y]es, [n]o, [t]ell why not: ", side.String())
 	a.interrupts = true
 	a.view.Note("interrupting")
 	side.Reset()

@@ -17,11 +17,14 @@ func (a *asker) withEdited(q asked, input json.RawMessage, key string) (d wire.D
 	case "y", "yes":
 		return wire.Decision{Decision: wire.Approve, Input: input}, false
 	case "n", "no":
-		a.expected, a.draft = aReason, draft{}
+		a.draft = draft{}
+		return denial, false
+	case "t", "tell":
+		a.expected = aReason
 	case "e", "edit":
 		a.editWith(q)
 	default:
-		a.view.Note("please type y, n or e")
+		a.view.Note("please type y, n, t or e")
 	}
 	return d, true
 }

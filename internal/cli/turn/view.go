@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
@@ -16,6 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/markdown"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/question"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -427,14 +429,22 @@ const (
 	lastResult = 2
 )
 
-// showResult shows the first and the last lines of what a tool gives back.
+// leastCut is the least that is left of a result, in bytes, of which the event left
+// out the end.
+const leastCut = domain.MaxEventText - utf8.UTFMax
+
+// showResult shows the first and the last lines of what a tool gives back. An event
+// may carry only the beginning: then it shows the first lines and says how to read all.
 func (v *View) showResult(d wire.EventData) {
 	text := strings.Trim(strings.ReplaceAll(visible.WithoutColors(d.Result), "\r\n", "\n"), "\n")
 	if strings.TrimSpace(text) == "" {
 		return
 	}
 	lines := strings.Split(text, "\n")
-	if hidden := len(lines) - mostResult; hidden > 1 {
+	if d.Truncated && len(d.Result) >= leastCut {
+		lines = append(lines[:min(len(lines), mostResult-lastResult)],
+			"… the rest is too long to show here: duet-rpc session show "+v.session.TaskID)
+	} else if hidden := len(lines) - mostResult; hidden > 1 {
 		lines = append(append(lines[:mostResult-lastResult:mostResult-lastResult], "… "+output.Count(hidden, "more line")), lines[len(lines)-lastResult:]...)
 	}
 	for _, line := range lines {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -167,6 +168,18 @@ func TestOnATerminalMarkdownIsRendered(t *testing.T) {
 	assert.Equal(t, "\r^[Jy` z\n", printed(screen))
 	v.show(happened(t, wire.EventConversation, members{"event_type": "message", "role": "assistant", "message_id": "2", "content": "# \x1b[2JWhole"}))
 	assert.Equal(t, "# <U+001B>[2JWhole\r^[J^[1;4m<U+001B>[2JWhole^[0m\n", printed(screen))
+}
+
+// An event carries only the beginning of a long result: its last line is not shown as
+// that of the result.
+func TestACutResultSaysHowToReadAll(t *testing.T) {
+	var side bytes.Buffer
+	v := NewView(&side, &side, true, false)
+	v.session = wire.Session{ID: "s", TaskID: "task-0001"}
+	for _, result := range []string{strings.Repeat("line\n", domain.MaxEventText/5), "1\n2\n3"} { // of the second its input is too long
+		v.show(happened(t, wire.EventConversation, members{"event_type": "tool_result", "tool_title": "T", "tool_result_content": result, "truncated": true}))
+	}
+	assert.Equal(t, "✓ T\n  line\n  line\n  line\n  line\n  … the rest is too long to show here: duet-rpc session show task-0001\n✓ T\n  1\n  2\n  3\n", normal(side.String()))
 }
 
 func TestTheFirstAndLastLinesOfAResultAreShown(t *testing.T) {

@@ -59,6 +59,7 @@ test("another version than this extension is for is told", async (t) => {
   const { program } = place(t);
   const of = async (prints: string): Promise<string | undefined> => versionWarning(await findBinary({ ...shared, env: { DUET_RPC_BIN: program("duet", prints) } }));
   assert.equal(await of("duet-rpc 0.1.0-dev (go1.26.8 linux/amd64)"), undefined);
+  assert.equal(await of("duet-rpc 0.1.0-dev+abc1234.dirty (go1.26.8 linux/amd64)"), undefined);
   assert.match((await of("duet-rpc 0.2.0"))!, /is version 0\.2\.0, and this extension is for 0\.1: update the older one/);
   assert.match((await of("duet-rpc 0.10.0"))!, /0\.10\.0/);
 });
