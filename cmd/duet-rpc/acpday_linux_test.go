@@ -158,14 +158,9 @@ func editorSetsMode(t *testing.T, d *editorDay) string {
 	modes, _ := d.settings(t)
 	require.NotNil(t, modes)
 	before := modes.CurrentModeId
-	i := -1
-	for _, wanted := range []acp.SessionModeId{"plan", "read-only"} {
-		if i < 0 {
-			i = slices.IndexFunc(modes.AvailableModes, func(m acp.SessionMode) bool { return m.Id == wanted && m.Id != before })
-		}
-	}
-	require.GreaterOrEqual(t, i, 0, "%v", modes)
-	chosen := modes.AvailableModes[i].Id
+	const chosen acp.SessionModeId = "plan"
+	require.True(t, slices.ContainsFunc(modes.AvailableModes, func(m acp.SessionMode) bool { return m.Id == chosen }), "%v", modes)
+	require.NotEqual(t, chosen, before)
 	for _, mode := range []acp.SessionModeId{chosen, before} {
 		_, err := d.SetSessionMode(t.Context(), acp.SetSessionModeRequest{SessionId: d.id, ModeId: mode})
 		require.NoError(t, err)

@@ -36,17 +36,7 @@ func playInterrupt(t *testing.T, a dayAgent) string {
 }
 
 func playTooMuch(t *testing.T, a dayAgent) string {
-	s := a.site(t)
-	c := s.open()
-	const prompt = "fail: 429 1"
-	l := c.launch(prompt, s.agent)
-	if a.givesUp {
-		end := c.awaitEnd(l.SessionID)
-		assert.Equal(t, "failed", end.Data.State, "%s", end.Raw)
-		assert.Contains(t, end.Data.Error, "429 Too Many Requests")
-		s.close(c)
-		return "no: it gives up, which is told"
-	}
+	s, c, l := a.begins(t, "fail: 429 1")
 	c.completes(l)
 	assert.Contains(t, c.conversation(l.SessionID), "at last")
 	s.close(c)
@@ -133,7 +123,7 @@ func playOutage(t *testing.T, a dayAgent) string {
 		return "yes: its silence is told; what it prints of that it keeps to itself until it ends"
 	}
 	if a.mutters {
-		return "yes: its silence is told, and what it prints"
+		return "yes: its silence is told, and what it says of it"
 	}
 	return "yes: its silence is told"
 }

@@ -28,14 +28,12 @@ type dayAgent struct {
 	leaves   []string
 	planless string
 	telling  bool
-	modes    string // one of those that it has instead of plan mode
 
 	model string // one that it has
 
 	denialEnds bool // its turn
 	forgets    bool // the prompt of an interrupted turn
-	givesUp    bool // on a 429
-	mutters    bool // of a 500, on its standard error
+	mutters    bool // of a 500, over the protocol or on its standard error
 	withholds  bool // what it has for its standard error, until it ends
 
 	command      string // a slash command that it tells of, and
@@ -66,11 +64,12 @@ func dayAgents() []dayAgent {
 			start: []string{"claude-agent-acp"}, forks: true,
 		},
 		{
-			name: "Codex", folder: "codex-acp", packaged: "@zed-industries/codex-acp", site: newCodexSite, mutters: true,
-			planless: "it has no plan mode", modes: "read-only", model: "gpt-5.4-mini", denialEnds: true, givesUp: true, unsigned: "Authentication required",
+			name: "Codex", folder: "codex-acp", packaged: "@agentclientprotocol/codex-acp", site: newCodexSite, telling: true, mutters: true,
+			leaves: []string{"Yes, implement this plan", "No, and tell Codex what to do differently"}, model: "gpt-5.5", denialEnds: true, unsigned: "Authentication required",
 			command: "review", commandless: "the user's own are not told", prompt: "/review say: looks good", says: "looks good",
-			sub: "it does not pass the question on, and does not wait", subSays: "agent_id",
-			start: []string{"codex-acp"},
+			sub: "it does not pass the question on, and does not wait", subSays: "task_name",
+			todoless: "it offers its model no tool for that",
+			start:    []string{"codex-acp"}, forks: true,
 		},
 		{
 			name: "Gemini CLI", folder: "gemini-cli", packaged: "@google/gemini-cli", site: newGeminiSite,

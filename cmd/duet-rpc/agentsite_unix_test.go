@@ -37,6 +37,8 @@ type agentSite struct {
 	counted int
 	// signOut takes the model's key away.
 	signOut func()
+	// ownProvider has Codex use its own provider, for which it wants a login.
+	ownProvider func()
 	// records reports whether the agent has a text in its own records of
 	// conversations.
 	records func(text string) bool
@@ -116,8 +118,8 @@ func newCodexSite(t testing.TB) *agentSite {
 	t.Helper()
 	s := newAgentSite(t, "codex", "openai", filepath.Join(installedAgent(t, "codex-acp"), "node_modules", ".bin"))
 	path := filepath.Join(s.home, ".codex", "config.toml")
-	// A model that it knows: to others it offers other tools.
-	const common = "model = \"gpt-5.4\"\napproval_policy = \"on-request\"\nsandbox_mode = \"read-only\"\nanalytics.enabled = false\n"
+	// The newest model that it knows: to others it offers other tools.
+	const common = "model = \"gpt-6.1-sol\"\napproval_policy = \"on-request\"\nsandbox_mode = \"read-only\"\nanalytics.enabled = false\n"
 	s.put(path, common+`
 model_provider = "ours"
 [model_providers.ours]
@@ -128,8 +130,12 @@ env_key = "OPENAI_API_KEY"
 `, s.model.URL)
 	s.signOut = func() {
 		s.service = ""
+		s.ownProvider()
+	}
+	s.ownProvider = func() {
 		s.put(path, common+"openai_base_url = \"%s/v1\"\n", s.model.URL)
 	}
+	s.counted = 2
 	s.records = s.recordsIn(".codex/sessions/*/*/*/*.jsonl")
 	s.configure()
 	return s

@@ -12,7 +12,7 @@ import (
 )
 
 // realAgents are what TestRealAgents takes through its paces.
-var realAgents = map[string]func(testing.TB) *agentSite{"claude": newClaudeSite, "opencode": newOpencodeSite}
+var realAgents = map[string]func(testing.TB) *agentSite{"claude": newClaudeSite, "codex": newCodexSite, "opencode": newOpencodeSite}
 
 // What the day of TestAgentDay has no time for.
 func TestRealAgents(t *testing.T) {
@@ -31,6 +31,9 @@ func TestRealAgents(t *testing.T) {
 	}
 	// The other agents take seconds to start.
 	t.Run("claude a wrong key", func(t *testing.T) { testWrongKey(t, newClaudeSite(t)) })
+	t.Run("codex rules", func(t *testing.T) { testCodexRules(t, newCodexSite(t)) })
+	t.Run("codex key", func(t *testing.T) { testCodexKey(t, newCodexSite(t)) })
+	t.Run("codex failure", func(t *testing.T) { testCodexFailure(t, newCodexSite(t)) })
 }
 
 func testAllowed(t *testing.T, s *agentSite) {
@@ -101,5 +104,59 @@ func testWrongKey(t *testing.T, s *agentSite) {
 	assert.Equal(t, "AGENT_ERROR", end.Data.ErrorCode)
 	assert.Regexp(t, "(?i)api.key", end.Data.Error)
 	assert.True(t, s.model.Refused())
+	s.close(c)
+}
+
+// testCodexRules requires that a deny rule holds in each of Duet's modes: Codex begins in a mode
+// in which a model approves, and Duet sets it to one in which it asks. In Codex's other modes
+// Duet warns the user.
+func testCodexRules(t *testing.T, s *agentSite) {
+	s.rules = "[[rules]]\neffect = \"deny\"\ntool = \"Bash\"\ncommand = \"touch *\"\n"
+	s.configure()
+	c := s.open()
+	for _, mode := range []string{"default", "acceptEdits", "bypassPermissions"} {
+		var l launched
+		c.call("launchSession", object{"query": "run: touch made", "agent": s.agent, "permission_mode": mode}, &l)
+		c.awaitEnd(l.SessionID)
+		assert.False(t, s.exists("made"), mode)
+		require.NotEmpty(t, c.refusals(l.SessionID), mode)
+		assert.Contains(t, c.refusals(l.SessionID)[0], "rule=user: ", mode)
+	}
+	for _, e := range c.seen() {
+		require.NotContains(t, string(e.Raw), "RULES_NOT_ASKED")
+	}
+	for _, mode := range []string{"workspace-write", "agent", "agent-full-access"} {
+		var l launched
+		c.call("launchSession", object{"query": "say: hello", "agent": s.agent, "permission_mode": mode}, &l)
+		c.completes(l)
+		assert.Contains(t, string(c.await("the warning", func(e event) bool {
+			return e.Type == "task_error" && e.Data.SessionID == l.SessionID
+		}).Raw), "RULES_NOT_ASKED", mode)
+	}
+	s.close(c)
+}
+
+// testCodexFailure requires that a run fails when the model's API refuses a request: Codex
+// answers the prompt with end_turn then.
+func testCodexFailure(t *testing.T, s *agentSite) {
+	c := s.open()
+	l := c.launch("fail: 400", s.agent)
+	end := c.awaitEnd(l.SessionID)
+	assert.Equal(t, "failed", end.Data.State, "%s", end.Raw)
+	assert.Equal(t, "AGENT_ERROR", end.Data.ErrorCode)
+	assert.Contains(t, end.Data.Error, "as it was asked for")
+	l = c.next(l, "say: hello")
+	c.completes(l)
+	s.close(c)
+}
+
+// testCodexKey requires that Codex signs in with the key that Duet gives it.
+func testCodexKey(t *testing.T, s *agentSite) {
+	s.ownProvider()
+	c := s.open()
+	l := c.launch("say: hello", s.agent)
+	c.completes(l)
+	assert.Contains(t, c.conversation(l.SessionID), "hello")
+	assert.False(t, s.model.Refused())
 	s.close(c)
 }

@@ -315,6 +315,13 @@ func TestAnAgentThatHasItsKeyIsToldToUseIt(t *testing.T) {
 	assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
 }
 
+// A session that failed and is active again has not failed.
+func TestARecoveredSessionCompletes(t *testing.T) {
+	h := newHub()
+	result := execute(t, newExecutor(t, h, executor.Options{}), prompt(t, "plain", "recover"))
+	assert.Equal(t, catalog.StatusCompleted, result.Status, "%+v", result.Error)
+}
+
 func TestHowAgentsFail(t *testing.T) {
 	for _, c := range []struct {
 		name, kind, word, code string
@@ -322,6 +329,8 @@ func TestHowAgentsFail(t *testing.T) {
 	}{
 		{"crash", "plain", "crash", task.CodeExited, []string{"exited with status 3", "the sky is falling"}},
 		{"error", "plain", "error", task.CodeAgent, []string{"no credit left"}},
+		{"end_turn of a session that failed", "plain", "give-up unexpected status 400 Bad Request", task.CodeAgent, []string{"fake: unexpected status 400 Bad Request"}},
+		{"the same without words", "plain", "give-up", task.CodeAgent, []string{"fake: Reconnecting... 5/5: high demand"}},
 		{"malformed error", "plain", "badresult", task.CodeAgent, []string{"malformed"}},
 		{"login", "locked", "echo", task.CodeAuthRequired, []string{"log in", "duet-rpc agents login", "Fake login"}},
 		{"silence", "silent", "echo", task.CodeTimeout, []string{"initialize", "waiting for a login"}},

@@ -199,6 +199,11 @@ func (a *acpAgent) text(text string) {
 	a.update(map[string]any{"sessionUpdate": "agent_message_chunk", "content": map[string]any{"type": "text", "text": text}})
 }
 
+// codexStatus sends what codex-acp tells of its session in the _meta of an update.
+func (a *acpAgent) codexStatus(status string) {
+	a.update(map[string]any{"sessionUpdate": "session_info_update", "_meta": map[string]any{"codex": json.RawMessage(status)}})
+}
+
 func (a *acpAgent) update(update any) {
 	a.send(map[string]any{"jsonrpc": "2.0", "method": "session/update", "params": map[string]any{"sessionId": a.session, "update": update}})
 	a.out.Flush()

@@ -188,6 +188,23 @@ func (a *acpAgent) prompt(m wire) {
 		}
 		a.text("well")
 		done["stopReason"] = "cancelled"
+	case "retry": // as codex-acp 2.6 does while its model's API fails
+		a.codexStatus(`{"error":{"message":"Reconnecting... 1/5","additionalDetails":"high demand","willRetry":true}}`)
+		for a.read().Method != "session/cancel" {
+		}
+		a.text("well")
+		done["stopReason"] = "cancelled"
+	case "give-up": // and at last, with WORDS
+		a.text("I will do it. ")
+		a.codexStatus(`{"error":{"message":"Reconnecting... 5/5","additionalDetails":"high demand","willRetry":true}}`)
+		a.codexStatus(`{"threadStatus":{"type":"systemError"}}`)
+		if len(words) > 1 {
+			a.text(strings.Join(words[1:], " ") + "\n\n")
+		}
+	case "recover":
+		a.codexStatus(`{"threadStatus":{"type":"systemError"}}`)
+		a.codexStatus(`{"threadStatus":{"type":"active","activeFlags":[]}}`)
+		a.text("done")
 	case "deaf", "stubborn":
 		if words[0] == "stubborn" {
 			signal.Ignore(os.Interrupt, syscall.SIGTERM)

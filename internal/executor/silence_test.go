@@ -28,6 +28,7 @@ func (h *hub) silences(t *testing.T) (all []catalog.Silence) {
 func TestASilentAgentIsTold(t *testing.T) {
 	for words, want := range map[string]catalog.Silence{
 		"mutter": {Note: "API error 500, trying again"},
+		"retry":  {Note: "Reconnecting... 1/5: high demand"},
 		"dangle": {Note: "API error 500, trying again", ToolID: "t1", Tool: "Look into it"},
 	} {
 		t.Run(words, func(t *testing.T) {

@@ -205,10 +205,18 @@ func (a *agent) update(update []byte, repaired bool) {
 		}
 		return
 	}
-	t.silence.Sign()
+	status := readCodexStatus(kind, update)
+	if note := status.retryNote(); note != "" {
+		t.silence.Retries(note)
+	} else {
+		t.silence.Sign()
+	}
 	if a.loading.Load() {
 		return
 	}
+	t.mu.Lock()
+	t.trouble.took(status)
+	t.mu.Unlock()
 	if isSetting {
 		a.reportChanged()
 	}

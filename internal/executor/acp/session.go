@@ -45,6 +45,9 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 	if u := result.usage(); u != nil {
 		t.Usage(*u)
 	}
+	if failed := a.troubled(t); failed != nil && result.StopReason == "end_turn" && !t.Stopped() {
+		return "", failed
+	}
 	return result.StopReason, nil
 }
 

@@ -24,9 +24,10 @@ type turn struct {
 	answers  deliveries
 	tools    toolCalls
 	silence  *silence.Watch
-	mu       sync.Mutex                 // guards arrived
+	mu       sync.Mutex                 // guards arrived and trouble
 	arrived  map[string][]*openQuestion // permission requests that requestPermission has not seen, by params
-	servers  []acp.McpServer            // that the agent is told of; nil: not yet put together
+	trouble  apiTrouble
+	servers  []acp.McpServer // that the agent is told of; nil: not yet put together
 
 	// An agent tells what its session has cost; the turn's share is what was
 	// added to it.

@@ -21,7 +21,7 @@ func (t *turn) update(kind string, raw []byte, repaired bool) {
 	switch kind {
 	case "agent_message_chunk":
 		t.delivered(t.answers.agentActed())
-		known = t.chunk(raw, t.Text) || t.content(raw, false)
+		known = t.chunk(raw, t.text) || t.content(raw, false)
 	case "agent_thought_chunk":
 		t.delivered(t.answers.agentActed())
 		known = t.chunk(raw, t.thought) || t.content(raw, true)
@@ -96,6 +96,14 @@ func (t *turn) content(raw []byte, thought bool) bool {
 		t.Content(catalog.MessageContent{Content: block, ParentID: parentOf(frame.Member(raw, "_meta")), Thought: thought})
 	}
 	return ok
+}
+
+// text reports a text of the agent.
+func (t *turn) text(id, parent, text string) {
+	t.mu.Lock()
+	t.trouble.text(text)
+	t.mu.Unlock()
+	t.Text(id, parent, text)
 }
 
 func (t *turn) thought(id, parent, text string) {

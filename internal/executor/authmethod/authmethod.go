@@ -38,6 +38,10 @@ type Method struct {
 			Args    []string          `json:"args"`
 			Env     map[string]string `json:"env"`
 		} `json:"terminal-auth"`
+		// Set if the agent reads a key of this provider from its environment (codex-acp 2.6).
+		APIKey *struct {
+			Provider string `json:"provider"`
+		} `json:"api-key"`
 	} `json:"_meta"`
 }
 
@@ -103,10 +107,18 @@ func (m Method) Needs() []string {
 	return names
 }
 
+// readsKey reports whether the agent reads a key that it has from its environment.
+func (m Method) readsKey(has map[string]bool) bool {
+	return m.Kind() == Agent && m.Meta.APIKey != nil && m.Meta.APIKey.Provider == "openai" && (has["CODEX_API_KEY"] || has["OPENAI_API_KEY"])
+}
+
 // WithKey is the id of the first method that needs nothing but variables that an
 // agent has, by their names; "" if there is none.
 func WithKey(methods []Method, has map[string]bool) string {
 	for _, m := range methods {
+		if m.readsKey(has) {
+			return m.ID
+		}
 		needs := m.Needs()
 		usable := m.Type == Variable && len(needs) > 0
 		for _, name := range needs {

@@ -3,6 +3,7 @@
 package silence
 
 import (
+	"cmp"
 	"strings"
 	"sync"
 	"time"
@@ -59,8 +60,9 @@ type Watch struct {
 	programs     int        // requests of it that wait for the end of a program
 	running      []openCall // the oldest first
 	reported     *catalog.Silence
-	reportedUpTo int64 // how much of stderr was told, in bytes
-	said         int   // how often complaints were told of this silence
+	reportedUpTo int64  // how much of stderr was told, in bytes
+	said         int    // how often complaints were told of this silence
+	retry        string // what the agent said over the protocol since the last sign of life; see Retries
 }
 
 // An openCall is a tool call that has begun and not ended.
@@ -139,7 +141,7 @@ func (s *Watch) look() time.Duration {
 		return left
 	}
 	s.reportedUpTo = s.stderr.ComplaintBytes()
-	reported := catalog.Silence{SinceMS: s.last.UnixMilli(), Note: shortLines(s.stderr.Complaints(s.heard, complaintLines))}
+	reported := catalog.Silence{SinceMS: s.last.UnixMilli(), Note: cmp.Or(s.retry, shortLines(s.stderr.Complaints(s.heard, complaintLines)))}
 	switch {
 	case len(s.running) > 0:
 		call := s.running[len(s.running)-1]
@@ -162,9 +164,26 @@ func (s *Watch) complaint() {
 	if text == "" || text == s.reported.Note || s.said >= maxComplaints {
 		return
 	}
+	s.reportedUpTo = written
+	s.tellNote(text)
+}
+
+// tellNote tells a silence that was told before again, with another note; mu is held.
+func (s *Watch) tellNote(note string) {
 	s.said++
-	s.reportedUpTo, s.reported.Note = written, text
+	s.reported.Note = note
 	s.tell(*s.reported)
+}
+
+// Retries notes that the agent told over the protocol that a request to its model's API failed
+// and that it tries again. That is no progress: the silence goes on, with that note.
+func (s *Watch) Retries(note string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.retry = shortLines(note)
+	if s.reported != nil && s.reported.Note != s.retry && s.said < maxComplaints {
+		s.tellNote(s.retry)
+	}
 }
 
 // Sign notes a sign of life. It reports the end of a silence, so it comes before
@@ -179,7 +198,7 @@ func (s *Watch) signLocked() {
 	if s.stderr == nil { // it has not begun
 		return
 	}
-	s.last = time.Now()
+	s.last, s.retry = time.Now(), ""
 	if s.last.Sub(s.nextAt) >= together {
 		s.heard, s.next, s.nextAt = s.next, s.stderr.ComplaintBytes(), s.last
 	}

@@ -132,6 +132,26 @@ func TestWhatASilentAgentComplainsOfIsTold(t *testing.T) {
 	})
 }
 
+// A retry is no sign of life: its note is part of the silence.
+func TestRetriesDoNotEndASilence(t *testing.T) {
+	watch(t, func(w *watched) {
+		pass(3 * time.Second)
+		w.Retries("Reconnecting... 1/5")
+		pass(1900 * time.Millisecond)
+		assert.Empty(t, w.told())
+		pass(200 * time.Millisecond)
+		assert.Equal(t, []catalog.Silence{{SinceMS: w.at(0), Note: "Reconnecting... 1/5"}}, w.told())
+		w.Retries("Reconnecting... 1/5")
+		assert.Len(t, w.told(), 1, "the same is not told again")
+		w.Retries("Reconnecting... 2/5")
+		assert.Equal(t, catalog.Silence{SinceMS: w.at(0), Note: "Reconnecting... 2/5"}, w.told()[1])
+		w.Sign()
+		assert.True(t, w.told()[2].Ended)
+		pass(5100 * time.Millisecond)
+		assert.Empty(t, w.told()[3].Note, "the next silence has another reason")
+	})
+}
+
 func TestAnAgentThatWaitsForUsIsNotSilent(t *testing.T) {
 	watch(t, func(w *watched) {
 		answered := w.Waits()

@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"net/http"
 	"path"
 	"regexp"
@@ -16,7 +17,10 @@ type conversation struct {
 	tools  []string
 	images [][]byte
 	aside  string // what to say if it is none with a person
+	form   bool   // the answer is to be JSON of a given form, which no person wants
 	plans  string // the file in which the agent wants a plan
+	agents string // the namespace of Codex's tools for sub-agents
+	tagged bool   // the agent takes a plan from the text, between tags (Codex)
 	turns  []turn
 }
 
@@ -25,6 +29,7 @@ type turn struct {
 	verb, words string
 	results     []result // of its tools
 	searched    bool     // for a tool
+	approved    bool     // its plan
 }
 
 type result struct {
@@ -46,14 +51,19 @@ type result struct {
 //	cut:              it ends the connection
 //	fail: STATUS [N]  it answers with an HTTP status; with N as often as that, and then it says "at last"
 //	Continue …        it begins again with what it was told before
+//	Implement the approved plan.  Codex says that when the user agrees to a plan
 var verbs = regexp.MustCompile(`(?m)^(run|write|plan|delegate|todo|say|talk|hang|cut|fail): ?(.*)$`)
 
 // planFile is what an agent in plan mode says of the file in which it wants the
 // plan, or of its directory.
 var planFile = regexp.MustCompile("(?:at |in `)([^\\s`]+/plans/(?:[\\w-]+\\.md)?)")
 
+// planTag is what Codex wants around a plan in the model's text.
+const planTag = "<proposed_plan>"
+
 // instructed adds a text of the agent's own.
 func (c *conversation) instructed(text string) {
+	c.tagged = c.tagged || strings.Contains(text, planTag)
 	if found := planFile.FindStringSubmatch(text); found != nil {
 		c.plans = found[1]
 		if strings.HasSuffix(c.plans, "/") {
@@ -71,6 +81,8 @@ func (c *conversation) told(text string) {
 	case strings.HasPrefix(text, "Continue ") && len(c.turns) > 0:
 		t := &c.turns[len(c.turns)-1]
 		t.results, t.searched = nil, false
+	case text == "Implement the approved plan." && len(c.turns) > 0:
+		c.turns[len(c.turns)-1].approved = true
 	}
 }
 
@@ -105,13 +117,23 @@ func (c conversation) prompts() (prompts []string) {
 
 // What agents call the tools that are used here.
 var (
-	shells    = []string{"Bash", "bash", "exec_command", "shell_command", "shell", "run_shell_command"}
+	shells    = []string{"Bash", "bash", "exec_command", "shell_command", "shell", "run_shell_command", scripts}
 	writers   = []string{"Write", "write", "write_file", "apply_patch"}
 	exits     = []string{"ExitPlanMode", "exit_plan_mode"}
-	delegates = []string{"Task", "Agent", "task", "invoke_agent"}
+	delegates = []string{"Task", "Agent", "task", "invoke_agent", "spawn_agent"}
 	todos     = []string{"TodoWrite", "todowrite", "update_plan", "write_todos", "TaskCreate"}
 	searches  = []string{"ToolSearch", "tool_search"} // what loads tools that are not offered before
 )
+
+// scripts is the tool by which Codex offers its newest models all others: it runs JavaScript
+// that calls them.
+const scripts = "exec"
+
+// script calls a tool from JavaScript.
+func script(tool string, input any) *toolCall {
+	argument, _ := json.Marshal(input)
+	return &toolCall{scripts, "text(await tools." + tool + "(" + string(argument) + "));"}
+}
 
 // tool is the one of names that is offered.
 func (c conversation) tool(names []string) string {
@@ -153,6 +175,12 @@ func (c conversation) next() action {
 	case "write":
 		return c.take(t, step{"I will write it.", c.write(t.words, Written)})
 	case "plan":
+		switch {
+		case t.approved:
+			return c.take(t, step{"I will write it.", c.write(t.words, Written)})
+		case c.tagged:
+			return action{text: planTag + "\n" + Plan + "</proposed_plan>\n"}
+		}
 		steps := []step{{"This is my plan.", c.exit(t)}, {"I will write it.", c.write(t.words, Written)}}
 		written := len(t.results) > 0 && slices.Contains(writers, t.results[0].tool)
 		if steps[0].tool != nil && c.plans != "" || written {
@@ -211,8 +239,12 @@ func (c conversation) shell(command string) *toolCall {
 	switch name := c.tool(shells); name {
 	case "":
 		return nil
-	case "exec_command":
-		return &toolCall{name, object{"cmd": command, "sandbox_permissions": "require_escalated", "justification": "What was asked for"}}
+	case "exec_command", scripts:
+		input := object{"cmd": command, "sandbox_permissions": "require_escalated", "justification": "What was asked for"}
+		if name == scripts {
+			return script("exec_command", input)
+		}
+		return &toolCall{name, input}
 	case "shell_command":
 		return &toolCall{name, object{"command": command, "sandbox_permissions": "require_escalated", "justification": "What was asked for"}}
 	case "shell":
@@ -226,6 +258,9 @@ func (c conversation) write(path, text string) *toolCall {
 	patch := "*** Begin Patch\n*** Add File: " + path + "\n+" + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n+") + "\n*** End Patch"
 	switch name := c.tool(writers); name {
 	case "":
+		if slices.Contains(c.tools, scripts) {
+			return script("apply_patch", patch)
+		}
 		return c.shell("apply_patch <<'END'\n" + patch + "\nEND")
 	case "apply_patch":
 		return &toolCall{name, patch}
@@ -249,6 +284,8 @@ func (c conversation) exit(t turn) *toolCall {
 
 func (c conversation) delegate(t turn) *toolCall {
 	switch name := c.tool(delegates); name {
+	case "spawn_agent":
+		return &toolCall{name, object{"task_name": "what_was_asked_for", "message": t.words}}
 	case "":
 		return c.search(t, "tool_search", object{"query": "spawn agent", "limit": 8}, &toolCall{"spawn_agent", object{"message": t.words}})
 	case "invoke_agent":

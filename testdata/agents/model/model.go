@@ -113,7 +113,7 @@ func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	aside := len(c.tools) == 0 // agents also ask for a title and the like
+	aside := len(c.tools) == 0 || c.form // agents also ask for a title and the like
 	if !aside {
 		m.mu.Lock()
 		m.heard, m.images = c.prompts(), c.images

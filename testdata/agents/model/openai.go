@@ -38,25 +38,48 @@ func (c *openAIContent) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*plain)(c))
 }
 
+type openAITool struct {
+	Type, Name string
+	Tools      []openAITool // of a namespace
+}
+
 func (openAI) conversation(_ *http.Request, body []byte) (conversation, error) {
 	var q struct {
 		Stream bool
-		Tools  []struct{ Type, Name string }
+		Text   struct{ Format struct{ Type string } }
+		Tools  []openAITool
 		Input  []struct {
 			Type, Role string
 			Content    openAIContent
 			Output     openAIContent
+			Tools      []openAITool
 		}
 	}
 	if err := json.Unmarshal(body, &q); err != nil {
 		return conversation{}, err
 	}
-	c := conversation{stream: q.Stream, aside: "A title"}
-	for _, t := range q.Tools {
-		c.tools = append(c.tools, cmp.Or(t.Name, t.Type))
+	c := conversation{stream: q.Stream, aside: "A title", agents: "multi_agent_v1"} // whose tools are searched for
+	var offers func(tools []openAITool)
+	offers = func(tools []openAITool) {
+		for _, t := range tools {
+			if t.Type == "namespace" {
+				if t.Name == "collaboration" {
+					c.agents = t.Name
+				}
+				offers(t.Tools)
+			} else {
+				c.tools = append(c.tools, cmp.Or(t.Name, t.Type))
+			}
+		}
+	}
+	offers(q.Tools)
+	if q.Text.Format.Type == "json_schema" { // Codex wants a title
+		c.form, c.aside = true, `{"title":"A title"}`
 	}
 	for _, item := range q.Input {
 		switch {
+		case item.Type == "additional_tools": // of Codex, for its newest models
+			offers(item.Tools)
 		case item.Type == "tool_search_output":
 			c.returned(result{tool: "tool_search"})
 		case strings.HasSuffix(item.Type, "_call_output"):
@@ -65,6 +88,10 @@ func (openAI) conversation(_ *http.Request, body []byte) (conversation, error) {
 				r.text += part.Text
 			}
 			c.returned(r)
+		case item.Role == "developer":
+			for _, part := range item.Content {
+				c.instructed(part.Text)
+			}
 		case item.Role == "user":
 			for _, part := range item.Content {
 				c.told(part.Text)
@@ -77,8 +104,8 @@ func (openAI) conversation(_ *http.Request, body []byte) (conversation, error) {
 	return c, nil
 }
 
-func (openAI) begin(w http.ResponseWriter, _ conversation, serial func() string) stream {
-	s := &openAIStream{w: w, serial: serial, item: "msg_" + serial(), response: object{
+func (openAI) begin(w http.ResponseWriter, c conversation, serial func() string) stream {
+	s := &openAIStream{w: w, serial: serial, agents: c.agents, item: "msg_" + serial(), response: object{
 		"id": "resp_" + serial(), "object": "response", "status": "in_progress", "model": "model-of-the-tests", "output": []any{},
 	}}
 	s.send("response.created", object{"response": s.response})
@@ -90,6 +117,7 @@ type openAIStream struct {
 	serial   func() string
 	response object
 	item     string // the message's id
+	agents   string // the namespace of the tools for sub-agents
 	text     string // of it, so far
 	output   []any
 }
@@ -130,13 +158,16 @@ func (s *openAIStream) call(tool toolCall) {
 	switch {
 	case isText:
 		item["type"], item["input"] = "custom_tool_call", text
+		if tool.name == scripts {
+			item["namespace"] = "functions"
+		}
 	case tool.name == "tool_search":
 		item["type"], item["execution"], item["arguments"] = "tool_search_call", "client", tool.input
 	default:
 		input, _ := json.Marshal(tool.input)
 		item["type"], item["arguments"] = "function_call", string(input)
 		if tool.name == "spawn_agent" {
-			item["namespace"] = "multi_agent_v1"
+			item["namespace"] = s.agents
 		}
 	}
 	s.send("response.output_item.added", object{"output_index": len(s.output), "item": item})

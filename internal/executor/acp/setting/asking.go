@@ -24,8 +24,8 @@ func asks(now catalog.Session, id string) bool {
 		return true
 	case "ask": // of the protocol's own example; Cursor's changes nothing, so no agent is set to it
 		return true
-	case "read-only", "workspace-write": // codex
-		return has(now.Mode.Choices, "read-only")
+	case "read-only": // codex; in workspace-write it changes the project's files without asking
+		return true
 	case "auto": // codex-acp 0.16: within its sandbox
 		return has(now.Mode.Choices, "read-only") && has(now.Mode.Choices, "full-access")
 	case "agent": // Copilot, where its id is a URL; codex has a mode of that name that does not ask

@@ -54,7 +54,7 @@ func TestDuetsModesAreModesThatAsk(t *testing.T) {
 		"codex, edits":                {codex, "acceptEdits", "read-only", false},
 		"codex, all":                  {codex, "bypassPermissions", "read-only", false},
 		"codex, plan":                 {codex, "plan", "plan", false},
-		"codex, workspace":            {codex, "workspace-write", "workspace-write", false},
+		"codex, workspace":            {codex, "workspace-write", "workspace-write", true},
 		"codex, its own":              {codex, "agent", "agent", true},
 		"codex 0.16, no mode":         {oldCodex, "", "auto", false},
 		"codex 0.16, full access":     {oldCodex, "full-access", "full-access", true},
