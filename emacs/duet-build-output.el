@@ -92,6 +92,13 @@ It is an object of the server's.  The server tells of it after what was printed.
     (set-buffer-modified-p nil)
     (force-mode-line-update)))
 
+(defconst duet-build--search-most 20000000
+  "How many characters are searched in a build's output for its mistakes.
+A mistake that is not found has a line of its own at the end.")
+
+(defvar-local duet-build--searched 0
+  "How many characters were searched in this output for mistakes.")
+
 (defun duet-build--line (diagnostic)
   "Return where the line that tells of DIAGNOSTIC begins, or nil.
 That is one with the file's name and the number of the line which is no other
@@ -104,13 +111,16 @@ mistake's; tools call a file by the directory in which they run."
                           "\\(?:[^[:digit:]]\\|$\\)")))
       (save-excursion
         (cl-loop for from in (list duet-build--located duet-build--output)
+                 while (< duet-build--searched duet-build--search-most)
                  thereis (progn
                            (goto-char from)
-                           (cl-loop while (re-search-forward regexp nil t)
-                                    unless (get-text-property (line-beginning-position)
-                                                              'duet-build-diagnostic)
-                                    return (line-beginning-position)
-                                    do (forward-line 1))))))))
+                           (prog1 (cl-loop while (re-search-forward regexp nil 'move)
+                                           unless (get-text-property (line-beginning-position)
+                                                                     'duet-build-diagnostic)
+                                           return (line-beginning-position)
+                                           do (forward-line 1))
+                             (setq duet-build--searched
+                                   (+ duet-build--searched (- (point) from))))))))))
 
 (defun duet-build--add-line (diagnostic)
   "Add a line that tells of DIAGNOSTIC; return where it begins."

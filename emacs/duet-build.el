@@ -154,6 +154,7 @@ With a prefix argument choose it."
           duet-build--counts (list 0 0 0)
           duet-build--output (copy-marker (point-min))
           duet-build--located (copy-marker (point-min))
+          duet-build--searched 0
           duet-build--current nil
           duet-build--id nil
           duet-build--request t)

@@ -16,6 +16,7 @@
 (require 'duet-connection)
 (require 'duet-get)
 (require 'duet-look)
+(require 'duet-render-text)
 (require 'duet-visible)
 
 (defconst duet-preview--most 1000
@@ -86,25 +87,26 @@
          (level (or (duet-get-string object :level) kind))
          (time (ignore-errors (date-to-time (duet-get-string object :time))))
          (count (or (duet-get-number object :count) 1))
-         (text (concat
-                (propertize (concat (if time (format-time-string "%T " time) "")
-                                    (format "%-6s " (duet-visible-line level)))
-                            'face (cond ((not (duet-preview--wrong-p object)) 'duet-dim)
-                                        ((equal level "warn") 'duet-waiting)
-                                        (t 'duet-failed)))
-                ;; A title is one line: it passes for no other message.
-                (funcall (if (equal kind "navigation") #'duet-visible-line #'duet-visible)
-                         (duet-visible-trim (or (duet-get-string object :message) "")))
-                (if (> count 1) (propertize (format "  ×%d" count) 'face 'duet-dim) "")
-                (if-let ((place (duet-preview--place object)))
-                    (propertize (concat "  " (duet-visible-line place)) 'face 'duet-dim)
-                  "")
-                (if-let ((stack (and (equal kind "error") (duet-get-string object :stack))))
-                    (propertize (concat "\n  " (string-replace
-                                                "\n" "\n  " (duet-visible (duet-visible-trim stack))))
-                                'face 'duet-dim)
-                  "")
-                "\n")))
+         (text (duet-render-wrap
+                (concat
+                 (propertize (concat (if time (format-time-string "%T " time) "")
+                                     (format "%-6s " (duet-visible-line level)))
+                             'face (cond ((not (duet-preview--wrong-p object)) 'duet-dim)
+                                         ((equal level "warn") 'duet-waiting)
+                                         (t 'duet-failed)))
+                 ;; A title is one line: it passes for no other message.
+                 (funcall (if (equal kind "navigation") #'duet-visible-line #'duet-visible)
+                          (duet-visible-trim (or (duet-get-string object :message) "")))
+                 (if (> count 1) (propertize (format "  ×%d" count) 'face 'duet-dim) "")
+                 (if-let ((place (duet-preview--place object)))
+                     (propertize (concat "  " (duet-visible-line place)) 'face 'duet-dim)
+                   "")
+                 (if-let ((stack (and (equal kind "error") (duet-get-string object :stack))))
+                     (propertize (concat "\n  " (string-replace
+                                                 "\n" "\n  " (duet-visible (duet-visible-trim stack))))
+                                 'face 'duet-dim)
+                   "")
+                 "\n"))))
     (add-text-properties 0 (1- (length text)) '(mouse-face highlight) text)
     (propertize text 'duet-preview-message object 'wrap-prefix "  ")))
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/diagnostic"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
 // How much of what a gate has printed an agent is told: lines of the beginning and of the end,
@@ -73,20 +74,11 @@ func prompt(l domain.GateLoop) string {
 			b.WriteString("- and more\n")
 		}
 		if r.Output != "" {
-			fence := fenceFor(r.Output)
+			fence := visible.Fence(r.Output)
 			fmt.Fprintf(&b, "\n%s\n%s\n%s\n", fence, r.Output, fence)
 		}
 	}
 	return b.String()
-}
-
-// fenceFor is a fence of a code block that no line of a text ends.
-func fenceFor(text string) string {
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
-	return fence
 }
 
 // finding is a diagnostic as compilers print it.

@@ -147,6 +147,9 @@ func (p *fdPair) WriteWithin(a, b []byte, d time.Duration) (int, error) {
 				return total, err
 			}
 		default:
+			if p.closed.Load() { // Close shut the socket down just before the write
+				return total, os.ErrClosed
+			}
 			return total, os.NewSyscallError("write", err)
 		}
 	}

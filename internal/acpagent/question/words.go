@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/visible"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -42,10 +43,7 @@ func Described(q wire.Approval) string {
 
 // fenced is a text as a block of Markdown, whatever is in it.
 func fenced(language, text string) string {
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
+	fence := visible.Fence(text)
 	return fmt.Sprintf("%s%s\n%s\n%s\n\n", fence, language, strings.TrimSuffix(text, "\n"), fence)
 }
 

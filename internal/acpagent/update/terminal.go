@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/visible"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -123,9 +124,6 @@ func (t *Translator) printed(id string) []schema.ToolContent {
 
 // fenced is a text as Markdown that shows it as it is.
 func fenced(text string) string {
-	fence := "```"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
+	fence := visible.Fence(text)
 	return fence + "console\n" + strings.TrimRight(text, "\n") + "\n" + fence
 }

@@ -295,11 +295,6 @@ func indented(text string) string {
 // (https://spec.commonmark.org/0.31.2/#fenced-code-blocks).
 func fenced(language, text string) string {
 	text = shown(text)
-	fence := "```"
-	for _, run := range backquote().FindAllString(text, -1) {
-		if len(run) >= len(fence) {
-			fence = run + "`"
-		}
-	}
+	fence := visible.Fence(text)
 	return fence + language + "\n" + strings.TrimRight(text, "\n") + "\n" + fence + "\n"
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 
 	"github.com/duet-rpc/duet-rpc/frame"
@@ -21,8 +22,9 @@ type Replay struct {
 	turn *turn
 	take func(catalog.Retold)
 
-	said   *catalog.Retold // what the human said, as far as it was told
-	saidID string          // the agent's id of it
+	said     *catalog.Retold // what the human said, as far as it was told
+	saidID   string          // the agent's id of it
+	saidText strings.Builder // its text
 }
 
 // NewReplay makes a Replay that gives what it reads to take, in order.
@@ -69,7 +71,7 @@ func (r *Replay) userSaid(raw []byte) {
 	}
 	r.saidID = id
 	if c.isText {
-		r.said.Text += string(c.text)
+		r.saidText.Write(c.text)
 		return
 	}
 	if block, ok := blocks.Read(c.content); ok {
@@ -82,7 +84,9 @@ func (r *Replay) endSaid() {
 		return
 	}
 	said := *r.said
+	said.Text = r.saidText.String()
 	r.said = nil
+	r.saidText.Reset()
 	r.turn.EndMessage()
 	if said.Text != "" || len(said.Content) > 0 {
 		r.take(said)
