@@ -1,0 +1,118 @@
+//go:build soak
+
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/highlight"
+	"github.com/duet-rpc/duet-rpc/internal/cli/markdown"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/transcript"
+	"github.com/duet-rpc/duet-rpc/internal/diagnostic"
+	"github.com/duet-rpc/duet-rpc/internal/diff"
+	"github.com/duet-rpc/duet-rpc/internal/question"
+	"github.com/duet-rpc/duet-rpc/internal/redact"
+	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
+	"github.com/duet-rpc/duet-rpc/internal/toolinput"
+	"github.com/duet-rpc/duet-rpc/internal/visible"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
+)
+
+// shapes are what one long line consists of.
+var shapes = []string{
+	"a", "lorem ipsum ", "1", "a:1", "1:", "(", "[", "]", "[a](", "![", "<", "<a ", "/", "\\", ".", "-", "a/", "a.b", "`", "`a", "~", "*", "*a ", "_a", ">", "|",
+	"http://", "&", " ", "\t", "\r", "\x1b[", "\x1b[31ma", "\x1b]0;", "+", "=", "\u200b", "é", "\"", "'", "$(", "{", "a;", "a && ",
+}
+
+// TestLongLinesTakeLinearTime gives one line of 5 MB to each function that reads text of agents
+// and tools. Linear work takes a second or so; quadratic work takes hours.
+func TestLongLinesTakeLinearTime(t *testing.T) {
+	const length, patience = 5 << 20, 5 * time.Minute
+	marks := visible.ForLocale(func(string) string { return "C.UTF-8" })
+	asInput := func(text string) json.RawMessage {
+		raw, _ := json.Marshal(map[string]string{"command": text})
+		return raw
+	}
+	var secrets redact.Secrets
+	secrets.Add("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab")
+	for name, read := range map[string]func(text string){
+		"Markdown": func(text string) { (&markdown.Renderer{Columns: 80, Marks: marks}).Text(text) },
+		"Markdown in pieces": func(text string) {
+			s := markdown.Stream{Renderer: markdown.Renderer{Columns: 80, Marks: marks}}
+			for ; len(text) > 4096; text = text[4096:] {
+				s.Next(text[:4096])
+			}
+			s.Next(text)
+			s.End()
+		},
+		"Go code":   func(text string) { highlight.For("go").Line(text) },
+		"a script":  func(text string) { highlight.For("sh").Line(text) },
+		"markup":    func(text string) { highlight.For("html").Line(text) },
+		"exact":     func(text string) { marks.Exact(text) },
+		"a line":    func(text string) { marks.Line(text) },
+		"prose":     func(text string) { marks.Prose(text) },
+		"no colour": func(text string) { visible.WithoutColors(text) },
+		"a fence":   func(text string) { visible.Fence(text) },
+		"a question": func(text string) {
+			question.Lay(question.Question{Tool: "Bash", Title: text, Input: asInput(text), Details: text, Plan: text, Diff: "+" + text}, marks)
+		},
+		"a diff": func(text string) {
+			before := text + "b"
+			unified := diff.Unified("/", "/a", &before, &text)
+			diff.Count(unified)
+			diff.Hunks(unified)
+		},
+		"diagnostics": func(text string) { diagnostic.Parse("/", "/", text) },
+		"secrets": func(text string) {
+			secrets.Text(text)
+			secrets.JSON(asInput(text))
+		},
+		"an input": func(text string) {
+			toolinput.Read(asInput(text))
+			toolinput.Print(asInput(text))
+		},
+		"a command":   func(text string) { shellcommand.Read(text).CouldRun(shellcommand.Glob("*x*y*")) },
+		"a short one": func(text string) { output.Short(text) },
+		"a wrapped one": func(text string) {
+			output.Wrapped(text, 80, "  ")
+			output.CutToFit(text, 80)
+		},
+		"a conversation": func(text string) {
+			r := transcript.Conversation{Diff: text, Entries: []wire.Entry{
+				{EventType: wire.EntryMessage, Role: "assistant", Content: text},
+				{EventType: wire.EntryToolCall, ToolID: "1", ToolName: "Bash", Title: text, ToolInput: string(asInput(text))},
+				{EventType: wire.EntryToolResult, ResultFor: "1", Result: text},
+			}}
+			r.Text(transcript.Look{Columns: 80, Color: true})
+			r.Markdown()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, shape := range shapes {
+				text := strings.Repeat(shape, length/len(shape)) + "x"
+				done := make(chan struct{})
+				began := time.Now()
+				go func() {
+					defer close(done)
+					read(text)
+				}()
+				select {
+				case <-done:
+				case <-time.After(patience):
+					assert.Fail(t, "it takes too long", "%q", shape)
+					return
+				}
+				if took := time.Since(began); took > 5*time.Second {
+					t.Log(fmt.Sprintf("%q: %s", shape, took.Round(time.Second)))
+				}
+			}
+		})
+	}
+}
