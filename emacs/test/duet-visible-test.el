@@ -159,7 +159,8 @@ It ends in another one, so that a regexp for a run of them fails at each."
     (duet-approval-name approval)))
 
 (ert-deftest duet-visible-test-long-lines ()
-  "What shows text of agents takes linear time, whatever a long line consists of."
+  "What shows text of agents takes linear time, whatever a long line consists of.
+The environment variable DUET_TEST_LONG_LINE has the length of the line."
   (let ((functions (list #'duet-visible #'duet-visible-prose #'duet-visible-line
                          #'duet-visible-json #'duet-visible-trim #'duet-render-prose
                          #'duet-render-diff #'duet-build--printed
@@ -174,11 +175,12 @@ It ends in another one, so that a regexp for a run of them fails at each."
                   (- (float-time) start))))
       (dolist (function functions)
         (dolist (shape duet-visible-test-shapes)
-          (let ((longer (seconds function (duet-visible-test-line shape 80000))))
+          (let* ((length (string-to-number (or (getenv "DUET_TEST_LONG_LINE") "80000")))
+                 (longer (seconds function (duet-visible-test-line shape length))))
             ;; Eight times as much takes 64 times as long where it is quadratic.
             (when (and (> longer 0.5)
                        (> longer (* 30 (seconds function
-                                                (duet-visible-test-line shape 10000)))))
+                                                (duet-visible-test-line shape (/ length 8))))))
               (push (list function shape longer) slow))))))
     (should-not slow)))
 
