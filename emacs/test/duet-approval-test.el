@@ -166,8 +166,10 @@
                    :data '(:options [(:option_id "a" :name "A" :kind "allow_once")
                                      (:option_id "b" :name "B" :kind "allow_once")]))))
     (should-not (duet-approval-options-only-p approval))
-    (duet-test-should-say "is answered, with r"
-      (duet-approval-deny approval))))
+    (with-temp-buffer
+      (use-local-map duet-approval-map)
+      (duet-test-should-say "is answered, with r"
+        (duet-approval-deny approval)))))
 
 (ert-deftest duet-approval-test-not-sent ()
   "Who is told that an answer was not taken can give another with the next key."

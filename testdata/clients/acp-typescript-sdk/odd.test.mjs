@@ -233,8 +233,12 @@ test('a prompt of 9 MB is taken, and one of 11 MB refused with the limit', async
 
 test('a line of 40 MB is refused, and what follows is read', async (t) => {
 	const { agent, sessionId } = await opened(t);
-	const { error } = await agent.ask('session/prompt', { sessionId, prompt: text('x'.repeat(40 << 20)) });
-	assert.ok(error, 'it was taken');
+	const refused = () => agent.received.filter((m) => m.error && (m.id ?? null) === null);
+	const prompt = { jsonrpc: '2.0', id: 'long', method: 'session/prompt', params: { sessionId, prompt: text('x'.repeat(40 << 20)) } };
+	agent.write(`${JSON.stringify(prompt)}\n`);
+	await agent.saw(() => refused().length > 0, 'the refusal');
+	assert.equal(refused()[0].error.code, -32600); // the line is not looked into, so the refusal has no id
+	assert.ok(!agent.received.some((m) => m.id === 'long'), 'it was taken');
 	await works(agent, sessionId);
 });
 
