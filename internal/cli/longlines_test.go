@@ -4,7 +4,6 @@ package cli_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -110,7 +109,7 @@ func TestLongLinesTakeLinearTime(t *testing.T) {
 					return
 				}
 				if took := time.Since(began); took > 5*time.Second {
-					t.Log(fmt.Sprintf("%q: %s", shape, took.Round(time.Second)))
+					t.Logf("%q: %s", shape, took.Round(time.Second))
 				}
 			}
 		})
