@@ -217,8 +217,8 @@ func TestLimitsOfPages(t *testing.T) {
 	assert.Equal(t, 1000, pageSize(n(1001), 20, 1000))
 }
 
-// A conversation without end is told in pages, also to a client that asks for no page.
-func TestAConversationIsToldInPages(t *testing.T) {
+// getConversation without a limit returns pages of a long conversation.
+func TestALongConversationHasPages(t *testing.T) {
 	events := make([]*conversationEvent, eventsAtOnce+1)
 	for i := range events {
 		events[i] = &conversationEvent{}

@@ -438,7 +438,7 @@ func TestAChangedQuestionReplacesTheEarlierOne(t *testing.T) {
 	assert.True(t, late.Cancelled, "a request that was overtaken on its way asks nothing")
 	assert.Equal(t, []string{other.ID, second.ID}, h.pending(t, run))
 
-	// An answer that came too late for its tool call is given to nobody.
+	// The hub gives no agent an approval of an earlier state.
 	h.answer(t, second, Decision{Decision: Approve})
 	assert.True(t, (<-answered).Approved)
 	changed.Revision, changed.ToolUseID = 2, "a3"

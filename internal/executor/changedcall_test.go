@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -94,4 +95,30 @@ func TestAnOpenQuestionFollowsItsToolCall(t *testing.T) {
 	require.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
 	assert.Equal(t, "1. all", h.latest().Plan)
 	assert.Contains(t, h.text(), `"optionId":"y"`)
+}
+
+// An agent that changes its call without end has two requests open at most.
+func TestARestlessAgentHasFewRequestsOpen(t *testing.T) {
+	h := newHub()
+	var updates, open atomic.Int64
+	updated := make(chan struct{})
+	h.onReport = func(p catalog.ReportMessageParams) {
+		if p.EventType == catalog.EventToolUpdate && updates.Add(1) == 500 {
+			close(updated)
+		}
+	}
+	h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+		select {
+		case <-updated:
+		default: // the hub is slow
+			open.Add(1)
+			<-updated
+		}
+		return catalog.RequestPermissionResult{Approved: true}, nil
+	}
+	x := newExecutor(t, h, executor.Options{})
+	require.Equal(t, catalog.StatusCompleted, execute(t, x, prompt(t, "plain", "restless")).Status)
+	assert.Contains(t, h.text(), `"optionId":"y"`)
+	assert.LessOrEqual(t, open.Load(), int64(2))
+	assert.JSONEq(t, `{"n":500}`, string(h.latest().ToolInput))
 }

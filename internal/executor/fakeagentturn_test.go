@@ -60,6 +60,15 @@ func (a *acpAgent) prompt(m wire) {
 			a.raw(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"usage_update",` + update + `}}}`)
 		}
 		done["usage"] = json.RawMessage(strings.TrimPrefix(all.String(), "figures "))
+	case "restless": // changes its tool call again and again while it waits
+		a.nextID++
+		a.send(map[string]any{"jsonrpc": "2.0", "id": a.nextID, "method": "session/request_permission", "params": map[string]any{
+			"sessionId": a.session, "toolCall": map[string]any{"toolCallId": "c1", "rawInput": map[string]any{"n": 0}}, "options": []any{map[string]any{"optionId": "y", "name": "Yes", "kind": "allow_once"}},
+		}})
+		for n := 1; n <= 500; n++ {
+			a.update(map[string]any{"sessionUpdate": "tool_call_update", "toolCallId": "c1", "rawInput": map[string]any{"n": n}})
+		}
+		a.text("answer " + string(a.await(a.nextID).Result))
 	case "ask":
 		_, result := a.ask(map[string]any{"toolCallId": "q1", "title": "Which colour?", "rawInput": map[string]any{"big": json.RawMessage("12345678901234567890")}}, []any{
 			map[string]any{"optionId": "red", "name": "Red", "kind": "choice"},

@@ -112,7 +112,8 @@ func (c *CutShort) markAll() (begin bool) {
 // keep keeps the ends of the runs that a full disk has cut short, and
 // returns when there is none any more.
 func (c *CutShort) keep() {
-	for try := 0; ; try++ {
+	told := make(map[int64]bool) // the runs that stopAgents has seen to
+	for {
 		err := c.opts.Runs.Change(c.ctx, c.end)
 		if err != nil && !store.IsFull(err) {
 			if !isEnding(err) {
@@ -139,9 +140,7 @@ func (c *CutShort) keep() {
 		if err == nil { // others have come meanwhile
 			continue
 		}
-		if try == 0 { // nothing of what agents do now would be kept
-			c.stopAgents()
-		}
+		c.stopAgents(told) // nothing of what they do now would be kept
 		if c.opts.AwaitRoom(c.ctx) != nil {
 			return
 		}
@@ -211,9 +210,13 @@ func (c *CutShort) Fail(t store.Tx, run domain.Run) error {
 }
 
 // stopAgents stops the agents of the runs whose ends cannot be kept yet, and tells
-// clients: they would wait for the ends until there is room.
-func (c *CutShort) stopAgents() {
+// clients: they would wait for the ends until there is room. It sees to each run once.
+func (c *CutShort) stopAgents(told map[int64]bool) {
 	for _, id := range c.list() {
+		if told[id] {
+			continue
+		}
+		told[id] = true
 		run, err := c.opts.Store.Run(c.ctx, id)
 		if err != nil {
 			c.opts.Logger.Error("an agent that is to be ended could not be found", "err", err)

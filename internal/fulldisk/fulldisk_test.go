@@ -129,9 +129,16 @@ func TestWhatAFullDiskCutsShort(t *testing.T) {
 		assert.True(t, c.Ends(domain.Run{ID: runs, State: domain.Running}))
 		assert.False(t, c.Ends(domain.Run{ID: ending, State: domain.Interrupting}))
 
+		later := w.add(t, domain.WaitingInput)
+		w.mu.Lock()
+		w.live = []int64{runs, ending, later}
+		w.mu.Unlock()
+		c.DiskIsFull(store.ErrFull)
 		w.room <- struct{}{} // not enough
 		synctest.Wait()
 		assert.True(t, c.Has(runs))
+		assert.Equal(t, []int64{runs, later}, w.announced, "a run that began meanwhile, too")
+		assert.Equal(t, []int64{runs, later}, w.stopped)
 		w.mu.Lock()
 		w.full = false
 		w.mu.Unlock()
@@ -139,21 +146,21 @@ func TestWhatAFullDiskCutsShort(t *testing.T) {
 		synctest.Wait()
 		assert.False(t, c.Has(runs))
 		assert.False(t, c.Has(ending))
-		assert.Equal(t, []int64{runs}, w.failed)
-		assert.Equal(t, []int64{runs}, w.kept)
+		assert.Equal(t, []int64{runs, later}, w.failed)
+		assert.Equal(t, []int64{runs, later}, w.kept)
 		assert.Empty(t, w.ended, "in as few bytes as can be")
 
 		w.hasRoom(t, c)
-		assert.Equal(t, []int64{runs}, w.ended)
-		assert.Equal(t, []int64{runs}, w.settled)
+		assert.Equal(t, []int64{runs, later}, w.ended)
+		assert.Equal(t, []int64{runs, later}, w.settled)
 		w.hasRoom(t, c)
-		assert.Equal(t, []int64{runs}, w.ended, "once")
+		assert.Equal(t, []int64{runs, later}, w.ended, "once")
 
 		cancel()
 		require.NoError(t, c.Close(context.Background()))
 		c.DiskIsFull(store.ErrFull) // a closed one starts nothing
 		synctest.Wait()
-		assert.Equal(t, []int64{runs}, w.failed)
+		assert.Equal(t, []int64{runs, later}, w.failed)
 	})
 }
 

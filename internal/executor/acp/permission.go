@@ -135,7 +135,15 @@ func (a *agent) decision(ctx context.Context, t *turn, open *openQuestion) (cata
 		err    error
 	}
 	var q catalog.RequestPermissionParams
+	closed := func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+	earlier, latest := closed, closed // closed when the hub has answered the request before the latest one, and that
 	for revision := 0; ; revision++ {
+		// An agent may change its call as fast as it writes: two requests are open at most.
+		select {
+		case <-earlier:
+		case <-ctx.Done():
+			return catalog.RequestPermissionResult{}, q, ctx.Err()
+		}
 		call := t.tools.state(open)
 		q = a.question(t, &open.request, call)
 		switch {
@@ -146,8 +154,10 @@ func (a *agent) decision(ctx context.Context, t *turn, open *openQuestion) (cata
 		}
 		asked := q
 		asked.QuestionID, asked.Revision = open.id, revision
-		replies := make(chan reply, 1)
+		replies, answered := make(chan reply, 1), make(chan struct{})
+		earlier, latest = latest, answered
 		go func() {
+			defer close(answered)
 			result, err := a.driver.hub.RequestPermission(ctx, asked)
 			replies <- reply{result, err}
 		}()

@@ -298,7 +298,8 @@ export class HubConnection {
       });
     });
     connection.onError(([error]) => log.warn(`what duet-rpc says cannot be read: ${error.message}`));
-    connection.onNotification("event", (params: EventParams) => {
+    connection.onNotification("event", (given: Omit<EventParams, "seq"> & { seq?: number }) => {
+      const params: EventParams = { ...given, seq: given.seq ?? 0 }; // what the log does not keep has no number
       if (params.event.type === "terminal_output" || params.event.type === "terminal_exit") {
         this.terminalEmitter.fire(params.event as unknown as TerminalEvent);
         return;
