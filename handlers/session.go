@@ -67,7 +67,7 @@ type session struct {
 	TaskID         string          `json:"task_id" doc:"The same run under its name as a task."`
 	CallerTaskID   string          `json:"caller_task_id,omitempty" doc:"The id that the caller of execute_prompt gave it."`
 	PermissionMode string          `json:"permission_mode" doc:"The one in force."`
-	Source         string          `json:"source" doc:"What asked for it: task, chat, session, execute or decision; trigger; gate, where gates that failed are the query; adopted; question or kept_question of a program that asks by askUser or requestPermission."`
+	Source         string          `json:"source" doc:"What asked for it: task, chat, session, execute or decision; trigger; gate, where gates that failed are the query; agent, where the agent went on by itself, without a query; adopted; question or kept_question of a program that asks by askUser or requestPermission."`
 	Priority       int             `json:"priority"`
 	State          string          `json:"state" doc:"The run's own state, which tells queued from starting and timed_out from failed."`
 	SilentSince    *time.Time      `json:"silent_since,omitempty" doc:"The agent gives no sign of life, and nobody else has to do something first: when its last one was."`
@@ -135,7 +135,7 @@ func sessionOf(s domain.Session, now time.Time) *session {
 	tokens, settings := s.Tokens, s.Thread.Settings
 	r := &session{
 		ID: s.SessionID, RunID: s.RunID, ClaudeSessionID: s.Thread.NativeSession, ParentSessionID: s.ParentSession,
-		Status: dialect.StatusOf(s.State), Query: s.Prompt, Summary: headline(domain.RequestOf(s.Prompt), summaryShown), Title: titleOf(s), ConversationTitle: cmp.Or(titleOf(s), headline(domain.RequestOf(s.FirstWords), summaryShown)),
+		Status: dialect.StatusOf(s.State), Query: s.Prompt, Summary: headline(s.Run.Summary(), summaryShown), Title: titleOf(s), ConversationTitle: cmp.Or(titleOf(s), headline(domain.RequestOf(s.FirstWords), summaryShown)),
 		Model: cmp.Or(s.Model, s.Thread.Model), WorkingDir: s.Thread.CWD,
 		CreatedAt: s.Created.UTC(), StartTime: s.Created.UTC(), StartedAt: timeOrNil(s.Started), LastActivityAt: s.Active.UTC(),
 		CompletedAt: timeOrNil(s.Ended), EndTime: timeOrNil(s.Ended),

@@ -28,7 +28,7 @@ type task struct {
 	ThreadID  string `json:"thread_id"`
 	CWD       string `json:"cwd"`
 	Title     string `json:"title"`
-	Summary   string `json:"summary" doc:"The beginning of what a human asked for."`
+	Summary   string `json:"summary" doc:"The beginning of what a human asked for, or why the agent went on by itself."`
 	ErrorCode string `json:"error_code,omitempty" doc:"In capitals: TIMEOUT, ORPHANED, ..."`
 	Status    string `json:"status" doc:"The state as sessions have it."`
 
@@ -63,7 +63,7 @@ func taskOf(s domain.Session, output string) *task {
 		ID: domain.TaskName(s.Task), Prompt: s.Prompt, Agent: orNil(s.Agent), Priority: s.Priority, State: dialect.TaskStateOf(s.State),
 		CreatedAt: dialect.Timestamp(s.Created), StartedAt: dialect.TimestampOrNull(s.Started), CompletedAt: dialect.TimestampOrNull(s.Ended),
 		Error: orNil(dialect.ErrorText(s.Run)), Output: output, Metadata: metadataOf(s.Run),
-		SessionID: s.SessionID, RunID: s.RunID, ThreadID: s.Thread.UUID, CWD: s.Thread.CWD, Title: titleOf(s), Summary: headline(domain.RequestOf(s.Prompt), summaryShown),
+		SessionID: s.SessionID, RunID: s.RunID, ThreadID: s.Thread.UUID, CWD: s.Thread.CWD, Title: titleOf(s), Summary: headline(s.Run.Summary(), summaryShown),
 		ErrorCode: s.ErrorCode, Status: dialect.StatusOf(s.State), AuthMethods: dialect.AuthMethods(s.SignIn),
 	}
 	if s.State == domain.Completed {

@@ -15,7 +15,23 @@ func (in *Inbox) resume(t store.Tx, a domain.Approval, restrict bool) error {
 	if err != nil {
 		return err
 	}
-	return in.runs.Resume(t, asked, resumePrompt(a, asked.Prompt), restrict)
+	request, err := in.request(t, asked)
+	if err != nil {
+		return err
+	}
+	return in.runs.Resume(t, asked, resumePrompt(a, request), restrict)
+}
+
+// request is the prompt that a run works for: its own, or where its agent went on by
+// itself, the one before.
+func (in *Inbox) request(t store.Tx, run domain.Run) (string, error) {
+	for run.Source == domain.SourceAgent && run.Parent != 0 {
+		var err error
+		if run, err = t.Run(in.ctx, run.Parent); err != nil {
+			return "", err
+		}
+	}
+	return run.Prompt, nil
 }
 
 // maxPromptInput is how long an input may be that a prompt repeats, in bytes.

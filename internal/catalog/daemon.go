@@ -17,6 +17,10 @@ type Daemon interface {
 	RequestPermission(context.Context, RequestPermissionParams) (RequestPermissionResult, error)
 	GetExecutionContext(context.Context, GetExecutionContextParams) (GetExecutionContextResult, error)
 	CreateMessage(context.Context, CreateMessageParams) (CreateMessageResult, error)
+	// BeginTurn begins a task for what an agent does while no prompt runs. It waits until
+	// no other task of the conversation runs. The hub then calls ExecutePrompt for that
+	// task, with Unprompted.
+	BeginTurn(context.Context, BeginTurnParams) (BeginTurnResult, error)
 
 	// The reports are notifications: what is wrong with one is logged.
 	ReportMessage(context.Context, ReportMessageParams) error
@@ -236,6 +240,24 @@ type ReportSessionParams struct {
 	SessionID string  `json:"session_id" doc:"The conversation, as execute_prompt has named it."`
 	TaskID    string  `json:"task_id" doc:"The task that the agent worked on last."`
 	Session   Session `json:"session" doc:"The parts that changed."`
+}
+
+// BeginTurnParams ask for a task for what an agent does while no prompt runs. Ours.
+type BeginTurnParams struct {
+	SessionID string       `json:"session_id" doc:"The conversation, as execute_prompt has named it."`
+	TaskID    string       `json:"task_id" doc:"The task that the agent worked on last."`
+	Trigger   *TurnTrigger `json:"trigger,omitempty" doc:"Why the agent goes on, where it tells that."`
+}
+
+// A TurnTrigger is why an agent goes on while no prompt runs. Ours.
+type TurnTrigger struct {
+	Kind  string `json:"kind" doc:"The agent's own word, such as background_notification."`
+	Label string `json:"label,omitempty" doc:"What has ended, such as the command of a background task."`
+}
+
+// BeginTurnResult names the task that has begun. Ours.
+type BeginTurnResult struct {
+	TaskID string `json:"task_id"`
 }
 
 // TerminalStartedParams report that an agent has started a program in a

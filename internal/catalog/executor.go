@@ -82,6 +82,8 @@ type ExecutePromptParams struct {
 	Agent   string         `json:"agent,omitempty" doc:"The agent's name in the configuration."`
 	Content []ContentBlock `json:"content,omitempty" doc:"What goes with the prompt beside its text."`
 	Launch  *AgentLaunch   `json:"launch,omitempty" doc:"From the hub to its executor alone: how the agent is started."`
+
+	Unprompted bool `json:"unprompted,omitempty" doc:"The agent works already: the task is what the executor has asked for with begin_turn, and there is no prompt to send."`
 }
 
 // An AgentLaunch says how an agent is started. Ours.
@@ -96,6 +98,7 @@ type AgentLaunch struct {
 	StartTimeoutMS    int64             `json:"start_timeout_ms,omitempty" doc:"Driver acp: how long it may take to answer initialize; 0: 30 s."`
 	SilentAfterMS     int64             `json:"silent_after_ms,omitempty" doc:"Driver acp: after how long without a sign of life its silence is reported; 0: 5 s."`
 	SilentToolAfterMS int64             `json:"silent_tool_after_ms,omitempty" doc:"Driver acp: the same in the middle of a tool call; 0: 30 s."`
+	QuietMS           int64             `json:"quiet_ms,omitempty" doc:"Driver acp: how long an agent that works without a prompt, and does not tell the end of that, has to be silent until the turn has ended; 0: 10 s."`
 	Env               map[string]string `json:"env,omitempty" doc:"The agent's environment beyond what every agent gets."`
 	Keys              map[string]string `json:"keys,omitempty" doc:"Names of environment variables, and the services whose keys they hold."`
 	Root              string            `json:"root" doc:"Files outside of it are not read or written for the agent."`

@@ -14,6 +14,8 @@ func RegisterDaemon(reg *server.Registry, d catalog.Daemon) {
 	server.Handle(reg, "request_permission", d.RequestPermission, long, server.Doc("Asks whether a tool may run, and waits for the decision."))
 	server.Handle(reg, "get_execution_context", d.GetExecutionContext, long, server.Doc("Returns the conversation so far, and what belongs to it."))
 	server.Handle(reg, "create_message", d.CreateMessage, long, server.Doc("Puts a message into the conversation."))
+	server.Handle(reg, "begin_turn", d.BeginTurn, long, server.Doc("Begins a task for what the agent of a conversation does while no prompt runs, when no other task runs there, and returns its id. "+
+		"The hub then calls execute_prompt for it, with unprompted. It needs no token, and is taken of the executor that has the conversation. Any executor may send it, and none has to."))
 	server.Handle(reg, "report_message", notification(d.ReportMessage), server.Doc("Reports one event of an agent."))
 	server.Handle(reg, "report_progress", notification(d.ReportProgress), server.Doc("Reports how far a task is."))
 	server.Handle(reg, "report_error", notification(d.ReportError), server.Doc("Reports an error that does not end the task."))
@@ -61,6 +63,10 @@ func (d daemon) GetExecutionContext(ctx context.Context, p catalog.GetExecutionC
 
 func (d daemon) CreateMessage(ctx context.Context, p catalog.CreateMessageParams) (catalog.CreateMessageResult, error) {
 	return call[catalog.CreateMessageResult](ctx, d.conn, "create_message", p)
+}
+
+func (d daemon) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (catalog.BeginTurnResult, error) {
+	return call[catalog.BeginTurnResult](ctx, d.conn, "begin_turn", p)
 }
 
 func (d daemon) ReportMessage(ctx context.Context, p catalog.ReportMessageParams) error {

@@ -101,6 +101,9 @@ func (a agentTable) fields(withValues bool) []field {
 	if a.silentToolAfter != nil {
 		out = append(out, field{"silent_tool_after", document.ShortDuration(*a.silentToolAfter)})
 	}
+	if a.quiet != nil {
+		out = append(out, field{"quiet", document.ShortDuration(*a.quiet)})
+	}
 	if a.env != nil && withValues {
 		out = append(out, field{"env", a.env})
 	} else if a.env != nil {

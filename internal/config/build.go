@@ -213,6 +213,7 @@ func (b *builder) applyAgent(name string, t agentTable, source string, trusted b
 	set(b, &a.StartTimeout, t.startTimeout, key("start_timeout"), source)
 	set(b, &a.SilentAfter, t.silentAfter, key("silent_after"), source)
 	set(b, &a.SilentToolAfter, t.silentToolAfter, key("silent_tool_after"), source)
+	set(b, &a.Quiet, t.quiet, key("quiet"), source)
 	if t.command != nil {
 		a.Command = t.command
 	}

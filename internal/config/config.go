@@ -114,13 +114,17 @@ type Agent struct {
 	// sign of life, and in the middle of a tool call, before its silence is reported;
 	// 0: the executor's defaults.
 	SilentAfter, SilentToolAfter time.Duration
-	Env                          map[string]string
-	EnvFrom                      []string          // names taken from Duet's own environment
-	Keys                         map[string]string // environment variable → service whose key it gets
-	MCPServers                   []catalog.MCPServer
-	Source                       string // built-in, user or project: the last that said anything of it
-	Title                        string // for people
-	Trusted                      bool   // false: from a project's file that the user does not trust; never to be run
+	// Quiet is how long an agent of driver acp that works without a prompt, and does not
+	// tell the end of that, has to be silent until that work counts as done; 0: the
+	// executor's default.
+	Quiet      time.Duration
+	Env        map[string]string
+	EnvFrom    []string          // names taken from Duet's own environment
+	Keys       map[string]string // environment variable → service whose key it gets
+	MCPServers []catalog.MCPServer
+	Source     string // built-in, user or project: the last that said anything of it
+	Title      string // for people
+	Trusted    bool   // false: from a project's file that the user does not trust; never to be run
 	// FromProject tells that the project's file defines it, or changes it.
 	FromProject bool
 	Available   bool   // the program was found; never found where Trusted is false

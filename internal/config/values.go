@@ -80,6 +80,9 @@ func (a Agent) fields() []field {
 		if a.SilentToolAfter > 0 {
 			out = append(out, field{"silent_tool_after", document.ShortDuration(a.SilentToolAfter)})
 		}
+		if a.Quiet > 0 {
+			out = append(out, field{"quiet", document.ShortDuration(a.Quiet)})
+		}
 	}
 	if len(a.Env) > 0 {
 		out = append(out, field{"env", hidden(a.Env)})

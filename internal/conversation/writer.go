@@ -167,6 +167,11 @@ func (w *Writer) Message(t store.Tx, run *domain.Run, role, text, kind string) (
 	return w.add(t, *run, domain.MessageAdded{Type: domain.ItemMessage, Role: role, Text: text, Subtype: kind})
 }
 
+// WentOn notes that a run's agent goes on by itself: nobody has sent a prompt.
+func (w *Writer) WentOn(t store.Tx, run domain.Run) error {
+	return w.say(t, run, "went_on", run.Trigger().String()+".")
+}
+
 // SessionReplaced notes that a run's agent had lost its own session.
 func (w *Writer) SessionReplaced(t store.Tx, run domain.Run) error {
 	return w.say(t, run, "session_replaced", "The agent had lost its session; a new one was given the conversation so far: what was said and which tools were used, but not what they gave back.")

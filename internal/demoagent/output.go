@@ -1,6 +1,7 @@
 package demoagent
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -13,9 +14,20 @@ var errClosed = errors.New("the agent has ended")
 // lineWriter keeps lines whole: every Write is one or more whole lines, and
 // no two run at once. It is safe for concurrent use.
 type lineWriter struct {
-	mu     sync.Mutex
-	w      io.Writer
-	closed atomic.Bool
+	mu       sync.Mutex // guards w and answered
+	w        io.Writer
+	answered chan struct{} // closed when the answer to a prompt is written; nil while nobody waits
+	closed   atomic.Bool
+}
+
+// promptAnswered is closed when the next answer to a prompt is written.
+func (l *lineWriter) promptAnswered() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.answered == nil {
+		l.answered = make(chan struct{})
+	}
+	return l.answered
 }
 
 func (l *lineWriter) Write(lines []byte) (int, error) {
@@ -24,7 +36,12 @@ func (l *lineWriter) Write(lines []byte) (int, error) {
 	if l.closed.Load() {
 		return 0, errClosed
 	}
-	return l.w.Write(lines)
+	n, err := l.w.Write(lines)
+	if l.answered != nil && bytes.Contains(lines, []byte(`"stopReason"`)) {
+		close(l.answered)
+		l.answered = nil
+	}
+	return n, err
 }
 
 // close makes later writes fail. It does not wait for one under way, which

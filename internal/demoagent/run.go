@@ -51,7 +51,11 @@ func (a *agent) Prompt(ctx context.Context, p acp.PromptRequest) (acp.PromptResp
 	if err := t.begin(text); err != nil {
 		return resp, err
 	}
-	return t.finish(ctx, len(text), t.run(ctx))
+	resp, err = t.finish(ctx, len(text), t.run(ctx))
+	if err == nil && resp.StopReason == acp.StopReasonEndTurn {
+		t.goOnLater()
+	}
+	return resp, err
 }
 
 // begin writes the turn down, before anything of it is seen.

@@ -106,7 +106,11 @@ func (x *Executor) ExecutePrompt(ctx context.Context, p catalog.ExecutePromptPar
 
 // run gives a task to its driver.
 func (x *Executor) run(t *task.Task) (stopReason string, failed *task.Failure) {
-	conversation, err := x.daemon.GetExecutionContext(t.Context(), catalog.GetExecutionContextParams{SessionToken: t.Params.SessionToken})
+	ctx := t.Context()
+	if t.Params.Unprompted { // its agent is at work, also where the task is to be stopped
+		ctx = x.ctx
+	}
+	conversation, err := x.daemon.GetExecutionContext(ctx, catalog.GetExecutionContextParams{SessionToken: t.Params.SessionToken})
 	if err != nil {
 		return "", &task.Failure{Code: task.CodeExecutor, Message: "the hub did not tell what the prompt stands on: " + err.Error()}
 	}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -31,6 +32,7 @@ type hub struct {
 	key      func(service string) (string, error)
 	onReport func(catalog.ReportMessageParams)
 	refuse   func(catalog.ReportMessageParams) error
+	begin    func(context.Context, catalog.BeginTurnParams) (catalog.BeginTurnResult, error)
 
 	// The lock of Terminals guards the fields below.
 	reports []catalog.ReportMessageParams
@@ -39,6 +41,7 @@ type hub struct {
 	started []catalog.TerminalStartedParams
 	ends    []catalog.ReportCompletionParams
 	between []catalog.ReportSessionParams
+	turns   []catalog.BeginTurnParams // that were asked for
 	titles  []string       // of the agent's session, as they were told
 	begun   map[string]int // how often what a prompt stands on was asked, by token
 }
@@ -63,6 +66,14 @@ func (h *hub) RequestPermission(ctx context.Context, p catalog.RequestPermission
 func (h *hub) GetExecutionContext(_ context.Context, p catalog.GetExecutionContextParams) (catalog.GetExecutionContextResult, error) {
 	h.Note(func() { h.begun[p.SessionToken]++ })
 	return h.context, nil
+}
+
+func (h *hub) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (catalog.BeginTurnResult, error) {
+	h.Note(func() { h.turns = append(h.turns, p) })
+	if h.begin == nil {
+		return catalog.BeginTurnResult{}, errors.New("no turn is begun in this test")
+	}
+	return h.begin(ctx, p)
 }
 
 func (h *hub) CreateMessage(context.Context, catalog.CreateMessageParams) (catalog.CreateMessageResult, error) {

@@ -117,8 +117,10 @@ func (h *Hub) attemptWith(run domain.Run, live *liveRun, thread domain.Thread, a
 			live.lease = lease
 			h.mu.Unlock()
 		})
-		if err := h.approvals.CloseOvertaken(t, run); err != nil {
-			return err
+		if run.Source != domain.SourceAgent { // nobody has said anything that could overtake a question
+			if err := h.approvals.CloseOvertaken(t, run); err != nil {
+				return err
+			}
 		}
 		if err := h.transition(t, &run, domain.Running, outcome{}); err != nil {
 			return err
@@ -136,7 +138,7 @@ func (h *Hub) attemptWith(run domain.Run, live *liveRun, thread domain.Thread, a
 	result, err = lease.ExecutePrompt(live.ctx, catalog.ExecutePromptParams{
 		SessionToken: live.token, SessionID: thread.UUID, TaskID: run.UUID, Prompt: run.Prompt, CWD: thread.CWD,
 		Tools: run.Tools, PermissionMode: run.Mode, Agent: agent.Name, AgenticTool: agent.Name, Launch: h.launchOf(agent),
-		TimeoutMS: h.limitOf(run).Milliseconds(), Stream: &stream, Content: blocks,
+		TimeoutMS: h.limitOf(run).Milliseconds(), Stream: &stream, Content: blocks, Unprompted: run.Source == domain.SourceAgent,
 	})
 	if reported := live.reports.Completion(); err != nil && reported != nil {
 		return *reported, nil

@@ -225,7 +225,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.gates = h.newGates()
 	h.preview = h.newPreview()
 	h.review = changereview.New(changereview.Options{Root: opts.Root, StateDir: opts.StateDir, Store: h.store, Write: h.write})
-	h.executors = opts.Executors(daemon{h.calls, h.intake, h.keys, h.terminals, h.commands})
+	h.executors = opts.Executors(daemon{ownTurns{h}, h.calls, h.intake, h.keys, h.terminals, h.commands})
 	h.configs = h.watchConfig()
 	h.triggers = h.newTriggers()
 	h.active.Go(h.executeStarted)

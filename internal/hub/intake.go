@@ -19,6 +19,7 @@ func (h *Hub) ExecutorCalls() *executorcall.Calls { return h.calls }
 
 // A daemon is the hub as executors see it.
 type daemon struct {
+	ownTurns
 	*executorcall.Calls
 	*intake.Intake
 	*credential.Keys

@@ -90,14 +90,20 @@ func (h *Hub) enqueue(t store.Tx, run *domain.Run, thread domain.Thread) error {
 			return err
 		}
 	}
-	if err := h.noteAnotherAgent(t, *run); err != nil {
+	err := h.noteAnotherAgent(t, *run)
+	if err != nil {
 		return err
 	}
-	if err := h.conversation.Prompt(t, *run, thread); err != nil {
+	if run.Source == domain.SourceAgent {
+		err = h.conversation.WentOn(t, *run)
+	} else {
+		err = h.conversation.Prompt(t, *run, thread)
+	}
+	if err != nil {
 		return err
 	}
 	// The thread is touched by the transition.
-	if err := h.transition(t, run, domain.Queued, outcome{}); err != nil || !archived {
+	if err = h.transition(t, run, domain.Queued, outcome{}); err != nil || !archived {
 		return err
 	}
 	return h.announce(t, *run, domain.SettingsChanged{Archived: &thread.Archived, Reason: "continued"})

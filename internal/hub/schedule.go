@@ -31,11 +31,9 @@ func (h *Hub) schedule(t store.Tx) error {
 	}
 	for _, s := range next {
 		run := s.Run
-		token := h.tokens.Issue(t, run)
-		if err := h.transition(t, &run, domain.Starting, outcome{}); err != nil {
+		if err := h.startNow(t, &run); err != nil {
 			return err
 		}
-		h.start(t, run, token)
 	}
 	return nil
 }

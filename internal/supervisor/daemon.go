@@ -60,6 +60,15 @@ func (d daemon) ReportError(ctx context.Context, p catalog.ReportErrorParams) er
 
 var errOthersConversation = &domain.Error{Kind: domain.KindInvalidToken, Message: "the conversation is not one of this executor's"}
 
+// BeginTurn is taken of a conversation whose agent the executor has.
+func (d daemon) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (catalog.BeginTurnResult, error) {
+	if p.TaskID == "" || !d.process.inventory.has(p.TaskID) || !d.process.holds(p.SessionID) {
+		return catalog.BeginTurnResult{}, d.wire(errOthersConversation)
+	}
+	r, err := d.Daemon.BeginTurn(ctx, p)
+	return forWire(d, r, err)
+}
+
 // ReportSession is taken of a conversation whose agent the executor has.
 func (d daemon) ReportSession(ctx context.Context, p catalog.ReportSessionParams) error {
 	err := error(errOthersConversation)

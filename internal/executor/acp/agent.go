@@ -68,6 +68,7 @@ type agent struct {
 	loading   atomic.Bool            // updates are a replay of what the hub has
 	inputGone atomic.Bool            // it takes no input any more: it is ending, or has closed it
 	open      atomic.Int64
+	own       ownTurns
 	asking    atomic.Int64 // people are asked something: what the agent was to do may take as long as they do
 	responses linefilter.Responses
 	workspace *workspace.Workspace
@@ -99,7 +100,7 @@ func (d *Driver) start(t *turn) (*agent, *task.Failure) {
 		driver: d, name: t.Launch.Name, key: launchKey(t), proc: proc, life: life,
 		startTimeout: cmp.Or(time.Duration(t.Launch.StartTimeoutMS)*time.Millisecond, d.opts.StartTimeout),
 		workspace:    workspace.New(t.Launch.Root, t.Params.CWD, t.Launch.StateDir), env: process.NewEnvironment(t.Launch.Env), has: authmethod.Names(env),
-		terminals: make(map[string]*agentTerminal), links: make(map[string]*link), changed: make(chan struct{}, 1),
+		terminals: make(map[string]*agentTerminal), links: make(map[string]*link), changed: make(chan struct{}, 1), own: newOwnTurns(),
 	}
 	a.workspace.Add(t.Conversation.AdditionalDirectories...)
 	a.env[catalog.MarkVariable] = proc.Mark
@@ -126,13 +127,18 @@ func (in *agentInput) Write(p []byte) (int, error) {
 	if t != nil { // before: the agent may go on before we do
 		t.answers.written(p)
 	}
+	// The agent chooses the ids of its requests, which answers repeat: an id must not pass for
+	// a member of the message.
+	isPrompt := t != nil && !t.hasPrompt() && string(frame.Member(p, "method")) == `"session/prompt"`
+	if isPrompt { // before the agent can answer it
+		id := string(frame.Member(p, "id"))
+		t.promptID.Store(&id)
+	}
 	n, err := in.proc.Write(p)
 	if err != nil {
 		in.inputGone.Store(true)
 	}
-	// The agent chooses the ids of its requests, which answers repeat: an id must not pass for
-	// a member of the message.
-	if t != nil && err == nil && !t.hasPrompt() && string(frame.Member(p, "method")) == `"session/prompt"` {
+	if isPrompt && err == nil {
 		t.sent.Do(func() { close(t.prompted) })
 	}
 	return n, err
@@ -148,6 +154,7 @@ func (a *agent) readOutput(toSDK *io.PipeWriter) {
 		Response: a.responded,
 		Request:  a.admit,
 		Refuse:   a.refuse,
+		Notice:   a.notice,
 		Elicited: a.elicited,
 		Garbage: func(line []byte) {
 			if t := a.current.Load(); t != nil {
@@ -198,35 +205,42 @@ func (a *agent) update(update []byte, repaired bool) {
 		kind, update = "current_mode_update", mode
 	}
 	isSetting := a.settings.Update(kind, update) // also in a replay, and between prompts
-	t := a.current.Load()
-	if t == nil {
-		if isSetting {
-			a.changedBetween()
-		}
-		return
-	}
 	status := readCodexStatus(kind, update)
-	if note := status.retryNote(); note != "" {
-		t.silence.Retries(note)
-	} else {
-		t.silence.Sign()
+	taken := a.take(isWork(kind, update, status), workTrigger(update), func(t *turn) {
+		if note := status.retryNote(); note != "" {
+			t.silence.Retries(note)
+		} else {
+			t.silence.Sign()
+		}
+		if a.loading.Load() {
+			return
+		}
+		t.mu.Lock()
+		t.trouble.took(status)
+		t.mu.Unlock()
+		if isSetting {
+			a.reportChanged()
+		}
+		t.update(kind, update, repaired)
+		if a.own.isEnd(kind, update, status) {
+			t.signal.Do(func() { close(t.signalled) })
+		}
+	})
+	if !taken && isSetting {
+		a.changedBetween()
 	}
-	if a.loading.Load() {
-		return
-	}
-	t.mu.Lock()
-	t.trouble.took(status)
-	t.mu.Unlock()
-	if isSetting {
-		a.reportChanged()
-	}
-	t.update(kind, update, repaired)
 }
 
-// responded notes that the agent has answered a call.
-func (a *agent) responded() {
+// responded notes that the agent has answered a call. With the answer to its prompt the
+// turn has ended.
+func (a *agent) responded(id []byte) {
 	if t := a.current.Load(); t != nil {
 		t.silence.Sign()
+		if prompt := t.promptID.Load(); prompt != nil && *prompt == string(id) {
+			t.taking.Lock()
+			t.ended = true
+			t.taking.Unlock()
+		}
 	}
 	a.responses.Forward()
 }
@@ -238,9 +252,14 @@ func (a *agent) admit(method string, params []byte) bool {
 		a.open.Add(-1)
 		return false
 	}
-	if t := a.current.Load(); t != nil && method == acp.ClientMethodSessionRequestPermission {
-		t.permissionArrived(params)
+	if isQuestion(method) {
+		a.own.questions.Add(1)
 	}
+	a.take(isWorkRequest(method), requestTrigger(method, params), func(t *turn) {
+		if method == acp.ClientMethodSessionRequestPermission {
+			t.permissionArrived(params)
+		}
+	})
 	return true
 }
 
@@ -322,7 +341,17 @@ func (a *agent) begin(t *turn) {
 	t.silence.Begin(a.proc, func() bool { return !t.hasPrompt() }, a.driver.processes.Flow.Paused)
 	a.last.Store(&lastTask{t.Params.SessionID, t.ID})
 	a.current.Store(t)
+	a.own.turnChanged()
 	t.Started(a.proc)
+}
+
+// finish makes t no turn any more. What the agent says from now on belongs to another one.
+func (a *agent) finish(t *turn) {
+	t.taking.Lock()
+	t.ended = true
+	t.taking.Unlock()
+	a.current.Store(nil)
+	a.own.turnChanged()
 }
 
 // closeSession has the agent close its session, if it can, so that it may keep what it
@@ -347,6 +376,7 @@ func (a *agent) closeSession() {
 
 // retire ends the agent.
 func (a *agent) retire() {
+	close(a.own.retired)
 	a.closeSession()
 	a.proc.CloseInput()
 	if !a.proc.Wait(exitGrace) {
@@ -371,8 +401,12 @@ func (a *agent) gone() bool {
 	if !a.proc.Ended() {
 		return false
 	}
-	<-a.conn.Done() // what it printed last is still being reported
-	return true
+	select {
+	case <-a.conn.Done(): // what it printed last is still being reported
+		return true
+	case <-a.own.wanted: // it has said more than belongs to its turn
+		return false
+	}
 }
 
 func (a *agent) endTerminals() {

@@ -16,6 +16,9 @@ import (
 // ends with the agent, or when the agent takes the request back.
 func (a *agent) serve(ctx context.Context, method string, params json.RawMessage) (any, *acp.RequestError) {
 	defer a.open.Add(-1)
+	if isQuestion(method) {
+		defer a.own.questionAnswered()
+	}
 	if t := a.current.Load(); t != nil {
 		if method == acp.ClientMethodTerminalWaitForExit {
 			defer t.silence.WaitsForProgram()()
@@ -44,6 +47,9 @@ func (a *agent) serve(ctx context.Context, method string, params json.RawMessage
 		return handle(ctx, params, a.killTerminal)
 	case acp.ClientMethodTerminalRelease:
 		return handle(ctx, params, a.releaseTerminal)
+	}
+	if method == qwenStartTurn {
+		return struct{}{}, nil
 	}
 	return nil, acp.NewMethodNotFound(method)
 }

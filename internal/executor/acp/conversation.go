@@ -30,9 +30,13 @@ func (d *Driver) enter(t *turn) *conversation {
 			d.conversations[name] = c
 		}
 		d.mu.Unlock()
+		stop := t.Context().Done()
+		if t.Params.Unprompted { // the agent is at work, and has to be told
+			stop = d.ctx.Done()
+		}
 		select {
 		case c.busy <- struct{}{}:
-		case <-t.Context().Done():
+		case <-stop:
 			return nil
 		}
 		d.mu.Lock()
@@ -76,8 +80,11 @@ func (d *Driver) ReleaseSession(id string) catalog.ReleaseSessionResult {
 	default:
 		return catalog.ReleaseSessionResult{Reason: "busy"}
 	}
-	if c.agent != nil && c.agent.hasPrograms() {
+	switch a := c.agent; {
+	case a != nil && a.hasPrograms():
 		return catalog.ReleaseSessionResult{Reason: "terminals"}
+	case a != nil && a.own.wants.Load():
+		return catalog.ReleaseSessionResult{Reason: "busy"}
 	}
 	c.dismiss()
 	d.forget(id)

@@ -2,7 +2,8 @@
 // (https://agentclientprotocol.com) on their stdin and stdout.
 //
 // An agent lives from prompt to prompt of a conversation, and does one of them
-// at a time: its turn. Updates of the agent become reports of the turn's task
+// at a time: its turn. What it does while no prompt runs is a turn of its own
+// (ownturn.go). Updates of the agent become reports of the turn's task
 // in the order in which they came (updates.go); what the agent wants of us it
 // asks in requests (client.go), and what needs permission is asked of the hub.
 // What an agent prints is filtered before the SDK sees it (filter.go), so that
@@ -29,6 +30,7 @@ import (
 // A Hub is what agents need of the hub, beyond what a task does.
 type Hub interface {
 	RequestPermission(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error)
+	BeginTurn(context.Context, catalog.BeginTurnParams) (catalog.BeginTurnResult, error)
 	ReportSession(context.Context, catalog.ReportSessionParams) error
 	TerminalStarted(context.Context, catalog.TerminalStartedParams) error
 	TerminalOutput(context.Context, catalog.TerminalOutputParams) error
@@ -86,36 +88,52 @@ func (d *Driver) Run(of *task.Task) (stopReason string, failed *task.Failure) {
 		return "", nil // stopped
 	}
 	defer d.leave(t, c)
-	if a := c.agent; a != nil && (a.key != launchKey(t) || a.proc.Ended()) {
-		c.dismiss()
-	}
-	if t.Stopped() {
-		return "", nil
-	}
-	if c.agent == nil {
-		if c.agent, failed = d.start(t); failed != nil {
-			return "", failed
-		}
-	} else {
-		c.agent.begin(t)
+	if failed = d.ready(t, c); failed != nil || t.Stopped() {
+		return "", failed
 	}
 	a := c.agent
 	c.working.Store(a)
-	defer func() {
-		c.working.Store(nil)
-		a.current.Store(nil)
-	}()
 	finished := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() { a.guard(t, finished) })
 	watching.Go(func() { t.silence.Run(finished) })
-	stopReason, failed = a.prompt(t)
+	if t.Params.Unprompted {
+		stopReason, failed = a.ownTurn(t)
+	} else {
+		stopReason, failed = a.prompt(t)
+	}
 	close(finished)
 	watching.Wait()
+	c.working.Store(nil)
+	a.finish(t)
 	if a.gone() || failed != nil && failed.Code == task.CodeAuthRequired && !a.hasPrograms() { // one that starts anew finds who has signed in meanwhile
 		c.dismiss()
 	}
 	return stopReason, failed
+}
+
+// ready makes the conversation's agent ready for a turn: it is started if it is not there,
+// or is another one.
+func (d *Driver) ready(t *turn, c *conversation) (failed *task.Failure) {
+	if t.Params.Unprompted {
+		if c.agent == nil {
+			return &task.Failure{Code: task.CodeExited, Message: t.Launch.Name + " has ended meanwhile"}
+		}
+		c.agent.begin(t)
+		return nil
+	}
+	if a := c.agent; a != nil && (a.key != launchKey(t) || a.proc.Ended()) {
+		c.dismiss()
+	}
+	if t.Stopped() {
+		return nil
+	}
+	if c.agent == nil {
+		c.agent, failed = d.start(t)
+		return failed
+	}
+	c.agent.begin(t)
+	return nil
 }
 
 // Close ends each agent when nobody uses it any more, and returns when none is

@@ -33,12 +33,25 @@ type turn struct {
 	// added to it.
 	spent       *atomic.Uint64
 	spentBefore float64
+
+	promptID atomic.Pointer[string] // the id of the request that has the prompt, as it is written
+
+	taking    sync.Mutex    // guards ended; held while the turn takes something that the agent says
+	ended     bool          // what the agent says from now on belongs to another turn
+	signalled chan struct{} // of a turn without a prompt: closed when the agent has told its end
+	signal    sync.Once     // closes signalled
 }
 
 func newTurn(of *task.Task, o Options) *turn {
-	t := &turn{Task: of, prompted: make(chan struct{}), told: make(chan struct{})}
+	t := &turn{Task: of, prompted: make(chan struct{}), told: make(chan struct{}), signalled: make(chan struct{})}
+	if of.Params.Unprompted {
+		t.sent.Do(func() { close(t.prompted) })
+	}
 	after := cmp.Or(time.Duration(of.Launch.SilentAfterMS)*time.Millisecond, o.SilentAfter)
 	inTool := cmp.Or(time.Duration(of.Launch.SilentToolAfterMS)*time.Millisecond, o.SilentToolAfter)
+	if of.Params.Unprompted { // its silence is its end, mostly
+		after = inTool
+	}
 	t.silence = silence.New(after, inTool, func(s catalog.Silence) { t.Event(catalog.EventSilence, s) })
 	return t
 }

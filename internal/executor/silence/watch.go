@@ -212,6 +212,14 @@ func (s *Watch) signLocked() {
 	s.lookAgain()
 }
 
+// Rest is how long the agent has given no sign of life, and whether it is in the middle of a
+// tool call, or waits for a program or for us.
+func (s *Watch) Rest() (silent time.Duration, isOpen bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Since(s.last), len(s.running) > 0 || s.programs > 0 || s.waiting > 0
+}
+
 func (s *Watch) lookAgain() {
 	select {
 	case s.wake <- struct{}{}:

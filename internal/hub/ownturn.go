@@ -1,0 +1,129 @@
+package hub
+
+import (
+	"context"
+	"errors"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// ownTurns begins the turns of agents that nobody has prompted.
+type ownTurns struct{ hub *Hub }
+
+var (
+	errOthersTask   = errors.New("the task is none of that conversation's")
+	errAnotherAgent = errors.New("another agent goes on in that conversation")
+)
+
+// BeginTurn begins a run of what the agent of a conversation does by itself. It waits until
+// no other run of the conversation has an agent. Where a prompt is queued there, that is
+// begun instead, and what the agent does belongs to it. The agent is at work already, so
+// neither waits for a slot.
+func (f ownTurns) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (catalog.BeginTurnResult, error) {
+	h := f.hub
+	for {
+		var begun domain.Run
+		var before <-chan struct{}
+		err := h.write(ctx, func(t store.Tx) error {
+			thread, last, err := h.conversationOf(t, p.SessionID, p.TaskID)
+			if err != nil {
+				return err
+			}
+			if before, err = h.runsIn(t, thread.ID); err != nil || before != nil {
+				return err
+			}
+			if last.State == domain.Queued {
+				if begun = last; h.isClosing() {
+					return domain.ErrEnding
+				}
+				return h.startNow(t, &begun)
+			}
+			begun = following(thread, last, "", thread.Agent)
+			begun.Source, begun.Restricted = domain.SourceAgent, last.Restricted
+			if p.Trigger != nil {
+				begun.SetTrigger(domain.TurnTrigger(*p.Trigger))
+			}
+			return h.addStarted(t, &begun, thread)
+		})
+		if err != nil || before == nil {
+			return catalog.BeginTurnResult{TaskID: begun.UUID}, err
+		}
+		select {
+		case <-before:
+		case <-ctx.Done():
+			return catalog.BeginTurnResult{}, ctx.Err()
+		case <-h.ctx.Done():
+			return catalog.BeginTurnResult{}, domain.ErrEnding
+		}
+	}
+}
+
+// conversationOf is the conversation that an executor names, with its last run. The task is
+// the one that the conversation's agent worked on last.
+func (h *Hub) conversationOf(t store.Tx, conversation, task string) (thread domain.Thread, last domain.Run, err error) {
+	id, err := t.Find(h.ctx, task)
+	if err != nil {
+		return thread, last, err
+	}
+	run, err := t.Run(h.ctx, id)
+	if err != nil {
+		return thread, last, err
+	}
+	if thread, err = t.Thread(h.ctx, run.Thread); err != nil {
+		return thread, last, err
+	}
+	switch {
+	case run.UUID != task || thread.UUID != conversation:
+		return thread, last, errOthersTask
+	case thread.Agent != run.Agent:
+		return thread, last, errAnotherAgent
+	}
+	last, err = t.LastRun(h.ctx, thread.ID)
+	return thread, last, err
+}
+
+// runsIn is closed when the run of a conversation that has an agent has ended; nil where
+// there is none.
+func (h *Hub) runsIn(t store.Tx, thread int64) (ended <-chan struct{}, err error) {
+	active, err := t.RunsIn(h.ctx, domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting)
+	if err != nil {
+		return nil, err
+	}
+	for _, run := range active {
+		if run.Thread != thread || run.IsQuestion() {
+			continue
+		}
+		if live := h.liveRun(run.ID); live != nil {
+			return live.ended, nil
+		}
+		kept := make(chan struct{}) // it is begun by a change that is not kept yet
+		t.AfterCommit(func() { close(kept) })
+		return kept, nil
+	}
+	return nil, nil
+}
+
+// addStarted keeps a run of an agent that is at work, and starts it at once.
+func (h *Hub) addStarted(t store.Tx, run *domain.Run, thread domain.Thread) error {
+	run.Thread, run.State, run.Agent, run.Title = thread.ID, domain.New, thread.Agent, thread.Title
+	run.Created, run.Active = t.Now(), t.Now()
+	if err := t.InsertRun(run); err != nil {
+		return err
+	}
+	if err := h.enqueue(t, run, thread); err != nil {
+		return err
+	}
+	return h.startNow(t, run)
+}
+
+// startNow starts a queued run, whether there is a slot or not.
+func (h *Hub) startNow(t store.Tx, run *domain.Run) error {
+	token := h.tokens.Issue(t, *run)
+	if err := h.transition(t, run, domain.Starting, outcome{}); err != nil {
+		return err
+	}
+	h.start(t, *run, token)
+	return nil
+}
