@@ -224,6 +224,12 @@ func (a *acpAgent) prompt(m wire) {
 		outside.Start()
 		a.text(unmarked())
 		hang()
+	case "own": // goes on by itself when the prompt is answered, as the agent of that name does
+		a.reply(m.ID, done)
+		for _, style := range words[1:] {
+			a.ownTurn(style)
+		}
+		return
 	case "litter":
 		a.text(unmarked())
 		os.Exit(3)

@@ -42,8 +42,8 @@ type hub struct {
 	ends    []catalog.ReportCompletionParams
 	between []catalog.ReportSessionParams
 	turns   []catalog.BeginTurnParams // that were asked for
-	titles  []string       // of the agent's session, as they were told
-	begun   map[string]int // how often what a prompt stands on was asked, by token
+	titles  []string                  // of the agent's session, as they were told
+	begun   map[string]int            // how often what a prompt stands on was asked, by token
 }
 
 func newHub() *hub {

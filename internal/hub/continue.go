@@ -67,7 +67,11 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 		if spec.Settings != nil {
 			spec.Settings(&thread.Settings)
 		}
-		if !spec.Fork && (last.ID == from.ID || !from.State.Ended()) {
+		isLast, err := h.isLast(t, from, last)
+		if err != nil {
+			return err
+		}
+		if !spec.Fork && (isLast || !from.State.Ended()) {
 			from = last // others may wait behind what was named
 			err = t.UpdateThread(thread)
 		} else {

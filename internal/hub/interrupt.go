@@ -13,7 +13,8 @@ import (
 
 // Interrupt ends a run: one that is queued is cancelled, one that runs is
 // interrupted and can be continued. Of one that has gates, what works for them now is
-// ended: a later run, or their check. It returns before the agent has ended.
+// ended: a later run, or their check. Of one whose agent has gone on by itself, that is
+// ended. It returns before the agent has ended.
 func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.Session, error) {
 	reason = cmp.Or(reason, "user_cancelled")
 	var run domain.Run
@@ -31,6 +32,11 @@ func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.Session,
 				if run, err = t.Run(h.ctx, current); err != nil {
 					return err
 				}
+			}
+		}
+		if run.State.Ended() {
+			if run, err = h.goneOnAfter(t, run); err != nil {
+				return err
 			}
 		}
 		switch {

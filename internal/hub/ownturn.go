@@ -105,6 +105,36 @@ func (h *Hub) runsIn(t store.Tx, thread int64) (ended <-chan struct{}, err error
 	return nil, nil
 }
 
+// goneOnAfter is the run in which the agent of a run that has ended goes on by itself now, or
+// else that run.
+func (h *Hub) goneOnAfter(t store.Tx, run domain.Run) (domain.Run, error) {
+	last, err := t.LastRun(h.ctx, run.Thread)
+	if err != nil {
+		return run, err
+	}
+	for now := last; now.Source == domain.SourceAgent && now.ID > run.ID; {
+		if now.State.Active() {
+			return now, nil
+		}
+		if now, err = t.Run(h.ctx, now.Parent); err != nil {
+			return run, err
+		}
+	}
+	return run, nil
+}
+
+// isLast reports whether a run is the last of its conversation, not counting those in which
+// the agent has gone on by itself since.
+func (h *Hub) isLast(t store.Tx, run, last domain.Run) (bool, error) {
+	for last.ID > run.ID && last.Source == domain.SourceAgent {
+		var err error
+		if last, err = t.Run(h.ctx, last.Parent); err != nil {
+			return false, err
+		}
+	}
+	return last.ID == run.ID, nil
+}
+
 // addStarted keeps a run of an agent that is at work, and starts it at once.
 func (h *Hub) addStarted(t store.Tx, run *domain.Run, thread domain.Thread) error {
 	run.Thread, run.State, run.Agent, run.Title = thread.ID, domain.New, thread.Agent, thread.Title

@@ -223,7 +223,7 @@ func (a *agent) update(update []byte, repaired bool) {
 		}
 		t.update(kind, update, repaired)
 		if a.own.isEnd(kind, update, status) {
-			t.signal.Do(func() { close(t.signalled) })
+			a.tellsEnd(t)
 		}
 	})
 	if !taken && isSetting {

@@ -177,6 +177,8 @@ func (a *agent) endQuiet(t *turn, quiet time.Duration) (again time.Duration, sig
 	}
 	silent, isOpen := t.silence.Rest()
 	switch {
+	case t.ended:
+		return 0, signalled
 	case a.own.questions.Load() > 0:
 		return quiet, signalled // it is looked at when they are answered
 	case signalled:
@@ -231,7 +233,14 @@ func (a *agent) notice(method string, _ []byte) {
 		return
 	}
 	a.own.signals.Store(true)
-	a.take(false, nil, func(t *turn) { t.signal.Do(func() { close(t.signalled) }) })
+	a.take(false, nil, a.tellsEnd)
+}
+
+// tellsEnd notes that the agent tells the end of its turn. One that nobody has prompted ends
+// with that, unless people are still to answer something; taking is held.
+func (a *agent) tellsEnd(t *turn) {
+	t.ended = t.ended || t.Params.Unprompted && a.own.questions.Load() == 0
+	t.signal.Do(func() { close(t.signalled) })
 }
 
 // isEnd reports whether an update tells that a turn which nobody has prompted has ended, and

@@ -1,0 +1,219 @@
+//go:build unix
+
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor"
+)
+
+// ownTurn is a turn that nobody has prompted, as agents of November 2026 have it.
+func (a *acpAgent) ownTurn(style string) {
+	ask := func() {
+		_, result := a.ask(map[string]any{"toolCallId": "own-1", "title": "touch after.txt", "rawInput": map[string]any{"command": "touch after.txt"}}, []any{
+			map[string]any{"optionId": "y", "name": "Yes", "kind": "allow_once"}, map[string]any{"optionId": "n", "name": "No", "kind": "reject_once"},
+		})
+		a.text("answer " + string(result))
+	}
+	switch style {
+	case "claude": // 0.101
+		a.text("It is over. ")
+		ask()
+		a.update(map[string]any{"sessionUpdate": "usage_update", "used": 11, "size": 100, "_meta": map[string]any{"_claude/model": "x"}})
+		a.text(" Done.")
+		a.update(map[string]any{"sessionUpdate": "usage_update", "used": 11, "size": 100, "cost": map[string]any{"amount": 0.5, "currency": "USD"}, "_meta": map[string]any{"_claude/origin": map[string]any{"kind": "task-notification"}}})
+	case "codex": // 2.6, /goal
+		a.text("Warning.")
+		a.codexStatus(`{"threadStatus":{"type":"active","activeFlags":[]}}`)
+		a.text(" word")
+		a.codexStatus(`{"threadStatus":{"type":"idle"}}`)
+	case "qwen": // qwen-code 0.24
+		background := map[string]any{"taskId": "bg_1", "status": "completed", "commandLabel": "sleep 3"}
+		a.update(map[string]any{"sessionUpdate": "agent_message_chunk", "content": map[string]any{"type": "text", "text": "Completed."}, "_meta": map[string]any{"source": "background_task_completed", "backgroundTask": background}})
+		m := a.call("_qwencode/start_turn", map[string]any{"sessionId": a.session, "source": "background_notification", "turnId": "t"})
+		a.text(" start_turn " + string(m.Result) + ".")
+		a.update(map[string]any{"sessionUpdate": "agent_message_chunk", "content": map[string]any{"type": "text", "text": ""}, "_meta": map[string]any{"usage": map[string]any{"inputTokens": 10}}})
+		a.raw(`{"jsonrpc":"2.0","method":"_qwencode/end_turn","params":{"turnId":"t"}}`)
+	case "told":
+		a.text("It is over.")
+		a.raw(`{"jsonrpc":"2.0","method":"_session/turn_ended","params":{}}`)
+	case "kimi": // 2.1: only its question comes, and no end
+		ask := map[string]any{"sessionId": a.session, "toolCall": map[string]any{"toolCallId": "own-1", "title": "Bash", "content": []any{map[string]any{"type": "content", "content": map[string]any{"type": "text", "text": "touch after.txt"}}}}, "options": []any{map[string]any{"optionId": "y", "name": "Yes", "kind": "allow_once"}}}
+		a.call("session/request_permission", ask)
+	case "flood":
+		for i := range 10_000 {
+			a.raw(fmt.Sprintf(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"%d,"}}}}`, i))
+		}
+		a.raw(`{"jsonrpc":"2.0","method":"_session/turn_ended","params":{}}`)
+	case "dies":
+		a.text("My last words.")
+		a.out.Flush()
+		panic("the agent dies")
+	case "works": // until it is told to end
+		a.text("working")
+		for a.read().Method != "session/cancel" {
+		}
+		a.text(", cancelled")
+		a.raw(`{"jsonrpc":"2.0","method":"_session/turn_ended","params":{}}`)
+	}
+	a.out.Flush()
+}
+
+// beginTurns has the hub begin tasks for what an agent does by itself, own-1 and so on. It
+// returns how one has ended, once that is known.
+func (h *hub) beginTurns(t *testing.T, x func() *executor.Executor, like catalog.ExecutePromptParams) (result func(task string) catalog.ExecutePromptResult) {
+	ended := make(map[string]catalog.ExecutePromptResult)
+	var running sync.WaitGroup
+	t.Cleanup(running.Wait)
+	begun := 0
+	h.begin = func(context.Context, catalog.BeginTurnParams) (catalog.BeginTurnResult, error) {
+		begun++ // one conversation, one turn after the other
+		p := like
+		p.TaskID, p.SessionToken, p.Prompt, p.Unprompted = fmt.Sprint("own-", begun), fmt.Sprint("token-", begun), "", true
+		running.Go(func() {
+			r, err := x().ExecutePrompt(context.Background(), p)
+			assert.NoError(t, err)
+			h.Note(func() { ended[p.TaskID] = r })
+		})
+		return catalog.BeginTurnResult{TaskID: p.TaskID}, nil
+	}
+	return func(task string) catalog.ExecutePromptResult {
+		h.Lock()
+		defer h.Unlock()
+		return ended[task]
+	}
+}
+
+// counts reports how many of the agent's turns were begun, and how many tasks have ended.
+func (h *hub) counts() (begun, ended int) {
+	h.Lock()
+	defer h.Unlock()
+	return len(h.turns), len(h.ends)
+}
+
+// said is what the agent said in a task.
+func (h *hub) said(task string) string {
+	h.Lock()
+	defer h.Unlock()
+	var b strings.Builder
+	for _, r := range h.reports {
+		var d catalog.ContentDelta
+		if r.TaskID == task && r.EventType == catalog.EventContentDelta && json.Unmarshal(r.EventData, &d) == nil {
+			b.WriteString(d.Delta.Text)
+		}
+	}
+	return b.String()
+}
+
+// Whatever signal an agent gives, what it does by itself after its turn is a turn of its own.
+func TestAnAgentGoesOnByItself(t *testing.T) {
+	const answer = `answer {"outcome":{"outcome":"selected","optionId":"y"}}`
+	for name, c := range map[string]struct {
+		styles string
+		said   []string // in own-1, own-2, ...
+		status string   // of the last; completed unless it is said
+		asked  int
+	}{
+		"claude":     {styles: "claude", said: []string{"It is over. " + answer + " Done."}, asked: 1},
+		"codex goal": {styles: "codex codex codex", said: []string{"Warning. word", "Warning. word", "Warning. word"}},
+		"qwen":       {styles: "qwen", said: []string{"Completed. start_turn {}."}},
+		"told":       {styles: "told told", said: []string{"It is over.", "It is over."}},
+		"kimi":       {styles: "kimi", said: []string{""}, asked: 1},
+		"dies":       {styles: "dies", said: []string{"My last words."}, status: catalog.StatusFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHub()
+			var x *executor.Executor
+			p := prompt(t, "plain", "own "+c.styles)
+			p.Launch.QuietMS = 50
+			results := h.beginTurns(t, func() *executor.Executor { return x }, p)
+			x = newExecutor(t, h, executor.Options{})
+			assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+			h.Await(t, func() bool { begun, ended := h.counts(); return begun == len(c.said) && ended == begun+1 }, "a task for each turn, and its end")
+			assert.Empty(t, h.said("task-1"))
+			for i, said := range c.said {
+				assert.Equal(t, said, h.said(fmt.Sprint("own-", i+1)))
+			}
+			assert.Len(t, h.asked, c.asked)
+			for _, q := range h.asked {
+				assert.Equal(t, []string{"own-1", "token-1"}, []string{q.TaskID, q.SessionToken})
+			}
+			last := fmt.Sprint("own-", len(c.said))
+			h.Await(t, func() bool { return results(last).Status != "" }, "how the last has ended")
+			want := c.status
+			if want == "" {
+				want = catalog.StatusCompleted
+			}
+			assert.Equal(t, want, results(last).Status)
+			assert.Equal(t, []string{"s", "task-1"}, []string{h.turns[0].SessionID, h.turns[0].TaskID})
+			if name == "qwen" {
+				assert.Equal(t, &catalog.TurnTrigger{Kind: "background_task_completed", Label: "sleep 3"}, h.turns[0].Trigger)
+			}
+		})
+	}
+}
+
+// What comes behind the answer to the prompt belongs to the next turn, all of it and in order.
+func TestNothingIsLostBetweenTwoTurns(t *testing.T) {
+	h := newHub()
+	var x *executor.Executor
+	p := prompt(t, "plain", "own flood")
+	h.beginTurns(t, func() *executor.Executor { return x }, p)
+	x = newExecutor(t, h, executor.Options{})
+	execute(t, x, p)
+	h.Await(t, func() bool { _, ended := h.counts(); return ended == 2 }, "the end of the agent's own turn")
+	var want strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&want, "%d,", i)
+	}
+	assert.Empty(t, h.said("task-1"))
+	assert.Equal(t, want.String(), h.said("own-1"))
+}
+
+// An agent that works by itself is told to end its turn, as one that has a prompt.
+func TestAnAgentThatWorksByItselfIsStopped(t *testing.T) {
+	h := newHub()
+	var x *executor.Executor
+	p := prompt(t, "plain", "own works")
+	results := h.beginTurns(t, func() *executor.Executor { return x }, p)
+	x = newExecutor(t, h, executor.Options{})
+	execute(t, x, p)
+	h.Await(t, func() bool { return strings.Contains(h.text(), "working") }, "that the agent is at work")
+	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "busy"}, release(t, x, p.SessionID))
+	_, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "own-1"})
+	require.NoError(t, err)
+	h.Await(t, func() bool { return results("own-1").Status != "" }, "the end of the turn")
+	assert.Equal(t, catalog.StatusCancelled, results("own-1").Status)
+	assert.Equal(t, "working, cancelled", h.said("own-1"))
+	p.TaskID, p.Prompt = "task-2", "turn"
+	execute(t, x, p)
+	assert.Contains(t, h.said("task-2"), "turn 2 ", "the agent lives on")
+}
+
+// Where the hub begins no task, the agent is read on, and asked nothing again.
+func TestAHubThatBeginsNoTurn(t *testing.T) {
+	h := newHub()
+	h.begin = func(context.Context, catalog.BeginTurnParams) (catalog.BeginTurnResult, error) {
+		return catalog.BeginTurnResult{}, errors.New("no")
+	}
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "plain", "own told told")
+	execute(t, x, p)
+	h.Await(t, func() bool { begun, _ := h.counts(); return begun == 1 }, "the agent's own turn")
+	p.TaskID, p.Prompt = "task-2", "turn"
+	execute(t, x, p)
+	assert.Contains(t, h.said("task-2"), "turn 2 ")
+	assert.Len(t, h.turns, 1)
+}
