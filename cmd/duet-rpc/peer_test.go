@@ -82,6 +82,7 @@ type eventData struct {
 	Decision   string          `json:"decision"`
 	MessageID  string          `json:"message_id"`
 	Delta      string          `json:"delta"`
+	Subtype    string          `json:"subtype"`
 	Content    string          `json:"content"`
 	Role       string          `json:"role"`
 	Code       string          `json:"code"`

@@ -1,0 +1,90 @@
+//go:build unix
+
+package main_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// awaitOwnTurn waits until an agent has gone on by itself, and returns the
+// nth such session.
+func (c *client) awaitOwnTurn(n int) (session string) {
+	c.t.Helper()
+	seen := make(map[string]bool)
+	e := c.await("a session that an agent began", func(e event) bool {
+		if e.Data.Subtype == "went_on" {
+			seen[e.Data.SessionID] = true
+		}
+		return len(seen) == n
+	})
+	return e.Data.SessionID
+}
+
+// What an agent says after its turn is a session of the same conversation, whole and in order.
+func TestAnAgentThatGoesOnByItself(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.start()
+	c.subscribe()
+	l := c.launch("late:10000", "")
+	own := c.awaitOwnTurn(1)
+	assert.Equal(t, "completed", c.awaitEnd(own).Data.State)
+	assert.Equal(t, "completed", c.session(l.SessionID).State)
+	var want strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&want, "chunk %d ", i+1)
+	}
+	assert.True(t, strings.HasSuffix(c.conversation(own), "That is all. "+want.String()))
+
+	// The conversation goes on from the session that a human has begun.
+	var next launched
+	c.call("continueSession", object{"session_id": l.SessionID, "query": "quiet"}, &next)
+	assert.Equal(t, l.ThreadID, next.ThreadID)
+	assert.Equal(t, "completed", c.awaitEnd(next.SessionID).Data.State)
+	c.leave()
+}
+
+// Interrupting a session that has ended reaches what its agent does by itself since.
+func TestInterruptingAnAgentThatGoesOnByItself(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.start()
+	c.subscribe()
+	l := c.launch("goal", "")
+	own := c.awaitOwnTurn(2)
+	c.call("interruptSession", object{"session_id": l.SessionID}, nil)
+	assert.Equal(t, "interrupted", c.awaitEnd(own).Data.State)
+	assert.Equal(t, "completed", c.session(l.SessionID).State)
+
+	var next launched
+	c.call("continueSession", object{"session_id": own, "query": "quiet"}, &next)
+	assert.Equal(t, "completed", c.awaitEnd(next.SessionID).Data.State)
+	assert.Equal(t, l.ThreadID, next.ThreadID)
+	for _, e := range c.seen() {
+		assert.False(t, e.Data.Subtype == "went_on" && e.Data.SessionID != own && e.Seq > c.awaitEnd(own).Seq, "the goal was given up")
+	}
+	c.leave()
+}
+
+// A prompt that is sent while the agent works by itself comes behind that, in its conversation.
+func TestAPromptForAnAgentThatGoesOnByItself(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	c := s.start()
+	c.subscribe()
+	l := c.launch("quiet background", "")
+	own := c.awaitOwnTurn(1)
+	c.awaitQuestion(own)
+	var next launched
+	c.call("continueSession", object{"session_id": l.SessionID, "query": "quiet"}, &next)
+	assert.Equal(t, l.ThreadID, next.ThreadID)
+	assert.Equal(t, "queued", c.session(next.SessionID).State)
+	assert.Equal(t, "completed", c.approveAll(own).Data.State)
+	assert.Equal(t, "completed", c.awaitEnd(next.SessionID).Data.State)
+	assert.Contains(t, c.conversation(own), "I wrote demo.txt")
+	c.leave()
+}
