@@ -62,19 +62,20 @@ type session struct {
 	ProxyEnabled             bool       `json:"proxy_enabled"`
 	AdditionalDirectories    []string   `json:"additional_directories,omitempty"`
 
-	Agent          string          `json:"agent"`
-	ThreadID       string          `json:"thread_id" doc:"The conversation."`
-	TaskID         string          `json:"task_id" doc:"The same run under its name as a task."`
-	CallerTaskID   string          `json:"caller_task_id,omitempty" doc:"The id that the caller of execute_prompt gave it."`
-	PermissionMode string          `json:"permission_mode" doc:"The one in force."`
-	Source         string          `json:"source" doc:"What asked for it: task, chat, session, execute or decision; trigger; gate, where gates that failed are the query; agent, where the agent went on by itself, without a query; adopted; question or kept_question of a program that asks by askUser or requestPermission."`
-	Priority       int             `json:"priority"`
-	State          string          `json:"state" doc:"The run's own state, which tells queued from starting and timed_out from failed."`
-	SilentSince    *time.Time      `json:"silent_since,omitempty" doc:"The agent gives no sign of life, and nobody else has to do something first: when its last one was."`
-	SilentNote     string          `json:"silent_note,omitempty" doc:"What it has complained of since then."`
-	SilentTool     string          `json:"silent_tool,omitempty" doc:"The tool call that it is in the middle of. Then it need not be trouble."`
-	Progress       json.RawMessage `json:"progress,omitempty"`
-	Metadata       json.RawMessage `json:"metadata,omitempty"`
+	Agent          string                   `json:"agent"`
+	ThreadID       string                   `json:"thread_id" doc:"The conversation."`
+	TaskID         string                   `json:"task_id" doc:"The same run under its name as a task."`
+	CallerTaskID   string                   `json:"caller_task_id,omitempty" doc:"The id that the caller of execute_prompt gave it."`
+	PermissionMode string                   `json:"permission_mode" doc:"The one in force."`
+	Source         string                   `json:"source" doc:"What asked for it: task, chat, session, execute or decision; trigger; gate, where gates that failed are the query; agent, where the agent went on by itself, without a query; adopted; question or kept_question of a program that asks by askUser or requestPermission."`
+	Priority       int                      `json:"priority"`
+	State          string                   `json:"state" doc:"The run's own state, which tells queued from starting and timed_out from failed."`
+	SilentSince    *time.Time               `json:"silent_since,omitempty" doc:"The agent gives no sign of life, and nobody else has to do something first: when its last one was."`
+	SilentNote     string                   `json:"silent_note,omitempty" doc:"What it has complained of since then."`
+	SilentTool     string                   `json:"silent_tool,omitempty" doc:"The tool call that it is in the middle of. Then it need not be trouble."`
+	Background     []dialect.BackgroundTask `json:"background,omitempty" doc:"What the agent of the conversation does in the background, while no prompt runs there. interruptSession ends it."`
+	Progress       json.RawMessage          `json:"progress,omitempty"`
+	Metadata       json.RawMessage          `json:"metadata,omitempty"`
 
 	AgentMode        string                `json:"agent_mode,omitempty" doc:"The mode that the agent says it is in."`
 	RequestedAgent   string                `json:"requested_agent,omitempty" doc:"The agent that the conversation goes on with, if it is not the one of this session."`

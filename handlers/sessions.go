@@ -103,6 +103,7 @@ func (s sessions) session(h *hub.Hub, of domain.Session) *session {
 	if silence, is := h.Intake().Silence(of.Run.ID); is {
 		r.silent(silence)
 	}
+	r.Background = dialect.BackgroundOf(h.Intake().Background(of.Thread.ID))
 	return r
 }
 

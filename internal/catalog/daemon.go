@@ -28,6 +28,8 @@ type Daemon interface {
 	ReportError(context.Context, ReportErrorParams) error
 	ReportCompletion(context.Context, ReportCompletionParams) error
 	ReportSession(context.Context, ReportSessionParams) error
+	// ReportLate reports an event of a tool call whose task has ended.
+	ReportLate(context.Context, ReportLateParams) error
 	TerminalStarted(context.Context, TerminalStartedParams) error
 	TerminalOutput(context.Context, TerminalOutputParams) error
 	TerminalExit(context.Context, TerminalExitParams) error
@@ -240,6 +242,15 @@ type ReportSessionParams struct {
 	SessionID string  `json:"session_id" doc:"The conversation, as execute_prompt has named it."`
 	TaskID    string  `json:"task_id" doc:"The task that the agent worked on last."`
 	Session   Session `json:"session" doc:"The parts that changed."`
+}
+
+// ReportLateParams report what an agent tells of a tool call when the task that the call
+// belongs to has ended. Ours.
+type ReportLateParams struct {
+	SessionID string          `json:"session_id" doc:"The conversation, as execute_prompt has named it."`
+	TaskID    string          `json:"task_id" doc:"The task in which the tool call began."`
+	EventType string          `json:"event_type" doc:"tool_update or tool_result."`
+	EventData json.RawMessage `json:"event_data"`
 }
 
 // BeginTurnParams ask for a task for what an agent does while no prompt runs. Ours.

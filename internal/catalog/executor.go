@@ -284,12 +284,13 @@ const (
 // ReleaseSessionParams name a conversation of which no prompt runs. Ours.
 type ReleaseSessionParams struct {
 	SessionID string `json:"session_id" doc:"As of execute_prompt."`
+	Force     bool   `json:"force,omitempty" doc:"Also an agent that works in the background, or has a program in a terminal."`
 }
 
 // ReleaseSessionResult tells whether the agent has ended, or there was none.
 type ReleaseSessionResult struct {
 	Released bool   `json:"released"`
-	Reason   string `json:"reason,omitempty" doc:"Why not: busy (a prompt runs) or terminals (a program of the agent's runs in one)."`
+	Reason   string `json:"reason,omitempty" doc:"Why not: busy (a prompt runs), terminals (a program of the agent's runs in one) or background (the agent works in the background)."`
 }
 
 // ShutdownParams end an executor.

@@ -127,7 +127,24 @@ type Session struct {
 	Commands []Command    `json:"commands,omitzero" doc:"All of its slash commands."`
 	Info     *SessionInfo `json:"info,omitempty"`
 	Takes    *PromptTakes `json:"takes,omitempty" doc:"What prompts may have beside text and links."`
+
+	Background []BackgroundTask `json:"background,omitzero" doc:"All that the agent does in the background, told while no prompt runs."`
+	Ended      bool             `json:"ended,omitempty" doc:"The agent has ended: what it did in the background was cut short."`
 }
+
+// A BackgroundTask is something that an agent does while no prompt runs.
+type BackgroundTask struct {
+	ID    string `json:"id"`
+	Kind  string `json:"kind" doc:"tool_call, terminal or process."`
+	Title string `json:"title,omitempty" doc:"A tool call's title, or a command."`
+}
+
+// Values of BackgroundTask.Kind.
+const (
+	BackgroundToolCall = "tool_call"
+	BackgroundTerminal = "terminal"
+	BackgroundProcess  = "process"
+)
 
 // PromptTakes is what an agent takes in prompts beside text and links.
 type PromptTakes struct {

@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -170,6 +171,15 @@ func (w *Writer) Message(t store.Tx, run *domain.Run, role, text, kind string) (
 // WentOn notes that a run's agent goes on by itself: nobody has sent a prompt.
 func (w *Writer) WentOn(t store.Tx, run domain.Run) error {
 	return w.say(t, run, "went_on", run.Trigger().String()+".")
+}
+
+// BackgroundCut notes what a run's agent did in the background when it ended.
+func (w *Writer) BackgroundCut(t store.Tx, run domain.Run, tasks []domain.BackgroundTask) error {
+	titles := make([]string, len(tasks))
+	for i, b := range tasks {
+		titles[i] = cmp.Or(b.Title, b.Kind)
+	}
+	return w.say(t, run, "background_cut", "The agent has ended, and with it what it did in the background: "+strings.Join(titles, "; "))
 }
 
 // SessionReplaced notes that a run's agent had lost its own session.

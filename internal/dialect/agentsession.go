@@ -15,6 +15,27 @@ type AgentSession struct {
 	Options  []agentOption  `json:"options,omitzero" doc:"What else it can be set to, in its order; those that choose its mode and its model are among them."`
 	Commands []agentCommand `json:"commands,omitzero" doc:"Its slash commands: a prompt may begin with / and the name of one."`
 	Info     *sessionInfo   `json:"info,omitempty" doc:"What it calls the session."`
+
+	Background []BackgroundTask `json:"background,omitzero" doc:"What it does in the background, while no prompt runs."`
+}
+
+// A BackgroundTask is something that an agent does while no prompt runs, as clients see it.
+type BackgroundTask struct {
+	ID    string `json:"id"`
+	Kind  string `json:"kind" doc:"tool_call, terminal or process."`
+	Title string `json:"title,omitempty" doc:"A tool call's title, or a command."`
+}
+
+// BackgroundOf is what agents do in the background, as clients see it; nil stays nil.
+func BackgroundOf(list []domain.BackgroundTask) []BackgroundTask {
+	if list == nil {
+		return nil
+	}
+	made := make([]BackgroundTask, len(list))
+	for i, b := range list {
+		made[i] = BackgroundTask(b)
+	}
+	return made
 }
 
 type agentInfo struct {
@@ -74,6 +95,7 @@ func AgentSessionOf(s domain.AgentSession) AgentSession {
 	for i, c := range s.Commands {
 		a.Commands[i] = agentCommand(c)
 	}
+	a.Background = BackgroundOf(s.Background)
 	if s.Info != nil {
 		a.Info = &sessionInfo{s.Info.Title, s.Info.Updated}
 	}

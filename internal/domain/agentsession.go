@@ -17,6 +17,16 @@ type AgentSession struct {
 	Commands []AgentCommand // slash commands
 	Info     *AgentSessionInfo
 	Takes    *PromptTakes
+
+	Background []BackgroundTask // that the agent does while no prompt runs
+}
+
+// A BackgroundTask is something that an agent does while no prompt runs: a tool call that
+// has not ended, or a program of the agent's.
+type BackgroundTask struct {
+	ID    string
+	Kind  string // tool_call, terminal or process
+	Title string
 }
 
 // PromptTakes is what an agent takes in prompts beside text and links.
@@ -122,6 +132,9 @@ func (s *AgentSession) Update(now AgentSession) (parts AgentSession, changed boo
 	}
 	if now.Takes != nil && took(!reflect.DeepEqual(s.Takes, now.Takes)) {
 		s.Takes, parts.Takes = now.Takes, now.Takes
+	}
+	if now.Background != nil && took(!slices.Equal(s.Background, now.Background)) {
+		s.Background, parts.Background = now.Background, now.Background
 	}
 	return parts, changed
 }

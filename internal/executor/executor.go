@@ -198,7 +198,7 @@ func (x *Executor) SetSession(ctx context.Context, p catalog.SetSessionParams) (
 
 // ReleaseSession implements catalog.Executor.
 func (x *Executor) ReleaseSession(_ context.Context, p catalog.ReleaseSessionParams) (catalog.ReleaseSessionResult, error) {
-	return x.agents.ReleaseSession(p.SessionID), nil
+	return x.agents.ReleaseSession(p), nil
 }
 
 // SpawnTerminal implements catalog.Executor.

@@ -230,6 +230,11 @@ func (a *acpAgent) prompt(m wire) {
 			a.ownTurn(style)
 		}
 		return
+	case "runs": // a command in the background
+		a.update(map[string]any{"sessionUpdate": "tool_call", "toolCallId": "b1", "title": "Bash", "kind": "execute", "status": "completed", "rawInput": map[string]any{"command": "exec sleep 600", "run_in_background": true}})
+		sleeper().Start()
+	case "leaves": // a tool call open
+		a.update(map[string]any{"sessionUpdate": "tool_call", "toolCallId": "left", "title": "Look into it", "kind": "think", "status": "in_progress"})
 	case "litter":
 		a.text(unmarked())
 		os.Exit(3)

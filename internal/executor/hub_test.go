@@ -42,8 +42,9 @@ type hub struct {
 	ends    []catalog.ReportCompletionParams
 	between []catalog.ReportSessionParams
 	turns   []catalog.BeginTurnParams // that were asked for
-	titles  []string                  // of the agent's session, as they were told
-	begun   map[string]int            // how often what a prompt stands on was asked, by token
+	late    []catalog.ReportLateParams
+	titles  []string       // of the agent's session, as they were told
+	begun   map[string]int // how often what a prompt stands on was asked, by token
 }
 
 func newHub() *hub {
@@ -273,4 +274,9 @@ func execute(t *testing.T, x *executor.Executor, p catalog.ExecutePromptParams) 
 	result, err := x.ExecutePrompt(ctx, p)
 	require.NoError(t, err)
 	return result
+}
+
+func (h *hub) ReportLate(_ context.Context, p catalog.ReportLateParams) error {
+	h.Note(func() { h.late = append(h.late, p) })
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -60,6 +61,8 @@ func (a *acpAgent) ownTurn(style string) {
 		a.text("My last words.")
 		a.out.Flush()
 		panic("the agent dies")
+	case "late": // the end of a tool call of the turn before
+		a.update(map[string]any{"sessionUpdate": "tool_call_update", "toolCallId": "left", "status": "completed", "rawOutput": "at last"})
 	case "works": // until it is told to end
 		a.text("working")
 		for a.read().Method != "session/cancel" {
@@ -163,6 +166,40 @@ func TestAnAgentGoesOnByItself(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A tool call that is open when its turn ends is work in the background: the agent is not
+// released. What is told of it then reaches its task, and begins no turn.
+func TestAToolCallThatEndsAfterItsTurn(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "plain", "leaves")
+	execute(t, x, p)
+	h.Await(t, func() bool { return h.inBackground() != nil }, "what is open")
+	assert.Equal(t, []catalog.BackgroundTask{{ID: "left", Kind: "tool_call", Title: "Look into it"}}, h.inBackground())
+	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "background"}, release(t, x, p.SessionID))
+
+	p.TaskID, p.Prompt = "task-2", "own late"
+	execute(t, x, p)
+	h.Await(t, func() bool { return h.inBackground() != nil && len(h.inBackground()) == 0 }, "the end of that")
+	h.Lock()
+	late, begun := h.late, h.turns
+	h.Unlock()
+	assert.Equal(t, []catalog.ReportLateParams{{SessionID: "s", TaskID: "task-1", EventType: "tool_result", EventData: json.RawMessage(`{"tool_id":"left","status":"completed","result":"at last"}`)}}, late)
+	assert.Empty(t, begun)
+	assert.True(t, release(t, x, p.SessionID).Released)
+}
+
+// inBackground is what the agent was last said to do in the background; nil: nothing was said.
+func (h *hub) inBackground() []catalog.BackgroundTask {
+	h.Lock()
+	defer h.Unlock()
+	for _, p := range slices.Backward(h.between) {
+		if p.Session.Background != nil {
+			return p.Session.Background
+		}
+	}
+	return nil
 }
 
 // What comes behind the answer to the prompt belongs to the next turn, all of it and in order.

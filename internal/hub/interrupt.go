@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -14,7 +15,7 @@ import (
 // Interrupt ends a run: one that is queued is cancelled, one that runs is
 // interrupted and can be continued. Of one that has gates, what works for them now is
 // ended: a later run, or their check. Of one whose agent has gone on by itself, that is
-// ended. It returns before the agent has ended.
+// ended; of one whose agent works in the background, the agent is. It returns before the agent has ended.
 func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.Session, error) {
 	reason = cmp.Or(reason, "user_cancelled")
 	var run domain.Run
@@ -46,6 +47,8 @@ func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.Session,
 			return h.transition(t, &run, domain.Cancelled, outcome{reason: reason})
 		case run.State == domain.Interrupting:
 			return nil // it is ending already
+		case run.State.Ended() && len(h.intake.Background(run.Thread)) > 0:
+			return h.endBackground(t, run)
 		case run.State.Ended():
 			return domain.Errorf(domain.KindNotCancellable, "%s has ended already: it is %s", domain.TaskName(run.Task), run.State)
 		}
@@ -58,6 +61,34 @@ func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.Session,
 		return domain.Session{}, err
 	}
 	return h.query.ByRun(ctx, run.ID)
+}
+
+// endBackground has the agent of a run ended that works in the background. Its conversation
+// is told what was cut short, and goes on with the next prompt.
+func (h *Hub) endBackground(t store.Tx, run domain.Run) error {
+	thread, err := t.Thread(h.ctx, run.Thread)
+	if err != nil {
+		return err
+	}
+	agent, err := h.configured.Agent(thread.Agent)
+	if err != nil {
+		return err
+	}
+	t.AfterCommit(func() {
+		h.active.Go(func() {
+			ctx, cancel := context.WithTimeout(h.ctx, killAfter)
+			defer cancel()
+			lease, err := h.executors.Acquire(ctx, leaseFor(thread.UUID, agent))
+			if err != nil {
+				return // then it has ended
+			}
+			defer lease.Release()
+			if _, err := lease.ReleaseSession(ctx, catalog.ReleaseSessionParams{SessionID: thread.UUID, Force: true}); err != nil {
+				h.log.Warn("an executor did not end an agent that works in the background", "err", err)
+			}
+		})
+	})
+	return nil
 }
 
 // expire ends a run that took too long.

@@ -109,8 +109,8 @@ func (h *Hub) runsIn(t store.Tx, thread int64) (ended <-chan struct{}, err error
 // else that run.
 func (h *Hub) goneOnAfter(t store.Tx, run domain.Run) (domain.Run, error) {
 	last, err := t.LastRun(h.ctx, run.Thread)
-	if err != nil {
-		return run, err
+	if err != nil { // a draft is none
+		return run, nil
 	}
 	for now := last; now.Source == domain.SourceAgent && now.ID > run.ID; {
 		if now.State.Active() {

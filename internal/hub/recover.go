@@ -28,6 +28,9 @@ func (h *Hub) recover(ctx context.Context) error {
 				return err
 			}
 		}
+		if err := h.intake.CutBackground(t); err != nil {
+			return err
+		}
 		h.mayStart = true // what was queued then
 		return h.keepChat(t)
 	})

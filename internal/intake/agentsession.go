@@ -115,6 +115,12 @@ func sessionOf(s catalog.Session) domain.AgentSession {
 	for _, c := range s.Commands {
 		now.Commands = append(now.Commands, domain.AgentCommand(c))
 	}
+	if s.Background != nil {
+		now.Background = []domain.BackgroundTask{}
+	}
+	for _, b := range s.Background {
+		now.Background = append(now.Background, domain.BackgroundTask(b))
+	}
 	if s.Info != nil {
 		now.Info = &domain.AgentSessionInfo{Title: s.Info.Title, Updated: s.Info.UpdatedAt}
 	}

@@ -1,8 +1,10 @@
 package intake
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -19,9 +21,18 @@ var errOthersTask = errors.New("the task is none of that conversation's")
 // counts while its task is the last of the conversation: the next one is told
 // everything when it begins.
 func (w *recorder) recordBetween(t store.Tx, from between, s catalog.Session) error {
+	if from.task == "" && !s.Ended { // only the end of an executor is told so
+		return errOthersTask
+	}
 	run, err := w.runOf(t, from)
 	if err != nil {
 		return err
+	}
+	if s.Background != nil {
+		if err := w.recordBackground(t, run, s); err != nil {
+			return err
+		}
+		s.Background, s.Ended = nil, false
 	}
 	last, err := t.LastRun(w.ctx, run.Thread)
 	if err != nil || last.ID != run.ID {
@@ -39,8 +50,116 @@ func (w *recorder) recordBetween(t store.Tx, from between, s catalog.Session) er
 	return w.recordMode(t, run, catalog.Mode{Current: s.Mode.Current})
 }
 
+// recordLate keeps what an agent tells of a tool call whose run has ended, or ends just now.
+func (w *recorder) recordLate(t store.Tx, r report) error {
+	run, err := w.runOf(t, *r.between)
+	if err != nil {
+		return err
+	}
+	secrets := w.opts.Keys(run.Thread)
+	r.run, r.between, r.data = run.ID, nil, secrets.JSON(r.data)
+	var failed error
+	unpacked := unpacker{secrets: secrets, pass: func(r report) {
+		if r.kind == catalog.EventError { // there is no turn that it could be a trouble of
+			w.opts.Logger.Info("content of a late tool call was left out", "run", run.UUID)
+			return
+		}
+		failed = decoded(r, func(call catalog.ToolCall) error {
+			if _, err := t.ToolItem(w.ctx, run.ID, call.ToolID); err != nil {
+				return err
+			}
+			return w.opts.Conversation.Tool(t, &run, call, r.blocks, r.kind == catalog.EventToolResult)
+		})
+	}}
+	unpacked.take(r)
+	return failed
+}
+
+// recordBackground keeps what the agent of a conversation does in the background, and says in
+// the conversation what was cut short because the agent has ended.
+func (w *recorder) recordBackground(t store.Tx, run domain.Run, s catalog.Session) error {
+	if err := json.Unmarshal(w.opts.Keys(run.Thread).JSON(encode(s)), &s); err != nil {
+		return err
+	}
+	before, err := t.AgentSession(w.ctx, run.Thread)
+	if err != nil || len(before.Background) == 0 && len(s.Background) == 0 {
+		return err
+	}
+	if s.Ended && len(before.Background) > 0 {
+		if err := w.opts.Conversation.BackgroundCut(t, run, before.Background); err != nil {
+			return err
+		}
+	}
+	run.Agent = cmp.Or(before.Agent, run.Agent) // of which the session is: another may go on there
+	if err := w.recordAgentSession(t, run, catalog.Session{Background: s.Background}); err != nil {
+		return err
+	}
+	now := sessionOf(s).Background
+	t.AfterCommit(func() { w.background.set(run.Thread, now) })
+	return nil
+}
+
+// CutBackground says in the conversations whose agents did something in the background when
+// a process died that this was cut short.
+func (in *Intake) CutBackground(t store.Tx) error {
+	sessions, err := t.BackgroundSessions(in.recorder.ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range sessions {
+		run, err := t.LastRun(in.recorder.ctx, s.Thread)
+		if err == nil {
+			err = in.opts.Conversation.BackgroundCut(t, run, s.Background)
+		}
+		if err == nil {
+			err = in.recorder.recordAgentSession(t, run, catalog.Session{Background: []catalog.BackgroundTask{}})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Background is what the agent of a conversation does while no prompt runs there.
+func (in *Intake) Background(thread int64) []domain.BackgroundTask {
+	return in.recorder.background.of(thread)
+}
+
+// background is what agents do in the background, by conversation.
+type background struct {
+	mu    sync.Mutex // guards tasks
+	tasks map[int64][]domain.BackgroundTask
+}
+
+func (b *background) set(thread int64, tasks []domain.BackgroundTask) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(tasks) == 0 {
+		delete(b.tasks, thread)
+		return
+	}
+	if b.tasks == nil {
+		b.tasks = make(map[int64][]domain.BackgroundTask)
+	}
+	b.tasks[thread] = tasks
+}
+
+func (b *background) of(thread int64) []domain.BackgroundTask {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.tasks[thread]
+}
+
 // runOf is the run that a report between two turns comes after.
 func (w *recorder) runOf(t store.Tx, from between) (domain.Run, error) {
+	if from.task == "" { // the hub's own word: the executor has gone
+		thread, err := t.FindThread(w.ctx, from.conversation)
+		if err != nil {
+			return domain.Run{}, err
+		}
+		return t.LastRun(w.ctx, thread)
+	}
 	id, err := t.Find(w.ctx, from.task)
 	if err != nil {
 		return domain.Run{}, err

@@ -28,6 +28,9 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 	case catalog.EventThinkingChunk:
 		return w.opts.Conversation.Delta(t, r.run, r.delta, true)
 	}
+	if r.between != nil && r.kind != kindSessionBetween {
+		return w.recordLate(t, r)
+	}
 	if r.between != nil {
 		return decoded(r, func(s catalog.Session) error { return w.recordBetween(t, *r.between, s) })
 	}

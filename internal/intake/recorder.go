@@ -14,6 +14,8 @@ type recorder struct {
 	opts  Options
 	runs  *runs
 	write func(store.Tx, report) error // record, but in tests
+
+	background background
 }
 
 func newRecorder(ctx context.Context, opts Options, runs *runs) *recorder {

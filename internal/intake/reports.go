@@ -2,8 +2,10 @@ package intake
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // ReportMessage takes one event of an agent.
@@ -57,6 +59,16 @@ func (in *Intake) ReportCompletion(ctx context.Context, p catalog.ReportCompleti
 // caller knows that this executor has the conversation.
 func (in *Intake) ReportSession(_ context.Context, p catalog.ReportSessionParams) error {
 	in.queue.add(report{kind: kindSessionBetween, data: encode(p.Session), between: &between{p.SessionID, p.TaskID}})
+	return nil
+}
+
+// ReportLate takes what an agent tells of a tool call whose task has ended. The caller knows
+// that this executor has the conversation.
+func (in *Intake) ReportLate(_ context.Context, p catalog.ReportLateParams) error {
+	if p.EventType != catalog.EventToolUpdate && p.EventType != catalog.EventToolResult {
+		return domain.Invalid("event_type", catalog.EventToolUpdate+" or "+catalog.EventToolResult, strconv.Quote(p.EventType))
+	}
+	in.queue.add(report{kind: p.EventType, data: p.EventData, between: &between{p.SessionID, p.TaskID}})
 	return nil
 }
 

@@ -29,6 +29,8 @@ type ThreadReader interface {
 	// LastAgentSession is what an agent has told of its session last, in any thread,
 	// and zero where it never has. agent is its name in the configuration.
 	LastAgentSession(ctx context.Context, agent string) (domain.AgentSessionSeen, error)
+	// BackgroundSessions are those of agents that do something in the background.
+	BackgroundSessions(ctx context.Context) ([]domain.AgentSessionSeen, error)
 	// ForkedUpTo is the last run of a thread with which a fork of it begins, or 0.
 	ForkedUpTo(ctx context.Context, thread int64) (int64, error)
 	// HasUnfinished reports whether a thread has a run, other than except, that has

@@ -81,6 +81,19 @@ func (d daemon) ReportSession(ctx context.Context, p catalog.ReportSessionParams
 	return nil
 }
 
+// ReportLate is taken of a conversation whose agent the executor has, and of tasks that it was
+// given.
+func (d daemon) ReportLate(ctx context.Context, p catalog.ReportLateParams) error {
+	err := error(errOthersConversation)
+	if p.TaskID != "" && d.process.inventory.has(p.TaskID) && d.process.holds(p.SessionID) {
+		err = d.Daemon.ReportLate(ctx, p)
+	}
+	if err != nil {
+		return refusedByHub{d.wire(err)}
+	}
+	return nil
+}
+
 // What is told of terminals has no token: it is taken of tasks that the
 // executor was given.
 var errOthersTask = &domain.Error{Kind: domain.KindInvalidToken, Message: "the terminal's task is not one of this executor's"}

@@ -136,6 +136,9 @@ func (p *process) run() {
 	agents, terminals := p.inventory.close()
 	KillAgents(agents) // which it should have ended itself
 	p.endTerminals(terminals)
+	if !s.isClosed() { // else the next hub tells it
+		p.endBackground()
+	}
 }
 
 // greet waits until the executor answers: whatever it says of a task that
@@ -197,6 +200,24 @@ func (p *process) kill() {
 	defer p.mu.Unlock()
 	if p.child != nil {
 		p.child.kill()
+	}
+}
+
+// endBackground tells that what the process's agents did in the background has ended.
+func (p *process) endBackground() {
+	var threads []string
+	p.supervisor.mu.Lock()
+	for of := range p.threads {
+		if of.thread != "" {
+			threads = append(threads, of.thread)
+		}
+	}
+	p.supervisor.mu.Unlock()
+	for _, thread := range threads {
+		ended := catalog.ReportSessionParams{SessionID: thread, Session: catalog.Session{Background: []catalog.BackgroundTask{}, Ended: true}}
+		if err := p.supervisor.opts.Daemon.ReportSession(context.Background(), ended); err != nil {
+			p.supervisor.opts.Logger.Debug("the end of an agent was not taken", "err", err)
+		}
 	}
 }
 

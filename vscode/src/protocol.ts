@@ -269,7 +269,7 @@ export interface Methods {
       thread_id: string;
       cwd: string;
       title: string;
-      /** The beginning of what a human asked for. */
+      /** The beginning of what a human asked for, or why the agent went on by itself. */
       summary: string;
       /** In capitals: TIMEOUT, ORPHANED, ... */
       error_code?: string;
@@ -361,7 +361,7 @@ export interface Methods {
       thread_id: string;
       cwd: string;
       title: string;
-      /** The beginning of what a human asked for. */
+      /** The beginning of what a human asked for, or why the agent went on by itself. */
       summary: string;
       /** In capitals: TIMEOUT, ORPHANED, ... */
       error_code?: string;
@@ -1065,7 +1065,7 @@ export interface Methods {
         caller_task_id?: string;
         /** The one in force. */
         permission_mode: string;
-        /** What asked for it: task, chat, session, execute or decision; trigger; gate, where gates that failed are the query; adopted; question or kept_question of a program that asks by askUser or requestPermission. */
+        /** What asked for it: task, chat, session, execute or decision; trigger; gate, where gates that failed are the query; agent, where the agent went on by itself, without a query; adopted; question or kept_question of a program that asks by askUser or requestPermission. */
         source: string;
         priority: number;
         /** The run's own state, which tells queued from starting and timed_out from failed. */
@@ -1076,6 +1076,14 @@ export interface Methods {
         silent_note?: string;
         /** The tool call that it is in the middle of. Then it need not be trouble. */
         silent_tool?: string;
+        /** What the agent of the conversation does in the background, while no prompt runs there. interruptSession ends it. */
+        background?: Array<{
+          id: string;
+          /** tool_call, terminal or process. */
+          kind: string;
+          /** A tool call's title, or a command. */
+          title?: string;
+        }>;
         progress?: unknown;
         metadata?: unknown;
         /** The mode that the agent says it is in. */
@@ -1172,6 +1180,14 @@ export interface Methods {
             /** As the agent writes it. */
             updated_at?: string;
           };
+          /** What it does in the background, while no prompt runs. */
+          background?: Array<{
+            id: string;
+            /** tool_call, terminal or process. */
+            kind: string;
+            /** A tool call's title, or a command. */
+            title?: string;
+          }>;
         };
         /** MCP servers of the agent that were tried when it got them and have not answered yet. Of getSessionState alone. */
         unanswered_mcp_servers?: Array<string>;
@@ -1320,7 +1336,7 @@ export interface Methods {
         caller_task_id?: string;
         /** The one in force. */
         permission_mode: string;
-        /** What asked for it: task, chat, session, execute or decision; trigger; gate, where gates that failed are the query; adopted; question or kept_question of a program that asks by askUser or requestPermission. */
+        /** What asked for it: task, chat, session, execute or decision; trigger; gate, where gates that failed are the query; agent, where the agent went on by itself, without a query; adopted; question or kept_question of a program that asks by askUser or requestPermission. */
         source: string;
         priority: number;
         /** The run's own state, which tells queued from starting and timed_out from failed. */
@@ -1331,6 +1347,14 @@ export interface Methods {
         silent_note?: string;
         /** The tool call that it is in the middle of. Then it need not be trouble. */
         silent_tool?: string;
+        /** What the agent of the conversation does in the background, while no prompt runs there. interruptSession ends it. */
+        background?: Array<{
+          id: string;
+          /** tool_call, terminal or process. */
+          kind: string;
+          /** A tool call's title, or a command. */
+          title?: string;
+        }>;
         progress?: unknown;
         metadata?: unknown;
         /** The mode that the agent says it is in. */
@@ -1427,6 +1451,14 @@ export interface Methods {
             /** As the agent writes it. */
             updated_at?: string;
           };
+          /** What it does in the background, while no prompt runs. */
+          background?: Array<{
+            id: string;
+            /** tool_call, terminal or process. */
+            kind: string;
+            /** A tool call's title, or a command. */
+            title?: string;
+          }>;
         };
         /** MCP servers of the agent that were tried when it got them and have not answered yet. Of getSessionState alone. */
         unanswered_mcp_servers?: Array<string>;
@@ -1577,7 +1609,7 @@ export interface Methods {
         caller_task_id?: string;
         /** The one in force. */
         permission_mode: string;
-        /** What asked for it: task, chat, session, execute or decision; trigger; gate, where gates that failed are the query; adopted; question or kept_question of a program that asks by askUser or requestPermission. */
+        /** What asked for it: task, chat, session, execute or decision; trigger; gate, where gates that failed are the query; agent, where the agent went on by itself, without a query; adopted; question or kept_question of a program that asks by askUser or requestPermission. */
         source: string;
         priority: number;
         /** The run's own state, which tells queued from starting and timed_out from failed. */
@@ -1588,6 +1620,14 @@ export interface Methods {
         silent_note?: string;
         /** The tool call that it is in the middle of. Then it need not be trouble. */
         silent_tool?: string;
+        /** What the agent of the conversation does in the background, while no prompt runs there. interruptSession ends it. */
+        background?: Array<{
+          id: string;
+          /** tool_call, terminal or process. */
+          kind: string;
+          /** A tool call's title, or a command. */
+          title?: string;
+        }>;
         progress?: unknown;
         metadata?: unknown;
         /** The mode that the agent says it is in. */
@@ -1684,6 +1724,14 @@ export interface Methods {
             /** As the agent writes it. */
             updated_at?: string;
           };
+          /** What it does in the background, while no prompt runs. */
+          background?: Array<{
+            id: string;
+            /** tool_call, terminal or process. */
+            kind: string;
+            /** A tool call's title, or a command. */
+            title?: string;
+          }>;
         };
         /** MCP servers of the agent that were tried when it got them and have not answered yet. Of getSessionState alone. */
         unanswered_mcp_servers?: Array<string>;
@@ -2053,7 +2101,7 @@ export interface Methods {
         caller_task_id?: string;
         /** The one in force. */
         permission_mode: string;
-        /** What asked for it: task, chat, session, execute or decision; trigger; gate, where gates that failed are the query; adopted; question or kept_question of a program that asks by askUser or requestPermission. */
+        /** What asked for it: task, chat, session, execute or decision; trigger; gate, where gates that failed are the query; agent, where the agent went on by itself, without a query; adopted; question or kept_question of a program that asks by askUser or requestPermission. */
         source: string;
         priority: number;
         /** The run's own state, which tells queued from starting and timed_out from failed. */
@@ -2064,6 +2112,14 @@ export interface Methods {
         silent_note?: string;
         /** The tool call that it is in the middle of. Then it need not be trouble. */
         silent_tool?: string;
+        /** What the agent of the conversation does in the background, while no prompt runs there. interruptSession ends it. */
+        background?: Array<{
+          id: string;
+          /** tool_call, terminal or process. */
+          kind: string;
+          /** A tool call's title, or a command. */
+          title?: string;
+        }>;
         progress?: unknown;
         metadata?: unknown;
         /** The mode that the agent says it is in. */
@@ -2160,6 +2216,14 @@ export interface Methods {
             /** As the agent writes it. */
             updated_at?: string;
           };
+          /** What it does in the background, while no prompt runs. */
+          background?: Array<{
+            id: string;
+            /** tool_call, terminal or process. */
+            kind: string;
+            /** A tool call's title, or a command. */
+            title?: string;
+          }>;
         };
         /** MCP servers of the agent that were tried when it got them and have not answered yet. Of getSessionState alone. */
         unanswered_mcp_servers?: Array<string>;
@@ -2303,6 +2367,14 @@ export interface Methods {
           /** As the agent writes it. */
           updated_at?: string;
         };
+        /** What it does in the background, while no prompt runs. */
+        background?: Array<{
+          id: string;
+          /** tool_call, terminal or process. */
+          kind: string;
+          /** A tool call's title, or a command. */
+          title?: string;
+        }>;
       };
     };
   };

@@ -69,6 +69,9 @@ type agent struct {
 	inputGone atomic.Bool            // it takes no input any more: it is ending, or has closed it
 	open      atomic.Int64
 	own       ownTurns
+
+	background backgroundWork
+
 	asking    atomic.Int64 // people are asked something: what the agent was to do may take as long as they do
 	responses linefilter.Responses
 	workspace *workspace.Workspace
@@ -206,7 +209,10 @@ func (a *agent) update(update []byte, repaired bool) {
 	}
 	isSetting := a.settings.Update(kind, update) // also in a replay, and between prompts
 	status := readCodexStatus(kind, update)
-	taken := a.take(isWork(kind, update, status), workTrigger(update), func(t *turn) {
+	if a.takeLate(kind, update, repaired) {
+		return
+	}
+	taken := a.take(func() bool { return isWork(kind, update, status) }, workTrigger(update), func(t *turn) {
 		if note := status.retryNote(); note != "" {
 			t.silence.Retries(note)
 		} else {
@@ -255,7 +261,7 @@ func (a *agent) admit(method string, params []byte) bool {
 	if isQuestion(method) {
 		a.own.questions.Add(1)
 	}
-	a.take(isWorkRequest(method), requestTrigger(method, params), func(t *turn) {
+	a.take(func() bool { return isWorkRequest(method) }, requestTrigger(method, params), func(t *turn) {
 		if method == acp.ClientMethodSessionRequestPermission {
 			t.permissionArrived(params)
 		}
@@ -337,6 +343,7 @@ func (a *agent) guard(t *turn, finished <-chan struct{}) {
 
 // begin makes t the turn that the agent's updates belong to.
 func (a *agent) begin(t *turn) {
+	t.background = &a.background
 	t.spent, t.spentBefore = &a.spent, math.Float64frombits(a.spent.Load())
 	t.silence.Begin(a.proc, func() bool { return !t.hasPrompt() }, a.driver.processes.Flow.Paused)
 	a.last.Store(&lastTask{t.Params.SessionID, t.ID})
@@ -350,6 +357,10 @@ func (a *agent) finish(t *turn) {
 	t.taking.Lock()
 	t.ended = true
 	t.taking.Unlock()
+	if !t.Stopped() { // else nobody goes on with them
+		a.background.leaveOpen(t.silence.OpenCalls())
+	}
+	a.background.turnEnded(t.ID, t.tools.ids())
 	a.current.Store(nil)
 	a.own.turnChanged()
 }
@@ -382,6 +393,7 @@ func (a *agent) retire() {
 	if !a.proc.Wait(exitGrace) {
 		a.proc.Terminate()
 	}
+	a.tellBackgroundNow([]catalog.BackgroundTask{}, true)
 }
 
 // gone reports whether the agent has ended, or has closed its output, which

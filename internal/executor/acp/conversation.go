@@ -65,11 +65,11 @@ func (d *Driver) forget(name string) {
 	delete(d.conversations, name)
 }
 
-// ReleaseSession ends the agent of a conversation, unless it has something to
-// do: a prompt, or a program of its own in a terminal.
-func (d *Driver) ReleaseSession(id string) catalog.ReleaseSessionResult {
+// ReleaseSession ends the agent of a conversation, unless it has something to do: a prompt,
+// a program of its own in a terminal, or work in the background.
+func (d *Driver) ReleaseSession(p catalog.ReleaseSessionParams) catalog.ReleaseSessionResult {
 	d.mu.Lock()
-	c := d.conversations[id]
+	c := d.conversations[p.SessionID]
 	d.mu.Unlock()
 	if c == nil {
 		return catalog.ReleaseSessionResult{Released: true}
@@ -81,13 +81,16 @@ func (d *Driver) ReleaseSession(id string) catalog.ReleaseSessionResult {
 		return catalog.ReleaseSessionResult{Reason: "busy"}
 	}
 	switch a := c.agent; {
-	case a != nil && a.hasPrograms():
+	case a == nil || p.Force:
+	case a.hasPrograms():
 		return catalog.ReleaseSessionResult{Reason: "terminals"}
-	case a != nil && a.own.wants.Load():
+	case a.own.wants.Load():
 		return catalog.ReleaseSessionResult{Reason: "busy"}
+	case len(a.backgroundTasks()) > 0:
+		return catalog.ReleaseSessionResult{Reason: "background"}
 	}
 	c.dismiss()
-	d.forget(id)
+	d.forget(p.SessionID)
 	return catalog.ReleaseSessionResult{Released: true}
 }
 

@@ -31,6 +31,7 @@ import (
 type Hub interface {
 	RequestPermission(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error)
 	BeginTurn(context.Context, catalog.BeginTurnParams) (catalog.BeginTurnResult, error)
+	ReportLate(context.Context, catalog.ReportLateParams) error
 	ReportSession(context.Context, catalog.ReportSessionParams) error
 	TerminalStarted(context.Context, catalog.TerminalStartedParams) error
 	TerminalOutput(context.Context, catalog.TerminalOutputParams) error
@@ -106,6 +107,7 @@ func (d *Driver) Run(of *task.Task) (stopReason string, failed *task.Failure) {
 	watching.Wait()
 	c.working.Store(nil)
 	a.finish(t)
+	a.tellBackground()
 	if a.gone() || failed != nil && failed.Code == task.CodeAuthRequired && !a.hasPrograms() { // one that starts anew finds who has signed in meanwhile
 		c.dismiss()
 	}

@@ -62,19 +62,19 @@ func (o *ownTurns) questionAnswered() {
 
 // take gives something that the agent says to its turn. Work of an agent that has none
 // begins one. It reports false where there is no turn. It is called by who reads the agent.
-func (a *agent) take(isWork bool, trigger func() *catalog.TurnTrigger, give func(*turn)) bool {
+func (a *agent) take(isWork func() bool, trigger func() *catalog.TurnTrigger, give func(*turn)) bool {
 	for {
 		t := a.current.Load()
 		if t != nil {
 			t.taking.Lock()
-			if !t.ended || !isWork { // a turn that has just ended takes the rest of what is told of it
+			if !t.ended || !isWork() { // a turn that has just ended takes the rest of what is told of it
 				give(t)
 				t.taking.Unlock()
 				return true
 			}
 			t.taking.Unlock()
 		}
-		if !isWork || !a.awaitTurn(t, trigger()) {
+		if !isWork() || !a.awaitTurn(t, trigger()) {
 			return false
 		}
 	}
@@ -233,7 +233,7 @@ func (a *agent) notice(method string, _ []byte) {
 		return
 	}
 	a.own.signals.Store(true)
-	a.take(false, nil, a.tellsEnd)
+	a.take(func() bool { return false }, nil, a.tellsEnd)
 }
 
 // tellsEnd notes that the agent tells the end of its turn. One that nobody has prompted ends

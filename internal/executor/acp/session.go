@@ -32,6 +32,7 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 	if t.Stopped() {
 		return "", nil
 	}
+	a.noteOwnProcesses()
 	result, err := call[promptResult](a, acp.AgentMethodSessionPrompt, blocks.Prompt{Session: a.session, Texts: append(opening, acp.TextBlock(t.Params.Prompt)), With: with})
 	if err != nil {
 		return "", a.failure(err)

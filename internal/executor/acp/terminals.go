@@ -11,6 +11,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
+	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 )
 
 const (
@@ -21,11 +22,12 @@ const (
 // An agentTerminal is a program that an agent runs through us, so that people
 // can watch it.
 type agentTerminal struct {
-	id   string
-	task string
-	turn *turn // that it was made in, or nil
-	proc *process.Process
-	done chan struct{} // closed when it has ended and its output is in
+	id      string
+	command string // as people would write it
+	task    string
+	turn    *turn // that it was made in, or nil
+	proc    *process.Process
+	done    chan struct{} // closed when it has ended and its output is in
 
 	mu        sync.Mutex // guards the fields below
 	limit     int
@@ -56,7 +58,7 @@ func (a *agent) createTerminal(ctx context.Context, p acp.CreateTerminalRequest)
 	if err := a.allowed(ctx, running(argv)); err != nil {
 		return acp.CreateTerminalResponse{}, err
 	}
-	t := &agentTerminal{id: process.RandomID("term_"), limit: terminalKeeps, done: make(chan struct{})}
+	t := &agentTerminal{id: process.RandomID("term_"), command: bounded(shellcommand.Line(argv)), limit: terminalKeeps, done: make(chan struct{})}
 	if p.OutputByteLimit != nil && *p.OutputByteLimit >= 0 {
 		t.limit = min(*p.OutputByteLimit, terminalKeeps)
 	}

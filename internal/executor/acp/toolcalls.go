@@ -3,6 +3,7 @@ package acp
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -137,6 +138,20 @@ func (c *toolCalls) update(u *toolUpdate, call catalog.ToolCall) toolCall {
 		}
 	}
 	return known
+}
+
+// has reports whether a tool call is one of the turn's.
+func (c *toolCalls) has(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls[id] != nil
+}
+
+// ids are those of the turn's tool calls.
+func (c *toolCalls) ids() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Keys(c.calls))
 }
 
 // note adds to what is known of a tool call, and returns all of it; mu is held.

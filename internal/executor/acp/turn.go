@@ -22,12 +22,15 @@ type turn struct {
 	sent     sync.Once     // closes prompted
 	told     chan struct{} // closed when the agent was told that the turn is to end, or the turn is over
 	answers  deliveries
-	tools    toolCalls
-	silence  *silence.Watch
-	mu       sync.Mutex                 // guards arrived and trouble
-	arrived  map[string][]*openQuestion // permission requests that requestPermission has not seen, by params
-	trouble  apiTrouble
-	servers  []acp.McpServer // that the agent is told of; nil: not yet put together
+
+	background *backgroundWork // of the agent
+
+	tools   toolCalls
+	silence *silence.Watch
+	mu      sync.Mutex                 // guards arrived and trouble
+	arrived map[string][]*openQuestion // permission requests that requestPermission has not seen, by params
+	trouble apiTrouble
+	servers []acp.McpServer // that the agent is told of; nil: not yet put together
 
 	// An agent tells what its session has cost; the turn's share is what was
 	// added to it.

@@ -138,6 +138,20 @@ func (t *turn) contextUsage(raw []byte) bool {
 	return true
 }
 
+// backgroundCommand is the command of a tool call that is to run in the background, as
+// claude and qwen say it, or "".
+func backgroundCommand(input json.RawMessage) string {
+	var in struct {
+		Command      string
+		Background   bool `json:"run_in_background"`
+		IsBackground bool `json:"is_background"`
+	}
+	if !bytes.Contains(input, []byte("background")) || json.Unmarshal(input, &in) != nil || !in.Background && !in.IsBackground {
+		return ""
+	}
+	return in.Command
+}
+
 func (t *turn) toolUpdate(u *toolUpdate, first bool) {
 	t.delivered(t.answers.toolCallUpdated(u.ToolCallID, u.Status))
 	t.EndMessage()
@@ -145,6 +159,9 @@ func (t *turn) toolUpdate(u *toolUpdate, first bool) {
 	known := t.tools.update(u, call)
 	if plan := blocks.Todos(call.Input); known.todo && plan != nil {
 		t.Event(catalog.EventPlan, *plan)
+	}
+	if command := backgroundCommand(call.Input); command != "" {
+		t.background.backgroundCommand(command)
 	}
 	t.Files.Mention(known.kind, u.Status, call.Paths, call.Diffs)
 	ended := u.Status == "completed" || u.Status == "failed"
@@ -168,6 +185,7 @@ func (t *turn) toolUpdate(u *toolUpdate, first bool) {
 		t.Event(catalog.EventToolUpdate, call)
 	}
 	if ended {
+		t.background.callEnded(u.ToolCallID)
 		t.Files.Settle(known.paths...)
 	}
 }

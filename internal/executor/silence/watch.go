@@ -220,6 +220,17 @@ func (s *Watch) Rest() (silent time.Duration, isOpen bool) {
 	return time.Since(s.last), len(s.running) > 0 || s.programs > 0 || s.waiting > 0
 }
 
+// OpenCalls are the titles of the tool calls that have begun and not ended, by their ids.
+func (s *Watch) OpenCalls() map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	open := make(map[string]string)
+	for _, call := range s.running {
+		open[call.id] = call.title
+	}
+	return open
+}
+
 func (s *Watch) lookAgain() {
 	select {
 	case s.wake <- struct{}{}:

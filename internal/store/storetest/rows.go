@@ -395,6 +395,14 @@ func testWhatAnAgentTellsOfItsSessionIsKept(t *testing.T, k kind) {
 	Write(t, s, func(tx store.Tx) error { return tx.PutAgentSession(whole) })
 	assert.Equal(t, whole, last("a"), "it was told something else again")
 	assert.Equal(t, whole, seen(one.ID))
+	works, err := s.BackgroundSessions(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, []domain.AgentSessionSeen{whole}, works)
+	whole.Background = []domain.BackgroundTask{}
+	Write(t, s, func(tx store.Tx) error { return tx.PutAgentSession(whole) })
+	works, err = s.BackgroundSessions(ctx)
+	require.NoError(t, err)
+	assert.Empty(t, works)
 
 	run := AddRun(t, s, one.ID, domain.Running, func(r *domain.Run) { r.AgentMode, r.Model = "plan", "big" })
 	got, err := s.Run(ctx, run.ID)

@@ -42,6 +42,11 @@ func (q Queries) LastAgentSession(ctx context.Context, agent string) (domain.Age
 	return orZero(statement.One(ctx, q.Statements, scan, "SELECT thread, agent, seen, session FROM agent_sessions WHERE agent = ? ORDER BY seen DESC LIMIT 1", agent))
 }
 
+// BackgroundSessions is as of [store.ThreadReader].
+func (q Queries) BackgroundSessions(ctx context.Context) ([]domain.AgentSessionSeen, error) {
+	return statement.All(ctx, q.Statements, scan, `SELECT thread, agent, seen, session FROM agent_sessions WHERE session LIKE '%"background":[{%' ORDER BY thread`)
+}
+
 // orZero is the zero value for what is not there.
 func orZero(s domain.AgentSessionSeen, err error) (domain.AgentSessionSeen, error) {
 	if errors.Is(err, store.ErrNotFound) {

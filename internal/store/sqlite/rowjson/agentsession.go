@@ -16,6 +16,14 @@ type AgentSession struct {
 	Commands []agentCommand `json:"commands,omitzero"`
 	Info     *agentTitle    `json:"info,omitempty"`
 	Takes    *promptTakes   `json:"takes,omitempty"`
+
+	Background []backgroundTask `json:"background,omitzero"`
+}
+
+type backgroundTask struct {
+	ID    string `json:"id"`
+	Kind  string `json:"kind"`
+	Title string `json:"title,omitempty"`
 }
 
 type promptTakes struct {
@@ -75,6 +83,7 @@ func AgentSessionOf(s domain.AgentSession) AgentSession {
 			return agentOption{o.ID, o.Name, o.Description, o.Category, o.Type, o.Current, ChoicesOf(o.Choices), o.Extra}
 		}),
 		Commands: mapped(s.Commands, func(c domain.AgentCommand) agentCommand { return agentCommand(c) }),
+		Background: mapped(s.Background, func(b domain.BackgroundTask) backgroundTask { return backgroundTask(b) }),
 	}
 }
 
@@ -88,6 +97,7 @@ func (r AgentSession) Value() domain.AgentSession {
 			}
 		}),
 		Commands: mapped(r.Commands, func(c agentCommand) domain.AgentCommand { return domain.AgentCommand(c) }),
+		Background: mapped(r.Background, func(b backgroundTask) domain.BackgroundTask { return domain.BackgroundTask(b) }),
 	}
 }
 

@@ -1,0 +1,36 @@
+package executor_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor"
+)
+
+// An agent whose command runs on after its turn is not released, unless it has to be: then the
+// hub is told that it has ended.
+func TestAnAgentThatRunsACommandInTheBackground(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "plain", "runs")
+	execute(t, x, p)
+	h.Await(t, func() bool { return h.inBackground() != nil }, "the command")
+	background := h.inBackground()
+	require.Len(t, background, 1)
+	assert.Equal(t, "process", background[0].Kind)
+	assert.Contains(t, background[0].Title, "sleep 600")
+	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "background"}, release(t, x, p.SessionID))
+
+	r, err := x.ReleaseSession(context.Background(), catalog.ReleaseSessionParams{SessionID: p.SessionID, Force: true})
+	require.NoError(t, err)
+	assert.True(t, r.Released)
+	h.Lock()
+	defer h.Unlock()
+	told := h.between[len(h.between)-1]
+	assert.Equal(t, catalog.Session{Background: []catalog.BackgroundTask{}, Ended: true}, told.Session)
+	assert.Equal(t, []string{"s", "task-1"}, []string{told.SessionID, told.TaskID})
+}
