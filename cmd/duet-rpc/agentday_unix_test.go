@@ -49,6 +49,8 @@ type dayAgent struct {
 	deletes  bool     // a session that it has loaded
 	forks    bool     // its own sessions
 
+	foreground string // why it runs nothing in the background; empty: it does
+
 	sub      string // why a sub-agent's command is not asked about; empty: it is
 	subHangs bool   // until it is interrupted
 	subSays  string // what it says of it otherwise
@@ -70,6 +72,7 @@ func dayAgents() []dayAgent {
 			sub: "it does not pass the question on, and does not wait", subSays: "task_name",
 			todoless: "it offers its model no tool for that",
 			start:    []string{"codex-acp"}, forks: true,
+			foreground: "its model is offered no tool for that",
 		},
 		{
 			name: "Gemini CLI", folder: "gemini-cli", packaged: "@google/gemini-cli", site: newGeminiSite,
@@ -77,7 +80,8 @@ func dayAgents() []dayAgent {
 			command: "about", commandless: "the project's own are not told", prompt: "/about", says: "0.61.0",
 			todoless: "it offers its model no tool for that", withholds: true,
 			start: []string{"gemini", "--experimental-acp"}, unlisted: true, deletes: true,
-			sub: "its own policy refuses the sub-agent that could run one", subSays: "denied by policy",
+			foreground: "its model is offered no tool for that",
+			sub:        "its own policy refuses the sub-agent that could run one", subSays: "denied by policy",
 		},
 		{
 			name: "opencode", folder: "opencode", packaged: "opencode-linux-x64", site: newOpencodeSite,
@@ -85,6 +89,7 @@ func dayAgents() []dayAgent {
 			command: "greet", prompt: "/greet you", says: "hello you",
 			sub: "it does not pass the question on, and waits until it is interrupted or its time is over; its silence is told", subHangs: true,
 			start: []string{"opencode", "acp"}, forks: true,
+			foreground: "its model is offered no tool for that",
 		},
 	}
 }
@@ -129,6 +134,8 @@ var dayScenarios = []dayScenario{
 	{name: "Nobody has signed in", play: playSignIn},
 	{name: "A sub-agent wants to run a command", play: playSubAgent},
 	{name: "A list of things to do", play: playTodos},
+	{name: "A command in the background ends after the turn, and the agent goes on by itself", play: playBackground, core: true},
+	{name: "The hub is killed while an agent that goes on by itself asks", play: playBackgroundKill, core: true},
 	{name: "The time that a run may take is over", play: playTimeout},
 	{name: "A session that was begun without Duet is adopted", play: playAdopted},
 	{name: "It is ended and started again, twice, in a conversation", play: playRestarts, core: true},

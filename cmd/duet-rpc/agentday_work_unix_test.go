@@ -36,6 +36,62 @@ func playTodos(t *testing.T, a dayAgent) string {
 	return "yes: it is the session's plan"
 }
 
+// playBackground has an agent run a command in the background. When that has ended, after the
+// turn, the agent goes on by itself, and wants to run another one.
+func playBackground(t *testing.T, a dayAgent) string {
+	s, c, own, question := a.goesOn(t)
+	if question == nil {
+		return "no: " + a.foreground
+	}
+	assert.Equal(t, "completed", c.approveAll(own).Data.State)
+	assert.True(t, s.exists("made"))
+	assert.Contains(t, c.conversation(own), "The tool said: ")
+	s.close(c)
+	return "yes: asked, and carried out"
+}
+
+// playBackgroundKill is playBackground where the hub is killed while the question is open.
+func playBackgroundKill(t *testing.T, a dayAgent) string {
+	s, c, own, question := a.goesOn(t)
+	if question == nil {
+		return "no: " + a.foreground
+	}
+	s.awaitRecord(`"touch made`)
+	c.crash()
+	s.requireNobody("after a kill")
+
+	c = s.open()
+	require.True(t, c.pending()[question.Data.ApprovalID].Stale)
+	assert.Equal(t, "interrupted", c.session(own).State)
+	c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
+	end := c.await("the end of the session that goes on", func(e event) bool {
+		return e.Type == "session_status_changed" && e.Data.ThreadID == c.session(own).ThreadID && e.Seq > question.Seq && e.Data.SessionID != own && ended(e.Data.State)
+	})
+	assert.Equal(t, "completed", end.Data.State, "%s", end.Raw)
+	assert.True(t, s.exists("made"))
+	s.close(c)
+	return "yes"
+}
+
+// goesOn has an agent run a command in the background, and returns the question that it asks
+// when it goes on by itself, in the session own; nil if it runs nothing in the background.
+func (a dayAgent) goesOn(t *testing.T) (s *agentSite, c *client, own string, question *event) {
+	s, c, l := a.begins(t, "background: sleep 3; echo over")
+	if a.foreground != "" {
+		c.completes(l)
+		assert.Contains(t, c.conversation(l.SessionID), "There is no tool for that.")
+		s.close(c)
+		return s, c, "", nil
+	}
+	assert.Equal(t, "completed", c.approveAll(l.SessionID).Data.State)
+	own = c.awaitOwnTurn(1)
+	asked := c.awaitQuestion(own)
+	assert.Equal(t, "Bash", asked.Data.ToolName, "%s", asked.Raw)
+	assert.Contains(t, string(asked.Data.ToolInput), "touch made")
+	assert.False(t, s.exists("made"))
+	return s, c, own, &asked
+}
+
 // playTimeout has an agent wait, for its model or for a sub-agent that asks nobody,
 // until its run may not take longer.
 func playTimeout(t *testing.T, a dayAgent) string {

@@ -41,6 +41,7 @@ type result struct {
 // verbs are what the model understands, at the start of a line:
 //
 //	run: COMMAND      it calls the agent's shell tool, and then tells what came back
+//	background: COMMAND  the same, in the background; when the agent tells that it has ended, run: touch made
 //	write: PATH       it writes a file of one line with the agent's tool for that
 //	plan: PATH        it leaves plan mode with a plan, and when it may, writes that file
 //	delegate: WORDS   it gives WORDS to a sub-agent
@@ -52,7 +53,7 @@ type result struct {
 //	fail: STATUS [N]  it answers with an HTTP status; with N as often as that, and then it says "at last"
 //	Continue …        it begins again with what it was told before
 //	Implement the approved plan.  Codex says that when the user agrees to a plan
-var verbs = regexp.MustCompile(`(?m)^(run|write|plan|delegate|todo|say|talk|hang|cut|fail): ?(.*)$`)
+var verbs = regexp.MustCompile(`(?m)^(run|background|write|plan|delegate|todo|say|talk|hang|cut|fail): ?(.*)$`)
 
 // planFile is what an agent in plan mode says of the file in which it wants the
 // plan, or of its directory.
@@ -75,9 +76,14 @@ func (c *conversation) instructed(text string) {
 // told adds a text of the user, or of the agent on the user's behalf.
 func (c *conversation) told(text string) {
 	c.instructed(text)
+	isNotice := strings.Contains(text, "<task-notification>") // which repeats the command
 	switch found := verbs.FindStringSubmatch(text); {
-	case found != nil:
+	case strings.HasPrefix(text, "Continue ") && strings.Contains(text, `"touch made"`): // Duet asks for the same call again
+		c.turns = append(c.turns, turn{verb: "run", words: "touch made"})
+	case found != nil && !isNotice:
 		c.turns = append(c.turns, turn{verb: found[1], words: strings.TrimSpace(found[2])})
+	case isNotice && len(c.turns) > 0 && c.turns[len(c.turns)-1].verb == "background":
+		c.turns = append(c.turns, turn{verb: "run", words: "touch made"})
 	case strings.HasPrefix(text, "Continue ") && len(c.turns) > 0:
 		t := &c.turns[len(c.turns)-1]
 		t.results, t.searched = nil, false
@@ -172,6 +178,8 @@ func (c conversation) next() action {
 	switch t.verb {
 	case "run":
 		return c.take(t, step{"I will run it.", c.shell(t.words)})
+	case "background":
+		return c.take(t, step{"I will run it in the background.", c.inBackground(t.words)})
 	case "write":
 		return c.take(t, step{"I will write it.", c.write(t.words, Written)})
 	case "plan":
@@ -252,6 +260,14 @@ func (c conversation) shell(command string) *toolCall {
 	default:
 		return &toolCall{name, object{"command": command, "description": "What was asked for"}}
 	}
+}
+
+// inBackground is shell for a command that runs on when the turn has ended.
+func (c conversation) inBackground(command string) *toolCall {
+	if c.tool(shells) != "Bash" {
+		return nil
+	}
+	return &toolCall{"Bash", object{"command": command, "description": "What was asked for", "run_in_background": true}}
 }
 
 func (c conversation) write(path, text string) *toolCall {

@@ -82,7 +82,7 @@ func AgentSessionOf(s domain.AgentSession) AgentSession {
 		Options: mapped(s.Options, func(o domain.AgentOption) agentOption {
 			return agentOption{o.ID, o.Name, o.Description, o.Category, o.Type, o.Current, ChoicesOf(o.Choices), o.Extra}
 		}),
-		Commands: mapped(s.Commands, func(c domain.AgentCommand) agentCommand { return agentCommand(c) }),
+		Commands:   mapped(s.Commands, func(c domain.AgentCommand) agentCommand { return agentCommand(c) }),
 		Background: mapped(s.Background, func(b domain.BackgroundTask) backgroundTask { return backgroundTask(b) }),
 	}
 }
@@ -96,7 +96,7 @@ func (r AgentSession) Value() domain.AgentSession {
 				ID: o.ID, Name: o.Name, Description: o.Description, Category: o.Category, Type: o.Type, Current: o.Current, Choices: Choices(o.Choices), Extra: o.Extra,
 			}
 		}),
-		Commands: mapped(r.Commands, func(c agentCommand) domain.AgentCommand { return domain.AgentCommand(c) }),
+		Commands:   mapped(r.Commands, func(c agentCommand) domain.AgentCommand { return domain.AgentCommand(c) }),
 		Background: mapped(r.Background, func(b backgroundTask) domain.BackgroundTask { return domain.BackgroundTask(b) }),
 	}
 }
