@@ -164,7 +164,8 @@ export class MarkdownStream {
 
   /** openCode is the code block that a text is, if nothing of it is its end. */
   private openCode(text: string): OpenCode | undefined {
-    const head = /^ {0,3}(`{3,}|~{3,})([^\n]*)\n/.exec(text);
+    // The fence is a whole run. Without the lookahead each part of a long run would be tried as a fence.
+    const head = /^ {0,3}(`{3,}(?!`)|~{3,}(?!~))([^\n]*)\n/.exec(text);
     if (!head) return undefined;
     const [whole, fence, info] = [head[0], head[1]!, head[2]!.trim()];
     if (fence.startsWith("`") && info.includes("`")) return undefined;
