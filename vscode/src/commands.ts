@@ -8,7 +8,7 @@ import { describe, isAlive, nameOf, short } from "./hub/groups";
 import { titleOf } from "./hub/questions";
 import type { Panels } from "./panel/panels";
 import { selected } from "./panel/selection";
-import { pickProject } from "./projects";
+import { clickedResource, pickProject, startFolder } from "./projects";
 import type { Project, ProjectQuestion, Projects, ProjectSession } from "./projects";
 
 export interface CommandContext {
@@ -33,11 +33,13 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
       if (chosen) await action(chosen);
     });
   return [
-    command("newSession", () => newSession(projects, panels)),
-    command("newSessionWithGates", async () => {
-      const project = await pickProject(projects);
-      const agent = project && (await pickAgent(project));
-      const id = agent && (await launchWithGates(project, agent.name));
+    command("newSession", (argument?: unknown) => newSession(projects, panels, clickedResource(argument))),
+    command("newSessionWithGates", async (argument?: unknown) => {
+      const clicked = clickedResource(argument);
+      const project = await pickProject(projects, clicked);
+      const folder = project && startFolder(project, clicked);
+      const agent = project && (await pickAgent(project, folder!));
+      const id = agent && (await launchWithGates(project, folder!, agent.name));
       if (id !== undefined) await openWhenListed(project!, id, panels);
     }),
     ofSession("continue", () => true, (of) => openAndWrite(of, panels)),
@@ -69,14 +71,15 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
   ];
 }
 
-async function newSession(projects: Projects, panels: Panels): Promise<void> {
-  const project = await pickProject(projects);
+async function newSession(projects: Projects, panels: Panels, clicked?: vscode.Uri): Promise<void> {
+  const project = await pickProject(projects, clicked);
   if (!project) return;
-  const agent = await pickAgent(project);
+  const folder = startFolder(project, clicked);
+  const agent = await pickAgent(project, folder);
   if (agent === undefined) return;
   const query = await prompt(`New session with ${agent.title}`, "What is to be done?");
   if (query === undefined) return;
-  const { session_id } = await project.connection.request("launchSession", { query, agent: agent.name, working_dir: project.folder.uri.fsPath });
+  const { session_id } = await project.connection.request("launchSession", { query, agent: agent.name, working_dir: folder.uri.fsPath });
   await openWhenListed(project, session_id, panels);
 }
 
@@ -138,8 +141,8 @@ async function prompt(title: string, placeHolder: string): Promise<string | unde
 }
 
 /** pickAgent is the agent that is configured, or the only one that is installed, else the one that the person chooses. */
-async function pickAgent(project: Project): Promise<{ name: string; title: string } | undefined> {
-  const configured = vscode.workspace.getConfiguration("duet", project.folder.uri).get("agent", "");
+async function pickAgent(project: Project, folder: vscode.WorkspaceFolder): Promise<{ name: string; title: string } | undefined> {
+  const configured = vscode.workspace.getConfiguration("duet", folder.uri).get("agent", "");
   if (configured !== "") return { name: configured, title: configured };
   const { agents } = await project.connection.request("agent.list", {});
   const available = agents.filter(({ available }) => available);

@@ -7,8 +7,8 @@ import { tellUntrusted } from "./trust";
 /** How many turns there are where the person says nothing: as the hub has it. */
 const usual = 5;
 
-/** Asks for gates, for turns and for a prompt, and begins the session; its id, or nothing if the person has thought better of it. */
-export async function launchWithGates(project: Project, agent: string): Promise<string | undefined> {
+/** Asks for gates, for turns and for a prompt, and begins the session in a folder; its id, or nothing if the person has thought better of it. */
+export async function launchWithGates(project: Project, folder: vscode.WorkspaceFolder, agent: string): Promise<string | undefined> {
   let gates: string[] | undefined;
   try {
     gates = await pickGates(project);
@@ -26,7 +26,7 @@ export async function launchWithGates(project: Project, agent: string): Promise<
   const query = await vscode.window.showInputBox({ title, placeHolder: "What is to be done?", ignoreFocusOut: true, prompt: "Press Enter to begin, or Escape to leave it." });
   if (query === undefined || query.trim() === "") return undefined;
   try {
-    const { session_id } = await project.connection.request("launchSession", { query, agent, working_dir: project.folder.uri.fsPath, gates, max_iterations: Number(turns) });
+    const { session_id } = await project.connection.request("launchSession", { query, agent, working_dir: folder.uri.fsPath, gates, max_iterations: Number(turns) });
     return session_id;
   } catch (error) {
     if (await tellUntrusted(project, error)) return undefined;

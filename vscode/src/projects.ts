@@ -5,7 +5,7 @@ import { HubConnection } from "./hub/connection";
 import { Emitter } from "./hub/emitter";
 import type { EventParams, HubNotification } from "./hub/events";
 import { ProjectModel } from "./hub/model";
-import { byRoot, projectRoot, realPath, usesDuet } from "./hub/root";
+import { byRoot, folderWith, projectRoot, realPath, usesDuet } from "./hub/root";
 import type { Question, Session } from "./hub/model";
 
 /** A project with folders of the workspace, and what its hub has. */
@@ -13,6 +13,8 @@ export interface Project {
   name: string;
   /** The first of its folders. */
   folder: vscode.WorkspaceFolder;
+  /** All of its folders. */
+  folders: vscode.WorkspaceFolder[];
   connection: HubConnection;
   model: ProjectModel;
 }
@@ -118,20 +120,21 @@ export class Projects implements vscode.Disposable {
     if (!this.wanted) return;
     const roots = byRoot(folders, ({ uri }) => uri.fsPath);
     for (const [root, project] of this.byRoot) {
-      const folder = roots.get(root)?.[0];
-      if (folder) Object.assign(project, { folder, name: folder.name });
+      const folders = roots.get(root) ?? [];
+      const [folder] = folders;
+      if (folder) Object.assign(project, { folder, folders, name: folder.name });
       else {
         this.byRoot.delete(root);
         void end(project);
       }
     }
-    for (const [root, [folder]] of roots) {
-      if (!this.byRoot.has(root)) this.byRoot.set(root, this.open(folder!));
+    for (const [root, folders] of roots) {
+      if (!this.byRoot.has(root)) this.byRoot.set(root, this.open(folders[0]!, folders));
     }
     this.changeEmitter.fire(undefined);
   }
 
-  private open(folder: vscode.WorkspaceFolder): Project {
+  private open(folder: vscode.WorkspaceFolder, folders: vscode.WorkspaceFolder[]): Project {
     const connection = new HubConnection({
       folder: folder.uri.fsPath,
       findBinary: () =>
@@ -146,7 +149,7 @@ export class Projects implements vscode.Disposable {
       log: this.log,
     });
     const model = new ProjectModel(connection, 300, (error) => this.log.warn(String(error)));
-    const project = { name: folder.name, folder, connection, model };
+    const project = { name: folder.name, folder, folders, connection, model };
     model.onChange(() => this.changeEmitter.fire(undefined));
     model.onQuestions((questions) => this.questionsEmitter.fire(questions.map((question) => ({ project, question }))));
     connection.onEvent((params) => this.eventEmitter.fire({ project, params }));
@@ -162,9 +165,25 @@ async function end({ model, connection }: Project): Promise<void> {
   await connection.stop();
 }
 
-/** Asks in which project; nothing if there is none, or the person has thought better of it. */
-export async function pickProject(projects: Projects): Promise<Project | undefined> {
+/**
+ * The folder of a project in which a session or a shell starts: the folder of the resource that the user clicked in the
+ * explorer, else of the active editor, else the first folder.
+ */
+export function startFolder({ folder, folders }: Project, clicked?: vscode.Uri): vscode.WorkspaceFolder {
+  const resource = clicked ?? vscode.window.activeTextEditor?.document.uri;
+  return (resource?.scheme === "file" ? folderWith(folders, ({ uri }) => uri.fsPath, resource.fsPath) : undefined) ?? folder;
+}
+
+/** Returns the resource of the explorer that a command was given, if there is one. */
+export function clickedResource(argument: unknown): vscode.Uri | undefined {
+  return argument instanceof vscode.Uri ? argument : undefined;
+}
+
+/** Asks in which project, unless the user clicked a resource of one; nothing if there is none, or the person has thought better of it. */
+export async function pickProject(projects: Projects, clicked?: vscode.Uri): Promise<Project | undefined> {
   const { all } = projects;
+  const within = clicked && all.find(({ folders }) => folderWith(folders, ({ uri }) => uri.fsPath, clicked.fsPath));
+  if (within) return within;
   if (all.length === 0) {
     void vscode.window.showInformationMessage("Duet: open a folder first, in which agents can work");
     return undefined;

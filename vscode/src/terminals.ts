@@ -4,6 +4,7 @@ import { nameOf, visible } from "./hub/groups";
 import { HubTerminal } from "./hub/terminal";
 import type { Which } from "./hub/terminal";
 import type { Result } from "./protocol";
+import { startFolder } from "./projects";
 import type { Project, ProjectSession } from "./projects";
 
 type Listed = Result<"terminal.list">["terminals"][number];
@@ -14,9 +15,9 @@ export class Terminals implements vscode.Disposable {
 
   constructor(private readonly onError: (error: unknown) => void) {}
 
-  /** A shell of one's own in the project. */
+  /** A shell of one's own in the project, in the folder of the active editor. */
   create(project: Project): void {
-    this.show(project, { spawn: { cwd: project.folder.uri.fsPath } }, "Duet", "terminal");
+    this.show(project, { spawn: { cwd: startFolder(project).uri.fsPath } }, "Duet", "terminal");
   }
 
   /** Watches a terminal that the person chooses; of a session, one of its agent's. */

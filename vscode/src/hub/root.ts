@@ -1,7 +1,7 @@
 // Where the project of a folder is.
 import { existsSync, realpathSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, sep } from "node:path";
 
 /** What the root of a project contains, as duet-rpc looks for it. */
 const markers = [".duet", ".duet.toml", ".git"];
@@ -31,6 +31,12 @@ export function byRoot<F>(folders: readonly F[], pathOf: (folder: F) => string, 
     roots.set(root, [...(roots.get(root) ?? []), folder]);
   }
   return roots;
+}
+
+/** The folder that contains a file, or is it: the innermost of several. undefined if there is none. */
+export function folderWith<F>(folders: readonly F[], pathOf: (folder: F) => string, file: string): F | undefined {
+  const inside = (path: string): boolean => file === path || file.startsWith(path.endsWith(sep) ? path : path + sep);
+  return folders.filter((folder) => inside(pathOf(folder))).sort((a, b) => pathOf(b).length - pathOf(a).length)[0];
 }
 
 /** A path without symbolic links, as duet-rpc reads it. */

@@ -42,7 +42,7 @@ export function codeBlock(content: string, language: string): CodeBlock {
       shown += last - at + 1;
       at = end + 1;
     }
-    fill(code, part);
+    fill(code, ...piecesOf(part));
     if (shown >= longestBlock) all.hidden = false;
   };
   const element = make(

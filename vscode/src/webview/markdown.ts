@@ -1,7 +1,7 @@
 // Markdown as elements. They are made of markdown-it's tokens, one by one, so nothing that an
 // agent writes becomes markup, a style or a script; HTML stays the text that it is.
 import MarkdownIt from "markdown-it";
-import type { MarkdownIt as Parser, Token } from "markdown-it";
+import type { MarkdownIt as Parser, StateInline, Token } from "markdown-it";
 import { codeBlock } from "./codeblock";
 import { fill, make } from "./dom";
 import { fileOf, linkOf, pieces } from "./references";
@@ -12,16 +12,38 @@ const elements = new Set(["p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "
 /** Rows of a table that are shown at first. */
 const firstRows = 300;
 
+/** How many tokens of a paragraph are read to find the ends of its brackets. Each pair of brackets reads its text about twice. */
+const bracketSteps = 1_000;
+const bracketStepsPerCharacter = 8;
+
 let parser: Parser | undefined;
 
 function markdown(): Parser {
   if (!parser) {
     parser = new MarkdownIt({ html: false, linkify: true, breaks: false });
     parser.linkify.set({ fuzzyLink: false, fuzzyEmail: false });
+    // linkOf refuses both. The library would read up to 10,000 characters at each refused address.
+    parser.linkify.add("ftp:", null).add("//", null);
+    limitBrackets(parser);
     // What is no link stays visible as it was written; linkOf says which is.
     parser.validateLink = (url) => linkOf(url) !== undefined || /^data:image\/(?:png|gif|jpeg|webp);base64,/i.test(url);
   }
   return parser;
+}
+
+/**
+ * Limits the work for brackets. markdown-it looks for the "]" of each "[" up to 100 levels deep, so that 400 KB of
+ * "[" take 100 times as long as 400 KB of letters. After the limit, the brackets of a paragraph are plain text.
+ */
+function limitBrackets(of: Parser): void {
+  const left = new WeakMap<StateInline, number>();
+  const skipToken = of.inline.skipToken.bind(of.inline);
+  of.inline.skipToken = (state) => {
+    const steps = left.get(state) ?? bracketSteps + bracketStepsPerCharacter * state.src.length;
+    left.set(state, steps - 1);
+    if (steps > 0) skipToken(state);
+    else state.pos = state.posMax;
+  };
 }
 
 /** A block at the outermost level: a paragraph, a list, a table. */

@@ -2,7 +2,7 @@
 // read and drawn again.
 import { codeBlock } from "./codeblock";
 import type { CodeBlock } from "./codeblock";
-import { button, make } from "./dom";
+import { button, inTurns, make, piecesOf, setText } from "./dom";
 import { blocksOf, renderBlock, renderMarkdown } from "./markdown";
 
 /** A last block longer than twice this is cut where a reader sees no harm, so that drawing it again stays cheap. */
@@ -19,6 +19,9 @@ const wholeText = 100_000;
 
 /** How much of the further rows of a table is shown, in characters. */
 const longestRows = 300_000;
+
+/** How much of a text is read as Markdown, in characters; code blocks and further rows of a table do not count. The rest is plain text. */
+const longestMarkdown = 200_000;
 
 /** A code block that is still open, and grows by what comes. */
 interface OpenCode {
@@ -48,6 +51,14 @@ interface LongTable {
   note: HTMLElement;
 }
 
+/** What follows the longest Markdown: plain text, which the user asks for. */
+interface Rest {
+  /** Where the text begins that is not shown yet. */
+  from: number;
+  note: HTMLElement;
+  count: HTMLElement;
+}
+
 export class MarkdownStream {
   readonly element = make("div", { class: "markdown" });
   /** Where blocks are put now. The browser lays out what is near the view, part by part. */
@@ -61,6 +72,9 @@ export class MarkdownStream {
   private cutBefore = false;
   private code: OpenCode | undefined;
   private table: LongTable | undefined;
+  /** How many characters were read as Markdown. */
+  private read = 0;
+  private rest: Rest | undefined;
 
   /**
    * Shows a text. complete: nothing more comes. A long one is taken piece by piece, as if it came so, until a time
@@ -71,11 +85,19 @@ export class MarkdownStream {
     this.complete = false;
     if (!text.startsWith(this.text)) this.reset();
     for (let pieces = 0; this.text.length < text.length; pieces++) {
+      if (this.read >= longestMarkdown && !this.code && !this.table) {
+        this.rest ??= this.startRest(this.text.length);
+        this.text = text;
+        this.showRest(this.rest);
+        break;
+      }
       if (pieces > 0 && performance.now() > until) return true;
       const added = text.slice(this.text.length, pieceEnd(text, this.text.length));
       this.text = text.slice(0, this.text.length + added.length); // not joined: that would copy all of it each time
       this.complete = complete && this.text.length === text.length;
-      if (!this.appendCode(added)) this.drawTail();
+      if (this.appendCode(added)) continue;
+      if (!this.table) this.read += added.length;
+      this.drawTail();
     }
     this.complete = complete;
     if (complete && this.table) this.drawTail();
@@ -107,6 +129,31 @@ export class MarkdownStream {
     this.cutBefore = false;
     this.code = undefined;
     this.table = undefined;
+    this.read = 0;
+    this.rest = undefined;
+  }
+
+  /** showRest says how much of the text is not shown, with a button that shows it as plain text. */
+  private showRest({ from, note, count }: Rest): void {
+    note.hidden = from === this.text.length;
+    setText(count, `This message is too long to be shown as Markdown: ${this.text.length - from} more characters.`);
+  }
+
+  private startRest(from: number): Rest {
+    const count = make("span");
+    const all = button({
+      class: "text-button", label: "Show them as plain text",
+      press: () => {
+        const plain = make("div", { class: "plain" });
+        rest.note.before(plain);
+        inTurns(piecesOf(this.text.slice(rest.from)), plain, (piece) => make("span", { text: piece }));
+        rest.from = this.text.length;
+        this.showRest(rest);
+      },
+    });
+    const rest: Rest = { from, note: make("p", { class: "note" }, count, " ", all), count };
+    this.element.append(rest.note);
+    return rest;
   }
 
   /** appendCode adds to an open code block; false: the tail has to be read again. */
@@ -164,7 +211,8 @@ export class MarkdownStream {
 
   /** openCode is the code block that a text is, if nothing of it is its end. */
   private openCode(text: string): OpenCode | undefined {
-    const head = /^ {0,3}(`{3,}|~{3,})([^\n]*)\n/.exec(text);
+    // The fence is a whole run. Without the lookahead each part of a long run would be tried as a fence.
+    const head = /^ {0,3}(`{3,}(?!`)|~{3,}(?!~))([^\n]*)\n/.exec(text);
     if (!head) return undefined;
     const [whole, fence, info] = [head[0], head[1]!, head[2]!.trim()];
     if (fence.startsWith("`") && info.includes("`")) return undefined;
@@ -269,8 +317,9 @@ function possibleEnd(lines: readonly string[]): string {
 /** pieceEnd is where the piece of a text ends that begins at from: with a line, unless that is longer than the piece. */
 function pieceEnd(text: string, from: number): number {
   if (text.length - from <= 2 * pieceLength) return text.length;
-  const line = text.lastIndexOf("\n", from + pieceLength);
-  return line >= from ? line + 1 : from + pieceLength;
+  // Only the piece is searched: the line may begin megabytes before.
+  const line = text.slice(from, from + pieceLength + 1).lastIndexOf("\n");
+  return line >= 0 ? from + line + 1 : from + pieceLength;
 }
 
 function lineStarts(text: string): number[] {

@@ -1,9 +1,10 @@
 // The extension in a real VS Code, as a person uses it.
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, realpathSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
-import { gone, openWindow } from "./vscode";
+import type { Locator } from "playwright-core";
+import { eventually, gone, openWindow } from "./vscode";
 
 test("what is installed is small", () => {
   assert.ok(statSync("out/duet.vsix").size < 1_000_000);
@@ -143,6 +144,28 @@ test("two folders of one project list each session and each question once", asyn
   await press(row(/^Allow$/), row("Done"));
   assert.equal(await page.getByText("already registered").count(), 0);
   await page.locator(".statusbar-item").filter({ hasText: "Duet" }).waitFor();
+});
+
+test("a session starts in the folder of the active editor", async (t) => {
+  const { page, project, command, press, openViews, newSession, call } = await openWindow((end) => t.after(end), {
+    opens: ["client", "server"],
+    prepare: (project) => {
+      within(project);
+      writeFileSync(join(project.folder, "server", "handler.txt"), "A handler.\n");
+    },
+  });
+  await openViews();
+  await command("Explorer: Focus on Folders View");
+  const file = (name: string): Locator => page.locator(".explorer-folders-view .monaco-list-row").filter({ hasText: name });
+  await file("server").waitFor();
+  await press(file("server"), file("handler.txt"));
+  await file("handler.txt").dblclick();
+  await page.getByRole("tab", { name: "handler.txt" }).waitFor();
+  await newSession("Greet the reader");
+  await eventually(async () => {
+    const { sessions } = await call("getSessionLeaves", {});
+    assert.deepEqual(sessions.map(({ working_dir }) => working_dir), [realpathSync(join(project.folder, "server"))]);
+  });
 });
 
 test("a folder within a project opens as the project does; another folder starts nothing", async (t) => {

@@ -64,6 +64,14 @@ for (const [name, { read, longest = 5_000_000 }] of Object.entries(readers)) {
   });
 }
 
+test("after very many open brackets a paragraph has no more links", () => {
+  const links = (text: string): number => blocksOf(text).flatMap(({ tokens }) => tokens).flatMap(({ children }) => children ?? []).filter(({ type }) => type === "link_open").length;
+  for (const unit of ["[", "![", "[[]"]) assert.equal(links(`${unit.repeat(50_000)}[a](b)`), 0, unit);
+  // What a person writes is not cut.
+  assert.equal(links("[a [b] c](d) and ![e](f), [g [h](i) j]. ".repeat(1_000)), 2_000);
+  assert.equal(links(`${"[".repeat(50_000)}\n\n[a](b)`), 1);
+});
+
 function timeOf(work: () => unknown): number {
   const began = performance.now();
   work();

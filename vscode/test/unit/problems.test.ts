@@ -5,7 +5,7 @@ import { join } from "node:path";
 import test from "node:test";
 import { CancellationTokenSource, ResponseError } from "vscode-jsonrpc/node";
 import type { HubEvent } from "../../src/hub/events";
-import { byRoot, projectRoot, usesDuet } from "../../src/hub/root";
+import { byRoot, folderWith, projectRoot, usesDuet } from "../../src/hub/root";
 import { Builds } from "../../src/problems/build";
 import { Findings, pathOf } from "../../src/problems/diagnostics";
 import type { Report } from "../../src/problems/diagnostics";
@@ -114,6 +114,17 @@ test("folders of one project belong together", () => {
   const there = (path: string): boolean => path === join("/home/me/project", ".duet.toml");
   const roots = byRoot(["/home/me/project/client", "/home/me/other", "/home/me/project/server"], (path) => path, there);
   assert.deepEqual([...roots], [["/home/me/project", ["/home/me/project/client", "/home/me/project/server"]], ["/home/me/other", ["/home/me/other"]]]);
+});
+
+test("a session starts in the folder that contains the active editor's file", () => {
+  const of = (file: string, ...folders: string[]): string | undefined => folderWith(folders, (path) => path, file);
+  const [a, b] = [join("/repo", "a"), join("/repo", "b")];
+  assert.equal(of(join(b, "src", "main.ts"), a, b), b);
+  assert.equal(of(b, a, b), b, "the folder itself");
+  assert.equal(of(join("/repo", "b2", "x.ts"), a, b), undefined, "a name that only begins like it");
+  assert.equal(of(join("/else", "x.ts"), a, b), undefined);
+  assert.equal(of(join(b, "x.ts"), "/repo", b), b, "the innermost folder");
+  assert.equal(of(join("/repo", "x.ts"), "/"), "/");
 });
 
 test("the project of a folder is where its hub keeps its state", () => {
