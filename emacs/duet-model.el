@@ -73,7 +73,7 @@
   (id nil :documentation "The thread's id.")
   (model nil :documentation "The `duet-model' that has it.")
   (title nil :documentation "What somebody called it, or nil.")
-  (summary nil :documentation "The beginning of its last prompt.")
+  (summary nil :documentation "The beginning of its first prompt.")
   (agent nil :documentation "The agent's name.")
   (cwd nil :documentation "Where the agent works.")
   (mode nil :documentation "The permission mode in force.")
@@ -218,13 +218,8 @@ That is a property list of :since, :note and :tool."
     'draft))
 
 (defun duet-session-name (session)
-  "Return what to call SESSION: its title, or the beginning of a prompt.
-That is the first prompt if it is known, else the last."
-  (let* ((first (car (last (duet-session-runs session))))
-         (name (or (duet-session-title session)
-                   (and first (null (duet-run-parent first)) (duet-run-query first))
-                   (duet-session-summary session)
-                   "")))
+  "Return what to call SESSION: its title, or the beginning of its first prompt."
+  (let ((name (or (duet-session-title session) (duet-session-summary session) "")))
     (if (string-blank-p name)
         "untitled"
       (truncate-string-to-width

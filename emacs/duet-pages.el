@@ -38,7 +38,7 @@ for, by the clock of MODEL; what an event has told since is newer."
           (duet-run-be-silent run (duet-get-string object :silent_since)
                               (duet-get-string object :silent_note)
                               (duet-get-string object :silent_tool)))
-        (setf (duet-run-query run) (duet-get-string object :query)
+        (setf (duet-run-query run) (or (duet-get-string object :query) "")
               (duet-run-parent run) (duet-get-string object :parent_session_id)
               (duet-session-cwd session) (duet-get-string object :working_dir))
         (unless old
@@ -49,8 +49,11 @@ for, by the clock of MODEL; what an event has told since is newer."
                   (and (eq run (duet-session-leaf session)) (not old)))
           (duet-session-set-agent session (duet-pages-agent object)))
         (duet-pages-settings session object asked)
+        (when-let ((name (or (duet-get-string object :conversation_title)
+                             (and (eq run (duet-session-leaf session))
+                                  (duet-get-string object :summary)))))
+          (setf (duet-session-summary session) name))
         (when (eq run (duet-session-leaf session))
-          (setf (duet-session-summary session) (duet-get-string object :summary))
           (unless old
             (duet-gates-load session (duet-get object :gates)))
           (unless (and asked (> (duet-session-counted session) asked))

@@ -14,13 +14,13 @@
 (require 'duet-get)
 
 (cl-defstruct (duet-run (:copier nil))
-  "One prompt and its execution."
+  "One prompt and its execution, or work that an agent has begun by itself."
   (id nil :documentation "The protocol's session_id.")
   (state nil :documentation "A symbol: queued, starting, running, ...")
   (changed "" :documentation "When it got into that state, as the protocol writes it.")
   (created "" :documentation "A time as the protocol writes it.")
   (parent nil :documentation "The id of the run before it.")
-  (query nil :documentation "The prompt.")
+  (query nil :documentation "The prompt; empty without one, nil until the server has told.")
   (silence nil :documentation "Since when its agent gives no sign of life, see `duet-run-be-silent'.")
   (near nil :documentation "Which budget it has nearly used up, in words, or nil.")
   (error nil :documentation "Why it failed, in words.")

@@ -363,6 +363,17 @@ Its message's length is in UTF-16 code units, of which some signs take two."
                                          :query "Mend it all" :summary "Mend it all"))
     (should (equal (duet-session-name session) "Mend it all"))))
 
+(ert-deftest duet-model-test-named-by-its-conversation ()
+  "A session whose agent has gone on by itself has the name of its first prompt.
+Its last run has no prompt, and nothing more is asked for."
+  (let* ((model (duet-model-create))
+         (session (duet-pages-load-session
+                   model '(:id "r2" :thread_id "t1" :state "running" :parent_session_id "r1"
+                               :query "" :summary "Continued by itself"
+                               :conversation_title "Mend it" :source "agent"))))
+    (should (equal (duet-session-name session) "Mend it"))
+    (should (equal (duet-run-query (duet-session-leaf session)) ""))))
+
 (ert-deftest duet-model-test-answered-before-the-list-came ()
   "A question that was answered while questions were asked for does not come back."
   (let* ((model (duet-model-create))

@@ -4,7 +4,7 @@ import { answer } from "./answer";
 import type { Changes } from "./changes";
 import type { Documents } from "./documents";
 import { launchWithGates } from "./gatesession";
-import { describe, isAlive, nameOf, short } from "./hub/groups";
+import { describe, isAlive, nameOf } from "./hub/groups";
 import { titleOf } from "./hub/questions";
 import type { Panels } from "./panel/panels";
 import { selected } from "./panel/selection";
@@ -166,6 +166,9 @@ async function pickQuestion(projects: Projects): Promise<ProjectQuestion | undef
     if (questions.length === 0) void vscode.window.showInformationMessage("Duet: nobody waits for you");
     return questions[0];
   }
-  const items = questions.map((of) => ({ label: titleOf(of.question), description: short(of.project.model.session(of.question.session_id)?.query ?? "", 60), of }));
+  const items = questions.map((of) => {
+    const session = of.project.model.conversationOf(of.question);
+    return { label: titleOf(of.question), description: session ? nameOf(session) : "", of };
+  });
   return (await vscode.window.showQuickPick(items, { title: "Which question?" }))?.of;
 }

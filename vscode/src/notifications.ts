@@ -26,7 +26,7 @@ export function notifications(projects: Projects, { attempt, open, isShown }: No
       if (!wanted("questions")) return;
       // Who has the conversation before the eyes sees its question there.
       const unseen = questions.filter(({ project, question }) => {
-        const session = project.model.sessions.find(({ thread_id }) => thread_id === question.thread_id);
+        const session = project.model.conversationOf(question);
         return !session || !isShown({ project, session });
       });
       if (unseen.length > atOnce) attempt(() => tellMany(unseen.length));
@@ -47,8 +47,8 @@ export function notifications(projects: Projects, { attempt, open, isShown }: No
     // The first answers stand in the notification, all of them behind the last button.
     const direct = choicesOf(of.question).filter(({ needs, decision }) => !needs && !decision.scope).slice(0, 2);
     const more = "More…";
-    const name = of.project.model.sessions.find(({ id }) => id === of.question.session_id);
-    const message = `${name ? `${nameOf(name)}: ` : ""}${titleOf(of.question)}`;
+    const session = of.project.model.conversationOf(of.question);
+    const message = `${session ? `${nameOf(session)}: ` : ""}${titleOf(of.question)}`;
     const pressed = await vscode.window.showInformationMessage(message, ...direct.map(({ label }) => label), more);
     if (pressed === more) await answer(of);
     else if (pressed !== undefined) await answer(of, direct.find(({ label }) => label === pressed)?.id);

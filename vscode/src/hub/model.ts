@@ -83,6 +83,11 @@ export class ProjectModel {
     return this.sessions.find((session) => session.id === id);
   }
 
+  /** The conversation of a question, by its last session. The question may belong to an earlier session. */
+  conversationOf(question: Pick<Question, "thread_id">): Session | undefined {
+    return this.sessions.find(({ thread_id }) => thread_id === question.thread_id);
+  }
+
   /** Puts a session into the list that its event has not brought yet. */
   add(session: Session): void {
     const known = this.byThread.get(session.thread_id);

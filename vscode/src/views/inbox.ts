@@ -57,7 +57,7 @@ export class InboxTree implements vscode.TreeDataProvider<Node>, vscode.Disposab
     }
     const { project, question } = node;
     const item = new vscode.TreeItem(titleOf(question), vscode.TreeItemCollapsibleState.Expanded);
-    const session = question.session_id ? project.model.session(question.session_id) : undefined;
+    const session = project.model.conversationOf(question);
     item.id = question.id;
     item.description = [...(session ? [nameOf(session)] : []), ...(this.projects.all.length > 1 ? [project.name] : []), ...(question.stale ? ["its agent has ended"] : [])].join(" · ");
     item.iconPath = new vscode.ThemeIcon("question", new vscode.ThemeColor("charts.yellow"));

@@ -1,6 +1,8 @@
-// Tells a screen reader what a person has to know: that a question waits, and how a run ended. It does
-// not read what streams; the transcript is there for who wants to.
+// Tells a screen reader what a person has to know: that a question waits, that the agent goes on by itself, and
+// how a run ended. It does not read what streams; the transcript is there for who wants to.
+import type { EventParams } from "../hub/events";
 import { make } from "./dom";
+import { stringOf } from "./json";
 import type { OpenQuestion } from "./questions";
 import { questionTitle } from "./questionview";
 
@@ -12,6 +14,12 @@ export class Announcer {
   say(text: string): void {
     this.element.append(make("p", { text }));
     while (this.element.childElementCount > 3) this.element.firstElementChild!.remove();
+  }
+
+  /** Says that the agent goes on without a prompt, if an event tells so. */
+  event({ event: { type, data } }: EventParams): void {
+    const text = stringOf(data["content"]);
+    if (type === "conversation_updated" && data["subtype"] === "went_on" && text !== undefined) this.say(text);
   }
 
   /** Says what is new of a state, and of the questions. */

@@ -88,6 +88,7 @@ export class Panel implements Actions {
     this.transcript.onScroll = () => this.bar.update((id) => this.transcript.sees(id));
     host.on("event", (params) => {
       this.conversation.apply(params);
+      this.announcer.event(params);
       if (refreshing.has(params.event.type)) this.refresh();
       this.changed();
     });

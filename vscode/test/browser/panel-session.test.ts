@@ -61,6 +61,26 @@ test("the head tells state, time, tokens and cost, and interrupts", async () => 
   assert.deepEqual([await callsOf(page, "panel.openChanges"), await callsOf(page, "panel.command")], [[{}], [{ command: "duet.fork" }]]);
 });
 
+test("an agent that goes on by itself works without a prompt, is told of, and is interrupted", async () => {
+  const page = await pages.open();
+  const head = page.getByRole("banner");
+  await head.getByText("done").waitFor();
+  const own = { session_id: "own" };
+  await tell(page, "conversation_updated", { ...own, event_type: "system", role: "system", subtype: "went_on", message_id: "sys-1", content: "Continued by itself: background task finished (sleep 3)." });
+  await tell(page, "session_status_changed", { ...own, state: "starting" });
+  await tell(page, "session_status_changed", { ...own, state: "running" });
+  await tell(page, "message_delta", { ...own, message_id: "m1", delta: "It has passed." });
+  await page.locator('.note[data-key="sys-1"]', { hasText: /^Continued by itself: background task finished \(sleep 3\)\.$/ }).waitFor();
+  await page.locator('[data-key="sys-1"] ~ .said', { hasText: "It has passed." }).waitFor();
+  assert.equal(await page.locator(".prompt").count(), 0);
+  await page.locator(".unseen").getByText("Continued by itself: background task finished (sleep 3).").waitFor({ state: "attached" });
+  await head.getByText("working").waitFor();
+  await page.getByRole("button", { name: "Add to the queue" }).waitFor();
+  await head.getByRole("button", { name: "Interrupt" }).click();
+  await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "interruptSession"));
+  assert.deepEqual(await callsOf(page, "interruptSession"), [own]);
+});
+
 test("an agent that is silent is told of, until it goes on", async () => {
   const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running" }) });
   const head = page.getByRole("banner");

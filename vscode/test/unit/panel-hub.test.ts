@@ -1,6 +1,8 @@
 // The panel's model against the built duet-rpc and its demo agent.
 import assert from "node:assert/strict";
 import test from "node:test";
+import { groupOf, isAlive, nameOf } from "../../src/hub/groups";
+import type { Session } from "../../src/hub/model";
 import { choicesOf } from "../../src/hub/questions";
 import type { Result } from "../../src/protocol";
 import { Conversation } from "../../src/webview/conversation";
@@ -42,6 +44,39 @@ test("a conversation that was followed is the one that is loaded later", async (
     conversation.entries.filter(({ kind }) => kind !== "plan" && kind !== "diff").map(({ key, kind, text, open, tool }) => [key, kind, text, open, tool?.title, tool?.status, tool?.result]);
   assert.ok(later.entries.some(({ kind }) => kind === "tool"));
   assert.deepEqual(said(followed), said(later));
+});
+
+test("an agent that goes on by itself works in the same conversation, without a prompt", async (t) => {
+  const project = newProject();
+  const { connection, model, until, end } = startHub({}, project);
+  t.after(async () => {
+    await end();
+    removeProject(project);
+  });
+  await connection.start();
+  const asked: string[] = [];
+  model.onQuestions((questions) => asked.push(...questions.map((question) => nameOf(model.conversationOf(question)!))));
+  const followed = new Conversation();
+  followed.load([]);
+  connection.onEvent((params) => followed.apply(params));
+  const { session_id, thread_id } = await connection.request("launchSession", { query: "quiet background", agent: "demo", working_dir: project.folder });
+  const last = (): Session | undefined => model.conversationOf({ thread_id });
+  await until("a question", () => model.questions.length === 1 && last()?.status === "waiting_input");
+  await until("its event", () => followed.questions.length === 1 && followed.runs.active !== undefined);
+  const [own, listed] = [followed.runs.active!, last()!];
+  assert.notEqual(own, session_id);
+  assert.deepEqual([listed.id, listed.parent_session_id, listed.query, nameOf(listed), groupOf(listed), isAlive(listed)], [own, session_id, "", "quiet background", "waiting", true]);
+  assert.deepEqual(asked, ["quiet background"]);
+  const [note] = followed.entries.filter(({ kind, run }) => run === own && kind !== "tool");
+  assert.deepEqual([note?.kind, note?.text], ["system", "Continued by itself."]);
+  assert.deepEqual(followed.entries.filter(({ kind }) => kind === "prompt").map(({ text }) => text), ["quiet background"]);
+
+  const { session_id: next } = await connection.request("continueSession", { session_id: thread_id, query: "quiet" });
+  await until("the queued prompt", () => last()?.ahead?.id === own && followed.runs.waits(next));
+  assert.equal(nameOf(model.conversationOf(model.questions[0]!)!), "quiet background", "the question has its conversation, also when that is listed by a queued prompt");
+  await connection.request("sendDecision", { approval_id: model.questions[0]!.id, ...choicesOf(model.questions[0]!)[0]!.decision });
+  await until("the end of the prompt", () => last()?.status === "completed" && followed.runs.state(next) === "completed");
+  assert.deepEqual([followed.runs.state(own), followed.runs.active, followed.entries.at(-1)?.run], ["completed", undefined, next]);
 });
 
 test("a tool's output that an event cuts comes whole from the hub, with its end", async (t) => {

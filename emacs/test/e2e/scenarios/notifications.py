@@ -51,3 +51,8 @@ def notifies(home, emacs):
     terminal.see(r"You asked: quiet now That is all")
     terminal.see(r"^ ● completed")
     expect(told().count("\n") == 2, "one who looks again was told", terminal)
+    # An agent that goes on by itself asks, too.
+    ask(terminal, "quiet background", key="r")
+    terminal.see(r"^❯ quiet background$")
+    terminal.focus(False)
+    wait_for(lambda: told().endswith(question), "a question after the turn to be told", screen=terminal.screen)

@@ -47,6 +47,42 @@ def streams_and_is_interrupted(home, emacs):
     terminal.see(r"^ ● completed")
 
 
+@scenario
+def goes_on_by_itself(home, emacs):
+    """An agent goes on after its turn: the transcript shows it, its question is answered, and i interrupts it."""
+    terminal = start(home, emacs, lines=40)
+    ask(terminal, "quiet background")
+    terminal.see(r"my turn ends\. That is all\.\n\n■ Continued by itself\.\n\nThe background task has finished\.\n")
+    terminal.see(r"^\? Write +demo\.txt")
+    terminal.see(r"^ \? waits for you · demo · .*1 waiting: j")
+    terminal.see(r"^ \? +waits for you +quiet background +demo")
+    terminal.see(r"Duet\[1!\]")
+    terminal.press("M-<", "r")
+    terminal.see(r"^ Queue: quiet background .*C-c C-c send")
+    terminal.type("quiet after that")
+    terminal.see(r"^quiet after that$")
+    terminal.press("C-c", "C-c")
+    terminal.see(r"^Queued: it runs when this turn has ended$")
+    terminal.see(r"\(queued, k takes it back\) quiet after that$")
+    terminal.press("j", "a")
+    terminal.see(r"^❯ quiet after that\n\nHello(.*\n)+ *\n.*-UUU")
+    terminal.see(r"^ ● completed")
+    expect(home.read("demo.txt") == "Turn 2: quiet background\n", f"demo.txt: {home.read('demo.txt')!r}", terminal)
+    ask(terminal, "quiet goal", key="r")
+    terminal.see(r"^Turn 2 towards the goal\.")
+    terminal.see(r"^ ◐ running")
+    # Between its turns nothing runs that could be interrupted.
+    terminal.press_until(["i"], r"^■ Interrupted$")
+    terminal.see(r"^ ■ interrupted")
+    terminal.see(r"^ ■ +interrupted +quiet background +demo")
+    expect(not terminal.shows(r"^❯ *$"), "there is a prompt without words", terminal)
+    # Another Emacs lists the conversation by its first prompt. It has seen none of its runs but the last.
+    home.run("duet-rpc", "prompt", "--agent", "demo", "quiet background of a shell")
+    terminal.see(r"^ \? +waits for you +quiet background of a shell")
+    other = start(home, emacs)
+    other.see(r"^ \? +waits for you +quiet background of a shell")
+
+
 # An agent is called silent sooner than a user would want it.
 SOON_SILENT = """
 default_agent = "sleeper"
