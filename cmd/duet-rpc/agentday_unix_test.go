@@ -49,7 +49,7 @@ type dayAgent struct {
 	deletes  bool     // a session that it has loaded
 	forks    bool     // its own sessions
 
-	foreground string // why it runs nothing in the background; empty: it does
+	foreground string // why it runs nothing in the background here; empty: it does
 
 	sub      string // why a sub-agent's command is not asked about; empty: it is
 	subHangs bool   // until it is interrupted
@@ -72,7 +72,7 @@ func dayAgents() []dayAgent {
 			sub: "it does not pass the question on, and does not wait", subSays: "task_name",
 			todoless: "it offers its model no tool for that",
 			start:    []string{"codex-acp"}, forks: true,
-			foreground: "its model is offered no tool for that",
+			foreground: "not tried; it goes on by itself after `/goal`",
 		},
 		{
 			name: "Gemini CLI", folder: "gemini-cli", packaged: "@google/gemini-cli", site: newGeminiSite,
@@ -80,7 +80,7 @@ func dayAgents() []dayAgent {
 			command: "about", commandless: "the project's own are not told", prompt: "/about", says: "0.61.0",
 			todoless: "it offers its model no tool for that", withholds: true,
 			start: []string{"gemini", "--experimental-acp"}, unlisted: true, deletes: true,
-			foreground: "its model is offered no tool for that",
+			foreground: "not tried",
 			sub:        "its own policy refuses the sub-agent that could run one", subSays: "denied by policy",
 		},
 		{
@@ -89,7 +89,7 @@ func dayAgents() []dayAgent {
 			command: "greet", prompt: "/greet you", says: "hello you",
 			sub: "it does not pass the question on, and waits until it is interrupted or its time is over; its silence is told", subHangs: true,
 			start: []string{"opencode", "acp"}, forks: true,
-			foreground: "its model is offered no tool for that",
+			foreground: "its shell tool has no way to do that",
 		},
 	}
 }

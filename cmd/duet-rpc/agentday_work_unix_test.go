@@ -62,10 +62,11 @@ func playBackgroundKill(t *testing.T, a dayAgent) string {
 
 	c = s.open()
 	require.True(t, c.pending()[question.Data.ApprovalID].Stale)
-	assert.Equal(t, "interrupted", c.session(own).State)
+	cut := c.session(own)
+	assert.Equal(t, "interrupted", cut.State)
 	c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
 	end := c.await("the end of the session that goes on", func(e event) bool {
-		return e.Type == "session_status_changed" && e.Data.ThreadID == c.session(own).ThreadID && e.Seq > question.Seq && e.Data.SessionID != own && ended(e.Data.State)
+		return e.Type == "session_status_changed" && e.Data.ThreadID == cut.ThreadID && e.Seq > question.Seq && e.Data.SessionID != own && ended(e.Data.State)
 	})
 	assert.Equal(t, "completed", end.Data.State, "%s", end.Raw)
 	assert.True(t, s.exists("made"))
