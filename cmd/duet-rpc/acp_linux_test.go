@@ -125,6 +125,22 @@ func TestACPTellsEveryChunk(t *testing.T) {
 	}
 }
 
+// An agent that goes on by itself when its turn has ended: the editor is told what it says,
+// and asked what it asks, with no prompt pending.
+func TestACPAgentGoesOnByItself(t *testing.T) {
+	t.Parallel()
+	s, c, session := newACPSession(t)
+	require.Equal(t, "end_turn", c.prompt(session, "quiet background"))
+	question := c.awaitAsked(1)
+	require.Contains(t, c.said("agent_message_chunk"), "The background task has finished.")
+	require.NoFileExists(t, filepath.Join(s.root, "demo.txt"))
+	c.choose(question, "allow_once")
+	c.await("the rest", func() bool { return strings.Contains(c.saidLocked("agent_message_chunk"), "I wrote demo.txt.") })
+	require.FileExists(t, filepath.Join(s.root, "demo.txt"))
+	require.Equal(t, "end_turn", c.prompt(session, "quiet and on"))
+	c.quit()
+}
+
 // A turn that is cancelled has ended as cancelled, also one that has hardly begun; an
 // editor that goes cancels nothing, unless it is started so.
 func TestACPCancels(t *testing.T) {
