@@ -46,6 +46,8 @@ type scriptedAgent struct {
 	dir     string
 	journal *journal
 
+	turning sync.Mutex // held during a turn
+
 	mu      sync.Mutex // guards the fields below
 	out     io.Writer
 	asked   map[string]chan string // by request: takes the outcome
@@ -162,8 +164,11 @@ func (a *scriptedAgent) open(id string) {
 	}
 }
 
-// turn does what is left of the work that the prompt, or else the session, is about.
+// turn does what is left of the work that the prompt, or else the session, is about: in the turn,
+// or partly by itself when the turn has ended.
 func (a *scriptedAgent) turn(m agentMessage, cancel <-chan struct{}) {
+	a.turning.Lock()
+	defer a.turning.Unlock()
 	var text strings.Builder
 	for _, block := range m.Params.Prompt {
 		text.WriteString(block.Text + "\n")
@@ -176,16 +181,32 @@ func (a *scriptedAgent) turn(m agentMessage, cancel <-chan struct{}) {
 	} else {
 		_ = replaceFile(file, work[0])
 	}
-	stop := "end_turn"
+	steps, goesOnAfter := 0, 0
 	if work != nil {
-		steps, _ := strconv.Atoi(work[2])
-		for i := 1; i <= steps && stop == "end_turn"; i++ {
-			if step := fmt.Sprintf("%s/%d", work[1], i); !a.knows(step) && !a.step(step, cancel) {
-				stop = "cancelled"
-			}
+		steps, _ = strconv.Atoi(work[2])
+		goesOnAfter = steps
+		if rand.IntN(3) == 0 { // its turn ends, and it goes on by itself
+			goesOnAfter = rand.IntN(steps + 1)
 		}
 	}
+	stop := a.steps(work, 1, goesOnAfter, cancel)
 	a.reply(m.ID, map[string]any{"stopReason": stop})
+	if goesOnAfter == steps || stop == "cancelled" {
+		return
+	}
+	a.dawdle(50 * time.Millisecond)
+	stop = a.steps(work, goesOnAfter+1, steps, cancel)
+	a.send(map[string]any{"jsonrpc": "2.0", "method": "_session/turn_ended", "params": map[string]any{"sessionId": a.session, "stopReason": stop}})
+}
+
+// steps does what is left of some steps of a work, and returns why it stopped.
+func (a *scriptedAgent) steps(work []string, from, to int, cancel <-chan struct{}) string {
+	for i := from; i <= to; i++ {
+		if step := fmt.Sprintf("%s/%d", work[1], i); !a.knows(step) && !a.step(step, cancel) {
+			return "cancelled"
+		}
+	}
+	return "end_turn"
 }
 
 // lastWork is the last work that a text asks for: what matched, its name and

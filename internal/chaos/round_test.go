@@ -216,8 +216,9 @@ func (r *round) answerAll(ctx context.Context, p *person) (n int) {
 	return n
 }
 
-// continueAll continues each conversation that was cut short, once each time
-// that it was.
+// continueAll continues each conversation that was cut short, once each time that it was,
+// and each that has completed once: its agent may have died before it could go on by itself,
+// as it had meant to.
 func (r *round) continueAll(ctx context.Context, p *person, continued map[string]bool) (n int) {
 	last := make(map[string]shownSession) // by thread
 	for _, s := range r.sessions(ctx, p) {
@@ -231,7 +232,7 @@ func (r *round) continueAll(ctx context.Context, p *person, continued map[string
 	}
 	for thread, s := range last {
 		switch {
-		case s.State == "completed" || !s.ended() || open[thread] || continued[s.ID]:
+		case !s.ended() || open[thread] || continued[s.ID] || s.State == "completed" && continued[thread]:
 			continue
 		case continued[thread]:
 			r.found(checkUnfit, "%s (%s), which continues what was cut short, is %s: %s %s", s.ID, s.Query, s.State, s.ErrorCode, s.Error)
