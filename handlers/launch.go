@@ -3,7 +3,9 @@ package handlers
 import (
 	"context"
 	"encoding/json"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -221,13 +223,35 @@ type continueParams struct {
 	ForkID   string          `json:"conversation_id,omitempty" doc:"With fork: a UUID that the caller has chosen to be the thread_id of the new conversation."`
 	Priority int             `json:"priority,omitempty" doc:"Higher first."`
 	Metadata json.RawMessage `json:"metadata,omitempty" doc:"An object to keep with the session."`
+	Deliver  string          `json:"deliver,omitempty" doc:"queue (the default): the prompt waits until the turn that is under way has ended. steer: the agent gets it while it works, if it can take it; else it waits, too. A prompt with content, other settings or gates waits in any case."`
 
 	TimeoutMS *uint `json:"timeout_ms,omitempty" doc:"How long it may run, in milliseconds; absent or 0: as the session before."`
 	gated
 }
 
 func (p continueParams) check() error {
-	return first(need("session_id", p.SessionID), needIfGiven("query", p.Query), p.agentSettings.check(), p.promptContent.check(), objectOrNone("metadata", p.Metadata), uuidOrNone("conversation_id", p.ForkID))
+	return first(need("session_id", p.SessionID), needIfGiven("query", p.Query), p.agentSettings.check(), p.promptContent.check(), objectOrNone("metadata", p.Metadata), uuidOrNone("conversation_id", p.ForkID), p.checkDeliver())
+}
+
+// Values of continueParams.Deliver.
+const (
+	deliverQueue = "queue"
+	deliverSteer = "steer"
+)
+
+// Values of continueResult.Delivered.
+const (
+	deliveredInjected = "injected"
+	deliveredQueued   = "queued"
+	deliveredStarted  = "started"
+)
+
+func (p continueParams) checkDeliver() error {
+	switch p.Deliver {
+	case "", deliverQueue, deliverSteer:
+		return nil
+	}
+	return domain.Invalid("deliver", "how the prompt is delivered", strconv.Quote(p.Deliver), deliverQueue, deliverSteer)
 }
 
 // needIfGiven refuses a parameter that is there and empty.
@@ -242,6 +266,7 @@ type continueResult struct {
 	launchResult
 	ClaudeSessionID string `json:"claude_session_id" doc:"The agent's own id of the conversation; empty before its first turn."`
 	ParentSessionID string `json:"parent_session_id"`
+	Delivered       string `json:"delivered" doc:"injected: the agent that works has the prompt, and session_id is its session; started; or queued."`
 }
 
 func (s sessions) continues(ctx context.Context, h *hub.Hub, p continueParams) (continueResult, error) {
@@ -257,10 +282,29 @@ func (s sessions) continues(ctx context.Context, h *hub.Hub, p continueParams) (
 	}
 	prompt, _ := p.with(query) // it was checked
 	spec.Prompt, spec.Content = prompt.text, prompt.content
+	if p.mayBeSteered() && len(prompt.content) == 0 {
+		if session, injected, err := h.Steer(ctx, p.SessionID, prompt.text); injected || err != nil {
+			return continued(session, deliveredInjected), err
+		}
+	}
 	defer s.files.starting(p.ReadsFiles)()
 	session, err := h.Continue(ctx, spec)
 	if err == nil && p.ReadsFiles {
 		s.files.offer(ctx, session)
 	}
-	return continueResult{launched(session), session.Thread.NativeSession, session.ParentSession}, err
+	delivered := deliveredStarted
+	if session.State == domain.Queued {
+		delivered = deliveredQueued
+	}
+	return continued(session, delivered), err
+}
+
+// mayBeSteered reports whether a prompt is for an agent that works, too: it changes nothing
+// else.
+func (p continueParams) mayBeSteered() bool {
+	return p.Deliver == deliverSteer && p.Query != nil && !p.Fork && reflect.ValueOf(p.agentSettings).IsZero() && reflect.ValueOf(p.gated).IsZero()
+}
+
+func continued(s domain.Session, delivered string) continueResult {
+	return continueResult{launched(s), s.Thread.NativeSession, s.ParentSession, delivered}
 }

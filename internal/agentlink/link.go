@@ -142,7 +142,7 @@ func (k *Link) filter(opts Options, toSDK io.Writer) *linefilter.Filter {
 		Refuse: func(id []byte, reason error) {
 			k.proc.Write(append(frame.ErrorBody(id, &jsonrpc2.Error{Code: jsonrpc2.CodeInternalError, Message: reason.Error()}), '\n'))
 		},
-		Response: func([]byte) {}, Elicited: func([]byte) {}, Garbage: func([]byte) {}, TooLong: func(int64) {},
+		Response: func(_, _ []byte) {}, Elicited: func([]byte) {}, Garbage: func([]byte) {}, TooLong: func(int64) {},
 	}
 	if f.Update == nil {
 		f.Update = func([]byte, bool) {}

@@ -33,6 +33,9 @@ type Executor interface {
 	// SetSession changes what the agent of a conversation is set to, while a
 	// prompt runs. An agent that refuses is a result, too.
 	SetSession(context.Context, SetSessionParams) (SetSessionResult, error)
+	// Steer gives the agent of a task a message while it works. An agent that does not take
+	// it is a result, too.
+	Steer(context.Context, SteerParams) (SteerResult, error)
 	// ReleaseSession ends the agent that waits for the next prompt of a
 	// conversation, unless it has something to do.
 	ReleaseSession(context.Context, ReleaseSessionParams) (ReleaseSessionResult, error)
@@ -279,6 +282,24 @@ const (
 	SessionSet     = "set"
 	SessionRefused = "refused"
 	SessionIdle    = "idle"
+)
+
+// SteerParams are a message for an agent that works. Ours.
+type SteerParams struct {
+	TaskID string `json:"task_id"`
+	Text   string `json:"text"`
+}
+
+// SteerResult tells what became of the message. One that the agent has taken was reported
+// as the event user_message before this.
+type SteerResult struct {
+	Outcome string `json:"outcome" doc:"injected, or refused: the agent cannot take it, or does not work any more."`
+}
+
+// Values of SteerResult.Outcome.
+const (
+	SteerInjected = "injected"
+	SteerRefused  = "refused"
 )
 
 // ReleaseSessionParams name a conversation of which no prompt runs. Ours.

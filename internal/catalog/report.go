@@ -33,7 +33,14 @@ const (
 	// An empty object, at the end of a turn that an agent ended because it was
 	// denied permission.
 	EventDenialEndedTurn = "denial_ended_turn"
+	// A [UserMessage] that the agent has taken in the middle of its turn.
+	EventUserMessage = "user_message"
 )
+
+// UserMessage is what a user says while an agent works.
+type UserMessage struct {
+	Text string `json:"text"`
+}
 
 // ContentDelta is a piece of a message or a thought.
 type ContentDelta struct {

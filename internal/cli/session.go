@@ -159,7 +159,7 @@ func newSessionForkCommand(s *invocation.Settings) *cobra.Command {
 // conversation there.
 func newContinuingCommand(s *invocation.Settings, use, title, help string, fork bool) *cobra.Command {
 	var with attachment.Flags
-	var wait bool
+	var wait, steer bool
 	cmd := &cobra.Command{
 		Use: use, Short: title, Long: help + invocation.HubStatusHelp, Annotations: invocation.ServedWithout(reach.Daemon),
 		Args:              invocation.AtLeast("ID"),
@@ -173,11 +173,17 @@ func newContinuingCommand(s *invocation.Settings, use, title, help string, fork 
 				return err
 			}
 			with.Into(params)
+			if steer {
+				params["deliver"] = "steer"
+			}
 			return startWork(cmd, s, "continueSession", params, wait)
 		},
 	}
 	with.Add(cmd)
 	waitFlag(cmd, &wait)
+	if !fork {
+		cmd.Flags().BoolVar(&steer, "steer", false, "give it to the agent while it works, if it can take that; else it waits for the end of the turn")
+	}
 	return cmd
 }
 

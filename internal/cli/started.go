@@ -38,7 +38,14 @@ func startWork(cmd *cobra.Command, s *invocation.Settings, method string, params
 func sayStarted(ctx context.Context, cmd *cobra.Command, s *invocation.Settings, c *client.Client, r wire.Started, raw json.RawMessage, wait bool) error {
 	id := cmp.Or(r.TaskID, r.Task)
 	if !s.JSON {
-		invocation.Progress(cmd, s, "%s · agent %s · %s", id, r.Agent, cmp.Or(r.State, r.Status))
+		state := cmp.Or(r.State, r.Status)
+		switch r.Delivered {
+		case "injected":
+			state = "the agent has it while it works"
+		case "queued":
+			state = "queued"
+		}
+		invocation.Progress(cmd, s, "%s · agent %s · %s", id, r.Agent, state)
 	}
 	switch {
 	case wait:

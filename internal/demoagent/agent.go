@@ -71,6 +71,7 @@ func (a *agent) Initialize(_ context.Context, p acp.InitializeRequest) (acp.Init
 		ProtocolVersion: acp.ProtocolVersionNumber,
 		AgentInfo:       &acp.Implementation{Name: "duet-demo", Title: acp.Ptr("Duet demo agent"), Version: cmp.Or(a.opts.Version, "dev")},
 		AuthMethods:     []acp.AuthMethod{},
+		Meta:            map[string]any{"steering": map[string]any{"supported": true}},
 		AgentCapabilities: acp.AgentCapabilities{
 			LoadSession:        true,
 			PromptCapabilities: acp.PromptCapabilities{Image: true, EmbeddedContext: true},

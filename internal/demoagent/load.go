@@ -37,6 +37,9 @@ func (t *turn) stream(ctx context.Context, arg argument) error {
 				if err := pause(ctx, wait); err != nil {
 					return err
 				}
+				if err := t.heed(ctx); err != nil {
+					return err
+				}
 			}
 		}
 		out.buf = append(out.buf, before...)

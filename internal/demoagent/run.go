@@ -51,7 +51,13 @@ func (a *agent) Prompt(ctx context.Context, p acp.PromptRequest) (acp.PromptResp
 	if err := t.begin(text); err != nil {
 		return resp, err
 	}
-	resp, err = t.finish(ctx, len(text), t.run(ctx))
+	t.takesMessages(true)
+	ran := t.run(ctx)
+	t.takesMessages(false)
+	if ran == nil {
+		ran = t.heed(ctx)
+	}
+	resp, err = t.finish(ctx, len(text), ran)
 	if err == nil && resp.StopReason == acp.StopReasonEndTurn {
 		t.goOnLater()
 	}

@@ -98,6 +98,9 @@ type session struct {
 	rec     record
 	cancels map[*turn]context.CancelFunc // of turns that run or wait
 	running chan struct{}                // a token: who has it runs
+
+	heeds     bool     // a turn runs that takes messages
+	meanwhile []string // what the human has said since the turn heeded it last
 }
 
 func newSession(st *store, rec record) *session {

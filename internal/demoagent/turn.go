@@ -104,6 +104,9 @@ func (t *turn) sendPlan(ctx context.Context, done int, working bool) error {
 }
 
 func (t *turn) pauseIfSlow(ctx context.Context) error {
+	if err := t.heed(ctx); err != nil {
+		return err
+	}
 	if t.script.has("slow") {
 		return pause(ctx, slowPause)
 	}

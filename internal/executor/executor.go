@@ -196,6 +196,11 @@ func (x *Executor) SetSession(ctx context.Context, p catalog.SetSessionParams) (
 	return x.agents.SetSession(ctx, p), nil
 }
 
+// Steer implements catalog.Executor.
+func (x *Executor) Steer(ctx context.Context, p catalog.SteerParams) (catalog.SteerResult, error) {
+	return x.agents.Steer(ctx, p), nil
+}
+
 // ReleaseSession implements catalog.Executor.
 func (x *Executor) ReleaseSession(_ context.Context, p catalog.ReleaseSessionParams) (catalog.ReleaseSessionResult, error) {
 	return x.agents.ReleaseSession(p), nil

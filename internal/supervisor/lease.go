@@ -81,6 +81,17 @@ func (l *lease) SetSession(ctx context.Context, p catalog.SetSessionParams) (cat
 	return result, err
 }
 
+// Steer takes an executor that does not know the call, which is somebody else's, for one
+// whose agent cannot take the message.
+func (l *lease) Steer(ctx context.Context, p catalog.SteerParams) (catalog.SteerResult, error) {
+	result, err := l.Executor.Steer(ctx, p)
+	var answered *jsonrpc2.Error
+	if errors.As(err, &answered) && answered.Code == jsonrpc2.CodeMethodNotFound {
+		return catalog.SteerResult{Outcome: catalog.SteerRefused}, nil
+	}
+	return result, err
+}
+
 // RunCommand remembers the command, of which nothing is to be left if the executor dies.
 // An error is that of an executor that could not serve the call, or has gone.
 func (l *lease) RunCommand(ctx context.Context, p catalog.RunCommandParams) (catalog.RunCommandResult, error) {

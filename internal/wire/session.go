@@ -160,6 +160,7 @@ type Started struct {
 	Agent     string `json:"agent"`
 	State     string `json:"state"`
 	Status    string `json:"status"`
+	Delivered string `json:"delivered"` // of continueSession: injected, queued or started
 }
 
 // A Task is a session as the methods of tasks tell it.

@@ -71,6 +71,7 @@ type agent struct {
 	own       ownTurns
 
 	background backgroundWork
+	steering   steering
 
 	asking    atomic.Int64 // people are asked something: what the agent was to do may take as long as they do
 	responses linefilter.Responses
@@ -137,6 +138,7 @@ func (in *agentInput) Write(p []byte) (int, error) {
 		id := string(frame.Member(p, "id"))
 		t.promptID.Store(&id)
 	}
+	in.steering.written(p)
 	n, err := in.proc.Write(p)
 	if err != nil {
 		in.inputGone.Store(true)
@@ -239,9 +241,12 @@ func (a *agent) update(update []byte, repaired bool) {
 
 // responded notes that the agent has answered a call. With the answer to its prompt the
 // turn has ended.
-func (a *agent) responded(id []byte) {
+func (a *agent) responded(id, result []byte) {
 	if t := a.current.Load(); t != nil {
 		t.silence.Sign()
+		if text := a.steering.answered(id, result); text != "" {
+			t.Event(catalog.EventUserMessage, catalog.UserMessage{Text: text})
+		}
 		if prompt := t.promptID.Load(); prompt != nil && *prompt == string(id) {
 			t.taking.Lock()
 			t.ended = true

@@ -58,6 +58,7 @@ type (
 		} `json:"agentCapabilities"`
 		AgentInfo   *catalog.AgentInfo  `json:"agentInfo"`
 		AuthMethods []authmethod.Method `json:"authMethods"`
+		Meta        json.RawMessage     `json:"_meta"`
 	}
 	sessionResult struct {
 		SessionID string

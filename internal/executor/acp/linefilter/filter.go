@@ -37,7 +37,7 @@ type Filter struct {
 	// Request tells of a request before the SDK gets it; params are valid until it
 	// returns. False: there are too many.
 	Request  func(method string, params []byte) bool
-	Response func(id []byte)                    // a response goes to the SDK; its id, valid until it returns
+	Response func(id, result []byte)            // a response goes to the SDK; its id and result, valid until it returns
 	Notice   func(method string, params []byte) // any other notification, valid until it returns; nil: they are left out
 	Elicited func(params []byte)                // params of an elicitation/complete, valid until it returns
 	Refuse   func(id []byte, reason error)      // answer a request
@@ -153,7 +153,7 @@ func (f *Filter) call(line []byte, hasID bool) {
 // answer is for a response of the agent. Who waits for it always gets one.
 func (f *Filter) answer(line []byte) {
 	m := &f.message
-	f.Response(m.ID)
+	f.Response(m.ID, m.Result)
 	switch failed := m.Error != nil && string(m.Error) != "null"; {
 	case len(line) > maxSDKLine:
 		f.pass(frame.ErrorBody(m.ID, &jsonrpc2.Error{Code: jsonrpc2.CodeInternalError, Message: errMessageTooLong.Error()}))

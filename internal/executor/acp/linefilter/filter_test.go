@@ -24,7 +24,7 @@ func newWitness() *witness {
 	w.Filter = Filter{
 		SDK:      &w.sdkGot,
 		Update:   func(u []byte, _ bool) { w.seen = append(w.seen, "update "+string(u)) },
-		Response: func([]byte) { w.seen = append(w.seen, "response") },
+		Response: func(_, _ []byte) { w.seen = append(w.seen, "response") },
 		Request:  func(string, []byte) bool { w.requests--; return w.requests >= 0 },
 		Refuse:   func(id []byte, err error) { w.seen = append(w.seen, fmt.Sprintf("refuse %s %v", id, err)) },
 		Garbage:  func(line []byte) { w.seen = append(w.seen, "garbage "+string(line)) },
