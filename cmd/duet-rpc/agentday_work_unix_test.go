@@ -78,6 +78,7 @@ func playBackgroundKill(t *testing.T, a dayAgent) string {
 // when it goes on by itself, in the session own; nil if it runs nothing in the background.
 func (a dayAgent) goesOn(t *testing.T) (s *agentSite, c *client, own string, question *event) {
 	s, c, l := a.begins(t, "background: sleep 3; echo over")
+	s.goesOn = true
 	if a.foreground != "" {
 		c.completes(l)
 		assert.Contains(t, c.conversation(l.SessionID), "There is no tool for that.")

@@ -39,6 +39,7 @@ type agentSite struct {
 	signOut func()
 	// ownProvider has Codex use its own provider, for which it wants a login.
 	ownProvider func()
+	goesOn      bool // the agent goes on by itself when its turn has ended
 	// records reports whether the agent has a text in its own records of
 	// conversations.
 	records func(text string) bool
@@ -197,6 +198,7 @@ func (s *agentSite) close(c *client) {
 	s.requireNobody("after the end of input")
 	for _, e := range c.seen() {
 		require.NotContains(s.t, string(e.Raw), s.model.Key)
+		require.False(s.t, !s.goesOn && e.Data.Subtype == "went_on", "nobody has asked the agent to go on by itself: %s", e.Raw)
 	}
 	require.NotContains(s.t, c.log.String(), s.model.Key)
 	require.FileExists(s.t, s.database())
