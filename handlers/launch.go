@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -251,7 +250,7 @@ func (p continueParams) checkDeliver() error {
 	case "", deliverQueue, deliverSteer:
 		return nil
 	}
-	return domain.Invalid("deliver", "how the prompt is delivered", strconv.Quote(p.Deliver), deliverQueue, deliverSteer)
+	return server.InvalidParam(server.ParamError{Param: "deliver", Expected: "queue or steer", Received: "another text", Accepted: []string{deliverQueue, deliverSteer}})
 }
 
 // needIfGiven refuses a parameter that is there and empty.

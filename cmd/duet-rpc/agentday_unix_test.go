@@ -136,6 +136,7 @@ var dayScenarios = []dayScenario{
 	{name: "A list of things to do", play: playTodos},
 	{name: "A command in the background ends after the turn, and the agent goes on by itself", play: playBackground, core: true},
 	{name: "The hub is killed while an agent that goes on by itself asks", play: playBackgroundKill, core: true},
+	{name: "A person says something while it works", play: playSteer, core: true},
 	{name: "The time that a run may take is over", play: playTimeout},
 	{name: "A session that was begun without Duet is adopted", play: playAdopted},
 	{name: "It is ended and started again, twice, in a conversation", play: playRestarts, core: true},

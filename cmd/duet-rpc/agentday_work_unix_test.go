@@ -5,6 +5,7 @@ package main_test
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -92,6 +93,34 @@ func (a dayAgent) goesOn(t *testing.T) (s *agentSite, c *client, own string, que
 	assert.Contains(t, string(asked.Data.ToolInput), "touch made")
 	assert.False(t, s.exists("made"))
 	return s, c, own, &asked
+}
+
+// playSteer has a person say something while the agent talks.
+func playSteer(t *testing.T, a dayAgent) string {
+	s, c, l := a.begins(t, "talk:")
+	c.await("text", func(e event) bool { return e.Type == "message_delta" && e.Data.SessionID == l.SessionID })
+	var told struct {
+		launched
+		Delivered string `json:"delivered"`
+	}
+	c.call("continueSession", object{"session_id": l.SessionID, "query": "say: heard", "deliver": "steer"}, &told)
+	if told.Delivered == "queued" {
+		c.call("interruptSession", object{"session_id": l.SessionID}, nil)
+		assert.Equal(t, "interrupted", c.awaitEnd(l.SessionID).Data.State)
+		c.completes(told.launched)
+		assert.Contains(t, c.conversation(told.SessionID), "heard")
+		s.close(c)
+		return "no: it comes behind the turn"
+	}
+	assert.Equal(t, "injected", told.Delivered)
+	assert.Equal(t, l.SessionID, told.SessionID)
+	c.completes(l)
+	before, after, found := strings.Cut(c.transcript(l.SessionID), "say: heard\n")
+	assert.True(t, found)
+	assert.Contains(t, before, "and on")
+	assert.Contains(t, after, "heard")
+	s.close(c)
+	return "yes"
 }
 
 // playTimeout has an agent wait, for its model or for a sub-agent that asks nobody,

@@ -98,7 +98,7 @@ func fakeAgent() {
 				capabilities["loadSession"] = true
 			}
 			a.reply(m.ID, map[string]any{
-				"protocolVersion": 1, "agentCapabilities": capabilities,
+				"protocolVersion": 1, "agentCapabilities": capabilities, "_meta": map[string]any{"steering": map[string]any{"supported": kind == "steered"}},
 				"authMethods": []any{
 					map[string]any{"id": "x", "name": "Fake login", "type": "of-the-future", "vars": "odd"},
 					map[string]any{"id": "no", "name": "Another key", "type": "env_var", "vars": []any{map[string]any{"name": playAgent}, map[string]any{"name": "NOBODY_HAS_THIS"}}},

@@ -233,6 +233,18 @@ func (a *acpAgent) prompt(m wire) {
 	case "runs": // a command in the background
 		a.update(map[string]any{"sessionUpdate": "tool_call", "toolCallId": "b1", "title": "Bash", "kind": "execute", "status": "completed", "rawInput": map[string]any{"command": "exec sleep 600", "run_in_background": true}})
 		sleeper().Start()
+	case "heeds", "refuses": // what it is told while it works; a word more before it answers
+		a.text("working")
+		steering := a.read()
+		for ; steering.Method != "_session/steering"; steering = a.read() {
+		}
+		a.text(", still")
+		if words[0] == "refuses" {
+			a.reply(steering.ID, map[string]any{"outcome": "promptRequired"})
+		} else {
+			a.reply(steering.ID, map[string]any{"outcome": "injected"})
+		}
+		a.text("told " + steering.Params.Prompt[0].Text)
 	case "leaves": // a tool call open
 		a.update(map[string]any{"sessionUpdate": "tool_call", "toolCallId": "left", "title": "Look into it", "kind": "think", "status": "in_progress"})
 	case "litter":

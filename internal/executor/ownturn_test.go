@@ -111,12 +111,17 @@ func (h *hub) said(task string) string {
 	defer h.Unlock()
 	var b strings.Builder
 	for _, r := range h.reports {
-		var d catalog.ContentDelta
-		if r.TaskID == task && r.EventType == catalog.EventContentDelta && json.Unmarshal(r.EventData, &d) == nil {
-			b.WriteString(d.Delta.Text)
+		if r.TaskID == task && r.EventType == catalog.EventContentDelta {
+			b.WriteString(deltaOf(r))
 		}
 	}
 	return b.String()
+}
+
+func deltaOf(r catalog.ReportMessageParams) string {
+	var d catalog.ContentDelta
+	_ = json.Unmarshal(r.EventData, &d) // else it has no text
+	return d.Delta.Text
 }
 
 // Whatever signal an agent gives, what it does by itself after its turn is a turn of its own.

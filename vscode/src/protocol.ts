@@ -1863,6 +1863,8 @@ export interface Methods {
       priority?: number;
       /** An object to keep with the session. */
       metadata?: unknown;
+      /** queue (the default): the prompt waits until the turn that is under way has ended. steer: the agent gets it while it works, if it can take it; else it waits, too. A prompt with content, other settings or gates waits in any case. */
+      deliver?: string;
       /** How long it may run, in milliseconds; absent or 0: as the session before. */
       timeout_ms?: number;
       /** Commands that have to succeed ("Gates"): names of [[gates]] of the configuration, or lines for the shell. They run where the agent works after each turn that completes; what fails is the next prompt of the conversation. */
@@ -1883,6 +1885,8 @@ export interface Methods {
       /** The agent's own id of the conversation; empty before its first turn. */
       claude_session_id: string;
       parent_session_id: string;
+      /** injected: the agent that works has the prompt, and session_id is its session; started; or queued. */
+      delivered: string;
     };
   };
   /** Begins to end a session, also while it waits for input. It can be continued. */

@@ -1,0 +1,71 @@
+//go:build unix
+
+package executor_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor"
+)
+
+// An agent that can be told something while it works is; what it was told is reported in
+// front of what comes of it. Others are not asked.
+func TestAnAgentIsToldSomethingWhileItWorks(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind, prompt string
+		outcome      string
+		reported     []string
+	}{
+		"injected":      {"steered", "heeds", catalog.SteerInjected, []string{"working, still", "> use the other file", "told use the other file"}},
+		"refused":       {"steered", "refuses", catalog.SteerRefused, []string{"working, stilltold use the other file"}},
+		"not supported": {"plain", "hang", catalog.SteerRefused, []string{"hanging"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHub()
+			x := newExecutor(t, h, executor.Options{})
+			p := prompt(t, c.kind, c.prompt)
+			steer := func() string {
+				r, err := x.Steer(context.Background(), catalog.SteerParams{TaskID: p.TaskID, Text: "use the other file"})
+				require.NoError(t, err)
+				return r.Outcome
+			}
+			assert.Equal(t, catalog.SteerRefused, steer(), "nobody works")
+			done := make(chan catalog.ExecutePromptResult, 1)
+			go func() {
+				r, _ := x.ExecutePrompt(context.Background(), p)
+				done <- r
+			}()
+			h.Await(t, func() bool { return h.text() != "" }, "that the agent works")
+			assert.Equal(t, c.outcome, steer())
+			_, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: p.TaskID})
+			require.NoError(t, err)
+			<-done
+			assert.Equal(t, c.reported, h.dialogue())
+			assert.Equal(t, catalog.SteerRefused, steer(), "nobody works any more")
+		})
+	}
+}
+
+// dialogue is what the agent said, and between it what it was told.
+func (h *hub) dialogue() (list []string) {
+	h.Lock()
+	defer h.Unlock()
+	said := ""
+	for _, r := range h.reports {
+		switch r.EventType {
+		case catalog.EventContentDelta:
+			said += deltaOf(r)
+		case catalog.EventUserMessage:
+			list = append(list, said, "> "+strings.Trim(strings.TrimPrefix(string(r.EventData), `{"text":`), `"}`))
+			said = ""
+		}
+	}
+	return append(list, said)
+}
