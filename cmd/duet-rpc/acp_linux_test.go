@@ -125,6 +125,32 @@ func TestACPTellsEveryChunk(t *testing.T) {
 	}
 }
 
+// What an editor says while the agent works reaches it; the editor is not told its own words,
+// another one is. Where nobody works, it is told to send a prompt.
+func TestACPSteering(t *testing.T) {
+	t.Parallel()
+	s, c, session := newACPSession(t)
+	steer := func(text string) string {
+		var r struct{ Outcome string }
+		c.call("_session/steering", promptOf(session, text), &r)
+		return r.Outcome
+	}
+	require.Equal(t, "promptRequired", steer("too early"))
+	turn := c.ask("session/prompt", promptOf(session, "quiet permit:1"))
+	question := c.awaitAsked(1)
+	other := s.editor(nil)
+	other.load(session, s.root)
+	require.Equal(t, "injected", steer("Use the other file"))
+	c.choose(question, "allow_once")
+	c.result(turn)
+	require.Contains(t, c.said("agent_message_chunk"), "You said meanwhile: Use the other file")
+	require.Empty(t, c.said("user_message_chunk"))
+	other.await("the message", func() bool { return strings.Contains(other.saidLocked("user_message_chunk"), "Use the other file") })
+	require.Equal(t, "promptRequired", steer("too late"))
+	other.quit()
+	c.quit()
+}
+
 // An agent that goes on by itself when its turn has ended: the editor is told what it says,
 // and asked what it asks, with no prompt pending.
 func TestACPAgentGoesOnByItself(t *testing.T) {

@@ -41,6 +41,7 @@ func (a *agent) methods() *server.Registry {
 	server.Handle(reg, schema.SessionDelete, a.deleteSession, server.LongRunning())
 	server.Handle(reg, schema.SessionSetMode, a.setMode, server.LongRunning())
 	server.Handle(reg, schema.SessionSetValue, spelled(a, a.setConfigOption, version2.ConfigOptions), server.LongRunning())
+	server.Handle(reg, schema.SessionSteering, a.steer, server.LongRunning())
 	server.Handle(reg, schema.SessionPrompt, spelled(a, a.prompt, version2.Accepted), server.LongRunning(), server.Arriving(a.promptArrives))
 	return reg
 }
@@ -66,6 +67,7 @@ func (a *agent) initialize(_ context.Context, p schema.InitializeRequest) (any, 
 		AgentInfo:   schema.Implementation{Name: "duet-rpc", Title: "Duet", Version: a.opts.Version},
 		AuthMethods: a.client.signInMethods(),
 	}
+	r.Meta.Steering.Supported = true
 	if a.client.isVersion2() {
 		return version2.Initialized(r), nil
 	}

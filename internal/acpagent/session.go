@@ -43,6 +43,7 @@ type session struct {
 	running   string           // the session that is under way; "": none
 	asking    map[string]asked // questions that the client is asked
 	askAgain  []wire.Approval  // those that it is to be asked again, when it knows that the turn has ended
+	told      []string         // what the client has said to agents that work, until it is told that itself
 	inbox     []string         // questions as /inbox has numbered them last
 }
 
@@ -70,6 +71,7 @@ func (a *agent) sessionOf(conn *server.Conn, id string, begin *beginning) *sessi
 	}
 	s.translator.ShowsTerminals = !s.version2 && a.client.capabilities().Meta.TerminalOutput
 	s.translator.IsOurs = func(run string) bool { return !s.version2 && s.isOurs(run) } // version 2 has each prompt told
+	s.translator.IsTold = func(text string) bool { return !s.version2 && s.forgetTold(text) }
 	return s
 }
 

@@ -40,9 +40,9 @@ func sayStarted(ctx context.Context, cmd *cobra.Command, s *invocation.Settings,
 	if !s.JSON {
 		state := cmp.Or(r.State, r.Status)
 		switch r.Delivered {
-		case "injected":
+		case wire.DeliveredInjected:
 			state = "the agent has it while it works"
-		case "queued":
+		case wire.DeliveredQueued:
 			state = "queued"
 		}
 		invocation.Progress(cmd, s, "%s · agent %s · %s", id, r.Agent, state)

@@ -125,6 +125,13 @@ func (w *Writer) Said(t store.Tx, run domain.Run, text string, list []domain.Con
 	return err
 }
 
+// Steered adds what the user said to a run's agent while that works, behind the message that
+// is open, and changes run to what is known then.
+func (w *Writer) Steered(t store.Tx, run *domain.Run, text string) error {
+	_, err := w.Message(t, run, "user", text, "steered")
+	return err
+}
+
 // Adopted notes what is missing of a conversation that was begun elsewhere.
 func (w *Writer) Adopted(t store.Tx, run domain.Run, note string) error {
 	return w.say(t, run, "adopted", note)

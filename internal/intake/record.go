@@ -52,10 +52,7 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 		return w.opts.Conversation.Content(t, &run, r.parent, r.blocks, r.thought)
 	case catalog.EventUserMessage:
 		return decoded(r, func(m catalog.UserMessage) error {
-			if err := w.opts.Conversation.CloseMessage(t, &run); err != nil {
-				return err
-			}
-			return w.opts.Conversation.Said(t, run, m.Text, nil)
+			return w.opts.Conversation.Steered(t, &run, m.Text)
 		})
 	case catalog.EventPlan:
 		return decoded(r, func(plan catalog.Plan) error { return w.opts.Conversation.Plan(t, run, plan) })

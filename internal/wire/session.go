@@ -160,8 +160,15 @@ type Started struct {
 	Agent     string `json:"agent"`
 	State     string `json:"state"`
 	Status    string `json:"status"`
-	Delivered string `json:"delivered"` // of continueSession: injected, queued or started
+	Delivered string `json:"delivered"` // of continueSession
 }
+
+// Values of Started.Delivered: the agent that works has the prompt, or it is queued; else it
+// has started.
+const (
+	DeliveredInjected = "injected"
+	DeliveredQueued   = "queued"
+)
 
 // A Task is a session as the methods of tasks tell it.
 type Task struct {

@@ -21,6 +21,7 @@ const (
 	SessionClose    = "session/close"
 	SessionDelete   = "session/delete"
 	SessionPrompt   = "session/prompt"
+	SessionSteering = "_session/steering" // an extension
 	SessionCancel   = "session/cancel"
 	SessionSetMode  = "session/set_mode"
 	SessionSetValue = "session/set_config_option"

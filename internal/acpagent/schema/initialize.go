@@ -68,6 +68,14 @@ type InitializeResponse struct {
 	AgentCapabilities AgentCapabilities `json:"agentCapabilities"`
 	AgentInfo         Implementation    `json:"agentInfo"`
 	AuthMethods       []AuthMethod      `json:"authMethods"`
+	Meta              AgentMeta         `json:"_meta"`
+}
+
+// AgentMeta names extensions of the protocol.
+type AgentMeta struct {
+	Steering struct {
+		Supported bool `json:"supported"`
+	} `json:"steering"`
 }
 
 // AgentCapabilities are what an agent can do.

@@ -129,6 +129,26 @@ type PromptRequest struct {
 	Prompt    []json.RawMessage `json:"prompt"` // content blocks
 }
 
+// Values of SteerResponse.Outcome. Queued is Duet's own.
+const (
+	Injected       = "injected"
+	PromptRequired = "promptRequired"
+	Queued         = "queued"
+)
+
+// SteerRequest is a message for an agent that works; the method is an extension of
+// claude-agent-acp and codex-acp.
+type SteerRequest struct {
+	SessionID string            `json:"sessionId"`
+	Prompt    []json.RawMessage `json:"prompt"` // content blocks
+}
+
+// SteerResponse tells what became of it.
+type SteerResponse struct {
+	Outcome string `json:"outcome"`
+	Reason  string `json:"reason,omitempty"`
+}
+
 // PromptResponse ends it.
 type PromptResponse struct {
 	StopReason string `json:"stopReason"`

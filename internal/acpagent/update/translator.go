@@ -17,6 +17,9 @@ type Translator struct {
 	// IsOurs reports whether the client of this session has begun the turn: then it
 	// has its own prompt already.
 	IsOurs func(session string) bool
+	// IsTold reports whether the client of this session has said that to an agent which
+	// works: then it knows it, too. It is asked once for each.
+	IsTold func(text string) bool
 	// ShowsTerminals says that the client shows terminals that are the agent's, as
 	// several clients do (_meta terminal_info, terminal_output, terminal_exit): any other
 	// shows its own alone, and gets what is printed as text.
@@ -114,7 +117,10 @@ func (t *Translator) Event(kind string, seq int64, at time.Time, d wire.EventDat
 func (t *Translator) conversation(seq int64, d wire.EventData) []any {
 	switch d.EventType {
 	case wire.EntryMessage, wire.EntryThinking:
-		if t.wasSent(d.MessageID, seq) || d.Role == "user" && t.IsOurs(d.SessionID) {
+		switch isSteered := d.Subtype == "steered"; {
+		case t.wasSent(d.MessageID, seq),
+			d.Role == "user" && !isSteered && t.IsOurs(d.SessionID),
+			d.Role == "user" && isSteered && t.IsTold != nil && t.IsTold(d.Content):
 			return nil
 		}
 		if d.Role == "user" {
