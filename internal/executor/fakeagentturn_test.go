@@ -231,7 +231,7 @@ func (a *acpAgent) prompt(m wire) {
 		}
 		return
 	case "runs": // a command in the background
-		a.update(map[string]any{"sessionUpdate": "tool_call", "toolCallId": "b1", "title": "Bash", "kind": "execute", "status": "completed", "rawInput": map[string]any{"command": "exec sleep 600", "run_in_background": true}})
+		a.update(map[string]any{"sessionUpdate": "tool_call", "toolCallId": "b1", "title": "Bash", "kind": "execute", "status": "completed", "rawInput": map[string]any{"command": "sleep 600", "run_in_background": true}})
 		sleeper().Start()
 	case "heeds", "refuses": // what it is told while it works; a word more before it answers
 		a.text("working")

@@ -23,15 +23,17 @@ const (
 )
 
 // backgroundWork is what an agent does while no prompt runs, as far as it can be seen: tool
-// calls that it has begun in a turn and not ended, programs in terminals, and processes that
-// were not there when the agent got its first prompt: what it needs itself, such as its MCP
-// servers, was started before.
+// calls that it has begun in a turn and not ended, programs in terminals, and processes. What
+// the agent needs itself is no work: processes that it had when it got its first prompt, such
+// as its MCP servers, and those of its own programs.
 type backgroundWork struct {
 	mu       sync.Mutex        // guards the fields below
 	calls    map[string]string // titles of tool calls, by their ids
-	own      map[int]bool      // the agent's own processes; nil: it has no prompt yet
+	own      map[int]bool      // processes that the agent had before its first prompt; nil: it has none yet
+	programs []string          // the agent's own: files, or directories with a slash at the end
 	past     map[string]string // tasks of ended turns, by the ids of their tool calls
 	commands []string          // of tool calls that were to run in the background, the latest last
+	seen     map[int]time.Time // when processes were seen first: agents start some for a moment
 	told     []catalog.BackgroundTask
 	watched  bool // told is kept up to date
 }
@@ -44,10 +46,36 @@ func (a *agent) noteOwnProcesses() {
 	if b.own != nil {
 		return
 	}
-	b.own = make(map[int]bool)
+	b.own = map[int]bool{a.proc.PID: true}
 	for _, p := range process.Descendants(a.proc.PID) {
 		b.own[p.PID] = true
 	}
+	for pid := range b.own {
+		if program := process.Program(pid); program != "" {
+			b.programs = append(b.programs, installation(program))
+		}
+	}
+}
+
+// installation is what a program is installed with: the packages of its node_modules, or else
+// itself.
+func installation(program string) string {
+	const packages = "/node_modules/"
+	if before, _, found := strings.Cut(program, packages); found {
+		return before + packages
+	}
+	return program
+}
+
+// isOwn reports whether a process is one of the agent's own; mu is held.
+func (b *backgroundWork) isOwn(pid int) bool {
+	if b.own == nil || b.own[pid] {
+		return true
+	}
+	program := process.Program(pid)
+	return program != "" && slices.ContainsFunc(b.programs, func(own string) bool {
+		return program == own || strings.HasSuffix(own, "/") && strings.HasPrefix(program, own)
+	})
 }
 
 // backgroundCommand notes a command that a tool is to run in the background.
@@ -132,9 +160,10 @@ func (b *backgroundWork) callEnded(id string) {
 	delete(b.calls, id)
 }
 
-// backgroundTasks is what the agent does in the background now.
-func (a *agent) backgroundTasks() []catalog.BackgroundTask {
-	tasks := []catalog.BackgroundTask{}
+// backgroundTasks is what the agent does in the background now. more says that there are
+// processes that are perhaps no work: they are if they are still there at the next look.
+func (a *agent) backgroundTasks() (tasks []catalog.BackgroundTask, more bool) {
+	tasks = []catalog.BackgroundTask{}
 	a.mu.Lock()
 	for _, id := range slices.Sorted(maps.Keys(a.terminals)) {
 		if t := a.terminals[id]; !t.proc.Ended() {
@@ -143,7 +172,7 @@ func (a *agent) backgroundTasks() []catalog.BackgroundTask {
 	}
 	a.mu.Unlock()
 	if a.proc.Ended() {
-		return tasks
+		return tasks, false
 	}
 	running := process.Descendants(a.proc.PID)
 	b := &a.background
@@ -152,38 +181,50 @@ func (a *agent) backgroundTasks() []catalog.BackgroundTask {
 	for _, id := range slices.Sorted(maps.Keys(b.calls)) {
 		tasks = append(tasks, catalog.BackgroundTask{ID: id, Kind: catalog.BackgroundToolCall, Title: b.calls[id]})
 	}
-	begun := make(map[int]bool)
+	begun := make(map[int]time.Time)
 	for _, p := range running { // parents come first
-		if b.own == nil || b.own[p.PID] {
+		_, isPart := begun[p.Parent]
+		if !isPart && b.isOwn(p.PID) {
 			continue
 		}
-		begun[p.PID] = true
-		if !begun[p.Parent] {
-			tasks = append(tasks, catalog.BackgroundTask{ID: strconv.Itoa(p.PID), Kind: catalog.BackgroundProcess, Title: b.titleOf(p.Command)})
+		first, known := b.seen[p.PID]
+		if !known {
+			first = time.Now()
+		}
+		begun[p.PID] = first
+		title, isCommand := b.titleOf(p.Command)
+		switch {
+		case isPart:
+		case isCommand || time.Since(first) >= lookAtBackground/2:
+			tasks = append(tasks, catalog.BackgroundTask{ID: strconv.Itoa(p.PID), Kind: catalog.BackgroundProcess, Title: title})
+		default:
+			more = true
 		}
 	}
-	return tasks[:min(len(tasks), maxBackground)]
+	b.seen = begun
+	return tasks[:min(len(tasks), maxBackground)], more
 }
 
 // titleOf is the command that a tool was to run, if a process runs it: agents wrap it in
 // lines of their own. mu is held.
-func (b *backgroundWork) titleOf(line string) string {
+func (b *backgroundWork) titleOf(line string) (title string, isCommand bool) {
 	for _, command := range slices.Backward(b.commands) {
 		if strings.Contains(line, command) {
-			return command
+			return command, true
 		}
 	}
-	return bounded(line)
+	return bounded(line), false
 }
 
 // tellBackground tells the hub what the agent does in the background, and goes on with that
 // until there is nothing.
 func (a *agent) tellBackground() {
-	a.tellBackgroundNow(a.backgroundTasks(), false)
+	tasks, more := a.backgroundTasks()
+	a.tellBackgroundNow(tasks, false)
 	b := &a.background
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.told) == 0 || b.watched {
+	if len(b.told) == 0 && !more || b.watched {
 		return
 	}
 	b.watched = true
@@ -194,18 +235,21 @@ func (a *agent) watchBackground() {
 	tick := time.NewTicker(lookAtBackground)
 	defer tick.Stop()
 	for {
+		more := false
 		select {
 		case <-tick.C:
 			if a.current.Load() != nil { // the end of its turn tells
 				continue
 			}
-			a.tellBackgroundNow(a.backgroundTasks(), false)
+			var tasks []catalog.BackgroundTask
+			tasks, more = a.backgroundTasks()
+			a.tellBackgroundNow(tasks, false)
 		case <-a.life.Done():
 			a.tellBackgroundNow([]catalog.BackgroundTask{}, true)
 		}
 		b := &a.background
 		b.mu.Lock()
-		over := len(b.told) == 0
+		over := len(b.told) == 0 && !more
 		b.watched = !over
 		b.mu.Unlock()
 		if over {

@@ -80,14 +80,16 @@ func (d *Driver) ReleaseSession(p catalog.ReleaseSessionParams) catalog.ReleaseS
 	default:
 		return catalog.ReleaseSessionResult{Reason: "busy"}
 	}
-	switch a := c.agent; {
-	case a == nil || p.Force:
-	case a.hasPrograms():
-		return catalog.ReleaseSessionResult{Reason: "terminals"}
-	case a.own.wants.Load():
-		return catalog.ReleaseSessionResult{Reason: "busy"}
-	case len(a.backgroundTasks()) > 0:
-		return catalog.ReleaseSessionResult{Reason: "background"}
+	if a := c.agent; a != nil && !p.Force {
+		tasks, more := a.backgroundTasks()
+		switch {
+		case a.hasPrograms():
+			return catalog.ReleaseSessionResult{Reason: "terminals"}
+		case a.own.wants.Load():
+			return catalog.ReleaseSessionResult{Reason: "busy"}
+		case len(tasks) > 0 || more:
+			return catalog.ReleaseSessionResult{Reason: "background"}
+		}
 	}
 	c.dismiss()
 	d.forget(p.SessionID)

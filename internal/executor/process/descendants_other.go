@@ -10,3 +10,6 @@ type Descendant struct {
 
 // Descendants are not known on this system.
 func Descendants(int) []Descendant { return nil }
+
+// Program is not known on this system.
+func Program(int) string { return "" }
