@@ -45,13 +45,23 @@ func (d *Driver) Steer(ctx context.Context, p catalog.SteerParams) catalog.Steer
 	s := &a.steering
 	s.one.Lock()
 	defer s.one.Unlock()
-	if t := a.current.Load(); t == nil || t.ID != p.TaskID || !t.hasPrompt() || t.Stopped() {
+	t := a.current.Load()
+	if t == nil || t.ID != p.TaskID {
+		return refused
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.opts.StartTimeout)
+	defer cancel()
+	select {
+	case <-t.prompted:
+	case <-t.Context().Done():
+	case <-a.life.Done():
+	case <-ctx.Done():
+	}
+	if t.Stopped() || !t.hasPrompt() {
 		return refused
 	}
 	s.begin(p.Text)
 	defer s.begin("")
-	ctx, cancel := context.WithTimeout(ctx, d.opts.StartTimeout)
-	defer cancel()
 	defer a.responses.Took()
 	result, err := acp.SendRequest[steerAnswer](a.conn, ctx, methodSteering, steerRequest{
 		SessionID: a.session, Prompt: []acp.ContentBlock{acp.TextBlock(p.Text)}, Meta: refuseIdle,
