@@ -43,7 +43,7 @@ type session struct {
 	running   string           // the session that is under way; "": none
 	asking    map[string]asked // questions that the client is asked
 	askAgain  []wire.Approval  // those that it is to be asked again, when it knows that the turn has ended
-	told      []string         // what the client has said to agents that work, until it is told that itself
+	told      []string         // steered messages of this client whose echo is still to come
 	inbox     []string         // questions as /inbox has numbered them last
 }
 

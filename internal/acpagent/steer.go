@@ -10,9 +10,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// steer gives a message to the agent while it works, or has it wait behind the turn. Where
-// nothing is under way the client is told to send a prompt: only that has an answer which
-// tells the end of the turn.
+// steer sends a message to the agent in the middle of its turn, or queues it behind the turn.
+// An idle session answers promptRequired: only session/prompt reports the end of a turn.
 func (a *agent) steer(ctx context.Context, p schema.SteerRequest) (schema.SteerResponse, error) {
 	s, err := a.find(p.SessionID)
 	if err != nil {
@@ -45,13 +44,12 @@ func (a *agent) steer(ctx context.Context, p schema.SteerRequest) (schema.SteerR
 	}
 	s.forgetTold(full.text)
 	s.mu.Lock()
-	s.ours[started.SessionID] = true // the client has its text
+	s.ours[started.SessionID] = true // the client knows its text
 	s.mu.Unlock()
 	return schema.SteerResponse{Outcome: schema.Queued}, nil
 }
 
-// forgetTold forgets what the client has said to an agent that works, and reports whether it
-// has said that.
+// forgetTold removes a message that this client has steered, and reports whether there was one.
 func (s *session) forgetTold(text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,9 +17,8 @@ type Daemon interface {
 	RequestPermission(context.Context, RequestPermissionParams) (RequestPermissionResult, error)
 	GetExecutionContext(context.Context, GetExecutionContextParams) (GetExecutionContextResult, error)
 	CreateMessage(context.Context, CreateMessageParams) (CreateMessageResult, error)
-	// BeginTurn begins a task for what an agent does while no prompt runs. It waits until
-	// no other task of the conversation runs. The hub then calls ExecutePrompt for that
-	// task, with Unprompted.
+	// BeginTurn starts a task for an agent-initiated turn, when no other task of the
+	// conversation runs. The hub then calls ExecutePrompt for that task, with Unprompted.
 	BeginTurn(context.Context, BeginTurnParams) (BeginTurnResult, error)
 
 	// The reports are notifications: what is wrong with one is logged.
@@ -253,14 +252,14 @@ type ReportLateParams struct {
 	EventData json.RawMessage `json:"event_data"`
 }
 
-// BeginTurnParams ask for a task for what an agent does while no prompt runs. Ours.
+// BeginTurnParams ask for a task for an agent-initiated turn. Ours.
 type BeginTurnParams struct {
 	SessionID string       `json:"session_id" doc:"The conversation, as execute_prompt has named it."`
 	TaskID    string       `json:"task_id" doc:"The task that the agent worked on last."`
 	Trigger   *TurnTrigger `json:"trigger,omitempty" doc:"Why the agent goes on, where it tells that."`
 }
 
-// A TurnTrigger is why an agent goes on while no prompt runs. Ours.
+// A TurnTrigger is why an agent-initiated turn starts. Ours.
 type TurnTrigger struct {
 	Kind  string `json:"kind" doc:"The agent's own word, such as background_notification."`
 	Label string `json:"label,omitempty" doc:"What has ended, such as the command of a background task."`

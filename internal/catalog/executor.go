@@ -33,8 +33,8 @@ type Executor interface {
 	// SetSession changes what the agent of a conversation is set to, while a
 	// prompt runs. An agent that refuses is a result, too.
 	SetSession(context.Context, SetSessionParams) (SetSessionResult, error)
-	// Steer gives the agent of a task a message while it works. An agent that does not take
-	// it is a result, too.
+	// Steer sends a message to the agent in the middle of a task's turn. A refusal is a
+	// result, not an error.
 	Steer(context.Context, SteerParams) (SteerResult, error)
 	// ReleaseSession ends the agent that waits for the next prompt of a
 	// conversation, unless it has something to do.
@@ -284,16 +284,16 @@ const (
 	SessionIdle    = "idle"
 )
 
-// SteerParams are a message for an agent that works. Ours.
+// SteerParams are a message for a working agent. Ours.
 type SteerParams struct {
 	TaskID string `json:"task_id"`
 	Text   string `json:"text"`
 }
 
-// SteerResult tells what became of the message. One that the agent has taken was reported
-// as the event user_message before this.
+// SteerResult is the outcome. The executor reports an accepted message as the event
+// user_message before it answers.
 type SteerResult struct {
-	Outcome string `json:"outcome" doc:"injected, or refused: the agent cannot take it, or does not work any more."`
+	Outcome string `json:"outcome" doc:"injected, or refused: the agent does not accept messages during a turn, or its turn has ended."`
 }
 
 // Values of SteerResult.Outcome.

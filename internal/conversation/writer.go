@@ -125,8 +125,8 @@ func (w *Writer) Said(t store.Tx, run domain.Run, text string, list []domain.Con
 	return err
 }
 
-// Steered adds what the user said to a run's agent while that works, behind the message that
-// is open, and changes run to what is known then.
+// Steered adds a user message that the agent received in the middle of its turn. It closes the
+// open message first, and updates run.
 func (w *Writer) Steered(t store.Tx, run *domain.Run, text string) error {
 	_, err := w.Message(t, run, "user", text, "steered")
 	return err
@@ -175,12 +175,12 @@ func (w *Writer) Message(t store.Tx, run *domain.Run, role, text, kind string) (
 	return w.add(t, *run, domain.MessageAdded{Type: domain.ItemMessage, Role: role, Text: text, Subtype: kind})
 }
 
-// WentOn notes that a run's agent goes on by itself: nobody has sent a prompt.
+// WentOn adds the opening message of an agent-initiated run: why the agent continued.
 func (w *Writer) WentOn(t store.Tx, run domain.Run) error {
 	return w.say(t, run, "went_on", run.Trigger().String()+".")
 }
 
-// BackgroundCut notes what a run's agent did in the background when it ended.
+// BackgroundCut adds a message that names the background work that ended with the agent.
 func (w *Writer) BackgroundCut(t store.Tx, run domain.Run, tasks []domain.BackgroundTask) error {
 	titles := make([]string, len(tasks))
 	for i, b := range tasks {

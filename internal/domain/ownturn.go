@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// A TurnTrigger is why an agent went on by itself: Kind is the agent's own word, Label what
-// has ended, such as the command of a background task. Both are "" where it does not tell.
+// A TurnTrigger is why an agent-initiated turn started. Kind is the agent's own word, Label
+// names what has finished, such as a background command. Both are "" if the agent does not say.
 type TurnTrigger struct {
 	Kind  string `json:"kind"`
 	Label string `json:"label,omitempty"`
 }
 
-// String says it to people.
+// String describes the trigger for users.
 func (t TurnTrigger) String() string {
 	text := "Continued by itself"
 	switch kind := strings.ToLower(t.Kind); {
@@ -29,27 +29,26 @@ func (t TurnTrigger) String() string {
 	return text
 }
 
-// ownTurn is what the metadata of a run of [SourceAgent] have.
+// ownTurn is the metadata of a run of [SourceAgent].
 type ownTurn struct {
 	Trigger TurnTrigger `json:"turn_trigger"`
 }
 
-// SetTrigger notes why the agent of a run went on by itself.
+// SetTrigger stores the trigger in the run's metadata.
 func (r *Run) SetTrigger(t TurnTrigger) {
 	r.Metadata, _ = json.Marshal(ownTurn{t}) // strings
 }
 
-// Trigger is why the agent of a run went on by itself.
+// Trigger returns the trigger from the run's metadata.
 func (r Run) Trigger() TurnTrigger {
 	var own ownTurn
 	if len(r.Metadata) > 0 {
-		_ = json.Unmarshal(r.Metadata, &own) // else nobody knows
+		_ = json.Unmarshal(r.Metadata, &own) // unknown otherwise
 	}
 	return own.Trigger
 }
 
-// Summary is what a run is about, for lists: what a human asked for, or why its agent went
-// on by itself.
+// Summary describes a run in lists: the user's request, or why its agent continued.
 func (r Run) Summary() string {
 	if r.Source == SourceAgent {
 		return r.Trigger().String()

@@ -116,7 +116,7 @@ const (
 	SourceAdopted  = "adopted"  // agent.adopt: it was begun without Duet
 	SourceTrigger  = "trigger"  // a trigger of the configuration
 	SourceGate     = "gate"     // what gates complain of
-	SourceAgent    = "agent"    // its agent went on by itself: there is no prompt
+	SourceAgent    = "agent"    // an agent-initiated turn: no prompt
 
 	// Questions of clients that have no run of an agent: askUser, requestPermission.
 	SourceQuestion     = "question"      // its question is taken back when its caller goes

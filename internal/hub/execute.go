@@ -117,7 +117,7 @@ func (h *Hub) attemptWith(run domain.Run, live *liveRun, thread domain.Thread, a
 			live.lease = lease
 			h.mu.Unlock()
 		})
-		if run.Source != domain.SourceAgent { // nobody has said anything that could overtake a question
+		if run.Source != domain.SourceAgent { // only a prompt supersedes open questions
 			if err := h.approvals.CloseOvertaken(t, run); err != nil {
 				return err
 			}

@@ -63,8 +63,8 @@ func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.Session,
 	return h.query.ByRun(ctx, run.ID)
 }
 
-// endBackground has the agent of a run ended that works in the background. Its conversation
-// is told what was cut short, and goes on with the next prompt.
+// endBackground ends an agent that works in the background. The conversation records what was
+// cut short; the next prompt resumes the agent's session.
 func (h *Hub) endBackground(t store.Tx, run domain.Run) error {
 	thread, err := t.Thread(h.ctx, run.Thread)
 	if err != nil {
@@ -80,7 +80,7 @@ func (h *Hub) endBackground(t store.Tx, run domain.Run) error {
 			defer cancel()
 			lease, err := h.executors.Acquire(ctx, leaseFor(thread.UUID, agent))
 			if err != nil {
-				return // then it has ended
+				return // the executor has ended
 			}
 			defer lease.Release()
 			if _, err := lease.ReleaseSession(ctx, catalog.ReleaseSessionParams{SessionID: thread.UUID, Force: true}); err != nil {

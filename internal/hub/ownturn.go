@@ -9,7 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// ownTurns begins the turns of agents that nobody has prompted.
+// ownTurns starts runs for agent-initiated turns.
 type ownTurns struct{ hub *Hub }
 
 var (
@@ -17,10 +17,9 @@ var (
 	errAnotherAgent = errors.New("another agent goes on in that conversation")
 )
 
-// BeginTurn begins a run of what the agent of a conversation does by itself. It waits until
-// no other run of the conversation has an agent. Where a prompt is queued there, that is
-// begun instead, and what the agent does belongs to it. The agent is at work already, so
-// neither waits for a slot.
+// BeginTurn starts a run for an agent-initiated turn. It waits until no other run of the
+// conversation is active. If a prompt is queued there, BeginTurn starts that instead, and the
+// agent's output belongs to it. Neither waits for a slot: the agent works already.
 func (f ownTurns) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (catalog.BeginTurnResult, error) {
 	h := f.hub
 	for {
@@ -60,8 +59,8 @@ func (f ownTurns) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (cat
 	}
 }
 
-// conversationOf is the conversation that an executor names, with its last run. The task is
-// the one that the conversation's agent worked on last.
+// conversationOf returns the conversation that an executor names, with its last run. task is
+// the agent's latest task there.
 func (h *Hub) conversationOf(t store.Tx, conversation, task string) (thread domain.Thread, last domain.Run, err error) {
 	id, err := t.Find(h.ctx, task)
 	if err != nil {
@@ -84,8 +83,8 @@ func (h *Hub) conversationOf(t store.Tx, conversation, task string) (thread doma
 	return thread, last, err
 }
 
-// runsIn is closed when the run of a conversation that has an agent has ended; nil where
-// there is none.
+// runsIn returns a channel that is closed when the conversation's active run has ended, or nil
+// if there is none.
 func (h *Hub) runsIn(t store.Tx, thread int64) (ended <-chan struct{}, err error) {
 	active, err := t.RunsIn(h.ctx, domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting)
 	if err != nil {
@@ -98,18 +97,18 @@ func (h *Hub) runsIn(t store.Tx, thread int64) (ended <-chan struct{}, err error
 		if live := h.liveRun(run.ID); live != nil {
 			return live.ended, nil
 		}
-		kept := make(chan struct{}) // it is begun by a change that is not kept yet
+		kept := make(chan struct{}) // an uncommitted change starts it
 		t.AfterCommit(func() { close(kept) })
 		return kept, nil
 	}
 	return nil, nil
 }
 
-// goneOnAfter is the run in which the agent of a run that has ended goes on by itself now, or
-// else that run.
+// goneOnAfter returns the active agent-initiated run that follows an ended run, or the run
+// itself if there is none.
 func (h *Hub) goneOnAfter(t store.Tx, run domain.Run) (domain.Run, error) {
 	last, err := t.LastRun(h.ctx, run.Thread)
-	if err != nil { // a draft is none
+	if err != nil { // a conversation of drafts has no last run
 		return run, nil
 	}
 	for now := last; now.Source == domain.SourceAgent && now.ID > run.ID; {
@@ -123,8 +122,8 @@ func (h *Hub) goneOnAfter(t store.Tx, run domain.Run) (domain.Run, error) {
 	return run, nil
 }
 
-// isLast reports whether a run is the last of its conversation, not counting those in which
-// the agent has gone on by itself since.
+// isLast reports whether a run is the last of its conversation, not counting agent-initiated
+// runs.
 func (h *Hub) isLast(t store.Tx, run, last domain.Run) (bool, error) {
 	for last.ID > run.ID && last.Source == domain.SourceAgent {
 		var err error
@@ -135,7 +134,7 @@ func (h *Hub) isLast(t store.Tx, run, last domain.Run) (bool, error) {
 	return last.ID == run.ID, nil
 }
 
-// addStarted keeps a run of an agent that is at work, and starts it at once.
+// addStarted inserts a run and starts it at once.
 func (h *Hub) addStarted(t store.Tx, run *domain.Run, thread domain.Thread) error {
 	run.Thread, run.State, run.Agent, run.Title = thread.ID, domain.New, thread.Agent, thread.Title
 	run.Created, run.Active = t.Now(), t.Now()
@@ -148,7 +147,7 @@ func (h *Hub) addStarted(t store.Tx, run *domain.Run, thread domain.Thread) erro
 	return h.startNow(t, run)
 }
 
-// startNow starts a queued run, whether there is a slot or not.
+// startNow starts a queued run, even without a free slot.
 func (h *Hub) startNow(t store.Tx, run *domain.Run) error {
 	token := h.tokens.Issue(t, *run)
 	if err := h.transition(t, run, domain.Starting, outcome{}); err != nil {

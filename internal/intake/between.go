@@ -21,7 +21,7 @@ var errOthersTask = errors.New("the task is none of that conversation's")
 // counts while its task is the last of the conversation: the next one is told
 // everything when it begins.
 func (w *recorder) recordBetween(t store.Tx, from between, s catalog.Session) error {
-	if from.task == "" && !s.Ended { // only the end of an executor is told so
+	if from.task == "" && !s.Ended { // only the supervisor reports without a task, when an executor ends
 		return errOthersTask
 	}
 	run, err := w.runOf(t, from)
@@ -50,7 +50,7 @@ func (w *recorder) recordBetween(t store.Tx, from between, s catalog.Session) er
 	return w.recordMode(t, run, catalog.Mode{Current: s.Mode.Current})
 }
 
-// recordLate keeps what an agent tells of a tool call whose run has ended, or ends just now.
+// recordLate stores an update of a tool call whose run has ended or is ending.
 func (w *recorder) recordLate(t store.Tx, r report) error {
 	run, err := w.runOf(t, *r.between)
 	if err != nil {
@@ -60,7 +60,7 @@ func (w *recorder) recordLate(t store.Tx, r report) error {
 	r.run, r.between, r.data = run.ID, nil, secrets.JSON(r.data)
 	var failed error
 	unpacked := unpacker{secrets: secrets, pass: func(r report) {
-		if r.kind == catalog.EventError { // there is no turn that it could be a trouble of
+		if r.kind == catalog.EventError { // no turn is left to report it in
 			w.opts.Logger.Info("content of a late tool call was left out", "run", run.UUID)
 			return
 		}
@@ -75,8 +75,8 @@ func (w *recorder) recordLate(t store.Tx, r report) error {
 	return failed
 }
 
-// recordBackground keeps what the agent of a conversation does in the background, and says in
-// the conversation what was cut short because the agent has ended.
+// recordBackground stores the background work of a conversation's agent. If the agent has
+// ended, the conversation gets a message that names the work that was cut short.
 func (w *recorder) recordBackground(t store.Tx, run domain.Run, s catalog.Session) error {
 	if err := json.Unmarshal(w.opts.Keys(run.Thread).JSON(encode(s)), &s); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (w *recorder) recordBackground(t store.Tx, run domain.Run, s catalog.Sessio
 			return err
 		}
 	}
-	run.Agent = cmp.Or(before.Agent, run.Agent) // of which the session is: another may go on there
+	run.Agent = cmp.Or(before.Agent, run.Agent) // the conversation may use another agent by now
 	if err := w.recordAgentSession(t, run, catalog.Session{Background: s.Background}); err != nil {
 		return err
 	}
@@ -99,8 +99,8 @@ func (w *recorder) recordBackground(t store.Tx, run domain.Run, s catalog.Sessio
 	return nil
 }
 
-// CutBackground says in the conversations whose agents did something in the background when
-// a process died that this was cut short.
+// CutBackground adds a message to each conversation whose agent had background work when the
+// previous hub process ended.
 func (in *Intake) CutBackground(t store.Tx) error {
 	sessions, err := t.BackgroundSessions(in.recorder.ctx)
 	if err != nil {
@@ -121,12 +121,12 @@ func (in *Intake) CutBackground(t store.Tx) error {
 	return nil
 }
 
-// Background is what the agent of a conversation does while no prompt runs there.
+// Background returns the background work of a conversation's agent.
 func (in *Intake) Background(thread int64) []domain.BackgroundTask {
 	return in.recorder.background.of(thread)
 }
 
-// background is what agents do in the background, by conversation.
+// background is the background work of all agents, by conversation.
 type background struct {
 	mu    sync.Mutex // guards tasks
 	tasks map[int64][]domain.BackgroundTask
@@ -153,7 +153,7 @@ func (b *background) of(thread int64) []domain.BackgroundTask {
 
 // runOf is the run that a report between two turns comes after.
 func (w *recorder) runOf(t store.Tx, from between) (domain.Run, error) {
-	if from.task == "" { // the hub's own word: the executor has gone
+	if from.task == "" { // from the supervisor: the executor has ended
 		thread, err := t.FindThread(w.ctx, from.conversation)
 		if err != nil {
 			return domain.Run{}, err

@@ -62,8 +62,8 @@ func (in *Intake) ReportSession(_ context.Context, p catalog.ReportSessionParams
 	return nil
 }
 
-// ReportLate takes what an agent tells of a tool call whose task has ended. The caller knows
-// that this executor has the conversation.
+// ReportLate stores an update of a tool call whose task has ended. The caller has checked that
+// the executor runs the conversation's agent.
 func (in *Intake) ReportLate(_ context.Context, p catalog.ReportLateParams) error {
 	if p.EventType != catalog.EventToolUpdate && p.EventType != catalog.EventToolResult {
 		return domain.Invalid("event_type", catalog.EventToolUpdate+" or "+catalog.EventToolResult, strconv.Quote(p.EventType))

@@ -81,8 +81,8 @@ func (l *lease) SetSession(ctx context.Context, p catalog.SetSessionParams) (cat
 	return result, err
 }
 
-// Steer takes an executor that does not know the call, which is somebody else's, for one
-// whose agent cannot take the message.
+// Steer treats an executor without this method, a third-party one, as one that refuses the
+// message.
 func (l *lease) Steer(ctx context.Context, p catalog.SteerParams) (catalog.SteerResult, error) {
 	result, err := l.Executor.Steer(ctx, p)
 	var answered *jsonrpc2.Error

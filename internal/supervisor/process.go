@@ -203,7 +203,7 @@ func (p *process) kill() {
 	}
 }
 
-// endBackground tells that what the process's agents did in the background has ended.
+// endBackground reports that the background work of the process's agents has ended.
 func (p *process) endBackground() {
 	var threads []string
 	p.supervisor.mu.Lock()

@@ -17,8 +17,8 @@ type Translator struct {
 	// IsOurs reports whether the client of this session has begun the turn: then it
 	// has its own prompt already.
 	IsOurs func(session string) bool
-	// IsTold reports whether the client of this session has said that to an agent which
-	// works: then it knows it, too. It is asked once for each.
+	// IsTold reports whether this client has sent that steered message, whose echo it does not
+	// need. It is called once for each message.
 	IsTold func(text string) bool
 	// ShowsTerminals says that the client shows terminals that are the agent's, as
 	// several clients do (_meta terminal_info, terminal_output, terminal_exit): any other

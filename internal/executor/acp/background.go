@@ -15,30 +15,28 @@ import (
 )
 
 const (
-	// lookAtBackground is how often it is looked whether an agent still works in the
-	// background.
+	// lookAtBackground is the interval between checks for background work.
 	lookAtBackground = 2 * time.Second
-	// maxBackground is how many tasks in the background are told.
+	// maxBackground limits the reported background tasks.
 	maxBackground = 100
 )
 
-// backgroundWork is what an agent does while no prompt runs, as far as it can be seen: tool
-// calls that it has begun in a turn and not ended, programs in terminals, and processes. What
-// the agent needs itself is no work: processes that it had when it got its first prompt, such
-// as its MCP servers, and those of its own programs.
+// backgroundWork detects what an agent does between turns: open tool calls, programs in
+// terminals, and processes. The agent's own processes do not count: those from before its first
+// prompt, such as MCP servers, and those that run a file of the agent's installation.
 type backgroundWork struct {
 	mu       sync.Mutex        // guards the fields below
-	calls    map[string]string // titles of tool calls, by their ids
-	own      map[int]bool      // processes that the agent had before its first prompt; nil: it has none yet
-	programs []string          // the agent's own: files, or directories with a slash at the end
-	past     map[string]string // tasks of ended turns, by the ids of their tool calls
-	commands []string          // of tool calls that were to run in the background, the latest last
-	seen     map[int]time.Time // when processes were seen first: agents start some for a moment
+	calls    map[string]string // open tool calls of ended turns: id to title
+	own      map[int]bool      // processes from before the first prompt; nil before that
+	programs []string          // files of the agent's installation; directories end with a slash
+	past     map[string]string // tool calls of ended turns: id to task
+	commands []string          // commands started with run_in_background, the latest last
+	seen     map[int]time.Time // when each process was first seen
 	told     []catalog.BackgroundTask
-	watched  bool // told is kept up to date
+	watched  bool // watchBackground runs
 }
 
-// noteOwnProcesses notes which processes the agent has before its first prompt.
+// noteOwnProcesses records the agent's processes before its first prompt.
 func (a *agent) noteOwnProcesses() {
 	b := &a.background
 	b.mu.Lock()
@@ -57,8 +55,7 @@ func (a *agent) noteOwnProcesses() {
 	}
 }
 
-// installation is what a program is installed with: the packages of its node_modules, or else
-// itself.
+// installation returns the directory of a program's node packages, or the program itself.
 func installation(program string) string {
 	const packages = "/node_modules/"
 	if before, _, found := strings.Cut(program, packages); found {
@@ -67,7 +64,7 @@ func installation(program string) string {
 	return program
 }
 
-// isOwn reports whether a process is one of the agent's own; mu is held.
+// isOwn reports whether a process belongs to the agent itself; mu is held.
 func (b *backgroundWork) isOwn(pid int) bool {
 	if b.own == nil || b.own[pid] {
 		return true
@@ -78,7 +75,7 @@ func (b *backgroundWork) isOwn(pid int) bool {
 	})
 }
 
-// backgroundCommand notes a command that a tool is to run in the background.
+// backgroundCommand records a command started with run_in_background.
 func (b *backgroundWork) backgroundCommand(command string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,7 +84,7 @@ func (b *backgroundWork) backgroundCommand(command string) {
 	}
 }
 
-// leaveOpen notes the tool calls that are open when a turn ends.
+// leaveOpen records the tool calls that are open at the end of a turn.
 func (b *backgroundWork) leaveOpen(calls map[string]string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -97,7 +94,7 @@ func (b *backgroundWork) leaveOpen(calls map[string]string) {
 	maps.Copy(b.calls, calls)
 }
 
-// turnEnded notes whose tool calls those of a turn are.
+// turnEnded records the tool calls of an ended turn, for late updates.
 func (b *backgroundWork) turnEnded(task string, calls []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,8 +106,8 @@ func (b *backgroundWork) turnEnded(task string, calls []string) {
 	}
 }
 
-// takeLate reports an update of a tool call that an earlier turn has begun, and whether it is
-// one. It is called by who reads the agent.
+// takeLate reports an update of a tool call from an earlier turn to the hub. It returns false
+// for other updates. Only the goroutine that reads the agent calls it.
 func (a *agent) takeLate(kind string, update []byte, repaired bool) bool {
 	if kind != "tool_call_update" || a.loading.Load() {
 		return false
@@ -141,27 +138,27 @@ func (a *agent) takeLate(kind string, update []byte, repaired bool) bool {
 		err = a.driver.hub.ReportLate(a.driver.ctx, catalog.ReportLateParams{SessionID: last.conversation, TaskID: of, EventType: event, EventData: data})
 	}
 	if err != nil {
-		a.driver.log.Info("what an agent told of an earlier tool call was not taken", "agent", a.name, "err", err)
+		a.driver.log.Info("an update of an earlier tool call was not reported", "agent", a.name, "err", err)
 	}
 	return true
 }
 
-// taskOf is the task of the ended turn that has begun a tool call, or "".
+// taskOf returns the task of the ended turn that a tool call belongs to, or "".
 func (b *backgroundWork) taskOf(id string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.past[id]
 }
 
-// callEnded notes the end of a tool call, perhaps one of an earlier turn.
+// callEnded records the end of a tool call of this turn or an earlier one.
 func (b *backgroundWork) callEnded(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.calls, id)
 }
 
-// backgroundTasks is what the agent does in the background now. more says that there are
-// processes that are perhaps no work: they are if they are still there at the next look.
+// backgroundTasks lists the agent's background work. more reports new processes that may be
+// short-lived helpers: they count if they still run at the next check.
 func (a *agent) backgroundTasks() (tasks []catalog.BackgroundTask, more bool) {
 	tasks = []catalog.BackgroundTask{}
 	a.mu.Lock()
@@ -205,8 +202,8 @@ func (a *agent) backgroundTasks() (tasks []catalog.BackgroundTask, more bool) {
 	return tasks[:min(len(tasks), maxBackground)], more
 }
 
-// titleOf is the command that a tool was to run, if a process runs it: agents wrap it in
-// lines of their own. mu is held.
+// titleOf finds the tool's command in a process's command line, which agents wrap in a shell
+// line of their own. mu is held.
 func (b *backgroundWork) titleOf(line string) (title string, isCommand bool) {
 	for _, command := range slices.Backward(b.commands) {
 		if strings.Contains(line, command) {
@@ -216,8 +213,8 @@ func (b *backgroundWork) titleOf(line string) (title string, isCommand bool) {
 	return bounded(line), false
 }
 
-// tellBackground tells the hub what the agent does in the background, and goes on with that
-// until there is nothing.
+// tellBackground reports background work to the hub, and keeps the report up to date until
+// there is none.
 func (a *agent) tellBackground() {
 	tasks, more := a.backgroundTasks()
 	a.tellBackgroundNow(tasks, false)
@@ -238,7 +235,7 @@ func (a *agent) watchBackground() {
 		more := false
 		select {
 		case <-tick.C:
-			if a.current.Load() != nil { // the end of its turn tells
+			if a.current.Load() != nil { // reported again when the turn ends
 				continue
 			}
 			var tasks []catalog.BackgroundTask
@@ -258,12 +255,12 @@ func (a *agent) watchBackground() {
 	}
 }
 
-// tellBackgroundNow tells the hub what the agent does in the background if it was told
-// something else before. ended says that the agent has ended.
+// tellBackgroundNow reports background work if it has changed. ended says that the agent has
+// ended.
 func (a *agent) tellBackgroundNow(tasks []catalog.BackgroundTask, ended bool) {
 	b := &a.background
 	b.mu.Lock()
-	same := slices.Equal(b.told, tasks) // also where nothing was told, and there is nothing
+	same := slices.Equal(b.told, tasks) // nil equals empty
 	b.told = tasks
 	b.mu.Unlock()
 	if !same {

@@ -15,31 +15,33 @@ import (
 )
 
 const (
-	// quietAfter is how long an agent that does not tell the end of a turn of its own has to
-	// be silent, with nothing open, until the turn has ended; see catalog.AgentLaunch.
+	// quietAfter is the default of AgentLaunch.QuietMS: an agent-initiated turn without an end
+	// signal ends after so long a silence, if no tool call or question is open.
 	quietAfter = 10 * time.Second
-	// signalPatience is how many times longer that is for an agent that does tell the end: it
-	// may think for longer, and what it says outside of its turns has no end.
+	// signalPatience multiplies quietAfter for agents that send end signals. Their models may
+	// think for longer, and text outside of a turn has no end signal.
 	signalPatience = 6
-	// taskWithin is how long the hub may take to send a task that it has begun.
+	// taskWithin is how long execute_prompt may take to follow the answer to begin_turn.
 	taskWithin = 10 * time.Second
-	// cancelQuiet is the same for an agent that was told to end its turn.
+	// cancelQuiet replaces quietAfter once session/cancel was sent.
 	cancelQuiet = time.Second
 )
 
-// ownTurns is what an agent does while no prompt runs. Agents go on by themselves: a
-// background task ends, and the model is told; /goal of codex begins turn after turn. The
-// first thing that the agent says, does or asks then has the hub begin a task, and until
-// that is there the agent is not read.
+// ownTurns starts and ends agent-initiated turns: turns without a prompt. A background task
+// ends and the agent's model continues, or /goal of codex starts turn after turn.
+//
+// The first message, tool call or request without a prompt makes the executor call begin_turn.
+// The executor stops reading the agent until the hub has sent the task, so no update is lost
+// and the order holds.
 type ownTurns struct {
-	wants     atomic.Bool   // the agent is not read until it has a turn
-	wanted    chan struct{} // has room for one: wants has become true
-	changed   chan struct{} // has room for one: the agent has another turn, or none
-	answered  chan struct{} // has room for one: a question was answered
-	retired   chan struct{} // closed when the agent is to end
-	questions atomic.Int64  // that have arrived, and were not answered
-	signals   atomic.Bool   // the agent tells when its turns end
-	refused   *lastTask     // the hub has refused a task after this one; belongs to who reads the agent
+	wants     atomic.Bool   // reading has stopped until the agent has a turn
+	wanted    chan struct{} // buffer of 1: wants became true
+	changed   chan struct{} // buffer of 1: the current turn changed
+	answered  chan struct{} // buffer of 1: a question was answered
+	retired   chan struct{} // closed before the agent is ended
+	questions atomic.Int64  // open permission and elicitation requests
+	signals   atomic.Bool   // the agent sends end signals
+	refused   *lastTask     // begin_turn failed after this task; only the reading goroutine uses it
 }
 
 func newOwnTurns() ownTurns {
@@ -60,14 +62,15 @@ func (o *ownTurns) questionAnswered() {
 	notify(o.answered)
 }
 
-// take gives something that the agent says to its turn. Work of an agent that has none
-// begins one. It reports false where there is no turn. It is called by who reads the agent.
+// take passes an update or a request to the current turn. If there is none and isWork, it
+// starts an agent-initiated turn and waits for it. It returns false if there is no turn. Only
+// the goroutine that reads the agent calls it.
 func (a *agent) take(isWork func() bool, trigger func() *catalog.TurnTrigger, give func(*turn)) bool {
 	for {
 		t := a.current.Load()
 		if t != nil {
 			t.taking.Lock()
-			if !t.ended || !isWork() { // a turn that has just ended takes the rest of what is told of it
+			if !t.ended || !isWork() { // late usage and session updates still belong to the ended turn
 				give(t)
 				t.taking.Unlock()
 				return true
@@ -80,11 +83,11 @@ func (a *agent) take(isWork func() bool, trigger func() *catalog.TurnTrigger, gi
 	}
 }
 
-// awaitTurn waits until the agent has another turn than the one that has ended, and has the
-// hub begin one. It reports false if there will be none.
+// awaitTurn waits for the turn after the ended one, and asks the hub to start it. It returns
+// false if there will be none.
 func (a *agent) awaitTurn(ended *turn, trigger *catalog.TurnTrigger) bool {
 	last := a.last.Load()
-	if last == nil || last.conversation == "" || a.own.refused == last { // nobody comes back to it
+	if last == nil || last.conversation == "" || a.own.refused == last { // a conversation without an id ends with its prompt
 		return false
 	}
 	a.own.wants.Store(true)
@@ -92,8 +95,8 @@ func (a *agent) awaitTurn(ended *turn, trigger *catalog.TurnTrigger) bool {
 	notify(a.own.wanted)
 	ctx, cancel := context.WithCancel(a.driver.ctx)
 	defer cancel()
-	var begun chan error         // what the hub answers
-	var overdue <-chan time.Time // the task that has begun does not come
+	var begun chan error         // the answer to begin_turn
+	var overdue <-chan time.Time // fires when the task does not follow that answer
 	for {
 		switch t := a.current.Load(); {
 		case t != nil && t != ended:
@@ -108,14 +111,14 @@ func (a *agent) awaitTurn(ended *turn, trigger *catalog.TurnTrigger) bool {
 		}
 		select {
 		case <-a.own.changed:
-		case <-overdue: // it was ended before it came here
+		case <-overdue: // the run was interrupted before the hub sent it
 			begun, overdue = nil, nil
 		case err := <-begun:
 			if err == nil {
 				overdue = time.After(taskWithin)
 				continue
 			}
-			a.driver.log.Warn("an agent goes on by itself, and what it says is lost: the hub begins no task for it", "agent", a.name, "err", err)
+			a.driver.log.Warn("output of an agent without a prompt is dropped: the hub refused begin_turn", "agent", a.name, "err", err)
 			a.own.refused = last
 			return false
 		case <-a.own.retired:
@@ -126,7 +129,7 @@ func (a *agent) awaitTurn(ended *turn, trigger *catalog.TurnTrigger) bool {
 	}
 }
 
-// ownTurn waits for the end of a turn that nobody has prompted.
+// ownTurn waits for the end of an agent-initiated turn.
 func (a *agent) ownTurn(t *turn) (string, *task.Failure) {
 	quiet := cmp.Or(time.Duration(t.Launch.QuietMS)*time.Millisecond, quietAfter)
 	if a.settings.Session().Mode != nil {
@@ -165,8 +168,8 @@ func (a *agent) ownTurn(t *turn) (string, *task.Failure) {
 	}
 }
 
-// endQuiet ends a turn that nobody has prompted if the agent has told its end, or has been
-// silent for long enough, and nothing is open. Else it returns when to look again.
+// endQuiet ends an agent-initiated turn after an end signal, or after a long enough silence
+// with nothing open. Otherwise it returns when to check again.
 func (a *agent) endQuiet(t *turn, quiet time.Duration) (again time.Duration, signalled bool) {
 	t.taking.Lock()
 	defer t.taking.Unlock()
@@ -180,7 +183,7 @@ func (a *agent) endQuiet(t *turn, quiet time.Duration) (again time.Duration, sig
 	case t.ended:
 		return 0, signalled
 	case a.own.questions.Load() > 0:
-		return quiet, signalled // it is looked at when they are answered
+		return quiet, signalled // the answers wake ownTurn
 	case signalled:
 	case isOpen:
 		return quiet, false
@@ -193,12 +196,12 @@ func (a *agent) endQuiet(t *turn, quiet time.Duration) (again time.Duration, sig
 	return 0, signalled
 }
 
-// isQuestion reports whether a request of an agent asks people something.
+// isQuestion reports whether an agent's request asks the user something.
 func isQuestion(method string) bool {
 	return method == acp.ClientMethodSessionRequestPermission || method == acp.ClientMethodElicitationCreate
 }
 
-// isWorkRequest reports whether an agent that sends such a request does something.
+// isWorkRequest reports whether a request starts an agent-initiated turn.
 func isWorkRequest(method string) bool {
 	switch method {
 	case acp.ClientMethodFsReadTextFile, acp.ClientMethodFsWriteTextFile, acp.ClientMethodTerminalCreate, qwenStartTurn:
@@ -207,8 +210,8 @@ func isWorkRequest(method string) bool {
 	return isQuestion(method)
 }
 
-// isWork reports whether an agent that sends such an update says or does something, rather
-// than telling of its session.
+// isWork reports whether an update starts an agent-initiated turn. Updates about the session
+// itself, such as its title, its commands and its usage, do not.
 func isWork(kind string, update []byte, status codexStatus) bool {
 	switch kind {
 	case "agent_message_chunk", "agent_thought_chunk":
@@ -220,14 +223,14 @@ func isWork(kind string, update []byte, status codexStatus) bool {
 	return status.Codex.ThreadStatus.Type == "active"
 }
 
-// Extensions of the protocol by which agents tell of turns that nobody has prompted.
+// Protocol extensions for agent-initiated turns.
 const (
 	qwenStartTurn = "_qwencode/start_turn" // a request
 	qwenEndTurn   = "_qwencode/end_turn"
 	turnEnded     = "_session/turn_ended"
 )
 
-// notice takes a notification that is no update.
+// notice handles notifications other than session/update.
 func (a *agent) notice(method string, _ []byte) {
 	if method != qwenEndTurn && method != turnEnded {
 		return
@@ -236,15 +239,15 @@ func (a *agent) notice(method string, _ []byte) {
 	a.take(func() bool { return false }, nil, a.tellsEnd)
 }
 
-// tellsEnd notes that the agent tells the end of its turn. One that nobody has prompted ends
-// with that, unless people are still to answer something; taking is held.
+// tellsEnd handles an end signal. An agent-initiated turn ends with it, unless a question is
+// still open; taking is held.
 func (a *agent) tellsEnd(t *turn) {
 	t.ended = t.ended || t.Params.Unprompted && a.own.questions.Load() == 0
 	t.signal.Do(func() { close(t.signalled) })
 }
 
-// isEnd reports whether an update tells that a turn which nobody has prompted has ended, and
-// notes that the agent tells such things.
+// isEnd reports whether an update is the end signal of an agent-initiated turn, and notes that
+// the agent sends such signals.
 //
 //   - claude-agent-acp 0.101: usage_update with the origin of the turn in _meta, which is
 //     "human" for a prompt;
@@ -267,8 +270,8 @@ func (o *ownTurns) isEnd(kind string, update []byte, status codexStatus) bool {
 	return false
 }
 
-// workTrigger is why an agent does what an update tells, where it says so: qwen-code names
-// the background task that has ended.
+// workTrigger returns why the agent continues, if the update says so: qwen-code names the
+// finished background task.
 func workTrigger(update []byte) func() *catalog.TurnTrigger {
 	return func() *catalog.TurnTrigger {
 		var meta struct {
@@ -282,7 +285,7 @@ func workTrigger(update []byte) func() *catalog.TurnTrigger {
 	}
 }
 
-// requestTrigger is workTrigger for a request.
+// requestTrigger is workTrigger for requests.
 func requestTrigger(method string, params []byte) func() *catalog.TurnTrigger {
 	return func() *catalog.TurnTrigger {
 		var p struct{ Source string }

@@ -12,18 +12,18 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
-// methodSteering is an extension of the protocol, by which claude-agent-acp and codex-acp take
-// a message while they work. They say so in the _meta of their answer to initialize.
+// methodSteering is a protocol extension of claude-agent-acp and codex-acp: a message for the
+// agent in the middle of its turn. _meta.steering.supported of initialize announces it.
 const methodSteering = "_session/steering"
 
-// steering is a message that an agent is given while it works. The agent's answer is read in
-// the order of what it prints, so that the message stands in front of what comes of it.
+// steering is a message in flight to a working agent. The goroutine that reads the agent
+// records the message when it reads the answer, so it precedes the text that reacts to it.
 type steering struct {
-	one sync.Mutex // held for one message at a time
+	one sync.Mutex // held from request to answer
 
 	mu   sync.Mutex // guards the fields below
-	text string     // of the message that is being sent; "": none is
-	id   string     // of its request, as it is written; "": it is not yet
+	text string     // the message in flight, or ""
+	id   string     // its request id as raw JSON; "" before it is written
 }
 
 type steerRequest struct {
@@ -32,10 +32,10 @@ type steerRequest struct {
 	Meta      json.RawMessage    `json:"_meta"`
 }
 
-// refuseIdle has an agent that does not work any more begin no turn.
+// refuseIdle makes an idle agent refuse the message instead of starting a turn.
 var refuseIdle = json.RawMessage(`{"steering":{"idleBehavior":"promptRequired"}}`)
 
-// Steer gives the agent of a task a message while it works on that.
+// Steer sends a message to the agent in the middle of a task's turn.
 func (d *Driver) Steer(ctx context.Context, p catalog.SteerParams) catalog.SteerResult {
 	refused := catalog.SteerResult{Outcome: catalog.SteerRefused}
 	a := d.workingOn(p.TaskID)
@@ -76,7 +76,7 @@ type steerAnswer struct {
 	Outcome string `json:"outcome"`
 }
 
-// workingOn is the agent whose turn a task is, or nil.
+// workingOn returns the agent that runs a task, or nil.
 func (d *Driver) workingOn(task string) *agent {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *steering) begin(text string) {
 	s.text, s.id = text, ""
 }
 
-// written notes the request of a message that is being sent.
+// written records the id of the request that carries the message.
 func (s *steering) written(message []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *steering) written(message []byte) {
 	}
 }
 
-// answered is the message that the agent has taken with this answer, or "".
+// answered returns the message if this is the answer that accepts it, or "".
 func (s *steering) answered(id, result []byte) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
