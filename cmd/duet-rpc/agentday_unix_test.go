@@ -49,6 +49,8 @@ type dayAgent struct {
 	deletes  bool     // a session that it has loaded
 	forks    bool     // its own sessions
 
+	goalless string // why it takes no /goal; empty: it does
+
 	foreground string // why it runs nothing in the background here; empty: it does
 
 	sub      string // why a sub-agent's command is not asked about; empty: it is
@@ -64,6 +66,7 @@ func dayAgents() []dayAgent {
 			leaves:  []string{"Yes, manually approve edits", "Yes, clear context (0% used) and use auto mode", "Yes, and use auto mode", "No, keep planning"},
 			command: "greet", prompt: "/greet you", says: "hello you", unsigned: "Authentication required",
 			start: []string{"claude-agent-acp"}, forks: true,
+			goalless: "not tried",
 		},
 		{
 			name: "Codex", folder: "codex-acp", packaged: "@agentclientprotocol/codex-acp", site: newCodexSite, telling: true, mutters: true,
@@ -72,7 +75,7 @@ func dayAgents() []dayAgent {
 			sub: "it does not pass the question on, and does not wait", subSays: "task_name",
 			todoless: "it offers its model no tool for that",
 			start:    []string{"codex-acp"}, forks: true,
-			foreground: "not tried; it goes on by itself after `/goal`",
+			foreground: "not tried",
 		},
 		{
 			name: "Gemini CLI", folder: "gemini-cli", packaged: "@google/gemini-cli", site: newGeminiSite,
@@ -80,8 +83,8 @@ func dayAgents() []dayAgent {
 			command: "about", commandless: "the project's own are not told", prompt: "/about", says: "0.61.0",
 			todoless: "it offers its model no tool for that", withholds: true,
 			start: []string{"gemini", "--experimental-acp"}, unlisted: true, deletes: true,
-			foreground: "not tried",
-			sub:        "its own policy refuses the sub-agent that could run one", subSays: "denied by policy",
+			foreground: "not tried", goalless: "not tried",
+			sub: "its own policy refuses the sub-agent that could run one", subSays: "denied by policy",
 		},
 		{
 			name: "opencode", folder: "opencode", packaged: "opencode-linux-x64", site: newOpencodeSite,
@@ -89,7 +92,7 @@ func dayAgents() []dayAgent {
 			command: "greet", prompt: "/greet you", says: "hello you",
 			sub: "it does not pass the question on, and waits until it is interrupted or its time is over; its silence is told", subHangs: true,
 			start: []string{"opencode", "acp"}, forks: true,
-			foreground: "its shell tool has no way to do that",
+			foreground: "its shell tool has no way to do that", goalless: "not tried",
 		},
 	}
 }
@@ -136,6 +139,7 @@ var dayScenarios = []dayScenario{
 	{name: "A list of things to do", play: playTodos},
 	{name: "A command in the background ends after the turn, and the agent goes on by itself", play: playBackground, core: true},
 	{name: "The hub is killed while an agent that goes on by itself asks", play: playBackgroundKill, core: true},
+	{name: "It is given a goal (`/goal`)", play: playGoal, core: true},
 	{name: "A person says something while it works", play: playSteer, core: true},
 	{name: "The time that a run may take is over", play: playTimeout},
 	{name: "A session that was begun without Duet is adopted", play: playAdopted},

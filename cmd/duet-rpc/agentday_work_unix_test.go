@@ -95,6 +95,33 @@ func (a dayAgent) goesOn(t *testing.T) (s *agentSite, c *client, own string, que
 	return s, c, own, &asked
 }
 
+// playGoal gives the agent a goal: it starts turn after turn by itself, until it is interrupted.
+func playGoal(t *testing.T, a dayAgent) string {
+	if a.goalless != "" {
+		return "no: " + a.goalless
+	}
+	s, c, l := a.begins(t, "/goal say: one step")
+	s.goesOn = true
+	c.completes(l)
+	own := c.awaitOwnTurn(2)
+	c.call("interruptSession", object{"session_id": own}, nil)
+	end := c.awaitEnd(own)
+	assert.Contains(t, []string{"interrupted", "completed"}, end.Data.State)
+	for end.Data.State == "completed" { // the agent was between two turns
+		own = c.awaitOwnTurn(len(c.ownTurns()) + 1)
+		c.call("interruptSession", object{"session_id": own}, nil)
+		end = c.awaitEnd(own)
+	}
+	assert.Contains(t, c.conversation(own), "one step")
+	turns := len(c.ownTurns())
+	var next launched
+	c.call("continueSession", object{"session_id": own, "query": "say: something else"}, &next)
+	c.completes(next)
+	assert.Len(t, c.ownTurns(), turns, "the goal was given up")
+	s.close(c)
+	return "yes: each turn is a session, and interrupting one ends the goal"
+}
+
 // playSteer has a person say something while the agent talks.
 func playSteer(t *testing.T, a dayAgent) string {
 	s, c, l := a.begins(t, "talk:")

@@ -24,6 +24,17 @@ func (c *client) awaitOwnTurn(n int) (session string) {
 	return e.Data.SessionID
 }
 
+// ownTurns are the sessions that agents have begun so far.
+func (c *client) ownTurns() map[string]bool {
+	sessions := make(map[string]bool)
+	for _, e := range c.seen() {
+		if e.Data.Subtype == "went_on" {
+			sessions[e.Data.SessionID] = true
+		}
+	}
+	return sessions
+}
+
 // What an agent says after its turn is a session of the same conversation, whole and in order.
 func TestAnAgentThatGoesOnByItself(t *testing.T) {
 	t.Parallel()
