@@ -90,7 +90,7 @@ func (s *Supervisor) find(of purpose) (c choice, room bool) {
 			spare = p
 		case p.kind == of.kind && of.kind == kindACP && (shared == nil || p.uses < shared.uses):
 			shared = p
-		case p.uses == 0 && (idle == nil || p.idleSince.Before(idle.idleSince)):
+		case p.uses == 0 && !s.idle.works(p) && (idle == nil || p.idleSince.Before(idle.idleSince)):
 			idle = p
 		}
 		taken++

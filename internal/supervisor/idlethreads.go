@@ -29,6 +29,11 @@ func (l idleThreads) of(p *process, of purpose) *idleThread {
 	return nil
 }
 
+// works reports whether an agent of a process has refused to be ended, since it works.
+func (l idleThreads) works(p *process) bool {
+	return slices.ContainsFunc(l, func(i *idleThread) bool { return i.process == p && i.works })
+}
+
 // remove takes a conversation out of the list.
 func (l *idleThreads) remove(gone *idleThread) {
 	gone.timer.Stop()

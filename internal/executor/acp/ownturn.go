@@ -23,6 +23,8 @@ const (
 	signalPatience = 6
 	// taskWithin is how long execute_prompt may take to follow the answer to begin_turn.
 	taskWithin = 10 * time.Second
+	// maxLate is how often that may fail in a row.
+	maxLate = 2
 	// cancelQuiet replaces quietAfter once session/cancel was sent.
 	cancelQuiet = time.Second
 )
@@ -97,6 +99,7 @@ func (a *agent) awaitTurn(ended *turn, trigger *catalog.TurnTrigger) bool {
 	defer cancel()
 	var begun chan error         // the answer to begin_turn
 	var overdue <-chan time.Time // fires when the task does not follow that answer
+	late := 0
 	for {
 		switch t := a.current.Load(); {
 		case t != nil && t != ended:
@@ -111,8 +114,13 @@ func (a *agent) awaitTurn(ended *turn, trigger *catalog.TurnTrigger) bool {
 		}
 		select {
 		case <-a.own.changed:
-		case <-overdue: // the run was interrupted before the hub sent it
+		case <-overdue: // the run was interrupted before the hub sent it, or could not start
 			begun, overdue = nil, nil
+			if late++; late == maxLate {
+				a.driver.log.Warn("output of an agent without a prompt is dropped: the hub sends no task", "agent", a.name)
+				a.own.refused = last
+				return false
+			}
 		case err := <-begun:
 			if err == nil {
 				overdue = time.After(taskWithin)
