@@ -29,14 +29,22 @@ func (t TurnTrigger) String() string {
 	return text
 }
 
-// ownTurn is the metadata of a run of [SourceAgent].
+// ownTurn is the metadata of a run of [SourceAgent]. It keeps what the metadata of the run
+// before say about the configured trigger that led there, so that triggers do not loop.
 type ownTurn struct {
-	Trigger TurnTrigger `json:"turn_trigger"`
+	Trigger    TurnTrigger `json:"turn_trigger,omitzero"`
+	Configured string      `json:"trigger,omitempty"`
+	Depth      int         `json:"trigger_depth,omitempty"`
 }
 
-// SetTrigger stores the trigger in the run's metadata.
-func (r *Run) SetTrigger(t TurnTrigger) {
-	r.Metadata, _ = json.Marshal(ownTurn{t}) // strings
+// SetTrigger stores the trigger in the metadata of a run that follows another one.
+func (r *Run) SetTrigger(t TurnTrigger, after Run) {
+	var own ownTurn
+	if after.Source == SourceTrigger || after.Source == SourceAgent {
+		_ = json.Unmarshal(after.Metadata, &own) // empty if there is none
+	}
+	own.Trigger = t
+	r.Metadata, _ = json.Marshal(own) // texts and a number
 }
 
 // Trigger returns the trigger from the run's metadata.

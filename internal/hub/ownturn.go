@@ -41,9 +41,11 @@ func (f ownTurns) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (cat
 			}
 			begun = following(thread, last, "", thread.Agent)
 			begun.Source, begun.Restricted = domain.SourceAgent, last.Restricted
+			var trigger domain.TurnTrigger
 			if p.Trigger != nil {
-				begun.SetTrigger(domain.TurnTrigger(*p.Trigger))
+				trigger = domain.TurnTrigger(*p.Trigger)
 			}
+			begun.SetTrigger(trigger, last)
 			return h.addStarted(t, &begun, thread)
 		})
 		if err != nil || before == nil {

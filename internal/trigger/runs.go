@@ -137,8 +137,11 @@ func metadataOf(run domain.Run) (by begunBy) {
 
 // depthOf is how many executions of triggers led to a run.
 func depthOf(run domain.Run) int {
-	if run.Source != domain.SourceTrigger {
-		return 0
+	switch run.Source {
+	case domain.SourceTrigger:
+		return max(metadataOf(run).Depth, 1)
+	case domain.SourceAgent: // the depth of the run before
+		return max(metadataOf(run).Depth, 0)
 	}
-	return max(metadataOf(run).Depth, 1)
+	return 0
 }
