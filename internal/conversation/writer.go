@@ -173,8 +173,12 @@ func (w *Writer) WentOn(t store.Tx, run domain.Run) error {
 	return w.say(t, run, "went_on", run.Trigger().String()+".")
 }
 
-// BackgroundCut notes what a run's agent did in the background when it ended.
+// BackgroundCut fails the tool calls that a run's agent had open in the background when it
+// ended, and notes all that it did there.
 func (w *Writer) BackgroundCut(t store.Tx, run domain.Run, tasks []domain.BackgroundTask) error {
+	if err := w.failBackground(t, run, tasks); err != nil {
+		return err
+	}
 	titles := make([]string, len(tasks))
 	for i, b := range tasks {
 		titles[i] = cmp.Or(b.Title, b.Kind)

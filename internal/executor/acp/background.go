@@ -27,6 +27,8 @@ const (
 // were not there when the agent got its first prompt: what it needs itself, such as its MCP
 // servers, was started before.
 type backgroundWork struct {
+	telling sync.Mutex // held while the hub is told
+
 	mu       sync.Mutex        // guards the fields below
 	calls    map[string]string // titles of tool calls, by their ids
 	own      map[int]bool      // the agent's own processes; nil: it has no prompt yet
@@ -115,6 +117,9 @@ func (a *agent) takeLate(kind string, update []byte, repaired bool) bool {
 	if err != nil {
 		a.driver.log.Info("what an agent told of an earlier tool call was not taken", "agent", a.name, "err", err)
 	}
+	if event == catalog.EventToolResult && a.current.Load() == nil { // else the end of the turn tells
+		a.tellBackgroundNow(a.backgroundTasks, false)
+	}
 	return true
 }
 
@@ -179,7 +184,7 @@ func (b *backgroundWork) titleOf(line string) string {
 // tellBackground tells the hub what the agent does in the background, and goes on with that
 // until there is nothing.
 func (a *agent) tellBackground() {
-	a.tellBackgroundNow(a.backgroundTasks(), false)
+	a.tellBackgroundNow(a.backgroundTasks, false)
 	b := &a.background
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -199,9 +204,9 @@ func (a *agent) watchBackground() {
 			if a.current.Load() != nil { // the end of its turn tells
 				continue
 			}
-			a.tellBackgroundNow(a.backgroundTasks(), false)
+			a.tellBackgroundNow(a.backgroundTasks, false)
 		case <-a.life.Done():
-			a.tellBackgroundNow([]catalog.BackgroundTask{}, true)
+			a.tellBackgroundNow(noTasks, true)
 		}
 		b := &a.background
 		b.mu.Lock()
@@ -214,10 +219,15 @@ func (a *agent) watchBackground() {
 	}
 }
 
+func noTasks() []catalog.BackgroundTask { return []catalog.BackgroundTask{} }
+
 // tellBackgroundNow tells the hub what the agent does in the background if it was told
 // something else before. ended says that the agent has ended.
-func (a *agent) tellBackgroundNow(tasks []catalog.BackgroundTask, ended bool) {
+func (a *agent) tellBackgroundNow(now func() []catalog.BackgroundTask, ended bool) {
 	b := &a.background
+	b.telling.Lock()
+	defer b.telling.Unlock()
+	tasks := now()
 	b.mu.Lock()
 	same := slices.Equal(b.told, tasks) // also where nothing was told, and there is nothing
 	b.told = tasks
