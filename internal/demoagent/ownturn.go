@@ -31,7 +31,7 @@ func (t *turn) background(ctx context.Context, _ argument) error {
 
 // endTask ends the tool call of the background task, if there is one.
 func (t *turn) endTask(ctx context.Context, status acp.ToolCallStatus, output string) {
-	if t.task == nil || t.ctx.Err() != nil {
+	if t.task == nil || t.ctx.Err() != nil || t.session.isClosed() {
 		return
 	}
 	t.task.RawOutput = output

@@ -98,6 +98,7 @@ type session struct {
 	rec     record
 	cancels map[*turn]context.CancelFunc // of turns that run or wait
 	running chan struct{}                // a token: who has it runs
+	closed  bool                         // by session/close: what runs is cut off
 }
 
 func newSession(st *store, rec record) *session {
@@ -118,6 +119,20 @@ func (s *session) look(f func(*record)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f(&s.rec)
+}
+
+// close ends every turn of the session, and what it has left in the background.
+func (s *session) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.cancel()
+}
+
+func (s *session) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
 }
 
 // cancel ends every turn of the session.

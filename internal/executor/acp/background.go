@@ -227,6 +227,9 @@ func (a *agent) tellBackgroundNow(now func() []catalog.BackgroundTask, ended boo
 	b := &a.background
 	b.telling.Lock()
 	defer b.telling.Unlock()
+	if !ended && a.own.isRetired() { // its work is cut, also where the agent ends it in order
+		return
+	}
 	tasks := now()
 	b.mu.Lock()
 	same := slices.Equal(b.told, tasks) // also where nothing was told, and there is nothing
