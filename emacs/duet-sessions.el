@@ -248,8 +248,9 @@ It leaves room for a name in the column of names."
       (replace-regexp-in-string "\\`works in the background: \\([0-9]+\\).*" "in background: \\1" words))))
 
 (defun duet-sessions--room ()
-  "Return how wide the column of names is."
-  (nth 1 (aref tabulated-list-format 2)))
+  "Return how wide the column of names is in the current buffer, a list."
+  (or (nth 1 (cl-find "Session" tabulated-list-format :key #'car :test #'equal))
+      most-positive-fixnum))
 
 (defun duet-sessions--beside (words session)
   "Return the name of SESSION, cut so that WORDS are seen beside it."
