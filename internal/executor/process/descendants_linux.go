@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // maxDescendants bounds how many processes are looked at.
@@ -34,12 +35,33 @@ func Descendants(pid int) (all []Descendant) {
 					continue
 				}
 				queue = append(queue, child)
-				line, _ := os.ReadFile("/proc/" + field + "/cmdline")
-				if len(line) > 0 { // else it has ended, or is no program
+				line := commandLine("/proc/" + field)
+				if len(line) > 0 {
 					all = append(all, Descendant{child, parent, string(bytes.ReplaceAll(bytes.TrimRight(line, "\x00"), []byte{0}, []byte{' '}))})
 				}
 			}
 		}
 	}
 	return all
+}
+
+// execTime is how long a process that replaces its program may have no command line.
+const execTime = 10 * time.Millisecond
+
+// commandLine is the command line of a process, or its name if it has none. It is empty for
+// a process that has ended.
+func commandLine(proc string) []byte {
+	for until := time.Now().Add(execTime); ; time.Sleep(time.Millisecond) {
+		if line, _ := os.ReadFile(proc + "/cmdline"); len(line) > 0 {
+			return line
+		}
+		stat, _ := os.ReadFile(proc + "/stat") // PID (NAME) STATE ...
+		begin, end := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
+		if begin < 0 || end+2 >= len(stat) || stat[end+2] == 'Z' || stat[end+2] == 'X' {
+			return nil
+		}
+		if time.Now().After(until) {
+			return stat[begin+1 : end]
+		}
+	}
 }
