@@ -58,22 +58,40 @@ An agent with modes of its own has one of them beside Duet's."
     ("bypassPermissions" "asks nothing")
     (_ mode)))
 
+(defun duet-actions-background-words (session)
+  "Return what to say of what SESSION's agent does in the background, or nil."
+  (when-let ((titles (duet-session-background-titles session)))
+    (propertize (format "works in the background: %d task%s" (length titles)
+                        (if (cdr titles) "s" ""))
+                'face 'duet-running
+                'help-echo (string-join titles "\n"))))
+
+(defun duet-actions-interruptible-p (session)
+  "Return non-nil if `duet-interrupt' has something to end in SESSION."
+  (or (duet-session-active-run session)
+      (> (duet-session-queued session) 0)
+      (duet-session-background-titles session)))
+
 (defun duet-interrupt (session)
-  "Interrupt SESSION; it can be continued."
+  "Interrupt SESSION; it can be continued.
+If no turn runs, end what its agent does in the background."
   (interactive (list (duet-actions-session))
                duet-sessions-mode duet-transcript-mode duet-diff-mode)
   (let ((run (or (duet-session-active-run session)
                  (cl-find 'queued (duet-session-runs session) :key #'duet-run-state)))
         (more (and (duet-session-active-run session)
-                   (> (duet-session-queued session) 0))))
-    (unless run
+                   (> (duet-session-queued session) 0)))
+        (background (duet-session-background-titles session)))
+    (unless (or run background)
       (user-error "Nothing is running in this session"))
     (duet-connection-request
      (duet-connection-here) 'interruptSession
-     (list :session_id (duet-run-id run) :reason "interrupted in Emacs")
+     (list :session_id (if run (duet-run-id run) (duet-session-leaf-id session))
+           :reason "interrupted in Emacs")
      :success-fn (lambda (_)
-                   (message (if more "Interrupting; the queued prompt runs next"
-                              "Interrupting; r continues"))))))
+                   (message (cond (more "Interrupting; the queued prompt runs next")
+                                  (run "Interrupting; r continues")
+                                  (t "Ending what the agent does in the background")))))))
 
 (defun duet-take-back ()
   "Take the prompt at point back, which waits for its turn.

@@ -108,6 +108,7 @@ It tells how the session is doing; it is empty if SESSION is nil."
                       (propertize status 'face 'duet-failed)))
               (1 . ,(when (eq (duet-session-loaded session) 'loading) "loading…"))
               (2 . ,(when (> queued 0) (format "%d queued" queued)))
+              (1 . ,(duet-actions-background-words session))
               (3 . ,(duet-session-agent session))
               (5 . ,(duet-actions-session-llm session))
               (4 . ,(duet-actions-session-mode session))

@@ -47,9 +47,9 @@
   (and (duet-actions-session t) t))
 
 (defun duet-menu-bar--busy-p ()
-  "Return non-nil if something runs or waits in the session here."
+  "Return non-nil if something in the session here can be interrupted."
   (when-let ((session (duet-actions-session t)))
-    (or (duet-session-active-run session) (> (duet-session-queued session) 0))))
+    (duet-actions-interruptible-p session)))
 
 (defconst duet-menu-bar--session
   '(["Continue" duet-continue :enable (duet-menu-bar--session-p)
@@ -57,7 +57,7 @@
     ["Fork" duet-fork :enable (duet-menu-bar--session-p)
      :help "Write a prompt for a session that begins as this one did"]
     ["Interrupt" duet-interrupt :enable (duet-menu-bar--busy-p)
-     :help "Interrupt the turn; it can be continued"]
+     :help "Interrupt the turn, or what the agent does in the background"]
     ["Changes" duet-diff :enable (duet-menu-bar--session-p)
      :help "Show what the turn has changed, to accept or revert"]
     ["All Changes" duet-diff-all :enable (duet-menu-bar--session-p)

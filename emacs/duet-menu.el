@@ -42,10 +42,9 @@
   (ignore-errors (duet-actions-session t)))
 
 (defun duet-menu--running ()
-  "Return non-nil if something runs or waits in the menu's session."
+  "Return non-nil if something in the menu's session can be interrupted."
   (when-let ((session (duet-menu--session)))
-    (or (duet-session-active-run session)
-        (> (duet-session-queued session) 0))))
+    (duet-actions-interruptible-p session)))
 
 (defun duet-menu--sessions ()
   "Return the sessions that are marked, or in a list with that at point."

@@ -80,6 +80,7 @@
   (agent-mode nil :documentation "The mode that the agent says it is in, or nil.")
   (llm nil :documentation "The model that the agent works with, or is to, or nil.")
   (told nil :documentation "What the agent tells of its session, a property list.")
+  (background nil :documentation "What the agent does while no turn runs, objects.")
   (modes nil :documentation "The modes that can be asked for, objects, once known.")
   (archived nil :documentation "Whether it is put away.")
   (changed "" :documentation "When something last happened, as the protocol writes it.")
@@ -207,6 +208,15 @@ That is a property list of :since, :note and :tool."
   (when-let ((run (duet-session-active-run session)))
     (duet-run-silence run)))
 
+(defun duet-session-background-titles (session)
+  "Return the titles of what SESSION's agent does in the background.
+While a turn runs there are none."
+  (unless (duet-session-active-run session)
+    (mapcar (lambda (task)
+              (duet-visible-line (or (duet-get-string task :title)
+                                     (duet-get-string task :kind) "a task")))
+            (duet-session-background session))))
+
 (defun duet-session-queued (session)
   "Return how many prompts of SESSION wait for their turn."
   (cl-count 'queued (duet-session-runs session) :key #'duet-run-state))
@@ -261,6 +271,8 @@ One that leaves plan mode, or enters it, is in another than was asked for."
     (when (plist-member parts key)
       (setf (duet-session-told session)
             (plist-put (duet-session-told session) key (plist-get parts key)))))
+  (when (plist-member parts :background)
+    (setf (duet-session-background session) (duet-get-objects parts :background)))
   (when-let ((model (duet-get-string parts :model :current)))
     (setf (duet-session-llm session) model)))
 

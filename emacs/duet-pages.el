@@ -43,7 +43,8 @@ for, by the clock of MODEL; what an event has told since is newer."
               (duet-session-cwd session) (duet-get-string object :working_dir))
         (unless old
           (setf (duet-session-title session) (duet-get-string object :title)
-                (duet-session-archived session) (duet-get object :archived)))
+                (duet-session-archived session) (duet-get object :archived)
+                (duet-session-background session) (duet-get-objects object :background)))
         ;; A conversation may have had another agent before.
         (when (or (null (duet-session-agent session))
                   (and (eq run (duet-session-leaf session)) (not old)))

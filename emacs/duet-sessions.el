@@ -239,11 +239,31 @@ Where that was the end, it is the last line; in another list, the first."
               (substitute-command-keys
                "No sessions yet.  \\<duet-sessions-mode-map>\\[duet-sessions-compose] asks an agent for something, \\[duet-menu-or-help] tells what else there is."))))))
 
+(defun duet-sessions--background (session)
+  "Return what to say of what SESSION's agent does in the background, or nil.
+It leaves room for a name in the column of names."
+  (when-let ((words (duet-actions-background-words session)))
+    (if (<= (+ (string-width words) 22) (duet-sessions--room))
+        words
+      (replace-regexp-in-string "\\`works in the background: \\([0-9]+\\).*" "in background: \\1" words))))
+
+(defun duet-sessions--room ()
+  "Return how wide the column of names is in the current buffer, a list."
+  (or (nth 1 (cl-find "Session" tabulated-list-format :key #'car :test #'equal))
+      most-positive-fixnum))
+
+(defun duet-sessions--beside (words session)
+  "Return the name of SESSION, cut so that WORDS are seen beside it."
+  (truncate-string-to-width (duet-session-name session)
+                            (max 8 (- (duet-sessions--room) (string-width words) 2))
+                            nil nil "…"))
+
 (defun duet-sessions-entry (session)
   "Return the line of SESSION."
   (let* ((state (duet-session-state session))
          (queued (duet-session-queued session))
          (waiting (length (duet-session-approvals session)))
+         (background (duet-sessions--background session))
          (err (and (memq state '(failed timed_out)) (duet-session-error session))))
     (list session
           (vector (duet-look-state state)
@@ -252,12 +272,14 @@ Where that was the end, it is the last line; in another list, the first."
                           (if (> waiting 1) (format " (%d)" waiting) "")
                           (if (and (> queued 0) (not (eq state 'queued)))
                               (format " +%d" queued) ""))
-                  (concat (propertize (duet-session-name session)
+                  (concat (propertize (if background (duet-sessions--beside background session)
+                                        (duet-session-name session))
                                       'mouse-face 'highlight
                                       'help-echo "mouse-1, RET: show this session")
                           (if err (propertize (concat "  " (duet-visible-line (car (split-string err "\n"))))
                                               'face 'duet-failed)
-                            ""))
+                            "")
+                          (if background (concat "  " background) ""))
                   (duet-visible-line (or (duet-session-agent session) ""))
                   (duet-sessions--age (duet-session-changed session))))))
 

@@ -49,6 +49,30 @@
       (should (eq (tabulated-list-get-id) first))
       (should (string-match-p "quiet one" (thing-at-point 'line))))))
 
+(ert-deftest duet-sessions-test-background ()
+  "An agent that works in the background is shown, and is ended by i."
+  (duet-sessions-test-with-list connection buffer
+    (let ((session (duet-test-launch connection "slow background")))
+      (duet-test-wait-for-text
+       buffer "● +completed +slow background +\\(?:works \\)?in \\(?:the \\)?background: 1")
+      (should (equal (duet-session-background-titles session) '("sleep 5")))
+      (duet-sessions-test-go-to buffer "slow background")
+      (should (duet-menu--running))
+      (should (duet-menu-bar--busy-p))
+      (duet-test-press "RET" #'duet-sessions-open)
+      (duet-test-wait-for-text (current-buffer) "my turn ends")
+      (should (string-match-p "completed · works in the background: 1 task · demo"
+                              (duet-header session connection)))
+      (duet-test-press "i" #'duet-interrupt)
+      (duet-test-wait-for-text
+       (current-buffer)
+       "^■ The agent has ended, and with it what it did in the background: sleep 5$")
+      (duet-test-wait-for-text buffer "● +completed +slow background +demo")
+      (should-not (duet-menu--running))
+      (should-not (string-match-p "background: 1 task" (duet-header session connection)))
+      (duet-test-should-say "Nothing is running in this session"
+        (duet-test-press "i" #'duet-interrupt)))))
+
 (ert-deftest duet-sessions-test-commands ()
   "The keys of the list do what they promise."
   (duet-sessions-test-with-list connection buffer

@@ -62,6 +62,7 @@ func answerHere(cmd *cobra.Command, s *invocation.Settings, id string, decide fu
 	if err != nil {
 		return err
 	}
+	view.Here = h.Here()
 	view.End(session)
 	return statusOf(session, interrupted)
 }

@@ -201,6 +201,7 @@ func runPrompt(cmd *cobra.Command, s *invocation.Settings, o promptOptions, text
 		return refusal.InWords(err)
 	}
 	session := p.session
+	view.Here = h.Here()
 	view.End(session)
 	if err := statusOf(session, interrupted); err != nil || unfit != nil {
 		return cmp.Or(err, unfit)

@@ -191,7 +191,7 @@ func newSessionInterruptCommand(s *invocation.Settings) *cobra.Command {
 	return &cobra.Command{
 		Use:               "interrupt ID",
 		Short:             "Interrupt a session; it can be continued",
-		Long:              "Interrupt a session, even one that waits for an answer. It may take a moment to\nend, and can be continued.\n" + invocation.HubStatusHelp,
+		Long:              "Interrupt a session, even one that waits for an answer. It may take a moment to\nend, and can be continued. Of a session that has ended this ends what its agent\ndoes in the background.\n" + invocation.HubStatusHelp,
 		Args:              invocation.Exactly("ID"),
 		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -202,6 +202,10 @@ func newSessionInterruptCommand(s *invocation.Settings) *cobra.Command {
 			) error {
 				if !r.Success {
 					return errors.New(args[0] + " was not interrupted")
+				}
+				if r.Status == wire.Completed {
+					invocation.Progress(cmd, s, "%s is completed; what its agent still does for it ends", args[0])
+					return nil
 				}
 				invocation.Progress(cmd, s, "%s is %s", args[0], r.Status)
 				return nil

@@ -80,22 +80,73 @@ func (w *Writer) RefuseTool(t store.Tx, run domain.Run, a domain.Approval, why s
 	return w.changeTool(t, run, before, item, false)
 }
 
-// failTools ends the tool calls of a run that have not ended.
+// failTools fails the tool calls of a run that have not ended. Those of a completed run that
+// its agent goes on with in the background stay open.
 func (w *Writer) failTools(t store.Tx, run domain.Run) error {
 	open, err := t.OpenTools(w.ctx, run.ID)
-	if err != nil {
+	if err != nil || len(open) == 0 {
 		return err
 	}
-	for _, item := range open {
-		item.Status = "failed"
-		if item.Result == "" {
-			item.Result = "the run ended before this did"
-			if details := detailsOf(item); details != nil && details.RefusedBy != "" {
-				item.Result = "not run: " + cmp.Or(details.Refusal, "denied by "+details.RefusedBy)
-			}
-		}
-		if err := w.changeTool(t, run, item, item, true); err != nil {
+	background := make(map[string]bool)
+	if run.State == domain.Completed {
+		s, err := t.AgentSession(w.ctx, run.Thread)
+		if err != nil {
 			return err
+		}
+		for _, task := range s.Background {
+			background[task.ID] = task.Kind == catalog.BackgroundToolCall
+		}
+	}
+	for _, item := range open {
+		if background[item.Key] {
+			continue
+		}
+		if err := w.failTool(t, run, item, "the run ended before this did"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// failTool fails a tool call that has not ended.
+func (w *Writer) failTool(t store.Tx, run domain.Run, item domain.Item, why string) error {
+	item.Status = "failed"
+	if item.Result == "" {
+		item.Result = why
+		if details := detailsOf(item); details != nil && details.RefusedBy != "" {
+			item.Result = "not run: " + cmp.Or(details.Refusal, "denied by "+details.RefusedBy)
+		}
+	}
+	return w.changeTool(t, run, item, item, true)
+}
+
+// failBackground fails the tool calls that an agent had open in the background when it ended.
+// run is the last run of the agent; the tool calls may be of earlier ones.
+func (w *Writer) failBackground(t store.Tx, run domain.Run, tasks []domain.BackgroundTask) error {
+	for _, task := range tasks {
+		if task.Kind != catalog.BackgroundToolCall {
+			continue
+		}
+		for of := run; ; {
+			item, err := t.ToolItem(w.ctx, of.ID, task.ID)
+			if err == nil && item.Status != "completed" && item.Status != "failed" {
+				err = w.failTool(t, of, item, "the agent ended before this did")
+			}
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, store.ErrNotFound) {
+				return err
+			}
+			if of.Parent == 0 {
+				break
+			}
+			if of, err = t.Run(w.ctx, of.Parent); err != nil {
+				return err
+			}
+			if of.Thread != run.Thread { // run is in a fork
+				break
+			}
 		}
 	}
 	return nil
@@ -194,8 +245,8 @@ func (w *Writer) announceTool(t store.Tx, run domain.Run, before, item domain.It
 	return announce(t, run, changed)
 }
 
-// End closes what is open in a run that ends: its message, and tool calls, which
-// have failed.
+// End closes what is open in a run that ends: its message, and tool calls, which have failed
+// unless the agent goes on with them in the background.
 func (w *Writer) End(t store.Tx, run *domain.Run) error {
 	defer w.open.drop(t, run.ID)
 	if err := w.CloseMessage(t, run); err != nil {

@@ -180,8 +180,12 @@ func (w *Writer) WentOn(t store.Tx, run domain.Run) error {
 	return w.say(t, run, "went_on", run.Trigger().String()+".")
 }
 
-// BackgroundCut adds a message that names the background work that ended with the agent.
+// BackgroundCut fails the tool calls that were open in the background when the agent ended, and
+// adds a message that names the background work.
 func (w *Writer) BackgroundCut(t store.Tx, run domain.Run, tasks []domain.BackgroundTask) error {
+	if err := w.failBackground(t, run, tasks); err != nil {
+		return err
+	}
 	titles := make([]string, len(tasks))
 	for i, b := range tasks {
 		titles[i] = cmp.Or(b.Title, b.Kind)

@@ -323,3 +323,37 @@ func TestTheEndOfAToolCallTellsWhatIsNew(t *testing.T) {
 		assert.Equal(t, c.cut, ended.Truncated, c.name)
 	}
 }
+
+// A tool call that the agent of a completed run goes on with in the background stays open, and
+// fails when the agent ends, also after another run.
+func TestAToolCallInTheBackgroundStaysOpen(t *testing.T) {
+	b := newBook(t)
+	left := []domain.BackgroundTask{{ID: "left", Kind: catalog.BackgroundToolCall, Title: "sleep 5"}}
+	var next domain.Run
+	b.write(t, func(tx store.Tx) error {
+		for _, id := range []string{"left", "lost"} {
+			if err := b.Tool(tx, &b.run, catalog.ToolCall{ToolID: id, Tool: "Bash", Status: "in_progress"}, nil, false); err != nil {
+				return err
+			}
+		}
+		if err := tx.PutAgentSession(domain.AgentSessionSeen{Thread: b.run.Thread, AgentSession: domain.AgentSession{Background: left}}); err != nil {
+			return err
+		}
+		b.run.State = domain.Completed
+		if err := b.End(tx, &b.run); err != nil {
+			return err
+		}
+		next = domain.Run{UUID: "next", SessionID: "next", RunID: "next", Thread: b.run.Thread, Parent: b.run.ID, State: domain.Completed, Created: tx.Now(), Active: tx.Now()}
+		return tx.InsertRun(&next)
+	})
+	status := func(id string) string {
+		t.Helper()
+		item, err := b.store.ToolItem(t.Context(), b.run.ID, id)
+		require.NoError(t, err)
+		return item.Status + " " + item.Result
+	}
+	assert.Equal(t, "in_progress ", status("left"))
+	assert.Equal(t, "failed the run ended before this did", status("lost"))
+	b.write(t, func(tx store.Tx) error { return b.BackgroundCut(tx, next, left) })
+	assert.Equal(t, "failed the agent ended before this did", status("left"))
+}

@@ -176,7 +176,7 @@ func (a *agent) CloseSession(_ context.Context, p acp.CloseSessionRequest) (acp.
 	if err != nil {
 		return acp.CloseSessionResponse{}, err
 	}
-	s.cancel()
+	s.close()
 	a.mu.Lock()
 	delete(a.sessions, string(p.SessionId))
 	a.mu.Unlock()

@@ -17,17 +17,26 @@ const (
 	goalTurns = 20
 )
 
-// background starts a task that ends after the turn.
+// background starts a task that ends after the turn. Its tool call stays open until then.
 func (t *turn) background(ctx context.Context, _ argument) error {
-	call := t.newCall("Bash", "Bash", acp.ToolKindExecute, map[string]any{"command": fmt.Sprintf("sleep %v", t.backgroundTime().Seconds()), "run_in_background": true})
+	command := fmt.Sprintf("sleep %v", t.backgroundTime().Seconds())
+	call := t.newCall("Bash", command, acp.ToolKindExecute, map[string]any{"command": command, "run_in_background": true})
+	call.Status = acp.ToolCallStatusInProgress
 	if err := t.update(ctx, acp.SessionUpdate{ToolCall: &call}); err != nil {
 		return err
 	}
-	call.RawOutput = "The command runs in the background."
-	if err := t.end(ctx, call, acp.ToolCallStatusCompleted); err != nil {
-		return err
-	}
+	t.task = &call
 	return t.say(ctx, "It runs in the background, and my turn ends. ")
+}
+
+// endTask ends the tool call of the background task, if there is one.
+func (t *turn) endTask(ctx context.Context, status acp.ToolCallStatus, output string) {
+	if t.task == nil || t.ctx.Err() != nil || t.session.isClosed() {
+		return
+	}
+	t.task.RawOutput = output
+	_ = t.end(ctx, *t.task, status)
+	t.task = nil
 }
 
 func (t *turn) backgroundTime() time.Duration {
@@ -71,9 +80,12 @@ func (t *turn) ownWork() func(context.Context) {
 	switch {
 	case t.script.has("background"):
 		return func(ctx context.Context) {
-			if pause(ctx, t.backgroundTime()) == nil {
-				t.ownTurn(ctx, "edit", "The background task has finished. ")
+			if pause(ctx, t.backgroundTime()) != nil {
+				t.endTask(ctx, acp.ToolCallStatusFailed, "The background task was cancelled.")
+				return
 			}
+			t.endTask(ctx, acp.ToolCallStatusCompleted, "The background task is over.")
+			t.ownTurn(ctx, "edit", "The background task has finished. ")
 		}
 	case t.script.has("late"):
 		return func(ctx context.Context) { t.ownTurn(ctx, fmt.Sprintf("quiet stream:%d", t.script["late"].n), "") }
@@ -113,6 +125,9 @@ func (t *turn) ownTurn(ctx context.Context, words, opening string) {
 	}
 	if err == nil {
 		err = own.pauseIfSlow(ctx)
+	}
+	if err == nil && own.mode() != modePlan {
+		err = own.plan(ctx, len(planEntries))
 	}
 	if t.ctx.Err() != nil {
 		return // the record stays open: the turn was cut short

@@ -60,6 +60,8 @@ func (a *agent) Prompt(ctx context.Context, p acp.PromptRequest) (acp.PromptResp
 	resp, err = t.finish(ctx, len(text), ran)
 	if err == nil && resp.StopReason == acp.StopReasonEndTurn {
 		t.goOnLater()
+	} else {
+		t.endTask(ctx, acp.ToolCallStatusFailed, "The background task was cancelled.")
 	}
 	return resp, err
 }

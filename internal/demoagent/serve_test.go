@@ -299,6 +299,22 @@ func TestATurnWithoutKeywords(t *testing.T) {
 	}
 }
 
+// A task that a turn has left in the background is an open tool call until it ends. Then the
+// agent goes on by itself.
+func TestATaskInTheBackground(t *testing.T) {
+	c := start(t, demoagent.Options{}, everything)
+	id := c.session(t.TempDir())
+	c.turn(id, "quiet background")
+	c.Await(c.t, func() bool { return strings.Contains(c.text(), "I wrote demo.txt. ") }, "it has gone on")
+	c.Await(c.t, func() bool { return strings.HasSuffix(c.shape(), "plan:ccc") }, "its plan is done")
+	assert.Equal(t, "call:execute:in_progress usage update:completed call:edit:pending update:completed plan:cci plan:ccc", c.shape())
+	for _, u := range c.seen() {
+		if u.ToolCall != nil && u.ToolCall.Kind == acp.ToolKindExecute {
+			assert.Equal(t, "sleep 0.3", u.ToolCall.Title)
+		}
+	}
+}
+
 func TestPermissionAnswers(t *testing.T) {
 	run := func(t *testing.T, option string) (*client, acp.SessionId, string) {
 		dir := t.TempDir()

@@ -101,6 +101,7 @@ type session struct {
 
 	heeds     bool     // a turn runs that takes messages
 	meanwhile []string // what the human has said since the turn heeded it last
+	closed    bool     // by session/close: what runs is cut off
 }
 
 func newSession(st *store, rec record) *session {
@@ -121,6 +122,20 @@ func (s *session) look(f func(*record)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f(&s.rec)
+}
+
+// close ends every turn of the session, and what it has left in the background.
+func (s *session) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.cancel()
+}
+
+func (s *session) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
 }
 
 // cancel ends every turn of the session.

@@ -27,8 +27,9 @@ type turn struct {
 	planned   bool               // the plan and the edit belong to it
 	rec       *turnRecord        // guarded by the session's lock
 	continued bool
-	calls     int // tool calls so far
-	said      int // bytes
+	calls     int                        // tool calls so far
+	said      int                        // bytes
+	task      *acp.SessionUpdateToolCall // the background task that it has started, while that runs
 }
 
 func (t *turn) mode() (mode string) {

@@ -11,7 +11,7 @@ import (
 
 func TestTurnTriggerText(t *testing.T) {
 	for want, trigger := range map[string]domain.TurnTrigger{
-		"Continued by itself":                                     {},
+		"Continued by itself": {},
 		"Continued by itself: background task finished (sleep 3)": {Kind: "background_notification", Label: "sleep 3"},
 		"Continued by itself: background task finished":           {Kind: "task-notification"},
 		"Continued by itself: working towards its goal":           {Kind: "goal"},

@@ -301,7 +301,10 @@ func (h *Hub) Abandon(ctx context.Context) error {
 }
 
 func (h *Hub) shutDown(t store.Tx) error {
-	return h.abandon(t, "SHUTDOWN", "duet-rpc was ended while this ran; continue it to go on where it was")
+	if err := h.abandon(t, "SHUTDOWN", "duet-rpc was ended while this ran; continue it to go on where it was"); err != nil {
+		return err
+	}
+	return h.intake.CutBackground(t)
 }
 
 // Health knows what is wrong with the store.

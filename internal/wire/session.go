@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
@@ -84,12 +85,29 @@ type Session struct {
 	ContextSize  int64   `json:"context_limit"`
 	CostUSD      float64 `json:"cost_usd"`
 
-	Gates *Gates `json:"gates"` // nil: it has none
+	Gates      *Gates           `json:"gates"`      // nil: it has none
+	Background []BackgroundTask `json:"background"` // of its conversation
 
 	Silence
 	Result *struct {
 		Result string `json:"result"`
 	} `json:"result"`
+}
+
+// A BackgroundTask is something that an agent does while no prompt runs.
+type BackgroundTask struct {
+	ID    string `json:"id"`
+	Kind  string `json:"kind"`
+	Title string `json:"title"`
+}
+
+// BackgroundTitles are the titles of what its agent does in the background, or "".
+func (s Session) BackgroundTitles() string {
+	titles := make([]string, len(s.Background))
+	for i, b := range s.Background {
+		titles[i] = cmp.Or(b.Title, b.Kind)
+	}
+	return strings.Join(titles, ", ")
 }
 
 // An AuthMethod is a way to sign in to an agent.

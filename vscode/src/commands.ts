@@ -4,7 +4,7 @@ import { answer } from "./answer";
 import type { Changes } from "./changes";
 import type { Documents } from "./documents";
 import { launchWithGates } from "./gatesession";
-import { describe, isAlive, nameOf } from "./hub/groups";
+import { describe, isAlive, isInterruptible, nameOf } from "./hub/groups";
 import { titleOf } from "./hub/questions";
 import type { Panels } from "./panel/panels";
 import { selected } from "./panel/selection";
@@ -44,7 +44,7 @@ export function registerCommands(context: CommandContext): vscode.Disposable[] {
     }),
     ofSession("continue", () => true, (of) => openAndWrite(of, panels)),
     ofSession("fork", () => true, (of) => fork(of, panels)),
-    ofSession("interrupt", ({ session }) => isAlive(session), async ({ project, session }) => {
+    ofSession("interrupt", ({ session }) => isInterruptible(session), async ({ project, session }) => {
       await project.connection.request("interruptSession", { session_id: session.ahead?.id ?? session.id, reason: "interrupted in VS Code" });
     }),
     ofSession("archive", ({ session }) => !session.archived && !isAlive(session), (of) => archive(of, true)),

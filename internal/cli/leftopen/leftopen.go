@@ -99,6 +99,7 @@ func follow(ctx context.Context, c *client.Client, view *turn.View, a wire.Appro
 	if err != nil {
 		return err
 	}
+	view.Here = o.Here
 	view.End(session)
 	if interrupted {
 		return interrupt.Err

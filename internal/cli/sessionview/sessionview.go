@@ -17,11 +17,21 @@ func List(out io.Writer, sessions []wire.Session, none string) error {
 	t := output.NewTable(out, "SESSION", "TASK", "STATUS", "AGENT", "ACTIVE", "TITLE")
 	t.Spare("SESSION", "AGENT")
 	t.Empty(none)
+	told := make(map[string]bool) // conversations of which a session is listed
 	for _, x := range sessions {
-		t.Row(x.ID, x.TaskID, Status(x), x.Agent, output.Age(x.LastActivity), output.Short(x.Called()))
+		title := output.Short(x.Called())
+		if n := len(x.Background); n > 0 && wire.Ended(x.State) && !told[x.ThreadID] {
+			title = output.Cut(title, besideBackground) + " — works in the background: " + output.Count(n, "task")
+		}
+		told[x.ThreadID] = true
+		t.Row(x.ID, x.TaskID, Status(x), x.Agent, output.Age(x.LastActivity), title)
 	}
 	return t.Flush()
 }
+
+// besideBackground is how many columns a title takes beside what its agent does in the
+// background.
+const besideBackground = 30
 
 // Status is a session's status, and that its agent gives no sign of life.
 func Status(x wire.Session) string {
@@ -55,7 +65,7 @@ func Print(out io.Writer, x wire.Session, color bool) error {
 		cost = fmt.Sprintf("$%.4f", x.CostUSD)
 	}
 	fields := []output.Field{
-		{"session", x.ID}, {"task", x.TaskID}, {"conversation", x.ThreadID}, {"continues", x.ParentID}, {"status", x.Status}, {"gates", x.Gates.Words()}, {"silence", silence}, {"agent", agentOf(x)},
+		{"session", x.ID}, {"task", x.TaskID}, {"conversation", x.ThreadID}, {"continues", x.ParentID}, {"status", x.Status}, {"gates", x.Gates.Words()}, {"silence", silence}, {"in the background", x.BackgroundTitles()}, {"agent", agentOf(x)},
 	}
 	fields = append(fields, agentFields(x)...)
 	fields = append(fields, output.Field{"title", x.Title},

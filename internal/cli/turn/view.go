@@ -37,10 +37,14 @@ type View struct {
 	color     bool
 	json      bool // events go to out, and nothing else does
 	watched   bool // side is a terminal: somebody looks on
-	session   wire.Session
-	ended     string    // the session whose end was told
-	seq       int64     // of the last event that was shown
-	keyboard  *keyboard // nil until somebody is to be asked
+
+	// Here says that this process is the hub, so that agents end with it.
+	Here bool
+
+	session  wire.Session
+	ended    string    // the session whose end was told
+	seq      int64     // of the last event that was shown
+	keyboard *keyboard // nil until somebody is to be asked
 
 	midLine  bool   // the last thing on out was no line end
 	asking   bool   // the last thing on side is what somebody is asked, and they have not typed yet
@@ -121,6 +125,13 @@ func (v *View) End(s wire.Session) {
 	}
 	for _, name := range s.UnansweredServers { // who hears of this prompt alone would never know
 		v.Note("the MCP server " + name + " has not answered yet; `duet-rpc doctor` tries it again")
+	}
+	if titles := s.BackgroundTitles(); titles != "" {
+		how := "duet-rpc session interrupt " + s.TaskID + " ends it"
+		if v.Here {
+			how = "it ends with this command; `duet-rpc daemon start` keeps agents running"
+		}
+		v.Note("works in the background: " + titles + "; " + how)
 	}
 	goOn := fmt.Sprintf("go on with: duet-rpc prompt --continue %s \"…\"", s.TaskID)
 	if whole := s.Outcome() + "; " + goOn; output.Fits(v.side, "— "+whole) {

@@ -398,7 +398,7 @@ func (a *agent) retire() {
 	if !a.proc.Wait(exitGrace) {
 		a.proc.Terminate()
 	}
-	a.tellBackgroundNow([]catalog.BackgroundTask{}, true)
+	a.tellBackgroundNow(noTasks, true)
 }
 
 // gone reports whether the agent has ended, or has closed its output, which

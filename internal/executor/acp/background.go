@@ -25,6 +25,8 @@ const (
 // terminals, and processes. The agent's own processes do not count: those from before its first
 // prompt, such as MCP servers, and those that run a file of the agent's installation.
 type backgroundWork struct {
+	telling sync.Mutex // held while the hub is told
+
 	mu       sync.Mutex        // guards the fields below
 	calls    map[string]string // open tool calls of ended turns: id to title
 	own      map[int]bool      // processes from before the first prompt; nil before that
@@ -140,6 +142,9 @@ func (a *agent) takeLate(kind string, update []byte, repaired bool) bool {
 	if err != nil {
 		a.driver.log.Info("an update of an earlier tool call was not reported", "agent", a.name, "err", err)
 	}
+	if event == catalog.EventToolResult && a.current.Load() == nil { // else the end of the turn tells
+		a.tellBackgroundNow(a.backgroundTasks, false)
+	}
 	return true
 }
 
@@ -216,8 +221,7 @@ func (b *backgroundWork) titleOf(line string) (title string, isCommand bool) {
 // tellBackground reports background work to the hub, and keeps the report up to date until
 // there is none.
 func (a *agent) tellBackground() {
-	tasks, more := a.backgroundTasks()
-	a.tellBackgroundNow(tasks, false)
+	more := a.tellBackgroundNow(a.backgroundTasks, false)
 	b := &a.background
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -238,11 +242,9 @@ func (a *agent) watchBackground() {
 			if a.current.Load() != nil { // reported again when the turn ends
 				continue
 			}
-			var tasks []catalog.BackgroundTask
-			tasks, more = a.backgroundTasks()
-			a.tellBackgroundNow(tasks, false)
+			more = a.tellBackgroundNow(a.backgroundTasks, false)
 		case <-a.life.Done():
-			a.tellBackgroundNow([]catalog.BackgroundTask{}, true)
+			a.tellBackgroundNow(noTasks, true)
 		}
 		b := &a.background
 		b.mu.Lock()
@@ -255,10 +257,18 @@ func (a *agent) watchBackground() {
 	}
 }
 
+func noTasks() (tasks []catalog.BackgroundTask, more bool) { return []catalog.BackgroundTask{}, false }
+
 // tellBackgroundNow reports background work if it has changed. ended says that the agent has
-// ended.
-func (a *agent) tellBackgroundNow(tasks []catalog.BackgroundTask, ended bool) {
+// ended. It returns what now says of more.
+func (a *agent) tellBackgroundNow(now func() (tasks []catalog.BackgroundTask, more bool), ended bool) (more bool) {
 	b := &a.background
+	b.telling.Lock()
+	defer b.telling.Unlock()
+	if !ended && a.own.isRetired() { // its work is cut short, even if the agent ends it in order
+		return false
+	}
+	tasks, more := now()
 	b.mu.Lock()
 	same := slices.Equal(b.told, tasks) // nil equals empty
 	b.told = tasks
@@ -266,4 +276,5 @@ func (a *agent) tellBackgroundNow(tasks []catalog.BackgroundTask, ended bool) {
 	if !same {
 		a.reportBetween(catalog.Session{Background: tasks, Ended: ended})
 	}
+	return more
 }

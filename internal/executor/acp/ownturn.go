@@ -57,6 +57,16 @@ func notify(c chan struct{}) {
 	}
 }
 
+// isRetired reports whether the agent is to end.
+func (o *ownTurns) isRetired() bool {
+	select {
+	case <-o.retired:
+		return true
+	default:
+		return false
+	}
+}
+
 func (o *ownTurns) turnChanged() { notify(o.changed) }
 
 func (o *ownTurns) questionAnswered() {

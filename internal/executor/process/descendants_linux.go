@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // maxDescendants bounds how many processes are looked at.
@@ -35,26 +36,13 @@ func Descendants(pid int) (all []Descendant) {
 					continue
 				}
 				queue = append(queue, child)
-				line, _ := os.ReadFile("/proc/" + field + "/cmdline")
-				if len(line) == 0 && hasEnded(child) { // else it is just beginning another program
-					continue
+				if line := commandLine("/proc/" + field); len(line) > 0 {
+					all = append(all, Descendant{child, parent, string(bytes.ReplaceAll(bytes.TrimRight(line, "\x00"), []byte{0}, []byte{' '}))})
 				}
-				all = append(all, Descendant{child, parent, string(bytes.ReplaceAll(bytes.TrimRight(line, "\x00"), []byte{0}, []byte{' '}))})
 			}
 		}
 	}
 	return all
-}
-
-// hasEnded reports whether a process has ended, and nobody has asked how.
-func hasEnded(pid int) bool {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return true
-	}
-	// proc_pid_stat(5): the state follows the name, which is in parentheses.
-	state := bytes.TrimSpace(stat[bytes.LastIndexByte(stat, ')')+1:])
-	return len(state) == 0 || state[0] == 'Z' || state[0] == 'X'
 }
 
 // interpreters run programs that are given to them as their first argument.
@@ -90,4 +78,25 @@ func Program(pid int) string {
 		return ""
 	}
 	return ""
+}
+
+// execTime is how long a process that replaces its program may have no command line.
+const execTime = 10 * time.Millisecond
+
+// commandLine is the command line of a process, or its name if it has none. It is empty for
+// a process that has ended.
+func commandLine(proc string) []byte {
+	for until := time.Now().Add(execTime); ; time.Sleep(time.Millisecond) {
+		if line, _ := os.ReadFile(proc + "/cmdline"); len(line) > 0 {
+			return line
+		}
+		stat, _ := os.ReadFile(proc + "/stat") // PID (NAME) STATE ...
+		begin, end := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
+		if begin < 0 || end+2 >= len(stat) || stat[end+2] == 'Z' || stat[end+2] == 'X' {
+			return nil
+		}
+		if time.Now().After(until) {
+			return stat[begin+1 : end]
+		}
+	}
 }

@@ -40,6 +40,7 @@ export const followedEvents = [
   "session_deleted",
   "new_approval",
   "approval_resolved",
+  "agent_session",
   "agent_silent",
   "hub_silent",
   "hub_answers",

@@ -54,6 +54,22 @@ export function isAlive({ archived, status }: Session): boolean {
   return !archived && ["starting", "running", "interrupting", "waiting_input"].includes(status);
 }
 
+/** The titles of what a session's agent does in the background, while it works on no prompt. */
+export function backgroundOf(session: Session): string[] {
+  if (isAlive(session) || session.archived) return [];
+  return (session.background ?? []).map(({ title, kind }) => short(title || kind));
+}
+
+/** What is said of work in the background; empty: there is none. */
+export function backgroundWords(count: number): string {
+  return count === 0 ? "" : `works in the background: ${count} task${count === 1 ? "" : "s"}`;
+}
+
+/** Whether a session's agent does something that can be ended. */
+export function isInterruptible(session: Session): boolean {
+  return isAlive(session) || backgroundOf(session).length > 0;
+}
+
 /** How a conversation is, in words. */
 export function statusWords(session: Session): string {
   if (groupOf(session) === "waiting") return "waits for you";
@@ -108,5 +124,6 @@ export function describe(session: Session, now: number): string {
   if (session.status === "interrupting") parts.push("is being interrupted");
   else if (session.silent_since && session.silent_note) parts.push(short(session.silent_note, 60));
   else if (session.status === "failed" && session.error_message) parts.push(short(session.error_message, 60));
+  parts.push(backgroundWords(backgroundOf(session).length));
   return parts.filter((part) => part !== "").join(" · ");
 }

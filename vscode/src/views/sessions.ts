@@ -1,5 +1,5 @@
 import * as vscode from "vscode";
-import { describe, grouped, groupOf, isAlive, nameOf, statusWords } from "../hub/groups";
+import { backgroundOf, describe, grouped, groupOf, isAlive, nameOf, statusWords } from "../hub/groups";
 import type { Group, GroupId } from "../hub/groups";
 import { worktreeOf } from "../hub/others";
 import { projectRoot } from "../hub/root";
@@ -83,8 +83,9 @@ export class SessionsTree implements vscode.TreeDataProvider<Node>, vscode.Dispo
     const worktree = worktreeOf(session.working_dir, projectRoot(project.folder.uri.fsPath));
     item.description = [describe(session, Date.now()), ...(worktree ? [`in ${worktree}`] : []), ...(this.projects.all.length > 1 ? [project.name] : [])].join(" · ");
     item.iconPath = new vscode.ThemeIcon(icon, new vscode.ThemeColor(colour));
-    item.contextValue = ["session", isAlive(session) ? "alive" : "ended", ...(session.archived ? ["archived"] : [])].join(" ");
-    item.tooltip = [nameOf(session), `${session.agent}, ${statusWords(session)}`, session.working_dir, ...(session.error_message ? [session.error_message] : [])].join("\n");
+    const background = backgroundOf(session);
+    item.contextValue = ["session", isAlive(session) ? "alive" : "ended", ...(background.length > 0 ? ["background"] : []), ...(session.archived ? ["archived"] : [])].join(" ");
+    item.tooltip = [nameOf(session), `${session.agent}, ${statusWords(session)}`, ...background.map((title) => `In the background: ${title}`), session.working_dir, ...(session.error_message ? [session.error_message] : [])].join("\n");
     item.accessibilityInformation = { label: `${nameOf(session)}, ${statusWords(session)}, ${describe(session, Date.now())}` };
     item.command = { command: commandOf(session.thread_id), title: "Open Conversation" };
     return item;

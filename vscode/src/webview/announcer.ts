@@ -32,6 +32,6 @@ export class Announcer {
     const before = this.last;
     this.last = state.id;
     if (before === undefined || before === state.id) return;
-    if (state.id === "done" || state.id === "failed") this.say(`The agent's work ${state.id === "done" ? "is done" : state.text}`);
+    if (state.id === "done" || state.id === "failed") this.say(`The agent's work ${state.id === "done" ? "is " : ""}${state.text}`);
   }
 }

@@ -22,6 +22,7 @@ export interface AgentSession {
   options?: Data[];
   commands?: Data[];
   info?: Data;
+  background?: Data[];
 }
 
 /** What is otherwise than when it was asked last. */
@@ -320,7 +321,7 @@ export class Conversation {
 
   private tell(data: Data): void {
     for (const part of ["agent", "mode", "model", "info"] as const) if (part in data) this.agentSession[part] = objectOf(data[part]);
-    for (const part of ["options", "commands"] as const) if (part in data) this.agentSession[part] = objectsOf(data[part]);
+    for (const part of ["options", "commands", "background"] as const) if (part in data) this.agentSession[part] = objectsOf(data[part]);
     this.sessionChanged = true;
   }
 }

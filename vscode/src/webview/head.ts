@@ -1,5 +1,6 @@
 // The head of a panel: what the conversation is called, who works on it, how it is and what it has cost.
 import type { Actions } from "./actions";
+import { visible } from "../hub/groups";
 import { button, make, setText } from "./dom";
 import { duration, money, thousands } from "./figures";
 import type { Session } from "./session";
@@ -36,7 +37,10 @@ export class Head {
     setText(this.agent, session.agent);
     setText(this.state, state.text);
     this.element.dataset["state"] = state.id;
-    this.interrupt.hidden = !session.working;
+    const background = session.background.join("\n");
+    this.state.title = visible(background);
+    this.interrupt.hidden = !session.working && background === "";
+    this.interrupt.title = background === "" ? "Interrupt the agent" : visible(`End what the agent does in the background:\n${background}`);
     setText(this.elapsed, session.working && session.since !== undefined ? duration(now - session.since) : session.took !== undefined ? `took ${duration(session.took)}` : "");
     setText(this.gates, session.gates);
     const { tokens, contextUsed, contextSize, cost } = session;

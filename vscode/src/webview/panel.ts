@@ -239,7 +239,8 @@ export class Panel implements Actions {
     this.changed();
   }
 
-  private async interrupt(run = this.conversation.runs.active): Promise<void> {
+  /** Interrupts the run that an agent works on, or what it does in the background after the last one. */
+  private async interrupt(run = this.conversation.runs.active ?? this.session?.id ?? this.conversation.runs.last): Promise<void> {
     if (run === undefined) return;
     try {
       await this.host.request("interruptSession", { session_id: run });

@@ -3,6 +3,8 @@ import type { PanelResult } from "../panel/protocol";
 import type { Conversation } from "./conversation";
 import { duration } from "./figures";
 import { gatesWords } from "./gates";
+import { backgroundWords } from "../hub/groups";
+import { objectsOf, stringOf } from "./json";
 import type { Data } from "./json";
 
 export type SessionState = PanelResult<"getSessionState">["session"];
@@ -19,6 +21,8 @@ export interface Session {
   took: number | undefined;
   /** Since when the agent is silent. */
   silent: string | undefined;
+  /** The titles of what the agent does in the background, while it works on no prompt. */
+  background: string[];
   questions: number;
   /** Where its gates stand, in words; empty: it has none. */
   gates: string;
@@ -45,6 +49,7 @@ export function sessionOf(known: SessionState | undefined, conversation: Convers
     since: began === undefined ? undefined : Date.parse(began),
     took: runs.active === undefined && isKnown ? known.duration_ms : undefined,
     silent: runs.silent,
+    background: runs.active === undefined ? objectsOf(conversation.told.background ?? known?.background).map(({ title, kind }) => stringOf(title) ?? stringOf(kind) ?? "") : [],
     questions: conversation.questions.length,
     gates: gatesWords(conversation.gates),
     tokens: number("input_tokens", known?.input_tokens) + number("output_tokens", known?.output_tokens),
@@ -54,8 +59,13 @@ export function sessionOf(known: SessionState | undefined, conversation: Convers
   };
 }
 
-/** What a state is called, and what stands for it in the style sheet. */
+/** What a state is called, with what goes on in the background, and what stands for it in the style sheet. */
 export function stateWords(session: Session, now: number): { id: string; text: string } {
+  const { id, text } = ownStateWords(session, now);
+  return { id, text: [text, backgroundWords(session.background.length)].filter((part) => part !== "").join("; ") };
+}
+
+function ownStateWords(session: Session, now: number): { id: string; text: string } {
   if (session.questions > 0) return { id: "waiting", text: session.questions === 1 ? "waits for your answer" : `waits for ${session.questions} answers` };
   if (session.silent !== undefined) return { id: "silent", text: `silent for ${duration(now - Date.parse(session.silent))}` };
   switch (session.state) {

@@ -81,6 +81,25 @@ test("an agent that goes on by itself works without a prompt, is told of, and is
   assert.deepEqual(await callsOf(page, "interruptSession"), [own]);
 });
 
+test("work in the background stands in the head, and is ended by the Interrupt button", async () => {
+  const page = await pages.open();
+  const head = page.getByRole("banner");
+  const interrupt = head.getByRole("button", { name: "Interrupt" });
+  await head.getByText("done").waitFor();
+  assert.equal(await interrupt.isVisible(), false);
+  await tell(page, "agent_session", { background: [{ id: "1", kind: "process", title: "sleep 5" }, { id: "2", kind: "terminal", title: "npm run watch" }] });
+  const state = head.getByText("done; works in the background: 2 tasks", { exact: true });
+  await state.waitFor();
+  assert.equal(await state.getAttribute("title"), "sleep 5\nnpm run watch");
+  assert.equal(await interrupt.getAttribute("title"), "End what the agent does in the background:\nsleep 5\nnpm run watch");
+  await interrupt.click();
+  await page.waitForFunction(() => window.host.calls.some(({ method }) => method === "interruptSession"));
+  assert.deepEqual(await callsOf(page, "interruptSession"), [{ session_id: "run" }]);
+  await tell(page, "agent_session", { background: [] });
+  await interrupt.waitFor({ state: "hidden" });
+  await head.getByText("done", { exact: true }).waitFor();
+});
+
 test("an agent that is silent is told of, until it goes on", async () => {
   const page = await pages.open({ prepare: (host) => (host.session = { ...host.session, status: "running", state: "running" }) });
   const head = page.getByRole("banner");

@@ -1,13 +1,14 @@
 // The panel's model against the built duet-rpc and its demo agent.
 import assert from "node:assert/strict";
 import test from "node:test";
-import { groupOf, isAlive, nameOf } from "../../src/hub/groups";
+import { backgroundOf, groupOf, isAlive, isInterruptible, nameOf } from "../../src/hub/groups";
 import type { Session } from "../../src/hub/model";
 import { choicesOf } from "../../src/hub/questions";
 import type { Result } from "../../src/protocol";
 import { Conversation } from "../../src/webview/conversation";
 import type { Host } from "../../src/webview/host";
 import { Pages } from "../../src/webview/pages";
+import { sessionOf, stateWords } from "../../src/webview/session";
 import type { Transcript } from "../../src/webview/transcript";
 import { newProject, removeProject, startHub } from "../hub";
 import { addWriterAgent } from "../writeragent";
@@ -77,6 +78,31 @@ test("an agent that goes on by itself works in the same conversation, without a 
   await connection.request("sendDecision", { approval_id: model.questions[0]!.id, ...choicesOf(model.questions[0]!)[0]!.decision });
   await until("the end of the prompt", () => last()?.status === "completed" && followed.runs.state(next) === "completed");
   assert.deepEqual([followed.runs.state(own), followed.runs.active, followed.entries.at(-1)?.run], ["completed", undefined, next]);
+});
+
+test("work in the background is listed and shown in the panel, and ends when it is interrupted", async (t) => {
+  const project = newProject();
+  const { connection, model, until, end } = startHub({}, project);
+  t.after(async () => {
+    await end();
+    removeProject(project);
+  });
+  await connection.start();
+  const followed = new Conversation();
+  followed.load([]);
+  connection.onEvent((params) => followed.apply(params));
+  const { session_id, thread_id } = await connection.request("launchSession", { query: "slow background", agent: "demo", working_dir: project.folder });
+  const listed = (): Session | undefined => model.conversationOf({ thread_id });
+  await until("work in the background", () => listed()?.status === "completed" && backgroundOf(listed()!).length === 1);
+  await until("its event", () => followed.runs.state(session_id) === "completed" && sessionOf(undefined, followed).background.length === 1);
+  assert.deepEqual([backgroundOf(listed()!), isInterruptible(listed()!), sessionOf(undefined, followed).background], [["sleep 5"], true, ["sleep 5"]]);
+  assert.equal(stateWords(sessionOf(undefined, followed), Date.now()).text, "done; works in the background: 1 task");
+  const call = (): unknown => followed.entries.find(({ kind }) => kind === "tool")?.tool?.status;
+  assert.equal(call(), "in_progress");
+  await connection.request("interruptSession", { session_id });
+  await until("its end", () => !isInterruptible(listed()!) && sessionOf(undefined, followed).background.length === 0);
+  await until("its note", () => followed.entries.some(({ text }) => text === "The agent has ended, and with it what it did in the background: sleep 5"));
+  assert.deepEqual([listed()?.status, call()], ["completed", "failed"]);
 });
 
 test("a tool's output that an event cuts comes whole from the hub, with its end", async (t) => {

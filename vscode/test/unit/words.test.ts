@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { age, describe, grouped, groupOf, isAlive, nameOf, short, statusWords, visible } from "../../src/hub/groups";
+import { age, backgroundOf, backgroundWords, describe, grouped, groupOf, isAlive, isInterruptible, nameOf, short, statusWords, visible } from "../../src/hub/groups";
 import type { Question, Session } from "../../src/hub/model";
 import { choicesOf, detailsOf, fieldsOf, titleOf, valueOf, wholeQuestions } from "../../src/hub/questions";
 
@@ -25,6 +25,14 @@ test("a conversation is listed by what it does, not by its last session alone", 
   assert.deepEqual(sessions.map(groupOf), ["working", "waiting", "waiting", "queued"]);
   assert.deepEqual(sessions.map(statusWords), ["works, and a prompt is queued", "waits for you", "waits for you", "starting"]);
   assert.deepEqual(sessions.map(isAlive), [true, true, false, true]);
+});
+
+test("what an agent does in the background is told while it works on no prompt", () => {
+  const background = [{ id: "1", kind: "process", title: "sleep 5" }, { id: "2", kind: "terminal" }];
+  const [over, works, archived] = [session({ background }), session({ background, status: "running" }), session({ background, archived: true })];
+  assert.deepEqual([over, works, archived, session({})].map((one) => [backgroundOf(one), isInterruptible(one)]), [[["sleep 5", "terminal"], true], [[], true], [[], false], [[], false]]);
+  assert.equal(describe(over, Date.parse(over.last_activity_at)), "demo · now · works in the background: 2 tasks");
+  assert.equal(backgroundWords(1), "works in the background: 1 task");
 });
 
 test("a session is called by its title, else by what was asked", () => {

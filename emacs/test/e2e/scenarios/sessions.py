@@ -76,6 +76,15 @@ def goes_on_by_itself(home, emacs):
     terminal.see(r"^ ■ interrupted")
     terminal.see(r"^ ■ +interrupted +quiet background +demo")
     expect(not terminal.shows(r"^❯ *$"), "there is a prompt without words", terminal)
+    # i ends what the agent does in the background, too.
+    ask(terminal, "slow background", key="r")
+    terminal.see(r"^ ● completed · works in the background: 1 task · demo")
+    terminal.see(r"^ ● +completed +quiet background  in background: 1 +demo")
+    terminal.see(r"^ *◐ sleep 5")
+    terminal.press("i")
+    terminal.see(r"^■ The agent has ended, and with it what it did in the background: sleep 5$")
+    terminal.see(r"^ ● completed · demo")
+    terminal.see(r"^ ● +completed +quiet background +demo")
     # Another Emacs lists the conversation by its first prompt. It has seen none of its runs but the last.
     home.run("duet-rpc", "prompt", "--agent", "demo", "quiet background of a shell")
     terminal.see(r"^ \? +waits for you +quiet background of a shell")
