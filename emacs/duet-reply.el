@@ -174,7 +174,9 @@ gets it when the turn has ended."
   "Return for the header line the key that sends a prompt now, or nil.
 It is named in the box, while the agent works."
   (when (duet-reply-busy-p)
-    (duet-header-key #'duet-reply-send-now "now" 'duet-reply-map)))
+    (let ((key (duet-header-key #'duet-reply-send-now "now" 'duet-reply-map)))
+      ;; While a menu such as `duet-dispatch' is open, the key does something else.
+      (unless (string-prefix-p "M-x" key) key))))
 
 (add-hook 'duet-header-functions #'duet-reply--header t)
 
