@@ -54,6 +54,7 @@ content blocks, as the protocol spells them.")
 (defvar duet-compose-mode-map
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "C-c C-c") #'duet-compose-send)
+    (define-key map (kbd "C-c C-n") #'duet-compose-send-now)
     (define-key map (kbd "C-c C-k") #'duet-compose-cancel)
     (define-key map (kbd "M-p") #'duet-compose-previous)
     (define-key map (kbd "M-n") #'duet-compose-next)
@@ -82,7 +83,10 @@ content blocks, as the protocol spells them.")
          (who (if (string-empty-p who) "" (concat " · " who)))
          (keys (list
                 (concat " — " (duet-header-key #'duet-compose-send "send" 'duet-compose-mode-map))
-                (cons 2 (concat ", " (duet-header-key #'duet-compose-cancel "cancel"
+                (cons 2 (concat (and (duet-compose--busy-p)
+                                     (concat ", " (duet-header-key #'duet-compose-send-now "now"
+                                                                   'duet-compose-mode-map)))
+                                ", " (duet-header-key #'duet-compose-cancel "cancel"
                                                       'duet-compose-mode-map)))
                 (cons 3 ", @ adds context")))
          ;; Before that is shortened what adds context is left out.
@@ -200,10 +204,25 @@ Nil stands for one that returns all of the buffer, which is for prompts alone.")
   "Keep what is written; the buffer is killed."
   (duet-compose-remember (duet-compose--text)))
 
+(defun duet-compose--busy-p ()
+  "Return non-nil if an agent works in the conversation that gets the prompt."
+  (and duet-session (null duet-compose--run) (duet-session-active-run duet-session) t))
+
 (defun duet-compose-send ()
   "Send the prompt.
 While an agent works in the session it waits for its turn."
   (interactive (duet-only-in 'duet-compose-mode) duet-compose-mode)
+  (duet-compose--send nil))
+
+(defun duet-compose-send-now ()
+  "Send the prompt, also to an agent that works.
+It gets the prompt in the middle of its turn.  An agent that cannot take it
+gets it when the turn has ended."
+  (interactive (duet-only-in 'duet-compose-mode) duet-compose-mode)
+  (duet-compose--send t))
+
+(defun duet-compose--send (now)
+  "Send the prompt in the current buffer, with NOW also to an agent that works."
   (let ((buffer (current-buffer))
         (connection duet-connection)
         (session duet-session))
@@ -211,12 +230,14 @@ While an agent works in the session it waits for its turn."
      duet-compose--run
      (lambda (result)
        (duet-compose--sent connection buffer result
-                           (and session (duet-session-id session)))))))
+                           (and session (duet-session-id session))))
+     now)))
 
-(defun duet-compose-submit (run done)
+(defun duet-compose-submit (run done &optional now)
   "Send what is written to the buffer's session, or to a new one if it has none.
 RUN is the id of the run to fork from, or nil.  DONE is called with the
-result, which is nil if what is written sets the agent and says nothing else."
+result, which is nil if what is written sets the agent and says nothing else.
+With NOW an agent that works gets it in the middle of its turn, if it can."
   (let* ((written (duet-compose--text))
          (buffer (current-buffer))
          (connection duet-connection)
@@ -238,10 +259,15 @@ result, which is nil if what is written sets the agent and says nothing else."
       (unless (or session (plist-member settings :budget))
         (when-let ((budget (duet-budget-default)))
           (setq settings (plist-put settings :budget budget))))
-      (let ((budget (and (plist-member settings :budget)
-                         (list :budget (plist-get settings :budget))))
-            (content (and (not (string-empty-p text))
-                          (duet-compose--content text))))
+      (let* ((budget (and (plist-member settings :budget)
+                          (list :budget (plist-get settings :budget))))
+             (content (and (not (string-empty-p text))
+                           (duet-compose--content text)))
+             (now (and now (if (or budget content) 'with-more t)))
+             (done (lambda (result)
+                     (funcall done result)
+                     (when (and result session (null run))
+                       (duet-compose--report session result now)))))
         (setq duet-compose--sending t)
         (duet-compose-remember written)
         (cond
@@ -255,10 +281,24 @@ result, which is nil if what is written sets the agent and says nothing else."
                  (progn (funcall done nil)
                         (message "Set%s" (if live "" ", from the next turn on")))
                (duet-compose--continue connection session nil text (append budget content)
-                                         done fail)))
+                                         done fail now)))
            fail))
          (t (duet-compose--continue connection session run text (append budget content)
-                                    done fail)))))))
+                                    done fail now)))))))
+
+(defun duet-compose--report (session result now)
+  "Say what became of a prompt of SESSION, from the RESULT of continueSession.
+NOW is non-nil if it was meant for an agent that works, and `with-more' if
+something goes with it that has to wait."
+  (let ((delivered (duet-get-string result :delivered)))
+    (cond ((equal delivered "injected") (message "Sent: the agent has it"))
+          ((and (equal delivered "queued") (duet-session-active-run session))
+           (message "Queued: it runs when this turn has ended%s"
+                    (pcase now
+                      ('nil "")
+                      ('with-more " (files and budgets wait for that)")
+                      (_ " (the agent cannot take it now)"))))
+          (now (message "Sent")))))
 
 (defun duet-compose--set (settings)
   "Return what of SETTINGS is set by itself, as session.set has it.
@@ -292,13 +332,15 @@ SETTINGS are as of `duet-directive-take', CONTENT is a parameter."
      :success-fn done
      :error-fn fail)))
 
-(defun duet-compose--continue (connection session run text content done fail)
+(defun duet-compose--continue (connection session run text content done fail now)
   "Have CONNECTION go on in SESSION with the prompt TEXT; call DONE or FAIL then.
-RUN is the id of the run to fork from, or nil; CONTENT are more parameters."
+RUN is the id of the run to fork from, or nil; CONTENT are more parameters.
+With NOW an agent that works gets the prompt in the middle of its turn."
   (duet-connection-request
    connection 'continueSession
    (append (list :session_id (or run (duet-session-leaf-id session)) :query text)
            (and run (list :fork t))
+           (and now (null run) (list :deliver "steer"))
            content)
    :success-fn
    (lambda (result)
@@ -337,11 +379,7 @@ was set, and told nothing."
         (when (and (null thread) (buffer-live-p origin)
                    (with-current-buffer origin (derived-mode-p 'duet-sessions-mode)))
           (duet-sessions-go-to origin session))
-        (duet-transcript-show connection session t))
-      (when (and session (equal thread new)
-                 (> (duet-session-queued session) 0)
-                 (duet-session-active-run session))
-        (message "Queued: it runs when this turn has ended")))))
+        (duet-transcript-show connection session t)))))
 
 (defun duet-compose-cancel ()
   "Do not send the prompt; \\<duet-compose-mode-map>\\[duet-compose-previous] has it next time."

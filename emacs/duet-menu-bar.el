@@ -22,6 +22,7 @@
 (require 'duet-diff)
 (require 'duet-export)
 (require 'duet-marks)
+(require 'duet-reply)
 (require 'duet-sessions)
 (require 'duet-transcript)
 (require 'duet-transcript-move)
@@ -124,6 +125,8 @@
   "Menu of transcripts."
   `("Duet"
     ,@duet-menu-bar--session
+    ["Send Now" duet-reply-send-now :enable (duet-reply-busy-p)
+     :help "Give what is written in the reply box to the agent while it works"]
     ["Next Prompt" duet-prompt-next]
     ["Previous Prompt" duet-prompt-previous]
     ["Fold or Unfold All" duet-section-toggle-all]
@@ -189,6 +192,8 @@
   "Menu of a prompt that is written."
   '("Duet"
     ["Send" duet-compose-send]
+    ["Send Now" duet-compose-send-now :enable (duet-compose--busy-p)
+     :help "Give it to the agent while it works"]
     ["Do Not Send" duet-compose-cancel :help "The next prompt can have the text"]
     ["Attach a File…" duet-attach-file :help "Have a file go with the prompt"]
     ["Attach the Clipboard's Image" duet-attach-clipboard :enable (display-graphic-p)]

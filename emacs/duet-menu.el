@@ -195,7 +195,8 @@ So its key does what it does in the buffers."
     ("&" "Terminal" duet-terminal)
     ("." "Region" duet-send-region)
     ("!" "Mistake" duet-ask-about-error)
-    ("f" "Fork" duet-fork :inapt-if-not duet-menu--session)]
+    ("f" "Fork" duet-fork :inapt-if-not duet-menu--session)
+    ("C-c C-n" "Send now" duet-reply-send-now :if duet-reply-busy-p)]
    ["Project"
     ("g" "Refresh" duet-menu-restart)
     ("b" "Build" duet-build)

@@ -6,7 +6,8 @@
 ;;; Commentary:
 
 ;; With `duet-reply-box' a transcript ends in a box in which the next prompt is
-;; written, as in a chat: RET sends it.  It is the last section.  Its text has a
+;; written, as in a chat: RET sends it.  While the agent works, RET puts it into the
+;; queue, and C-c C-n gives it to the agent at once.  The box is the last section.  Its text has a
 ;; keymap, in which letters are letters; all other text is read-only.
 ;;
 ;; A long prompt is better written in a buffer of its own (duet-compose.el), which
@@ -17,6 +18,7 @@
 (require 'subr-x)
 (require 'duet-actions)
 (require 'duet-compose)
+(require 'duet-header)
 (require 'duet-look)
 (require 'duet-section)
 (require 'duet-settings)
@@ -51,6 +53,7 @@ in each."
     (define-key map (kbd "DEL") #'delete-backward-char)
     (define-key map (kbd "RET") #'duet-reply-send)
     (define-key map (kbd "C-c C-c") #'duet-reply-send)
+    (define-key map (kbd "C-c C-n") #'duet-reply-send-now)
     (define-key map (kbd "C-j") #'duet-reply-newline)
     (define-key map (kbd "S-<return>") #'duet-reply-newline)
     (define-key map (kbd "M-RET") #'duet-reply-newline)
@@ -152,6 +155,33 @@ in each."
   "Send what is written in the box.
 While an agent works in the session it waits for its turn."
   (interactive (duet-reply--here) duet-transcript-mode)
+  (duet-reply--submit nil))
+
+(defun duet-reply-send-now ()
+  "Send what is written in the box, also to an agent that works.
+It gets the prompt in the middle of its turn.  An agent that cannot take it
+gets it when the turn has ended."
+  (interactive (duet-reply--here) duet-transcript-mode)
+  (duet-reply--submit t))
+
+(defun duet-reply-busy-p ()
+  "Return non-nil if point is in a box and the agent of its session works."
+  (when-let ((bounds (duet-reply--bounds)))
+    (and (<= (car bounds) (point))
+         (duet-compose--busy-p))))
+
+(defun duet-reply--header (_session)
+  "Return for the header line the key that sends a prompt now, or nil.
+It is named in the box, while the agent works."
+  (when (duet-reply-busy-p)
+    (let ((key (duet-header-key #'duet-reply-send-now "now" 'duet-reply-map)))
+      ;; While a menu such as `duet-dispatch' is open, the key does something else.
+      (unless (string-prefix-p "M-x" key) key))))
+
+(add-hook 'duet-header-functions #'duet-reply--header t)
+
+(defun duet-reply--submit (now)
+  "Send what is written in the box, with NOW also to an agent that works."
   (let ((buffer (current-buffer)))
     (duet-compose-submit
      nil
@@ -167,7 +197,8 @@ While an agent works in the session it waits for its turn."
                            (buffer-local-value 'duet-connection buffer))
                           (duet-get-string result :session_id)
                           (duet-get-string result :thread_id)
-                          (duet-get-string result :agent)))))))
+                          (duet-get-string result :agent))))
+     now)))
 
 (defun duet-reply--enter ()
   "Go into the box from behind it."

@@ -91,6 +91,7 @@
      duet-markup-toggle)
     ("M-w" "Copy the command that installs the agent" duet-agents-copy-install)
     ("C-c C-c" "Yes, trust the file" duet-trust-yes)
+    ("C-c C-n" "Send now what is written in the reply box" duet-reply-send-now)
     ("C-c C-k" "No, do not: the file is not trusted, the build or the preview ends"
      duet-trust-no duet-build-cancel duet-preview-stop)
     ("o" "Say what the agent may do unasked" duet-set-mode)

@@ -173,6 +173,84 @@ The session has done its first turn."
       (should (string-match-p "1 waiting: j\\_>" (duet-header session connection)))
       (should (eq (key-binding "a") #'duet-approval-approve)))))
 
+(ert-deftest duet-reply-test-now ()
+  "A key gives what is written to the agent while it works; RET queues it."
+  (duet-reply-test-with (connection session)
+    (duet-reply-go session)
+    (should-not (string-match-p "C-c C-n" (duet-header session connection)))
+    (duet-test-listening
+      (insert "quiet permit:1")
+      (duet-test-press "C-c C-n" #'duet-reply-send-now)
+      ;; Nobody works: it is a prompt like any other.
+      (duet-test-wait-for (duet-test-heard "\\`Sent\\'"))
+      (duet-test-wait-for (car (duet-session-approvals session)))
+      (duet-test-wait-for-state session 'waiting_input)
+      (should (string-match-p " C-c C-n now" (duet-header session connection)))
+      (save-excursion
+        (goto-char (point-min))
+        (should-not (string-match-p "C-c C-n" (duet-header session connection))))
+      (insert "Use the other file")
+      (duet-test-press "C-c C-n" #'duet-reply-send-now)
+      (duet-test-wait-for (duet-test-heard "\\`Sent: the agent has it\\'"))
+      (insert "quiet last")
+      (duet-test-press "RET" #'duet-reply-send)
+      (duet-test-wait-for (duet-test-heard "\\`Queued: it runs when this turn has ended\\'"))
+      (should (equal (duet-compose--text) "")))
+    (duet-test-request connection 'sendDecision
+                       (list :approval_id (duet-approval-id (car (duet-session-approvals session)))
+                             :decision "approve"))
+    (duet-test-wait-for-text (current-buffer) "❯ quiet last\n\nHello.*That is all")
+    (duet-test-wait-for-state session 'completed)
+    (should-not (string-match-p "C-c C-n" (duet-header session connection)))
+    (let ((text (duet-test-text (current-buffer))))
+      (should (string-match-p
+               "❯ quiet permit:1\n\\(.*\n\\)*❯ Use the other file\n\nYou said meanwhile: Use the other file\\(.*\n\\)*❯ quiet last"
+               text))
+      ;; It stands there once.
+      (should (= (length (split-string text "❯ Use the other file")) 2)))
+    (should (equal (duet-test-log) ""))))
+
+(defconst duet-reply-test-deaf-agent
+  "#!/bin/sh
+answer() { printf '{\"jsonrpc\":\"2.0\",\"id\":%s,%s}\\n' \"$id\" \"$1\"; }
+while read -r line; do
+	id=${line#*'\"id\":'} id=${id%%,*}
+	case $line in
+	*'\"initialize\"'*) answer '\"result\":{\"protocolVersion\":1,\"agentInfo\":{\"name\":\"theirs\"}}' ;;
+	*'\"session/new\"'*) answer '\"result\":{\"sessionId\":\"s\"}' ;;
+	esac
+done
+"
+  "An agent that works without end, and takes nothing while it works.")
+
+(ert-deftest duet-reply-test-now-deaf ()
+  "What an agent cannot take while it works is queued, from a buffer of its own, too."
+  (duet-test-with-agent duet-reply-test-deaf-agent "theirs" folder
+    (let* ((duet-reply-box t)
+           (session (duet-connection-session
+                     connection
+                     (duet-get-string
+                      (duet-test-request connection 'launchSession '(:query "go" :agent "theirs"))
+                      :thread_id))))
+      (duet-test-wait-for-state session 'running)
+      (save-window-excursion
+        (switch-to-buffer (duet-transcript-open connection session))
+        (duet-test-wait-for-text (current-buffer) "❯ go")
+        (duet-reply-go session)
+        (duet-test-listening
+          (insert "and this")
+          (duet-test-press "C-c C-n" #'duet-reply-send-now)
+          (duet-test-wait-for
+           (duet-test-heard "\\`Queued: it runs when this turn has ended (the agent cannot take it now)\\'")))
+        (should (= (duet-session-queued session) 1))
+        (duet-test-listening
+          (insert "and that")
+          (duet-test-press "C-c C-e" #'duet-reply-compose)
+          (should (string-match-p " C-c C-c send, C-c C-n now, C-c C-k cancel" (duet-compose--header)))
+          (duet-test-press "C-c C-n" #'duet-compose-send-now)
+          (duet-test-wait-for (duet-test-heard "the agent cannot take it now")))
+        (should (= (duet-session-queued session) 2))))))
+
 (ert-deftest duet-reply-test-refused ()
   "What the server refuses stays where it was written."
   (duet-reply-test-with (connection session)

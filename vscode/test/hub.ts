@@ -34,7 +34,7 @@ export interface TestHub {
   connection: HubConnection;
   model: ProjectModel;
   log: string[];
-  /** Resolves when holds is true, which is looked at whenever the model has changed. */
+  /** Resolves when holds is true, which is looked at after each event and each change of the model. */
   until: (what: string, holds: () => boolean) => Promise<void>;
   /** Ends the process, and resolves when it has ended. */
   end: () => Promise<void>;
@@ -64,7 +64,7 @@ export function startHub(over: Partial<ConnectionOptions>, project: TestProject)
         resolve();
       };
       const timer = setTimeout(() => reject(new Error(`${what} did not come:\n${log.join("\n")}`)), 120_000);
-      stops.push(model.onChange(look), connection.onState(look));
+      stops.push(model.onChange(look), connection.onState(look), connection.onEvent(look));
       look();
     });
   return { project, connection, model, log, until, end };

@@ -1,10 +1,12 @@
 // An agent that writes several files in one turn: its prompt ends with a JSON object of their contents, by their
-// paths. The prompt "long output" makes it run a tool that prints 300 kB. To any other prompt it says what it was sent.
+// paths. The prompt "long output" makes it run a tool that prints 300 kB. The prompt "wait" makes it work until there is a
+// file "go". It takes no message while it works. To any other prompt it says what it was sent.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TestProject } from "./hub";
 
 const script = `
+const fs = require("node:fs");
 const path = require("node:path");
 const send = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n");
 const waiting = new Map();
@@ -17,6 +19,11 @@ const turn = async ({ sessionId, prompt }) => {
   const update = (update) => send({ method: "session/update", params: { sessionId, update } });
   const say = (text) => update({ sessionUpdate: "agent_message_chunk", content: { type: "text", text } });
   const text = prompt.map(({ text }) => text ?? "").join("");
+  if (text === "wait") {
+    while (!fs.existsSync(path.join(cwd, "go"))) await new Promise((resolve) => setTimeout(resolve, 50));
+    say("I have waited.");
+    return { stopReason: "end_turn" };
+  }
   if (text === "long output") {
     const tool = { toolCallId: "t1", title: "make", kind: "execute" };
     update({ sessionUpdate: "tool_call", ...tool, status: "in_progress", rawInput: { command: "make" } });

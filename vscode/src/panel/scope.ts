@@ -13,7 +13,7 @@ const members: Record<PassedMethod, readonly string[]> = {
   getSessionState: ["session_id"],
   fetchApprovals: ["session_id"],
   sendDecision: ["approval_id", "type", "decision", "comment", "updated_input", "scope", "option", "content", "pattern", "tell"],
-  continueSession: ["session_id", "query", "content"],
+  continueSession: ["session_id", "query", "content", "deliver"],
   interruptSession: ["session_id", "reason"],
   "session.set": ["session_id", "agent", "mode", "model", "options"],
   getAttachment: ["id", "offset", "limit"],

@@ -30,14 +30,16 @@ export class Composer {
     private readonly host: Host,
     private readonly options: {
       commands: () => readonly Data[];
-      send: (draft: Draft) => Promise<void>;
+      /** Resolves with what a person is told of it. With now an agent that works gets it in the middle of its turn. */
+      send: (draft: Draft, now: boolean) => Promise<string>;
       /** Called at once when what is written is otherwise. */
       keep: (draft: Draft) => void;
     },
   ) {
-    this.box = new PromptBox(async (draft) => {
-      await options.send(draft);
+    this.box = new PromptBox(async (draft, now) => {
+      const outcome = await options.send(draft, now);
       this.history.add(draft.text);
+      return outcome;
     });
     const { text } = this.box;
     this.list = new CompletionList(text, { candidates: (of) => this.candidates(of), chosen: (candidate) => this.chosen(candidate) });

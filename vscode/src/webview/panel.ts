@@ -14,7 +14,7 @@ import { Pages } from "./pages";
 import { QuestionBar } from "./questionbar";
 import type { OpenQuestion, Outcome } from "./questions";
 import { Queue } from "./queue";
-import { sendPrompt } from "./sending";
+import { deliveredWords, sendPrompt } from "./sending";
 import { sessionOf, stateWords } from "./session";
 import type { SessionState } from "./session";
 import { SettingsBar } from "./settingsbar";
@@ -67,7 +67,7 @@ export class Panel implements Actions {
     this.bar = new QuestionBar(this, (id) => this.transcript.showQuestion(id));
     this.composer = new Composer(host, {
       commands: () => this.conversation.told.commands ?? this.session?.agent_session?.commands ?? [],
-      send: (draft) => this.send(draft),
+      send: (draft, now) => this.send(draft, now),
       keep: (draft) => kept.set(draft),
     });
     this.queue = new Queue((entry) => void this.takeBack(entry));
@@ -230,13 +230,16 @@ export class Panel implements Actions {
     }
   }
 
-  private async send(draft: Draft): Promise<void> {
+  /** send resolves with what a person is told of the prompt. */
+  private async send(draft: Draft, now: boolean): Promise<string> {
     if (!this.start) throw new Error("the panel is not ready yet");
     // While it is being started the extension keeps what it is asked, until it is ready.
     if (this.connection.is === "stopped" || this.connection.is === "failed") throw new Error("duet-rpc does not run");
-    await sendPrompt(this.host, this.conversation, this.pages, this.start.thread, draft);
+    const { active } = this.conversation.runs;
+    const delivered = await sendPrompt(this.host, this.conversation, this.pages, this.start.thread, draft, now);
     this.transcript.toEnd();
     this.changed();
+    return deliveredWords(delivered, { now, working: active !== undefined && this.conversation.runs.active === active, content: draft.content.length > 0 });
   }
 
   /** Interrupts the run that an agent works on, or what it does in the background after the last one. */

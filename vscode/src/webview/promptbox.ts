@@ -15,7 +15,10 @@ export class PromptBox {
   readonly above = make("div", { class: "prompt-above" });
   readonly tools = make("div", { class: "prompt-tools" });
   private readonly failure = make("p", { class: "failure", is: { role: "alert" } });
+  private readonly outcome = make("p", { class: "note outcome", is: { role: "status" } });
   private readonly sendButton: HTMLButtonElement;
+  private readonly nowButton: HTMLButtonElement;
+  private queues = false;
   private content: PromptContent[] = [];
   private sending = false;
   private unsent = false;
@@ -25,13 +28,16 @@ export class PromptBox {
   /** Called before the box takes a key; true: it was for somebody else. */
   onKey: (event: KeyboardEvent) => boolean = () => false;
 
-  constructor(private readonly send: (draft: Draft) => Promise<void>) {
+  /** send resolves with what a person is told of it. With now an agent that works gets it in the middle of its turn. */
+  constructor(private readonly send: (draft: Draft, now: boolean) => Promise<string>) {
     this.text = make("textarea", {
       is: { rows: "1", "aria-label": "Prompt", placeholder: "Say what is to be done", spellcheck: "true" },
-      on: { input: () => this.changed(), keydown: (event) => this.key(event) },
+      on: { input: () => this.typed(), keydown: (event) => this.key(event) },
     });
     this.sendButton = button({ icon: "send", name: "Send", class: "send", tip: "Send (Enter)", press: () => void this.submit() });
-    this.element = make("form", { class: "prompt-box", on: { submit: (event) => event.preventDefault() } }, this.failure, this.above, this.text, make("div", { class: "prompt-bar" }, this.tools, this.sendButton));
+    this.nowButton = button({ label: "Send now", class: "text-button now", tip: `Send now: the agent gets it while it works (${navigator.userAgent.includes("Mac") ? "Cmd" : "Ctrl"}+Enter)`, press: () => void this.submit(true) });
+    this.nowButton.hidden = true;
+    this.element = make("form", { class: "prompt-box", on: { submit: (event) => event.preventDefault() } }, this.failure, this.above, this.text, make("div", { class: "prompt-bar" }, this.tools, this.nowButton, this.sendButton), this.outcome);
   }
 
   get draft(): Draft {
@@ -65,6 +71,9 @@ export class PromptBox {
 
   /** Says what sending does now. */
   setQueues(queues: boolean): void {
+    if (this.queues && !queues) setText(this.outcome, "");
+    this.queues = queues;
+    this.nowButton.hidden = !queues;
     this.text.placeholder = queues ? "Add to the queue: it is sent when the agent is done" : "Say what is to be done";
     this.sendButton.title = queues ? "Add to the queue (Enter)" : "Send (Enter)";
     this.sendButton.setAttribute("aria-label", queues ? "Add to the queue" : "Send");
@@ -89,28 +98,35 @@ export class PromptBox {
     if (this.onKey(event)) return event.preventDefault();
     if (event.key !== "Enter" || event.shiftKey || event.altKey) return;
     event.preventDefault();
-    void this.submit();
+    void this.submit(event.ctrlKey || event.metaKey);
   }
 
-  private async submit(): Promise<void> {
+  private async submit(now = false): Promise<void> {
     const { draft } = this;
     if (this.sending || (draft.text.trim() === "" && draft.content.length === 0)) return;
     this.sending = true;
-    this.sendButton.disabled = true;
+    this.sendButton.disabled = this.nowButton.disabled = true;
     this.fail("");
+    setText(this.outcome, "");
     try {
-      await this.send(draft);
+      const outcome = await this.send(draft, now);
       // What was typed while it was sent stays.
       const rest = this.text.value.startsWith(draft.text) ? this.text.value.slice(draft.text.length) : this.text.value;
       this.setDraft({ text: rest, content: this.content.filter((block) => !draft.content.includes(block)) });
       this.onChange(this.draft);
+      setText(this.outcome, outcome);
     } catch (error) {
       this.fail(error instanceof UnknownOutcome ? error.message : `It was not sent: ${(error as Error).message}`);
       this.unsent = true;
     } finally {
       this.sending = false;
-      this.sendButton.disabled = false;
+      this.sendButton.disabled = this.nowButton.disabled = false;
     }
+  }
+
+  private typed(): void {
+    setText(this.outcome, "");
+    this.changed();
   }
 
   private changed(tell = true): void {

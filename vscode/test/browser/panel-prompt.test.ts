@@ -206,6 +206,36 @@ test("while the agent works prompts are queued, are taken back, and stand where 
   await queue.waitFor({ state: "hidden" });
 });
 
+test("while the agent works a prompt is sent now by a button or by a key, and stands once in the conversation", async () => {
+  const { page, box } = await opened();
+  const now = page.getByRole("button", { name: "Send now" });
+  assert.equal(await now.getAttribute("title"), "Send now: the agent gets it while it works (Ctrl+Enter)");
+  await tell(page, "conversation_updated", { event_type: "message", role: "assistant", message_id: "m8", content: "I go on." });
+  await page.keyboard.type("Use the other file");
+  await now.click();
+  await page.getByRole("status").filter({ hasText: /^Sent: the agent has it\.$/ }).waitFor();
+  await page.locator('[data-key="m8"] ~ .prompt', { hasText: "Use the other file" }).waitFor();
+  assert.equal(await box.inputValue(), "");
+  await box.focus();
+  await page.keyboard.type("And be brief");
+  assert.equal(await page.locator(".outcome").innerText(), "", "the status is gone when the next prompt is typed");
+  await page.keyboard.press("Control+Enter");
+  await page.locator(".log .prompt", { hasText: "And be brief" }).waitFor();
+  assert.equal(await page.locator(".log .prompt", { hasText: "Use the other file" }).count(), 1);
+  assert.deepEqual(await callsOf(page, "continueSession"), ["Use the other file", "And be brief"].map((query) => ({ session_id: "thread", query, deliver: "steer" })));
+  await page.keyboard.type("later");
+  await page.keyboard.press("Enter");
+  await page.getByRole("status").filter({ hasText: /^Queued: it runs when this turn has ended\.$/ }).waitFor();
+  assert.deepEqual((await callsOf(page, "continueSession")).at(-1), { session_id: "thread", query: "later" });
+  await give(page, "paste", [{ name: "one.png", type: "image/png", base64: red }]);
+  await page.keyboard.type("Like this");
+  await page.keyboard.press("Control+Enter");
+  await page.getByRole("status").filter({ hasText: "Queued: it runs when this turn has ended (files wait for that)." }).waitFor();
+  await tell(page, "session_status_changed", { session_id: "run", state: "completed" });
+  await now.waitFor({ state: "hidden" });
+  assert.equal(await page.locator(".outcome").innerText(), "");
+});
+
 test("text that the extension inserts stands at the cursor, and the box gets the keyboard", async () => {
   const { page, box } = await opened();
   await page.keyboard.type("ab");

@@ -104,7 +104,7 @@ test("a page follows its conversation, answers in it, and continues it", async (
   const completed = (): number => page.events.filter(({ event }) => event.type === "session_status_changed" && event.data["state"] === "completed").length;
   await until("the end", () => completed() === 1);
   // The next session of the conversation is the panel's, too.
-  const next = await page.request<Result<"continueSession">>("continueSession", { session_id: thread, query: "quiet again" });
+  const next = await page.request<Result<"continueSession">>("continueSession", { session_id: thread, query: "quiet again", deliver: "steer" });
   assert.equal(next.thread_id, thread);
   await until("the end of the next one", () => completed() === 2);
   assert.ok(page.events.some(({ event }) => event.type === "message_delta" && event.data.session_id === next.session_id), "text comes as it is written");

@@ -1,5 +1,7 @@
 // The panel's model against the built duet-rpc and its demo agent.
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import test from "node:test";
 import { backgroundOf, groupOf, isAlive, isInterruptible, nameOf } from "../../src/hub/groups";
 import type { Session } from "../../src/hub/model";
@@ -8,6 +10,7 @@ import type { Result } from "../../src/protocol";
 import { Conversation } from "../../src/webview/conversation";
 import type { Host } from "../../src/webview/host";
 import { Pages } from "../../src/webview/pages";
+import { deliveredWords, sendPrompt } from "../../src/webview/sending";
 import { sessionOf, stateWords } from "../../src/webview/session";
 import type { Transcript } from "../../src/webview/transcript";
 import { newProject, removeProject, startHub } from "../hub";
@@ -103,6 +106,42 @@ test("work in the background is listed and shown in the panel, and ends when it 
   await until("its end", () => !isInterruptible(listed()!) && sessionOf(undefined, followed).background.length === 0);
   await until("its note", () => followed.entries.some(({ text }) => text === "The agent has ended, and with it what it did in the background: sleep 5"));
   assert.deepEqual([listed()?.status, call()], ["completed", "failed"]);
+});
+
+test("a prompt that is sent now reaches an agent that works, or waits if that takes none", async (t) => {
+  const project = newProject();
+  addWriterAgent(project);
+  const { connection, until, end } = startHub({}, project);
+  t.after(async () => {
+    await end();
+    removeProject(project);
+  });
+  await connection.start();
+  const host = { request: (...given: Parameters<typeof connection.request>) => connection.request(...given) } as unknown as Host;
+  const said = (conversation: Conversation, start: string): boolean => conversation.entries.some(({ kind, text, open }) => kind === "text" && !open && text.startsWith(start));
+  for (const [agent, query, delivered] of [["demo", "quiet permit:1", "injected"], ["writer", "wait", "queued"]] as const) {
+    const followed = new Conversation();
+    followed.load([]);
+    const stop = connection.onEvent((params) => followed.apply(params));
+    const { session_id, thread_id } = await connection.request("launchSession", { query, agent, working_dir: project.folder });
+    await until("its work", () => followed.runs.state(session_id) === (agent === "demo" ? "waiting_input" : "running"));
+    const pages = new Pages(host, followed, { setOlder: () => {} } as unknown as Transcript, () => {});
+    assert.equal(await sendPrompt(host, followed, pages, thread_id, { text: "Use the other file", content: [] }, true), delivered);
+    if (agent === "writer") writeFileSync(join(project.folder, "go"), "");
+    else await connection.request("sendDecision", { approval_id: followed.questions[0]!.id, decision: "approve" });
+    await until("the answer", () => followed.runs.active === undefined && said(followed, agent === "writer" ? "I was sent" : "You said meanwhile: Use the other file"));
+    const sent = followed.entries.filter(({ kind, text }) => kind === "prompt" && text === "Use the other file");
+    assert.deepEqual(sent.map(({ run }) => run === session_id), [delivered === "injected"], "it stands there once");
+    stop();
+  }
+});
+
+test("a person is told what became of a prompt", () => {
+  const words = (delivered: "injected" | "queued" | "started" | undefined, now: boolean, working = true, content = false): string => deliveredWords(delivered, { now, working, content });
+  assert.deepEqual([words("injected", true), words("queued", true), words("queued", true, true, true), words("queued", false), words("queued", false, false), words("started", true), words("started", false), words(undefined, false)], [
+    "Sent: the agent has it.", "Queued: it runs when this turn has ended (the agent cannot take it now).", "Queued: it runs when this turn has ended (files wait for that).",
+    "Queued: it runs when this turn has ended.", "", "Sent.", "", "",
+  ]);
 });
 
 test("a tool's output that an event cuts comes whole from the hub, with its end", async (t) => {

@@ -48,3 +48,26 @@ def counts_the_seconds(home, emacs):
     terminal.see(r"^ ◐ running · demo · ([2-9]|\d\d|\d+m \d+)s [-|/\\]")
     terminal.press("i")
     terminal.see(r"^ ■ interrupted · demo( · \d+ in \d+ out)?$")
+
+
+@scenario
+def sends_now_while_the_agent_works(home, emacs):
+    """While the agent works, C-c C-n gives it what is written, and RET queues that."""
+    home.init("(setq duet-reply-box t)\n")
+    terminal = start(home, emacs, lines=40)
+    ask(terminal, "quiet slow permit:1")
+    terminal.see(r"^\? Bash +echo 1")
+    terminal.press("M-<", "c")
+    terminal.type("Use the other file")
+    terminal.see(r"^ \? waits for you · demo · .*C-c C-n now")
+    terminal.press("C-c", "C-n")
+    terminal.see(r"^Sent: the agent has it$")
+    terminal.see(r"^❯ Use the other file$")
+    terminal.type("quiet after that")
+    terminal.press("Enter")
+    terminal.see(r"^Queued: it runs when this turn has ended$")
+    terminal.press("C-c", "C-j")
+    terminal.see_no(r"C-c C-n now")
+    terminal.press("a")
+    terminal.see(r"^❯ Use the other file\n\nYou said meanwhile: Use the other file That is all\. *\n\n❯ quiet after that\n\nHello")
+    terminal.see(r"^ ● completed")

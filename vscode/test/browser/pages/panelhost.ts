@@ -72,9 +72,14 @@ export class FakeHost {
         this.event("approval_resolved", { approval_id: params["approval_id"], decision: params["decision"] === "approve" ? "approved" : params["decision"] === "deny" ? "denied" : "responded", decided_by: "user" });
         return { success: true };
       case "continueSession": {
+        const working = this.session["state"] === "running" || this.session["state"] === "waiting_input";
+        if (working && params["deliver"] === "steer" && params["content"] === undefined) {
+          this.event("conversation_updated", { event_type: "message", role: "user", message_id: `now-${++this.seq}`, content: params["query"] });
+          return { session_id: this.session["id"], run_id: this.session["id"], task_id: this.session["id"], thread_id: "thread", agent: "demo", status: this.session["state"], delivered: "injected" };
+        }
         const id = `run-${++this.runs}`;
         this.event("conversation_updated", { session_id: id, event_type: "message", role: "user", message_id: `prompt-${this.runs}`, content: params["query"] });
-        return { session_id: id, run_id: id, task_id: id, thread_id: "thread", agent: "demo", status: "starting" };
+        return { session_id: id, run_id: id, task_id: id, thread_id: "thread", agent: "demo", status: "starting", delivered: working ? "queued" : "started" };
       }
       case "session.set":
         return { live: true, session: this.session };
