@@ -131,12 +131,27 @@ func (s *session) atMost() int {
 
 const summaryShown = 80
 
+// summaryOf describes a run in lists: the user's request, or why its agent continued.
+func summaryOf(run domain.Run) string {
+	if run.Source != domain.SourceAgent {
+		return domain.RequestOf(run.Prompt)
+	}
+	var own struct {
+		Trigger struct {
+			Kind  string `json:"kind"`
+			Label string `json:"label"`
+		} `json:"turn_trigger"`
+	}
+	_ = json.Unmarshal(run.Metadata, &own) // zero if the agent did not say why
+	return domain.TurnTrigger(own.Trigger).String()
+}
+
 // sessionOf is a run as it stands at the time now.
 func sessionOf(s domain.Session, now time.Time) *session {
 	tokens, settings := s.Tokens, s.Thread.Settings
 	r := &session{
 		ID: s.SessionID, RunID: s.RunID, ClaudeSessionID: s.Thread.NativeSession, ParentSessionID: s.ParentSession,
-		Status: dialect.StatusOf(s.State), Query: s.Prompt, Summary: headline(s.Run.Summary(), summaryShown), Title: titleOf(s), ConversationTitle: cmp.Or(titleOf(s), headline(domain.RequestOf(s.FirstWords), summaryShown)),
+		Status: dialect.StatusOf(s.State), Query: s.Prompt, Summary: headline(summaryOf(s.Run), summaryShown), Title: titleOf(s), ConversationTitle: cmp.Or(titleOf(s), headline(domain.RequestOf(s.FirstWords), summaryShown)),
 		Model: cmp.Or(s.Model, s.Thread.Model), WorkingDir: s.Thread.CWD,
 		CreatedAt: s.Created.UTC(), StartTime: s.Created.UTC(), StartedAt: timeOrNil(s.Started), LastActivityAt: s.Active.UTC(),
 		CompletedAt: timeOrNil(s.Ended), EndTime: timeOrNil(s.Ended),

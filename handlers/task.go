@@ -63,7 +63,7 @@ func taskOf(s domain.Session, output string) *task {
 		ID: domain.TaskName(s.Task), Prompt: s.Prompt, Agent: orNil(s.Agent), Priority: s.Priority, State: dialect.TaskStateOf(s.State),
 		CreatedAt: dialect.Timestamp(s.Created), StartedAt: dialect.TimestampOrNull(s.Started), CompletedAt: dialect.TimestampOrNull(s.Ended),
 		Error: orNil(dialect.ErrorText(s.Run)), Output: output, Metadata: metadataOf(s.Run),
-		SessionID: s.SessionID, RunID: s.RunID, ThreadID: s.Thread.UUID, CWD: s.Thread.CWD, Title: titleOf(s), Summary: headline(s.Run.Summary(), summaryShown),
+		SessionID: s.SessionID, RunID: s.RunID, ThreadID: s.Thread.UUID, CWD: s.Thread.CWD, Title: titleOf(s), Summary: headline(summaryOf(s.Run), summaryShown),
 		ErrorCode: s.ErrorCode, Status: dialect.StatusOf(s.State), AuthMethods: dialect.AuthMethods(s.SignIn),
 	}
 	if s.State == domain.Completed {

@@ -176,8 +176,8 @@ func (w *Writer) Message(t store.Tx, run *domain.Run, role, text, kind string) (
 }
 
 // WentOn adds the opening message of an agent-initiated run: why the agent continued.
-func (w *Writer) WentOn(t store.Tx, run domain.Run) error {
-	return w.say(t, run, "went_on", run.Trigger().String()+".")
+func (w *Writer) WentOn(t store.Tx, run domain.Run, why domain.TurnTrigger) error {
+	return w.say(t, run, "went_on", why.String()+".")
 }
 
 // BackgroundCut fails the tool calls that were open in the background when the agent ended, and

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -41,11 +42,9 @@ func (f ownTurns) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (cat
 			}
 			begun = following(thread, last, "", thread.Agent)
 			begun.Source, begun.Restricted = domain.SourceAgent, last.Restricted
-			var trigger domain.TurnTrigger
-			if p.Trigger != nil {
-				trigger = domain.TurnTrigger(*p.Trigger)
+			if begun.Metadata, err = ownTurnAfter(last, p.Trigger); err != nil {
+				return err
 			}
-			begun.SetTrigger(trigger, last)
 			return h.addStarted(t, &begun, thread)
 		})
 		if err != nil || before == nil {
@@ -59,6 +58,38 @@ func (f ownTurns) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (cat
 			return catalog.BeginTurnResult{}, domain.ErrEnding
 		}
 	}
+}
+
+// ownTurn is the metadata of an agent-initiated run. It keeps what the metadata of the run
+// before say about the configured trigger that led there, so that triggers do not loop.
+type ownTurn struct {
+	Trigger    *catalog.TurnTrigger `json:"turn_trigger,omitempty"`
+	Configured string               `json:"trigger,omitempty"`
+	Depth      int                  `json:"trigger_depth,omitempty"`
+}
+
+// ownTurnAfter is the metadata of an agent-initiated run that follows another run.
+func ownTurnAfter(before domain.Run, trigger *catalog.TurnTrigger) (json.RawMessage, error) {
+	var own ownTurn
+	if before.Source == domain.SourceTrigger || before.Source == domain.SourceAgent {
+		own = ownTurnOf(before)
+	}
+	own.Trigger = trigger
+	return json.Marshal(own)
+}
+
+func ownTurnOf(run domain.Run) (own ownTurn) {
+	if len(run.Metadata) > 0 {
+		_ = json.Unmarshal(run.Metadata, &own) // zero if it is something else
+	}
+	return own
+}
+
+func (o ownTurn) trigger() domain.TurnTrigger {
+	if o.Trigger == nil {
+		return domain.TurnTrigger{}
+	}
+	return domain.TurnTrigger(*o.Trigger)
 }
 
 // conversationOf returns the conversation that an executor names, with its last run. task is

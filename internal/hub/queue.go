@@ -95,7 +95,7 @@ func (h *Hub) enqueue(t store.Tx, run *domain.Run, thread domain.Thread) error {
 		return err
 	}
 	if run.Source == domain.SourceAgent {
-		err = h.conversation.WentOn(t, *run)
+		err = h.conversation.WentOn(t, *run, ownTurnOf(*run).trigger())
 	} else {
 		err = h.conversation.Prompt(t, *run, thread)
 	}

@@ -1,0 +1,29 @@
+package hub
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+// Agent-initiated runs keep the depth of the configured trigger that led to them.
+func TestAgentInitiatedRunKeepsTriggerDepth(t *testing.T) {
+	after := func(source, metadata string, trigger *catalog.TurnTrigger) domain.Run {
+		t.Helper()
+		text, err := ownTurnAfter(domain.Run{Source: source, Metadata: json.RawMessage(metadata)}, trigger)
+		require.NoError(t, err)
+		return domain.Run{Source: domain.SourceAgent, Metadata: text}
+	}
+	first := after(domain.SourceTrigger, `{"trigger":"nightly","trigger_depth":3,"plan":[]}`, &catalog.TurnTrigger{Kind: "goal"})
+	assert.JSONEq(t, `{"turn_trigger":{"kind":"goal"},"trigger":"nightly","trigger_depth":3}`, string(first.Metadata))
+	assert.Equal(t, "Continued by itself: working towards its goal", ownTurnOf(first).trigger().String())
+	second := after(domain.SourceAgent, string(first.Metadata), nil)
+	assert.JSONEq(t, `{"trigger":"nightly","trigger_depth":3}`, string(second.Metadata))
+	forged := after(domain.SourceSession, `{"trigger":"forged","trigger_depth":9}`, nil)
+	assert.JSONEq(t, `{}`, string(forged.Metadata))
+}
