@@ -23,7 +23,7 @@ type turn struct {
 	told     chan struct{} // closed when the agent was told that the turn is to end, or the turn is over
 	answers  deliveries
 
-	background *backgroundWork // of the agent
+	background *backgroundWork // of the agent; a replay has its own
 
 	tools   toolCalls
 	silence *silence.Watch
@@ -46,7 +46,7 @@ type turn struct {
 }
 
 func newTurn(of *task.Task, o Options) *turn {
-	t := &turn{Task: of, prompted: make(chan struct{}), told: make(chan struct{}), signalled: make(chan struct{})}
+	t := &turn{Task: of, prompted: make(chan struct{}), told: make(chan struct{}), signalled: make(chan struct{}), background: &backgroundWork{}}
 	if of.Params.Unprompted {
 		t.sent.Do(func() { close(t.prompted) })
 	}
