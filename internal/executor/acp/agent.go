@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -362,8 +363,10 @@ func (a *agent) finish(t *turn) {
 	t.taking.Lock()
 	t.ended = true
 	t.taking.Unlock()
-	if !t.Stopped() { // else nobody goes on with them
-		a.background.leaveOpen(t.silence.OpenCalls())
+	if !t.Stopped() { // an interrupted agent does not continue its calls
+		open := t.silence.OpenCalls()
+		maps.DeleteFunc(open, func(id, _ string) bool { return !t.tools.isRunning(id) }) // such as those that were denied
+		a.background.leaveOpen(open)
 	}
 	a.background.turnEnded(t.ID, t.tools.ids())
 	a.current.Store(nil)

@@ -32,6 +32,7 @@ type toolCall struct {
 	paths       []string
 	diffs       []catalog.FileDiff
 	text        string // what it shows until it runs: of a plan the plan, else what the agent says about the call
+	running     bool   // its last status is in_progress
 	todo        bool   // it is opencode's todowrite, by its first title: later ones count what is done
 	repaired    bool   // what the agent said of it was no UTF-8, so it is not what it runs
 }
@@ -74,6 +75,9 @@ func (t *toolCall) details() string {
 func (t *toolCall) merge(u *toolUpdate, call catalog.ToolCall, maxText int) {
 	if u.Title != "" {
 		t.title = u.Title
+	}
+	if u.Status != "" {
+		t.running = u.Status == "in_progress"
 	}
 	t.todo = t.todo || strings.EqualFold(u.Title, "todowrite")
 	if u.Kind != "" {
@@ -145,6 +149,14 @@ func (c *toolCalls) has(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.calls[id] != nil
+}
+
+// isRunning reports whether a tool call has begun to run and not ended.
+func (c *toolCalls) isRunning(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.calls[id]
+	return t != nil && t.running
 }
 
 // ids are those of the turn's tool calls.
