@@ -160,7 +160,8 @@ test("a session starts in the folder of the active editor", async (t) => {
   await file("server").waitFor();
   await press(file("server"), file("handler.txt"));
   await file("handler.txt").dblclick();
-  await page.getByRole("tab", { name: "handler.txt" }).waitFor();
+  // Its tab is there before its editor is the active one.
+  await page.locator(".editor-instance .view-line").filter({ hasText: "A handler." }).click();
   await newSession("Greet the reader");
   await eventually(async () => {
     const { sessions } = await call("getSessionLeaves", {});
