@@ -125,8 +125,8 @@ func TestACPTellsEveryChunk(t *testing.T) {
 	}
 }
 
-// What an editor says while the agent works reaches it; the editor is not told its own words,
-// another one is. Where nobody works, it is told to send a prompt.
+// A steered message reaches the working agent. Other editors see it; the sender gets no echo.
+// An idle session answers promptRequired.
 func TestACPSteering(t *testing.T) {
 	t.Parallel()
 	s, c, session := newACPSession(t)
@@ -151,8 +151,7 @@ func TestACPSteering(t *testing.T) {
 	c.quit()
 }
 
-// An agent that goes on by itself when its turn has ended: the editor is told what it says,
-// and asked what it asks, with no prompt pending.
+// The editor receives the updates and the questions of an agent-initiated turn.
 func TestACPAgentGoesOnByItself(t *testing.T) {
 	t.Parallel()
 	s, c, session := newACPSession(t)

@@ -198,7 +198,7 @@ func (s *agentSite) close(c *client) {
 	s.requireNobody("after the end of input")
 	for _, e := range c.seen() {
 		require.NotContains(s.t, string(e.Raw), s.model.Key)
-		require.False(s.t, !s.goesOn && e.Data.Subtype == "went_on", "nobody has asked the agent to go on by itself: %s", e.Raw)
+		require.False(s.t, !s.goesOn && e.Data.Subtype == "went_on", "unexpected agent-initiated turn: %s", e.Raw)
 		require.False(s.t, !s.goesOn && e.Type == "agent_session" && strings.Contains(string(e.Raw), `"background":[{`), "nothing was left in the background: %s", e.Raw)
 	}
 	require.NotContains(s.t, c.log.String(), s.model.Key)

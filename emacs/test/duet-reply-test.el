@@ -181,7 +181,7 @@ The session has done its first turn."
     (duet-test-listening
       (insert "quiet permit:1")
       (duet-test-press "C-c C-n" #'duet-reply-send-now)
-      ;; Nobody works: it is a prompt like any other.
+      ;; An idle agent gets it like any other prompt.
       (duet-test-wait-for (duet-test-heard "\\`Sent\\'"))
       (duet-test-wait-for (car (duet-session-approvals session)))
       (duet-test-wait-for-state session 'waiting_input)

@@ -16,7 +16,7 @@ var errClosed = errors.New("the agent has ended")
 type lineWriter struct {
 	mu       sync.Mutex // guards w and answered
 	w        io.Writer
-	answered chan struct{} // closed when the answer to a prompt is written; nil while nobody waits
+	answered chan struct{} // closed when the answer to a prompt is written; nil without a waiter
 	closed   atomic.Bool
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -74,8 +75,21 @@ func ownTurnAfter(before domain.Run, trigger *catalog.TurnTrigger) (json.RawMess
 	if before.Source == domain.SourceTrigger || before.Source == domain.SourceAgent {
 		own = ownTurnOf(before)
 	}
-	own.Trigger = trigger
+	own.Trigger = nil // the run before had its own
+	if trigger != nil {
+		own.Trigger = &catalog.TurnTrigger{Kind: cutTrigger(trigger.Kind), Label: cutTrigger(trigger.Label)}
+	}
 	return json.Marshal(own)
+}
+
+// maxTrigger limits each text of a trigger, in bytes: lists and messages show it.
+const maxTrigger = 500
+
+func cutTrigger(text string) string {
+	if len(text) > maxTrigger {
+		text = strings.ToValidUTF8(text[:maxTrigger], "") + "…"
+	}
+	return text
 }
 
 func ownTurnOf(run domain.Run) (own ownTurn) {

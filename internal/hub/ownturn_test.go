@@ -2,6 +2,7 @@ package hub
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -26,4 +27,6 @@ func TestAgentInitiatedRunKeepsTriggerDepth(t *testing.T) {
 	assert.JSONEq(t, `{"trigger":"nightly","trigger_depth":3}`, string(second.Metadata))
 	forged := after(domain.SourceSession, `{"trigger":"forged","trigger_depth":9}`, nil)
 	assert.JSONEq(t, `{}`, string(forged.Metadata))
+	long := after(domain.SourceSession, ``, &catalog.TurnTrigger{Kind: "task", Label: strings.Repeat("ä", 1<<20)})
+	assert.Less(t, len(ownTurnOf(long).trigger().String()), 600)
 }

@@ -81,6 +81,9 @@ func (b *backgroundWork) isOwn(pid int) bool {
 func (b *backgroundWork) backgroundCommand(command string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if len(command) > maxTroubleText { // its process is listed by its own command line
+		return
+	}
 	if b.commands = append(b.commands, command); len(b.commands) > maxBackground {
 		b.commands = b.commands[1:]
 	}

@@ -299,7 +299,7 @@ func workTrigger(update []byte) func() *catalog.TurnTrigger {
 		if raw := frame.Member(update, "_meta"); raw == nil || json.Unmarshal(raw, &meta) != nil || meta.Source == "" {
 			return nil
 		}
-		return &catalog.TurnTrigger{Kind: meta.Source, Label: bounded(cmp.Or(meta.BackgroundTask.CommandLabel, meta.BackgroundTask.Label))}
+		return &catalog.TurnTrigger{Kind: bounded(meta.Source), Label: bounded(cmp.Or(meta.BackgroundTask.CommandLabel, meta.BackgroundTask.Label))}
 	}
 }
 
@@ -310,6 +310,6 @@ func requestTrigger(method string, params []byte) func() *catalog.TurnTrigger {
 		if method != qwenStartTurn || json.Unmarshal(params, &p) != nil || p.Source == "" {
 			return nil
 		}
-		return &catalog.TurnTrigger{Kind: p.Source}
+		return &catalog.TurnTrigger{Kind: bounded(p.Source)}
 	}
 }
