@@ -149,13 +149,13 @@ func (c *CutShort) keep() {
 
 // end ends the runs that are cut short, in as few bytes as can be.
 func (c *CutShort) end(t store.Tx) error {
-	runs := c.list()
+	runs := c.Runs()
 	for _, id := range runs {
 		run, err := t.Run(c.ctx, id)
 		if err != nil {
 			return err
 		}
-		if !canBeCutShort(run.State) {
+		if !CanEnd(run.State) {
 			continue
 		}
 		stop := c.opts.Runs.StopperOf(id) // the agent is forgotten with the commit
@@ -174,9 +174,9 @@ func (c *CutShort) end(t store.Tx) error {
 	return nil
 }
 
-// canBeCutShort reports whether a full disk ends a run in a state. One that is
-// being interrupted ends by itself.
-func canBeCutShort(s domain.State) bool {
+// CanEnd reports whether a full disk ends a run in a state. One that is being
+// interrupted ends by itself.
+func CanEnd(s domain.State) bool {
 	return s == domain.Starting || s == domain.Running || s == domain.WaitingInput
 }
 
@@ -190,9 +190,10 @@ func (c *CutShort) Has(run int64) bool {
 }
 
 // Ends reports whether a run is being ended here, and not by its executor.
-func (c *CutShort) Ends(run domain.Run) bool { return canBeCutShort(run.State) && c.Has(run.ID) }
+func (c *CutShort) Ends(run domain.Run) bool { return CanEnd(run.State) && c.Has(run.ID) }
 
-func (c *CutShort) list() []int64 {
+// Runs are those that a full disk has cut short, which is not kept yet.
+func (c *CutShort) Runs() []int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Sorted(maps.Keys(c.runs))
@@ -212,7 +213,7 @@ func (c *CutShort) Fail(t store.Tx, run domain.Run) error {
 // stopAgents stops the agents of the runs whose ends cannot be kept yet, and tells
 // clients: they would wait for the ends until there is room. It sees to each run once.
 func (c *CutShort) stopAgents(told map[int64]bool) {
-	for _, id := range c.list() {
+	for _, id := range c.Runs() {
 		if told[id] {
 			continue
 		}
@@ -222,7 +223,7 @@ func (c *CutShort) stopAgents(told map[int64]bool) {
 			c.opts.Logger.Error("an agent that is to be ended could not be found", "err", err)
 			continue
 		}
-		if canBeCutShort(run.State) {
+		if CanEnd(run.State) {
 			c.opts.Runs.StopperOf(id)()
 			c.opts.Runs.AnnounceFull(run)
 		}

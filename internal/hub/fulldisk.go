@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/fulldisk"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -48,10 +49,16 @@ func (f forFullDisk) AnnounceFull(run domain.Run) {
 	f.hub.endAwaiting(run.ID)
 }
 
-// unstored makes a session failed that a full disk has ended, where that could not be
-// stored yet.
-func (f forFullDisk) unstored(s *domain.Session) {
-	if f.hub.cutShort.Ends(s.Run) {
-		s.State, s.Error, s.ErrorCode = domain.Failed, messageDiskFull, domain.CodeStoreFull
+// unstored gives a session the state failed where a full disk has ended it, and that is
+// not stored yet.
+func (f forFullDisk) unstored() (overlay func(*domain.Session)) {
+	runs := f.hub.cutShort.Runs()
+	if len(runs) == 0 {
+		return nil
+	}
+	return func(s *domain.Session) {
+		if fulldisk.CanEnd(s.State) && slices.Contains(runs, s.Run.ID) {
+			s.State, s.Error, s.ErrorCode = domain.Failed, messageDiskFull, domain.CodeStoreFull
+		}
 	}
 }

@@ -22,6 +22,24 @@ type fullStore struct {
 	store.Store
 	full   atomic.Bool
 	writes atomic.Int64 // that found no room
+
+	hasRead func() // if set, runs when sessions have been read, and before they are returned
+}
+
+func (s *fullStore) Session(ctx context.Context, run int64) (domain.Session, error) {
+	session, err := s.Store.Session(ctx, run)
+	if s.hasRead != nil {
+		s.hasRead()
+	}
+	return session, err
+}
+
+func (s *fullStore) Sessions(ctx context.Context, f domain.RunFilter) ([]domain.Session, error) {
+	list, err := s.Store.Sessions(ctx, f)
+	if s.hasRead != nil {
+		s.hasRead()
+	}
+	return list, err
 }
 
 func (s *fullStore) Write(ctx context.Context, change func(store.Tx) error) error {
@@ -135,4 +153,41 @@ func TestTheEndOfARunIsToldOnAFullDisk(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, domain.Failed, list[0].State)
 	})
+}
+
+// There is no moment in which a run that has failed since the disk is full runs again:
+// not while it is read at the time at which its end is stored, either.
+func TestTheEndOfARunOnAFullDiskIsToldWhileItIsStored(t *testing.T) {
+	reads := map[string]func(context.Context, *Hub, domain.Session) (domain.Session, error){
+		"one": func(ctx context.Context, h *Hub, s domain.Session) (domain.Session, error) {
+			return h.Query().Session(ctx, s.SessionID)
+		},
+		"a list": func(ctx context.Context, h *Hub, _ domain.Session) (domain.Session, error) {
+			list, err := h.Query().Sessions(ctx, domain.RunFilter{})
+			return list[0], err
+		},
+	}
+	for name, read := range reads {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var s fullStore
+				h := openHub(t, database(t), hang, onFullStore(&s))
+				id := launch(t, h, "p")
+				inState(t, h, id, domain.Running)
+				s.full.Store(true)
+				_, err := h.Launch(t.Context(), LaunchSpec{Prompt: "one more"})
+				require.Error(t, err)
+				synctest.Wait()
+				s.hasRead = sync.OnceFunc(func() {
+					s.full.Store(false)
+					for len(h.cutShort.Runs()) > 0 {
+						time.Sleep(time.Second)
+					}
+				})
+				session, err := read(t.Context(), h, id)
+				require.NoError(t, err)
+				assert.Equal(t, domain.Failed, session.State)
+			})
+		})
+	}
 }

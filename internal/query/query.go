@@ -21,9 +21,11 @@ type Queries struct {
 
 	searches chan struct{} // has one in it for each search that runs
 
-	// Unstored, if set, changes a session to its state that could not be stored yet: the
-	// disk is full. It is set before the first query.
-	Unstored func(*domain.Session)
+	// Unstored, if set, tells which runs have ended although that could not be stored
+	// yet, because the disk is full. What it returns gives a session of one of them that
+	// state; it is nil where there are none. It is called before a session is read: what
+	// is stored afterwards is in neither otherwise. It is set before the first query.
+	Unstored func() (overlay func(*domain.Session))
 }
 
 // New makes Queries of a store. ctx ends with it.
@@ -81,9 +83,10 @@ func (q *Queries) Scope(ctx context.Context, id string) (run, thread int64, err 
 
 // ByRun is the session of a run.
 func (q *Queries) ByRun(ctx context.Context, run int64) (domain.Session, error) {
+	overlay := q.unstored()
 	s, err := q.store.Session(ctx, run)
-	if err == nil && q.Unstored != nil {
-		q.Unstored(&s)
+	if err == nil && overlay != nil {
+		overlay(&s)
 	}
 	return s, health.Explain(err)
 }
@@ -107,13 +110,21 @@ func (q *Queries) SessionOfNative(ctx context.Context, native string) (domain.Se
 
 // Sessions lists runs, the newest first.
 func (q *Queries) Sessions(ctx context.Context, f domain.RunFilter) ([]domain.Session, error) {
+	overlay := q.unstored()
 	list, err := q.store.Sessions(ctx, f)
-	if q.Unstored != nil {
+	if overlay != nil {
 		for i := range list {
-			q.Unstored(&list[i])
+			overlay(&list[i])
 		}
 	}
 	return list, health.Explain(err)
+}
+
+func (q *Queries) unstored() (overlay func(*domain.Session)) {
+	if q.Unstored == nil {
+		return nil
+	}
+	return q.Unstored()
 }
 
 // Counts tells how many runs are in which state.

@@ -24,6 +24,8 @@ export class HubTerminal {
   private size: Size | undefined;
   /** What was told before the answer that names the terminal had come. */
   private early: TerminalEvent[] = [];
+  /** What was typed before the terminal could be written to. */
+  private typed: string | undefined = "";
   private over = false;
   private attaching: Promise<void> | undefined;
   private lost = false;
@@ -58,14 +60,26 @@ export class HubTerminal {
       } else {
         await this.attach(this.which.attach);
       }
+      if (this.over) { // its view was closed meanwhile
+        if (this.id !== undefined) await this.leave(this.id);
+        return;
+      }
+      if (this.size !== undefined && this.size !== size) await this.resize(this.size);
+      const { typed } = this;
+      this.typed = undefined;
+      if (typed) await this.write(typed);
     } catch (error) {
       this.end(undefined, error instanceof Error ? error.message : String(error));
     }
   }
 
-  /** What a person types. Nothing is done with what is typed into an agent's. */
+  /** Types data. It waits until the terminal is there; a terminal of an agent takes none. */
   async write(data: string): Promise<void> {
-    if (this.over || this.readOnly || this.id === undefined) return;
+    if (this.over || this.readOnly) return;
+    if (this.id === undefined || this.typed !== undefined) {
+      this.typed = (this.typed ?? "") + data;
+      return;
+    }
     await this.connection.request("terminal.write", { terminal_id: this.id, data });
   }
 
@@ -79,9 +93,11 @@ export class HubTerminal {
   async close(): Promise<void> {
     const { id, over } = this;
     this.dispose();
-    if (id === undefined || over) return;
-    if ("spawn" in this.which) await this.connection.request("terminal.close", { terminal_id: id });
-    else await this.connection.request("terminal.detach", { terminal_id: id });
+    if (id !== undefined && !over) await this.leave(id);
+  }
+
+  private async leave(id: string): Promise<void> {
+    await this.connection.request("spawn" in this.which ? "terminal.close" : "terminal.detach", { terminal_id: id });
   }
 
   /** Ends the view without a word to the hub: the terminal goes on. */

@@ -59,6 +59,29 @@ test("what is typed is done, in the size of the view, and its end has its status
   assert.deepEqual(await end, { code: 3, reason: "ended with status 3" });
 });
 
+test("what is typed, and a size that is set, before the terminal is there, reaches it", async (t) => {
+  const own = hub(t);
+  await own.connection.start();
+  const { terminal, prints, end } = show(own, { spawn: {} });
+  const opened = terminal.open({ cols: 91, rows: 17 });
+  await terminal.resize({ cols: 50, rows: 20 });
+  await terminal.write("stty size; ");
+  await terminal.write("exit 4\n");
+  await opened;
+  await prints(/20 50/);
+  assert.equal((await end).code, 4);
+});
+
+test("a view that is closed before its terminal is there leaves none behind", async (t) => {
+  const own = hub(t);
+  await own.connection.start();
+  const { terminal } = show(own, { spawn: {} });
+  const opened = terminal.open(undefined);
+  await terminal.close();
+  await opened;
+  assert.deepEqual((await own.connection.request("terminal.list", {})).terminals, []);
+});
+
 test("one is closed with its view; one that is watched goes on", async (t) => {
   const own = hub(t);
   await own.connection.start();
