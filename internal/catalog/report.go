@@ -35,7 +35,23 @@ const (
 	EventDenialEndedTurn = "denial_ended_turn"
 	// A [UserMessage] that the agent has taken in the middle of its turn.
 	EventUserMessage = "user_message"
+	EventNotice      = "notice"     // Notice
+	EventCompaction  = "compaction" // Compaction
 )
+
+// A Notice is what an agent tells the user beside its messages.
+type Notice struct {
+	Severity    string `json:"severity" doc:"info, warning, error, or another word of the agent's."`
+	Title       string `json:"title"`
+	Description string `json:"description,omitempty"`
+}
+
+// A Compaction is what becomes of an attempt of an agent's to make its context shorter.
+type Compaction struct {
+	Status  string `json:"status" doc:"in_progress, completed, failed, cancelled, or another word of the agent's."`
+	Summary string `json:"summary,omitempty" doc:"What the agent keeps, for people."`
+	Error   string `json:"error,omitempty"`
+}
 
 // UserMessage is what a user says while an agent works.
 type UserMessage struct {

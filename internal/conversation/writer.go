@@ -193,6 +193,32 @@ func (w *Writer) BackgroundCut(t store.Tx, run domain.Run, tasks []domain.Backgr
 	return w.say(t, run, "background_cut", "The agent has ended, and with it what it did in the background: "+strings.Join(titles, "; "))
 }
 
+// Notice adds what the agent tells the user beside its messages.
+func (w *Writer) Notice(t store.Tx, run domain.Run, n catalog.Notice) error {
+	text := n.Title
+	switch n.Severity {
+	case "warning":
+		text = "Warning: " + text
+	case "error":
+		text = "Error: " + text
+	}
+	if n.Description != "" {
+		text += "\n\n" + n.Description
+	}
+	return w.say(t, run, "notice", text)
+}
+
+// Compacted adds that the agent has made its context shorter, or has failed to.
+func (w *Writer) Compacted(t store.Tx, run domain.Run, c catalog.Compaction) error {
+	switch c.Status {
+	case "completed":
+		return w.say(t, run, "compaction", strings.TrimSpace("The agent has compacted its context.\n\n"+c.Summary))
+	case "failed":
+		return w.say(t, run, "compaction", "The agent could not compact its context: "+cmp.Or(c.Error, "it does not say why"))
+	}
+	return nil
+}
+
 // SessionReplaced notes that a run's agent had lost its own session.
 func (w *Writer) SessionReplaced(t store.Tx, run domain.Run) error {
 	return w.say(t, run, "session_replaced", "The agent had lost its session; a new one was given the conversation so far: what was said and which tools were used, but not what they gave back.")

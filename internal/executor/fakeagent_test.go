@@ -75,6 +75,9 @@ func fakeAgent() {
 			a.read()
 		}
 	}
+	if kind == "version2" {
+		fakeAgent2(a)
+	}
 	if strings.HasPrefix(kind, "choosy") {
 		a.choosy = newChoosyAgent(kind)
 	}

@@ -50,7 +50,8 @@ func (w *recorder) recordBetween(t store.Tx, from between, s catalog.Session) er
 	return w.recordMode(t, run, catalog.Mode{Current: s.Mode.Current})
 }
 
-// recordLate stores an update of a tool call whose run has ended or is ending.
+// recordLate stores what an agent tells after its run has ended: an update of a tool call of
+// it, or a notice.
 func (w *recorder) recordLate(t store.Tx, r report) error {
 	run, err := w.runOf(t, *r.between)
 	if err != nil {
@@ -58,6 +59,9 @@ func (w *recorder) recordLate(t store.Tx, r report) error {
 	}
 	secrets := w.opts.Keys(run.Thread)
 	r.run, r.between, r.data = run.ID, nil, secrets.JSON(r.data)
+	if r.kind == catalog.EventNotice || r.kind == catalog.EventCompaction {
+		return w.recordNote(t, run, r)
+	}
 	var failed error
 	unpacked := unpacker{secrets: secrets, pass: func(r report) {
 		if r.kind == catalog.EventError { // no turn is left to report it in

@@ -54,6 +54,8 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 		return decoded(r, func(m catalog.UserMessage) error {
 			return w.opts.Conversation.Steered(t, &run, m.Text)
 		})
+	case catalog.EventNotice, catalog.EventCompaction:
+		return w.recordNote(t, run, r)
 	case catalog.EventPlan:
 		return decoded(r, func(plan catalog.Plan) error { return w.opts.Conversation.Plan(t, run, plan) })
 	case catalog.EventFileChange:
@@ -93,6 +95,14 @@ func (w *recorder) recordReport(t store.Tx, r report) error {
 		return announce(t, run, domain.AgentUpdated{Update: r.data})
 	}
 	return announce(t, run, domain.AgentUpdated{Update: encode(map[string]any{"type": r.kind, "data": r.data})})
+}
+
+// recordNote keeps what an agent tells of its work that is no message.
+func (w *recorder) recordNote(t store.Tx, run domain.Run, r report) error {
+	if r.kind == catalog.EventNotice {
+		return decoded(r, func(n catalog.Notice) error { return w.opts.Conversation.Notice(t, run, n) })
+	}
+	return decoded(r, func(c catalog.Compaction) error { return w.opts.Conversation.Compacted(t, run, c) })
 }
 
 // recordError announces an error that does not end a run. What the conversation would

@@ -72,7 +72,10 @@ type agent struct {
 	own       ownTurns
 
 	background backgroundWork
+	shown      ownTerminals
 	steering   steering
+
+	notices map[catalog.Notice]bool // that it has sent, but for errors; only the goroutine that reads it uses them
 
 	asking    atomic.Int64 // people are asked something: what the agent was to do may take as long as they do
 	responses linefilter.Responses
@@ -210,9 +213,19 @@ func (a *agent) update(update []byte, repaired bool) {
 	if mode := a.settings.SpokenMode(kind, update); mode != nil {
 		kind, update = "current_mode_update", mode
 	}
+	switch {
+	case kind == "state_update":
+		a.stateUpdate(update)
+		return
+	case isTerminal(kind) && a.terminalUpdate(update):
+		return
+	}
 	isSetting := a.settings.Update(kind, update) // also in a replay, and between prompts
 	status := readCodexStatus(kind, update)
 	if a.takeLate(kind, update, repaired) {
+		return
+	}
+	if kind == "notice" && a.isRepeated(update) {
 		return
 	}
 	taken := a.take(func() bool { return isWork(kind, update, status) }, workTrigger(update), func(t *turn) {
@@ -235,9 +248,47 @@ func (a *agent) update(update []byte, repaired bool) {
 			a.tellsEnd(t)
 		}
 	})
-	if !taken && isSetting {
+	switch {
+	case taken:
+	case isSetting:
 		a.changedBetween()
+	default:
+		a.noteBetween(kind, update)
 	}
+}
+
+// noteBetween reports a notice or a compaction between two turns.
+func (a *agent) noteBetween(kind string, update []byte) {
+	last := a.last.Load()
+	if last == nil || last.conversation == "" || a.loading.Load() {
+		return
+	}
+	if n, ok := readNotice(update); kind == "notice" && ok {
+		a.reportLate(*last, catalog.EventNotice, n)
+	}
+	if c, ok := readCompaction(update); kind == "compaction_update" && ok {
+		a.reportLate(*last, catalog.EventCompaction, c)
+	}
+}
+
+// maxNotices limits the notices that are remembered of an agent.
+const maxNotices = 100
+
+// isRepeated reports whether an agent has sent a notice before that is no error: codex sends
+// some with each turn. Only the goroutine that reads the agent calls it.
+func (a *agent) isRepeated(update []byte) bool {
+	n, ok := readNotice(update)
+	if !ok || n.Severity == "error" || a.loading.Load() {
+		return false
+	}
+	if a.notices[n] {
+		return true
+	}
+	if a.notices == nil || len(a.notices) >= maxNotices {
+		a.notices = make(map[catalog.Notice]bool)
+	}
+	a.notices[n] = true
+	return false
 }
 
 // responded notes that the agent has answered a call. With the answer to its prompt the
@@ -250,7 +301,11 @@ func (a *agent) responded(id, result []byte) {
 		}
 		if prompt := t.promptID.Load(); prompt != nil && *prompt == string(id) {
 			t.taking.Lock()
-			t.ended = true
+			if result != nil && a.info.ProtocolVersion == version2 {
+				t.accepts()
+			} else {
+				t.ended = true
+			}
 			t.taking.Unlock()
 		}
 	}
@@ -349,7 +404,7 @@ func (a *agent) guard(t *turn, finished <-chan struct{}) {
 
 // begin makes t the turn that the agent's updates belong to.
 func (a *agent) begin(t *turn) {
-	t.background = &a.background
+	t.background, t.terminals = &a.background, &a.shown
 	t.spent, t.spentBefore = &a.spent, math.Float64frombits(a.spent.Load())
 	t.silence.Begin(a.proc, func() bool { return !t.hasPrompt() }, a.driver.processes.Flow.Paused)
 	a.last.Store(&lastTask{t.Params.SessionID, t.ID})
@@ -368,7 +423,7 @@ func (a *agent) finish(t *turn) {
 		maps.DeleteFunc(open, func(id, _ string) bool { return !t.tools.isRunning(id) }) // such as those that were denied
 		a.background.leaveOpen(open)
 	}
-	a.background.turnEnded(t.ID, t.tools.ids())
+	a.background.turnEnded(t.ID, t.tools.titles())
 	a.current.Store(nil)
 	a.own.turnChanged()
 }

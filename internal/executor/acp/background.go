@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -27,16 +28,20 @@ const (
 type backgroundWork struct {
 	telling sync.Mutex // held while the hub is told
 
-	mu       sync.Mutex        // guards the fields below
-	calls    map[string]string // open tool calls of ended turns: id to title
-	own      map[int]bool      // processes from before the first prompt; nil before that
-	programs []string          // files of the agent's installation; directories end with a slash
-	past     map[string]string // tool calls of ended turns: id to task
-	commands []string          // commands started with run_in_background, the latest last
-	seen     map[int]time.Time // when each process was first seen
+	mu       sync.Mutex          // guards the fields below
+	calls    map[string]string   // open tool calls of ended turns: id to title
+	own      map[int]bool        // processes from before the first prompt; nil before that
+	programs []string            // files of the agent's installation; directories end with a slash
+	past     map[string]pastCall // tool calls of ended turns, by id
+	list     []backgroundItem    // what the agent itself lists, in version 2; nil: it does not
+	commands []string            // commands started with run_in_background, the latest last
+	seen     map[int]time.Time   // when each process was first seen
 	told     []catalog.BackgroundTask
 	watched  bool // watchBackground runs
 }
+
+// A pastCall is a tool call of an ended turn.
+type pastCall struct{ task, title string }
 
 // noteOwnProcesses records the agent's processes before its first prompt.
 func (a *agent) noteOwnProcesses() {
@@ -100,15 +105,41 @@ func (b *backgroundWork) leaveOpen(calls map[string]string) {
 }
 
 // turnEnded records the tool calls of an ended turn, for late updates.
-func (b *backgroundWork) turnEnded(task string, calls []string) {
+func (b *backgroundWork) turnEnded(task string, titles map[string]string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.past == nil || len(b.past)+len(calls) > maxToolCalls {
-		b.past = make(map[string]string)
+	if b.past == nil || len(b.past)+len(titles) > maxToolCalls {
+		b.past = make(map[string]pastCall)
 	}
-	for _, id := range calls {
-		b.past[id] = task
+	for id, title := range titles {
+		b.past[id] = pastCall{task, title}
 	}
+}
+
+// listed records what the agent lists.
+func (b *backgroundWork) listed(items []backgroundItem) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.list = items
+}
+
+// listedTasks are the tasks that the agent lists; isListed is false if it lists none ever.
+func (a *agent) listedTasks() (tasks []catalog.BackgroundTask, isListed bool) {
+	b := &a.background
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	tasks = []catalog.BackgroundTask{}
+	for _, item := range b.list[:min(len(b.list), maxBackground)] {
+		switch item.Type {
+		case "terminal":
+			tasks = append(tasks, catalog.BackgroundTask{ID: a.shown.hubID(item.TerminalID), Kind: catalog.BackgroundTerminal, Title: cmp.Or(a.shown.title(item.TerminalID), item.TerminalID)})
+		case "tool_call":
+			tasks = append(tasks, catalog.BackgroundTask{ID: item.ToolCallID, Kind: catalog.BackgroundToolCall, Title: cmp.Or(b.past[item.ToolCallID].title, item.ToolCallID)})
+		default: // work all the same
+			tasks = append(tasks, catalog.BackgroundTask{ID: item.Type, Kind: catalog.BackgroundToolCall, Title: cmp.Or(item.Type, "background work")})
+		}
+	}
+	return tasks, b.list != nil
 }
 
 // takeLate reports an update of a tool call from an earlier turn to the hub. It returns false
@@ -138,24 +169,30 @@ func (a *agent) takeLate(kind string, update []byte, repaired bool) bool {
 		call.Result, event = u.result(), catalog.EventToolResult
 		a.background.callEnded(u.ToolCallID)
 	}
-	data, err := task.JSON(call)
-	if err == nil {
-		err = a.driver.hub.ReportLate(a.driver.ctx, catalog.ReportLateParams{SessionID: last.conversation, TaskID: of, EventType: event, EventData: data})
-	}
-	if err != nil {
-		a.driver.log.Info("an update of an earlier tool call was not reported", "agent", a.name, "err", err)
-	}
+	call.Terminal = a.shown.hubID(call.Terminal)
+	a.reportLate(lastTask{last.conversation, of}, event, call)
 	if event == catalog.EventToolResult && a.current.Load() == nil { // else the end of the turn tells
 		a.tellBackgroundNow(a.backgroundTasks, false)
 	}
 	return true
 }
 
+// reportLate reports an event after the turn that it belongs to.
+func (a *agent) reportLate(of lastTask, event string, value any) {
+	data, err := task.JSON(value)
+	if err == nil {
+		err = a.driver.hub.ReportLate(a.driver.ctx, catalog.ReportLateParams{SessionID: of.conversation, TaskID: of.task, EventType: event, EventData: data})
+	}
+	if err != nil {
+		a.driver.log.Info("what an agent told between two turns was not reported", "agent", a.name, "event", event, "err", err)
+	}
+}
+
 // taskOf returns the task of the ended turn that a tool call belongs to, or "".
 func (b *backgroundWork) taskOf(id string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.past[id]
+	return b.past[id].task
 }
 
 // callEnded records the end of a tool call of this turn or an earlier one.
@@ -168,6 +205,9 @@ func (b *backgroundWork) callEnded(id string) {
 // backgroundTasks lists the agent's background work. more reports new processes that may be
 // short-lived helpers: they count if they still run at the next check.
 func (a *agent) backgroundTasks() (tasks []catalog.BackgroundTask, more bool) {
+	if tasks, isListed := a.listedTasks(); isListed {
+		return tasks, false
+	}
 	tasks = []catalog.BackgroundTask{}
 	a.mu.Lock()
 	for _, id := range slices.Sorted(maps.Keys(a.terminals)) {

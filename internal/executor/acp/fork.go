@@ -43,8 +43,8 @@ func (a *agent) fork(t *turn) bool {
 	}
 	a.loading.Store(true) // opencode tells the history again, which the hub has
 	defer a.loading.Store(false)
-	result, err := callWithin[sessionResult](a, 4*a.driver.opts.StartTimeout, methodSessionFork, acp.ResumeSessionRequest{
-		SessionId: acp.SessionId(from), Cwd: t.Params.CWD, McpServers: a.mcpServers(t), AdditionalDirectories: a.directories(t),
+	result, err := callWithin[sessionResult](a, 4*a.driver.opts.StartTimeout, methodSessionFork, sessionRequest{
+		SessionID: acp.SessionId(from), CWD: t.Params.CWD, MCPServers: a.mcpServers(t), Directories: a.directories(t),
 	})
 	if err != nil || result.SessionID == "" || result.SessionID == from {
 		a.driver.log.Info("the agent did not fork its session", "agent", a.name, "err", err)

@@ -4,8 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-
-	"github.com/coder/acp-go-sdk"
+	"path/filepath"
 
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
@@ -23,32 +22,30 @@ func (a *agent) directories(t *turn) []string {
 //
 // Those that it cannot use, and programs that are not there, are reported: agents
 // say nothing of servers that do not start.
-func (a *agent) mcpServers(t *turn) []acp.McpServer {
+func (a *agent) mcpServers(t *turn) []mcpServer {
 	if t.servers != nil { // a session was tried with them, and is lost
 		return t.servers
 	}
-	list := []acp.McpServer{}
+	list := []mcpServer{}
 	can := a.info.AgentCapabilities.MCPCapabilities
 	for _, s := range t.Conversation.MCPServers {
-		headers := []acp.HttpHeader{}
-		for name, value := range s.Headers {
-			headers = append(headers, acp.HttpHeader{Name: name, Value: value})
-		}
 		switch {
-		case s.Type == "http" && can.HTTP:
-			list = append(list, acp.McpServer{Http: &acp.McpServerHttpInline{Type: "http", Name: s.Name, Url: s.URL, Headers: headers}})
-		case s.Type == "sse" && can.SSE:
-			list = append(list, acp.McpServer{Sse: &acp.McpServerSseInline{Type: "sse", Name: s.Name, Url: s.URL, Headers: headers}})
+		case s.Type == "http" && can.HTTP, s.Type == "sse" && can.SSE:
+			list = append(list, mcpServer{Type: s.Type, Name: s.Name, URL: s.URL, Headers: s.Headers})
 		case s.Type == "" || s.Type == "stdio":
+			server := mcpServer{Name: s.Name, Command: s.Command, Args: s.Args, Env: s.Env}
 			own := process.NewEnvironment(a.env, s.Env)
-			if _, err := own.Find(s.Command, t.Params.CWD); err != nil {
+			path, err := own.Find(s.Command, t.Params.CWD)
+			if err != nil {
 				t.Problem(task.CodeMCPServer, fmt.Sprintf("the MCP server %s will not start: the program %q %s; install it, or correct its command in the configuration", s.Name, s.Command, notStarted(err)))
 			}
-			env := []acp.EnvVariable{}
-			for name, value := range s.Env {
-				env = append(env, acp.EnvVariable{Name: name, Value: value})
+			if a.info.ProtocolVersion == version2 {
+				server.Type = "stdio"
+				if err == nil && filepath.IsAbs(path) { // as the protocol wants it
+					server.Command = path
+				}
 			}
-			list = append(list, acp.McpServer{Stdio: &acp.McpServerStdio{Name: s.Name, Command: s.Command, Args: append([]string{}, s.Args...), Env: env}})
+			list = append(list, server)
 		default:
 			t.Problem(task.CodeMCPServer, fmt.Sprintf("%s cannot use the MCP server %s, and goes on without it: the agent does not take servers of the type %s", a.name, s.Name, s.Type))
 		}

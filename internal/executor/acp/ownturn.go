@@ -43,7 +43,9 @@ type ownTurns struct {
 	retired   chan struct{} // closed before the agent is ended
 	questions atomic.Int64  // open permission and elicitation requests
 	signals   atomic.Bool   // the agent sends end signals
-	refused   *lastTask     // begin_turn failed after this task; only the reading goroutine uses it
+
+	foreground atomic.Bool // an agent of version 2 has said that it works, and not yet that it is idle
+	refused    *lastTask   // begin_turn failed after this task; only the reading goroutine uses it
 }
 
 func newOwnTurns() ownTurns {
@@ -182,6 +184,14 @@ func (a *agent) ownTurn(t *turn) (string, *task.Failure) {
 		if failed := a.troubled(t); failed != nil && signalled {
 			return "", failed
 		}
+		select {
+		case r := <-t.idle: // of version 2
+			if err := r.failed(); err != nil {
+				return "", a.failure(err)
+			}
+			return cmp.Or(r.StopReason, "end_turn"), nil
+		default:
+		}
 		return "end_turn", nil
 	}
 }
@@ -203,6 +213,8 @@ func (a *agent) endQuiet(t *turn, quiet time.Duration) (again time.Duration, sig
 	case a.own.questions.Load() > 0:
 		return quiet, signalled // the answers wake ownTurn
 	case signalled:
+	case a.own.foreground.Load() && !t.Stopped():
+		return quiet, false
 	case isOpen:
 		return quiet, false
 	case a.own.signals.Load() && !t.Stopped() && silent < signalPatience*quiet:
@@ -235,7 +247,9 @@ func isWork(kind string, update []byte, status codexStatus) bool {
 	case "agent_message_chunk", "agent_thought_chunk":
 		c := readChunk(update)
 		return !c.isText || len(c.text) > 0
-	case "tool_call", "tool_call_update", "plan":
+	case "agent_message", "agent_thought":
+		return len(contentOf(update)) > 0
+	case "tool_call", "tool_call_update", "tool_call_content_chunk", "plan", "plan_update":
 		return true
 	}
 	return status.Codex.ThreadStatus.Type == "active"

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	"github.com/duet-rpc/duet-rpc/internal/executor/titlecommand"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
@@ -21,9 +23,13 @@ import (
 type permissionRequest struct {
 	toolUpdate
 	options []catalog.PermissionOption
+
+	// Of the question, not of the tool call, in version 2.
+	title, description string
 }
 
-// UnmarshalJSON implements json.Unmarshaler, as toolUpdate does.
+// UnmarshalJSON implements json.Unmarshaler, as toolUpdate does. In version 2 the tool call
+// stands in the subject, which may be a command instead, or absent.
 func (p *permissionRequest) UnmarshalJSON(raw []byte) error {
 	m, err := toolinput.Members(raw)
 	if err != nil {
@@ -32,6 +38,11 @@ func (p *permissionRequest) UnmarshalJSON(raw []byte) error {
 	var options []json.RawMessage
 	if err := errors.Join(toolinput.Take(m, "toolCall", &p.toolUpdate), toolinput.Take(m, "options", &options)); err != nil {
 		return err
+	}
+	if _, isVersion1 := m["toolCall"]; !isVersion1 {
+		if err := p.readSubject(m); err != nil {
+			return err
+		}
 	}
 	p.options = make([]catalog.PermissionOption, len(options))
 	for i, item := range options {
@@ -42,6 +53,37 @@ func (p *permissionRequest) UnmarshalJSON(raw []byte) error {
 		if err := errors.Join(toolinput.Take(m, "optionId", &o.OptionID), toolinput.Take(m, "name", &o.Name), toolinput.Take(m, "kind", &o.Kind)); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// readSubject reads what version 2 asks about, from the members of the request.
+func (p *permissionRequest) readSubject(request map[string]json.RawMessage) error {
+	if err := errors.Join(toolinput.Take(request, "title", &p.title), toolinput.Take(request, "description", &p.description)); err != nil {
+		return err
+	}
+	if subject := present(request["subject"]); subject != nil {
+		m, err := toolinput.Members(subject)
+		if err != nil {
+			return err
+		}
+		var kind, command, dir, call string
+		err = errors.Join(
+			toolinput.Take(m, "type", &kind), toolinput.Take(m, "toolCall", &p.toolUpdate),
+			toolinput.Take(m, "command", &command), toolinput.Take(m, "cwd", &dir), toolinput.Take(m, "toolCallId", &call),
+		)
+		if err != nil {
+			return err
+		}
+		if kind == "command" {
+			p.ToolCallID, p.Kind, p.title = call, "execute", command
+			if p.RawInput, err = task.JSON(map[string]string{"command": command, "cwd": dir}); err != nil {
+				return err
+			}
+		}
+	}
+	if p.ToolCallID == "" { // the question is about nothing that the agent has shown
+		p.ToolCallID = process.RandomID("permission_")
 	}
 	return nil
 }
@@ -230,7 +272,7 @@ func (a *agent) question(t *turn, p *permissionRequest, known toolCall) catalog.
 	u := &p.toolUpdate
 	q := catalog.RequestPermissionParams{
 		SessionToken: t.Params.SessionToken, TaskID: t.ID, ToolUseID: u.ToolCallID, ParentID: parentOf(u.Meta),
-		ToolName: known.name(), NameByKind: known.named == "", ToolInput: known.input, Title: known.title, ToolKind: known.kind, Paths: known.paths, Diffs: known.diffs,
+		ToolName: known.name(), NameByKind: known.ownName() == "", ToolInput: known.input, Title: cmp.Or(known.title, p.title), ToolKind: known.kind, Paths: known.paths, Diffs: known.diffs,
 		InputFixed: string(toolinput.At(a.info.AgentCapabilities.Meta, "duet", "updatedInput")) != "true",
 	}
 	for _, d := range known.diffs { // known from before, perhaps, and shown
@@ -239,6 +281,9 @@ func (a *agent) question(t *turn, p *permissionRequest, known toolCall) catalog.
 	q.Options, q.Plan = p.options, known.asPlan().Plan()
 	if q.Plan == "" {
 		q.Details = known.details()
+		if p.description != "" {
+			q.Details = strings.TrimPrefix(q.Details+"\n\n"+p.description, "\n\n")
+		}
 	}
 	for _, o := range p.options {
 		if !strings.HasPrefix(o.Kind, "allow_") && !strings.HasPrefix(o.Kind, "reject_") {

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"encoding/json"
+	"errors"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -34,6 +35,9 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 	}
 	a.noteOwnProcesses()
 	result, err := call[promptResult](a, acp.AgentMethodSessionPrompt, blocks.Prompt{Session: a.session, Texts: append(opening, acp.TextBlock(t.Params.Prompt)), With: with})
+	if err == nil && a.info.ProtocolVersion == version2 {
+		result, err = a.awaitIdle(t)
+	}
 	if err != nil {
 		return "", a.failure(err)
 	}
@@ -71,9 +75,7 @@ func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 	case a.gone(): // the attempt was its end
 		return nil, a.exited()
 	}
-	request := acp.NewSessionRequest{
-		Cwd: t.Params.CWD, McpServers: a.mcpServers(t), AdditionalDirectories: a.directories(t),
-	}
+	request := sessionRequest{CWD: t.Params.CWD, MCPServers: a.mcpServers(t), Directories: a.directories(t)}
 	claude := a.info.AgentInfo != nil && strings.Contains(strings.ToLower(a.info.AgentInfo.Name), "claude")
 	if t.Conversation.SystemPrompt != "" && claude { // its own way to be told
 		request.Meta = map[string]any{"systemPrompt": map[string]any{"append": t.Conversation.SystemPrompt}}
@@ -114,11 +116,11 @@ func unanswered(t *turn) []acp.ContentBlock {
 
 // newSession opens a session. An agent that was given its key and does not use it
 // before it is told to (codex) is told so.
-func (a *agent) newSession(request acp.NewSessionRequest) (sessionResult, error) {
+func (a *agent) newSession(request sessionRequest) (sessionResult, error) {
 	patience := 4 * a.startTimeout
 	result, err := callWithin[sessionResult](a, patience, acp.AgentMethodSessionNew, request)
 	if method := authmethod.WithKey(a.info.AuthMethods, a.has); method != "" && authmethod.IsRequired(err) {
-		_, refused := callWithin[json.RawMessage](a, patience, acp.AgentMethodAuthenticate, acp.AuthenticateRequest{MethodId: method})
+		_, refused := callWithin[json.RawMessage](a, patience, a.loginMethod(), acp.AuthenticateRequest{MethodId: method})
 		if refused == nil {
 			return callWithin[sessionResult](a, patience, acp.AgentMethodSessionNew, request)
 		}
@@ -126,15 +128,33 @@ func (a *agent) newSession(request acp.NewSessionRequest) (sessionResult, error)
 	return result, err
 }
 
+// loginMethod returns the method that signs in.
+func (a *agent) loginMethod() string {
+	if a.info.ProtocolVersion == version2 {
+		return "auth/login"
+	}
+	return acp.AgentMethodAuthenticate
+}
+
+// initialize offers version 2 of the protocol. An agent that knows version 1 only answers with
+// that, or refuses the request and is asked again.
 func (a *agent) initialize(launch *catalog.AgentLaunch) *task.Failure {
-	info, err := callWithin[initializeResult](a, a.startTimeout, acp.AgentMethodInitialize, initializeRequest{
-		ProtocolVersion: acp.ProtocolVersionNumber,
-		ClientInfo:      acp.Implementation{Name: "duet", Version: "1"},
+	us := acp.Implementation{Name: "duet", Version: "1"}
+	request := initializeRequest{
+		ProtocolVersion: version2,
+		Info:            &us, Capabilities: &capabilities2{Session: booleanOptions, Elicitation: bothElicitations},
+		ClientInfo: us,
 		ClientCapabilities: clientCapabilities{
 			Fs: acp.FileSystemCapabilities{ReadTextFile: launch.Files == catalog.FilesReadWrite || launch.Files == "", WriteTextFile: launch.Files != catalog.FilesNone}, Terminal: true,
 			Session: booleanOptions, Elicitation: bothElicitations,
 		},
-	})
+	}
+	info, err := callWithin[initializeResult](a, a.startTimeout, acp.AgentMethodInitialize, request)
+	var refused *acp.RequestError
+	if errors.As(err, &refused) && !a.gone() {
+		request.ProtocolVersion, request.Info, request.Capabilities = version1, nil, nil
+		info, err = callWithin[initializeResult](a, a.startTimeout, acp.AgentMethodInitialize, request)
+	}
 	if err != nil {
 		return a.failure(err)
 	}
@@ -146,20 +166,16 @@ func (a *agent) initialize(launch *catalog.AgentLaunch) *task.Failure {
 // resume resumes the agent's own session, or loads it, and reports whether it
 // is there.
 func (a *agent) resume(t *turn, id acp.SessionId) bool {
-	servers, directories := a.mcpServers(t), a.directories(t)
+	request := sessionRequest{SessionID: id, CWD: t.Params.CWD, MCPServers: a.mcpServers(t), Directories: a.directories(t)}
 	var result sessionResult
 	var err error
 	switch c := a.info.AgentCapabilities; {
 	case present(c.SessionCapabilities.Resume) != nil:
-		result, err = callWithin[sessionResult](a, 4*a.startTimeout, acp.AgentMethodSessionResume, acp.ResumeSessionRequest{
-			SessionId: id, Cwd: t.Params.CWD, McpServers: servers, AdditionalDirectories: directories,
-		})
+		result, err = callWithin[sessionResult](a, 4*a.startTimeout, acp.AgentMethodSessionResume, request)
 	case c.LoadSession:
 		a.loading.Store(true)
 		defer a.loading.Store(false)
-		result, err = callWithin[sessionResult](a, 4*a.startTimeout, acp.AgentMethodSessionLoad, acp.LoadSessionRequest{
-			SessionId: id, Cwd: t.Params.CWD, McpServers: servers, AdditionalDirectories: directories,
-		})
+		result, err = callWithin[sessionResult](a, 4*a.startTimeout, acp.AgentMethodSessionLoad, request)
 		if err == nil {
 			a.replayed()
 		}

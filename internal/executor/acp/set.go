@@ -15,7 +15,7 @@ import (
 // setter sets the agent's session by calls, for a turn.
 func (a *agent) setter(t *turn, call func(method string, params any) (json.RawMessage, error)) *setting.Setter {
 	ignored := func(message string) { t.Problem(task.CodeIgnored, message) }
-	return &setting.Setter{State: &a.settings, Session: a.session, Call: call, Agent: a.name, Ignored: ignored}
+	return &setting.Setter{State: &a.settings, Session: a.session, Call: call, Agent: a.name, Version2: a.info.ProtocolVersion == version2, Ignored: ignored}
 }
 
 // choose sets the agent to what the prompt asks for, and tells the hub what it is

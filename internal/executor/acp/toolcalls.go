@@ -3,13 +3,14 @@ package acp
 import (
 	"cmp"
 	"encoding/json"
-	"maps"
 	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/plan"
@@ -22,33 +23,51 @@ const (
 	// maxDetails is the most bytes that are remembered of what a tool call shows before it
 	// runs. A permission request may show more.
 	maxDetails = 64 << 10
+	// maxPieces is the most bytes of content that are kept of a tool call while they come in
+	// pieces.
+	maxPieces = 4 << 20
 )
 
 // A toolCall is what is known of a tool call so far.
 type toolCall struct {
-	named       string // what the agent calls the tool; "" if it has not said
+	named       string // what claude calls the tool in _meta
+	said        string // what the agent calls it in the protocol's own member
 	title, kind string
 	input       json.RawMessage
 	paths       []string
 	diffs       []catalog.FileDiff
-	text        string // what it shows until it runs: of a plan the plan, else what the agent says about the call
-	running     bool   // its last status is in_progress
-	todo        bool   // it is opencode's todowrite, by its first title: later ones count what is done
-	repaired    bool   // what the agent said of it was no UTF-8, so it is not what it runs
+	text        string            // what it shows until it runs: of a plan the plan, else what the agent says about the call
+	running     bool              // its last status is in_progress
+	todo        bool              // it is opencode's todowrite, by its first title: later ones count what is done
+	repaired    bool              // what the agent said of it was no UTF-8, so it is not what it runs
+	terminal    string            // the hub's id of the terminal that it shows
+	pieces      []json.RawMessage // content that came in pieces, which replaces nothing
+	piecesSize  int               // of pieces, in bytes
 }
 
 // name is what the agent calls the tool, or else what tools of its kind are
 // called. The title is for people: rules are never held against it.
 func (t *toolCall) name() string {
-	if t.named != "" {
+	return cmp.Or(t.ownName(), catalog.ToolOfKind(t.kind))
+}
+
+// ownName is the agent's name of the tool, if rules know such names: those of Claude Code
+// begin with a capital, those of MCP with mcp__. Another one, such as codex's exec_command,
+// stands for a tool of its kind: rules for Bash hold for it.
+func (t *toolCall) ownName() string {
+	first, _ := utf8.DecodeRuneInString(t.said)
+	switch {
+	case t.named != "":
 		return t.named
+	case unicode.IsUpper(first), strings.HasPrefix(t.said, "mcp__"), len(catalog.ToolsOfKind(t.kind)) == 0:
+		return t.said
 	}
-	return catalog.ToolOfKind(t.kind)
+	return ""
 }
 
 // asPlan is the call as one that may ask whether a plan is carried out.
 func (t *toolCall) asPlan() plan.Call {
-	return plan.Call{Tool: t.named, Kind: t.kind, Title: t.title, Input: t.input, Text: t.text}
+	return plan.Call{Tool: t.ownName(), Kind: t.kind, Title: t.title, Input: t.input, Text: t.text}
 }
 
 // details is what the agent says about the call beside its title and its input: all that is
@@ -92,8 +111,14 @@ func (t *toolCall) merge(u *toolUpdate, call catalog.ToolCall, maxText int) {
 	if len(call.Diffs) > 0 {
 		t.diffs = call.Diffs
 	}
+	if call.Terminal != "" {
+		t.terminal = call.Terminal
+	}
 	if name := strings.TrimSpace(metaString(u.Meta, "claudeCode", "toolName")); name != "" {
 		t.named = name
+	}
+	if name := strings.TrimSpace(u.Name); name != "" {
+		t.said = name
 	}
 	switch started, isPlan := u.hasStarted(), t.asPlan().Asked(); {
 	case u.text != "" && (isPlan || !started && len(u.text) <= maxText):
@@ -159,11 +184,39 @@ func (c *toolCalls) isRunning(id string) bool {
 	return t != nil && t.running
 }
 
-// ids are those of the turn's tool calls.
-func (c *toolCalls) ids() []string {
+// addPiece keeps an item of content that is added to a tool call's. It returns false if there
+// is no such call, or no room.
+func (c *toolCalls) addPiece(id string, item json.RawMessage) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Collect(maps.Keys(c.calls))
+	t := c.calls[id]
+	if t == nil || t.piecesSize+len(item) > maxPieces {
+		return false
+	}
+	t.pieces, t.piecesSize = append(t.pieces, item), t.piecesSize+len(item)
+	return true
+}
+
+// addPieces adds to the last update of a tool call the content that came in pieces, unless it
+// has content of its own, which replaces that.
+func (c *toolCalls) addPieces(u *toolUpdate) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t := c.calls[u.ToolCallID]; t != nil && len(u.Content) == 0 && len(t.pieces) > 0 {
+		_ = u.takeContent(t.pieces) // one that cannot be read ends the list
+		t.pieces, t.piecesSize = nil, 0
+	}
+}
+
+// titles are those of the turn's tool calls, by id.
+func (c *toolCalls) titles() map[string]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	titles := make(map[string]string, len(c.calls))
+	for id, t := range c.calls {
+		titles[id] = bounded(cmp.Or(t.title, t.name()))
+	}
+	return titles
 }
 
 // note adds to what is known of a tool call, and returns all of it; mu is held.
@@ -228,7 +281,7 @@ func (c *toolCalls) names(q catalog.RequestPermissionParams) []string {
 			same = same || slices.Contains(q.Paths, filepath.Clean(p))
 		}
 		if t.kind == q.ToolKind && same {
-			names = appendNew(names, t.named)
+			names = appendNew(names, t.ownName())
 		}
 	}
 	return names

@@ -18,6 +18,7 @@ import (
 // about is what the agent said, in whichever way that is read.
 type toolUpdate struct {
 	ToolCallID string
+	Name       string // what the agent calls the tool
 	Title      string
 	Kind       string
 	Status     string
@@ -43,6 +44,9 @@ type toolContent struct {
 	TerminalID string
 }
 
+// touched is the type of content that names a file and shows nothing of it.
+const touched = "touched file"
+
 // UnmarshalJSON implements json.Unmarshaler. A message in which a name stands
 // twice, or in two cases, is an error.
 func (u *toolUpdate) UnmarshalJSON(raw []byte) error {
@@ -53,7 +57,7 @@ func (u *toolUpdate) UnmarshalJSON(raw []byte) error {
 	*u = toolUpdate{RawInput: m["rawInput"], RawOutput: m["rawOutput"], Meta: m["_meta"]}
 	var content, locations []json.RawMessage
 	err = errors.Join(
-		toolinput.Take(m, "toolCallId", &u.ToolCallID), toolinput.Take(m, "title", &u.Title), toolinput.Take(m, "kind", &u.Kind),
+		toolinput.Take(m, "toolCallId", &u.ToolCallID), toolinput.Take(m, "name", &u.Name), toolinput.Take(m, "title", &u.Title), toolinput.Take(m, "kind", &u.Kind),
 		toolinput.Take(m, "status", &u.Status), toolinput.Take(m, "content", &content), toolinput.Take(m, "locations", &locations),
 	)
 	if err != nil {
@@ -69,20 +73,33 @@ func (u *toolUpdate) UnmarshalJSON(raw []byte) error {
 		}
 		u.Locations = append(u.Locations, path)
 	}
-	u.Content = make([]toolContent, len(content))
-	for i, item := range content {
-		if m, err = toolinput.Members(item); err != nil {
+	return u.takeContent(content)
+}
+
+// takeContent reads what the tool call shows.
+func (u *toolUpdate) takeContent(content []json.RawMessage) error {
+	u.Content = make([]toolContent, 0, len(content))
+	for _, item := range content {
+		m, err := toolinput.Members(item)
+		if err != nil {
 			return err
 		}
-		c := &u.Content[i]
-		c.Content = m["content"]
+		c := toolContent{Content: m["content"]}
+		var changes []fileChange
+		var patch struct{ Format, Text string }
 		err = errors.Join(
 			toolinput.Take(m, "type", &c.Type), toolinput.Take(m, "path", &c.Path), toolinput.Take(m, "oldText", &c.OldText),
 			toolinput.Take(m, "newText", &c.NewText), toolinput.Take(m, "terminalId", &c.TerminalID),
+			toolinput.Take(m, "changes", &changes), toolinput.Take(m, "patch", &patch),
 		)
 		if err != nil {
 			return err
 		}
+		if changes == nil {
+			u.Content = append(u.Content, c)
+			continue
+		}
+		u.Content = append(u.Content, contentOfDiff(changes, patch.Text)...)
 	}
 	u.readContent()
 	return nil
@@ -123,6 +140,8 @@ func (u *toolUpdate) call() catalog.ToolCall {
 		case "diff":
 			c.Paths = appendNew(c.Paths, b.Path)
 			c.Diffs = append(c.Diffs, catalog.FileDiff{Path: b.Path, OldText: b.OldText, NewText: b.NewText})
+		case touched:
+			c.Paths = appendNew(c.Paths, b.Path)
 		case "terminal":
 			c.Terminal = b.TerminalID
 		}

@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/coder/acp-go-sdk"
-
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/silence"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
@@ -24,13 +22,14 @@ type turn struct {
 	answers  deliveries
 
 	background *backgroundWork // of the agent; a replay has its own
+	terminals  *ownTerminals   // of the agent; a replay has its own
 
 	tools   toolCalls
 	silence *silence.Watch
 	mu      sync.Mutex                 // guards arrived and trouble
 	arrived map[string][]*openQuestion // permission requests that requestPermission has not seen, by params
 	trouble apiTrouble
-	servers []acp.McpServer // that the agent is told of; nil: not yet put together
+	servers []mcpServer // that the agent is told of; nil: not yet put together
 
 	// An agent tells what its session has cost; the turn's share is what was
 	// added to it.
@@ -43,10 +42,17 @@ type turn struct {
 	ended     bool          // what the agent says from now on belongs to another turn
 	signalled chan struct{} // of a turn without a prompt: closed when the agent has told its end
 	signal    sync.Once     // closes signalled
+
+	// Of an agent of version 2; taking guards accepted and active.
+	accepted bool              // the agent has taken the prompt
+	active   bool              // it has said that it works since it was sent the prompt
+	idle     chan promptResult // has the result once the turn has ended
+
+	said saidText // only the goroutine that reads the agent uses it
 }
 
 func newTurn(of *task.Task, o Options) *turn {
-	t := &turn{Task: of, prompted: make(chan struct{}), told: make(chan struct{}), signalled: make(chan struct{}), background: &backgroundWork{}}
+	t := &turn{Task: of, prompted: make(chan struct{}), told: make(chan struct{}), signalled: make(chan struct{}), background: &backgroundWork{}, terminals: &ownTerminals{}, idle: make(chan promptResult, 1)}
 	if of.Params.Unprompted {
 		t.sent.Do(func() { close(t.prompted) })
 	}

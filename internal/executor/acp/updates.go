@@ -25,7 +25,11 @@ func (t *turn) update(kind string, raw []byte, repaired bool) {
 	case "agent_thought_chunk":
 		t.delivered(t.answers.agentActed())
 		known = t.chunk(raw, t.thought) || t.content(raw, true)
-	case "user_message_chunk":
+	case "agent_message", "agent_thought":
+		t.delivered(t.answers.agentActed())
+		known = t.message(raw, kind == "agent_thought")
+	case "user_message_chunk", "user_message":
+		t.accepts()
 		known = true // the hub has it
 	case "tool_call", "tool_call_update":
 		var u toolUpdate
@@ -34,13 +38,22 @@ func (t *turn) update(kind string, raw []byte, repaired bool) {
 			t.toolUpdate(&u, kind == "tool_call")
 			known = !u.strange
 		}
+	case "tool_call_content_chunk":
+		known = t.toolContent(raw, repaired)
+	case "terminal_update", "terminal_output_chunk":
+		known = t.terminals.update(raw, t.ID, nil)
+	case "state_update":
+		known = true
+	case "plan_update":
+		known = t.plan(frame.Member(raw, "plan"))
+	case "notice":
+		known = t.notice(raw)
+	case "compaction_update":
+		known = t.compaction(raw)
+	case "compaction_summary_chunk":
+		known = true // its compaction_update says when it has ended
 	case "plan":
-		var p struct {
-			Entries []catalog.PlanEntry `json:"entries"`
-		}
-		if known = json.Unmarshal(raw, &p) == nil && p.Entries != nil; known {
-			t.Event(catalog.EventPlan, catalog.Plan{Entries: p.Entries})
-		}
+		known = t.plan(raw)
 	case "current_mode_update":
 		var mode string
 		known = json.Unmarshal(frame.Member(raw, "currentModeId"), &mode) == nil && mode != ""
@@ -84,9 +97,93 @@ func readChunk(raw []byte) (c chunk) {
 func (t *turn) chunk(raw []byte, take func(id, parent, text string)) bool {
 	c := readChunk(raw)
 	if c.isText {
+		if len(c.id) > 0 {
+			t.said.add(string(c.id), string(c.text), false)
+		}
 		take(string(c.id), parentOf(c.meta), string(c.text))
 	}
 	return c.isText
+}
+
+// message reports a whole message, which replaces what its chunks have said. What goes on from
+// that is reported as more of it, and what differs as another message.
+func (t *turn) message(raw []byte, thought bool) bool {
+	id, _ := frame.Text(frame.Member(raw, "messageId"))
+	content, known := contentOf(raw), true
+	if len(content) == 0 { // its chunks follow
+		return true
+	}
+	take := t.text
+	if thought {
+		take = t.thought
+	}
+	parent := parentOf(frame.Member(raw, "_meta"))
+	if whole := textOf(content); whole != "" {
+		more, goesOn := strings.CutPrefix(whole, t.said.of(string(id)))
+		if !goesOn {
+			t.EndMessage()
+		}
+		if more != "" {
+			t.said.add(string(id), more, !goesOn)
+			take(string(id), parent, more)
+		}
+	}
+	for _, item := range content {
+		if kind, _ := frame.Text(frame.Member(item, "type")); string(kind) == "text" {
+			continue
+		}
+		block, ok := blocks.Read(item)
+		if known = known && ok; ok {
+			t.Content(catalog.MessageContent{Content: block, ParentID: parent, Thought: thought})
+		}
+	}
+	return known
+}
+
+// contentOf is the content of an update of version 2 that has a list of it.
+func contentOf(update []byte) (list []json.RawMessage) {
+	if raw := frame.Member(update, "content"); raw != nil {
+		_ = json.Unmarshal(raw, &list)
+	}
+	return list
+}
+
+// textOf is the text in a list of content.
+func textOf(content []json.RawMessage) string {
+	var b strings.Builder
+	for _, item := range content {
+		if kind, _ := frame.Text(frame.Member(item, "type")); string(kind) == "text" {
+			text, _ := frame.Text(frame.Member(item, "text"))
+			b.Write(text)
+		}
+	}
+	return b.String()
+}
+
+// saidText is the text of the message that the agent says, to be compared with a whole one.
+// The zero value is that of an agent that has said nothing.
+type saidText struct {
+	id   string
+	text []byte
+}
+
+// maxSaid is the most bytes of it that are kept. A whole message that is longer is reported
+// again.
+const maxSaid = 8 << 20
+
+func (s *saidText) of(id string) string {
+	if s.id != id {
+		return ""
+	}
+	return string(s.text)
+}
+
+// add adds to the message with that id; isNew replaces what was said before.
+func (s *saidText) add(id, text string, isNew bool) {
+	if isNew || s.id != id || len(s.text)+len(text) > maxSaid {
+		s.id, s.text = id, s.text[:0]
+	}
+	s.text = append(s.text, text...)
 }
 
 // content reports a chunk that is no text.
@@ -96,6 +193,48 @@ func (t *turn) content(raw []byte, thought bool) bool {
 		t.Content(catalog.MessageContent{Content: block, ParentID: parentOf(frame.Member(raw, "_meta")), Thought: thought})
 	}
 	return ok
+}
+
+// plan reports a plan that is made of entries.
+func (t *turn) plan(raw json.RawMessage) bool {
+	var p struct {
+		Entries []catalog.PlanEntry `json:"entries"`
+	}
+	if json.Unmarshal(raw, &p) != nil || p.Entries == nil {
+		return false
+	}
+	t.Event(catalog.EventPlan, catalog.Plan{Entries: p.Entries})
+	return true
+}
+
+func (t *turn) notice(raw json.RawMessage) bool {
+	n, ok := readNotice(raw)
+	if ok {
+		t.Event(catalog.EventNotice, n)
+	}
+	return ok
+}
+
+func readNotice(raw json.RawMessage) (n catalog.Notice, ok bool) {
+	ok = json.Unmarshal(raw, &n) == nil && n.Title != ""
+	return n, ok
+}
+
+func (t *turn) compaction(raw json.RawMessage) bool {
+	c, ok := readCompaction(raw)
+	if ok {
+		t.Event(catalog.EventCompaction, c)
+	}
+	return ok
+}
+
+func readCompaction(raw json.RawMessage) (c catalog.Compaction, ok bool) {
+	var said struct {
+		Status, Error string
+		Summary       []json.RawMessage
+	}
+	ok = json.Unmarshal(raw, &said) == nil && said.Status != ""
+	return catalog.Compaction{Status: said.Status, Summary: textOf(said.Summary), Error: said.Error}, ok
 }
 
 // text reports a text of the agent.
@@ -152,10 +291,31 @@ func backgroundCommand(input json.RawMessage) string {
 	return in.Command
 }
 
+// toolContent adds to what a tool call shows. Text is reported when the call has ended, all
+// else at once.
+func (t *turn) toolContent(raw json.RawMessage, repaired bool) bool {
+	id, _ := frame.Text(frame.Member(raw, "toolCallId"))
+	item := bytes.Clone(frame.Member(raw, "content"))
+	u := toolUpdate{ToolCallID: string(id), repaired: repaired}
+	if !t.tools.addPiece(u.ToolCallID, item) || u.takeContent([]json.RawMessage{item}) != nil {
+		return false
+	}
+	if u.text == "" && len(u.shown) == 0 {
+		t.toolUpdate(&u, false)
+	}
+	return true
+}
+
 func (t *turn) toolUpdate(u *toolUpdate, first bool) {
 	t.delivered(t.answers.toolCallUpdated(u.ToolCallID, u.Status))
 	t.EndMessage()
+	first = first || !t.tools.has(u.ToolCallID) // version 2 has no tool_call
+	ended := u.Status == "completed" || u.Status == "failed"
+	if ended {
+		t.tools.addPieces(u)
+	}
 	call := u.call()
+	call.Terminal = t.terminals.hubID(call.Terminal)
 	known := t.tools.update(u, call)
 	if plan := blocks.Todos(call.Input); known.todo && plan != nil {
 		t.Event(catalog.EventPlan, *plan)
@@ -164,7 +324,9 @@ func (t *turn) toolUpdate(u *toolUpdate, first bool) {
 		t.background.backgroundCommand(command)
 	}
 	t.Files.Mention(known.kind, u.Status, call.Paths, call.Diffs)
-	ended := u.Status == "completed" || u.Status == "failed"
+	if ended && u.text == "" && known.terminal != "" {
+		u.text = t.terminals.printed(known.terminal)
+	}
 	t.silence.Tool(u.ToolCallID, cmp.Or(known.title, known.name()), ended)
 	if first || u.Title != "" || u.Kind != "" {
 		call.Tool = known.name()

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
 	"slices"
 
@@ -14,10 +15,19 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/blocks"
 )
 
-// What the SDK cannot say to an agent.
+// Versions of the Agent Client Protocol.
+const (
+	version1 = 1
+	version2 = 2
+)
+
+// What the SDK cannot say to an agent. An agent reads Info and Capabilities if it speaks
+// version 2, and the other two if it speaks version 1.
 type (
 	initializeRequest struct {
-		ProtocolVersion    acp.ProtocolVersion `json:"protocolVersion"`
+		ProtocolVersion    int                 `json:"protocolVersion"`
+		Info               *acp.Implementation `json:"info,omitempty"`
+		Capabilities       *capabilities2      `json:"capabilities,omitempty"`
 		ClientInfo         acp.Implementation  `json:"clientInfo"`
 		ClientCapabilities clientCapabilities  `json:"clientCapabilities"`
 	}
@@ -28,7 +38,56 @@ type (
 
 		Elicitation json.RawMessage `json:"elicitation"`
 	}
+	capabilities2 struct {
+		Session     json.RawMessage `json:"session"`
+		Elicitation json.RawMessage `json:"elicitation"`
+	}
 )
+
+// A sessionRequest is the parameters of session/new, session/load, session/resume and
+// session/fork.
+type sessionRequest struct {
+	SessionID   acp.SessionId  `json:"sessionId,omitempty"`
+	CWD         string         `json:"cwd"`
+	MCPServers  []mcpServer    `json:"mcpServers"`
+	Directories []string       `json:"additionalDirectories,omitempty"`
+	Meta        map[string]any `json:"_meta,omitempty"`
+}
+
+// An mcpServer is a server that an agent connects to. A program has a type in version 2 of the
+// protocol only.
+type mcpServer struct {
+	Type    string
+	Name    string
+	URL     string
+	Headers map[string]string
+	Command string
+	Args    []string
+	Env     map[string]string
+}
+
+// MarshalJSON implements json.Marshaler.
+func (s mcpServer) MarshalJSON() ([]byte, error) {
+	m := map[string]any{"name": s.Name}
+	if s.Type != "" {
+		m["type"] = s.Type
+	}
+	if s.URL != "" {
+		m["url"], m["headers"] = s.URL, pairs(s.Headers)
+	} else {
+		m["command"], m["args"], m["env"] = s.Command, append([]string{}, s.Args...), pairs(s.Env)
+	}
+	return json.Marshal(m)
+}
+
+// pairs are names and values, in the order of the names.
+func pairs(m map[string]string) []acp.EnvVariable {
+	list := []acp.EnvVariable{}
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, acp.EnvVariable{Name: name, Value: m[name]})
+	}
+	return list
+}
 
 // booleanOptions says that options that are true or false are understood.
 var booleanOptions = json.RawMessage(`{"configOptions":{"boolean":{}}}`)
@@ -40,18 +99,15 @@ var bothElicitations = json.RawMessage(`{"form":{},"url":{}}`)
 // What is taken of an agent's answers. The SDK's own types refuse what they do
 // not know; an agent that is newer than they are has to work.
 type (
+	// initializeResult has what an agent of version 2 says in the fields of version 1.
 	initializeResult struct {
+		ProtocolVersion   int `json:"protocolVersion"`
 		AgentCapabilities struct {
 			LoadSession         bool                `json:"loadSession"`
 			PromptCapabilities  blocks.Capabilities `json:"promptCapabilities"`
-			SessionCapabilities struct {
-				Resume                json.RawMessage `json:"resume"`
-				Fork                  json.RawMessage `json:"fork"`
-				Close                 json.RawMessage `json:"close"`
-				AdditionalDirectories json.RawMessage `json:"additionalDirectories"`
-			} `json:"sessionCapabilities"`
-			Meta            json.RawMessage `json:"_meta"`
-			MCPCapabilities struct {
+			SessionCapabilities sessionCapabilities `json:"sessionCapabilities"`
+			Meta                json.RawMessage     `json:"_meta"`
+			MCPCapabilities     struct {
 				HTTP bool `json:"http"`
 				SSE  bool `json:"sse"`
 			} `json:"mcpCapabilities"`
@@ -60,13 +116,22 @@ type (
 		AuthMethods []authmethod.Method `json:"authMethods"`
 		Meta        json.RawMessage     `json:"_meta"`
 	}
+	sessionCapabilities struct {
+		Resume                json.RawMessage `json:"resume"`
+		Fork                  json.RawMessage `json:"fork"`
+		Close                 json.RawMessage `json:"close"`
+		AdditionalDirectories json.RawMessage `json:"additionalDirectories"`
+	}
 	sessionResult struct {
 		SessionID string
 		setting.Offer
 	}
+	// promptResult is how a turn ended: the result of session/prompt or, in version 2, the
+	// state_update that says so.
 	promptResult struct {
-		StopReason string          `json:"stopReason"`
-		Usage      json.RawMessage `json:"usage"`
+		StopReason string            `json:"stopReason"`
+		Usage      json.RawMessage   `json:"usage"`
+		Error      *acp.RequestError `json:"error"` // of the stop reason "error"
 	}
 	promptUsage struct {
 		InputTokens       figure `json:"inputTokens"`
@@ -75,6 +140,44 @@ type (
 		CachedWriteTokens figure `json:"cachedWriteTokens"`
 	}
 )
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *initializeResult) UnmarshalJSON(raw []byte) error {
+	type plain initializeResult
+	var two struct {
+		Info         *catalog.AgentInfo
+		Capabilities struct {
+			Session struct {
+				sessionCapabilities
+				Prompt struct {
+					Image           json.RawMessage
+					Audio           json.RawMessage
+					EmbeddedContext json.RawMessage
+				}
+				MCP struct{ HTTP json.RawMessage }
+			}
+			Meta json.RawMessage `json:"_meta"`
+		}
+	}
+	if err := json.Unmarshal(raw, (*plain)(r)); err != nil || r.ProtocolVersion != version2 {
+		return err
+	}
+	if err := json.Unmarshal(raw, &two); err != nil {
+		return err
+	}
+	session, can := two.Capabilities.Session, &r.AgentCapabilities
+	r.AgentInfo, can.Meta = two.Info, two.Capabilities.Meta
+	can.SessionCapabilities = session.sessionCapabilities
+	can.SessionCapabilities.Resume, can.SessionCapabilities.Close = every, every
+	can.PromptCapabilities = blocks.Capabilities{
+		Image: present(session.Prompt.Image) != nil, Audio: present(session.Prompt.Audio) != nil, EmbeddedContext: present(session.Prompt.EmbeddedContext) != nil,
+	}
+	can.MCPCapabilities.HTTP = present(session.MCP.HTTP) != nil
+	return nil
+}
+
+// every is the capability that each agent of version 2 has.
+var every = json.RawMessage(`{}`)
 
 // usage is what the turn used, or nil if the agent does not say so in a way that is known. A
 // turn that has ended well does not fail for that.

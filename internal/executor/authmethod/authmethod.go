@@ -23,14 +23,14 @@ const (
 // A Method is a way to sign in. What is not known is passed over: an agent that is
 // newer has to work.
 type Method struct {
-	ID          string            `json:"id"`
-	Name        string            `json:"name"`
-	Description string            `json:"description"`
-	Type        string            `json:"type"`
-	Args        []string          `json:"args"`    // of [Terminal]: beyond the agent's own
-	Env         map[string]string `json:"env"`     // of [Terminal]
-	Variable    string            `json:"varName"` // of [Variable], as it was first
-	Variables   []variable        `json:"vars"`    // of [Variable]
+	ID          string      `json:"id"`
+	Name        string      `json:"name"`
+	Description string      `json:"description"`
+	Type        string      `json:"type"`
+	Args        []string    `json:"args"`    // of [Terminal]: beyond the agent's own
+	Env         environment `json:"env"`     // of [Terminal]
+	Variable    string      `json:"varName"` // of [Variable], as it was first
+	Variables   []variable  `json:"vars"`    // of [Variable]
 	Meta        struct {
 		// A command of its own, of agents that are older than the type terminal.
 		Terminal *struct {
@@ -55,12 +55,29 @@ type variable struct {
 func (m *Method) UnmarshalJSON(raw []byte) error {
 	type plain Method
 	var known plain
+	var texts struct{ ID, MethodID, Name, Description, Type string }
+	_ = json.Unmarshal(raw, &texts)
 	if json.Unmarshal(raw, &known) != nil {
-		var texts struct{ ID, Name, Description, Type string }
-		_ = json.Unmarshal(raw, &texts)
-		known = plain{ID: texts.ID, Name: texts.Name, Description: texts.Description, Type: texts.Type}
+		known = plain{Name: texts.Name, Description: texts.Description, Type: texts.Type}
 	}
+	known.ID = cmp.Or(texts.ID, texts.MethodID) // as version 2 of the protocol has it
 	*m = Method(known)
+	return nil
+}
+
+// An environment is variables by their names.
+type environment map[string]string
+
+// UnmarshalJSON takes a list of names and values, too, as version 2 of the protocol has it.
+func (e *environment) UnmarshalJSON(raw []byte) error {
+	var list []struct{ Name, Value string }
+	if json.Unmarshal(raw, &list) != nil {
+		return json.Unmarshal(raw, (*map[string]string)(e))
+	}
+	*e = make(environment, len(list))
+	for _, v := range list {
+		(*e)[v.Name] = v.Value
+	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package setting
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -87,6 +88,7 @@ func choicesOf(list []members, id, group string) []catalog.Choice {
 type Offer struct {
 	modes, models *catalog.Selection // nil: it says nothing
 	options       []catalog.Option   // nil: it says nothing
+	commands      []catalog.Command  // nil: it says nothing
 }
 
 // ReadOffer reads the result of session/new, session/load or session/resume. What is
@@ -94,7 +96,9 @@ type Offer struct {
 func ReadOffer(result json.RawMessage) Offer {
 	m := membersOf(result)
 	options, _ := optionsOf(m["configOptions"])
+	commands, _ := commandsOf(m["availableCommands"]) // in version 2 of the protocol
 	return Offer{
+		commands: commands,
 		modes:   selectionOf(m["modes"], "currentModeId", "availableModes", "id"),
 		models:  selectionOf(m["models"], "currentModelId", "availableModels", "modelId"),
 		options: options,
@@ -121,7 +125,7 @@ func optionsOf(raw json.RawMessage) (options []catalog.Option, ok bool) {
 	}
 	options = []catalog.Option{}
 	for _, m := range list {
-		o := catalog.Option{ID: m.text("id"), Name: m.text("name"), Description: m.text("description"), Category: m.text("category"), Type: m.text("type")}
+		o := catalog.Option{ID: cmp.Or(m.text("id"), m.text("configId")), Name: m.text("name"), Description: m.text("description"), Category: m.text("category"), Type: m.text("type")}
 		if o.ID == "" {
 			continue
 		}

@@ -18,6 +18,8 @@ type Setter struct {
 	State   *State // what the agent has told of the session, and tells when it is set
 	Session acp.SessionId
 	Agent   string // its name
+	// Version2 says that the agent speaks version 2 of the protocol.
+	Version2 bool
 	// Ignored is told of what the agent has no way to be set to, once in a session.
 	Ignored func(message string)
 	// Call calls a method of the agent and returns its result. How long that may take is
@@ -252,8 +254,11 @@ func (s *Setter) setOptions(wanted map[string]string) error {
 // setOption sets an option.
 func (s *Setter) setOption(o catalog.Option, value string) error {
 	params := map[string]any{"sessionId": s.Session, "configId": o.ID, "value": value}
-	if o.Type == "boolean" {
+	switch {
+	case o.Type == "boolean":
 		params["type"], params["value"] = o.Type, value == "true"
+	case s.Version2: // which requires a type
+		params["type"] = "id"
 	}
 	told := s.State.optionCount(o.ID)
 	result, err := s.Call(acp.AgentMethodSessionSetConfigOption, params)

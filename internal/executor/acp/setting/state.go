@@ -74,6 +74,9 @@ func (s *State) Opened(o Offer, isNew bool) {
 	if options != nil {
 		s.setOptions(options)
 	}
+	if o.commands != nil {
+		s.now.Commands, s.changed.Commands = o.commands, o.commands
+	}
 	if isNew {
 		s.began = withPlan(s.now.Mode, s.now.Options).Current
 	}

@@ -1,0 +1,173 @@
+package acp
+
+import (
+	"bytes"
+	"encoding/json"
+	"sync"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/process"
+)
+
+const (
+	// maxOwnTerminals limits the terminals of an agent that are remembered.
+	maxOwnTerminals = 1000
+	// maxOwnOutput is how many bytes of the output of one are kept for the result of its tool call.
+	maxOwnOutput = 256 << 10
+)
+
+// ownTerminals are the terminals that an agent of version 2 runs itself and shows with
+// terminal_update and terminal_output_chunk. The hub shows each as a terminal that can be
+// watched. The zero value has none.
+type ownTerminals struct {
+	mu   sync.Mutex // guards the fields below
+	byID map[string]*ownTerminal
+}
+
+type ownTerminal struct {
+	id      string // of the hub
+	task    string
+	command string
+	cwd     string
+	output  []byte // the end of it
+	cut     bool   // output lacks its beginning
+	started bool   // the hub knows it
+	ended   bool
+	text    process.TextDecoder
+}
+
+// terminalUpdate has what is known of terminal_update and terminal_output_chunk. An absent
+// member means no change.
+type terminalUpdate struct {
+	TerminalID string
+	Command    string
+	CWD        string
+	Output     *struct{ Data []byte } // base64
+	Data       []byte                 // base64, of terminal_output_chunk
+	ExitStatus *struct {
+		ExitCode *int
+		Signal   string
+	}
+}
+
+// isTerminal reports whether a kind of update is about a terminal of the agent's own.
+func isTerminal(kind string) bool {
+	return kind == "terminal_update" || kind == "terminal_output_chunk"
+}
+
+// update takes an update of a terminal; task is the one in which it comes, and d tells
+// the hub, unless it is nil. It returns false if the update cannot be read.
+func (o *ownTerminals) update(raw []byte, task string, d *Driver) bool {
+	var u terminalUpdate
+	if json.Unmarshal(raw, &u) != nil || u.TerminalID == "" {
+		return false
+	}
+	o.mu.Lock()
+	t := o.byID[u.TerminalID]
+	if t == nil {
+		if o.byID == nil || len(o.byID) >= maxOwnTerminals {
+			o.byID = make(map[string]*ownTerminal)
+		}
+		t = &ownTerminal{id: process.RandomID("term_"), task: task}
+		o.byID[u.TerminalID] = t
+	}
+	if u.Command != "" {
+		t.command = u.Command
+	}
+	if u.CWD != "" {
+		t.cwd = u.CWD
+	}
+	news, replaces := u.Data, false
+	if u.Output != nil {
+		news, replaces = t.since(u.Output.Data)
+	}
+	t.keep(news)
+	begins := !t.started && (t.command != "" || len(news) > 0 || u.ExitStatus != nil)
+	t.started = t.started || begins
+	ends := u.ExitStatus != nil && !t.ended
+	t.ended = t.ended || ends
+	o.mu.Unlock()
+	if d == nil {
+		return true
+	}
+	if begins {
+		_ = d.hub.TerminalStarted(d.ctx, catalog.TerminalStartedParams{TerminalID: t.id, TaskID: t.task, Program: "sh", Args: []string{"-c", bounded(t.command)}, CWD: t.cwd})
+	}
+	text := t.text.Decode(news)
+	if replaces {
+		text = clearScreen + text
+	}
+	if ends {
+		text += t.text.Flush()
+	}
+	if text != "" {
+		_ = d.hub.TerminalOutput(d.ctx, catalog.TerminalOutputParams{TerminalID: t.id, TaskID: t.task, Data: text, Encoding: catalog.EncodingUTF8})
+	}
+	if ends {
+		e := catalog.TerminalExitParams{TerminalID: t.id, TaskID: t.task, Signal: u.ExitStatus.Signal}
+		if u.ExitStatus.ExitCode != nil {
+			e.ExitCode = *u.ExitStatus.ExitCode
+		}
+		_ = d.hub.TerminalExit(d.ctx, e)
+	}
+	return true
+}
+
+// clearScreen precedes output that replaces what was printed.
+const clearScreen = "\x1bc"
+
+// since is what a snapshot of the output adds to what was printed, or all of it if it replaces
+// that.
+func (t *ownTerminal) since(snapshot []byte) (news []byte, replaces bool) {
+	if !t.cut {
+		if more, isLonger := bytes.CutPrefix(snapshot, t.output); isLonger {
+			return more, false
+		}
+	}
+	t.output, t.cut = nil, false
+	return snapshot, true
+}
+
+// keep keeps the end of the output.
+func (t *ownTerminal) keep(p []byte) {
+	t.output = append(t.output, p...)
+	if over := len(t.output) - maxOwnOutput; over > maxOwnOutput {
+		t.output, t.cut = bytes.Clone(t.output[over:]), true
+	}
+}
+
+// hubID is the hub's id of a terminal, or id itself for one that is not the agent's own.
+func (o *ownTerminals) hubID(id string) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if t := o.byID[id]; t != nil {
+		return t.id
+	}
+	return id
+}
+
+// printed is what a terminal has printed, by the hub's id: its end, if it is long.
+func (o *ownTerminals) printed(hubID string) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, t := range o.byID {
+		if t.id == hubID {
+			text := bytes.ToValidUTF8(t.output[max(0, len(t.output)-maxOwnOutput):], []byte("\uFFFD"))
+			if t.cut {
+				return "…" + string(text)
+			}
+			return string(text)
+		}
+	}
+	return ""
+}
+
+// title is the command of a terminal by the agent's id, or "".
+func (o *ownTerminals) title(id string) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if t := o.byID[id]; t != nil {
+		return bounded(t.command)
+	}
+	return ""
+}

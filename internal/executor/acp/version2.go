@@ -1,0 +1,159 @@
+package acp
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+)
+
+// In version 2 of the protocol the answer to a prompt means that the agent has taken it.
+// state_update says when the agent begins to work and when it is idle again, for a prompt or
+// without one (https://agentclientprotocol.com/protocol/v2/prompt-lifecycle).
+
+// States of state_update.
+const (
+	stateRunning        = "running"
+	stateRequiresAction = "requires_action"
+	stateIdle           = "idle"
+)
+
+// stopError is the stop reason of work that failed.
+const stopError = "error"
+
+// A state is a state_update.
+type state struct {
+	name       string
+	result     promptResult     // of stateIdle
+	background []backgroundItem // all background work; nil: not reported
+}
+
+// A backgroundItem is background work that a state_update lists.
+type backgroundItem struct {
+	Type       string
+	TerminalID string
+	ToolCallID string
+}
+
+// readState reads a state_update. A malformed member counts as absent.
+func readState(update []byte) (s state) {
+	member := func(name string, value any) {
+		if raw := frame.Member(update, name); raw != nil {
+			_ = json.Unmarshal(raw, value)
+		}
+	}
+	member("state", &s.name)
+	member("stopReason", &s.result.StopReason)
+	member("error", &s.result.Error)
+	s.result.Usage = bytes.Clone(frame.Member(update, "usage"))
+	var items []json.RawMessage
+	if member("background", &items); items != nil {
+		s.background = make([]backgroundItem, len(items))
+		for i, raw := range items {
+			_ = json.Unmarshal(raw, &s.background[i])
+		}
+	}
+	return s
+}
+
+// stateUpdate takes a state_update: work without a prompt begins a turn, and idle ends one.
+// Only the goroutine that reads the agent calls it.
+func (a *agent) stateUpdate(update []byte) {
+	s := readState(update)
+	isActive := s.name == stateRunning || s.name == stateRequiresAction
+	if !isActive && s.name != stateIdle {
+		return
+	}
+	a.own.foreground.Store(isActive)
+	if s.background != nil {
+		a.background.listed(s.background)
+	}
+	none := func() *catalog.TurnTrigger { return nil }
+	a.take(func() bool { return isActive }, none, func(t *turn) {
+		t.silence.Sign()
+		switch {
+		case isActive:
+			t.active = t.active || t.isSent()
+		case !t.isIdle(s):
+		case t.Params.Unprompted:
+			if u := s.result.usage(); u != nil {
+				t.Usage(*u)
+			}
+			a.tellsEnd(t)
+		default:
+			t.ended = true
+		}
+	})
+	if a.current.Load() == nil && s.background != nil { // else the end of the turn reports it
+		a.tellBackground()
+	}
+}
+
+// isIdle reports whether an idle state is the end of the turn, and keeps its result. A state
+// from before the agent took the prompt belongs to earlier work; one without a stop reason
+// where the agent has not worked since is a repetition, such as one with another list of
+// background work. taking is held.
+func (t *turn) isIdle(s state) bool {
+	if t.ended || !t.Params.Unprompted && (!t.accepted || !t.active && s.result.StopReason == "") {
+		return false
+	}
+	select {
+	case t.idle <- s.result:
+	default:
+	}
+	return true
+}
+
+// accepts notes that the agent has taken the prompt: it has answered it, or sent its text
+// back. taking is held.
+func (t *turn) accepts() {
+	t.accepted = t.accepted || t.isSent()
+}
+
+// isSent reports whether the prompt is being written or has been: the agent may answer it
+// before the write returns.
+func (t *turn) isSent() bool { return t.promptID.Load() != nil }
+
+// awaitIdle waits until the agent is idle after a prompt that it has taken.
+func (a *agent) awaitIdle(t *turn) (promptResult, error) {
+	select {
+	case r := <-t.idle:
+		return r, r.failed()
+	default:
+	}
+	select {
+	case r := <-t.idle:
+		return r, r.failed()
+	case <-a.conn.Done():
+		return promptResult{}, errOutputEnded
+	}
+}
+
+var errOutputEnded = &acp.RequestError{Code: acp.NewInternalError(nil).Code, Message: "it has closed its output"}
+
+// failed is the error that ended the turn, or nil.
+func (r promptResult) failed() error {
+	switch {
+	case r.StopReason != stopError:
+		return nil
+	case r.Error == nil || r.Error.Message == "":
+		return &acp.RequestError{Code: acp.NewInternalError(nil).Code, Message: "it stopped with an error that it does not explain"}
+	}
+	return r.Error
+}
+
+// terminalUpdate takes an update of a terminal of the agent's own. It returns false if that
+// cannot be read. Only the goroutine that reads the agent calls it.
+func (a *agent) terminalUpdate(update []byte) bool {
+	task := ""
+	if last := a.last.Load(); last != nil {
+		task = last.task
+	}
+	if t := a.current.Load(); t != nil {
+		t.silence.Sign()
+	}
+	return a.loading.Load() || a.shown.update(update, task, a.driver)
+}

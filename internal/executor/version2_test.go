@@ -1,0 +1,394 @@
+//go:build unix
+
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor"
+)
+
+// A version2Agent is an agent that speaks version 2 of the protocol, and does what the words
+// of a prompt say.
+type version2Agent struct {
+	acpAgent
+	messages int
+}
+
+// fakeAgent2 is an agent that speaks version 2 only, as acpAgent does version 1.
+func fakeAgent2(a *acpAgent) {
+	v := &version2Agent{acpAgent: *a}
+	for {
+		m := v.read()
+		switch m.Method {
+		case "initialize":
+			v.reply(m.ID, object{
+				"protocolVersion": 2, "info": object{"name": "second", "version": "2"},
+				"capabilities": object{"session": object{"prompt": object{"image": object{}}, "mcp": object{"stdio": object{}, "http": object{}}, "fork": object{}}},
+				"authMethods":  []any{object{"methodId": "key", "type": "agent", "name": "Key"}},
+				"_meta":        object{"steering": object{"supported": true}},
+			})
+		case "session/new":
+			v.cwd = m.Params.CWD
+			v.reply(m.ID, object{"sessionId": v.session, "availableCommands": []any{object{"name": "goal", "description": "d", "input": object{"type": "text", "hint": "h"}}}, "configOptions": []any{
+				object{"configId": "mode", "name": "Mode", "category": "mode", "type": "select", "currentValue": "auto", "options": []any{object{"value": "default", "name": "Ask"}, object{"value": "auto", "name": "Auto"}}},
+			}})
+		case "session/resume":
+			v.cwd, v.session = m.Params.CWD, m.Params.SessionID
+			v.state("idle", object{"stopReason": "end_turn"})
+			v.reply(m.ID, object{})
+		case "session/set_config_option":
+			v.reply(m.ID, object{"configOptions": []any{
+				object{"configId": "mode", "name": "Mode", "category": "mode", "type": "select", "currentValue": m.Params.Value, "options": []any{object{"value": "default", "name": "Ask"}, object{"value": "auto", "name": "Auto"}}},
+			}})
+		case "session/prompt":
+			v.prompt(m)
+		default:
+			if m.ID != nil && m.Method != "" {
+				v.send(object{"jsonrpc": "2.0", "id": m.ID, "error": object{"code": -32601, "message": "no such method"}})
+			}
+		}
+	}
+}
+
+func (a *version2Agent) state(name string, more object) {
+	u := object{"sessionUpdate": "state_update", "state": name}
+	for k, v := range more {
+		u[k] = v
+	}
+	a.update(u)
+}
+
+func (a *version2Agent) say(text string) {
+	a.update(object{"sessionUpdate": "agent_message_chunk", "messageId": fmt.Sprint("m", a.messages), "content": object{"type": "text", "text": text}})
+}
+
+func (a *version2Agent) tool(id string, more object) {
+	u := object{"sessionUpdate": "tool_call_update", "toolCallId": id}
+	for k, v := range more {
+		u[k] = v
+	}
+	a.update(u)
+}
+
+func (a *version2Agent) terminal(id string, more object) {
+	u := object{"sessionUpdate": "terminal_update", "terminalId": id}
+	for k, v := range more {
+		u[k] = v
+	}
+	a.update(u)
+}
+
+// permit asks for permission and says what was answered.
+func (a *version2Agent) permit(subject any) {
+	a.state("requires_action", nil)
+	p := object{"sessionId": a.session, "title": "Run it?", "description": "because it has to be", "options": []any{
+		object{"optionId": "y", "name": "Yes", "kind": "allow_once"}, object{"optionId": "n", "name": "No", "kind": "reject_once"},
+	}}
+	if subject != nil {
+		p["subject"] = subject
+	}
+	m := a.call("session/request_permission", p)
+	a.state("running", nil)
+	a.say(string(m.Result))
+}
+
+func (a *version2Agent) prompt(m wire) {
+	a.messages++
+	word, _, _ := strings.Cut(m.Params.Prompt[len(m.Params.Prompt)-1].Text, " ")
+	id := fmt.Sprint("u", a.messages)
+	accept := func() { a.reply(m.ID, object{"messageId": id}) }
+	echo := func() {
+		a.update(object{"sessionUpdate": "user_message", "messageId": id, "content": []any{object{"type": "text", "text": word}}})
+	}
+	end := func() {
+		a.state("idle", object{"stopReason": "end_turn", "usage": object{"inputTokens": 20, "outputTokens": 7}})
+	}
+	switch word {
+	case "refuse":
+		a.fail(m.ID, "no prompt is taken")
+		return
+	case "local": // a command of the agent's own, which begins no work
+		accept()
+		end()
+		return
+	case "early": // as codex has it
+		a.state("running", nil)
+		echo()
+		a.say("early")
+		end()
+		accept()
+		return
+	case "stale":
+		a.state("idle", object{"stopReason": "end_turn"}) // of what was before
+		echo()
+		accept()
+		a.state("idle", object{"background": []any{}})
+	default:
+		echo()
+		accept()
+	}
+	a.state("running", nil)
+	switch word {
+	case "error":
+		a.state("idle", object{"stopReason": "error", "error": object{"code": -32603, "message": "the model is gone"}})
+		return
+	case "works":
+		a.say("works, ")
+		for a.read().Method != "session/cancel" {
+		}
+		a.say("cancelled")
+		a.state("idle", object{"stopReason": "cancelled"})
+		return
+	case "tool":
+		a.terminal("t1", object{"command": "touch x", "cwd": "/"})
+		a.tool("c1", object{"name": "exec_command", "rawInput": object{}, "status": "pending", "title": "Terminal", "kind": "execute", "content": []any{object{"type": "terminal", "terminalId": "t1"}}})
+		a.tool("c1", object{"rawInput": object{"command": "touch x"}, "title": "touch x"})
+		a.permit(object{"type": "tool_call", "toolCall": object{"toolCallId": "c1", "rawInput": object{"command": "touch x"}, "title": "touch x", "kind": "execute"}})
+		a.update(object{"sessionUpdate": "terminal_output_chunk", "terminalId": "t1", "data": "b3V0IA=="})
+		a.terminal("t1", object{"output": object{"data": "b3V0IHB1dA=="}})
+		a.terminal("t1", object{"exitStatus": object{"exitCode": 3}})
+		a.tool("c1", object{"status": "completed"})
+	case "command":
+		a.permit(object{"type": "command", "command": "rm -rf x", "cwd": "/"})
+	case "bare":
+		a.permit(nil)
+	case "pieces":
+		a.tool("c1", object{"kind": "read", "title": "Read"})
+		for _, text := range []string{"one", "two"} {
+			a.update(object{"sessionUpdate": "tool_call_content_chunk", "toolCallId": "c1", "content": object{"type": "content", "content": object{"type": "text", "text": text}}})
+		}
+		a.tool("c1", object{"status": "completed"})
+	case "patch":
+		patch := "diff --git /a/b /a/b\n--- /a/b\n+++ /a/b\n@@ -1,2 +1,2 @@\n same\n-old\n+new\ndiff --git /a/c /a/c\nnew file mode 100644\n--- /dev/null\n+++ /a/c\n@@ -0,0 +1 @@\n+c\n\\ No newline at end of file\n"
+		a.tool("c1", object{"kind": "edit", "title": "Edit", "status": "completed", "content": []any{object{"type": "diff", "patch": object{"format": "git_patch", "text": patch}, "changes": []any{
+			object{"operation": "modify", "path": "/a/b"}, object{"operation": "add", "path": "/a/c"}, object{"operation": "move", "oldPath": "/a/d", "path": "/a/e"},
+		}}}})
+	case "whole":
+		a.say("Hello, ")
+		whole := func(text string) {
+			a.update(object{"sessionUpdate": "agent_message", "messageId": fmt.Sprint("m", a.messages), "content": []any{object{"type": "text", "text": text}}})
+		}
+		whole("Hello, world. ")
+		whole("Hello, world. ")
+		whole("Another.")
+	case "plan":
+		a.update(object{"sessionUpdate": "plan_update", "plan": object{"type": "items", "planId": "p", "entries": []any{object{"content": "one", "priority": "high", "status": "pending"}}}})
+	case "notice":
+		for range 2 {
+			a.update(object{"sessionUpdate": "notice", "severity": "warning", "title": "Mind the gap", "description": "It is wide."})
+		}
+		a.update(object{"sessionUpdate": "compaction_update", "compactionId": "k", "status": "in_progress"})
+		a.update(object{"sessionUpdate": "compaction_update", "compactionId": "k", "status": "completed", "summary": []any{object{"type": "text", "text": "short"}}})
+	case "goal":
+		a.say("I begin. ")
+		end()
+		a.update(object{"sessionUpdate": "notice", "severity": "error", "title": "Between"})
+		a.state("running", nil)
+		a.say("I go on. ")
+		a.permit(object{"type": "tool_call", "toolCall": object{"toolCallId": "own", "title": "touch y", "kind": "execute", "rawInput": object{"command": "touch y"}}})
+	case "background":
+		a.terminal("t1", object{"command": "sleep 3"})
+		a.tool("c1", object{"name": "Bash", "title": "sleep 3", "kind": "execute", "status": "completed", "content": []any{object{"type": "terminal", "terminalId": "t1"}}})
+		a.state("idle", object{"stopReason": "end_turn", "background": []any{object{"type": "terminal", "terminalId": "t1"}, object{"type": "tool_call", "toolCallId": "c1"}, object{"type": "_other"}}})
+		a.out.Flush()
+		for _, err := os.Stat(filepath.Join(a.cwd, "over")); err != nil; _, err = os.Stat(filepath.Join(a.cwd, "over")) {
+			time.Sleep(time.Millisecond)
+		}
+		a.terminal("t1", object{"exitStatus": object{}})
+		a.state("idle", object{"background": []any{}})
+		return
+	default:
+		a.say(word)
+	}
+	end()
+}
+
+// An agent of version 2 is driven as one of version 1.
+func TestVersion2(t *testing.T) {
+	const yes = `{"outcome":{"outcome":"selected","optionId":"y"}}`
+	for word, c := range map[string]struct {
+		said   string
+		events []string // of the types that the case is about
+		failed string
+	}{
+		"hello":   {said: "hello"},
+		"early":   {said: "early"},
+		"stale":   {said: "stale"},
+		"local":   {},
+		"refuse":  {failed: "fake: no prompt is taken"},
+		"error":   {failed: "fake: the model is gone"},
+		"whole":   {said: "Hello, world. Another."},
+		"bare":    {said: yes},
+		"command": {said: yes},
+		"tool": {said: yes, events: []string{
+			`tool_call {"tool_id":"c1","tool":"Bash","title":"Terminal","kind":"execute","status":"pending","input":{},"terminal":"TERM"}`,
+			`tool_update {"tool_id":"c1","tool":"Bash","title":"touch x","input":{"command":"touch x"}}`,
+			`tool_result {"tool_id":"c1","tool":"Bash","status":"completed","result":"out put"}`,
+		}},
+		"pieces": {events: []string{
+			`tool_call {"tool_id":"c1","tool":"Read","title":"Read","kind":"read"}`,
+			`tool_result {"tool_id":"c1","tool":"Read","status":"completed","result":"one\ntwo"}`,
+		}},
+		"patch": {events: []string{
+			`tool_call {"tool_id":"c1","tool":"Edit","title":"Edit","kind":"edit","status":"completed","paths":["/a/b","/a/c","/a/d","/a/e"],"diffs":[{"path":"/a/b","old_text":"same\nold\n","new_text":"same\nnew\n"},{"path":"/a/c","new_text":"c"}]}`,
+			`tool_result {"tool_id":"c1","tool":"Edit","status":"completed"}`,
+		}},
+		"plan": {events: []string{`plan {"entries":[{"content":"one","priority":"high","status":"pending"}]}`}},
+		"notice": {events: []string{
+			`notice {"severity":"warning","title":"Mind the gap","description":"It is wide."}`,
+			`compaction {"status":"in_progress"}`, `compaction {"status":"completed","summary":"short"}`,
+		}},
+	} {
+		t.Run(word, func(t *testing.T) {
+			t.Parallel()
+			h := newHub()
+			x := newExecutor(t, h, executor.Options{})
+			r := execute(t, x, prompt(t, "version2", word))
+			assert.Equal(t, c.said, h.said("task-1"))
+			if c.failed != "" {
+				require.Equal(t, catalog.StatusFailed, r.Status)
+				assert.Equal(t, c.failed, r.Error.Message)
+				return
+			}
+			require.Equal(t, catalog.StatusCompleted, r.Status)
+			assert.Equal(t, c.events, h.eventsLike(c.events))
+		})
+	}
+}
+
+var terminalID = regexp.MustCompile(`term_[0-9a-z]+`)
+
+// eventsLike are the reports of the types that a list has, with terminals' ids replaced.
+func (h *hub) eventsLike(list []string) (all []string) {
+	h.Lock()
+	defer h.Unlock()
+	for _, r := range h.reports {
+		for _, like := range list {
+			if kind, _, _ := strings.Cut(like, " "); kind == r.EventType {
+				all = append(all, r.EventType+" "+terminalID.ReplaceAllString(string(r.EventData), "TERM"))
+				break
+			}
+		}
+	}
+	return all
+}
+
+// What is asked in version 2 is what the agent would do.
+func TestQuestionsOfVersion2(t *testing.T) {
+	for word, want := range map[string]catalog.RequestPermissionParams{
+		"tool":    {ToolName: "Bash", NameByKind: true, Title: "touch x", ToolKind: "execute", ToolInput: json.RawMessage(`{"command":"touch x"}`), Details: "because it has to be"},
+		"command": {ToolName: "Bash", NameByKind: true, Title: "rm -rf x", ToolKind: "execute", ToolInput: json.RawMessage(`{"command":"rm -rf x","cwd":"/"}`), Details: "because it has to be"},
+		"bare":    {ToolName: "other", NameByKind: true, Title: "Run it?", Details: "because it has to be"},
+	} {
+		t.Run(word, func(t *testing.T) {
+			t.Parallel()
+			h := newHub()
+			x := newExecutor(t, h, executor.Options{})
+			execute(t, x, prompt(t, "version2", word))
+			require.Len(t, h.asked, 1)
+			q := h.asked[0]
+			assert.NotEmpty(t, q.ToolUseID)
+			got := catalog.RequestPermissionParams{ToolName: q.ToolName, NameByKind: q.NameByKind, Title: q.Title, ToolKind: q.ToolKind, ToolInput: q.ToolInput, Details: q.Details}
+			assert.Equal(t, want, got)
+		})
+	}
+}
+
+// A terminal of the agent's own is one of the hub's that can be watched.
+func TestTerminalsOfVersion2(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	execute(t, x, prompt(t, "version2", "tool"))
+	require.Len(t, h.started, 1)
+	id := h.started[0].TerminalID
+	assert.Equal(t, catalog.TerminalStartedParams{TerminalID: h.started[0].TerminalID, TaskID: "task-1", Program: "sh", Args: []string{"-c", "touch x"}, CWD: "/"}, h.started[0])
+	assert.Equal(t, "utf-8:out utf-8:put", h.Printed(id))
+	assert.Equal(t, 3, h.Exit(id).ExitCode)
+}
+
+// The mode that asks is set by an option, and the session is resumed without a replay.
+func TestSettingsOfVersion2(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "version2", "hello")
+	p.PermissionMode = "default"
+	execute(t, x, p)
+	told := strings.Join(h.data(catalog.EventSession), "\n")
+	for _, part := range []string{`"mode":{"current":"default"`, `"agent":{"name":"second"`, `"name":"goal"`, `"input_hint":"h"`} {
+		assert.Contains(t, told, part)
+	}
+
+	p.TaskID, p.Prompt, p.CWD = "task-2", "hello", t.TempDir() // another agent process
+	h.context = catalog.GetExecutionContextResult{NativeSessionID: "native-1"}
+	execute(t, x, p)
+	assert.Equal(t, "hello", h.said("task-2"))
+}
+
+// A turn of version 2 is cancelled.
+func TestVersion2IsCancelled(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "version2", "works")
+	go func() {
+		h.Await(t, func() bool { return h.said("task-1") != "" }, "that it works")
+		_, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: p.TaskID})
+		assert.NoError(t, err)
+	}()
+	assert.Equal(t, catalog.StatusCancelled, execute(t, x, p).Status)
+	assert.Equal(t, "works, cancelled", h.said("task-1"))
+}
+
+// What an agent of version 2 does by itself is a turn from running to idle, and what it tells
+// between two turns is not lost.
+func TestVersion2GoesOnByItself(t *testing.T) {
+	h := newHub()
+	var x *executor.Executor
+	p := prompt(t, "version2", "goal")
+	p.Launch.QuietMS = 3_600_000 // the state alone ends it
+	results := h.beginTurns(t, func() *executor.Executor { return x }, p)
+	x = newExecutor(t, h, executor.Options{})
+	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+	h.Await(t, func() bool { return results("own-1").Status != "" }, "the end of the turn")
+	assert.Equal(t, catalog.StatusCompleted, results("own-1").Status)
+	assert.Equal(t, "I begin. ", h.said("task-1"))
+	assert.Equal(t, `I go on. {"outcome":{"outcome":"selected","optionId":"y"}}`, h.said("own-1"))
+	assert.Equal(t, "own-1", h.asked[0].TaskID)
+	notices := h.data(catalog.EventNotice) // as long as the turn before is being ended
+	h.Lock()
+	defer h.Unlock()
+	for _, late := range h.late {
+		notices = append(notices, string(late.EventData))
+	}
+	assert.Equal(t, []string{`{"severity":"error","title":"Between"}`}, notices)
+}
+
+// What an agent of version 2 lists is its work in the background.
+func TestBackgroundOfVersion2(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "version2", "background")
+	execute(t, x, p)
+	h.Await(t, func() bool { return len(h.inBackground()) == 3 }, "what is open")
+	tasks := h.inBackground()
+	assert.True(t, strings.HasPrefix(tasks[0].ID, "term_"))
+	tasks[0].ID = "TERM"
+	assert.Equal(t, []catalog.BackgroundTask{
+		{ID: "TERM", Kind: "terminal", Title: "sleep 3"}, {ID: "c1", Kind: "tool_call", Title: "sleep 3"}, {ID: "_other", Kind: "tool_call", Title: "_other"},
+	}, tasks)
+	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "background"}, release(t, x, p.SessionID))
+	require.NoError(t, os.WriteFile(filepath.Join(p.CWD, "over"), nil, 0o600))
+	h.Await(t, func() bool { return h.inBackground() != nil && len(h.inBackground()) == 0 }, "the end of that")
+}
