@@ -317,6 +317,9 @@ func (t *turn) toolUpdate(u *toolUpdate, first bool) {
 	call := u.call()
 	call.Terminal = t.terminals.hubID(call.Terminal)
 	known := t.tools.update(u, call)
+	if t.isReplay {
+		call.Terminal = ""
+	}
 	if plan := blocks.Todos(call.Input); known.todo && plan != nil {
 		t.Event(catalog.EventPlan, *plan)
 	}
