@@ -61,6 +61,13 @@ func (a *agent) opened(ctx context.Context, s *session, withID bool) (schema.Ope
 	}
 	s.settings = v
 	a.keep(s)
+	r := schema.Opened{Modes: v.modes, ConfigOptions: v.options, Commands: v.commands}
+	if withID {
+		r.SessionID = s.id
+	}
+	if s.version2 {
+		return r, nil
+	}
 	server.AfterReply(ctx, func() {
 		s.conn.Go(func(context.Context) {
 			s.order.Lock()
@@ -68,10 +75,6 @@ func (a *agent) opened(ctx context.Context, s *session, withID bool) (schema.Ope
 			s.tell(s.settings.commandsUpdate())
 		})
 	})
-	r := schema.Opened{Modes: v.modes, ConfigOptions: v.options}
-	if withID {
-		r.SessionID = s.id
-	}
 	return r, nil
 }
 
@@ -80,12 +83,23 @@ func (a *agent) load(ctx context.Context, p schema.OpenRequest) (schema.Opened, 
 	return a.take(ctx, p, true)
 }
 
-// resume tells the client what happens in a conversation from now on.
+// resume tells the client what happens in a conversation from now on and, in version 2, all
+// that was before if it wants that.
 func (a *agent) resume(ctx context.Context, p schema.OpenRequest) (schema.Opened, error) {
-	return a.take(ctx, p, p.ReplayFrom != nil && p.ReplayFrom.Type == "start")
+	if !a.client.isVersion2() || p.ReplayFrom == nil {
+		return a.take(ctx, p, false)
+	}
+	if p.ReplayFrom.Type != schema.ReplayFromStart {
+		return schema.Opened{}, invalidValue("replayFrom.type", schema.ReplayFromStart, p.ReplayFrom.Type)
+	}
+	return a.take(ctx, p, true)
 }
 
 func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) (schema.Opened, error) {
+	since, err := wire.LastSeq(ctx, a.hub) // what changes while the rest is read is told again
+	if err != nil {
+		return schema.Opened{}, refused(err)
+	}
 	state, _, err := wire.SessionState(ctx, a.hub, p.SessionID)
 	if err != nil {
 		return schema.Opened{}, refusedFor(p.SessionID, err)
@@ -95,17 +109,20 @@ func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) 
 	}
 	s := a.sessionOf(server.ConnFrom(ctx), p.SessionID, nil)
 	s.workspace = &p.Workspace
-	since, err := wire.LastSeq(ctx, a.hub)
-	if err != nil {
-		return schema.Opened{}, refused(err)
-	}
 	s.translator.Since = since
 	if !wire.Ended(state.State) {
 		s.running = state.ID
 	}
+	if s.version2 {
+		s.work.background = state.Background
+		if s.work.runs, err = a.runsOf(ctx, state); err != nil {
+			s.leave()
+			return schema.Opened{}, refused(err)
+		}
+	}
 	if tellAgain {
 		err = wire.Conversation(ctx, a.hub, state.ID, func(e wire.Entry) error {
-			s.tell(s.translator.Entry(e)...)
+			s.tellEntry(e)
 			return ctx.Err()
 		})
 		if err != nil {
@@ -122,14 +139,35 @@ func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) 
 	if err != nil {
 		return r, err
 	}
+	if s.version2 {
+		s.order.Lock()
+		s.tellState(true)
+		s.order.Unlock()
+	}
 	server.AfterReply(ctx, func() {
 		s.conn.Go(func(context.Context) {
 			if err := s.follow(s.ctx, since); err != nil && s.ctx.Err() == nil {
-				s.tell(update.Words("\n\n[Duet cannot tell what happens in this session: %s. Open it again to see it]\n", message(err)))
+				s.remark(schema.Error, "Duet cannot tell what happens in this session: "+message(err), "Open the session again to see it",
+					"Duet cannot tell what happens in this session: %s. Open it again to see it", message(err))
 			}
 		})
 	})
 	return r, nil
+}
+
+// tellEntry tells the client again what was said or done, but not a prompt that still waits
+// for its turn in version 2.
+func (s *session) tellEntry(e wire.Entry) {
+	updates := s.translator.Entry(e)
+	if s.version2 && e.EventType == wire.EntryMessage && e.Role == "user" {
+		s.mu.Lock()
+		waits := s.work.find(e.SessionID) != nil
+		s.mu.Unlock()
+		if waits && s.hold(e.SessionID, updates) {
+			return
+		}
+	}
+	s.tell(updates...)
 }
 
 // list lists the conversations that there are.
@@ -157,13 +195,21 @@ func (a *agent) list(ctx context.Context, p schema.ListRequest) (schema.ListResp
 	return r, nil
 }
 
-// closeSession ends the client's turns in a session, and leaves it.
-func (a *agent) closeSession(_ context.Context, p schema.SessionRequest) (schema.Present, error) {
-	s, err := a.find(p.SessionID)
-	if err != nil {
-		return schema.Present{}, err
+// closeSession ends the client's turns in a session, and leaves it. In version 2 it ends
+// all that the agent does there, and tells the end of that before it leaves; a session
+// that the client does not have is closed.
+func (a *agent) closeSession(ctx context.Context, p schema.SessionRequest) (schema.Present, error) {
+	s := a.lookup(p.SessionID)
+	switch {
+	case s == nil && a.client.isVersion2():
+		return schema.Present{}, nil
+	case s == nil:
+		return schema.Present{}, notFound(p.SessionID)
+	case s.version2:
+		s.endWork(ctx)
+	default:
+		s.interruptOurs()
 	}
-	s.interruptOurs()
 	a.forget(s)
 	return schema.Present{}, nil
 }

@@ -94,6 +94,13 @@ type Session struct {
 	} `json:"result"`
 }
 
+// Kinds of background tasks.
+const (
+	BackgroundToolCall = "tool_call"
+	BackgroundTerminal = "terminal"
+	BackgroundProcess  = "process"
+)
+
 // A BackgroundTask is something that an agent does while no prompt runs.
 type BackgroundTask struct {
 	ID    string `json:"id"`
