@@ -26,9 +26,9 @@ type foreground struct {
 // A run is one of the hub's sessions that are a conversation.
 type run struct {
 	id       string
-	state    string              // of the hub
-	prompt   *schema.UserMessage // that is held back; nil: there is none
-	inserted bool                // the conversation has it
+	state    string          // of the hub
+	prompt   *schema.Message // that is held back; nil: there is none
+	inserted bool            // the conversation has it
 }
 
 // get is a run, which is new where it is not known.
@@ -94,7 +94,7 @@ func (s *session) hold(id string, updates []any) bool {
 	if len(messages) != 1 {
 		return false
 	}
-	message, ok := messages[0].(schema.UserMessage)
+	message, ok := messages[0].(schema.Message)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.work.get(id)
@@ -129,7 +129,7 @@ func (s *session) insert(r *run) {
 	i := slices.IndexFunc(s.turns, func(t *turn) bool { return t.run == r.id })
 	if i >= 0 && !isInserted {
 		if message == nil {
-			message = &schema.UserMessage{Kind: schema.KindUserMessage, MessageID: uuid.NewString()}
+			message = &schema.Message{Kind: schema.KindUserMessage, MessageID: uuid.NewString()}
 		}
 		message.Content = make([]any, len(s.turns[i].prompt))
 		for n, block := range s.turns[i].prompt {

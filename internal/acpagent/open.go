@@ -12,6 +12,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/version2"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -141,6 +142,9 @@ func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) 
 	}
 	if s.version2 {
 		s.order.Lock()
+		if tellAgain && s.settings.title != "" {
+			s.tell(schema.InfoUpdate{Kind: schema.KindInfo, Title: s.settings.title})
+		}
 		s.tellState(true)
 		s.order.Unlock()
 	}
@@ -159,6 +163,9 @@ func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) 
 // for its turn in version 2.
 func (s *session) tellEntry(e wire.Entry) {
 	updates := s.translator.Entry(e)
+	if s.version2 {
+		updates = version2.Replayed(updates)
+	}
 	if s.version2 && e.EventType == wire.EntryMessage && e.Role == "user" {
 		s.mu.Lock()
 		waits := s.work.find(e.SessionID) != nil

@@ -24,6 +24,8 @@ const (
 
 	// Of version 2.
 	KindUserMessage   = "user_message"
+	KindAgentMessage  = "agent_message"
+	KindAgentThought  = "agent_thought"
 	KindState         = "state_update"
 	KindPlanUpdate    = "plan_update"
 	KindTerminal      = "terminal_update"

@@ -1,7 +1,7 @@
 package schema
 
-// A UserMessage is a whole message of the user, in version 2.
-type UserMessage struct {
+// A Message is a whole message, in version 2. It takes the place of what a client has of it.
+type Message struct {
 	Kind      string `json:"sessionUpdate"`
 	MessageID string `json:"messageId"`
 	Content   []any  `json:"content"` // content blocks

@@ -6,6 +6,7 @@ package version2
 
 import (
 	"path/filepath"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -84,7 +85,7 @@ func Updates(list []any) (updates []any) {
 	for _, u := range list {
 		if c, ok := u.(schema.Chunk); ok && c.Kind == schema.UserMessageChunk {
 			if last := len(updates) - 1; last >= 0 {
-				if message, ok := updates[last].(schema.UserMessage); ok && message.MessageID == c.MessageID {
+				if message, ok := updates[last].(schema.Message); ok && message.MessageID == c.MessageID {
 					message.Content = append(message.Content, c.Content)
 					updates[last] = message
 					continue
@@ -100,9 +101,25 @@ func Updates(list []any) (updates []any) {
 	return updates
 }
 
+// Replayed are updates that tell again of one thing that was said or done: a message of the
+// agent begins anew, since a client adds each piece to what it has.
+func Replayed(list []any) []any {
+	if len(list) == 0 {
+		return list
+	}
+	c, ok := list[0].(schema.Chunk)
+	switch {
+	case ok && c.Kind == schema.AgentMessageChunk:
+		list = slices.Insert(list, 0, any(schema.Message{Kind: schema.KindAgentMessage, MessageID: c.MessageID, Content: []any{}}))
+	case ok && c.Kind == schema.AgentThoughtChunk:
+		list = slices.Insert(list, 0, any(schema.Message{Kind: schema.KindAgentThought, MessageID: c.MessageID, Content: []any{}}))
+	}
+	return list
+}
+
 // UserMessage is a message of the user with its content blocks.
-func UserMessage(id string, content ...any) schema.UserMessage {
-	return schema.UserMessage{Kind: schema.KindUserMessage, MessageID: id, Content: content}
+func UserMessage(id string, content ...any) schema.Message {
+	return schema.Message{Kind: schema.KindUserMessage, MessageID: id, Content: content}
 }
 
 // update is an update, or nil where there is nothing of the kind.

@@ -39,6 +39,9 @@ func TestUpdates(t *testing.T) {
 		require.NoError(t, err)
 		assert.JSONEq(t, c.want, string(got))
 	}
+	replayed, err := json.Marshal(Updates(Replayed([]any{schema.Chunk{Kind: schema.AgentThoughtChunk, MessageID: "m", Content: schema.Text("x")}})))
+	require.NoError(t, err)
+	assert.JSONEq(t, `[{"sessionUpdate":"agent_thought","messageId":"m","content":[]},{"sessionUpdate":"agent_thought_chunk","messageId":"m","content":{"type":"text","text":"x"}}]`, string(replayed))
 	chunk := Updates([]any{schema.Chunk{Kind: schema.AgentMessageChunk, Content: schema.Text("x")}})[0].(schema.Chunk)
 	assert.NotEmpty(t, chunk.MessageID, "each message has an id")
 }

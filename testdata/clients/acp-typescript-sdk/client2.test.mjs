@@ -187,6 +187,15 @@ test('killed with an open question: another client resumes the session and answe
 	await fourth.until(() => fourth.states().length > 0, 'the state');
 	assert.deepEqual(fourth.updates.map((u) => u.update.sessionUpdate), ['state_update']);
 	assert.equal((await third.turn(sessionId, 'quiet')).end.stopReason, 'end_turn');
+	// What a client has already is not told twice.
+	const places = third.updates.length;
+	await resume(third, sessionId, project.root);
+	await third.until(() => third.updates.slice(places).some((u) => u.update.sessionUpdate === 'state_update'), 'the state');
+	const again = third.updates.slice(places).map((u) => u.update);
+	for (const [i, u] of again.entries()) {
+		if (u.sessionUpdate !== 'agent_message_chunk' || again.slice(0, i).some((before) => before.messageId === u.messageId && before.sessionUpdate === 'agent_message_chunk')) continue;
+		assert.deepEqual(again[i - 1], { sessionUpdate: 'agent_message', messageId: u.messageId, content: [] });
+	}
 	for (const replayFrom of [{ type: 'message', messageId }, { type: 'end' }]) {
 		const { error } = await third.process.ask('session/resume', { sessionId, cwd: project.root, replayFrom });
 		assert.equal(error.code, -32602);
