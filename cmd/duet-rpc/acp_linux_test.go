@@ -336,7 +336,7 @@ func TestACPVersions(t *testing.T) {
 	s := withoutDaemons(t, newSite(t))
 	both := object{
 		"clientInfo": object{"name": "old", "version": "1"}, "clientCapabilities": object{"auth": object{"terminal": true}, "fs": object{"readTextFile": true}},
-		"info": object{"name": "new", "version": "2"}, "capabilities": object{},
+		"info": object{"name": "new", "version": "2"}, "capabilities": object{"fs": object{"readTextFile": true}},
 	}
 	for asked, methods := range map[int]string{1: `[{"id":"terminal"`, 2: `[{"methodId":"agent"`} {
 		c := s.acp(allowing)
@@ -359,6 +359,8 @@ func TestACPVersions(t *testing.T) {
 				return n > 0 && string(c.updates[n-1].raw) == `{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn",`+usage+`,"background":[]}`
 			})
 			require.Contains(t, string(c.result(id).Result), `"messageId":`)
+			require.Equal(t, "session/request_permission", c.awaitAsked(1).Method)
+			require.Len(t, c.asked, 1, "version 2 has no files of the client")
 		}
 		c.quit()
 	}

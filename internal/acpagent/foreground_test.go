@@ -50,6 +50,7 @@ func newStage(t *testing.T, states map[string]string) *stage {
 	answer("agent.list", always(`{"agents":[{"name":"a","available":true}]}`))
 	answer("agent.describe", always(`{"agent":"a"}`))
 	answer("daemon.status", always(`{"subsystems":{"store":{"last_seq":7}}}`))
+	answer("session.set", always(`{"success":true}`))
 	answer("Unsubscribe", always(`{"success":true}`))
 	runs := 0
 	answer("continueSession", func(map[string]any) string {
@@ -242,6 +243,36 @@ func TestCloseEndsAllOfASession(t *testing.T) {
 	s.update(`{"sessionUpdate":"state_update","state":"idle","stopReason":"cancelled",` + background)
 	assert.Equal(t, conversation, <-s.interrupted, "its background work")
 	s.heard(`"id":"c","result":{}`)
+}
+
+// The session waits for the user before the user is asked.
+func TestRequiresActionBeforeTheQuestion(t *testing.T) {
+	s := newIdleStage(t)
+	s.status("run", "running", "")
+	s.update(running)
+	s.event("new_approval", `{"session_id":"run","approval_id":"q","type":"function_call","tool_name":"Bash"}`)
+	s.update(`{"sessionUpdate":"state_update","state":"requires_action","background":[]}`)
+	s.heard(`"method":"session/request_permission"`)
+	s.status("run", "completed", "")
+	s.update(ended)
+	s.event("new_approval", `{"session_id":"run","approval_id":"stale","type":"function_call","tool_name":"Bash"}`)
+	s.heard(`"method":"session/request_permission"`) // which blocks nothing
+}
+
+// A choice takes a value of its own type.
+func TestTypesOfChoices(t *testing.T) {
+	s := newStage(t, map[string]string{conversation: `{"id":"run-0","state":"completed","agent":"a","agent_session":{"options":[{"id":"fast","type":"boolean","current":"false"}]}}`})
+	s.update(idle)
+	s.heard(`"id":"r"`, `"configId":"fast","name":"fast","type":"boolean","currentValue":false`)
+	set := func(value string) {
+		s.say(`{"jsonrpc":"2.0","id":"s","method":"session/set_config_option","params":{"sessionId":"` + conversation + `","configId":"fast",` + value + `}}`)
+	}
+	for _, wrong := range []string{`"type":"id","value":"true"`, `"type":"boolean","value":"true"`, `"type":"boolean","value":null`, `"type":"odd","value":true`, `"value":true`} {
+		set(wrong)
+		s.heard(`"id":"s"`, `"code":-32602`)
+	}
+	set(`"type":"boolean","value":true`)
+	s.heard(`"id":"s","result":{"configOptions":`)
 }
 
 // The session is idle when nothing of it is running.

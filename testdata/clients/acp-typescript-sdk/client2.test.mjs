@@ -300,6 +300,7 @@ test('choices of the session', async (t) => {
 	}
 	assert.equal((await e.turn(sessionId, '/agent')).end.stopReason, 'end_turn');
 	assert.match(e.text(), /The agent behind this session is demo/);
+	assert.deepEqual(e.states().slice(-2).map((u) => u.state), ['running', 'idle']);
 });
 
 test('a form is filled in by elicitation; a client that has none is told', async (t) => {
@@ -380,7 +381,7 @@ test('sessions are forked, closed, resumed and deleted', async (t) => {
 	assert.equal((await turn).end.stopReason, 'cancelled');
 	await within(waits, 'the prompt that waits');
 	assert.equal(e.process.received.findLast((m) => m.method === 'session/update').params.update.stopReason, 'cancelled');
-	await within(e.agent.request('session/close', { sessionId }), 'session/close again');
+	await e.process.result('session/close', { sessionId });
 	await assert.rejects(e.prompt(sessionId, 'quiet'), (err) => err.code === -32002 && err.data.sessionId === sessionId);
 	await resume(e, sessionId, project.root, false);
 	assert.equal((await e.turn(sessionId, 'quiet three')).end.stopReason, 'end_turn');
