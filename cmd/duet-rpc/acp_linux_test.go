@@ -335,9 +335,10 @@ func TestACPVersions(t *testing.T) {
 	t.Parallel()
 	s := withoutDaemons(t, newSite(t))
 	both := object{
-		"clientInfo": object{"name": "old", "version": "1"}, "clientCapabilities": object{"auth": object{"terminal": true}, "fs": object{"readTextFile": true}},
+		"clientInfo": object{"name": "old", "version": "1"}, "clientCapabilities": object{"auth": object{"terminal": true}},
 		"info": object{"name": "new", "version": "2"}, "capabilities": object{"fs": object{"readTextFile": true}},
 	}
+	require.NoError(t, os.WriteFile(filepath.Join(s.root, "demo.txt"), []byte("saved\n"), 0o600))
 	for asked, methods := range map[int]string{1: `[{"id":"terminal"`, 2: `[{"methodId":"agent"`} {
 		c := s.acp(allowing)
 		both["protocolVersion"] = asked
@@ -360,7 +361,9 @@ func TestACPVersions(t *testing.T) {
 			})
 			require.Contains(t, string(c.result(id).Result), `"messageId":`)
 			require.Equal(t, "session/request_permission", c.awaitAsked(1).Method)
+			c.mu.Lock()
 			require.Len(t, c.asked, 1, "version 2 has no files of the client")
+			c.mu.Unlock()
 		}
 		c.quit()
 	}
