@@ -78,8 +78,8 @@ func (s *session) await(ctx context.Context, asker question.Asker, q wire.Approv
 	}
 }
 
-// questionAnswered takes back a question that was answered, wherever that was.
-func (s *session) questionAnswered(id string) {
+// answered takes back a question that was answered, wherever that was.
+func (s *session) answered(id string) {
 	s.mu.Lock()
 	one := s.asking[id]
 	delete(s.asking, id)

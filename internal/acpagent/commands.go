@@ -17,8 +17,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// command carries out a prompt that is a command of Duet's, and returns what it has to
-// say. It reports whether the prompt was one.
+// command runs a prompt that is a command of Duet's, and returns its output. handled is
+// false for other prompts.
 func (s *session) command(ctx context.Context, prompt string) (text string, handled bool, err error) {
 	name, rest, _ := strings.Cut(strings.TrimSpace(prompt), " ")
 	name, isCommand := strings.CutPrefix(name, "/")
@@ -41,9 +41,9 @@ func (s *session) command(ctx context.Context, prompt string) (text string, hand
 	return text, true, refused(err)
 }
 
-// answered tells the client what a command of Duet's has to say, and is the answer to its
-// prompt. In version 2 that is a short turn, unless the agent is at work.
-func (s *session) answered(prompt []json.RawMessage, text string) schema.PromptResponse {
+// commandRan sends the output of a command of Duet's, and returns the response to its
+// prompt. Version 2 has it in a short turn, unless the agent works.
+func (s *session) commandRan(prompt []json.RawMessage, text string) schema.PromptResponse {
 	s.order.Lock()
 	defer s.order.Unlock()
 	if !s.version2 {

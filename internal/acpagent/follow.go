@@ -55,7 +55,7 @@ func (s *session) subscriptionEnded(err error) {
 		}
 	}
 	s.mu.Unlock()
-	if s.version2 && !isClosed { // whose turns have their answer
+	if s.version2 && !isClosed { // the prompt of a turn that runs has its answer
 		s.order.Lock()
 		defer s.order.Unlock()
 		s.tell(schema.Notice{Kind: schema.KindNotice, Severity: schema.Error, Title: why})
@@ -75,7 +75,7 @@ func (s *session) event(e client.Event) {
 		s.ask(wire.ApprovalOf(e))
 		return
 	case wire.EventResolved:
-		s.questionAnswered(d.ApprovalID)
+		s.answered(d.ApprovalID)
 		return
 	case wire.EventSettings, wire.EventAgentSession:
 		s.backgroundChanged(d.Background)
@@ -128,8 +128,8 @@ func (s *session) stateChanged(d wire.EventData) {
 	}
 }
 
-// endTurns answers the prompts that a session of the hub is, and reports whether there is
-// one; s.mu is held.
+// endTurns ends the client's turns that are this session of the hub, and reports whether
+// there is one. s.mu is held.
 func (s *session) endTurns(run string, o outcome) (isAwaited bool) {
 	for _, t := range s.turns {
 		if t.run == run {

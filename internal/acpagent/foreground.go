@@ -12,26 +12,26 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// A foreground is what runs in a conversation, whichever client has begun it: version 2 of
-// the protocol has a session's state told, and answers a prompt when it is in the
-// conversation. A run that waits for its turn is not: its prompt is held back.
-// session.mu guards the fields; they change with session.order held.
+// A foreground holds the runs of a conversation, for a client of version 2 of the protocol.
+// The session's state follows from them, whichever client began them. A prompt is inserted
+// in the conversation when its run begins: until then the client gets neither the message
+// nor the response. session.mu guards the fields; they change with session.order held.
 type foreground struct {
-	runs       []*run // that have not ended, in the order in which they came
-	state      string // as the client knows it; "": idle
+	runs       []*run // that have not ended, in the order of their prompts
+	state      string // that the client has; "": idle
 	background []wire.BackgroundTask
-	ended      chan struct{} // closed when no run is left; nil unless something waits for that
+	ended      chan struct{} // closed when no run is left; nil if nothing waits for that
 }
 
-// A run is one of the hub's sessions that are a conversation.
+// A run is a session of the hub in the conversation.
 type run struct {
 	id       string
 	state    string          // of the hub
-	prompt   *schema.Message // that is held back; nil: there is none
-	inserted bool            // the conversation has it
+	prompt   *schema.Message // until it is inserted; nil: there is none
+	inserted bool            // it has begun
 }
 
-// get is a run, which is new where it is not known.
+// get returns a run, and adds it if it is new.
 func (f *foreground) get(id string) *run {
 	if r := f.find(id); r != nil {
 		return r
@@ -41,7 +41,7 @@ func (f *foreground) get(id string) *run {
 	return r
 }
 
-// find is a run, or nil.
+// find returns a run, or nil.
 func (f *foreground) find(id string) *run {
 	if i := slices.IndexFunc(f.runs, func(r *run) bool { return r.id == id }); i >= 0 {
 		return f.runs[i]
@@ -49,7 +49,7 @@ func (f *foreground) find(id string) *run {
 	return nil
 }
 
-// remove forgets a run that has ended, and returns it; nil if it was not known.
+// remove removes a run that has ended, and returns it, or nil if it is unknown.
 func (f *foreground) remove(id string) *run {
 	r := f.find(id)
 	f.runs = slices.DeleteFunc(f.runs, func(other *run) bool { return other == r })
@@ -60,7 +60,7 @@ func (f *foreground) remove(id string) *run {
 	return r
 }
 
-// whenEnded is closed when no run is left.
+// whenEnded returns a channel that is closed when no run is left.
 func (f *foreground) whenEnded() <-chan struct{} {
 	if f.ended == nil {
 		f.ended = make(chan struct{})
@@ -73,7 +73,7 @@ func (f *foreground) whenEnded() <-chan struct{} {
 	return ended
 }
 
-// now is the state that a client is told.
+// now is the state of the session.
 func (f *foreground) now() string {
 	state := schema.StateIdle
 	for _, r := range f.runs {
@@ -88,7 +88,7 @@ func (f *foreground) now() string {
 	return state
 }
 
-// hold keeps back the prompt of a run that has not begun, and reports whether it does.
+// hold keeps the prompt of a run until it begins. It returns false if the run has begun.
 func (s *session) hold(id string, updates []any) bool {
 	messages := version2.Updates(updates)
 	if len(messages) != 1 {
@@ -105,7 +105,7 @@ func (s *session) hold(id string, updates []any) bool {
 	return true
 }
 
-// runChanged takes a new state of a run that has not ended.
+// runChanged handles a new state of a run that has not ended.
 func (s *session) runChanged(id, state string) {
 	if !s.version2 || state == wire.Draft {
 		return
@@ -120,8 +120,8 @@ func (s *session) runChanged(id, state string) {
 	}
 }
 
-// insert tells the client the prompt of a run that begins, and answers it where it is the
-// client's. The client's own prompt is told as the client wrote it.
+// insert sends the prompt of a run that begins, and answers the client's request if the
+// prompt is the client's own. Then its content is as the client wrote it.
 func (s *session) insert(r *run) {
 	s.mu.Lock()
 	message, isInserted := r.prompt, r.inserted
@@ -138,7 +138,7 @@ func (s *session) insert(r *run) {
 	}
 	s.mu.Unlock()
 	if message == nil || isInserted {
-		return // the agent has begun it by itself, or it was told again
+		return // the agent began the run by itself, or the replay had the prompt
 	}
 	s.tell(*message)
 	s.mu.Lock()
@@ -146,8 +146,8 @@ func (s *session) insert(r *run) {
 	s.endTurns(r.id, outcome{inserted: message.MessageID})
 }
 
-// runEnded takes the end of a run. isAwaited says that its prompt is the client's, and has
-// no answer yet.
+// runEnded handles the end of a run. isAwaited says that the client waits for the response
+// to its prompt. The session is idle if no other run has begun.
 func (s *session) runEnded(id string, o outcome, isAwaited bool) {
 	why, failed := o.stopped()
 	s.mu.Lock()
@@ -155,7 +155,7 @@ func (s *session) runEnded(id string, o outcome, isAwaited bool) {
 	s.mu.Unlock()
 	if r != nil && !r.inserted {
 		if isAwaited && (failed || why == schema.Cancelled) || !failed && why == schema.Cancelled {
-			return // it never was in the conversation; the answer to the prompt says so
+			return // its prompt was never inserted; the response says so
 		}
 		s.insert(r)
 		s.tell(s.stateUpdate(schema.StateRunning)...)
@@ -178,8 +178,8 @@ func (s *session) runEnded(id string, o outcome, isAwaited bool) {
 	s.tell(updates...)
 }
 
-// requiresAction takes that the agent asks something in a run. The hub tells the run's new
-// state behind the question.
+// requiresAction handles a question in a run. The hub sends the run's new state after the
+// question, but version 2 has it before.
 func (s *session) requiresAction(id string) {
 	s.mu.Lock()
 	r := s.work.find(id)
@@ -193,7 +193,7 @@ func (s *session) requiresAction(id string) {
 	}
 }
 
-// backgroundChanged takes what the agent does in the background now; nil is not told.
+// backgroundChanged handles a new list of the agent's background work. nil is no list.
 func (s *session) backgroundChanged(tasks []wire.BackgroundTask) {
 	if !s.version2 || tasks == nil {
 		return
@@ -207,8 +207,7 @@ func (s *session) backgroundChanged(tasks []wire.BackgroundTask) {
 	}
 }
 
-// tellState tells the client the state of the session, if that is another one than it
-// knows, or always.
+// tellState sends the state of the session if it has changed, or always.
 func (s *session) tellState(always bool) {
 	s.mu.Lock()
 	state, known := s.work.now(), s.work.state
@@ -221,8 +220,8 @@ func (s *session) tellState(always bool) {
 	}
 }
 
-// stateUpdate is a state with what goes on in the background. What the client does not
-// know of that comes before.
+// stateUpdate is a state with the background work, behind the updates for terminals and
+// tool calls in it that the client does not know.
 func (s *session) stateUpdate(state string) []any {
 	s.mu.Lock()
 	s.work.state = state
@@ -232,16 +231,16 @@ func (s *session) stateUpdate(state string) []any {
 	return append(updates, schema.StateUpdate{Kind: schema.KindState, State: state, Background: items})
 }
 
-// runsOf are the runs of a conversation that have not ended, the first one first, by its
-// last one.
+// runsOf returns the runs of a conversation that have not ended, the oldest first. last is
+// the conversation's last run.
 func (a *agent) runsOf(ctx context.Context, last wire.Session) (runs []*run, err error) {
 	for s := last; ; {
 		switch {
-		case s.State == wire.Draft, s.State == wire.Cancelled: // which say nothing of those before
+		case s.State == wire.Draft, s.State == wire.Cancelled: // the run before may be active
 		case wire.Ended(s.State):
 			return runs, nil
 		default:
-			runs = slices.Insert(runs, 0, &run{id: s.ID, state: s.State, inserted: s.State == wire.Running || s.State == wire.WaitingInput})
+			runs = slices.Insert(runs, 0, &run{id: s.ID, state: s.State, inserted: s.State != wire.Queued && s.State != wire.Starting})
 		}
 		if s.ParentID == "" {
 			return runs, nil

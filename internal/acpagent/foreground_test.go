@@ -17,7 +17,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// A stage is a client of version 2 with a session, and a hub that a test plays.
+// A stage is a client of version 2 with a session, and a hub whose events a test sends.
 type stage struct {
 	t   *testing.T
 	in  *bufio.Reader
@@ -104,7 +104,7 @@ func (s *stage) say(message string) {
 	require.NoError(s.t, err)
 }
 
-// heard is the next message; what it has to contain is said.
+// heard is the next message, which has to contain texts.
 func (s *stage) heard(what ...string) string {
 	s.t.Helper()
 	line, err := s.in.ReadString('\n')
@@ -166,7 +166,7 @@ func newIdleStage(t *testing.T) *stage {
 	return s
 }
 
-// A prompt is in the conversation when its run begins: then it is told and answered.
+// The client gets the message and the response to its prompt when the run begins.
 func TestAPromptIsAnsweredWhenItsRunBegins(t *testing.T) {
 	s := newIdleStage(t)
 	s.prompt("p", "x")
@@ -190,7 +190,7 @@ func TestAPromptIsAnsweredWhenItsRunBegins(t *testing.T) {
 	s.update(ended)
 }
 
-// A prompt whose run ends before it has begun is refused, and was in no conversation.
+// A prompt whose run ends before it begins has an error for a response.
 func TestAPromptThatNeverBegins(t *testing.T) {
 	s := newIdleStage(t)
 	s.prompt("p", "x")
@@ -204,7 +204,7 @@ func TestAPromptThatNeverBegins(t *testing.T) {
 	s.status("run-3", "cancelled", "")
 	s.heard(`"id":"c"`, `"code":-32800`)
 
-	// Of other clients' runs only those that fail are told.
+	// Of other clients' prompts that never begin, the client gets only those that fail.
 	s.prompted("other", "y")
 	s.status("other", "cancelled", "")
 	s.prompted("another", "z")
@@ -214,7 +214,7 @@ func TestAPromptThatNeverBegins(t *testing.T) {
 	s.heard(`"state":"idle","stopReason":"error","error":{"code":-32603,"message":"no executor"`)
 }
 
-// All that runs in the session and all that waits is cancelled, what waits first.
+// session/cancel ends every run of the session, the last one first.
 func TestCancelEndsAllOfASession(t *testing.T) {
 	s := newStage(t, map[string]string{
 		conversation: `{"id":"waits","thread_id":"t","parent_session_id":"gone","state":"queued","agent":"a"}`,
@@ -231,7 +231,7 @@ func TestCancelEndsAllOfASession(t *testing.T) {
 	s.update(`{"sessionUpdate":"state_update","state":"idle","stopReason":"cancelled","background":[]}`)
 }
 
-// A session is closed when all that it does has ended, also in the background.
+// session/close answers when the runs have ended, and ends the background work.
 func TestCloseEndsAllOfASession(t *testing.T) {
 	s := newStage(t, map[string]string{conversation: `{"id":"runs","state":"running","agent":"a","background":[{"id":"42","kind":"process"}]}`})
 	const background = `"background":[{"type":"_duet_process","processId":"42"}]}`
@@ -245,7 +245,7 @@ func TestCloseEndsAllOfASession(t *testing.T) {
 	s.heard(`"id":"c","result":{}`)
 }
 
-// The session waits for the user before the user is asked.
+// The session requires action before the question arrives.
 func TestRequiresActionBeforeTheQuestion(t *testing.T) {
 	s := newIdleStage(t)
 	s.status("run", "running", "")
@@ -259,7 +259,7 @@ func TestRequiresActionBeforeTheQuestion(t *testing.T) {
 	s.heard(`"method":"session/request_permission"`) // which blocks nothing
 }
 
-// A choice takes a value of its own type.
+// A configuration option takes only a value of its own type.
 func TestTypesOfChoices(t *testing.T) {
 	s := newStage(t, map[string]string{conversation: `{"id":"run-0","state":"completed","agent":"a","agent_session":{"options":[{"id":"fast","type":"boolean","current":"false"}]}}`})
 	s.update(idle)
@@ -275,7 +275,7 @@ func TestTypesOfChoices(t *testing.T) {
 	s.heard(`"id":"s","result":{"configOptions":`)
 }
 
-// The session is idle when nothing of it is running.
+// The session is idle when no run is active.
 func TestIdleWhenNothingRuns(t *testing.T) {
 	s := newIdleStage(t)
 	for _, run := range []string{"a", "b"} { // the second one is the agent's own
@@ -294,7 +294,7 @@ func TestIdleWhenNothingRuns(t *testing.T) {
 	s.update(`{"sessionUpdate":"state_update","state":"idle","stopReason":"max_tokens","background":[]}`)
 }
 
-// What the agent does in the background is told with each state, behind what it names.
+// Each state lists the background work, behind the terminals and tool calls in the list.
 func TestBackgroundWork(t *testing.T) {
 	s := newStage(t, map[string]string{conversation: `{"id":"run-0","state":"completed","agent":"a","background":[{"id":"c","kind":"tool_call","title":"sleep"}]}`})
 	const call = `{"type":"tool_call","toolCallId":"c"}`

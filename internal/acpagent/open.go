@@ -84,8 +84,8 @@ func (a *agent) load(ctx context.Context, p schema.OpenRequest) (schema.Opened, 
 	return a.take(ctx, p, true)
 }
 
-// resume tells the client what happens in a conversation from now on and, in version 2, all
-// that was before if it wants that.
+// resume sends the client what happens in a conversation from now on. Version 2 can have it
+// send the whole conversation first.
 func (a *agent) resume(ctx context.Context, p schema.OpenRequest) (schema.Opened, error) {
 	if !a.client.isVersion2() || p.ReplayFrom == nil {
 		return a.take(ctx, p, false)
@@ -97,7 +97,7 @@ func (a *agent) resume(ctx context.Context, p schema.OpenRequest) (schema.Opened
 }
 
 func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) (schema.Opened, error) {
-	since, err := wire.LastSeq(ctx, a.hub) // what changes while the rest is read is told again
+	since, err := wire.LastSeq(ctx, a.hub) // before the state, so that no later change is missed
 	if err != nil {
 		return schema.Opened{}, refused(err)
 	}
@@ -159,22 +159,23 @@ func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) 
 	return r, nil
 }
 
-// tellEntry tells the client again what was said or done, but not a prompt that still waits
-// for its turn in version 2.
+// tellEntry sends an entry of the conversation. Version 2 does not have the prompts of
+// queued runs.
 func (s *session) tellEntry(e wire.Entry) {
 	updates := s.translator.Entry(e)
-	if s.version2 {
-		updates = version2.Replayed(updates)
+	if !s.version2 {
+		s.tell(updates...)
+		return
 	}
-	if s.version2 && e.EventType == wire.EntryMessage && e.Role == "user" {
+	if e.EventType == wire.EntryMessage && e.Role == "user" {
 		s.mu.Lock()
-		waits := s.work.find(e.SessionID) != nil
+		isActive := s.work.find(e.SessionID) != nil
 		s.mu.Unlock()
-		if waits && s.hold(e.SessionID, updates) {
+		if isActive && s.hold(e.SessionID, updates) {
 			return
 		}
 	}
-	s.tell(updates...)
+	s.tell(version2.Replayed(updates)...)
 }
 
 // list lists the conversations that there are.
@@ -202,9 +203,9 @@ func (a *agent) list(ctx context.Context, p schema.ListRequest) (schema.ListResp
 	return r, nil
 }
 
-// closeSession ends the client's turns in a session, and leaves it. In version 2 it ends
-// all that the agent does there, and tells the end of that before it leaves; a session
-// that the client does not have is closed.
+// closeSession ends the client's turns in a session, and leaves it. Version 2 has it end
+// every run and the background work of the conversation first, and succeed for a session
+// that is not open.
 func (a *agent) closeSession(ctx context.Context, p schema.SessionRequest) (schema.Present, error) {
 	s := a.lookup(p.SessionID)
 	switch {

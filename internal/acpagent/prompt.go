@@ -55,8 +55,8 @@ func (s *session) forgetUnclaimed(t *turn) {
 	}
 }
 
-// prompt begins a turn. It is answered at the end of the turn; in version 2, when the
-// prompt is in the conversation, or with an error where it never will be.
+// prompt runs a turn. Version 1 has the response at the end of the turn. Version 2 has it
+// when the conversation contains the prompt, or an error if it never will.
 func (a *agent) prompt(ctx context.Context, p schema.PromptRequest) (schema.PromptResponse, error) {
 	s, err := a.find(p.SessionID)
 	if err != nil {
@@ -68,13 +68,13 @@ func (a *agent) prompt(ctx context.Context, p schema.PromptRequest) (schema.Prom
 	}
 	r, err := s.runPrompt(ctx, t, p)
 	if err == nil && s.version2 && r.MessageID == "" {
-		return r, server.NewError(server.CodeCancelled, "Request cancelled: the prompt did not get into the conversation", nil)
+		return r, server.NewError(server.CodeCancelled, "Request cancelled: the prompt was not added to the conversation", nil)
 	}
 	return r, err
 }
 
-// runPrompt runs a turn. It ends with its own session of the hub, whatever else happens in the
-// conversation.
+// runPrompt runs a turn. The turn ends with its own session of the hub, whatever else
+// happens in the conversation.
 func (s *session) runPrompt(ctx context.Context, t *turn, p schema.PromptRequest) (schema.PromptResponse, error) {
 	if !s.claim(t, p.Prompt) {
 		return schema.PromptResponse{StopReason: schema.Cancelled}, nil
@@ -96,7 +96,7 @@ func (s *session) runPrompt(ctx context.Context, t *turn, p schema.PromptRequest
 	if text, handled, err := s.command(ctx, full.text); err != nil {
 		return schema.PromptResponse{}, err
 	} else if handled {
-		return s.answered(p.Prompt, text), nil
+		return s.commandRan(p.Prompt, text), nil
 	}
 	// One that is taken back while it is begun is ended when it has begun: until the hub has
 	// answered nobody knows whether it has.
@@ -121,8 +121,8 @@ func (s *session) runPrompt(ctx context.Context, t *turn, p schema.PromptRequest
 }
 
 // requestCancelled ends a turn whose request the client has cancelled; where it is the
-// connection that has ended, the turn goes on. In version 2 a prompt that is in the
-// conversation has its answer.
+// connection that has ended, the turn goes on. In version 2 the request is over when the
+// turn begins.
 func (s *session) requestCancelled(id string) {
 	s.mu.Lock()
 	r := s.work.find(id)
@@ -253,7 +253,7 @@ func addWorkspace(params map[string]any, w schema.Workspace) {
 	}
 }
 
-// response is the answer to a prompt whose turn has ended or, in version 2, begun.
+// response is the answer to a prompt whose turn has ended or, in version 2, has begun.
 func (s *session) response(ctx context.Context, run string, o outcome) (schema.PromptResponse, error) {
 	if o.inserted != "" {
 		return schema.PromptResponse{MessageID: o.inserted}, nil
@@ -264,7 +264,7 @@ func (s *session) response(ctx context.Context, run string, o outcome) (schema.P
 	return s.ending(context.WithoutCancel(ctx), run, o)
 }
 
-// ending is how a turn ended.
+// ending returns how a turn ended: its stop reason and usage, or the error that ended it.
 func (s *session) ending(ctx context.Context, run string, o outcome) (schema.PromptResponse, error) {
 	why, isFailure := o.stopped()
 	r := schema.PromptResponse{StopReason: why}
@@ -309,8 +309,8 @@ func (s *session) askAfterReply(ctx context.Context) {
 }
 
 // cancel ends the turns that the client waits for or, where it waits for none, the one
-// that is under way. In version 2 it ends all that runs in the conversation, and all that
-// waits. It does not wait for the end.
+// that is under way. In version 2 it ends every run of the conversation, also those that
+// are queued. It does not wait for their ends.
 func (s *session) cancel() {
 	runs := s.cancelled()
 	s.conn.Go(func(context.Context) {
@@ -320,8 +320,8 @@ func (s *session) cancel() {
 	})
 }
 
-// cancelled notes that the client ends what runs, and returns that: what waits first, else
-// it would begin.
+// cancelled marks the client's turns as cancelled, and returns the runs to end: the last
+// one first, since a queued run begins when the one before it ends.
 func (s *session) cancelled() (runs []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// methodHint is said of methods that there are not.
+// methodHint follows the name of an unknown method in the error.
 const methodHint = "Duet is an agent of the Agent Client Protocol; what it can do stands in the answer to initialize"
 
 // Serve serves the client at the other end of a transport until it goes, or ctx ends.
@@ -88,7 +88,7 @@ func spelled[P, R any](a *agent, f func(context.Context, P) (R, error), as func(
 	}
 }
 
-// only is a method of one version of the protocol.
+// only makes a method unknown to clients of the other version of the protocol.
 func only[P, R any](a *agent, version int, method string, f func(context.Context, P) (R, error)) func(context.Context, P) (R, error) {
 	return func(ctx context.Context, p P) (R, error) {
 		if a.client.isVersion2() != (version == schema.Version2) {

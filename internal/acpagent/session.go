@@ -82,8 +82,8 @@ func (s *session) beginning() *beginning {
 	return s.start
 }
 
-// remark tells the client of something that Duet itself has to say: as a notice or, in
-// version 1, in the words of a format.
+// remark sends a message of Duet's own to the user. It is a notice, in version 1 a text of
+// the agent that a format makes.
 func (s *session) remark(severity, title, description, format string, args ...any) {
 	if s.version2 {
 		s.tell(schema.Notice{Kind: schema.KindNotice, Severity: severity, Title: title, Description: description})

@@ -92,7 +92,7 @@ func (a *agent) setConfigOption(ctx context.Context, p schema.SetConfigOptionReq
 	return schema.ConfigOptions{ConfigOptions: s.settings.options}, nil
 }
 
-// checkValueType refuses a value that is not of its type, or whose choice takes another one.
+// checkValueType checks the type of a value that a client of version 2 sets.
 func (s *session) checkValueType(ctx context.Context, p schema.SetConfigOptionRequest) error {
 	var value any
 	_ = json.Unmarshal(p.Value, &value) // nil is neither

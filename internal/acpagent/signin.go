@@ -24,7 +24,8 @@ func (a *agent) mustSignIn(agent string) {
 	a.wanted = &signIn{agent}
 }
 
-// signsInTo is the agent that the client signs in to, and out of; "" is the default one.
+// signsInTo is the agent that the client signs in to and out of: the one whose turn failed
+// last for want of that, or else the one of new sessions. "" is the default agent.
 func (a *agent) signsInTo() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -74,8 +75,7 @@ func (a *agent) authenticate(ctx context.Context, p schema.AuthenticateRequest) 
 	return schema.Present{}, a.signIn(ctx, params)
 }
 
-// logout signs out of the agent behind: of the one that has wanted somebody to sign in
-// last, or else of the one of new sessions.
+// logout signs out of the agent behind. It fails if the agent offers no sign-out.
 func (a *agent) logout(ctx context.Context, _ struct{}) (schema.Present, error) {
 	params := map[string]string{}
 	if name := a.signsInTo(); name != "" {
@@ -111,7 +111,8 @@ func (a *agent) failed(o outcome) error {
 		return server.NewError(jsonrpc2.CodeInternalError, why, data)
 	}
 	methods := append(a.client.signInMethods(), authMethods(o.authMethods)...)
-	if data["authMethods"] = methods; a.client.isVersion2() {
+	data["authMethods"] = methods
+	if a.client.isVersion2() {
 		data["authMethods"] = version2.AuthMethods(methods)
 	}
 	return server.NewError(schema.CodeAuthRequired, "Authentication required: "+why, data)

@@ -27,7 +27,7 @@ type outcome struct {
 	state, stopReason, err, code string
 	authMethods                  []wire.AuthMethod
 
-	inserted string // of version 2: the turn has begun only now, and this is the id of its prompt
+	inserted string // of version 2: the id of the prompt of a turn that has just begun, not ended
 }
 
 func outcomeOf(d wire.EventData) outcome {
@@ -67,11 +67,11 @@ func (s *session) interruptOurs() {
 	}
 }
 
-// endWithin is how long the end of the work in a session that is closed may take.
+// endWithin limits how long session/close waits for the runs to end.
 const endWithin = 30 * time.Second
 
-// endWork ends all that the agent does in a session, also in the background, and waits
-// until the client knows of it.
+// endWork ends the runs of a conversation, waits until the client has their end, and ends
+// the background work.
 func (s *session) endWork(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, endWithin)
 	defer cancel()
@@ -87,7 +87,7 @@ func (s *session) endWork(ctx context.Context) {
 	case <-s.conn.Stopping():
 		return
 	}
-	s.order.Lock() // the end is told
+	s.order.Lock() // waits for the last state update
 	defer s.order.Unlock()
 	s.mu.Lock()
 	isBusy := len(s.work.background) > 0

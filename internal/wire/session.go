@@ -16,6 +16,7 @@ import (
 const (
 	Draft        = "draft"
 	Queued       = "queued"
+	Starting     = "starting"
 	Running      = "running"
 	WaitingInput = "waiting_input"
 

@@ -97,7 +97,8 @@ func (t *Translator) exited(d wire.EventData) []any {
 	return t.terminalUpdate(d.TerminalID)
 }
 
-// list begins a terminal for a client of version 2, with what was printed before.
+// list is the update that begins a terminal for a client of version 2, with its output so
+// far.
 func (t *Translator) list(id, command string) schema.TerminalUpdate {
 	if t.listed == nil {
 		t.listed = make(map[string]bool)

@@ -112,8 +112,8 @@ func (t *Translator) toolCall(c call) (updates []any) {
 	return append(updates, u)
 }
 
-// callID is the id of a tool call of a session as the client has it, whose call the agent's
-// id means from now on.
+// callID is the id of a tool call of a session as the client has it. It notes that the
+// agent's id now means this call.
 func (t *Translator) callID(session, id string) string {
 	clients := t.ids.of(session, id)
 	if t.Version2 {
@@ -125,8 +125,8 @@ func (t *Translator) callID(session, id string) string {
 	return clients
 }
 
-// tellsCall notes that a client of version 2 knows a tool call from now on, also in another
-// turn.
+// tellsCall notes that a client of version 2 knows a tool call. It does so in later turns,
+// too.
 func (t *Translator) tellsCall(id string) {
 	if !t.Version2 {
 		return
@@ -146,10 +146,10 @@ func command(input json.RawMessage) string {
 	return in.Command
 }
 
-// Background is what an agent does in the background, for a client of version 2: updates
-// that tell of what the client does not know, and items that name all of it.
+// Background lists an agent's background work for a client of version 2: updates for the
+// terminals and tool calls that the client does not know, and one item for each task.
 func (t *Translator) Background(tasks []wire.BackgroundTask) (updates, items []any) {
-	items = []any{} // of which there may be none
+	items = []any{} // never nil, which version 2 reads as not reported
 	for _, b := range tasks {
 		item := schema.BackgroundWork{Type: b.Kind}
 		switch b.Kind {

@@ -27,7 +27,7 @@ type Translator struct {
 	// shows its own alone, and gets what is printed as text.
 	ShowsTerminals bool
 	// Version2 says that the client speaks version 2 of the protocol: terminals have updates
-	// of their own, what the hub says is a notice, and a tool call is never begun anew.
+	// of their own, messages of the hub are notices, and tool calls outlive their turn.
 	Version2 bool
 	// Since is the seq behind which events come.
 	Since int64
@@ -168,7 +168,7 @@ func aside(key, text string) schema.Chunk {
 	return chunk(schema.AgentThoughtChunk, key, "", schema.Text("["+text+"]\n"))
 }
 
-// notice is what the hub says in a conversation, as version 2 has it.
+// notice is a message of the hub in a conversation, for version 2.
 func notice(subtype, text string) schema.Notice {
 	title, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	n := schema.Notice{Kind: schema.KindNotice, Severity: schema.Info, Title: cmp.Or(title, subtype, "Duet"), Description: strings.TrimSpace(rest)}

@@ -18,7 +18,8 @@ import (
 )
 
 const help = `Be an agent for an editor that speaks the Agent Client Protocol, on standard input
-and output: Zed, JetBrains, agent-shell, CodeCompanion and others. Its sessions are
+and output: Zed, JetBrains, agent-shell, CodeCompanion and others. The editor
+chooses version 1 or version 2 of the protocol. Its sessions are
 conversations of the project's hub, with any agent behind: they outlive the editor,
 their questions are in the editor and in the inbox, and everybody who is connected
 to the hub sees them.

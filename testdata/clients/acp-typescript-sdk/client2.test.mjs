@@ -5,7 +5,7 @@ import * as acp from '@agentclientprotocol/sdk/experimental/v2/unstable';
 import { Project, once, within } from './agent.mjs';
 import { Editor, text } from './editor.mjs';
 
-// An Editor2 is an Editor that knows what version 2 tells of a session's state.
+// An Editor2 is an Editor that reads the states of a session.
 class Editor2 extends Editor {
 	states(sessionId) {
 		return this.of('state_update', sessionId);
@@ -135,7 +135,6 @@ test('prompts in a row wait for their turn; those that wait can be cancelled', a
 	await e.question(1);
 	const waits = e.prompt(sessionId, 'quiet never');
 	const refused = assert.rejects(waits, (err) => err.code === -32800);
-	await e.until(() => e.process.asked.size > 0, 'the request to be sent');
 	await e.agent.notify('session/cancel', { sessionId });
 	await within(refused, 'the prompt that waits');
 	assert.equal((await runs).end.stopReason, 'cancelled');
@@ -187,7 +186,7 @@ test('killed with an open question: another client resumes the session and answe
 	await fourth.until(() => fourth.states().length > 0, 'the state');
 	assert.deepEqual(fourth.updates.map((u) => u.update.sessionUpdate), ['state_update']);
 	assert.equal((await third.turn(sessionId, 'quiet')).end.stopReason, 'end_turn');
-	// What a client has already is not told twice.
+	// A second replay replaces what the client has.
 	const places = third.updates.length;
 	await resume(third, sessionId, project.root);
 	await third.until(() => third.updates.slice(places).some((u) => u.update.sessionUpdate === 'state_update'), 'the state');
@@ -210,7 +209,7 @@ test('two clients see one session: prompts, states, questions, and the first ans
 	const turn = e.turn(sessionId, 'hello');
 	const q = await e.question();
 	const other = await second.question();
-	// A prompt that waits is told when it begins, and not to a client that comes before that.
+	// A client gets a prompt that waits when it begins, not when it resumes the session.
 	const waits = second.prompt(sessionId, 'quiet afterwards');
 	const third = await editor(project);
 	await resume(third, sessionId, project.root);
@@ -237,7 +236,7 @@ test('an agent that continues by itself: background work, its state, its questio
 	const busy = await e.until(() => e.states().find((u) => u.background.length > 0), 'the work in the background');
 	const [item] = busy.background;
 	assert.equal(item.type, 'tool_call');
-	assert.ok(e.of('tool_call_update').some((u) => u.toolCallId === item.toolCallId && u.title), 'a tool call that was not told');
+	assert.ok(e.of('tool_call_update').some((u) => u.toolCallId === item.toolCallId && u.title), 'an unknown tool call');
 	allow(await e.question());
 	await e.idle(sessionId, 2);
 	await e.until(() => e.states().at(-1).background.length === 0 && e.states().at(-1).state === 'idle', 'the end of the work');
@@ -303,7 +302,7 @@ test('choices of the session', async (t) => {
 	assert.deepEqual(e.states().slice(-2).map((u) => u.state), ['running', 'idle']);
 });
 
-test('a form is filled in by elicitation; a client that has none is told', async (t) => {
+test('a form is filled in by elicitation; a client without forms gets a notice', async (t) => {
 	const { project, e, sessionId } = await withSession(t, { elicitation: { form: {}, url: {} } });
 	const turn = e.turn(sessionId, 'quiet form');
 	const q = await e.question();
@@ -356,7 +355,7 @@ test('everything that the demo agent does is valid, in a turn and resumed', asyn
 	const second = await editor(project);
 	await resume(second, sessionId, project.root);
 	await second.until(() => second.states().length > 0, 'the state');
-	// Notices are told as they happen; of what was, they are among the thoughts.
+	// A replay has the notices among the thoughts.
 	const thoughts = (x) => x.text('agent_thought_chunk').replace(/^\[.*\]\n/gm, '');
 	assert.equal(second.text(), e.text());
 	assert.equal(thoughts(second), thoughts(e));
@@ -372,11 +371,10 @@ test('sessions are forked, closed, resumed and deleted', async (t) => {
 	const fork = await e.agent.request('session/fork', { sessionId, cwd: project.root, mcpServers: [] });
 	assert.notEqual(fork.sessionId, sessionId);
 	await e.turn(fork.sessionId, 'quiet two');
-	// What is closed ends before, and what waits there is answered.
+	// The turn ends before the session is closed, and the prompt that waits gets its response.
 	const turn = e.turn(sessionId, 'hello');
 	await e.question();
 	const waits = assert.rejects(e.prompt(sessionId, 'quiet never'), (err) => err.code === -32800);
-	await e.until(() => e.process.asked.size > 0, 'the request to be sent');
 	await within(e.agent.request('session/close', { sessionId }), 'session/close');
 	assert.equal((await turn).end.stopReason, 'cancelled');
 	await within(waits, 'the prompt that waits');
