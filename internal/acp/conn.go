@@ -18,9 +18,9 @@ import (
 // are called by the goroutine that reads, one after the other: the agent is read no faster than
 // they return. Their bytes are valid until then.
 type Handler struct {
-	// Update is given params.update of each session/update. repaired says that the line was
-	// no UTF-8.
-	Update func(update []byte, repaired bool)
+	// Update is given params.sessionId and params.update of each session/update, as they are
+	// written. repaired says that the line was no UTF-8.
+	Update func(session, update []byte, repaired bool)
 	// Request is told of a request before it is served. It may refuse it: there are too many.
 	Request func(method string, params []byte) bool
 	// Serve answers a request that Request has not refused. Each call has a goroutine of its

@@ -107,7 +107,7 @@ func (f *reader) call(line []byte, hasID bool) {
 		if update == nil {
 			f.handler.Garbage(line)
 		} else {
-			f.handler.Update(update, f.repaired)
+			f.handler.Update(frame.Member(m.Params, "sessionId"), update, f.repaired)
 		}
 	}
 	switch {

@@ -32,7 +32,7 @@ func newWitness() *witness {
 		w.seen = append(w.seen, fmt.Sprintf(format, args...))
 	}
 	w.Conn = NewConn(w, Handler{
-		Update:   func(u []byte, _ bool) { see("update %s", u) },
+		Update:   func(_, u []byte, _ bool) { see("update %s", u) },
 		Response: func(_, _ []byte) { see("response") },
 		Request:  func(string, []byte) bool { w.requests--; return w.requests >= 0 },
 		Serve: func(ctx context.Context, method string, _ json.RawMessage) (any, error) {

@@ -38,10 +38,8 @@ const (
 type Options struct {
 	// Dir is the directory in which it runs; "": one that is empty.
 	Dir string
-	// Update is given the update of each session/update, in order and before the
-	// response that follows it. It is valid until Update returns; repaired tells that
-	// it came as no UTF-8.
-	Update func(update []byte, repaired bool)
+	// Update is given each session/update, as of [acp.Handler].
+	Update func(session, update []byte, repaired bool)
 	// Notice is given every other notification, in the same way.
 	Notice func(method string, params []byte)
 	// MaxOutput is how many bytes are read of it. Default 16 MiB.
@@ -144,7 +142,7 @@ func (k *Link) handler(opts Options) acp.Handler {
 		Response: func(_, _ []byte) {}, Garbage: func([]byte) {}, TooLong: func(int64) {},
 	}
 	if h.Update == nil {
-		h.Update = func([]byte, bool) {}
+		h.Update = func(_, _ []byte, _ bool) {}
 	}
 	if h.Notice == nil {
 		h.Notice = func(string, []byte) {}

@@ -189,6 +189,29 @@ func (a *version2Agent) prompt(m wire) {
 		a.say(fmt.Sprintf("%d block: %s", len(m.Params.Prompt), a.system))
 	case "plan":
 		a.update(object{"sessionUpdate": "plan_update", "plan": object{"type": "items", "planId": "p", "entries": []any{object{"content": "one", "priority": "high", "status": "pending"}}}})
+	case "delegate":
+		child := func(update object) {
+			a.send(object{"jsonrpc": "2.0", "method": "session/update", "params": object{"sessionId": "child", "update": update}})
+		}
+		a.update(object{"sessionUpdate": "subagent_update", "sessionId": "child", "title": "Look", "description": "general", "capabilities": object{"cancel": object{}}, "state": object{"state": "running"}})
+		child(object{"sessionUpdate": "state_update", "state": "running"})
+		a.update(object{"sessionUpdate": "session_message", "messageId": "x", "senderSessionId": a.session, "recipientSessionId": "child", "content": []any{object{"type": "text", "text": "look at it"}}})
+		child(object{"sessionUpdate": "usage_update", "used": 1, "size": 2})
+		child(object{"sessionUpdate": "tool_call_update", "toolCallId": "inner", "title": "ls", "kind": "execute", "rawInput": object{"command": "ls"}})
+		a.say("It looks. ")
+		a.state("idle", object{"stopReason": "end_turn", "background": []any{object{"type": "subagent", "sessionId": "child"}}})
+		if strings.HasSuffix(m.Params.Prompt[len(m.Params.Prompt)-1].Text, "for long") {
+			for m := a.read(); m.Method != "session/cancel" || m.Params.SessionID != "child"; m = a.read() {
+			}
+			child(object{"sessionUpdate": "state_update", "state": "idle", "stopReason": "cancelled"})
+			return
+		}
+		asked := a.call("session/request_permission", object{"sessionId": "child", "title": "ls", "subject": object{"type": "tool_call", "toolCall": object{"toolCallId": "inner"}}, "options": []any{object{"optionId": "y", "name": "Yes", "kind": "allow_once"}}})
+		child(object{"sessionUpdate": "tool_call_update", "toolCallId": "inner", "status": "completed"})
+		child(object{"sessionUpdate": "agent_message_chunk", "messageId": "c1", "content": object{"type": "text", "text": "Found: " + string(asked.Result)}})
+		child(object{"sessionUpdate": "state_update", "state": "idle", "stopReason": "end_turn"})
+		a.update(object{"sessionUpdate": "subagent_update", "sessionId": "child", "state": object{"state": "idle", "stopReason": "end_turn"}})
+		return
 	case "notice":
 		for range 2 {
 			a.update(object{"sessionUpdate": "notice", "severity": "warning", "title": "Mind the gap", "description": "It is wide."})
@@ -379,6 +402,45 @@ func TestVersion2GoesOnByItself(t *testing.T) {
 		notices = append(notices, string(late.EventData))
 	}
 	assert.Equal(t, []string{`{"severity":"error","title":"Between"}`}, notices)
+}
+
+// A sub-agent with a session of its own is a tool call, and what it says, does and asks belongs
+// to that. The turn ends with the last of them.
+func TestSubagentsOfVersion2(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "version2", "delegate")
+	require.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+	const call = `"tool_id":"subagent-child-1","tool":"Task"`
+	want := []string{
+		`tool_call {` + call + `,"title":"Look","kind":"think","status":"in_progress","input":{"description":"Look","prompt":"","subagent_type":"general"}}`,
+		`tool_update {` + call + `,"input":{"description":"Look","prompt":"look at it","subagent_type":"general"}}`,
+		`tool_call {"tool_id":"inner","tool":"Bash","title":"ls","kind":"execute","input":{"command":"ls"},"parent_id":"subagent-child-1"}`,
+		`content_block_delta {"message_id":"m1","delta":{"text":"It looks. "}}`,
+		`tool_result {"tool_id":"inner","tool":"Bash","status":"completed","parent_id":"subagent-child-1"}`,
+		`content_block_delta {"message_id":"c1","delta":{"text":"Found: {\"outcome\":{\"outcome\":\"selected\",\"optionId\":\"y\"}}"},"parent_id":"subagent-child-1"}`,
+		`tool_result {` + call + `,"status":"completed","result":"Found: {\"outcome\":{\"outcome\":\"selected\",\"optionId\":\"y\"}}"}`,
+	}
+	assert.Equal(t, want, h.eventsLike(want))
+	require.Len(t, h.asked, 1)
+	assert.Equal(t, []string{"task-1", "subagent-child-1"}, []string{h.asked[0].TaskID, h.asked[0].ParentID})
+	assert.Empty(t, h.data(catalog.EventUsage), "what the sub-agent uses is not told as the session's own")
+}
+
+// A turn that waits for its sub-agents is interrupted with them.
+func TestSubagentsOfVersion2AreCancelled(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "version2", "delegate for long")
+	go func() {
+		h.Await(t, func() bool { return h.said("task-1") != "" }, "that it works")
+		_, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: p.TaskID})
+		assert.NoError(t, err)
+	}()
+	assert.Equal(t, catalog.StatusCancelled, execute(t, x, p).Status)
+	p.TaskID, p.Prompt = "task-2", "hello"
+	execute(t, x, p)
+	assert.Equal(t, "hello", h.said("task-2"), "the agent lives on")
 }
 
 // What an agent of version 2 lists is its work in the background.

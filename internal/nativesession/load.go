@@ -50,11 +50,11 @@ func Load(ctx context.Context, l agentlink.Launch, want Wanted, log *slog.Logger
 	var loading atomic.Bool // what it says before is not about the session
 	k, err := open(ctx, l, agentlink.Options{
 		Dir: firstDirectory(want.Dir, want.Else), MaxOutput: maxOutput, Logger: log,
-		Update: func(update []byte, repaired bool) {
+		Update: func(session, update []byte, repaired bool) {
 			updates.Add(1)
 			if loading.Load() {
 				h.title(update)
-				replay.Update(update, repaired)
+				replay.Update(session, update, repaired)
 			}
 		},
 	})

@@ -68,6 +68,7 @@ type agent struct {
 
 	background backgroundWork
 	shown      ownTerminals
+	subagents  subagents
 	steering   steering
 
 	notices map[catalog.Notice]bool // that it has sent, but for errors; only the goroutine that reads it uses them
@@ -186,10 +187,14 @@ func (r pausedReader) Read(p []byte) (int, error) {
 	return r.in.Read(p)
 }
 
-func (a *agent) update(update []byte, repaired bool) {
+func (a *agent) update(session, update []byte, repaired bool) {
 	a.updates.Add(1)
 	var kind string
 	json.Unmarshal(frame.Member(update, "sessionUpdate"), &kind)
+	if c := a.subagents.of(session); c != nil {
+		a.subagentSays(c, kind, update, repaired)
+		return
+	}
 	if mode := a.settings.SpokenMode(kind, update); mode != nil {
 		kind, update = "current_mode_update", mode
 	}
@@ -224,6 +229,9 @@ func (a *agent) update(update []byte, repaired bool) {
 			a.reportChanged()
 		}
 		t.update(kind, update, repaired)
+		if kind == "subagent_update" {
+			a.endHeld(t)
+		}
 		if a.own.isEnd(kind, update, status) {
 			a.tellsEnd(t)
 		}
@@ -354,6 +362,7 @@ func (a *agent) guard(t *turn, finished <-chan struct{}) {
 		select {
 		case <-t.prompted:
 			_ = a.conn.Notify(acp.MethodSessionCancel, acp.SessionParams{SessionID: a.session})
+			a.cancelSubagents(t)
 		case <-finished:
 		}
 	})
@@ -376,7 +385,7 @@ func (a *agent) guard(t *turn, finished <-chan struct{}) {
 
 // begin makes t the turn that the agent's updates belong to.
 func (a *agent) begin(t *turn) {
-	t.background, t.terminals = &a.background, &a.shown
+	t.background, t.terminals, t.subagents = &a.background, &a.shown, &a.subagents
 	t.spent, t.spentBefore = &a.spent, math.Float64frombits(a.spent.Load())
 	t.silence.Begin(a.proc, func() bool { return !t.hasPrompt() }, a.driver.processes.Flow.Paused)
 	a.last.Store(&lastTask{t.Params.SessionID, t.ID})

@@ -63,7 +63,7 @@ func benchmarkUpdates(b *testing.B, kind string, content map[string]any) {
 	b.ResetTimer()
 	n := 0
 	for b.Loop() {
-		acp.NewConn(io.Discard, acp.Handler{Update: func(u []byte, _ bool) { t.update(kind, u, false) }}).Read(bytes.NewReader(input))
+		acp.NewConn(io.Discard, acp.Handler{Update: func(_, u []byte, _ bool) { t.update(kind, u, false) }}).Read(bytes.NewReader(input))
 		n += lines
 	}
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "updates/s")

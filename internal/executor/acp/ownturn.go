@@ -248,6 +248,9 @@ func isWork(kind string, update []byte, status codexStatus) bool {
 		return !c.isText || len(c.text) > 0
 	case "agent_message", "agent_thought":
 		return len(contentOf(update)) > 0
+	case "subagent_update":
+		s := readState(frame.Member(update, "state"))
+		return s.name == stateRunning || s.name == stateRequiresAction
 	case "tool_call", "tool_call_update", "tool_call_content_chunk", "plan", "plan_update":
 		return true
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
@@ -260,6 +261,7 @@ func (t *turn) openQuestion(params []byte) (*openQuestion, error) {
 	if err := json.Unmarshal(params, &p); err != nil {
 		return nil, err
 	}
+	p.parent = t.subagents.callOf(frame.Member(params, "sessionId"))
 	open, known := t.tools.ask(p)
 	t.Files.Mention(known.kind, "pending", known.paths, known.diffs)
 	return open, nil
@@ -270,7 +272,7 @@ func (t *turn) openQuestion(params []byte) (*openQuestion, error) {
 func (a *agent) question(t *turn, p *permissionRequest, known toolCall) catalog.RequestPermissionParams {
 	u := &p.toolUpdate
 	q := catalog.RequestPermissionParams{
-		SessionToken: t.Params.SessionToken, TaskID: t.ID, ToolUseID: u.ToolCallID, ParentID: parentOf(u.Meta),
+		SessionToken: t.Params.SessionToken, TaskID: t.ID, ToolUseID: u.ToolCallID, ParentID: cmp.Or(u.parent, parentOf(u.Meta)),
 		ToolName: known.name(), NameByKind: known.ownName() == "", ToolInput: known.input, Title: cmp.Or(known.title, p.title), ToolKind: known.kind, Paths: known.paths, Diffs: known.diffs,
 		InputFixed: string(toolinput.At(a.info.CapabilityMeta, "duet", "updatedInput")) != "true",
 	}

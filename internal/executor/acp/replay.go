@@ -41,9 +41,14 @@ func NewReplay(take func(catalog.Retold)) *Replay {
 
 // Update reads an update, which it does not keep. The title and the settings of the
 // session are left out.
-func (r *Replay) Update(update []byte, repaired bool) {
+func (r *Replay) Update(session, update []byte, repaired bool) {
 	var kind string
 	json.Unmarshal(frame.Member(update, "sessionUpdate"), &kind)
+	if c := r.turn.subagents.of(session); c != nil {
+		r.endSaid()
+		r.turn.subagentSays(c, kind, update, repaired)
+		return
+	}
 	switch kind {
 	case "available_commands_update", "current_mode_update", "config_option_update", "session_info_update":
 		return

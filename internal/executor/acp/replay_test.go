@@ -13,9 +13,9 @@ func TestContentOfThoughts(t *testing.T) {
 	var got []string
 	replay := NewReplay(func(r catalog.Retold) { got = append(got, r.EventType+" "+string(r.EventData)) })
 	const content = `"content":{"type":"image","mimeType":"image/png","data":"AAEC"}`
-	replay.Update([]byte(`{"sessionUpdate":"agent_thought_chunk",`+content+`,"_meta":{"claudeCode":{"parentToolUseId":"c"}}}`), false)
-	replay.Update([]byte(`{"sessionUpdate":"agent_message_chunk",`+content+`}`), false)
-	replay.Update([]byte(`{"sessionUpdate":"agent_thought_chunk","content":{"type":"smell"}}`), false)
+	replay.Update(nil, []byte(`{"sessionUpdate":"agent_thought_chunk",`+content+`,"_meta":{"claudeCode":{"parentToolUseId":"c"}}}`), false)
+	replay.Update(nil, []byte(`{"sessionUpdate":"agent_message_chunk",`+content+`}`), false)
+	replay.Update(nil, []byte(`{"sessionUpdate":"agent_thought_chunk","content":{"type":"smell"}}`), false)
 	replay.Close()
 	assert.Equal(t, []string{
 		`content {` + content + `,"parent_id":"c","thought":true}`,

@@ -40,12 +40,12 @@ func TestSettingsThatNobodyWasTold(t *testing.T) {
 	turn := newTurn(task.New(t.Context(), t.Context(), hub, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", Launch: &catalog.AgentLaunch{}}), Options{})
 	defer turn.Close()
 	a := &agent{}
-	a.update([]byte(`{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"review"},17,{"description":"no name"}]}`), false)
+	a.update(nil, []byte(`{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"review"},17,{"description":"no name"}]}`), false)
 	a.current.Store(turn)
 	a.loading.Store(true)
-	a.update([]byte(`{"sessionUpdate":"current_mode_update","currentModeId":"code"}`), false)
-	a.update([]byte(`{"sessionUpdate":"config_option_update","configOptions":"what"}`), false)
-	a.update([]byte(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"replayed"}}`), false)
+	a.update(nil, []byte(`{"sessionUpdate":"current_mode_update","currentModeId":"code"}`), false)
+	a.update(nil, []byte(`{"sessionUpdate":"config_option_update","configOptions":"what"}`), false)
+	a.update(nil, []byte(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"replayed"}}`), false)
 	assert.Empty(t, hub.events)
 	a.reportSettings(turn)
 	require.Len(t, hub.events, 2)
@@ -65,8 +65,8 @@ func TestAModeThatIsSaidIsNoMessage(t *testing.T) {
 	a.settings.Introduced(&catalog.AgentInfo{Name: "gemini-cli"}, catalog.PromptTakes{})
 	a.settings.Opened(setting.ReadOffer([]byte(`{"modes":{"currentModeId":"plan","availableModes":[{"id":"plan"},{"id":"default"}]}}`)), true)
 	a.current.Store(turn)
-	a.update([]byte(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"[MODE_UPDATE] default"}}`), false)
-	a.update([]byte(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a message"}}`), false)
+	a.update(nil, []byte(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"[MODE_UPDATE] default"}}`), false)
+	a.update(nil, []byte(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a message"}}`), false)
 	turn.Close()
 	var text strings.Builder
 	for _, e := range hub.events {
@@ -110,7 +110,7 @@ func TestReportsBetweenTurnsKeepAPace(t *testing.T) {
 		}()
 		began := time.Now()
 		title := func(n int) {
-			a.update(fmt.Appendf(nil, `{"sessionUpdate":"session_info_update","title":"%d"}`, n), false)
+			a.update(nil, fmt.Appendf(nil, `{"sessionUpdate":"session_info_update","title":"%d"}`, n), false)
 		}
 		for n := range 4800 {
 			title(n)

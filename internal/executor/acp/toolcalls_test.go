@@ -37,7 +37,7 @@ func TestDetails(t *testing.T) {
 		"beside an input of another": {nil, strings.Replace(call("pending", "why"), "{", `{"rawInput":{"command":"ls"},`, 1), "why"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			turn := &turn{Task: &task.Task{}}
+			turn := &turn{Task: &task.Task{}, subagents: &subagents{}}
 			for _, raw := range c.told {
 				var u toolUpdate
 				require.NoError(t, json.Unmarshal([]byte(raw), &u))

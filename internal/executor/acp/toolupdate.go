@@ -2,6 +2,7 @@ package acp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -30,6 +31,7 @@ type toolUpdate struct {
 
 	text     string                 // what its content says, "" if there is no text in it
 	shown    []catalog.ContentBlock // its content that is no text
+	parent   string                 // the tool call of the sub-agent that it comes from, if that has a session of its own
 	repaired bool                   // it came as no UTF-8
 	strange  bool                   // it has content that nobody knows
 }
@@ -130,7 +132,7 @@ func (u *toolUpdate) readContent() {
 func (u *toolUpdate) call() catalog.ToolCall {
 	c := catalog.ToolCall{
 		ToolID: u.ToolCallID, Title: u.Title, Kind: u.Kind, Status: u.Status,
-		Input: present(u.RawInput), ParentID: parentOf(u.Meta), Content: u.shown,
+		Input: present(u.RawInput), ParentID: cmp.Or(u.parent, parentOf(u.Meta)), Content: u.shown,
 	}
 	for _, l := range u.Locations {
 		c.Paths = appendNew(c.Paths, l)

@@ -23,6 +23,7 @@ type turn struct {
 
 	background *backgroundWork // of the agent; a replay has its own
 	terminals  *ownTerminals   // of the agent; a replay has its own
+	subagents  *subagents      // of the agent; a replay has its own
 
 	tools   toolCalls
 	silence *silence.Watch
@@ -46,6 +47,7 @@ type turn struct {
 	// Of an agent of version 2; taking guards accepted and active.
 	accepted bool              // the agent has taken the prompt
 	active   bool              // it has said that it works since it was sent the prompt
+	held     *promptResult     // the agent is idle, but not its sub-agents; guarded by taking
 	idle     chan promptResult // has the result once the turn has ended
 
 	isReplay bool     // of a Replay: the hub has none of its terminals
@@ -53,7 +55,7 @@ type turn struct {
 }
 
 func newTurn(of *task.Task, o Options) *turn {
-	t := &turn{Task: of, prompted: make(chan struct{}), told: make(chan struct{}), signalled: make(chan struct{}), background: &backgroundWork{}, terminals: &ownTerminals{}, idle: make(chan promptResult, 1)}
+	t := &turn{Task: of, prompted: make(chan struct{}), told: make(chan struct{}), signalled: make(chan struct{}), background: &backgroundWork{}, terminals: &ownTerminals{}, subagents: &subagents{}, idle: make(chan promptResult, 1)}
 	if of.Params.Unprompted {
 		t.sent.Do(func() { close(t.prompted) })
 	}

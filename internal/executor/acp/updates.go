@@ -16,34 +16,41 @@ import (
 // not look as it should, goes on as it came; repaired tells that it came as no
 // UTF-8. So do those about settings, but for the mode, which have reports of their
 // own beside: clients read them from the time before there were any.
-func (t *turn) update(kind string, raw []byte, repaired bool) {
+func (t *turn) update(kind string, raw []byte, repaired bool) { t.updateOf("", kind, raw, repaired) }
+
+// updateOf is update for a sub-agent, which is the tool call parent, or "".
+func (t *turn) updateOf(parent, kind string, raw []byte, repaired bool) {
 	known := false
 	switch kind {
 	case "agent_message_chunk":
 		t.delivered(t.answers.agentActed())
-		known = t.chunk(raw, t.text) || t.content(raw, false)
+		known = t.chunk(parent, raw, t.text) || t.content(parent, raw, false)
 	case "agent_thought_chunk":
 		t.delivered(t.answers.agentActed())
-		known = t.chunk(raw, t.thought) || t.content(raw, true)
+		known = t.chunk(parent, raw, t.thought) || t.content(parent, raw, true)
 	case "agent_message", "agent_thought":
 		t.delivered(t.answers.agentActed())
-		known = t.message(raw, kind == "agent_thought")
+		known = t.message(parent, raw, kind == "agent_thought")
 	case "user_message_chunk", "user_message":
 		t.accepts()
 		known = true // the hub has it
 	case "tool_call", "tool_call_update":
 		var u toolUpdate
 		if known = u.UnmarshalJSON(raw) == nil && u.ToolCallID != ""; known {
-			u.repaired = repaired
+			u.repaired, u.parent = repaired, parent
 			t.toolUpdate(&u, kind == "tool_call")
 			known = !u.strange
 		}
 	case "tool_call_content_chunk":
-		known = t.toolContent(raw, repaired)
+		known = t.toolContent(parent, raw, repaired)
 	case "terminal_update", "terminal_output_chunk":
 		known = t.terminals.update(raw, t.ID, nil)
 	case "state_update":
 		known = true
+	case "subagent_update":
+		known = t.subagentUpdate(raw, "")
+	case "session_message":
+		known = t.sessionMessage(raw)
 	case "plan_update":
 		known = t.plan(frame.Member(raw, "plan"))
 	case "plan_removed":
@@ -97,20 +104,20 @@ func readChunk(raw []byte) (c chunk) {
 	return c
 }
 
-func (t *turn) chunk(raw []byte, take func(id, parent, text string)) bool {
+func (t *turn) chunk(parent string, raw []byte, take func(id, parent, text string)) bool {
 	c := readChunk(raw)
 	if c.isText {
 		if len(c.id) > 0 {
 			t.said.add(string(c.id), string(c.text), false)
 		}
-		take(string(c.id), parentOf(c.meta), string(c.text))
+		take(string(c.id), cmp.Or(parent, parentOf(c.meta)), string(c.text))
 	}
 	return c.isText
 }
 
 // message reports a whole message, which replaces what its chunks have said. What goes on from
 // that is reported as more of it, and what differs as another message.
-func (t *turn) message(raw []byte, thought bool) bool {
+func (t *turn) message(parent string, raw []byte, thought bool) bool {
 	id, _ := frame.Text(frame.Member(raw, "messageId"))
 	content, known := contentOf(raw), true
 	if len(content) == 0 { // its chunks follow
@@ -120,7 +127,7 @@ func (t *turn) message(raw []byte, thought bool) bool {
 	if thought {
 		take = t.thought
 	}
-	parent := parentOf(frame.Member(raw, "_meta"))
+	parent = cmp.Or(parent, parentOf(frame.Member(raw, "_meta")))
 	if whole := textOf(content); whole != "" {
 		more, goesOn := strings.CutPrefix(whole, t.said.of(string(id)))
 		if !goesOn {
@@ -190,10 +197,10 @@ func (s *saidText) add(id, text string, isNew bool) {
 }
 
 // content reports a chunk that is no text.
-func (t *turn) content(raw []byte, thought bool) bool {
+func (t *turn) content(parent string, raw []byte, thought bool) bool {
 	block, ok := blocks.Read(frame.Member(raw, "content"))
 	if ok {
-		t.Content(catalog.MessageContent{Content: block, ParentID: parentOf(frame.Member(raw, "_meta")), Thought: thought})
+		t.Content(catalog.MessageContent{Content: block, ParentID: cmp.Or(parent, parentOf(frame.Member(raw, "_meta"))), Thought: thought})
 	}
 	return ok
 }
@@ -296,10 +303,10 @@ func backgroundCommand(input json.RawMessage) string {
 
 // toolContent adds to what a tool call shows. Text is reported when the call has ended, all
 // else at once.
-func (t *turn) toolContent(raw json.RawMessage, repaired bool) bool {
+func (t *turn) toolContent(parent string, raw json.RawMessage, repaired bool) bool {
 	id, _ := frame.Text(frame.Member(raw, "toolCallId"))
 	item := bytes.Clone(frame.Member(raw, "content"))
-	u := toolUpdate{ToolCallID: string(id), repaired: repaired}
+	u := toolUpdate{ToolCallID: string(id), repaired: repaired, parent: parent}
 	if !t.tools.addPiece(u.ToolCallID, item) || u.takeContent([]json.RawMessage{item}) != nil {
 		return false
 	}

@@ -35,6 +35,7 @@ type backgroundItem struct {
 	Type       string
 	TerminalID string
 	ToolCallID string
+	SessionID  string // of a sub-agent
 }
 
 // readState reads a state_update. A malformed member counts as absent.
@@ -75,15 +76,13 @@ func (a *agent) stateUpdate(update []byte) {
 		t.silence.Sign()
 		switch {
 		case isActive:
-			t.active = t.active || t.isSent()
-		case !t.isIdle(s):
-		case t.Params.Unprompted:
-			if u := s.result.usage(); u != nil {
+			t.active, t.held = t.active || t.isSent(), nil
+		case t.isIdle(s):
+			if u := s.result.usage(); u != nil && t.Params.Unprompted {
 				t.Usage(*u)
 			}
-			a.tellsEnd(t)
-		default:
-			t.ended = true
+			t.held = &s.result
+			a.endHeld(t)
 		}
 	})
 	if a.current.Load() == nil && s.background != nil { // else the end of the turn reports it
@@ -91,19 +90,11 @@ func (a *agent) stateUpdate(update []byte) {
 	}
 }
 
-// isIdle reports whether an idle state is the end of the turn, and keeps its result. A state
-// from before the agent took the prompt belongs to earlier work; one without a stop reason
+// isIdle reports whether an idle state ends the agent's own work in the turn. A state from before the agent took the prompt belongs to earlier work; one without a stop reason
 // where the agent has not worked since is a repetition, such as one with another list of
 // background work. taking is held.
 func (t *turn) isIdle(s state) bool {
-	if t.ended || !t.Params.Unprompted && (!t.accepted || !t.active && s.result.StopReason == "") {
-		return false
-	}
-	select {
-	case t.idle <- s.result:
-	default:
-	}
-	return true
+	return !t.ended && (t.Params.Unprompted || t.accepted && (t.active || s.result.StopReason != ""))
 }
 
 // accepts notes that the agent has taken the prompt: it has answered it, or sent its text

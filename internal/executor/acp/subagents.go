@@ -1,0 +1,306 @@
+package acp
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+)
+
+// In version 2 of the protocol a sub-agent is a session of its own. The session that owns it
+// announces it with subagent_update, and what the sub-agent says, does and asks comes as
+// updates and requests of its own session. For Duet it is a tool call, and all of that belongs to
+// that call.
+// https://agentclientprotocol.com/rfds/subagents
+
+const (
+	// maxSubagents limits the sub-agents of an agent that are remembered.
+	maxSubagents = 1000
+	// maxSubagentText bounds the last message of a sub-agent, which is the result of its call.
+	maxSubagentText = 64 << 10
+)
+
+// subagents are the sub-agents of an agent. The zero value has none. Only the goroutine that
+// reads the agent changes them.
+type subagents struct {
+	mu   sync.Mutex // guards the fields below
+	byID map[string]*subagent
+}
+
+// A subagent is a session that another one owns.
+type subagent struct {
+	id       string // of its session
+	parent   string // the tool call of the sub-agent that owns it, or ""
+	title    string
+	role     string // what kind of agent it is
+	prompt   string
+	cancels  bool   // its work can be cancelled alone
+	isActive bool   // it works, or waits for an answer
+	calls    int    // how often it has been at work
+	call     string // the tool call that it is now, or was last
+	task     string // of that call
+	message  string // the agent's id of its last message
+	said     []byte // the text of that
+}
+
+// of returns the sub-agent whose session an update names as raw JSON, or nil.
+func (s *subagents) of(session []byte) *subagent {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.byID) == 0 {
+		return nil
+	}
+	id, _ := frame.Text(session)
+	return s.byID[string(id)]
+}
+
+// callOf returns the tool call of the sub-agent whose session is named, or "".
+func (s *subagents) callOf(session []byte) string {
+	c := s.of(session)
+	if c == nil {
+		return ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return c.call
+}
+
+// active are those that work.
+func (s *subagents) active() (list []*subagent) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.byID {
+		if c.isActive {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// describe returns the title of a sub-agent, or "".
+func (s *subagents) describe(id string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.byID[id]; c != nil {
+		return c.title
+	}
+	return ""
+}
+
+// subagentUpdate has what is known of subagent_update. An absent member means no change.
+type subagentUpdate struct {
+	SessionID    string
+	Title        string
+	Description  string
+	Capabilities *struct{ Cancel json.RawMessage }
+	State        json.RawMessage
+}
+
+// announced takes a subagent_update of the session that owns the sub-agent: the main one, or
+// that of the sub-agent whose tool call parent is. It returns nil if it cannot be read.
+func (s *subagents) announced(raw []byte, parent string) (c *subagent, state json.RawMessage) {
+	var u subagentUpdate
+	if json.Unmarshal(raw, &u) != nil || u.SessionID == "" {
+		return nil, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c = s.byID[u.SessionID]; c == nil {
+		if s.byID == nil || len(s.byID) >= maxSubagents {
+			s.byID = make(map[string]*subagent)
+		}
+		c = &subagent{id: u.SessionID, parent: parent}
+		s.byID[c.id] = c
+	}
+	c.title, c.role = cmp.Or(u.Title, c.title), cmp.Or(u.Description, c.role)
+	if u.Capabilities != nil {
+		c.cancels = acp.Has(u.Capabilities.Cancel)
+	}
+	return c, u.State
+}
+
+// input is the input of the tool call that a sub-agent is.
+func (c *subagent) input() json.RawMessage {
+	raw, _ := task.JSON(map[string]string{"description": c.title, "prompt": c.prompt, "subagent_type": c.role})
+	return raw
+}
+
+// subagentUpdate takes a subagent_update. taking is held.
+func (t *turn) subagentUpdate(raw []byte, parent string) bool {
+	c, state := t.subagents.announced(raw, parent)
+	if c == nil {
+		return false
+	}
+	if state != nil {
+		t.subagentState(c, readState(state))
+	}
+	return true
+}
+
+// subagentState takes what a sub-agent says of its work: it begins, or has ended. Both sessions
+// are told, so that each comes twice.
+func (t *turn) subagentState(c *subagent, s state) {
+	isActive := s.name == stateRunning || s.name == stateRequiresAction
+	t.subagents.mu.Lock()
+	changed := isActive != c.isActive
+	c.isActive = isActive
+	if changed && isActive {
+		c.calls++
+		c.call, c.task, c.said = fmt.Sprintf("subagent-%s-%d", c.id, c.calls), t.ID, nil
+	}
+	t.subagents.mu.Unlock()
+	switch {
+	case !changed:
+	case isActive:
+		t.EndMessage()
+		t.silence.Tool(c.call, c.title, false)
+		t.Event(catalog.EventToolCall, catalog.ToolCall{
+			ToolID: c.call, Tool: "Task", Title: c.title, Kind: "think", Status: "in_progress", Input: c.input(), ParentID: c.parent,
+		})
+	default:
+		t.silence.Tool(c.call, c.title, true)
+		t.Event(catalog.EventToolResult, c.ended(s))
+	}
+}
+
+// ended is the end of the tool call that a sub-agent is.
+func (c *subagent) ended(s state) catalog.ToolCall {
+	status := "completed"
+	if s.result.StopReason == stopError || s.result.StopReason == "cancelled" {
+		status = "failed"
+	}
+	result, _ := task.JSON(string(c.said))
+	return catalog.ToolCall{ToolID: c.call, Tool: "Task", Status: status, Result: result}
+}
+
+// sessionMessage takes a message from one session to another, of which the one to a sub-agent is
+// its prompt.
+func (t *turn) sessionMessage(raw []byte) bool {
+	to, _ := frame.Text(frame.Member(raw, "recipientSessionId"))
+	t.subagents.mu.Lock()
+	c := t.subagents.byID[string(to)]
+	text := textOf(contentOf(raw))
+	if c != nil {
+		c.prompt = text
+	}
+	t.subagents.mu.Unlock()
+	if c != nil && c.isActive {
+		t.Event(catalog.EventToolUpdate, catalog.ToolCall{ToolID: c.call, Tool: "Task", Input: c.input()})
+	}
+	return true
+}
+
+// says keeps the text of a sub-agent's last message.
+func (c *subagent) says(raw []byte) {
+	chunk := readChunk(raw)
+	if !chunk.isText || len(chunk.text) == 0 {
+		return
+	}
+	if c.message != string(chunk.id) {
+		c.message, c.said = string(chunk.id), nil
+	}
+	if room := maxSubagentText - len(c.said); room > 0 {
+		c.said = append(c.said, chunk.text[:min(room, len(chunk.text))]...)
+	}
+}
+
+// subagentSays takes an update of a sub-agent's session. Only the goroutine that reads the agent
+// calls it.
+func (a *agent) subagentSays(c *subagent, kind string, update []byte, repaired bool) {
+	if a.loading.Load() {
+		return
+	}
+	if t := a.current.Load(); t != nil {
+		t.silence.Sign()
+	}
+	switch kind {
+	case "state_update":
+		a.subagentState(c, readState(update))
+		return
+	case "terminal_update", "terminal_output_chunk":
+		a.terminalUpdate(update)
+		return
+	}
+	if a.takeLate(kind, update, repaired) {
+		return
+	}
+	none := func() *catalog.TurnTrigger { return nil }
+	a.take(func() bool { return isWork(kind, update, codexStatus{}) }, none, func(t *turn) { t.subagentSays(c, kind, update, repaired) })
+}
+
+// subagentSays reports an update of a sub-agent's session. What it says of its settings, its
+// usage and its plans is not the session's own.
+func (t *turn) subagentSays(c *subagent, kind string, update []byte, repaired bool) {
+	switch kind {
+	case "config_option_update", "available_commands_update", "session_info_update", "usage_update",
+		"session_message", "session_message_chunk", "plan", "plan_update", "plan_removed", "user_message", "user_message_chunk":
+	case "state_update":
+		t.subagentState(c, readState(update))
+	case "subagent_update":
+		t.subagentUpdate(update, c.call)
+	case "agent_message_chunk":
+		c.says(update)
+		t.updateOf(c.call, kind, update, repaired)
+	default:
+		t.updateOf(c.call, kind, update, repaired)
+	}
+}
+
+// subagentState takes a state_update of a sub-agent's session. The end of the last one at work
+// may be the end of the turn.
+func (a *agent) subagentState(c *subagent, s state) {
+	isActive := s.name == stateRunning || s.name == stateRequiresAction
+	none := func() *catalog.TurnTrigger { return nil }
+	taken := a.take(func() bool { return isActive }, none, func(t *turn) {
+		t.subagentState(c, s)
+		a.endHeld(t)
+	})
+	if taken || isActive || !c.isActive { // no turn is left, as after an interruption
+		return
+	}
+	a.subagents.mu.Lock()
+	c.isActive = false
+	a.subagents.mu.Unlock()
+	if last := a.last.Load(); last != nil && last.conversation != "" {
+		a.reportLate(lastTask{last.conversation, c.task}, catalog.EventToolResult, c.ended(s))
+	}
+}
+
+// endHeld ends a turn whose agent is idle, once none of its sub-agents is at work: what they do
+// belongs to the turn. taking is held.
+func (a *agent) endHeld(t *turn) {
+	if t.held == nil || !t.Stopped() && len(a.subagents.active()) > 0 {
+		return
+	}
+	r := *t.held
+	t.held = nil
+	select {
+	case t.idle <- r:
+	default:
+	}
+	if t.Params.Unprompted {
+		a.tellsEnd(t)
+	} else {
+		t.ended = true
+	}
+}
+
+// cancelSubagents cancels the work of sub-agents, and ends a turn that waits for them.
+func (a *agent) cancelSubagents(t *turn) {
+	for _, c := range a.subagents.active() {
+		if c.cancels {
+			_ = a.conn.Notify(acp.MethodSessionCancel, acp.SessionParams{SessionID: c.id})
+		}
+	}
+	t.taking.Lock()
+	defer t.taking.Unlock()
+	if t.held != nil {
+		t.held.StopReason = "cancelled"
+		a.endHeld(t)
+	}
+}
