@@ -51,6 +51,7 @@ func (a *agent) Prompt(ctx context.Context, p acp.PromptRequest) (acp.PromptResp
 	if err := t.begin(text); err != nil {
 		return resp, err
 	}
+	a.v2.begin(p.SessionId, t.number, &p)
 	t.takesMessages(true)
 	ran := t.run(ctx)
 	t.takesMessages(false)
@@ -63,6 +64,7 @@ func (a *agent) Prompt(ctx context.Context, p acp.PromptRequest) (acp.PromptResp
 	} else {
 		t.endTask(ctx, acp.ToolCallStatusFailed, "The background task was cancelled.")
 	}
+	a.v2.end(p.SessionId, resp, err)
 	return resp, err
 }
 
