@@ -17,11 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/coder/acp-go-sdk"
-	"github.com/sourcegraph/jsonrpc2"
-
-	"github.com/duet-rpc/duet-rpc/frame"
-	"github.com/duet-rpc/duet-rpc/internal/executor/acp/linefilter"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 )
 
@@ -55,8 +51,8 @@ type Options struct {
 
 // A Link is an agent that was started to be asked. It has to be closed.
 type Link struct {
-	// Info is the result of its initialize.
-	Info json.RawMessage
+	// Info is what it says of itself.
+	Info acp.Initialized
 	// Env is its environment.
 	Env process.Environment
 	// Dir is its working directory.
@@ -66,7 +62,7 @@ type Link struct {
 	ours   string // the directory that was made for it, or ""
 	runner *process.Runner
 	proc   *process.Process
-	conn   *acp.Connection
+	conn   *acp.Conn
 	open   atomic.Int64 // requests of the agent
 	deaf   atomic.Bool  // it takes no input any more
 	read   sync.WaitGroup
@@ -101,37 +97,42 @@ func Open(ctx context.Context, l Launch, opts Options) (*Link, error) {
 		return nil, fmt.Errorf("%s: the program %q could not be started: %w", l.Name, l.Command[0], err)
 	}
 	out, stop := k.proc.Output()
-	filtered, toSDK := io.Pipe()
-	k.conn = acp.NewConnection(k.serve, (*input)(k), filtered)
-	k.conn.SetLogger(slog.New(slog.DiscardHandler)) // it would log payloads
-	k.read.Go(func() {
-		k.filter(opts, toSDK).Run(io.LimitReader(out, cmp.Or(opts.MaxOutput, defaultMost)))
-		toSDK.Close()
-	})
+	k.conn = acp.NewConn((*input)(k), k.handler(opts))
+	k.read.Go(func() { k.conn.Read(io.LimitReader(out, cmp.Or(opts.MaxOutput, defaultMost))) })
 	spare := context.AfterFunc(ctx, k.proc.Kill)
 	k.release = func() {
 		spare()
 		stop()
 	}
-	k.Info, err = Ask[json.RawMessage](ctx, k, StartTime, acp.AgentMethodInitialize, map[string]any{
-		"protocolVersion": acp.ProtocolVersionNumber,
-		"clientInfo":      map[string]any{"name": "duet", "version": "1"},
-		"clientCapabilities": map[string]any{
-			"fs":   map[string]any{"readTextFile": false, "writeTextFile": false},
-			"auth": map[string]any{"terminal": true}, "_meta": map[string]any{"terminal-auth": true},
-		},
-	})
-	if err != nil {
+	if err := k.greet(ctx); err != nil {
 		k.Close()
 		return nil, err
 	}
 	return k, nil
 }
 
-// filter is what stands between the agent's output and the SDK.
-func (k *Link) filter(opts Options, toSDK io.Writer) *linefilter.Filter {
-	f := &linefilter.Filter{
-		SDK: toSDK, Update: opts.Update, Notice: opts.Notice,
+// terminals says that programs can be run in a terminal to sign in.
+var (
+	terminals     = json.RawMessage(`{"terminal":{}}`)
+	terminals1    = json.RawMessage(`{"terminal":true}`)
+	terminalsMeta = json.RawMessage(`{"terminal-auth":true}`)
+)
+
+// greet calls initialize, in version 2 of the protocol or, if the agent refuses that, in version 1.
+func (k *Link) greet(ctx context.Context) (err error) {
+	request := acp.Offer(acp.ClientCapabilities{FS: &acp.FileCapabilities{}, Auth: terminals1, Meta: terminalsMeta})
+	request.Capabilities.Auth = terminals
+	k.Info, err = Ask[acp.Initialized](ctx, k, StartTime, acp.MethodInitialize, request)
+	if errors.As(err, new(*Refusal)) {
+		k.Info, err = Ask[acp.Initialized](ctx, k, StartTime, acp.MethodInitialize, request.Version1Only())
+	}
+	return err
+}
+
+// handler takes what the agent sends.
+func (k *Link) handler(opts Options) acp.Handler {
+	h := acp.Handler{
+		Update: opts.Update, Notice: opts.Notice,
 		Request: func(string, []byte) bool {
 			if k.open.Add(1) > maxRequests {
 				k.open.Add(-1)
@@ -139,15 +140,16 @@ func (k *Link) filter(opts Options, toSDK io.Writer) *linefilter.Filter {
 			}
 			return true
 		},
-		Refuse: func(id []byte, reason error) {
-			k.proc.Write(append(frame.ErrorBody(id, &jsonrpc2.Error{Code: jsonrpc2.CodeInternalError, Message: reason.Error()}), '\n'))
-		},
-		Response: func(_, _ []byte) {}, Elicited: func([]byte) {}, Garbage: func([]byte) {}, TooLong: func(int64) {},
+		Serve:    k.serve,
+		Response: func(_, _ []byte) {}, Garbage: func([]byte) {}, TooLong: func(int64) {},
 	}
-	if f.Update == nil {
-		f.Update = func([]byte, bool) {}
+	if h.Update == nil {
+		h.Update = func([]byte, bool) {}
 	}
-	return f
+	if h.Notice == nil {
+		h.Notice = func(string, []byte) {}
+	}
+	return h
 }
 
 func (k *Link) removeDir() {
@@ -184,15 +186,15 @@ func (k *Link) end() {
 }
 
 // serve refuses what the agent asks for.
-func (k *Link) serve(_ context.Context, method string, _ json.RawMessage) (any, *acp.RequestError) {
+func (k *Link) serve(_ context.Context, method string, _ json.RawMessage) (any, error) {
 	k.open.Add(-1)
-	return nil, acp.NewMethodNotFound(method)
+	return nil, acp.MethodNotFound(method)
 }
 
 // A Refusal is an error with which the agent answered.
 type Refusal struct {
 	Agent string
-	Wire  *acp.RequestError
+	Wire  *acp.Error
 	Text  string // why, in its words
 }
 
@@ -202,8 +204,8 @@ func (e *Refusal) Error() string { return e.Agent + ": " + e.Text }
 func Ask[R any](ctx context.Context, k *Link, d time.Duration, method string, params any) (R, error) {
 	within, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	result, err := acp.SendRequest[R](k.conn, within, method, params)
-	var wire *acp.RequestError
+	result, err := acp.Call[R](within, k.conn, method, params)
+	var wire *acp.Error
 	switch {
 	case err == nil:
 		return result, nil
@@ -240,7 +242,7 @@ func (k *Link) complaint(what string) error {
 }
 
 // detail is an error's message with the detail that some put into data.
-func detail(e *acp.RequestError) string {
+func detail(e *acp.Error) string {
 	if d, ok := e.Data.(map[string]any); ok {
 		for _, name := range []string{"details", "error", "message"} {
 			if s, ok := d[name].(string); ok && s != "" && s != e.Message {
@@ -258,6 +260,3 @@ func Text(s string) string {
 	}
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
-
-// Present reports whether a capability is advertised: null is none.
-func Present(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }

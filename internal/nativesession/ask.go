@@ -8,8 +8,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
-	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
 )
 
 // How long an agent may take.
@@ -22,23 +22,11 @@ const (
 // maxID is how long the id of a session may be, in bytes.
 const maxID = 500
 
-// capabilities are those that have to do with sessions.
-type capabilities struct {
-	LoadSession bool `json:"loadSession"`
-	Session     struct {
-		List   json.RawMessage `json:"list"`
-		Resume json.RawMessage `json:"resume"`
-		Close  json.RawMessage `json:"close"`
-		Delete json.RawMessage `json:"delete"`
-	} `json:"sessionCapabilities"`
-}
-
 // An asked agent is one that was started to be asked for its sessions.
 type asked struct {
 	*agentlink.Link
 	name  string
 	calls string // itself; "" if it does not say
-	can   capabilities
 }
 
 func open(ctx context.Context, l agentlink.Launch, opts agentlink.Options) (*asked, error) {
@@ -46,17 +34,11 @@ func open(ctx context.Context, l agentlink.Launch, opts agentlink.Options) (*ask
 	if err != nil {
 		return nil, err
 	}
-	var info struct {
-		Capabilities capabilities `json:"agentCapabilities"`
-		Info         struct {
-			Name string `json:"name"`
-		} `json:"agentInfo"`
+	name := ""
+	if link.Info.Info != nil {
+		name = link.Info.Info.Name
 	}
-	if err := json.Unmarshal(link.Info, &info); err != nil {
-		link.Close()
-		return nil, fmt.Errorf("%s: what it says of itself cannot be read: %w", l.Name, err)
-	}
-	return &asked{link, l.Name, info.Info.Name, info.Capabilities}, nil
+	return &asked{link, l.Name, name}, nil
 }
 
 // A CannotError says that an agent does not offer what is wanted of it.
@@ -70,7 +52,7 @@ var ErrSignedOut = errors.New("nobody is signed in")
 // explained is an error of an agent with what to do about it.
 func explained(name string, err error) error {
 	var refused *agentlink.Refusal
-	if errors.As(err, &refused) && authmethod.IsRequired(refused.Wire) {
+	if errors.As(err, &refused) && refused.Wire.Code == acp.CodeAuthRequired {
 		return fmt.Errorf("%w: %w; sign in with `duet-rpc agents login %s`", err, ErrSignedOut, name)
 	}
 	return err
@@ -83,7 +65,7 @@ func Delete(ctx context.Context, l agentlink.Launch, id string, log *slog.Logger
 		return err
 	}
 	defer k.Close()
-	if !agentlink.Present(k.can.Session.Delete) {
+	if !acp.Has(k.Info.Session.Delete) {
 		return &CannotError{l.Name + " cannot be told to delete its sessions: use its own program, or delete its files"}
 	}
 	_, err = agentlink.Ask[json.RawMessage](ctx, k.Link, listTime, "session/delete", map[string]any{"sessionId": id})

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 )
 
@@ -105,7 +106,7 @@ func List(ctx context.Context, l agentlink.Launch, q Query, log *slog.Logger) (P
 	return page, nil
 }
 
-func (k *asked) lists() bool { return agentlink.Present(k.can.Session.List) }
+func (k *asked) lists() bool { return acp.Has(k.Info.Session.List) }
 
 // page asks for a page of the agent's, and by which cursor the next one is had. What
 // makes no sense is left out.

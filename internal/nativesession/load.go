@@ -10,9 +10,10 @@ import (
 	"sync/atomic"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/executor/acp"
+	driver "github.com/duet-rpc/duet-rpc/internal/executor/acp"
 )
 
 const (
@@ -44,7 +45,7 @@ type Wanted struct {
 // is.
 func Load(ctx context.Context, l agentlink.Launch, want Wanted, log *slog.Logger) (History, error) {
 	var h history
-	replay := acp.NewReplay(h.add)
+	replay := driver.NewReplay(h.add)
 	var updates atomic.Int64
 	var loading atomic.Bool // what it says before is not about the session
 	k, err := open(ctx, l, agentlink.Options{
@@ -61,12 +62,14 @@ func Load(ctx context.Context, l agentlink.Launch, want Wanted, log *slog.Logger
 		return History{}, err
 	}
 	defer k.Close()
-	method := ""
+	method, params := "", map[string]any{"sessionId": want.ID, "mcpServers": []any{}}
 	switch {
-	case k.can.LoadSession:
-		method = "session/load"
-	case agentlink.Present(k.can.Session.Resume):
-		method = "session/resume"
+	case k.Info.IsVersion2():
+		method, params["replayFrom"] = acp.MethodSessionResume, map[string]string{"type": "start"}
+	case k.Info.LoadSession:
+		method = acp.MethodSessionLoad
+	case acp.Has(k.Info.Session.Resume):
+		method = acp.MethodSessionResume
 	default:
 		return History{}, &CannotError{l.Name + " cannot go on with a session that was begun elsewhere: it offers neither session/load nor session/resume"}
 	}
@@ -86,8 +89,9 @@ func Load(ctx context.Context, l agentlink.Launch, want Wanted, log *slog.Logger
 	if err := k.awaitLoadable(ctx); err != nil {
 		return History{}, err
 	}
-	loading.Store(method == "session/load")
-	_, err = agentlink.Ask[json.RawMessage](ctx, k.Link, loadTime, method, map[string]any{"sessionId": want.ID, "cwd": h.Dir, "mcpServers": []any{}})
+	loading.Store(k.Info.IsVersion2() || method == acp.MethodSessionLoad)
+	params["cwd"] = h.Dir
+	_, err = agentlink.Ask[json.RawMessage](ctx, k.Link, loadTime, method, params)
 	if err != nil {
 		return History{}, notLoaded(explained(l.Name, err), h.Dir, listed)
 	}
@@ -101,7 +105,7 @@ func Load(ctx context.Context, l agentlink.Launch, want Wanted, log *slog.Logger
 			break
 		}
 	}
-	if agentlink.Present(k.can.Session.Close) { // it is well if it does not
+	if acp.Has(k.Info.Session.Close) { // it is well if it does not
 		_, _ = agentlink.Ask[json.RawMessage](ctx, k.Link, endTime, "session/close", map[string]any{"sessionId": want.ID})
 	}
 	k.Close() // it has said all

@@ -12,18 +12,17 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/coder/acp-go-sdk"
-
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
-	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
+	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
 // A link is an agent that was started to be asked who it works for.
 type link struct {
 	*agentlink.Link
 	launch agentlink.Launch
-	info   initializeResult
 	status atomic.Pointer[authStatus]
 	told   chan struct{} // has one in it when there is a status
 }
@@ -34,10 +33,6 @@ func open(ctx context.Context, l agentlink.Launch, log *slog.Logger) (*link, err
 	var err error
 	if k.Link, err = agentlink.Open(ctx, l, agentlink.Options{Notice: k.notice, Logger: log}); err != nil {
 		return nil, err
-	}
-	if err := json.Unmarshal(k.Info, &k.info); err != nil {
-		k.Close()
-		return nil, fmt.Errorf("%s: what it says of itself cannot be read: %w", l.Name, err)
 	}
 	return k, nil
 }
@@ -75,24 +70,24 @@ func Check(ctx context.Context, l agentlink.Launch, log *slog.Logger) (Report, e
 
 // report is what is known without a session.
 func (k *link) report() Report {
-	i := k.info.AgentInfo
+	i := cmp.Or(k.Info.Info, &catalog.AgentInfo{})
 	return Report{
-		Agent: agentlink.Text(cmp.Or(i.Title, i.Name)), Version: agentlink.Text(i.Version), Methods: methods(k.info.AuthMethods, k.launch, k.Env),
-		Logout: agentlink.Present(k.info.AgentCapabilities.Auth.Logout),
+		Agent: agentlink.Text(cmp.Or(i.Title, i.Name)), Version: agentlink.Text(i.Version), Methods: methods(k.Info.AuthMethods, k.launch, k.Env),
+		Logout: acp.Has(k.Info.Auth.Logout),
 	}
 }
 
 // signedIn finds out whether somebody is signed in, and what the agent says of that.
 func (k *link) signedIn(ctx context.Context) (state, account string, err error) {
-	session, err := agentlink.Ask[sessionResult](ctx, k.Link, agentlink.StartTime, acp.AgentMethodSessionNew, map[string]any{"cwd": k.Dir, "mcpServers": []any{}})
+	session, err := agentlink.Ask[sessionResult](ctx, k.Link, agentlink.StartTime, acp.MethodSessionNew, map[string]any{"cwd": k.Dir, "mcpServers": []any{}})
 	var refused *agentlink.Refusal
 	switch {
-	case errors.As(err, &refused) && authmethod.IsRequired(refused.Wire):
+	case errors.As(err, &refused) && refused.Wire.Code == acp.CodeAuthRequired:
 		return SignedOut, refused.Text, nil
 	case err != nil:
 		return "", "", err
 	}
-	if agentlink.Present(k.info.AgentCapabilities.Meta.AuthStatus) && k.status.Load() == nil {
+	if acp.Has(toolinput.At(k.Info.CapabilityMeta, "authStatus")) && k.status.Load() == nil {
 		patience := time.NewTimer(statusTime)
 		defer patience.Stop()
 		select {
@@ -102,7 +97,7 @@ func (k *link) signedIn(ctx context.Context) (state, account string, err error) 
 			return "", "", ctx.Err()
 		}
 	}
-	if agentlink.Present(k.info.AgentCapabilities.SessionCapabilities.Delete) {
+	if acp.Has(k.Info.Session.Delete) {
 		_, _ = agentlink.Ask[struct{}](ctx, k.Link, agentlink.StartTime, "session/delete", map[string]any{"sessionId": session.SessionID}) // it is empty: nothing is lost if it stays
 	}
 	switch status := k.status.Load(); {
@@ -110,7 +105,7 @@ func (k *link) signedIn(ctx context.Context) (state, account string, err error) 
 		return SignedOut, agentlink.Text(status.Label), nil
 	case status != nil:
 		return SignedIn, agentlink.Text(strings.TrimSpace(status.Label + " " + status.Detail)), nil
-	case len(k.info.AuthMethods) == 0:
+	case len(k.Info.AuthMethods) == 0:
 		return NotNeeded, "", nil
 	}
 	return OpensSessions, "", nil
@@ -156,7 +151,7 @@ func Authenticate(ctx context.Context, l agentlink.Launch, id string, log *slog.
 	case len(m.Missing) > 0:
 		return &MissingError{l.Name, m.Missing}
 	}
-	_, err = agentlink.Ask[struct{}](ctx, k.Link, LoginTime, acp.AgentMethodAuthenticate, map[string]any{"methodId": m.ID})
+	_, err = agentlink.Ask[struct{}](ctx, k.Link, LoginTime, k.Info.Login(), map[string]any{"methodId": m.ID})
 	return err
 }
 
@@ -170,7 +165,7 @@ func Logout(ctx context.Context, l agentlink.Launch, log *slog.Logger) error {
 	if !k.report().Logout {
 		return fmt.Errorf("%s cannot be told to sign out: use its own command line", l.Name)
 	}
-	_, err = agentlink.Ask[struct{}](ctx, k.Link, agentlink.StartTime, "logout", map[string]any{})
+	_, err = agentlink.Ask[struct{}](ctx, k.Link, agentlink.StartTime, k.Info.Logout(), map[string]any{})
 	return err
 }
 

@@ -6,19 +6,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/coder/acp-go-sdk"
-	"github.com/sourcegraph/jsonrpc2"
-
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/executor/acp/linefilter"
 	"github.com/duet-rpc/duet-rpc/internal/executor/acp/setting"
 	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
@@ -32,8 +28,7 @@ const (
 	exitGrace = 700 * time.Millisecond
 	// closeTime is what an agent gets to close its session before that.
 	closeTime = 500 * time.Millisecond
-	// answerTime is how long the end of an agent's output is held back for
-	// calls that have their response.
+	// answerTime is how long an agent that has closed its output, or takes no input, gets to end.
 	answerTime = time.Second
 	// unpromptedGrace is what an agent that has no prompt yet gets to come to
 	// the point where it would get one, when its turn is to be stopped: one that
@@ -52,11 +47,11 @@ type agent struct {
 	// startTimeout is how long it may take to answer initialize.
 	startTimeout time.Duration
 	proc         *process.Process
-	conn         *acp.Connection
+	conn         *acp.Conn
 	life         context.Context // ends with the process
 
-	info     initializeResult
-	session  acp.SessionId // written by the turn that opens it, before its prompt is sent
+	info     acp.Initialized
+	session  string // written by the turn that opens it, before its prompt is sent
 	settings setting.State
 
 	overdue   atomic.Pointer[string] // the method that it was killed for not answering
@@ -78,7 +73,6 @@ type agent struct {
 	notices map[catalog.Notice]bool // that it has sent, but for errors; only the goroutine that reads it uses them
 
 	asking    atomic.Int64 // people are asked something: what the agent was to do may take as long as they do
-	responses linefilter.Responses
 	workspace *workspace.Workspace
 	env       process.Environment // of its terminals: without keys
 	has       map[string]bool     // names of variables: which it has, keys among them
@@ -113,15 +107,17 @@ func (d *Driver) start(t *turn) (*agent, *task.Failure) {
 	a.workspace.Add(t.Conversation.AdditionalDirectories...)
 	a.env[catalog.MarkVariable] = proc.Mark
 	a.begin(t)
-	filtered, toSDK := io.Pipe()
-	a.conn = acp.NewConnection(a.serve, (*agentInput)(a), filtered)
-	a.conn.SetLogger(slog.New(slog.DiscardHandler)) // it would log payloads
+	a.conn = acp.NewConn((*agentInput)(a), a.handler())
 	d.work.Go(func() {
 		<-proc.Done()
 		cancel() // first: then no terminal is opened any more
 		a.endTerminals()
 	})
-	d.work.Go(func() { a.readOutput(toSDK) })
+	d.work.Go(func() {
+		out, stop := proc.Output()
+		defer stop()
+		a.conn.Read(pausedReader{a, out})
+	})
 	d.work.Go(a.reportBetweenTurns)
 	return a, nil
 }
@@ -153,18 +149,14 @@ func (in *agentInput) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// readOutput reads the agent's output to its end.
-func (a *agent) readOutput(toSDK *io.PipeWriter) {
-	in, stop := a.proc.Output()
-	defer stop()
-	f := linefilter.Filter{
-		SDK:      toSDK,
+// handler takes what the agent sends.
+func (a *agent) handler() acp.Handler {
+	return acp.Handler{
 		Update:   a.update,
 		Response: a.responded,
 		Request:  a.admit,
-		Refuse:   a.refuse,
+		Serve:    a.serve,
 		Notice:   a.notice,
-		Elicited: a.elicited,
 		Garbage: func(line []byte) {
 			if t := a.current.Load(); t != nil {
 				t.Garbage(line)
@@ -172,22 +164,10 @@ func (a *agent) readOutput(toSDK *io.PipeWriter) {
 		},
 		TooLong: func(length int64) {
 			if t := a.current.Load(); t != nil {
-				t.Problem(task.CodeLineTooLong, fmt.Sprintf("the agent printed a line of %d bytes; it was dropped: more than %d are not taken", length, linefilter.MaxLine))
+				t.Problem(task.CodeLineTooLong, fmt.Sprintf("the agent printed a line of %d bytes; it was dropped: more than %d are not taken", length, acp.MaxLine))
 			}
 		},
 	}
-	f.Run(pausedReader{a, in})
-	deadline := time.NewTimer(answerTime)
-	defer deadline.Stop()
-	for waiting := a.responses.Pending(); waiting != nil; waiting = a.responses.Pending() {
-		select {
-		case <-waiting:
-			continue
-		case <-deadline.C:
-		}
-		break
-	}
-	toSDK.Close()
 }
 
 // pausedReader reads an agent while the flow is not paused. An agent that is to
@@ -301,7 +281,7 @@ func (a *agent) responded(id, result []byte) {
 		}
 		if prompt := t.promptID.Load(); prompt != nil && *prompt == string(id) {
 			t.taking.Lock()
-			if result != nil && a.info.ProtocolVersion == version2 {
+			if result != nil && a.info.IsVersion2() {
 				t.accepts()
 			} else {
 				t.ended = true
@@ -309,13 +289,12 @@ func (a *agent) responded(id, result []byte) {
 			t.taking.Unlock()
 		}
 	}
-	a.responses.Forward()
 }
 
 // admit counts a request that the SDK is to be given; serve counts it off. serve runs
 // beside the reading of updates: what a permission request asks is read here, in order.
 func (a *agent) admit(method string, params []byte) bool {
-	if a.open.Add(1) > linefilter.MaxRequests {
+	if a.open.Add(1) > acp.MaxRequests {
 		a.open.Add(-1)
 		return false
 	}
@@ -323,23 +302,16 @@ func (a *agent) admit(method string, params []byte) bool {
 		a.own.questions.Add(1)
 	}
 	a.take(func() bool { return isWorkRequest(method) }, requestTrigger(method, params), func(t *turn) {
-		if method == acp.ClientMethodSessionRequestPermission {
+		if method == acp.MethodRequestPermission {
 			t.permissionArrived(params)
 		}
 	})
 	return true
 }
 
-// refuse answers a request that the SDK cannot be given.
-func (a *agent) refuse(id []byte, reason error) {
-	body := frame.ErrorBody(id, &jsonrpc2.Error{Code: jsonrpc2.CodeInternalError, Message: reason.Error()})
-	a.proc.Write(append(body, '\n'))
-}
-
 // call calls a method of the agent. It ends with the agent, not with a turn.
 func call[R any](a *agent, method string, params any) (R, error) {
-	defer a.responses.Took()
-	return acp.SendRequest[R](a.conn, context.Background(), method, params)
+	return acp.Call[R](context.Background(), a.conn, method, params)
 }
 
 // callWithin is call for an agent that is killed if it takes longer than d, people
@@ -381,7 +353,7 @@ func (a *agent) guard(t *turn, finished <-chan struct{}) {
 		defer close(t.told)
 		select {
 		case <-t.prompted:
-			a.conn.SendNotification(context.Background(), acp.AgentMethodSessionCancel, acp.CancelNotification{SessionId: a.session})
+			_ = a.conn.Notify(acp.MethodSessionCancel, acp.SessionParams{SessionID: a.session})
 		case <-finished:
 		}
 	})
@@ -431,7 +403,7 @@ func (a *agent) finish(t *turn) {
 // closeSession has the agent close its session, if it can, so that it may keep what it
 // has not kept yet. One that does not answer in time is not waited for.
 func (a *agent) closeSession() {
-	if a.session == "" || present(a.info.AgentCapabilities.SessionCapabilities.Close) == nil || a.inputGone.Load() || a.proc.Ended() {
+	if a.session == "" || !acp.Has(a.info.Session.Close) || a.inputGone.Load() || a.proc.Ended() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(a.driver.ctx, closeTime)
@@ -439,8 +411,7 @@ func (a *agent) closeSession() {
 	answered := make(chan struct{})
 	a.driver.work.Go(func() { // one that does not read would hold it up
 		defer close(answered)
-		defer a.responses.Took()
-		_, _ = acp.SendRequest[json.RawMessage](a.conn, ctx, acp.AgentMethodSessionClose, acp.CloseSessionRequest{SessionId: a.session})
+		_, _ = acp.Call[json.RawMessage](ctx, a.conn, acp.MethodSessionClose, acp.SessionParams{SessionID: a.session})
 	})
 	select {
 	case <-answered:

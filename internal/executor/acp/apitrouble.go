@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/coder/acp-go-sdk"
-
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
@@ -93,5 +92,5 @@ func (a *agent) troubled(t *turn) *task.Failure {
 		return nil
 	}
 	text := cmp.Or(strings.TrimSpace(trouble.said), trouble.retry, "a request to its model's API failed")
-	return a.failureOf(&acp.RequestError{Code: -32603, Message: text})
+	return a.failureOf(&acp.Error{Code: -32603, Message: text})
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/executor/acp/linefilter"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
@@ -28,9 +28,9 @@ func (h *busyHub) ReportMessage(_ context.Context, p catalog.ReportMessageParams
 	return err
 }
 
-// BenchmarkFilter is an agent that streams text, and one that calls tools: the target is
+// BenchmarkUpdates is an agent that streams text, and one that calls tools: the target is
 // 30,000 updates a second on one core.
-func BenchmarkFilter(b *testing.B) {
+func BenchmarkUpdates(b *testing.B) {
 	for _, u := range []struct {
 		name, kind string
 		update     map[string]any
@@ -45,11 +45,11 @@ func BenchmarkFilter(b *testing.B) {
 			"_meta":    map[string]any{"claudeCode": map[string]any{"toolName": "Bash"}},
 		}},
 	} {
-		b.Run(u.name, func(b *testing.B) { benchmarkFilter(b, u.kind, u.update) })
+		b.Run(u.name, func(b *testing.B) { benchmarkUpdates(b, u.kind, u.update) })
 	}
 }
 
-func benchmarkFilter(b *testing.B, kind string, content map[string]any) {
+func benchmarkUpdates(b *testing.B, kind string, content map[string]any) {
 	hub := &busyHub{}
 	t := newTurn(task.New(b.Context(), b.Context(), hub, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", SessionToken: "token", Launch: &catalog.AgentLaunch{}}), Options{})
 	defer t.Close()
@@ -59,12 +59,11 @@ func benchmarkFilter(b *testing.B, kind string, content map[string]any) {
 	require.NoError(b, err)
 	const lines = 1000
 	input := bytes.Repeat(append(update, '\n'), lines)
-	f := linefilter.Filter{Update: func(u []byte, _ bool) { t.update(kind, u, false) }, SDK: io.Discard}
 	b.ReportAllocs()
 	b.ResetTimer()
 	n := 0
 	for b.Loop() {
-		f.Run(bytes.NewReader(input))
+		acp.NewConn(io.Discard, acp.Handler{Update: func(u []byte, _ bool) { t.update(kind, u, false) }}).Read(bytes.NewReader(input))
 		n += lines
 	}
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "updates/s")

@@ -6,87 +6,77 @@ import (
 	"errors"
 	"io/fs"
 
-	"github.com/coder/acp-go-sdk"
-
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/workspace"
 )
 
 // serve answers a request of the agent. Each has a goroutine of its own; ctx
 // ends with the agent, or when the agent takes the request back.
-func (a *agent) serve(ctx context.Context, method string, params json.RawMessage) (any, *acp.RequestError) {
+func (a *agent) serve(ctx context.Context, method string, params json.RawMessage) (any, error) {
 	defer a.open.Add(-1)
 	if isQuestion(method) {
 		defer a.own.questionAnswered()
 	}
 	if t := a.current.Load(); t != nil {
-		if method == acp.ClientMethodTerminalWaitForExit {
+		if method == acp.MethodTerminalWait {
 			defer t.silence.WaitsForProgram()()
 		} else {
 			defer t.silence.Waits()()
 		}
 	}
 	switch method {
-	case acp.ClientMethodSessionUpdate: // as a request; the filter has served it
+	case acp.MethodSessionUpdate: // as a request; the filter has served it
 		return struct{}{}, nil
-	case acp.ClientMethodSessionRequestPermission:
+	case acp.MethodRequestPermission:
 		return handle(ctx, params, a.requestPermission)
-	case acp.ClientMethodElicitationCreate:
+	case acp.MethodElicit:
 		return handle(ctx, params, a.elicit)
-	case acp.ClientMethodFsReadTextFile:
+	case acp.MethodReadTextFile:
 		return handle(ctx, params, a.readTextFile)
-	case acp.ClientMethodFsWriteTextFile:
+	case acp.MethodWriteTextFile:
 		return handle(ctx, params, a.writeTextFile)
-	case acp.ClientMethodTerminalCreate:
+	case acp.MethodTerminalCreate:
 		return handle(ctx, params, a.createTerminal)
-	case acp.ClientMethodTerminalOutput:
+	case acp.MethodTerminalOutput:
 		return handle(ctx, params, a.terminalOutput)
-	case acp.ClientMethodTerminalWaitForExit:
+	case acp.MethodTerminalWait:
 		return handle(ctx, params, a.awaitTerminal)
-	case acp.ClientMethodTerminalKill:
+	case acp.MethodTerminalKill:
 		return handle(ctx, params, a.killTerminal)
-	case acp.ClientMethodTerminalRelease:
+	case acp.MethodTerminalRelease:
 		return handle(ctx, params, a.releaseTerminal)
 	}
 	if method == qwenStartTurn {
 		return struct{}{}, nil
 	}
-	return nil, acp.NewMethodNotFound(method)
+	return nil, acp.MethodNotFound(method)
 }
 
-// handle decodes params for f and makes of its error what the agent is told.
-func handle[P, R any](ctx context.Context, params json.RawMessage, f func(context.Context, P) (R, error)) (any, *acp.RequestError) {
+// handle decodes params for f.
+func handle[P, R any](ctx context.Context, params json.RawMessage, f func(context.Context, P) (R, error)) (any, error) {
 	var p P
 	if err := json.Unmarshal(params, &p); err != nil {
-		return nil, acp.NewInvalidParams(map[string]any{"error": err.Error()})
+		return nil, acp.InvalidParams(err)
 	}
-	result, err := f(ctx, p)
-	var wire *acp.RequestError
-	switch {
-	case err == nil:
-		return result, nil
-	case errors.As(err, &wire):
-		return nil, wire
-	}
-	return nil, &acp.RequestError{Code: acp.NewInternalError(nil).Code, Message: err.Error()}
+	return f(ctx, p)
 }
 
-// resourceNotFound is what an agent is told of a file that does not exist (schema of
-// the Agent Client Protocol, ErrorCode).
-const resourceNotFound = -32002
+// none is an empty result.
+type none struct{}
 
-func (a *agent) readTextFile(ctx context.Context, p acp.ReadTextFileRequest) (acp.ReadTextFileResponse, error) {
+func (a *agent) readTextFile(ctx context.Context, p acp.ReadTextFileParams) (acp.ReadTextFileResult, error) {
 	a.acted()
 	text, err := a.workspace.ReadText(p.Path, p.Line, p.Limit)
 	if err == nil || errors.Is(err, fs.ErrNotExist) { // else the agent may not read it, whoever has it
 		if edited, has := a.inEditor(ctx, p.Path); has {
-			return acp.ReadTextFileResponse{Content: workspace.Lines(edited, p.Line, p.Limit)}, nil
+			return acp.ReadTextFileResult{Content: workspace.Lines(edited, p.Line, p.Limit)}, nil
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) { // the protocol has a code for it, by which agents know a file that they may make
-		return acp.ReadTextFileResponse{}, &acp.RequestError{Code: resourceNotFound, Message: "Resource not found: " + p.Path}
+		return acp.ReadTextFileResult{}, &acp.Error{Code: acp.CodeResourceNotFound, Message: "Resource not found: " + p.Path}
 	}
-	return acp.ReadTextFileResponse{Content: text}, err
+	return acp.ReadTextFileResult{Content: text}, err
 }
 
 // inEditor is a file as the editor has it that began the turn, if one has.
@@ -99,10 +89,10 @@ func (a *agent) inEditor(ctx context.Context, path string) (text string, has boo
 	return r.Text, err == nil && r.Found
 }
 
-func (a *agent) writeTextFile(ctx context.Context, p acp.WriteTextFileRequest) (acp.WriteTextFileResponse, error) {
+func (a *agent) writeTextFile(ctx context.Context, p acp.WriteTextFileParams) (none, error) {
 	a.acted()
 	if err := a.allowed(ctx, a.writing(p.Path)); err != nil {
-		return acp.WriteTextFileResponse{}, err
+		return none{}, err
 	}
 	t := a.current.Load()
 	if t != nil {
@@ -112,5 +102,5 @@ func (a *agent) writeTextFile(ctx context.Context, p acp.WriteTextFileRequest) (
 	if t != nil && err == nil {
 		t.Files.Settle(p.Path)
 	}
-	return acp.WriteTextFileResponse{}, err
+	return none{}, err
 }

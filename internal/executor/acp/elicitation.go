@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/coder/acp-go-sdk"
 	"github.com/google/uuid"
 
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	"github.com/duet-rpc/duet-rpc/internal/form"
@@ -53,7 +53,7 @@ func (a *agent) elicit(ctx context.Context, p elicitRequest) (elicitAnswer, erro
 		if t != nil {
 			t.Problem(task.CodePermission, "the agent asked for something to be filled in, and nobody was asked: "+err.Error())
 		}
-		return elicitAnswer{}, acp.NewInvalidParams(map[string]any{"error": err.Error()})
+		return elicitAnswer{}, acp.InvalidParams(err)
 	}
 	if t == nil {
 		return dismissed, nil

@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/coder/acp-go-sdk"
-
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	"github.com/duet-rpc/duet-rpc/internal/executor/wireerror"
@@ -17,7 +16,7 @@ func (a *agent) failure(err error) *task.Failure {
 	if a.gone() {
 		return a.exited()
 	}
-	var wire *acp.RequestError
+	var wire *acp.Error
 	if !errors.As(err, &wire) {
 		return &task.Failure{Code: task.CodeAgent, Message: a.name + ": " + err.Error()}
 	}
@@ -25,10 +24,10 @@ func (a *agent) failure(err error) *task.Failure {
 }
 
 // failureOf is what an error of the agent comes to, with what to do about it.
-func (a *agent) failureOf(wire *acp.RequestError) *task.Failure {
+func (a *agent) failureOf(wire *acp.Error) *task.Failure {
 	text := wireerror.Text(wire)
 	switch {
-	case authmethod.IsRequired(wire):
+	case wire.Code == acp.CodeAuthRequired:
 		ways := []string{}
 		for _, m := range a.info.AuthMethods {
 			ways = append(ways, m.Name)

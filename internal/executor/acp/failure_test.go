@@ -3,49 +3,49 @@ package acp
 import (
 	"testing"
 
-	"github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/assert"
 
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
 // Errors of real agents, as they came.
 func TestAnErrorOfAnAgentSaysWhatToDo(t *testing.T) {
 	for name, c := range map[string]struct {
-		err  acp.RequestError
+		err  acp.Error
 		code string
 		want string
 	}{
 		"claude without a key": {
-			acp.RequestError{Code: -32000, Message: "Authentication required"},
+			acp.Error{Code: -32000, Message: "Authentication required"},
 			task.CodeAuthRequired,
 			"x wants you to log in: Authentication required. Do that with `duet-rpc agents login x` in a terminal (in Emacs M-x duet-login), or configure its key, and try again",
 		},
 		"codex without its variable": {
-			acp.RequestError{Code: -32603, Message: "Internal error", Data: map[string]any{"message": "Missing environment variable: `OPENAI_API_KEY`."}},
+			acp.Error{Code: -32603, Message: "Internal error", Data: map[string]any{"message": "Missing environment variable: `OPENAI_API_KEY`."}},
 			task.CodeAuthRequired,
 			"x: Internal error: Missing environment variable: `OPENAI_API_KEY`. An agent is given few of your variables: to pass this one on, set it and write env_from = [\"OPENAI_API_KEY\"] into the agent's table of the configuration; or name it under keys there, to be asked for it",
 		},
 		"codex with a wrong key": {
-			acp.RequestError{Code: -32603, Message: "Internal error", Data: map[string]any{"message": "unexpected status 401 Unauthorized: no such key"}},
+			acp.Error{Code: -32603, Message: "Internal error", Data: map[string]any{"message": "unexpected status 401 Unauthorized: no such key"}},
 			task.CodeAuthRequired,
 			"x: Internal error: unexpected status 401 Unauthorized: no such key. The model's API does not take the key or login of the agent: log in with `duet-rpc agents login x` in a terminal (in Emacs M-x duet-login), or correct its key, and try again",
 		},
 		"codex that is to wait": {
-			acp.RequestError{Code: -32603, Message: "Internal error", Data: map[string]any{"message": "exceeded retry limit, last status: 429 Too Many Requests"}},
+			acp.Error{Code: -32603, Message: "Internal error", Data: map[string]any{"message": "exceeded retry limit, last status: 429 Too Many Requests"}},
 			task.CodeAgent,
 			"x: Internal error: exceeded retry limit, last status: 429 Too Many Requests. The model's API takes no more requests for now: wait a while and continue, or look at your plan's limits",
 		},
 		"gemini with a wrong key": {
-			acp.RequestError{Code: 401, Message: `{"error":{"message":"{\n  \"error\": {\n    \"code\": 401,\n    \"message\": \"API key not valid.\",\n    \"status\": \"UNAUTHENTICATED\"\n  }\n}\n","code":401,"status":"Unauthorized"}}`},
+			acp.Error{Code: 401, Message: `{"error":{"message":"{\n  \"error\": {\n    \"code\": 401,\n    \"message\": \"API key not valid.\",\n    \"status\": \"UNAUTHENTICATED\"\n  }\n}\n","code":401,"status":"Unauthorized"}}`},
 			task.CodeAuthRequired,
 			"x: API key not valid. The model's API does not take the key or login of the agent: log in with `duet-rpc agents login x` in a terminal (in Emacs M-x duet-login), or correct its key, and try again",
 		},
 		"JSON behind words": {
-			acp.RequestError{Code: -32603, Message: `API Error: 400 {"type":"error","error":{"message":"too long"}}`}, task.CodeAgent, "x: API Error: 400 too long",
+			acp.Error{Code: -32603, Message: `API Error: 400 {"type":"error","error":{"message":"too long"}}`}, task.CodeAgent, "x: API Error: 400 too long",
 		},
 		"no answer of an API": {
-			acp.RequestError{Code: -32603, Message: `cannot run {"command":"ls"}`, Data: "x {"}, task.CodeAgent, `x: cannot run {"command":"ls"}: x {`,
+			acp.Error{Code: -32603, Message: `cannot run {"command":"ls"}`, Data: "x {"}, task.CodeAgent, `x: cannot run {"command":"ls"}: x {`,
 		},
 	} {
 		got := (&agent{name: "x"}).failureOf(&c.err)

@@ -5,11 +5,8 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/coder/acp-go-sdk"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 )
-
-// methodSessionFork is not stable yet: other agents name no such ability.
-const methodSessionFork = "session/fork"
 
 // methodReplayed is no method of any agent's: its refusal tells that what was sent
 // before has come.
@@ -24,10 +21,9 @@ func (a *agent) replayed() {
 	for before := int64(-1); before != a.updates.Load(); {
 		before = a.updates.Load()
 		ctx, cancel := context.WithTimeout(a.life, replayTime)
-		_, err := acp.SendRequest[json.RawMessage](a.conn, ctx, methodReplayed, struct{}{})
+		_, err := acp.Call[json.RawMessage](ctx, a.conn, methodReplayed, struct{}{})
 		late := ctx.Err() != nil
 		cancel()
-		a.responses.Took()
 		if late && err != nil {
 			return
 		}
@@ -38,20 +34,20 @@ func (a *agent) replayed() {
 // conversation begins there and the agent can do that, and reports whether it is.
 func (a *agent) fork(t *turn) bool {
 	from := t.Conversation.ForkNativeSessionID
-	if from == "" || present(a.info.AgentCapabilities.SessionCapabilities.Fork) == nil {
+	if from == "" || !acp.Has(a.info.Session.Fork) {
 		return false
 	}
 	a.loading.Store(true) // opencode tells the history again, which the hub has
 	defer a.loading.Store(false)
-	result, err := callWithin[sessionResult](a, 4*a.driver.opts.StartTimeout, methodSessionFork, sessionRequest{
-		SessionID: acp.SessionId(from), CWD: t.Params.CWD, MCPServers: a.mcpServers(t), Directories: a.directories(t),
+	result, err := callWithin[sessionResult](a, 4*a.driver.opts.StartTimeout, acp.MethodSessionFork, sessionRequest{
+		SessionID: string(from), CWD: t.Params.CWD, MCPServers: a.mcpServers(t), Directories: a.directories(t),
 	})
 	if err != nil || result.SessionID == "" || result.SessionID == from {
 		a.driver.log.Info("the agent did not fork its session", "agent", a.name, "err", err)
 		return false
 	}
 	a.replayed()
-	a.session = acp.SessionId(result.SessionID)
+	a.session = string(result.SessionID)
 	a.settings.Opened(result.Offer, true)
 	return true
 }

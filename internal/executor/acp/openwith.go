@@ -6,12 +6,13 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
 func (a *agent) directories(t *turn) []string {
-	if present(a.info.AgentCapabilities.SessionCapabilities.AdditionalDirectories) == nil {
+	if !acp.Has(a.info.Session.AdditionalDirectories) {
 		return nil
 	}
 	return t.Conversation.AdditionalDirectories
@@ -27,7 +28,7 @@ func (a *agent) mcpServers(t *turn) []mcpServer {
 		return t.servers
 	}
 	list := []mcpServer{}
-	can := a.info.AgentCapabilities.MCPCapabilities
+	can := a.info.MCP
 	for _, s := range t.Conversation.MCPServers {
 		switch {
 		case s.Type == "http" && can.HTTP, s.Type == "sse" && can.SSE:
@@ -39,7 +40,7 @@ func (a *agent) mcpServers(t *turn) []mcpServer {
 			if err != nil {
 				t.Problem(task.CodeMCPServer, fmt.Sprintf("the MCP server %s will not start: the program %q %s; install it, or correct its command in the configuration", s.Name, s.Command, notStarted(err)))
 			}
-			if a.info.ProtocolVersion == version2 {
+			if a.info.IsVersion2() {
 				server.Type = "stdio"
 				if err == nil && filepath.IsAbs(path) { // as the protocol wants it
 					server.Command = path

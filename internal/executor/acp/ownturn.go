@@ -7,9 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/coder/acp-go-sdk"
-
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
@@ -228,13 +227,13 @@ func (a *agent) endQuiet(t *turn, quiet time.Duration) (again time.Duration, sig
 
 // isQuestion reports whether an agent's request asks the user something.
 func isQuestion(method string) bool {
-	return method == acp.ClientMethodSessionRequestPermission || method == acp.ClientMethodElicitationCreate
+	return method == acp.MethodRequestPermission || method == acp.MethodElicit
 }
 
 // isWorkRequest reports whether a request starts an agent-initiated turn.
 func isWorkRequest(method string) bool {
 	switch method {
-	case acp.ClientMethodFsReadTextFile, acp.ClientMethodFsWriteTextFile, acp.ClientMethodTerminalCreate, qwenStartTurn:
+	case acp.MethodReadTextFile, acp.MethodWriteTextFile, acp.MethodTerminalCreate, qwenStartTurn:
 		return true
 	}
 	return isQuestion(method)
@@ -263,7 +262,10 @@ const (
 )
 
 // notice handles notifications other than session/update.
-func (a *agent) notice(method string, _ []byte) {
+func (a *agent) notice(method string, params []byte) {
+	if method == "elicitation/complete" {
+		a.elicited(params)
+	}
 	if method != qwenEndTurn && method != turnEnded {
 		return
 	}

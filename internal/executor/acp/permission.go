@@ -10,8 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coder/acp-go-sdk"
-
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
@@ -121,7 +120,7 @@ func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (per
 	open, err := t.takePermission(raw)
 	if err != nil {
 		t.Problem(task.CodePermission, "the agent asked for permission in a message that cannot be read, so nobody was asked and it was refused: "+err.Error())
-		return permissionAnswer{}, acp.NewInvalidParams(map[string]any{"error": err.Error()})
+		return permissionAnswer{}, acp.InvalidParams(err)
 	}
 	defer t.tools.close(open)
 	if t.Stopped() {
@@ -138,7 +137,7 @@ func (a *agent) requestPermission(ctx context.Context, raw json.RawMessage) (per
 	switch {
 	case errors.Is(err, errNotUTF8):
 		t.Problem(task.CodePermission, fmt.Sprintf("the agent asked for permission (%s) in a message that is no UTF-8: what it would run is not what could be shown, so it was refused", question.Title))
-		return permissionAnswer{}, acp.NewInvalidParams(map[string]any{"error": err.Error()})
+		return permissionAnswer{}, acp.InvalidParams(err)
 	case errors.Is(err, errNoOptions):
 		t.Problem(task.CodePermission, fmt.Sprintf("the agent asked for permission (%s) without an answer to choose, so it was told that nobody decided", question.Title))
 		return cancelledAnswer, nil
@@ -273,7 +272,7 @@ func (a *agent) question(t *turn, p *permissionRequest, known toolCall) catalog.
 	q := catalog.RequestPermissionParams{
 		SessionToken: t.Params.SessionToken, TaskID: t.ID, ToolUseID: u.ToolCallID, ParentID: parentOf(u.Meta),
 		ToolName: known.name(), NameByKind: known.ownName() == "", ToolInput: known.input, Title: cmp.Or(known.title, p.title), ToolKind: known.kind, Paths: known.paths, Diffs: known.diffs,
-		InputFixed: string(toolinput.At(a.info.AgentCapabilities.Meta, "duet", "updatedInput")) != "true",
+		InputFixed: string(toolinput.At(a.info.CapabilityMeta, "duet", "updatedInput")) != "true",
 	}
 	for _, d := range known.diffs { // known from before, perhaps, and shown
 		q.Paths = appendNew(slices.Clip(q.Paths), d.Path)
@@ -293,7 +292,7 @@ func (a *agent) question(t *turn, p *permissionRequest, known toolCall) catalog.
 	if string(toolinput.At(u.Meta, "duet", "question")) == "true" {
 		q.IsQuestion = true
 	}
-	if q.ToolInput == nil && a.info.AgentInfo != nil && a.info.AgentInfo.Name == titlecommand.Teller {
+	if q.ToolInput == nil && a.info.Info != nil && a.info.Info.Name == titlecommand.Teller {
 		q.ToolInput = titlecommand.Input(titlecommand.Call{Kind: q.ToolKind, Title: q.Title, Text: p.text, Keeps: p.offers("allow_always")})
 	}
 	return q

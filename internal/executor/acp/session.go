@@ -7,8 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/coder/acp-go-sdk"
-
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
 	"github.com/duet-rpc/duet-rpc/internal/executor/blocks"
@@ -22,7 +21,7 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 	if failed != nil {
 		return "", failed
 	}
-	with, failed := a.info.AgentCapabilities.PromptCapabilities.ForPrompt(a.name, t.Params.Content)
+	with, failed := blocks.Capabilities(a.info.Prompt).ForPrompt(a.name, t.Params.Content)
 	if failed != nil {
 		a.reportSettings(t) // what it takes is known now
 		return "", failed
@@ -34,8 +33,8 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 		return "", nil
 	}
 	a.noteOwnProcesses()
-	result, err := call[promptResult](a, acp.AgentMethodSessionPrompt, blocks.Prompt{Session: a.session, Texts: append(opening, acp.TextBlock(t.Params.Prompt)), With: with})
-	if err == nil && a.info.ProtocolVersion == version2 {
+	result, err := call[promptResult](a, acp.MethodSessionPrompt, blocks.Prompt{Session: a.session, Texts: append(opening, acp.TextBlock(t.Params.Prompt)), With: with})
+	if err == nil && a.info.IsVersion2() {
 		result, err = a.awaitIdle(t)
 	}
 	if err != nil {
@@ -64,7 +63,7 @@ func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 			return nil, failed
 		}
 	}
-	wanted := acp.SessionId(t.Conversation.NativeSessionID)
+	wanted := string(t.Conversation.NativeSessionID)
 	switch {
 	case a.session != "" && (wanted == "" || wanted == a.session), wanted != "" && a.resume(t, wanted):
 		t.Event(catalog.EventNativeSession, catalog.NativeSession{SessionID: string(a.session), Resumed: true})
@@ -76,7 +75,7 @@ func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 		return nil, a.exited()
 	}
 	request := sessionRequest{CWD: t.Params.CWD, MCPServers: a.mcpServers(t), Directories: a.directories(t)}
-	claude := a.info.AgentInfo != nil && strings.Contains(strings.ToLower(a.info.AgentInfo.Name), "claude")
+	claude := a.info.Info != nil && strings.Contains(strings.ToLower(a.info.Info.Name), "claude")
 	if t.Conversation.SystemPrompt != "" && claude { // its own way to be told
 		request.Meta = map[string]any{"systemPrompt": map[string]any{"append": t.Conversation.SystemPrompt}}
 	}
@@ -87,7 +86,7 @@ func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 	case result.SessionID == "":
 		return nil, &task.Failure{Code: task.CodeAgent, Message: a.name + ": the agent opened a session without an id"}
 	}
-	a.session = acp.SessionId(result.SessionID)
+	a.session = string(result.SessionID)
 	a.settings.Opened(result.Offer, true)
 	var opening []acp.ContentBlock
 	if t.Conversation.SystemPrompt != "" && !claude {
@@ -118,64 +117,48 @@ func unanswered(t *turn) []acp.ContentBlock {
 // before it is told to (codex) is told so.
 func (a *agent) newSession(request sessionRequest) (sessionResult, error) {
 	patience := 4 * a.startTimeout
-	result, err := callWithin[sessionResult](a, patience, acp.AgentMethodSessionNew, request)
-	if method := authmethod.WithKey(a.info.AuthMethods, a.has); method != "" && authmethod.IsRequired(err) {
-		_, refused := callWithin[json.RawMessage](a, patience, a.loginMethod(), acp.AuthenticateRequest{MethodId: method})
+	result, err := callWithin[sessionResult](a, patience, acp.MethodSessionNew, request)
+	if method := authmethod.WithKey(a.info.AuthMethods, a.has); method != "" && acp.IsAuthRequired(err) {
+		_, refused := callWithin[json.RawMessage](a, patience, a.info.Login(), map[string]string{"methodId": method})
 		if refused == nil {
-			return callWithin[sessionResult](a, patience, acp.AgentMethodSessionNew, request)
+			return callWithin[sessionResult](a, patience, acp.MethodSessionNew, request)
 		}
 	}
 	return result, err
 }
 
-// loginMethod returns the method that signs in.
-func (a *agent) loginMethod() string {
-	if a.info.ProtocolVersion == version2 {
-		return "auth/login"
-	}
-	return acp.AgentMethodAuthenticate
-}
-
 // initialize offers version 2 of the protocol. An agent that knows version 1 only answers with
 // that, or refuses the request and is asked again.
 func (a *agent) initialize(launch *catalog.AgentLaunch) *task.Failure {
-	us := acp.Implementation{Name: "duet", Version: "1"}
-	request := initializeRequest{
-		ProtocolVersion: version2,
-		Info:            &us, Capabilities: &capabilities2{Session: booleanOptions, Elicitation: bothElicitations},
-		ClientInfo: us,
-		ClientCapabilities: clientCapabilities{
-			Fs: acp.FileSystemCapabilities{ReadTextFile: launch.Files == catalog.FilesReadWrite || launch.Files == "", WriteTextFile: launch.Files != catalog.FilesNone}, Terminal: true,
-			Session: booleanOptions, Elicitation: bothElicitations,
-		},
-	}
-	info, err := callWithin[initializeResult](a, a.startTimeout, acp.AgentMethodInitialize, request)
-	var refused *acp.RequestError
-	if errors.As(err, &refused) && !a.gone() {
-		request.ProtocolVersion, request.Info, request.Capabilities = version1, nil, nil
-		info, err = callWithin[initializeResult](a, a.startTimeout, acp.AgentMethodInitialize, request)
+	request := acp.Offer(acp.ClientCapabilities{
+		FS:       &acp.FileCapabilities{ReadTextFile: launch.Files == catalog.FilesReadWrite || launch.Files == "", WriteTextFile: launch.Files != catalog.FilesNone},
+		Terminal: true, Session: booleanOptions, Elicitation: bothElicitations,
+	})
+	info, err := callWithin[acp.Initialized](a, a.startTimeout, acp.MethodInitialize, request)
+	if errors.As(err, new(*acp.Error)) && !a.gone() {
+		info, err = callWithin[acp.Initialized](a, a.startTimeout, acp.MethodInitialize, request.Version1Only())
 	}
 	if err != nil {
 		return a.failure(err)
 	}
 	a.info = info
-	a.settings.Introduced(info.AgentInfo, info.AgentCapabilities.PromptCapabilities.Takes())
+	a.settings.Introduced(info.Info, blocks.Capabilities(info.Prompt).Takes())
 	return nil
 }
 
 // resume resumes the agent's own session, or loads it, and reports whether it
 // is there.
-func (a *agent) resume(t *turn, id acp.SessionId) bool {
+func (a *agent) resume(t *turn, id string) bool {
 	request := sessionRequest{SessionID: id, CWD: t.Params.CWD, MCPServers: a.mcpServers(t), Directories: a.directories(t)}
 	var result sessionResult
 	var err error
-	switch c := a.info.AgentCapabilities; {
-	case present(c.SessionCapabilities.Resume) != nil:
-		result, err = callWithin[sessionResult](a, 4*a.startTimeout, acp.AgentMethodSessionResume, request)
-	case c.LoadSession:
+	switch {
+	case acp.Has(a.info.Session.Resume):
+		result, err = callWithin[sessionResult](a, 4*a.startTimeout, acp.MethodSessionResume, request)
+	case a.info.LoadSession:
 		a.loading.Store(true)
 		defer a.loading.Store(false)
-		result, err = callWithin[sessionResult](a, 4*a.startTimeout, acp.AgentMethodSessionLoad, request)
+		result, err = callWithin[sessionResult](a, 4*a.startTimeout, acp.MethodSessionLoad, request)
 		if err == nil {
 			a.replayed()
 		}

@@ -5,8 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/coder/acp-go-sdk"
-
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/acp/setting"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
@@ -15,7 +14,7 @@ import (
 // setter sets the agent's session by calls, for a turn.
 func (a *agent) setter(t *turn, call func(method string, params any) (json.RawMessage, error)) *setting.Setter {
 	ignored := func(message string) { t.Problem(task.CodeIgnored, message) }
-	return &setting.Setter{State: &a.settings, Session: a.session, Call: call, Agent: a.name, Version2: a.info.ProtocolVersion == version2, Ignored: ignored}
+	return &setting.Setter{State: &a.settings, Session: a.session, Call: call, Agent: a.name, Version2: a.info.IsVersion2(), Ignored: ignored}
 }
 
 // choose sets the agent to what the prompt asks for, and tells the hub what it is
@@ -46,8 +45,7 @@ func (a *agent) choose(t *turn) *task.Failure {
 // set is what a human wants of an agent that works on a prompt.
 func (a *agent) set(ctx context.Context, t *turn, p catalog.SetSessionParams) error {
 	s := a.setter(t, func(method string, params any) (json.RawMessage, error) {
-		defer a.responses.Took()
-		return acp.SendRequest[json.RawMessage](a.conn, ctx, method, params)
+		return acp.Call[json.RawMessage](ctx, a.conn, method, params)
 	})
 	defer a.reportChanged()
 	return s.Set(p.Mode, p.Model, p.Options)

@@ -13,10 +13,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/acp/setting"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
@@ -100,7 +100,8 @@ func TestReportsBetweenTurnsKeepAPace(t *testing.T) {
 		hub := &sessions{}
 		here, there := net.Pipe()
 		a := &agent{driver: &Driver{ctx: t.Context(), hub: hub, log: slog.New(slog.DiscardHandler)}, changed: make(chan struct{}, 1)}
-		a.conn = acp.NewConnection(a.serve, io.Discard, here)
+		a.conn = acp.NewConn(io.Discard, acp.Handler{})
+		go a.conn.Read(here)
 		a.last.Store(&lastTask{conversation: "s", task: "t"})
 		ended := make(chan struct{})
 		go func() {

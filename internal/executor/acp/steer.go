@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 	"sync"
 
-	"github.com/coder/acp-go-sdk"
-
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
@@ -27,7 +26,7 @@ type steering struct {
 }
 
 type steerRequest struct {
-	SessionID acp.SessionId      `json:"sessionId"`
+	SessionID string             `json:"sessionId"`
 	Prompt    []acp.ContentBlock `json:"prompt"`
 	Meta      json.RawMessage    `json:"_meta"`
 }
@@ -62,8 +61,7 @@ func (d *Driver) Steer(ctx context.Context, p catalog.SteerParams) catalog.Steer
 	}
 	s.begin(p.Text)
 	defer s.begin("")
-	defer a.responses.Took()
-	result, err := acp.SendRequest[steerAnswer](a.conn, ctx, methodSteering, steerRequest{
+	result, err := acp.Call[steerAnswer](ctx, a.conn, methodSteering, steerRequest{
 		SessionID: a.session, Prompt: []acp.ContentBlock{acp.TextBlock(p.Text)}, Meta: refuseIdle,
 	})
 	if err != nil || result.Outcome != catalog.SteerInjected {

@@ -2,13 +2,13 @@ package acp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"unicode/utf8"
 
-	"github.com/coder/acp-go-sdk"
-
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
@@ -35,15 +35,15 @@ type agentTerminal struct {
 	truncated bool
 }
 
-func (a *agent) createTerminal(ctx context.Context, p acp.CreateTerminalRequest) (acp.CreateTerminalResponse, error) {
+func (a *agent) createTerminal(ctx context.Context, p acp.TerminalCreateParams) (acp.TerminalParams, error) {
 	a.acted()
 	env := process.NewEnvironment(a.env)
 	for _, v := range p.Env {
 		env[v.Name] = v.Value
 	}
 	cwd := a.workspace.CWD
-	if p.Cwd != nil && *p.Cwd != "" {
-		cwd = a.workspace.Absolute(*p.Cwd)
+	if p.CWD != nil && *p.CWD != "" {
+		cwd = a.workspace.Absolute(*p.CWD)
 	}
 	argv := append([]string{p.Command}, p.Args...)
 	path, err := env.Find(p.Command, cwd)
@@ -53,10 +53,10 @@ func (a *agent) createTerminal(ctx context.Context, p acp.CreateTerminalRequest)
 		path, err = argv[0], nil
 	}
 	if err != nil {
-		return acp.CreateTerminalResponse{}, fmt.Errorf("the program %q was not found", p.Command)
+		return acp.TerminalParams{}, fmt.Errorf("the program %q was not found", p.Command)
 	}
 	if err := a.allowed(ctx, running(argv)); err != nil {
-		return acp.CreateTerminalResponse{}, err
+		return acp.TerminalParams{}, err
 	}
 	t := &agentTerminal{id: process.RandomID("term_"), command: bounded(shellcommand.Line(argv)), limit: terminalKeeps, done: make(chan struct{})}
 	if p.OutputByteLimit != nil && *p.OutputByteLimit >= 0 {
@@ -68,10 +68,10 @@ func (a *agent) createTerminal(ctx context.Context, p acp.CreateTerminalRequest)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.life.Err() != nil || len(a.terminals) >= maxTerminals {
-		return acp.CreateTerminalResponse{}, fmt.Errorf("there are %d terminals already; release one", len(a.terminals))
+		return acp.TerminalParams{}, fmt.Errorf("there are %d terminals already; release one", len(a.terminals))
 	}
 	if t.proc, err = a.driver.processes.Start(process.Spec{Path: path, Argv: argv, CWD: cwd, Env: env, Merge: true}); err != nil {
-		return acp.CreateTerminalResponse{}, fmt.Errorf("the program %q could not be started: %w", p.Command, err)
+		return acp.TerminalParams{}, fmt.Errorf("the program %q could not be started: %w", p.Command, err)
 	}
 	a.terminals[t.id] = t
 	a.driver.work.Go(func() {
@@ -80,7 +80,7 @@ func (a *agent) createTerminal(ctx context.Context, p acp.CreateTerminalRequest)
 		})
 		t.follow(a.driver)
 	})
-	return acp.CreateTerminalResponse{TerminalId: t.id}, nil
+	return acp.TerminalParams{TerminalID: t.id}, nil
 }
 
 // follow keeps and reports what the terminal prints, and then its end.
@@ -123,7 +123,7 @@ func (t *agentTerminal) cut() {
 }
 
 // exit is how it ended, or nil while it runs.
-func (t *agentTerminal) exit() *acp.TerminalExitStatus {
+func (t *agentTerminal) exit() *acp.ExitStatus {
 	select {
 	case <-t.done:
 	default:
@@ -131,9 +131,9 @@ func (t *agentTerminal) exit() *acp.TerminalExitStatus {
 	}
 	code, signal := t.proc.ExitStatus()
 	if signal != "" {
-		return &acp.TerminalExitStatus{Signal: &signal}
+		return &acp.ExitStatus{Signal: &signal}
 	}
-	return &acp.TerminalExitStatus{ExitCode: &code}
+	return &acp.ExitStatus{ExitCode: &code}
 }
 
 // hasPrograms reports whether a program runs in a terminal of the agent's.
@@ -154,50 +154,50 @@ func (a *agent) terminal(id string) (*agentTerminal, error) {
 	if t := a.terminals[id]; t != nil {
 		return t, nil
 	}
-	return nil, acp.NewInvalidParams(map[string]any{"error": "there is no terminal " + id})
+	return nil, acp.InvalidParams(errors.New("there is no terminal " + id))
 }
 
-func (a *agent) terminalOutput(_ context.Context, p acp.TerminalOutputRequest) (acp.TerminalOutputResponse, error) {
-	t, err := a.terminal(p.TerminalId)
+func (a *agent) terminalOutput(_ context.Context, p acp.TerminalParams) (acp.TerminalOutputResult, error) {
+	t, err := a.terminal(p.TerminalID)
 	if err != nil {
-		return acp.TerminalOutputResponse{}, err
+		return acp.TerminalOutputResult{}, err
 	}
 	exit := t.exit() // first: then the output is whole
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.cut()
-	return acp.TerminalOutputResponse{Output: string(t.output), Truncated: t.truncated, ExitStatus: exit}, nil
+	return acp.TerminalOutputResult{Output: string(t.output), Truncated: t.truncated, ExitStatus: exit}, nil
 }
 
-func (a *agent) awaitTerminal(ctx context.Context, p acp.WaitForTerminalExitRequest) (acp.WaitForTerminalExitResponse, error) {
-	t, err := a.terminal(p.TerminalId)
+func (a *agent) awaitTerminal(ctx context.Context, p acp.TerminalParams) (acp.ExitStatus, error) {
+	t, err := a.terminal(p.TerminalID)
 	if err != nil {
-		return acp.WaitForTerminalExitResponse{}, err
+		return acp.ExitStatus{}, err
 	}
 	select {
 	case <-t.done:
 	case <-ctx.Done():
-		return acp.WaitForTerminalExitResponse{}, ctx.Err()
+		return acp.ExitStatus{}, ctx.Err()
 	}
 	exit := t.exit()
-	return acp.WaitForTerminalExitResponse{ExitCode: exit.ExitCode, Signal: exit.Signal}, nil
+	return acp.ExitStatus{ExitCode: exit.ExitCode, Signal: exit.Signal}, nil
 }
 
-func (a *agent) killTerminal(_ context.Context, p acp.KillTerminalRequest) (acp.KillTerminalResponse, error) {
-	t, err := a.terminal(p.TerminalId)
+func (a *agent) killTerminal(_ context.Context, p acp.TerminalParams) (none, error) {
+	t, err := a.terminal(p.TerminalID)
 	if err == nil {
 		t.proc.Kill()
 	}
-	return acp.KillTerminalResponse{}, err
+	return none{}, err
 }
 
-func (a *agent) releaseTerminal(_ context.Context, p acp.ReleaseTerminalRequest) (acp.ReleaseTerminalResponse, error) {
-	t, err := a.terminal(p.TerminalId)
+func (a *agent) releaseTerminal(_ context.Context, p acp.TerminalParams) (none, error) {
+	t, err := a.terminal(p.TerminalID)
 	if err == nil {
 		t.proc.Kill()
 		a.mu.Lock()
-		delete(a.terminals, p.TerminalId)
+		delete(a.terminals, p.TerminalID)
 		a.mu.Unlock()
 	}
-	return acp.ReleaseTerminalResponse{}, err
+	return none{}, err
 }

@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"github.com/coder/acp-go-sdk"
-
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
@@ -128,11 +127,9 @@ func (a *agent) awaitIdle(t *turn) (promptResult, error) {
 	case r := <-t.idle:
 		return r, r.failed()
 	case <-a.conn.Done():
-		return promptResult{}, errOutputEnded
+		return promptResult{}, acp.ErrClosed
 	}
 }
-
-var errOutputEnded = &acp.RequestError{Code: acp.NewInternalError(nil).Code, Message: "it has closed its output"}
 
 // failed is the error that ended the turn, or nil.
 func (r promptResult) failed() error {
@@ -140,7 +137,7 @@ func (r promptResult) failed() error {
 	case r.StopReason != stopError:
 		return nil
 	case r.Error == nil || r.Error.Message == "":
-		return &acp.RequestError{Code: acp.NewInternalError(nil).Code, Message: "it stopped with an error that it does not explain"}
+		return acp.InternalError("it stopped with an error that it does not explain")
 	}
 	return r.Error
 }

@@ -6,48 +6,16 @@ import (
 	"math"
 	"slices"
 
-	"github.com/coder/acp-go-sdk"
-
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/acp/setting"
-	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
-	"github.com/duet-rpc/duet-rpc/internal/executor/blocks"
-)
-
-// Versions of the Agent Client Protocol.
-const (
-	version1 = 1
-	version2 = 2
-)
-
-// What the SDK cannot say to an agent. An agent reads Info and Capabilities if it speaks
-// version 2, and the other two if it speaks version 1.
-type (
-	initializeRequest struct {
-		ProtocolVersion    int                 `json:"protocolVersion"`
-		Info               *acp.Implementation `json:"info,omitempty"`
-		Capabilities       *capabilities2      `json:"capabilities,omitempty"`
-		ClientInfo         acp.Implementation  `json:"clientInfo"`
-		ClientCapabilities clientCapabilities  `json:"clientCapabilities"`
-	}
-	clientCapabilities struct {
-		Fs       acp.FileSystemCapabilities `json:"fs"`
-		Terminal bool                       `json:"terminal"`
-		Session  json.RawMessage            `json:"session"`
-
-		Elicitation json.RawMessage `json:"elicitation"`
-	}
-	capabilities2 struct {
-		Session     json.RawMessage `json:"session"`
-		Elicitation json.RawMessage `json:"elicitation"`
-	}
 )
 
 // A sessionRequest is the parameters of session/new, session/load, session/resume and
 // session/fork.
 type sessionRequest struct {
-	SessionID   acp.SessionId  `json:"sessionId,omitempty"`
+	SessionID   string         `json:"sessionId,omitempty"`
 	CWD         string         `json:"cwd"`
 	MCPServers  []mcpServer    `json:"mcpServers"`
 	Directories []string       `json:"additionalDirectories,omitempty"`
@@ -81,10 +49,10 @@ func (s mcpServer) MarshalJSON() ([]byte, error) {
 }
 
 // pairs are names and values, in the order of the names.
-func pairs(m map[string]string) []acp.EnvVariable {
-	list := []acp.EnvVariable{}
+func pairs(m map[string]string) []acp.Variable {
+	list := []acp.Variable{}
 	for _, name := range slices.Sorted(maps.Keys(m)) {
-		list = append(list, acp.EnvVariable{Name: name, Value: m[name]})
+		list = append(list, acp.Variable{Name: name, Value: m[name]})
 	}
 	return list
 }
@@ -99,29 +67,6 @@ var bothElicitations = json.RawMessage(`{"form":{},"url":{}}`)
 // What is taken of an agent's answers. The SDK's own types refuse what they do
 // not know; an agent that is newer than they are has to work.
 type (
-	// initializeResult has what an agent of version 2 says in the fields of version 1.
-	initializeResult struct {
-		ProtocolVersion   int `json:"protocolVersion"`
-		AgentCapabilities struct {
-			LoadSession         bool                `json:"loadSession"`
-			PromptCapabilities  blocks.Capabilities `json:"promptCapabilities"`
-			SessionCapabilities sessionCapabilities `json:"sessionCapabilities"`
-			Meta                json.RawMessage     `json:"_meta"`
-			MCPCapabilities     struct {
-				HTTP bool `json:"http"`
-				SSE  bool `json:"sse"`
-			} `json:"mcpCapabilities"`
-		} `json:"agentCapabilities"`
-		AgentInfo   *catalog.AgentInfo  `json:"agentInfo"`
-		AuthMethods []authmethod.Method `json:"authMethods"`
-		Meta        json.RawMessage     `json:"_meta"`
-	}
-	sessionCapabilities struct {
-		Resume                json.RawMessage `json:"resume"`
-		Fork                  json.RawMessage `json:"fork"`
-		Close                 json.RawMessage `json:"close"`
-		AdditionalDirectories json.RawMessage `json:"additionalDirectories"`
-	}
 	sessionResult struct {
 		SessionID string
 		setting.Offer
@@ -129,9 +74,9 @@ type (
 	// promptResult is how a turn ended: the result of session/prompt or, in version 2, the
 	// state_update that says so.
 	promptResult struct {
-		StopReason string            `json:"stopReason"`
-		Usage      json.RawMessage   `json:"usage"`
-		Error      *acp.RequestError `json:"error"` // of the stop reason "error"
+		StopReason string          `json:"stopReason"`
+		Usage      json.RawMessage `json:"usage"`
+		Error      *acp.Error      `json:"error"` // of the stop reason "error"
 	}
 	promptUsage struct {
 		InputTokens       figure `json:"inputTokens"`
@@ -140,44 +85,6 @@ type (
 		CachedWriteTokens figure `json:"cachedWriteTokens"`
 	}
 )
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (r *initializeResult) UnmarshalJSON(raw []byte) error {
-	type plain initializeResult
-	var two struct {
-		Info         *catalog.AgentInfo
-		Capabilities struct {
-			Session struct {
-				sessionCapabilities
-				Prompt struct {
-					Image           json.RawMessage
-					Audio           json.RawMessage
-					EmbeddedContext json.RawMessage
-				}
-				MCP struct{ HTTP json.RawMessage }
-			}
-			Meta json.RawMessage `json:"_meta"`
-		}
-	}
-	if err := json.Unmarshal(raw, (*plain)(r)); err != nil || r.ProtocolVersion != version2 {
-		return err
-	}
-	if err := json.Unmarshal(raw, &two); err != nil {
-		return err
-	}
-	session, can := two.Capabilities.Session, &r.AgentCapabilities
-	r.AgentInfo, can.Meta = two.Info, two.Capabilities.Meta
-	can.SessionCapabilities = session.sessionCapabilities
-	can.SessionCapabilities.Resume, can.SessionCapabilities.Close = every, every
-	can.PromptCapabilities = blocks.Capabilities{
-		Image: present(session.Prompt.Image) != nil, Audio: present(session.Prompt.Audio) != nil, EmbeddedContext: present(session.Prompt.EmbeddedContext) != nil,
-	}
-	can.MCPCapabilities.HTTP = present(session.MCP.HTTP) != nil
-	return nil
-}
-
-// every is the capability that each agent of version 2 has.
-var every = json.RawMessage(`{}`)
 
 // usage is what the turn used, or nil if the agent does not say so in a way that is known. A
 // turn that has ended well does not fail for that.

@@ -6,9 +6,6 @@ package authmethod
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
-
-	"github.com/coder/acp-go-sdk"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
@@ -156,10 +153,4 @@ func Names(env map[string]string) map[string]bool {
 		names[name] = value != ""
 	}
 	return names
-}
-
-// IsRequired reports whether an agent refused something until somebody signs in.
-func IsRequired(err error) bool {
-	var wire *acp.RequestError
-	return errors.As(err, &wire) && wire.Code == acp.NewAuthRequired(nil).Code
 }

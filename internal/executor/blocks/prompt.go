@@ -3,14 +3,13 @@ package blocks
 import (
 	"encoding/json"
 
-	"github.com/coder/acp-go-sdk"
-
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // A Prompt is the parameters of session/prompt: texts, and what goes with them.
 type Prompt struct {
-	Session acp.SessionId
+	Session string
 	Texts   []acp.ContentBlock
 	With    []catalog.ContentBlock
 }

@@ -7,9 +7,8 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
-
-	"github.com/coder/acp-go-sdk"
 )
 
 // missingVariable is how codex-acp says that its configuration names a variable
@@ -46,7 +45,7 @@ func RefusesKey(code int, text string) bool {
 
 // Text is an agent's error with the detail that some put into data. Of an API's
 // answer in JSON it has the words alone.
-func Text(e *acp.RequestError) string {
+func Text(e *acp.Error) string {
 	message, detail := words(e.Message, 3), words(detailOf(e), 3)
 	if detail == "" || strings.Contains(message, detail) {
 		return message
@@ -78,7 +77,7 @@ func words(text string, depth int) string {
 	return text[:begin] + words(said, depth-1)
 }
 
-func detailOf(e *acp.RequestError) string {
+func detailOf(e *acp.Error) string {
 	detail := ""
 	switch d := e.Data.(type) {
 	case string:

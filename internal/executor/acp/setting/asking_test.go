@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
@@ -100,7 +100,7 @@ func TestPlanIsAnOption(t *testing.T) {
 	var calls []string
 	s.Call = func(method string, params any) (json.RawMessage, error) {
 		calls = append(calls, fmt.Sprintf("%v=%v", params.(map[string]any)["configId"], params.(map[string]any)["value"]))
-		assert.Equal(t, acp.AgentMethodSessionSetConfigOption, method)
+		assert.Equal(t, acp.MethodSessionSetValue, method)
 		return json.RawMessage(`{}`), nil
 	}
 	assert.Contains(t, IDs(s.State.Session().Mode.Choices), "plan")

@@ -99,9 +99,9 @@ func ReadOffer(result json.RawMessage) Offer {
 	commands, _ := commandsOf(m["availableCommands"]) // in version 2 of the protocol
 	return Offer{
 		commands: commands,
-		modes:   selectionOf(m["modes"], "currentModeId", "availableModes", "id"),
-		models:  selectionOf(m["models"], "currentModelId", "availableModels", "modelId"),
-		options: options,
+		modes:    selectionOf(m["modes"], "currentModeId", "availableModes", "id"),
+		models:   selectionOf(m["models"], "currentModelId", "availableModels", "modelId"),
+		options:  options,
 	}
 }
 

@@ -7,8 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coder/acp-go-sdk"
-
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
@@ -16,7 +15,7 @@ import (
 // from one goroutine at a time.
 type Setter struct {
 	State   *State // what the agent has told of the session, and tells when it is set
-	Session acp.SessionId
+	Session string
 	Agent   string // its name
 	// Version2 says that the agent speaks version 2 of the protocol.
 	Version2 bool
@@ -181,7 +180,7 @@ func (s *Setter) setMode(id string) error {
 		}
 	} else {
 		told := s.State.modeCount()
-		if _, err := s.Call(acp.AgentMethodSessionSetMode, acp.SetSessionModeRequest{SessionId: s.Session, ModeId: acp.SessionModeId(id)}); err != nil {
+		if _, err := s.Call(acp.MethodSessionSetMode, map[string]any{"sessionId": s.Session, "modeId": id}); err != nil {
 			return fmt.Errorf("the agent did not take the mode %q: %w", id, err)
 		}
 		s.State.modeTaken(id, told)
@@ -212,7 +211,7 @@ func (s *Setter) setModel(id string) error {
 	if o := option(now.Options, categoryModel); o != nil && has(o.Choices, id) {
 		return s.setOption(*o, id)
 	}
-	if _, err := s.Call(acp.AgentMethodSessionSetModel, map[string]any{"sessionId": s.Session, "modelId": id}); err != nil {
+	if _, err := s.Call(acp.MethodSessionSetModel, map[string]any{"sessionId": s.Session, "modelId": id}); err != nil {
 		return fmt.Errorf("the agent did not take the model %q: %w", id, err)
 	}
 	s.State.modelTaken(id)
@@ -261,7 +260,7 @@ func (s *Setter) setOption(o catalog.Option, value string) error {
 		params["type"] = "id"
 	}
 	told := s.State.optionCount(o.ID)
-	result, err := s.Call(acp.AgentMethodSessionSetConfigOption, params)
+	result, err := s.Call(acp.MethodSessionSetValue, params)
 	if err != nil {
 		return fmt.Errorf("the agent did not take %q for its option %q: %w", value, o.ID, err)
 	}

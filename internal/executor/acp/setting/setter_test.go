@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
@@ -25,7 +25,7 @@ func setterOf(t *testing.T, isNew bool, current string, modes ...string) *Setter
 	s := new(State)
 	s.Opened(ReadOffer(offer), isNew)
 	return &Setter{State: s, Agent: "ours", Call: func(method string, _ any) (json.RawMessage, error) {
-		assert.Equal(t, acp.AgentMethodSessionSetMode, method)
+		assert.Equal(t, acp.MethodSessionSetMode, method)
 		return json.RawMessage(`{}`), nil
 	}}
 }

@@ -1,0 +1,182 @@
+package acp
+
+import (
+	"encoding/json"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
+)
+
+// Versions of the protocol.
+const (
+	Version1 = 1
+	Version2 = 2
+)
+
+// An InitializeRequest is the parameters of initialize. An agent reads Info and Capabilities if
+// it speaks version 2, and the other two if it speaks version 1.
+type InitializeRequest struct {
+	ProtocolVersion    int                 `json:"protocolVersion"`
+	Info               *Implementation     `json:"info,omitempty"`
+	Capabilities       *ClientCapabilities `json:"capabilities,omitempty"`
+	ClientInfo         Implementation      `json:"clientInfo"`
+	ClientCapabilities ClientCapabilities  `json:"clientCapabilities"`
+}
+
+// An Implementation names a program.
+type Implementation struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// ClientCapabilities are those of a client. Files and terminals are of version 1 only.
+type ClientCapabilities struct {
+	FS          *FileCapabilities `json:"fs,omitempty"`
+	Terminal    bool              `json:"terminal,omitempty"`
+	Session     json.RawMessage   `json:"session,omitempty"`
+	Elicitation json.RawMessage   `json:"elicitation,omitempty"`
+	Auth        json.RawMessage   `json:"auth,omitempty"`
+	Meta        json.RawMessage   `json:"_meta,omitempty"`
+}
+
+// FileCapabilities say which requests for files a client serves.
+type FileCapabilities struct {
+	ReadTextFile  bool `json:"readTextFile"`
+	WriteTextFile bool `json:"writeTextFile"`
+}
+
+// Offer is the request that offers both versions: version 1 with its capabilities, and version 2
+// with those of them that it has.
+func Offer(can ClientCapabilities) InitializeRequest {
+	us := Implementation{Name: "duet", Version: "1"}
+	can2 := can
+	can2.FS, can2.Terminal = nil, false
+	return InitializeRequest{ProtocolVersion: Version2, Info: &us, Capabilities: &can2, ClientInfo: us, ClientCapabilities: can}
+}
+
+// Version1Only is the same offer without version 2.
+func (r InitializeRequest) Version1Only() InitializeRequest {
+	r.ProtocolVersion, r.Info, r.Capabilities = Version1, nil, nil
+	return r
+}
+
+// Initialized is what an agent says of itself. What an agent of version 2 says stands in the
+// fields of version 1. Raw capabilities are absent or null if the agent does not have them, see
+// [Has].
+type Initialized struct {
+	ProtocolVersion int
+	Info            *catalog.AgentInfo // nil: it does not say
+	AuthMethods     []authmethod.Method
+	LoadSession     bool // session/load of version 1
+	Prompt          PromptCapabilities
+	Session         SessionCapabilities
+	MCP             MCPCapabilities
+	Auth            struct {
+		Logout json.RawMessage `json:"logout"`
+	}
+	CapabilityMeta json.RawMessage // _meta of the capabilities
+	Meta           json.RawMessage // _meta of the answer
+}
+
+// PromptCapabilities say what an agent takes in prompts beside text and links.
+type PromptCapabilities struct {
+	Image           bool `json:"image"`
+	Audio           bool `json:"audio"`
+	EmbeddedContext bool `json:"embeddedContext"`
+}
+
+// SessionCapabilities name the methods of sessions that an agent has.
+type SessionCapabilities struct {
+	List                  json.RawMessage `json:"list"`
+	Resume                json.RawMessage `json:"resume"`
+	Fork                  json.RawMessage `json:"fork"`
+	Close                 json.RawMessage `json:"close"`
+	Delete                json.RawMessage `json:"delete"`
+	AdditionalDirectories json.RawMessage `json:"additionalDirectories"`
+	SystemPrompt          json.RawMessage `json:"systemPrompt"`
+}
+
+// MCPCapabilities name the kinds of MCP servers that an agent takes beside programs.
+type MCPCapabilities struct {
+	HTTP bool `json:"http"`
+	SSE  bool `json:"sse"`
+}
+
+// Has reports whether a capability is there: null is none.
+func Has(capability json.RawMessage) bool {
+	return len(capability) > 0 && string(capability) != "null"
+}
+
+// baseline is a capability that each agent of version 2 has.
+var baseline = json.RawMessage(`{}`)
+
+// UnmarshalJSON implements json.Unmarshaler. What is not known is passed over: an agent that is
+// newer has to work.
+func (i *Initialized) UnmarshalJSON(raw []byte) error {
+	var said struct {
+		ProtocolVersion int
+		AuthMethods     []authmethod.Method
+		Meta            json.RawMessage `json:"_meta"`
+
+		AgentInfo         *catalog.AgentInfo // of version 1
+		AgentCapabilities struct {
+			LoadSession         bool
+			PromptCapabilities  PromptCapabilities
+			SessionCapabilities SessionCapabilities
+			MCPCapabilities     MCPCapabilities
+			Auth                struct {
+				Logout json.RawMessage `json:"logout"`
+			}
+			Meta json.RawMessage `json:"_meta"`
+		}
+
+		Info         *catalog.AgentInfo // of version 2
+		Capabilities struct {
+			Session struct {
+				SessionCapabilities
+				Prompt struct{ Image, Audio, EmbeddedContext json.RawMessage }
+				MCP    struct{ HTTP json.RawMessage }
+			}
+			Meta json.RawMessage `json:"_meta"`
+		}
+	}
+	if err := json.Unmarshal(raw, &said); err != nil {
+		return err
+	}
+	can := said.AgentCapabilities
+	*i = Initialized{
+		ProtocolVersion: said.ProtocolVersion, Info: said.AgentInfo, AuthMethods: said.AuthMethods, Meta: said.Meta,
+		LoadSession: can.LoadSession, Prompt: can.PromptCapabilities, Session: can.SessionCapabilities, MCP: can.MCPCapabilities, Auth: can.Auth, CapabilityMeta: can.Meta,
+	}
+	if said.ProtocolVersion != Version2 {
+		return nil
+	}
+	session := said.Capabilities.Session
+	i.Info, i.CapabilityMeta, i.Session = said.Info, said.Capabilities.Meta, session.SessionCapabilities
+	i.Session.List, i.Session.Resume, i.Session.Close = baseline, baseline, baseline
+	i.Prompt = PromptCapabilities{Image: Has(session.Prompt.Image), Audio: Has(session.Prompt.Audio), EmbeddedContext: Has(session.Prompt.EmbeddedContext)}
+	i.MCP.HTTP = Has(session.MCP.HTTP)
+	if len(i.AuthMethods) > 0 {
+		i.Auth.Logout = baseline
+	}
+	return nil
+}
+
+// IsVersion2 reports whether the agent has chosen version 2.
+func (i *Initialized) IsVersion2() bool { return i.ProtocolVersion == Version2 }
+
+// Login is the method that signs in.
+func (i *Initialized) Login() string {
+	if i.IsVersion2() {
+		return "auth/login"
+	}
+	return "authenticate"
+}
+
+// Logout is the method that signs out.
+func (i *Initialized) Logout() string {
+	if i.IsVersion2() {
+		return "auth/logout"
+	}
+	return "logout"
+}

@@ -1,0 +1,192 @@
+package acp
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"unicode/utf8"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+)
+
+const (
+	// MaxLine is the longest line of an agent that is read, in bytes.
+	MaxLine = 32 << 20
+	// maxRequest is the longest request of an agent that is served, in bytes.
+	maxRequest = 10<<20 - 64
+	// MaxRequests is how many requests of an agent may be open at once.
+	MaxRequests = 1024
+	keepLine    = 1 << 20 // the largest line buffer that is kept
+)
+
+// A reader reads an agent with bounded memory, in order, and passes on what is a message.
+type reader struct {
+	handler Handler
+	conn    *Conn
+
+	message  frame.Message
+	repaired bool // the line was no UTF-8
+}
+
+var (
+	errRequestTooLong  = InternalError("the request is longer than 10 MiB")
+	errTooManyRequests = InternalError("too many requests are open")
+	errNoUTF8          = InternalError("the message is no UTF-8: what people would be shown is not what would run")
+	errMalformed       = InternalError("the agent answered with a malformed error")
+)
+
+// run reads what an agent prints until it ends.
+func (f *reader) run(agent io.Reader) {
+	lines := lineReader{r: bufio.NewReaderSize(agent, 64<<10)}
+	for {
+		line, length, err := lines.next()
+		switch {
+		case err != nil:
+			return
+		case line == nil:
+			f.handler.TooLong(length)
+		default:
+			f.line(line)
+		}
+	}
+}
+
+func (f *reader) line(line []byte) {
+	line = bytes.TrimSpace(line)
+	if len(line) == 0 {
+		return
+	}
+	m := &f.message
+	f.repaired = false
+	if !frame.Parse(line, m) {
+		if utf8.Valid(line) {
+			f.handler.Garbage(line)
+			return
+		}
+		repaired := bytes.ToValidUTF8(line, []byte("\uFFFD"))
+		if len(repaired) > MaxLine {
+			f.handler.TooLong(int64(len(line)))
+			return
+		}
+		if !frame.Parse(repaired, m) {
+			f.handler.Garbage(line)
+			return
+		}
+		line, f.repaired = repaired, true
+	}
+	hasID := m.ID != nil && string(m.ID) != "null"
+	switch {
+	case m.Kind != frame.Object, m.JSONRPC != nil && m.JSONRPC[0] != '"':
+		f.handler.Garbage(line)
+	case m.Method != nil:
+		f.call(line, hasID)
+	case hasID:
+		f.answer()
+	default:
+		f.handler.Garbage(line)
+	}
+}
+
+// call is for a request or a notification of the agent.
+func (f *reader) call(line []byte, hasID bool) {
+	m := &f.message
+	if m.Method[0] != '"' {
+		f.handler.Garbage(line)
+		return
+	}
+	method := m.Method[1 : len(m.Method)-1]
+	if bytes.IndexByte(method, '\\') >= 0 { // a slash may be spelt \/
+		var name string
+		json.Unmarshal(m.Method, &name)
+		method = []byte(name)
+	}
+	isUpdate := string(method) == MethodSessionUpdate
+	if isUpdate {
+		update := frame.Member(m.Params, "update")
+		if update == nil {
+			f.handler.Garbage(line)
+		} else {
+			f.handler.Update(update, f.repaired)
+		}
+	}
+	switch {
+	case hasID:
+		f.request(line, string(method))
+	case isUpdate:
+	case string(method) == "$/cancel_request":
+		f.conn.takenBack(m.Params)
+	default:
+		f.handler.Notice(string(method), m.Params)
+	}
+}
+
+// request is for a request of the agent.
+func (f *reader) request(line []byte, method string) {
+	m := &f.message
+	id := json.RawMessage(bytes.Clone(m.ID))
+	switch {
+	case len(line) > maxRequest:
+		f.conn.reply(id, nil, errRequestTooLong)
+	case f.repaired && (method == MethodRequestPermission || method == MethodElicit):
+		f.conn.reply(id, nil, errNoUTF8)
+		f.handler.Garbage(line)
+	case !f.handler.Request(method, m.Params):
+		f.conn.reply(id, nil, errTooManyRequests)
+	default:
+		f.conn.serve(id, method, bytes.Clone(m.Params))
+	}
+}
+
+// answer is for a response of the agent.
+func (f *reader) answer() {
+	m := &f.message
+	f.handler.Response(m.ID, m.Result)
+	r := response{}
+	if m.Error != nil && string(m.Error) != "null" {
+		if r.err = new(Error); json.Unmarshal(m.Error, r.err) != nil {
+			r.err = errMalformed
+		}
+	} else if string(m.Result) != "null" {
+		r.result = bytes.Clone(m.Result)
+	}
+	f.conn.answered(m.ID, r)
+}
+
+// A lineReader reads lines with bounded memory.
+type lineReader struct {
+	r   *bufio.Reader
+	buf []byte
+}
+
+// next returns the next line, valid until the call after it, or, for one that
+// is too long, nil and its length. A last line needs no newline.
+func (l *lineReader) next() (line []byte, length int64, err error) {
+	if cap(l.buf) > keepLine {
+		l.buf = nil
+	}
+	l.buf = l.buf[:0]
+	tooLong := false
+	for {
+		part, err := l.r.ReadSlice('\n')
+		length += int64(len(part))
+		whole := err == nil
+		switch {
+		case whole && length == int64(len(part)):
+			return part, length, nil
+		case length > MaxLine+1:
+			tooLong, l.buf = true, nil
+		default:
+			l.buf = append(l.buf, part...)
+		}
+		switch {
+		case whole || err != bufio.ErrBufferFull && length > 0:
+			if tooLong {
+				return nil, length, nil
+			}
+			return l.buf, length, nil
+		case err != bufio.ErrBufferFull:
+			return nil, 0, err
+		}
+	}
+}

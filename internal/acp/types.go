@@ -1,0 +1,102 @@
+package acp
+
+// Methods of agents.
+const (
+	MethodInitialize      = "initialize"
+	MethodSessionNew      = "session/new"
+	MethodSessionLoad     = "session/load" // of version 1; in version 2, session/resume with replayFrom
+	MethodSessionResume   = "session/resume"
+	MethodSessionFork     = "session/fork" // not stable yet
+	MethodSessionClose    = "session/close"
+	MethodSessionPrompt   = "session/prompt"
+	MethodSessionCancel   = "session/cancel"
+	MethodSessionSetMode  = "session/set_mode"  // of version 1
+	MethodSessionSetModel = "session/set_model" // of older agents
+	MethodSessionSetValue = "session/set_config_option"
+)
+
+// Methods of clients. Those for files and terminals are of version 1.
+const (
+	MethodSessionUpdate     = "session/update"
+	MethodRequestPermission = "session/request_permission"
+	MethodElicit            = "elicitation/create"
+	MethodReadTextFile      = "fs/read_text_file"
+	MethodWriteTextFile     = "fs/write_text_file"
+	MethodTerminalCreate    = "terminal/create"
+	MethodTerminalOutput    = "terminal/output"
+	MethodTerminalWait      = "terminal/wait_for_exit"
+	MethodTerminalKill      = "terminal/kill"
+	MethodTerminalRelease   = "terminal/release"
+)
+
+// A ContentBlock is a text or a link of a prompt.
+type ContentBlock struct {
+	Type string `json:"type"`
+	Text string `json:"text,omitempty"`
+	Name string `json:"name,omitempty"`
+	URI  string `json:"uri,omitempty"`
+}
+
+// TextBlock is a text.
+func TextBlock(text string) ContentBlock { return ContentBlock{Type: "text", Text: text} }
+
+// ResourceLinkBlock is a link to a resource.
+func ResourceLinkBlock(name, uri string) ContentBlock {
+	return ContentBlock{Type: "resource_link", Name: name, URI: uri}
+}
+
+// A Variable is a variable of an environment, or a header.
+type Variable struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// A SessionParams names a session, as session/close and session/cancel do.
+type SessionParams struct {
+	SessionID string `json:"sessionId"`
+}
+
+// ReadTextFileParams are the parameters of fs/read_text_file. Line and Limit count lines, from 1.
+type ReadTextFileParams struct {
+	Path  string `json:"path"`
+	Line  *int   `json:"line"`
+	Limit *int   `json:"limit"`
+}
+
+// ReadTextFileResult is the text.
+type ReadTextFileResult struct {
+	Content string `json:"content"`
+}
+
+// WriteTextFileParams are the parameters of fs/write_text_file.
+type WriteTextFileParams struct {
+	Path    string `json:"path"`
+	Content string `json:"content"`
+}
+
+// TerminalCreateParams are the parameters of terminal/create.
+type TerminalCreateParams struct {
+	Command         string     `json:"command"`
+	Args            []string   `json:"args"`
+	Env             []Variable `json:"env"`
+	CWD             *string    `json:"cwd"`
+	OutputByteLimit *int       `json:"outputByteLimit"`
+}
+
+// TerminalParams name a terminal.
+type TerminalParams struct {
+	TerminalID string `json:"terminalId"`
+}
+
+// TerminalOutputResult is what a terminal has printed.
+type TerminalOutputResult struct {
+	Output     string      `json:"output"`
+	Truncated  bool        `json:"truncated"`
+	ExitStatus *ExitStatus `json:"exitStatus,omitempty"`
+}
+
+// An ExitStatus is how a program has ended.
+type ExitStatus struct {
+	ExitCode *int    `json:"exitCode,omitempty"`
+	Signal   *string `json:"signal,omitempty"`
+}
