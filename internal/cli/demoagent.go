@@ -20,8 +20,9 @@ func newDemoAgentCommand(s *invocation.Settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo-agent",
 		Short: "Run a scripted agent that needs no account, for trials and tests",
-		Long: `The demo agent speaks the Agent Client Protocol on standard input and output. It
-has no model: words in the prompt say what it does.
+		Long: `The demo agent speaks the Agent Client Protocol on standard input and output, in
+the newest version that the client asks for. It has no model: words in the prompt
+say what it does.
 
 ` + demoagent.Help() + `
 Environment:

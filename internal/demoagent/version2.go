@@ -114,6 +114,8 @@ func (v *version2) fromClient(line []byte) ([]byte, error) {
 		return v.request(id, acp.AgentMethodSessionSetMode, mode, &call{result: func([]byte) any {
 			return object{"configOptions": modeOptions(v.mode(session))}
 		}}), nil
+	case acp.AgentMethodSessionLoad, acp.AgentMethodSessionSetMode, acp.AgentMethodAuthenticate:
+		return nil, v.refuse(id, -32601, fmt.Sprintf("version 2 has no method %q", method))
 	case acp.AgentMethodSessionPrompt:
 		meta := membersOf(params["_meta"])
 		meta[promptMeta] = id
@@ -205,6 +207,8 @@ func (v *version2) appendResponse(buf, l, id []byte) []byte {
 	case c.isClose && v.session(c.session).name != stateIdle:
 		v.session(c.session).closing = bytes.Clone(l)
 		return buf
+	case c.isClose:
+		delete(v.sessions, c.session)
 	default:
 		if c.snapshot {
 			buf = append(buf, v.stateLine(c.session, nil)...)
@@ -299,14 +303,20 @@ func (v *version2) end(id acp.SessionId, resp acp.PromptResponse, err error) boo
 	defer v.mu.Unlock()
 	s := v.session(string(id))
 	s.name = stateIdle
-	lines := append(v.stateLine(string(id), result), s.closing...)
-	s.closing = nil
+	lines := v.stateLine(string(id), result)
+	if s.closing != nil {
+		lines = append(lines, s.closing...)
+		delete(v.sessions, string(id))
+	}
 	_, _ = v.out.Write(lines)
 	return true
 }
 
 // detach lists a tool call as background work from the next state on.
 func (v *version2) detach(id acp.SessionId, toolCall acp.ToolCallId) {
+	if !v.on.Load() {
+		return
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	s := v.session(string(id))
@@ -326,6 +336,9 @@ func (v *version2) detachedEnded(id acp.SessionId) {
 
 // replay says that the updates of earlier turns follow; first is the number of the first turn.
 func (v *version2) replay(id acp.SessionId, first int) {
+	if !v.on.Load() {
+		return
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	s := v.session(string(id))

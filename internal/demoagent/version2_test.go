@@ -459,6 +459,7 @@ func TestResumeInVersion2(t *testing.T) {
 	}, c.all())
 	assert.Contains(t, c.call("session/resume", object{"sessionId": s, "cwd": dir, "replayFrom": object{"type": "message", "messageId": "prompt-3"}}), "-32602")
 	assert.Contains(t, c.call("session/list", object{}), s)
+	assert.Contains(t, c.call("session/load", object{"sessionId": s, "cwd": dir}), "-32601", "a method of version 1")
 }
 
 // A cancel ends the turn that runs, and refuses the prompts that wait.

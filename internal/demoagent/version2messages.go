@@ -113,10 +113,17 @@ func (v *version2) appendUpdate(buf, l []byte, session string, update []byte) []
 				id += "-" + parent
 			}
 		}
-		return appendWithID(buf, l, id)
+		return appendWith(buf, l, "messageId", `"`+id+`"`)
 	case "tool_call", "tool_call_update":
 		if kind == "tool_call" {
 			s.part++
+			l = bytes.Replace(l, []byte(`"sessionUpdate":"tool_call"`), []byte(`"sessionUpdate":"tool_call_update"`), 1)
+		}
+		if !bytes.Contains(l, []byte(`"diff"`)) {
+			if name := toolName(frame.Member(update, "_meta")); name != nil {
+				return appendWith(buf, l, "name", string(name))
+			}
+			return append(buf, l...)
 		}
 		u := toolCall(membersOf(update))
 		u["sessionUpdate"] = json.RawMessage(`"tool_call_update"`)
@@ -132,21 +139,24 @@ func (v *version2) appendUpdate(buf, l []byte, session string, update []byte) []
 	return append(buf, l...)
 }
 
-// appendWithID appends the line of a chunk with the id of its message. The line is not encoded
-// anew: streams are fast, and some lines are no valid UTF-8 on purpose.
-func appendWithID(buf, l []byte, id string) []byte {
+// appendWith appends the line of an update with one more member. The line is not encoded anew:
+// streams are fast, and some lines are no valid UTF-8 on purpose.
+func appendWith(buf, l []byte, name, value string) []byte {
 	const start = `"update":{`
 	i := bytes.Index(l, []byte(start)) + len(start)
 	buf = append(buf, l[:i]...)
-	buf = append(buf, `"messageId":"`+id+`",`...)
+	buf = append(buf, `"`+name+`":`+value+","...)
 	return append(buf, l[i:]...)
 }
+
+// toolName is the name of a tool in the _meta of its call, or nil.
+func toolName(meta []byte) []byte { return frame.Member(frame.Member(meta, "duet"), "toolName") }
 
 func promptID(number int) string { return fmt.Sprintf("prompt-%d", number) }
 
 // toolCall is a tool call, or what is new of one, in version 2.
 func toolCall(call map[string]json.RawMessage) map[string]json.RawMessage {
-	if name := frame.Member(frame.Member(call["_meta"], "duet"), "toolName"); name != nil {
+	if name := toolName(call["_meta"]); name != nil {
 		call["name"] = name
 	}
 	if !bytes.Contains(call["content"], []byte(`"diff"`)) {
