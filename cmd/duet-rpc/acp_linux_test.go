@@ -330,44 +330,44 @@ func TestACPUnsavedFiles(t *testing.T) {
 	third.quit()
 }
 
-// The draft of the protocol's version 2 is spoken with who asks for it, if that is wanted:
-// a prompt is accepted at once, and its end is a state.
-func TestACPDraftOfVersion2(t *testing.T) {
+// A client that asks for version 2 gets it, whichever shape of the parameters it sends
+// beside; one that asks for version 1 does not.
+func TestACPVersions(t *testing.T) {
 	t.Parallel()
 	s := withoutDaemons(t, newSite(t))
-	hello := object{"protocolVersion": 2, "info": object{"name": "test", "version": "2"}}
-	var r struct{ ProtocolVersion int }
-	first := s.acp(nil)
-	first.call("initialize", hello, &r)
-	require.Equal(t, 1, r.ProtocolVersion)
-	first.quit()
-	c := s.acp(allowing, "--draft-version-2")
-	c.call("initialize", hello, &r)
-	require.Equal(t, 2, r.ProtocolVersion)
-	var made struct {
-		SessionID string `json:"sessionId"`
+	both := object{
+		"clientInfo": object{"name": "old", "version": "1"}, "clientCapabilities": object{"auth": object{"terminal": true}},
+		"info": object{"name": "new", "version": "2"}, "capabilities": object{"fs": object{"readTextFile": true}},
 	}
-	c.call("session/new", object{"cwd": s.root}, &made)
-	turn := c.ask("session/prompt", promptOf(made.SessionID, "Edit it"))
-	require.JSONEq(t, `{}`, string(c.result(turn).Result))
-	c.await("the end", func() bool {
-		n := len(c.updates)
-		return n > 0 && string(c.updates[n-1].raw) == `{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}`
-	})
-	require.Equal(t, "Edit it", c.said("user_message_chunk"))
-	require.Contains(t, c.said("agent_message_chunk"), "That is all.")
-	require.Contains(t, string(c.awaitAsked(1).Params), `"git_patch"`)
-	accepted, told := -1, -1
-	for i, line := range c.came {
-		switch {
-		case strings.Contains(line, fmt.Sprintf(`"id":%d,"result":{}`, turn)):
-			accepted = i
-		case strings.Contains(line, "user_message_chunk"):
-			told = i
+	require.NoError(t, os.WriteFile(filepath.Join(s.root, "demo.txt"), []byte("saved\n"), 0o600))
+	for asked, methods := range map[int]string{1: `[{"id":"terminal"`, 2: `[{"methodId":"agent"`} {
+		c := s.acp(allowing)
+		both["protocolVersion"] = asked
+		var r struct {
+			ProtocolVersion int
+			AuthMethods     json.RawMessage
 		}
+		c.call("initialize", both, &r)
+		require.Equal(t, asked, r.ProtocolVersion)
+		require.True(t, strings.HasPrefix(string(r.AuthMethods), methods), "%s", r.AuthMethods)
+		session := c.begin(s.root)
+		id := c.ask("session/prompt", promptOf(session, "Edit it"))
+		if asked == 1 {
+			require.Contains(t, string(c.result(id).Result), `"stopReason":"end_turn"`)
+		} else {
+			const usage = `"usage":{"totalTokens":22,"inputTokens":2,"outputTokens":20}`
+			c.await("the end", func() bool {
+				n := len(c.updates)
+				return n > 0 && string(c.updates[n-1].raw) == `{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn",`+usage+`,"background":[]}`
+			})
+			require.Contains(t, string(c.result(id).Result), `"messageId":`)
+			require.Equal(t, "session/request_permission", c.awaitAsked(1).Method)
+			c.mu.Lock()
+			require.Len(t, c.asked, 1, "version 2 has no files of the client")
+			c.mu.Unlock()
+		}
+		c.quit()
 	}
-	require.Less(t, accepted, told, "the answer comes first")
-	c.quit()
 }
 
 // member is a member of a JSON object.

@@ -17,7 +17,8 @@ answer() { printf '{"jsonrpc":"2.0","id":%%s,%%s}\n' "$id" "$1"; }
 while read -r line; do
 	id=${line#*'"id":'} id=${id%%%%,*}
 	case $line in
-	*'"initialize"'*) answer '"result":{"protocolVersion":1,"agentInfo":{"name":"outsider","version":"1"},"authMethods":[{"id":"tui","name":"In a terminal","type":"terminal","args":["login"]},{"id":"browser","name":"In a browser"}]}' ;;
+	*'"initialize"'*) answer '"result":{"protocolVersion":1,"agentInfo":{"name":"outsider","version":"1"},"agentCapabilities":{"auth":{"logout":{}}},"authMethods":[{"id":"tui","name":"In a terminal","type":"terminal","args":["login"]},{"id":"browser","name":"In a browser"}]}' ;;
+	*'"logout"'*) rm %[1]q; answer '"result":{}' ;;
 	*'"authenticate"'*) touch %[1]q; answer '"result":{}' ;;
 	*'"session/new"'*) if test -e %[1]q; then answer '"result":{"sessionId":"s"}'; else answer '"error":{"code":-32000,"message":"log in first"}'; fi ;;
 	*'"session/prompt"'*) answer '"result":{"stopReason":"end_turn"}' ;;
@@ -67,4 +68,44 @@ func TestACPSignIn(t *testing.T) {
 	other.call("authenticate", object{"methodId": "agent"}, nil)
 	require.NoFileExists(t, filepath.Join(s.home, "in"))
 	other.quit()
+}
+
+// In version 2 the end of the turn says that the user has to sign in, and how; the client
+// signs in and out by auth/login and auth/logout.
+func TestACPSignInVersion2(t *testing.T) {
+	t.Parallel()
+	s := withoutDaemons(t, newSite(t))
+	program, in := filepath.Join(s.home, "outsider"), filepath.Join(s.home, "in")
+	require.NoError(t, os.WriteFile(program, fmt.Appendf(nil, outsider, in), 0o700))
+	s.agents(fmt.Sprintf("[agents.outsider]\ncommand = [%q]\n", program))
+	c := s.acp(nil, "--agent", "outsider")
+	c.call("initialize", object{"protocolVersion": 2, "info": object{"name": "test", "version": "2"}}, nil)
+	session := c.begin(s.root)
+	ended := func(n int) string {
+		var ends []string
+		c.await("the end", func() bool {
+			ends = nil
+			for _, u := range c.updates {
+				if u.Kind == "state_update" && member(t, u.raw, "stopReason") != nil {
+					ends = append(ends, string(u.raw))
+				}
+			}
+			return len(ends) == n
+		})
+		return ends[n-1]
+	}
+	c.call("session/prompt", promptOf(session, "hello"), nil)
+	end := ended(1)
+	require.Contains(t, end, `"stopReason":"error","error":{"code":-32000,`)
+	require.Contains(t, end, `"authMethods":[{"methodId":"agent",`)
+	require.Contains(t, end, `{"methodId":"browser","name":"In a browser","type":"agent"}`)
+	require.NotContains(t, end, `"tui"`, "what it does in a terminal is run by Duet")
+	c.call("auth/login", object{"methodId": "browser"}, nil)
+	require.FileExists(t, in)
+	c.call("session/prompt", promptOf(session, "hello"), nil)
+	require.Contains(t, ended(2), `"stopReason":"end_turn"`)
+	c.call("auth/logout", object{}, nil)
+	require.NoFileExists(t, in)
+	require.Equal(t, -32601, c.result(c.ask("authenticate", object{"methodId": "agent"})).Error.Code)
+	c.quit()
 }

@@ -21,9 +21,6 @@ type Options struct {
 	// SavedFiles says that the agent behind reads files from the disk also where the
 	// client offers them, with what is not saved.
 	SavedFiles bool
-	// Version2 says that clients get the draft of the protocol's version 2 that ask for
-	// it.
-	Version2 bool
 	// Limits bound what the client sends.
 	Limits frame.Limits
 	Logger *slog.Logger

@@ -10,7 +10,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/question"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/version2"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -36,9 +35,11 @@ func (s *session) ask(q wire.Approval) {
 	asker := question.Asker{Client: s.conn, Can: s.agent.client.capabilities()}
 	if s.version2 {
 		asker.Spelled = version2.Permission
+		s.requiresAction(q.SessionID)
 	}
 	if !asker.Fits(q) {
-		s.tell(update.Words("\n\n[%s asks: %s — this editor cannot show it. Answer with: duet-rpc approvals]\n", agentName(q), question.InWords(q)))
+		s.remark(schema.Warning, agentName(q)+" asks: "+question.InWords(q), "This editor cannot show the question. Answer with: duet-rpc approvals",
+			"%s asks: %s — this editor cannot show it. Answer with: duet-rpc approvals", agentName(q), question.InWords(q))
 		return
 	}
 	about := s.translator.Question(q)
@@ -70,7 +71,8 @@ func (s *session) await(ctx context.Context, asker question.Asker, q wire.Approv
 		log.Warn("an answer was not taken", "approval", q.ID, "err", err)
 		s.order.Lock()
 		defer s.order.Unlock()
-		s.tell(update.Words("\n\n[your answer was not taken: %s. The question waits in the inbox: /inbox, or duet-rpc approvals]\n", message(err)))
+		s.remark(schema.Warning, "Your answer was not taken: "+message(err), "The question waits in the inbox: /inbox, or duet-rpc approvals",
+			"your answer was not taken: %s. The question waits in the inbox: /inbox, or duet-rpc approvals", message(err))
 	} else if !decided.Success {
 		log.Info("an answer came too late", "approval", q.ID, "why", decided.Error)
 	}

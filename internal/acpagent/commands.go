@@ -2,24 +2,28 @@ package acpagent
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/question"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/version2"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-// command carries out a prompt that is a command of Duet's, and reports whether it was
-// one.
-func (s *session) command(ctx context.Context, prompt string) (handled bool, err error) {
+// command runs a prompt that is a command of Duet's, and returns its output. handled is
+// false for other prompts.
+func (s *session) command(ctx context.Context, prompt string) (text string, handled bool, err error) {
 	name, rest, _ := strings.Cut(strings.TrimSpace(prompt), " ")
 	name, isCommand := strings.CutPrefix(name, "/")
 	if !isCommand || name != commandAgent && name != commandInbox {
-		return false, nil
+		return "", false, nil
 	}
 	s.order.Lock()
 	isOurs := slices.ContainsFunc(s.settings.commands, func(c schema.Command) bool {
@@ -27,21 +31,44 @@ func (s *session) command(ctx context.Context, prompt string) (handled bool, err
 	})
 	s.order.Unlock()
 	if !isOurs {
-		return false, nil
+		return "", false, nil
 	}
-	text := ""
 	if name == commandAgent {
 		text, err = s.agentCommand(ctx, strings.TrimSpace(rest))
 	} else {
 		text, err = s.inboxCommand(ctx, strings.Fields(rest))
 	}
-	if err != nil {
-		return true, refused(err)
-	}
+	return text, true, refused(err)
+}
+
+// commandRan sends the output of a command of Duet's, and returns the response to its
+// prompt. Version 2 has it in a short turn, unless the agent works.
+func (s *session) commandRan(prompt []json.RawMessage, text string) schema.PromptResponse {
 	s.order.Lock()
 	defer s.order.Unlock()
+	if !s.version2 {
+		s.tell(update.Words("%s", text))
+		return schema.PromptResponse{StopReason: schema.EndTurn}
+	}
+	s.mu.Lock()
+	isIdle := s.work.now() == schema.StateIdle
+	s.mu.Unlock()
+	message := version2.UserMessage(uuid.NewString())
+	for _, block := range prompt {
+		message.Content = append(message.Content, block)
+	}
+	s.tell(message)
+	if isIdle {
+		s.tell(s.stateUpdate(schema.StateRunning)...)
+	}
 	s.tell(update.Words("%s", text))
-	return true, nil
+	if isIdle {
+		updates := s.stateUpdate(schema.StateIdle)
+		end := updates[len(updates)-1].(schema.StateUpdate)
+		end.StopReason = schema.EndTurn
+		s.tell(append(updates[:len(updates)-1], end)...)
+	}
+	return schema.PromptResponse{MessageID: message.MessageID}
 }
 
 // agentCommand chooses the agent behind, or lists those that there are.

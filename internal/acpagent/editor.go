@@ -16,16 +16,25 @@ type editor struct {
 	name    string
 }
 
-// initialize takes what a client says of itself in its first request.
-func (e *editor) initialize(version int, can, info json.RawMessage) {
+// initialize takes what a client says of itself in its first request, and chooses the
+// version of the protocol.
+func (e *editor) initialize(p schema.InitializeRequest) {
+	version, can, info := schema.Version1, p.ClientCapabilities, p.ClientInfo
+	if p.ProtocolVersion >= schema.Version2 {
+		version, can, info = schema.Version2, p.Capabilities, p.Info
+	}
 	var who schema.Implementation
 	_ = json.Unmarshal(info, &who) // one that does not say
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.version, e.can, e.name = version, schema.ReadCapabilities(can), cmp.Or(who.Title, who.Name, "a client")
+	if version == schema.Version2 { // which has nothing else of what Duet asks for
+		e.can = schema.ClientCapabilities{Auth: e.can.Auth, Elicitation: e.can.Elicitation}
+		e.can.Session.ConfigOptions.Boolean = json.RawMessage("{}") // every client has them
+	}
 }
 
-// isVersion2 reports whether it speaks the draft of version 2.
+// isVersion2 reports whether it speaks version 2 of the protocol.
 func (e *editor) isVersion2() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

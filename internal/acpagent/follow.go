@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/version2"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -48,12 +48,17 @@ func (s *session) subscriptionEnded(err error) {
 		why += ": " + message(err)
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return
+	isClosed := s.closed
+	if !isClosed {
+		for _, t := range s.turns {
+			t.end(outcome{state: wire.Failed, err: why})
+		}
 	}
-	for _, t := range s.turns {
-		t.end(outcome{state: wire.Failed, err: why})
+	s.mu.Unlock()
+	if s.version2 && !isClosed { // the prompt of a turn that runs has its answer
+		s.order.Lock()
+		defer s.order.Unlock()
+		s.tell(schema.Notice{Kind: schema.KindNotice, Severity: schema.Error, Title: why})
 	}
 }
 
@@ -73,10 +78,15 @@ func (s *session) event(e client.Event) {
 		s.answered(d.ApprovalID)
 		return
 	case wire.EventSettings, wire.EventAgentSession:
+		s.backgroundChanged(d.Background)
 		s.settingsChanged()
 		return
 	}
-	s.tell(s.translator.Event(e.Type, e.Seq, e.Timestamp, d)...)
+	updates := s.translator.Event(e.Type, e.Seq, e.Timestamp, d)
+	if s.version2 && d.EventType == wire.EntryMessage && d.Role == "user" && s.hold(d.SessionID, updates) {
+		return
+	}
+	s.tell(updates...)
 	if e.Type == wire.EventStatus {
 		s.stateChanged(d)
 	}
@@ -91,7 +101,7 @@ func (s *session) stateChanged(d wire.EventData) {
 			s.running = d.SessionID
 		}
 		s.mu.Unlock()
-		s.tellState(d.State)
+		s.runChanged(d.SessionID, d.State)
 		return
 	}
 	if s.running == d.SessionID {
@@ -105,44 +115,27 @@ func (s *session) stateChanged(d wire.EventData) {
 	if o.code == orphaned {
 		s.takeBack()
 	}
-	isAwaited := false
-	for _, t := range s.turns {
-		if t.run == d.SessionID {
-			isAwaited = true
-			t.end(o)
-		}
-	}
+	isAwaited := s.endTurns(d.SessionID, o)
 	s.mu.Unlock()
-	if (!ours || s.version2) && d.State == wire.Failed && d.Error != "" {
+	switch {
+	case s.version2:
+		s.runEnded(d.SessionID, o, isAwaited)
+	case !ours && d.State == wire.Failed && d.Error != "":
 		s.tell(update.Words("\n\n[the turn failed: %s]\n", d.Error))
 	}
-	s.tellEnd(o)
 	if !isAwaited || s.version2 { // else the answer to the prompt comes first
 		s.askOpen()
 	}
 }
 
-// tellState tells of a state that is not the end of a turn, in version 2 of the protocol.
-func (s *session) tellState(state string) {
-	if !s.version2 {
-		return
+// endTurns ends the client's turns that are this session of the hub, and reports whether
+// there is one. s.mu is held.
+func (s *session) endTurns(run string, o outcome) (isAwaited bool) {
+	for _, t := range s.turns {
+		if t.run == run {
+			isAwaited = true
+			t.end(o)
+		}
 	}
-	switch state {
-	case wire.Running:
-		s.tell(version2.State(version2.Running, ""))
-	case wire.WaitingInput:
-		s.tell(version2.State(version2.RequiresAction, ""))
-	}
-}
-
-// tellEnd tells of the end of a turn, in version 2 of the protocol.
-func (s *session) tellEnd(o outcome) {
-	if !s.version2 {
-		return
-	}
-	why, failed := o.stopped()
-	if failed {
-		why = version2.Failed
-	}
-	s.tell(version2.State(version2.Idle, why))
+	return isAwaited
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/version2"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -61,6 +62,13 @@ func (a *agent) opened(ctx context.Context, s *session, withID bool) (schema.Ope
 	}
 	s.settings = v
 	a.keep(s)
+	r := schema.Opened{Modes: v.modes, ConfigOptions: v.options, Commands: v.commands}
+	if withID {
+		r.SessionID = s.id
+	}
+	if s.version2 {
+		return r, nil
+	}
 	server.AfterReply(ctx, func() {
 		s.conn.Go(func(context.Context) {
 			s.order.Lock()
@@ -68,10 +76,6 @@ func (a *agent) opened(ctx context.Context, s *session, withID bool) (schema.Ope
 			s.tell(s.settings.commandsUpdate())
 		})
 	})
-	r := schema.Opened{Modes: v.modes, ConfigOptions: v.options}
-	if withID {
-		r.SessionID = s.id
-	}
 	return r, nil
 }
 
@@ -80,12 +84,23 @@ func (a *agent) load(ctx context.Context, p schema.OpenRequest) (schema.Opened, 
 	return a.take(ctx, p, true)
 }
 
-// resume tells the client what happens in a conversation from now on.
+// resume sends the client what happens in a conversation from now on. Version 2 can have it
+// send the whole conversation first.
 func (a *agent) resume(ctx context.Context, p schema.OpenRequest) (schema.Opened, error) {
-	return a.take(ctx, p, p.ReplayFrom != nil && p.ReplayFrom.Type == "start")
+	if !a.client.isVersion2() || p.ReplayFrom == nil {
+		return a.take(ctx, p, false)
+	}
+	if p.ReplayFrom.Type != schema.ReplayFromStart {
+		return schema.Opened{}, invalidValue("replayFrom.type", schema.ReplayFromStart, p.ReplayFrom.Type)
+	}
+	return a.take(ctx, p, true)
 }
 
 func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) (schema.Opened, error) {
+	since, err := wire.LastSeq(ctx, a.hub) // before the state, so that no later change is missed
+	if err != nil {
+		return schema.Opened{}, refused(err)
+	}
 	state, _, err := wire.SessionState(ctx, a.hub, p.SessionID)
 	if err != nil {
 		return schema.Opened{}, refusedFor(p.SessionID, err)
@@ -95,17 +110,20 @@ func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) 
 	}
 	s := a.sessionOf(server.ConnFrom(ctx), p.SessionID, nil)
 	s.workspace = &p.Workspace
-	since, err := wire.LastSeq(ctx, a.hub)
-	if err != nil {
-		return schema.Opened{}, refused(err)
-	}
 	s.translator.Since = since
 	if !wire.Ended(state.State) {
 		s.running = state.ID
 	}
+	if s.version2 {
+		s.work.background = state.Background
+		if s.work.runs, err = a.runsOf(ctx, state); err != nil {
+			s.leave()
+			return schema.Opened{}, refused(err)
+		}
+	}
 	if tellAgain {
 		err = wire.Conversation(ctx, a.hub, state.ID, func(e wire.Entry) error {
-			s.tell(s.translator.Entry(e)...)
+			s.tellEntry(e)
 			return ctx.Err()
 		})
 		if err != nil {
@@ -122,14 +140,42 @@ func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) 
 	if err != nil {
 		return r, err
 	}
+	if s.version2 {
+		s.order.Lock()
+		if tellAgain && s.settings.title != "" {
+			s.tell(schema.InfoUpdate{Kind: schema.KindInfo, Title: s.settings.title})
+		}
+		s.tellState(true)
+		s.order.Unlock()
+	}
 	server.AfterReply(ctx, func() {
 		s.conn.Go(func(context.Context) {
 			if err := s.follow(s.ctx, since); err != nil && s.ctx.Err() == nil {
-				s.tell(update.Words("\n\n[Duet cannot tell what happens in this session: %s. Open it again to see it]\n", message(err)))
+				s.remark(schema.Error, "Duet cannot tell what happens in this session: "+message(err), "Open the session again to see it",
+					"Duet cannot tell what happens in this session: %s. Open it again to see it", message(err))
 			}
 		})
 	})
 	return r, nil
+}
+
+// tellEntry sends an entry of the conversation. Version 2 does not have the prompts of
+// queued runs.
+func (s *session) tellEntry(e wire.Entry) {
+	updates := s.translator.Entry(e)
+	if !s.version2 {
+		s.tell(updates...)
+		return
+	}
+	if e.EventType == wire.EntryMessage && e.Role == "user" {
+		s.mu.Lock()
+		isActive := s.work.find(e.SessionID) != nil
+		s.mu.Unlock()
+		if isActive && s.hold(e.SessionID, updates) {
+			return
+		}
+	}
+	s.tell(version2.Replayed(updates)...)
 }
 
 // list lists the conversations that there are.
@@ -157,13 +203,21 @@ func (a *agent) list(ctx context.Context, p schema.ListRequest) (schema.ListResp
 	return r, nil
 }
 
-// closeSession ends the client's turns in a session, and leaves it.
-func (a *agent) closeSession(_ context.Context, p schema.SessionRequest) (schema.Present, error) {
-	s, err := a.find(p.SessionID)
-	if err != nil {
-		return schema.Present{}, err
+// closeSession ends the client's turns in a session, and leaves it. Version 2 has it end
+// every run and the background work of the conversation first, and succeed for a session
+// that is not open.
+func (a *agent) closeSession(ctx context.Context, p schema.SessionRequest) (schema.Present, error) {
+	s := a.lookup(p.SessionID)
+	switch {
+	case s == nil && a.client.isVersion2():
+		return schema.Present{}, nil
+	case s == nil:
+		return schema.Present{}, notFound(p.SessionID)
+	case s.version2:
+		s.endWork(ctx)
+	default:
+		s.interruptOurs()
 	}
-	s.interruptOurs()
 	a.forget(s)
 	return schema.Present{}, nil
 }

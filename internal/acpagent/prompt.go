@@ -38,10 +38,10 @@ func (a *agent) promptArrives(ctx context.Context, params json.RawMessage) conte
 }
 
 // claim reports whether a turn is the client's still, and is its handler's from now on.
-func (s *session) claim(t *turn) bool {
+func (s *session) claim(t *turn, prompt []json.RawMessage) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t.claimed = slices.Contains(s.turns, t)
+	t.claimed, t.prompt = slices.Contains(s.turns, t), prompt
 	return t.claimed
 }
 
@@ -55,8 +55,8 @@ func (s *session) forgetUnclaimed(t *turn) {
 	}
 }
 
-// prompt runs a turn to its end. It ends with its own session of the hub, whatever else
-// happens in the conversation.
+// prompt runs a turn. Version 1 has the response at the end of the turn. Version 2 has it
+// when the conversation contains the prompt, or an error if it never will.
 func (a *agent) prompt(ctx context.Context, p schema.PromptRequest) (schema.PromptResponse, error) {
 	s, err := a.find(p.SessionID)
 	if err != nil {
@@ -66,7 +66,17 @@ func (a *agent) prompt(ctx context.Context, p schema.PromptRequest) (schema.Prom
 	if t == nil {
 		return schema.PromptResponse{}, notFound(p.SessionID)
 	}
-	if !s.claim(t) {
+	r, err := s.runPrompt(ctx, t, p)
+	if err == nil && s.version2 && r.MessageID == "" {
+		return r, server.NewError(server.CodeCancelled, "Request cancelled: the prompt was not added to the conversation", nil)
+	}
+	return r, err
+}
+
+// runPrompt runs a turn. The turn ends with its own session of the hub, whatever else
+// happens in the conversation.
+func (s *session) runPrompt(ctx context.Context, t *turn, p schema.PromptRequest) (schema.PromptResponse, error) {
+	if !s.claim(t, p.Prompt) {
 		return schema.PromptResponse{StopReason: schema.Cancelled}, nil
 	}
 	defer s.turnLeft(t)
@@ -83,11 +93,10 @@ func (a *agent) prompt(ctx context.Context, p schema.PromptRequest) (schema.Prom
 	if strings.TrimSpace(full.text) == "" {
 		return schema.PromptResponse{}, server.InvalidParam(server.ParamError{Param: "prompt", Expected: "a text, or something beside text", Received: "nothing"})
 	}
-	if handled, err := s.command(ctx, full.text); handled {
-		return schema.PromptResponse{StopReason: schema.EndTurn}, err
-	}
-	if s.version2 {
-		return schema.PromptResponse{}, s.accept(ctx, t, full)
+	if text, handled, err := s.command(ctx, full.text); err != nil {
+		return schema.PromptResponse{}, err
+	} else if handled {
+		return s.commandRan(p.Prompt, text), nil
 	}
 	// One that is taken back while it is begun is ended when it has begun: until the hub has
 	// answered nobody knows whether it has.
@@ -104,32 +113,27 @@ func (a *agent) prompt(ctx context.Context, p schema.PromptRequest) (schema.Prom
 	defer context.AfterFunc(ctx, func() { s.requestCancelled(run) })()
 	select {
 	case o := <-t.ended:
-		return s.response(context.WithoutCancel(ctx), run, o)
+		return s.response(ctx, run, o)
 	case <-s.ctx.Done(): // the client has closed the session, or deleted it
 	case <-s.conn.Stopping(): // nobody reads the answer; the turn goes on
 	}
 	return schema.PromptResponse{StopReason: schema.Cancelled}, nil
 }
 
-// accept begins a turn of a client of version 2, which is answered at once: what happens
-// in it follows the answer.
-func (s *session) accept(ctx context.Context, t *turn, full fullPrompt) error {
-	s.order.Lock()
-	if _, err := s.begin(ctx, t, full); err != nil {
-		s.order.Unlock()
-		return full.refused(err)
-	}
-	server.AfterReply(ctx, s.order.Unlock)
-	return nil
-}
-
 // requestCancelled ends a turn whose request the client has cancelled; where it is the
-// connection that has ended, the turn goes on.
-func (s *session) requestCancelled(run string) {
+// connection that has ended, the turn goes on. In version 2 the request is over when the
+// turn begins.
+func (s *session) requestCancelled(id string) {
+	s.mu.Lock()
+	r := s.work.find(id)
+	hasBegun := s.version2 && (r == nil || r.inserted)
+	s.mu.Unlock()
 	select {
 	case <-s.conn.Stopping():
 	default:
-		s.interrupt(run)
+		if !hasBegun {
+			s.interrupt(id)
+		}
 	}
 }
 
@@ -191,6 +195,9 @@ func (s *session) begin(ctx context.Context, t *turn, full fullPrompt) (run stri
 	s.mu.Lock()
 	t.run, s.workspace = started.SessionID, nil
 	s.ours[t.run] = true
+	if s.version2 {
+		s.work.get(t.run)
+	}
 	cancelled = t.cancelled
 	s.mu.Unlock()
 	if cancelled {
@@ -246,8 +253,19 @@ func addWorkspace(params map[string]any, w schema.Workspace) {
 	}
 }
 
-// response is the answer to a prompt whose turn has ended.
+// response is the answer to a prompt whose turn has ended or, in version 2, has begun.
 func (s *session) response(ctx context.Context, run string, o outcome) (schema.PromptResponse, error) {
+	if o.inserted != "" {
+		return schema.PromptResponse{MessageID: o.inserted}, nil
+	}
+	if o.code == orphaned {
+		s.askAfterReply(ctx)
+	}
+	return s.ending(context.WithoutCancel(ctx), run, o)
+}
+
+// ending returns how a turn ended: its stop reason and usage, or the error that ended it.
+func (s *session) ending(ctx context.Context, run string, o outcome) (schema.PromptResponse, error) {
 	why, isFailure := o.stopped()
 	r := schema.PromptResponse{StopReason: why}
 	state, _, err := wire.SessionState(ctx, s.agent.hub, run)
@@ -255,7 +273,7 @@ func (s *session) response(ctx context.Context, run string, o outcome) (schema.P
 		if o.code == authRequired {
 			s.agent.mustSignIn(state.Agent)
 		}
-		if o.code == orphaned && s.asksAgain(ctx) {
+		if o.code == orphaned && s.asksAgain() {
 			o.err += "; its question waits for an answer, with which the agent goes on"
 		}
 		return r, s.agent.failed(o)
@@ -271,9 +289,16 @@ func (s *session) response(ctx context.Context, run string, o outcome) (schema.P
 // orphaned is the error code of a session whose process has died, with its hub.
 const orphaned = "ORPHANED"
 
-// asksAgain reports whether the client is to be asked again what the turn of a prompt has
-// left open, and does that behind the answer to the prompt.
-func (s *session) asksAgain(ctx context.Context) bool {
+// asksAgain reports whether the client is to be asked again what a turn has left open.
+func (s *session) asksAgain() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.askAgain) > 0
+}
+
+// askAfterReply asks the client again what the turn of a prompt has left open, behind the
+// answer to the prompt.
+func (s *session) askAfterReply(ctx context.Context) {
 	server.AfterReply(ctx, func() {
 		s.conn.Go(func(context.Context) {
 			s.order.Lock()
@@ -281,32 +306,39 @@ func (s *session) asksAgain(ctx context.Context) bool {
 			s.askOpen()
 		})
 	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.askAgain) > 0
 }
 
 // cancel ends the turns that the client waits for or, where it waits for none, the one
-// that is under way. It does not wait for that.
+// that is under way. In version 2 it ends every run of the conversation, also those that
+// are queued. It does not wait for their ends.
 func (s *session) cancel() {
-	s.mu.Lock()
-	var runs []string
-	for _, t := range s.turns {
-		t.cancelled = true
-		if t.run != "" {
-			runs = append(runs, t.run)
-		}
-	}
-	if len(s.turns) == 0 && s.running != "" {
-		runs = []string{s.running}
-	}
-	s.mu.Unlock()
-	slices.Reverse(runs) // what waits first, else it would begin
+	runs := s.cancelled()
 	s.conn.Go(func(context.Context) {
 		for _, run := range runs {
 			s.interrupt(run)
 		}
 	})
+}
+
+// cancelled marks the client's turns as cancelled, and returns the runs to end: the last
+// one first, since a queued run begins when the one before it ends.
+func (s *session) cancelled() (runs []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.turns {
+		t.cancelled = true
+		if t.run != "" && !s.version2 {
+			runs = append(runs, t.run)
+		}
+	}
+	if len(s.turns) == 0 && s.running != "" && !s.version2 {
+		runs = []string{s.running}
+	}
+	for _, r := range s.work.runs {
+		runs = append(runs, r.id)
+	}
+	slices.Reverse(runs)
+	return runs
 }
 
 // mcpConfig are the servers of a client as the hub takes them. What is no server is

@@ -4,12 +4,17 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/sourcegraph/jsonrpc2"
+
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/version2"
 	"github.com/duet-rpc/duet-rpc/server"
 )
+
+// methodHint follows the name of an unknown method in the error.
+const methodHint = "Duet is an agent of the Agent Client Protocol; what it can do stands in the answer to initialize"
 
 // Serve serves the client at the other end of a transport until it goes, or ctx ends.
 // The hub is the caller's to close.
@@ -19,7 +24,7 @@ func Serve(ctx context.Context, t server.Transport, hub *client.Client, o Option
 		Limits: o.Limits, Logger: o.Logger, MaxLine: mostLine, CallTimeout: questionWithin, Trace: o.Trace,
 		Cancellation:   server.Cancellation{Method: schema.CancelRequest, Member: schema.CancelRequestMember, Tell: true},
 		OnNotification: a.notified,
-		MethodHint:     "Duet is an agent of the Agent Client Protocol; what it can do stands in the answer to initialize",
+		MethodHint:     methodHint,
 	})
 	hub.Handle(readFile, a.readFile)
 	err := srv.Serve(ctx, t, frame.NDJSON)
@@ -31,15 +36,17 @@ func Serve(ctx context.Context, t server.Transport, hub *client.Client, o Option
 func (a *agent) methods() *server.Registry {
 	reg := server.NewRegistry()
 	server.Handle(reg, schema.Initialize, a.initialize)
-	server.Handle(reg, schema.Authenticate, a.authenticate, server.LongRunning())
+	server.Handle(reg, schema.Authenticate, only(a, schema.Version1, schema.Authenticate, a.authenticate), server.LongRunning())
+	server.Handle(reg, schema.AuthLogin, only(a, schema.Version2, schema.AuthLogin, a.authenticate), server.LongRunning())
+	server.Handle(reg, schema.AuthLogout, only(a, schema.Version2, schema.AuthLogout, a.logout), server.LongRunning())
 	server.Handle(reg, schema.SessionNew, spelled(a, a.newSession, version2.Opened), server.LongRunning())
-	server.Handle(reg, schema.SessionLoad, spelled(a, a.load, version2.Opened), server.LongRunning())
+	server.Handle(reg, schema.SessionLoad, only(a, schema.Version1, schema.SessionLoad, a.load), server.LongRunning())
 	server.Handle(reg, schema.SessionResume, spelled(a, a.resume, version2.Opened), server.LongRunning())
 	server.Handle(reg, schema.SessionFork, spelled(a, a.fork, version2.Opened), server.LongRunning())
 	server.Handle(reg, schema.SessionList, a.list, server.LongRunning())
 	server.Handle(reg, schema.SessionClose, a.closeSession, server.LongRunning())
 	server.Handle(reg, schema.SessionDelete, a.deleteSession, server.LongRunning())
-	server.Handle(reg, schema.SessionSetMode, a.setMode, server.LongRunning())
+	server.Handle(reg, schema.SessionSetMode, only(a, schema.Version1, schema.SessionSetMode, a.setMode), server.LongRunning())
 	server.Handle(reg, schema.SessionSetValue, spelled(a, a.setConfigOption, version2.ConfigOptions), server.LongRunning())
 	server.Handle(reg, schema.SessionSteering, a.steer, server.LongRunning())
 	server.Handle(reg, schema.SessionPrompt, spelled(a, a.prompt, version2.Accepted), server.LongRunning(), server.Arriving(a.promptArrives))
@@ -48,11 +55,7 @@ func (a *agent) methods() *server.Registry {
 
 // initialize says who is here. It needs no hub.
 func (a *agent) initialize(_ context.Context, p schema.InitializeRequest) (any, error) {
-	if a.opts.Version2 && p.ProtocolVersion >= schema.Version2 {
-		a.client.initialize(schema.Version2, p.Capabilities, p.Info)
-	} else {
-		a.client.initialize(schema.Version1, p.ClientCapabilities, p.ClientInfo)
-	}
+	a.client.initialize(p)
 	present := &schema.Present{}
 	r := schema.InitializeResponse{
 		ProtocolVersion: schema.Version1,
@@ -82,6 +85,17 @@ func spelled[P, R any](a *agent, f func(context.Context, P) (R, error), as func(
 			return as(r), nil
 		}
 		return r, err
+	}
+}
+
+// only makes a method unknown to clients of the other version of the protocol.
+func only[P, R any](a *agent, version int, method string, f func(context.Context, P) (R, error)) func(context.Context, P) (R, error) {
+	return func(ctx context.Context, p P) (R, error) {
+		if a.client.isVersion2() != (version == schema.Version2) {
+			var none R
+			return none, server.NewError(jsonrpc2.CodeMethodNotFound, "Method not found: "+method+" ("+methodHint+")", map[string]string{"method": method})
+		}
+		return f(ctx, p)
 	}
 }
 

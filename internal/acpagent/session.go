@@ -3,7 +3,6 @@ package acpagent
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/client"
@@ -30,7 +29,6 @@ type session struct {
 	// find whose it is.
 	order      sync.Mutex
 	translator update.Translator // guarded by order
-	words      int               // updates so far, for the ids of messages that have none
 	settings   view              // what the client knows of settings; guarded by order
 
 	mu        sync.Mutex        // guards the fields below
@@ -41,9 +39,10 @@ type session struct {
 	turns     []*turn          // of the client, in the order of its prompts
 	ours      map[string]bool  // sessions that the client has begun: whether they go on
 	running   string           // the session that is under way; "": none
+	work      foreground       // of version 2
 	asking    map[string]asked // questions that the client is asked
 	askAgain  []wire.Approval  // those that it is to be asked again, when it knows that the turn has ended
-	told      []string         // steered messages of this client whose echo is still to come
+	told      []string         // steered messages of this client whose echo is still to come; of version 1
 	inbox     []string         // questions as /inbox has numbered them last
 }
 
@@ -69,9 +68,10 @@ func (a *agent) sessionOf(conn *server.Conn, id string, begin *beginning) *sessi
 		err := wire.WriteAttachment(s.ctx, a.hub, &b, id)
 		return b.Bytes(), err
 	}
-	s.translator.ShowsTerminals = !s.version2 && a.client.capabilities().Meta.TerminalOutput
+	s.translator.Version2 = s.version2
+	s.translator.ShowsTerminals = a.client.capabilities().Meta.TerminalOutput
 	s.translator.IsOurs = func(run string) bool { return !s.version2 && s.isOurs(run) } // version 2 has each prompt told
-	s.translator.IsTold = func(text string) bool { return !s.version2 && s.forgetTold(text) }
+	s.translator.IsTold = s.forgetTold
 	return s
 }
 
@@ -82,15 +82,22 @@ func (s *session) beginning() *beginning {
 	return s.start
 }
 
+// remark sends a message of Duet's own to the user. It is a notice, in version 1 a text of
+// the agent that a format makes.
+func (s *session) remark(severity, title, description, format string, args ...any) {
+	if s.version2 {
+		s.tell(schema.Notice{Kind: schema.KindNotice, Severity: severity, Title: title, Description: description})
+		return
+	}
+	s.tell(update.Words("\n\n["+format+"]\n", args...))
+}
+
 // tell tells the client of updates.
 func (s *session) tell(updates ...any) {
+	if s.version2 {
+		updates = version2.Updates(updates)
+	}
 	for _, u := range updates {
-		if s.version2 {
-			s.words++
-			if u = version2.Update(u, fmt.Sprint("duet-", s.words)); u == nil {
-				continue
-			}
-		}
 		if s.conn.Notify(s.ctx, schema.SessionUpdate, schema.UpdateNotification{SessionID: s.id, Update: u}) != nil {
 			return // it has gone
 		}

@@ -71,6 +71,11 @@ func (a *agent) setConfigOption(ctx context.Context, p schema.SetConfigOptionReq
 	if err != nil {
 		return schema.ConfigOptions{}, err
 	}
+	if s.version2 {
+		if err := s.checkValueType(ctx, p); err != nil {
+			return schema.ConfigOptions{}, err
+		}
+	}
 	value := ""
 	var yes bool
 	if json.Unmarshal(p.Value, &yes) == nil {
@@ -85,6 +90,32 @@ func (a *agent) setConfigOption(ctx context.Context, p schema.SetConfigOptionReq
 	defer s.order.Unlock()
 	s.settingsChanged()
 	return schema.ConfigOptions{ConfigOptions: s.settings.options}, nil
+}
+
+// checkValueType checks the type of a value that a client of version 2 sets.
+func (s *session) checkValueType(ctx context.Context, p schema.SetConfigOptionRequest) error {
+	var value any
+	_ = json.Unmarshal(p.Value, &value) // nil is neither
+	_, isText := value.(string)
+	_, isBoolean := value.(bool)
+	switch {
+	case p.Type != schema.ValueID && p.Type != schema.ValueBoolean:
+		return invalidValue("type", "id or boolean", p.Type)
+	case p.Type == schema.ValueID && !isText:
+		return server.InvalidParam(server.ParamError{Param: "value", Expected: "a string", Received: "something else"})
+	case p.Type == schema.ValueBoolean && !isBoolean:
+		return server.InvalidParam(server.ParamError{Param: "value", Expected: "a boolean", Received: "something else"})
+	}
+	v, err := s.look(ctx)
+	if err != nil {
+		return refused(err)
+	}
+	for _, o := range v.options {
+		if o.ID == p.ConfigID && (o.Type == "boolean") != (p.Type == schema.ValueBoolean) {
+			return invalidValue("type", "that of the choice, which is "+o.Type, p.Type)
+		}
+	}
+	return nil
 }
 
 // set sets something: at the agent, or for the first prompt. param is what the client

@@ -9,6 +9,7 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/version2"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -23,6 +24,17 @@ func (a *agent) mustSignIn(agent string) {
 	a.wanted = &signIn{agent}
 }
 
+// signsInTo is the agent that the client signs in to and out of: the one whose turn failed
+// last for want of that, or else the one of new sessions. "" is the default agent.
+func (a *agent) signsInTo() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.wanted != nil {
+		return cmp.Or(a.wanted.agent, a.opts.Agent)
+	}
+	return a.opts.Agent
+}
+
 // authenticate signs in to the agent behind: to the one that has wanted it last, or else
 // to the one of new sessions. Where nobody has to sign in that is no error, since some
 // clients ask for it each time they are started.
@@ -30,12 +42,8 @@ func (a *agent) authenticate(ctx context.Context, p schema.AuthenticateRequest) 
 	a.mu.Lock()
 	wanted := a.wanted
 	a.mu.Unlock()
-	name := a.opts.Agent
-	if wanted != nil {
-		name = cmp.Or(wanted.agent, name)
-	}
 	params := map[string]string{}
-	if name != "" {
+	if name := a.signsInTo(); name != "" {
 		params["agent"] = name
 	}
 	if p.MethodID != signInByAgent && p.MethodID != signInInTerminal {
@@ -67,6 +75,15 @@ func (a *agent) authenticate(ctx context.Context, p schema.AuthenticateRequest) 
 	return schema.Present{}, a.signIn(ctx, params)
 }
 
+// logout signs out of the agent behind. It fails if the agent offers no sign-out.
+func (a *agent) logout(ctx context.Context, _ struct{}) (schema.Present, error) {
+	params := map[string]string{}
+	if name := a.signsInTo(); name != "" {
+		params["agent"] = name
+	}
+	return schema.Present{}, refused(a.hub.Call(ctx, "agent.logout", params, nil, untilDone))
+}
+
 // signIn has an agent sign in.
 func (a *agent) signIn(ctx context.Context, params map[string]string) error {
 	if err := a.hub.Call(ctx, "agent.authenticate", params, nil, untilDone); err != nil {
@@ -93,7 +110,11 @@ func (a *agent) failed(o outcome) error {
 	if o.code != authRequired {
 		return server.NewError(jsonrpc2.CodeInternalError, why, data)
 	}
-	data["authMethods"] = append(a.client.signInMethods(), authMethods(o.authMethods)...)
+	methods := append(a.client.signInMethods(), authMethods(o.authMethods)...)
+	data["authMethods"] = methods
+	if a.client.isVersion2() {
+		data["authMethods"] = version2.AuthMethods(methods)
+	}
 	return server.NewError(schema.CodeAuthRequired, "Authentication required: "+why, data)
 }
 

@@ -23,7 +23,7 @@ func (a *agent) steer(ctx context.Context, p schema.SteerRequest) (schema.SteerR
 	}
 	s.mu.Lock()
 	isIdle := s.start != nil || s.running == "" && len(s.turns) == 0
-	if !isIdle {
+	if !isIdle && !s.version2 { // where each message is echoed
 		s.told = append(s.told, full.text)
 	}
 	s.mu.Unlock()

@@ -2,7 +2,9 @@ package acpagent
 
 import (
 	"context"
+	"encoding/json"
 	"sync"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -14,7 +16,8 @@ type turn struct {
 	cancelled bool   // guarded by session.mu
 	claimed   bool   // its handler has it; guarded by session.mu
 	ended     chan outcome
-	before    <-chan struct{} // closed when the prompt before it has begun, or will not; nil: there is none
+	prompt    []json.RawMessage // its content blocks, once it is claimed; guarded by session.mu
+	before    <-chan struct{}   // closed when the prompt before it has begun, or will not; nil: there is none
 	begun     chan struct{}
 	markBegun func() // closes begun
 }
@@ -23,10 +26,12 @@ type turn struct {
 type outcome struct {
 	state, stopReason, err, code string
 	authMethods                  []wire.AuthMethod
+
+	inserted string // of version 2: the id of the prompt of a turn that has just begun, not ended
 }
 
 func outcomeOf(d wire.EventData) outcome {
-	return outcome{d.State, d.StopReason, d.Error, d.ErrorCode, d.AuthMethods}
+	return outcome{state: d.State, stopReason: d.StopReason, err: d.Error, code: d.ErrorCode, authMethods: d.AuthMethods}
 }
 
 func newTurn() *turn {
@@ -59,6 +64,36 @@ func (s *session) interruptOurs() {
 	s.mu.Unlock()
 	for _, run := range runs {
 		s.interrupt(run)
+	}
+}
+
+// endWithin limits how long session/close waits for the runs to end.
+const endWithin = 30 * time.Second
+
+// endWork ends the runs of a conversation, waits until the client has their end, and ends
+// the background work.
+func (s *session) endWork(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, endWithin)
+	defer cancel()
+	for _, run := range s.cancelled() {
+		s.interrupt(run)
+	}
+	s.mu.Lock()
+	ended := s.work.whenEnded()
+	s.mu.Unlock()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	case <-s.conn.Stopping():
+		return
+	}
+	s.order.Lock() // waits for the last state update
+	defer s.order.Unlock()
+	s.mu.Lock()
+	isBusy := len(s.work.background) > 0
+	s.mu.Unlock()
+	if isBusy {
+		s.interrupt(s.id)
 	}
 }
 

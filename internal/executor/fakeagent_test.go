@@ -47,6 +47,7 @@ type wire struct {
 		Type           string `json:"type"`
 		Value          any    `json:"value"`
 		PermissionMode string
+		SystemPrompt   json.RawMessage `json:"systemPrompt"`
 		Offered        json.RawMessage `json:"clientCapabilities"`
 		Prompt         []promptBlock   `json:"prompt"`
 	} `json:"params"`

@@ -25,6 +25,7 @@ import (
 type version2Agent struct {
 	acpAgent
 	messages int
+	system   string // the system prompt
 }
 
 // fakeAgent2 is an agent that speaks version 2 only, as acpAgent does version 1.
@@ -36,17 +37,17 @@ func fakeAgent2(a *acpAgent) {
 		case "initialize":
 			v.reply(m.ID, object{
 				"protocolVersion": 2, "info": object{"name": "second", "version": "2"},
-				"capabilities": object{"session": object{"prompt": object{"image": object{}}, "mcp": object{"stdio": object{}, "http": object{}}, "fork": object{}}},
+				"capabilities": object{"session": object{"prompt": object{"image": object{}}, "mcp": object{"stdio": object{}, "http": object{}}, "fork": object{}, "systemPrompt": object{}}},
 				"authMethods":  []any{object{"methodId": "key", "type": "agent", "name": "Key"}},
 				"_meta":        object{"steering": object{"supported": true}},
 			})
 		case "session/new":
-			v.cwd = m.Params.CWD
+			v.cwd, v.system = m.Params.CWD, string(m.Params.SystemPrompt)
 			v.reply(m.ID, object{"sessionId": v.session, "availableCommands": []any{object{"name": "goal", "description": "d", "input": object{"type": "text", "hint": "h"}}}, "configOptions": []any{
 				object{"configId": "mode", "name": "Mode", "category": "mode", "type": "select", "currentValue": "auto", "options": []any{object{"value": "default", "name": "Ask"}, object{"value": "auto", "name": "Auto"}}},
 			}})
 		case "session/resume":
-			v.cwd, v.session = m.Params.CWD, m.Params.SessionID
+			v.cwd, v.session, v.system = m.Params.CWD, m.Params.SessionID, string(m.Params.SystemPrompt)
 			v.state("idle", object{"stopReason": "end_turn"})
 			v.reply(m.ID, object{})
 		case "session/set_config_option":
@@ -184,6 +185,8 @@ func (a *version2Agent) prompt(m wire) {
 		whole("Hello, world. ")
 		whole("Hello, world. ")
 		whole("Another.")
+	case "system":
+		a.say(fmt.Sprintf("%d block: %s", len(m.Params.Prompt), a.system))
 	case "plan":
 		a.update(object{"sessionUpdate": "plan_update", "plan": object{"type": "items", "planId": "p", "entries": []any{object{"content": "one", "priority": "high", "status": "pending"}}}})
 	case "notice":
@@ -326,15 +329,18 @@ func TestSettingsOfVersion2(t *testing.T) {
 	p := prompt(t, "version2", "hello")
 	p.PermissionMode = "default"
 	execute(t, x, p)
-	told := strings.Join(h.data(catalog.EventSession), "\n")
+	settings := strings.Join(h.data(catalog.EventSession), "\n")
 	for _, part := range []string{`"mode":{"current":"default"`, `"agent":{"name":"second"`, `"name":"goal"`, `"input_hint":"h"`} {
-		assert.Contains(t, told, part)
+		assert.Contains(t, settings, part)
 	}
 
-	p.TaskID, p.Prompt, p.CWD = "task-2", "hello", t.TempDir() // another agent process
-	h.context = catalog.GetExecutionContextResult{NativeSessionID: "native-1"}
-	execute(t, x, p)
-	assert.Equal(t, "hello", h.said("task-2"))
+	const told = `1 block: {"mode":"append","content":[{"type":"text","text":"Be brief."}]}`
+	for n, session := range []string{"native-1", ""} { // resumed, and new
+		p.TaskID, p.Prompt, p.CWD = fmt.Sprint("task-", n+2), "system", t.TempDir() // another agent process
+		h.context = catalog.GetExecutionContextResult{NativeSessionID: session, SystemPrompt: "Be brief."}
+		execute(t, x, p)
+		assert.Equal(t, told, h.said(p.TaskID))
+	}
 }
 
 // A turn of version 2 is cancelled.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,7 +75,9 @@ func (s script) launch(t *testing.T) agentlink.Launch {
 	if s.Log == "" {
 		s.Log = filepath.Join(t.TempDir(), "log")
 	}
-	s.Info = `{"protocolVersion":1,"agentCapabilities":` + s.Info + `}`
+	if !strings.Contains(s.Info, "protocolVersion") {
+		s.Info = `{"protocolVersion":1,"agentCapabilities":` + s.Info + `}`
+	}
 	text, err := json.Marshal(s)
 	require.NoError(t, err)
 	return agentlink.Launch{Name: "theirs", Command: []string{program}, Environment: map[string]string{"SCRIPT": string(text)}}
@@ -162,6 +165,35 @@ func TestLoad(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(asked), "session/load s "+dir+"\n")
 	assert.Contains(t, string(asked), "session/close s \n")
+}
+
+// A session of an agent of version 2 is resumed with its history.
+func TestLoadOfVersion2(t *testing.T) {
+	dir, log := t.TempDir(), filepath.Join(t.TempDir(), "log")
+	h, err := Load(t.Context(), script{
+		Info: `{"protocolVersion":2,"info":{"name":"second"},"capabilities":{"session":{}}}`, Log: log,
+		Answers: map[string]string{"session/list": fmt.Sprintf(`"result":{"sessions":[{"sessionId":"s","cwd":%q}]}`, dir), "session/resume": `"result":{}`, "session/close": `"result":{}`},
+		Updates: map[string][]string{"session/resume": {
+			`{"sessionUpdate":"user_message","messageId":"u1","content":[{"type":"text","text":"hello"}]}`,
+			`{"sessionUpdate":"user_message","messageId":"u2","content":[]}`,
+			`{"sessionUpdate":"user_message_chunk","messageId":"u2","content":{"type":"text","text":"again"}}`,
+			`{"sessionUpdate":"terminal_update","terminalId":"t","command":"ls","output":{"data":"b3V0"}}`,
+			`{"sessionUpdate":"tool_call_update","toolCallId":"c","title":"ls","kind":"execute","status":"completed","content":[{"type":"terminal","terminalId":"t"}]}`,
+			`{"sessionUpdate":"agent_message","messageId":"a1","content":[{"type":"text","text":"done"}]}`,
+			`{"sessionUpdate":"state_update","state":"idle"}`,
+		}},
+	}.launch(t), Wanted{ID: "s", Else: t.TempDir()}, quiet)
+	require.NoError(t, err)
+	require.True(t, h.HasHistory)
+	var said []string
+	for _, p := range h.Parts {
+		said = append(said, p.Text+p.EventType+string(p.EventData))
+	}
+	assert.Equal(t, "hello\nagain\n"+`tool_call{"tool_id":"c","tool":"Bash","title":"ls","kind":"execute","status":"completed"}`+"\n"+
+		`tool_result{"tool_id":"c","tool":"Bash","status":"completed","result":"out"}`+"\n"+`content_block_delta{"message_id":"a1","delta":{"text":"done"}}`, strings.Join(said, "\n"))
+	asked, err := os.ReadFile(log)
+	require.NoError(t, err)
+	assert.Contains(t, string(asked), "session/resume s "+dir+"\n")
 }
 
 // An agent that can only resume has the session, and no history; a directory that is not

@@ -21,6 +21,8 @@ type AgentSession struct {
 	Info     *struct {
 		Title string `json:"title"`
 	} `json:"info"`
+
+	Background []BackgroundTask `json:"background"` // nil: not told
 }
 
 // A Selection is one of the choices that there are.

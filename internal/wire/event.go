@@ -106,6 +106,7 @@ type EventData struct {
 	Data       string `json:"data"`
 	Encoding   string `json:"encoding"`
 	ExitCode   int    `json:"exit_code"`
+	Signal     string `json:"signal"` // that ended the program of a terminal
 
 	RequestID string `json:"request_id"` // of a key that is asked for
 	Service   string `json:"service"`    // whose key that is

@@ -16,6 +16,7 @@ import (
 const (
 	Draft        = "draft"
 	Queued       = "queued"
+	Starting     = "starting"
 	Running      = "running"
 	WaitingInput = "waiting_input"
 
@@ -93,6 +94,13 @@ type Session struct {
 		Result string `json:"result"`
 	} `json:"result"`
 }
+
+// Kinds of background tasks.
+const (
+	BackgroundToolCall = "tool_call"
+	BackgroundTerminal = "terminal"
+	BackgroundProcess  = "process"
+)
 
 // A BackgroundTask is something that an agent does while no prompt runs.
 type BackgroundTask struct {

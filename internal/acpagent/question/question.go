@@ -22,9 +22,9 @@ type Client interface {
 type Asker struct {
 	Client Client
 	Can    schema.ClientCapabilities
-	// Spelled makes a question as the client's version of the protocol has it; nil: as
-	// it is.
-	Spelled func(schema.PermissionRequest) any
+	// Spelled makes the request for permission as the client's version of the protocol
+	// has it; nil: as it is.
+	Spelled func(wire.Approval, schema.PermissionRequest) any
 }
 
 // The answers to a question of an agent that offers none.
@@ -63,7 +63,7 @@ func (a Asker) permit(ctx context.Context, session string, q wire.Approval, abou
 	asked := schema.PermissionRequest{SessionID: session, ToolCall: about, Options: options}
 	var params any = asked
 	if a.Spelled != nil {
-		params = a.Spelled(asked)
+		params = a.Spelled(q, asked)
 	}
 	err := a.Client.Call(ctx, schema.RequestPermission, params, &answer)
 	if err != nil || answer.Outcome.Outcome != schema.Selected {

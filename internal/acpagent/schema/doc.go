@@ -1,20 +1,23 @@
-// Package schema is what an agent says and hears in the Agent Client Protocol,
-// version 1 (https://agentclientprotocol.com/protocol/v1/schema), as Go types: as
-// much of it as Duet uses. Members that it does not know are ignored.
+// Package schema is what an agent says and hears in the Agent Client Protocol, as Go
+// types: as much of it as Duet uses. The types are those of version 1
+// (https://agentclientprotocol.com/protocol/v1/schema); package version2 writes them as
+// version 2 has them. Members that it does not know are ignored.
 package schema
 
 // The protocol's versions.
 const (
 	Version1 = 1
-	Version2 = 2 // a draft
+	Version2 = 2
 )
 
 // The methods of an agent.
 const (
 	Initialize      = "initialize"
-	Authenticate    = "authenticate"
+	Authenticate    = "authenticate" // of version 1
+	AuthLogin       = "auth/login"   // of version 2
+	AuthLogout      = "auth/logout"  // of version 2
 	SessionNew      = "session/new"
-	SessionLoad     = "session/load"
+	SessionLoad     = "session/load" // of version 1
 	SessionResume   = "session/resume"
 	SessionFork     = "session/fork"
 	SessionList     = "session/list"
@@ -23,7 +26,7 @@ const (
 	SessionPrompt   = "session/prompt"
 	SessionSteering = "_session/steering" // an extension
 	SessionCancel   = "session/cancel"
-	SessionSetMode  = "session/set_mode"
+	SessionSetMode  = "session/set_mode" // of version 1
 	SessionSetValue = "session/set_config_option"
 )
 

@@ -15,8 +15,9 @@ type InitializeRequest struct {
 	ClientCapabilities json.RawMessage `json:"clientCapabilities,omitempty"`
 	ClientInfo         json.RawMessage `json:"clientInfo,omitempty"`
 
-	Capabilities json.RawMessage `json:"capabilities,omitempty"` // of version 2
-	Info         json.RawMessage `json:"info,omitempty"`         // of version 2
+	// Those of version 2. A client that speaks both versions may send all.
+	Capabilities json.RawMessage `json:"capabilities,omitempty"`
+	Info         json.RawMessage `json:"info,omitempty"`
 }
 
 // ClientCapabilities are what a client can do for an agent.
@@ -121,7 +122,7 @@ type AuthMethod struct {
 	Args        []string `json:"args,omitempty"`
 }
 
-// AuthenticateRequest asks to sign in.
+// AuthenticateRequest asks to sign in; auth/login of version 2 has the same parameters.
 type AuthenticateRequest struct {
 	MethodID string `json:"methodId"`
 }

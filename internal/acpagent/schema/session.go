@@ -37,9 +37,12 @@ type OpenRequest struct {
 	Workspace
 
 	ReplayFrom *struct {
-		Type string `json:"type"` // start: all is told again
+		Type string `json:"type"` // ReplayFromStart
 	} `json:"replayFrom,omitempty"` // of version 2
 }
+
+// ReplayFromStart is the cursor of a client that wants the whole conversation.
+const ReplayFromStart = "start"
 
 // SessionRequest names a session.
 type SessionRequest struct {
@@ -51,6 +54,7 @@ type Opened struct {
 	SessionID     string         `json:"sessionId,omitempty"`
 	Modes         *Modes         `json:"modes,omitempty"`
 	ConfigOptions []ConfigOption `json:"configOptions,omitempty"`
+	Commands      []Command      `json:"-"` // of version 2; an update in version 1
 }
 
 // Modes are the modes of a session.
@@ -94,8 +98,15 @@ type SetModeRequest struct {
 type SetConfigOptionRequest struct {
 	SessionID string          `json:"sessionId"`
 	ConfigID  string          `json:"configId"`
-	Value     json.RawMessage `json:"value"` // a string, or a bool
+	Type      string          `json:"type,omitempty"` // boolean or, in version 2, id
+	Value     json.RawMessage `json:"value"`          // a string, or a bool
 }
+
+// Values of SetConfigOptionRequest.Type.
+const (
+	ValueID      = "id"
+	ValueBoolean = "boolean"
+)
 
 // ConfigOptions is what a client is told when it has chosen a value: all of them.
 type ConfigOptions struct {
@@ -149,10 +160,11 @@ type SteerResponse struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
-// PromptResponse ends it.
+// PromptResponse ends it; in version 2 it says that the prompt is in the conversation.
 type PromptResponse struct {
 	StopReason string `json:"stopReason"`
 	Usage      *Usage `json:"usage,omitempty"`
+	MessageID  string `json:"-"` // of version 2
 }
 
 // Usage is how many tokens a turn has used.
@@ -171,4 +183,5 @@ const (
 	MaxTurnRequests = "max_turn_requests"
 	Refusal         = "refusal"
 	Cancelled       = "cancelled"
+	StoppedByError  = "error" // of version 2; an error response in version 1
 )

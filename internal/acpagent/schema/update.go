@@ -21,6 +21,20 @@ const (
 	KindConfig        = "config_option_update"
 	KindInfo          = "session_info_update"
 	KindUsage         = "usage_update"
+
+	// Of version 2.
+	KindUserMessage   = "user_message"
+	KindAgentMessage  = "agent_message"
+	KindAgentThought  = "agent_thought"
+	KindState         = "state_update"
+	KindPlanUpdate    = "plan_update"
+	KindTerminal      = "terminal_update"
+	KindTerminalChunk = "terminal_output_chunk"
+
+	// Of both.
+	KindNotice            = "notice"
+	KindCompaction        = "compaction_update"
+	KindCompactionSummary = "compaction_summary_chunk"
 )
 
 // A Chunk is a piece of a message or of a thought.
@@ -60,6 +74,7 @@ func Text(text string) Content { return Content{Type: "text", Text: &text} }
 type ToolCall struct {
 	Kind       string          `json:"sessionUpdate,omitempty"` // absent in a question
 	ToolCallID string          `json:"toolCallId"`
+	Name       string          `json:"-"` // of the tool; of version 2
 	Title      string          `json:"title,omitempty"`
 	ToolKind   string          `json:"kind,omitempty"`
 	Status     string          `json:"status,omitempty"`
@@ -76,6 +91,10 @@ const (
 	InProgress = "in_progress"
 	Completed  = "completed"
 	Failed     = "failed"
+
+	// Of version 2.
+	Paused            = "paused"
+	ToolCallCancelled = "cancelled"
 )
 
 // ToolContent is something that a tool call has made: content, a diff or a terminal.

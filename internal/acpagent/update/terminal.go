@@ -22,6 +22,7 @@ type terminal struct {
 	printed []byte
 	cut     bool
 	told    time.Time
+	exit    *schema.ExitStatus // of version 2
 }
 
 // text is the output as it can be shown.
@@ -43,14 +44,10 @@ func (t *Translator) output(d wire.EventData, at time.Time) []any {
 	if d.Encoding == "base64" {
 		text, _ = base64.StdEncoding.DecodeString(d.Data) // what is no base64 was not printed
 	}
-	if t.terminals == nil {
-		t.terminals = make(map[string]*terminal)
+	if t.listed[d.TerminalID] {
+		return []any{schema.TerminalChunk{Kind: schema.KindTerminalChunk, TerminalID: d.TerminalID, Data: text}}
 	}
-	p := t.terminals[d.TerminalID]
-	if p == nil {
-		p = &terminal{}
-		t.terminals[d.TerminalID] = p
-	}
+	p := t.terminal(d.TerminalID)
 	if call := t.callOf(d.TerminalID); t.ShowsTerminals && call != "" && t.tools[call].shown {
 		return []any{terminalUpdate(call, "terminal_output", map[string]any{"terminal_id": d.TerminalID, "data": strings.ToValidUTF8(string(text), "\uFFFD")})}
 	}
@@ -58,15 +55,39 @@ func (t *Translator) output(d wire.EventData, at time.Time) []any {
 	if over := len(p.printed) - mostPrinted; over > 0 {
 		p.printed, p.cut = append([]byte(nil), p.printed[over:]...), true
 	}
-	if at.Sub(p.told) < printedEvery {
+	if t.Version2 || at.Sub(p.told) < printedEvery {
 		return nil
 	}
 	p.told = at
 	return t.terminalUpdate(d.TerminalID)
 }
 
+// terminal is what a program has printed so far.
+func (t *Translator) terminal(id string) *terminal {
+	if t.terminals == nil {
+		t.terminals = make(map[string]*terminal)
+	}
+	p := t.terminals[id]
+	if p == nil {
+		p = &terminal{}
+		t.terminals[id] = p
+	}
+	return p
+}
+
 // exited tells what is left of a program's output.
 func (t *Translator) exited(d wire.EventData) []any {
+	if t.Version2 {
+		status := &schema.ExitStatus{Signal: d.Signal}
+		if d.Signal == "" {
+			status.ExitCode = &d.ExitCode
+		}
+		if !t.listed[d.TerminalID] {
+			t.terminal(d.TerminalID).exit = status
+			return nil
+		}
+		return []any{schema.TerminalUpdate{Kind: schema.KindTerminal, TerminalID: d.TerminalID, ExitStatus: status}}
+	}
 	if call := t.callOf(d.TerminalID); t.ShowsTerminals && call != "" && t.tools[call].shown {
 		return []any{terminalUpdate(call, "terminal_exit", map[string]any{"terminal_id": d.TerminalID, "exit_code": d.ExitCode, "signal": nil})}
 	}
@@ -74,6 +95,23 @@ func (t *Translator) exited(d wire.EventData) []any {
 		return nil
 	}
 	return t.terminalUpdate(d.TerminalID)
+}
+
+// list is the update that begins a terminal for a client of version 2, with its output so
+// far.
+func (t *Translator) list(id, command string) schema.TerminalUpdate {
+	if t.listed == nil {
+		t.listed = make(map[string]bool)
+	}
+	u := schema.TerminalUpdate{Kind: schema.KindTerminal, TerminalID: id, Command: command}
+	if p := t.terminals[id]; p != nil && !t.listed[id] {
+		u.ExitStatus = p.exit
+		if len(p.printed) > 0 {
+			u.Output = &schema.TerminalOutput{Data: p.printed}
+		}
+	}
+	t.listed[id] = true
+	return u
 }
 
 // callOf is the tool call that a terminal is of, or "".

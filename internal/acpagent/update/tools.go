@@ -1,6 +1,7 @@
 package update
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -32,6 +33,7 @@ type tool struct {
 	diffs    []wire.FileDiff
 	terminal string
 	shown    bool // the client shows the terminal
+	ended    bool
 }
 
 // A call is what is known of a tool call, from an event or an entry.
@@ -46,11 +48,11 @@ type call struct {
 	live                                   bool // it happens now
 }
 
-// toolCall is the update for a tool call that begins, changes or ends.
-func (t *Translator) toolCall(c call) schema.ToolCall {
-	c.id, c.parent = t.ids.of(c.session, c.id), t.parentID(c.session, c.parent)
+// toolCall is the updates for a tool call that begins, changes or ends.
+func (t *Translator) toolCall(c call) (updates []any) {
+	c.id, c.parent = t.callID(c.session, c.id), t.parentID(c.session, c.parent)
 	known := t.tools[c.id]
-	u := schema.ToolCall{Kind: schema.KindToolUpdate, ToolCallID: c.id, Title: c.title, ToolKind: toolKind(c.kind), Status: status(c.status), RawInput: object(c.input), Meta: parent(c.parent)}
+	u := schema.ToolCall{Kind: schema.KindToolUpdate, ToolCallID: c.id, Name: c.name, Title: c.title, ToolKind: toolKind(c.kind), Status: t.status(c.status), RawInput: object(c.input), Meta: parent(c.parent)}
 	if known == nil {
 		known = &tool{}
 		if t.tools == nil {
@@ -58,13 +60,11 @@ func (t *Translator) toolCall(c call) schema.ToolCall {
 		}
 		t.tools[c.id] = known
 		u.Kind = schema.KindToolCall
-		if u.Title == "" {
-			u.Title = c.name
-		}
-		if u.Title == "" {
-			u.Title = c.id
+		if u.Title == "" && !t.calls[c.id] {
+			u.Title = cmp.Or(c.name, c.id)
 		}
 	}
+	t.tellsCall(c.id)
 	if len(c.data.Diffs) > 0 {
 		known.diffs = c.data.Diffs
 	}
@@ -75,7 +75,12 @@ func (t *Translator) toolCall(c call) schema.ToolCall {
 		u.Locations = append(u.Locations, schema.Location{Path: path})
 	}
 	content := diffs(known.diffs)
-	if t.ShowsTerminals && c.live && known.terminal != "" && !known.shown {
+	switch isShown := known.shown || !c.live || known.terminal == ""; {
+	case isShown:
+	case t.Version2:
+		known.shown = true
+		updates = append(updates, t.list(known.terminal, command(c.input)))
+	case t.ShowsTerminals:
 		t.show(&u, known)
 	}
 	if known.shown {
@@ -96,6 +101,7 @@ func (t *Translator) toolCall(c call) schema.ToolCall {
 	if len(content) > 0 {
 		u.Content = content
 	}
+	known.ended = c.ended
 	if c.ended {
 		delete(t.terminals, known.terminal)
 		known.diffs = nil
@@ -103,23 +109,84 @@ func (t *Translator) toolCall(c call) schema.ToolCall {
 			u.RawOutput, _ = json.Marshal(c.result) // a text
 		}
 	}
-	return u
+	return append(updates, u)
+}
+
+// callID is the id of a tool call of a session as the client has it. It notes that the
+// agent's id now means this call.
+func (t *Translator) callID(session, id string) string {
+	clients := t.ids.of(session, id)
+	if t.Version2 {
+		if t.latest == nil {
+			t.latest = make(map[string]string)
+		}
+		t.latest[id] = clients
+	}
+	return clients
+}
+
+// tellsCall notes that a client of version 2 knows a tool call. It does so in later turns,
+// too.
+func (t *Translator) tellsCall(id string) {
+	if !t.Version2 {
+		return
+	}
+	if t.calls == nil {
+		t.calls = make(map[string]bool)
+	}
+	t.calls[id] = true
+}
+
+// command is the command that a tool's input has, or "".
+func command(input json.RawMessage) string {
+	var in struct {
+		Command string `json:"command"`
+	}
+	_ = json.Unmarshal(input, &in) // other tools, and agents that write it otherwise
+	return in.Command
+}
+
+// Background lists an agent's background work for a client of version 2: updates for the
+// terminals and tool calls that the client does not know, and one item for each task.
+func (t *Translator) Background(tasks []wire.BackgroundTask) (updates, items []any) {
+	items = []any{} // never nil, which version 2 reads as not reported
+	for _, b := range tasks {
+		item := schema.BackgroundWork{Type: b.Kind}
+		switch b.Kind {
+		case wire.BackgroundTerminal:
+			item.TerminalID = b.ID
+			if !t.listed[b.ID] {
+				updates = append(updates, t.list(b.ID, b.Title))
+			}
+		case wire.BackgroundToolCall:
+			item.ToolCallID = cmp.Or(t.latest[b.ID], b.ID)
+			if !t.calls[item.ToolCallID] {
+				updates = append(updates, schema.ToolCall{Kind: schema.KindToolUpdate, ToolCallID: item.ToolCallID, Title: b.Title, Status: schema.InProgress})
+				t.tellsCall(item.ToolCallID)
+			}
+		default:
+			item.Type, item.ProcessID, item.Title = schema.WorkProcess, b.ID, b.Title
+		}
+		items = append(items, item)
+	}
+	return updates, items
 }
 
 // Question is the tool call that a question is about, with its diffs.
 func (t *Translator) Question(a wire.Approval) schema.ToolCall {
-	u := schema.ToolCall{ToolCallID: a.ToolUseID, Title: a.Title, ToolKind: toolKind(a.ToolKind), Status: schema.Pending, RawInput: object(a.Input)}
-	if u.ToolCallID == "" {
-		u.ToolCallID = a.ID
+	u := schema.ToolCall{ToolCallID: cmp.Or(a.ToolUseID, a.ID), Name: a.Tool, ToolKind: toolKind(a.ToolKind), Status: schema.Pending, RawInput: object(a.Input)}
+	u.ToolCallID = t.callID(a.SessionID, u.ToolCallID)
+	if !t.calls[u.ToolCallID] {
+		u.Title = cmp.Or(a.Title, a.Subject, a.Tool, "a question")
 	}
-	u.ToolCallID = t.ids.of(a.SessionID, u.ToolCallID)
-	for _, text := range []string{a.Subject, a.Tool, "a question"} {
-		if u.Title == "" {
-			u.Title = text
-		}
+	if a.ToolUseID != "" {
+		t.tellsCall(u.ToolCallID)
 	}
-	content := diffs(a.Diffs)
-	for _, text := range []string{a.Plan, a.Details, a.Reopened} {
+	content, texts := diffs(a.Diffs), []string{a.Plan, a.Details, a.Reopened}
+	if t.Version2 {
+		texts = texts[:1] // the question has the others
+	}
+	for _, text := range texts {
 		if text != "" {
 			content = append(content, textContent(text))
 		}
@@ -142,8 +209,12 @@ func toolKind(kind string) string {
 	return "other"
 }
 
-func status(s string) string {
+func (t *Translator) status(s string) string {
 	switch s {
+	case schema.Paused, schema.ToolCallCancelled:
+		if t.Version2 {
+			return s
+		}
 	case schema.Pending, schema.InProgress, schema.Completed, schema.Failed:
 		return s
 	}

@@ -1,8 +1,10 @@
 package update
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -24,6 +26,9 @@ type Translator struct {
 	// several clients do (_meta terminal_info, terminal_output, terminal_exit): any other
 	// shows its own alone, and gets what is printed as text.
 	ShowsTerminals bool
+	// Version2 says that the client speaks version 2 of the protocol: terminals have updates
+	// of their own, messages of the hub are notices, and tool calls outlive their turn.
+	Version2 bool
 	// Since is the seq behind which events come.
 	Since int64
 
@@ -31,7 +36,13 @@ type Translator struct {
 	ids       toolIDs
 	tools     map[string]*tool // those of the turn, by the ids that the client has
 	terminals map[string]*terminal
-	newest    map[string]int64 // of what was replayed and changed behind Since: by which event
+
+	// Of version 2, where what the client knows outlives a turn.
+	calls  map[string]bool   // tool calls that it knows
+	latest map[string]string // the agent's ids of tool calls: the ids that they have at the client
+	listed map[string]bool   // terminals that it knows
+
+	newest map[string]int64 // of what was replayed and changed behind Since: by which event
 }
 
 // BeginsInside says that what comes first may be the rest of a message.
@@ -52,14 +63,18 @@ func (t *Translator) Entry(e wire.Entry) []any {
 		}
 		return t.said(e.EventType, e.Role, e.Key, t.parentID(e.SessionID, e.ParentTool), e.Content, e.Attachments())
 	case wire.EntryToolCall:
-		return []any{t.toolCall(call{
+		return t.toolCall(call{
 			session: e.SessionID, id: e.ToolID, name: e.ToolName, title: e.Title, kind: e.ToolKind, status: e.Status, parent: e.ParentTool,
 			input: json.RawMessage(e.ToolInput), data: e.Tool(), refusal: e.Refusal,
-		})}
+		})
 	case wire.EntryToolResult:
-		return []any{t.toolCall(call{session: e.SessionID, id: e.ResultFor, status: e.Status, result: e.Result, refusal: e.Refusal, ended: e.IsCompleted})}
+		return t.toolCall(call{session: e.SessionID, id: e.ResultFor, status: e.Status, result: e.Result, refusal: e.Refusal, ended: e.IsCompleted})
 	case wire.EntrySystem:
-		return []any{aside(e.Content)}
+		key := ""
+		if t.Version2 {
+			key = e.Key
+		}
+		return []any{aside(key, e.Content)} // a notice is for what happens now
 	case wire.EntryPlan:
 		return []any{plan(e.PlanEntries())}
 	}
@@ -101,13 +116,14 @@ func (t *Translator) Event(kind string, seq int64, at time.Time, d wire.EventDat
 	case wire.EventTerminalExit:
 		return t.exited(d)
 	case wire.EventAgentUpdate:
-		return passed(d.Update)
+		return t.passed(d.Update)
 	case wire.EventLagged:
 		t.messages.leftOut()
 	case wire.EventStatus:
 		if wire.Ended(d.State) {
 			t.messages.turnEnded()
-			t.tools, t.terminals = nil, nil
+			maps.DeleteFunc(t.tools, func(_ string, known *tool) bool { return known.ended || !t.Version2 })
+			t.terminals = nil
 		}
 	}
 	return nil
@@ -131,21 +147,36 @@ func (t *Translator) conversation(seq int64, d wire.EventData) []any {
 		if t.wasSent(d.ToolID, seq) {
 			return nil
 		}
-		return []any{t.toolCall(call{
+		return t.toolCall(call{
 			session: d.SessionID, id: d.ToolID, name: d.ToolName, title: d.ToolTitle, kind: d.ToolKind, status: d.ToolStatus, parent: d.ParentTool,
 			input: d.ToolInput, data: d.ToolData, result: d.Result, refusal: d.Refusal, ended: d.EventType == wire.EntryToolResult, live: true,
-		})}
+		})
 	case wire.EntrySystem:
-		if !t.wasSent(d.MessageID, seq) {
-			return []any{aside(d.Content)}
+		switch {
+		case t.wasSent(d.MessageID, seq):
+		case t.Version2:
+			return []any{notice(d.Subtype, d.Content)}
+		default:
+			return []any{aside("", d.Content)}
 		}
 	}
 	return nil
 }
 
 // aside is something that the hub says in a conversation, beside what the agent says.
-func aside(text string) schema.Chunk {
-	return chunk(schema.AgentThoughtChunk, "", "", schema.Text("["+text+"]\n"))
+func aside(key, text string) schema.Chunk {
+	return chunk(schema.AgentThoughtChunk, key, "", schema.Text("["+text+"]\n"))
+}
+
+// notice is a message of the hub in a conversation, for version 2.
+func notice(subtype, text string) schema.Notice {
+	title, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	n := schema.Notice{Kind: schema.KindNotice, Severity: schema.Info, Title: cmp.Or(title, subtype, "Duet"), Description: strings.TrimSpace(rest)}
+	switch subtype {
+	case "background_cut", "session_replaced", "forked_later", "mcp_server_failed", "content_refused", "rules_not_asked", "setting_ignored", "budget_near", "denial_ended_turn":
+		n.Severity = schema.Warning
+	}
+	return n
 }
 
 // said is a message, or a thought, as chunks. What an agent says that is no text has
@@ -205,13 +236,20 @@ func plan(entries []wire.PlanEntry) schema.Plan {
 
 // passed is an update of the agent that Duet does not know in this form: clients may.
 // Those about settings come of other events.
-func passed(raw json.RawMessage) []any {
+func (t *Translator) passed(raw json.RawMessage) []any {
 	var u struct {
 		Kind string `json:"sessionUpdate"`
 	}
 	_ = json.Unmarshal(raw, &u) // what is none is not passed on
 	switch u.Kind {
+	case schema.KindNotice, schema.KindCompaction, schema.KindCompactionSummary:
+		if t.Version2 {
+			return []any{raw}
+		}
 	case schema.AgentMessageChunk, schema.AgentThoughtChunk, schema.KindToolCall, schema.KindToolUpdate, schema.KindPlan, schema.KindUsage:
+		if t.Version2 {
+			return nil // version 1 writes it otherwise
+		}
 		return []any{raw}
 	}
 	if strings.HasPrefix(u.Kind, "_") {

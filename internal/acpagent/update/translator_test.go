@@ -165,6 +165,69 @@ func TestTerminalsInKind(t *testing.T) {
 		translatedEntry(t, translator, `{"session_id":"s","event_type":"tool_result","tool_result_for_id":"d","status":"completed","tool_result_content":"ab","is_completed":true,"seq":2}`))
 }
 
+// For a client of version 2 a terminal has updates of its own, and outlives the turn.
+func TestTerminalsOfVersion2(t *testing.T) {
+	translator := newTranslator()
+	translator.Version2 = true
+	const event = "conversation_updated"
+	assert.Empty(t, translated(t, translator, "terminal_output", 1, `{"terminal_id":"T","data":"early","encoding":"utf-8"}`))
+	assert.Equal(t, []string{
+		`{"sessionUpdate":"terminal_update","terminalId":"T","command":"ls","output":{"data":"ZWFybHk="}}`,
+		`{"sessionUpdate":"tool_call","toolCallId":"d","title":"Bash","content":[{"type":"terminal","terminalId":"T"}],"rawInput":{"command":"ls"}}`,
+	}, translated(t, translator, event, 2, `{"session_id":"s","event_type":"tool_call","tool_id":"d","tool_name":"Bash","tool_input":{"command":"ls"},"tool_data":{"terminal":"T"}}`))
+	assert.Equal(t, []string{`{"sessionUpdate":"terminal_output_chunk","terminalId":"T","data":"YQ=="}`}, translated(t, translator, "terminal_output", 3, `{"terminal_id":"T","data":"YQ==","encoding":"base64"}`))
+	translated(t, translator, "session_status_changed", 4, `{"session_id":"s","state":"completed"}`)
+	assert.Equal(t, []string{`{"sessionUpdate":"terminal_output_chunk","terminalId":"T","data":"Yg=="}`}, translated(t, translator, "terminal_output", 5, `{"terminal_id":"T","data":"b","encoding":"utf-8"}`))
+	assert.Equal(t, []string{`{"sessionUpdate":"terminal_update","terminalId":"T","exitStatus":{"exitCode":0}}`}, translated(t, translator, "terminal_exit", 6, `{"terminal_id":"T","exit_code":0}`))
+	assert.Equal(t, []string{`{"sessionUpdate":"tool_call_update","toolCallId":"d","status":"completed","content":[{"type":"terminal","terminalId":"T"}],"rawOutput":"over"}`},
+		translated(t, translator, event, 7, `{"session_id":"s","event_type":"tool_result","tool_id":"d","tool_status":"completed","tool_result_content":"over"}`), "it keeps its title and its terminal")
+
+	translated(t, translator, "terminal_exit", 8, `{"terminal_id":"U","exit_code":3}`)
+	assert.Equal(t, `{"sessionUpdate":"terminal_update","terminalId":"U","exitStatus":{"exitCode":3}}`,
+		translated(t, translator, event, 9, `{"session_id":"s","event_type":"tool_call","tool_id":"e","tool_data":{"terminal":"U"}}`)[0], "it has ended before it was known")
+}
+
+// A client of version 2 keeps what it knows of a tool call: a question does not change its
+// title, and an update in another turn does not begin it anew.
+func TestToolCallsOfVersion2(t *testing.T) {
+	translator := newTranslator()
+	translator.Version2 = true
+	const event = "conversation_updated"
+	assert.Equal(t, "T", translator.Question(wire.Approval{SessionID: "s", ToolUseID: "c", Title: "T"}).Title)
+	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"c","status":"paused"}`},
+		translated(t, translator, event, 1, `{"session_id":"s","event_type":"tool_call","tool_id":"c","tool_name":"Bash","tool_status":"paused"}`))
+	q := translator.Question(wire.Approval{SessionID: "s", ToolUseID: "c", Title: "Run it?", Tool: "Bash", Plan: "the plan", Details: "why", Reopened: "again"})
+	assert.Empty(t, q.Title)
+	assert.Equal(t, "Bash", q.Name)
+	assert.Len(t, q.Content, 1, "the question has the words")
+
+	// Work in the background is what has the agent's id now.
+	translated(t, translator, event, 2, `{"session_id":"s2","event_type":"tool_call","tool_id":"c","tool_title":"again"}`)
+	updates, items := translator.Background([]wire.BackgroundTask{{ID: "c", Kind: wire.BackgroundToolCall}})
+	assert.Empty(t, updates)
+	assert.Equal(t, []string{`{"type":"tool_call","toolCallId":"c~s2"}`}, asJSON(t, items))
+}
+
+// What the hub says is a notice for a client of version 2 and, told again, a thought.
+func TestNotices(t *testing.T) {
+	translator := newTranslator()
+	translator.Version2 = true
+	said := func(subtype, text string) string {
+		return translated(t, translator, "conversation_updated", 1, `{"session_id":"s","event_type":"system","message_id":"n","subtype":"`+subtype+`","content":"`+text+`"}`)[0]
+	}
+	assert.JSONEq(t, `{"sessionUpdate":"notice","severity":"info","title":"It continued."}`, said("went_on", "It continued."))
+	assert.JSONEq(t, `{"sessionUpdate":"notice","severity":"warning","title":"Cut","description":"a\nb"}`, said("background_cut", `Cut\na\nb`))
+	assert.JSONEq(t, `{"sessionUpdate":"notice","severity":"info","title":"gates"}`, said("gates", ""))
+	assert.Equal(t, []string{`{"sessionUpdate":"agent_thought_chunk","messageId":"n","content":{"type":"text","text":"[It continued.]\n"}}`},
+		translatedEntry(t, translator, `{"session_id":"s","event_type":"system","key":"n","content":"It continued."}`))
+	for raw, passes := range map[string]bool{
+		`{"sessionUpdate":"notice","severity":"info","title":"x"}`: true, `{"sessionUpdate":"_mine"}`: true,
+		`{"sessionUpdate":"compaction_update","compactionId":"c","status":"completed"}`: true, `{"sessionUpdate":"tool_call"}`: false,
+	} {
+		assert.Equal(t, passes, len(translated(t, translator, "agent_update", 2, `{"update":`+raw+`}`)) == 1, raw)
+	}
+}
+
 func TestContentInKindOrInWords(t *testing.T) {
 	translator := newTranslator()
 	assert.Equal(t, []string{

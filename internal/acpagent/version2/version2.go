@@ -1,12 +1,16 @@
-// Package version2 spells what an agent says as the draft of the Agent Client Protocol's
-// version 2 has it (https://agentclientprotocol.com/protocol/v2/schema), from what it
-// says in version 1: as far as that is the same thing. It has no modes beside the choices
-// of a session, no terminals of the client, and the end of a turn is a state.
+// Package version2 writes what an agent says as the Agent Client Protocol's version 2 has
+// it (https://agentclientprotocol.com/protocol/v2/schema), from the types of package
+// schema. Version 2 has no modes beside the choices of a session, and no terminals or
+// files of the client; each message has an id, and a turn ends with a state.
 package version2
 
 import (
+	"path/filepath"
+	"slices"
+
+	"github.com/google/uuid"
+
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
-	"github.com/duet-rpc/duet-rpc/internal/diff"
 )
 
 type object = map[string]any
@@ -15,26 +19,46 @@ type object = map[string]any
 func Initialized(r schema.InitializeResponse) any {
 	present := object{}
 	return object{
-		"protocolVersion": schema.Version2, "info": r.AgentInfo, "authMethods": []schema.AuthMethod{}, // auth/login is not served
+		"protocolVersion": schema.Version2, "info": r.AgentInfo, "authMethods": AuthMethods(r.AuthMethods), "_meta": r.Meta,
 		"capabilities": object{"session": object{
 			"prompt": object{"image": present, "audio": present, "embeddedContext": present},
 			"mcp":    object{"stdio": present, "http": present},
-			"delete": present, "additionalDirectories": present,
+			"delete": present, "fork": present, "additionalDirectories": present,
 		}},
 	}
 }
 
+type authMethod struct {
+	ID string `json:"methodId"`
+	schema.AuthMethod
+	Type string `json:"type"`
+	Old  string `json:"id,omitempty"` // hides version 1's
+}
+
+// AuthMethods are ways to sign in.
+func AuthMethods(list []schema.AuthMethod) []any {
+	methods := make([]any, len(list))
+	for i, m := range list {
+		kind := m.Type
+		if kind == "" {
+			kind = "agent"
+		}
+		methods[i] = authMethod{ID: m.ID, AuthMethod: m, Type: kind}
+	}
+	return methods
+}
+
 // Opened is the answer to what makes or opens a session.
 func Opened(o schema.Opened) any {
-	r := object{"configOptions": configOptions(o.ConfigOptions)}
+	r := object{"configOptions": configOptions(o.ConfigOptions), "availableCommands": commands(o.Commands)}
 	if o.SessionID != "" {
 		r["sessionId"] = o.SessionID
 	}
 	return r
 }
 
-// Accepted is the answer to a prompt, which says nothing of its end.
-func Accepted(schema.PromptResponse) any { return object{} }
+// Accepted is the answer to a prompt that is in the conversation.
+func Accepted(r schema.PromptResponse) any { return object{"messageId": r.MessageID} }
 
 // ConfigOptions is the answer to the choice of a value.
 func ConfigOptions(c schema.ConfigOptions) any {
@@ -55,53 +79,93 @@ func configOptions(list []schema.ConfigOption) []configOption {
 	return options
 }
 
-// Update is an update, or nil where there is nothing of the kind. id is that of a message
-// which has none.
-func Update(u any, id string) any {
+// Updates are updates that tell of one thing. The pieces of a message of the user are one
+// update; updates that version 2 does not have are left out.
+func Updates(list []any) (updates []any) {
+	for _, u := range list {
+		if c, ok := u.(schema.Chunk); ok && c.Kind == schema.UserMessageChunk {
+			if last := len(updates) - 1; last >= 0 {
+				if message, ok := updates[last].(schema.Message); ok && message.MessageID == c.MessageID {
+					message.Content = append(message.Content, c.Content)
+					updates[last] = message
+					continue
+				}
+			}
+			updates = append(updates, UserMessage(c.MessageID, c.Content))
+			continue
+		}
+		if u = update(u); u != nil {
+			updates = append(updates, u)
+		}
+	}
+	return updates
+}
+
+// Replayed are updates that tell again of one thing that was said or done: a message of the
+// agent begins anew, since a client adds each piece to what it has.
+func Replayed(list []any) []any {
+	if len(list) == 0 {
+		return list
+	}
+	c, ok := list[0].(schema.Chunk)
+	switch {
+	case ok && c.Kind == schema.AgentMessageChunk:
+		list = slices.Insert(list, 0, any(schema.Message{Kind: schema.KindAgentMessage, MessageID: c.MessageID, Content: []any{}}))
+	case ok && c.Kind == schema.AgentThoughtChunk:
+		list = slices.Insert(list, 0, any(schema.Message{Kind: schema.KindAgentThought, MessageID: c.MessageID, Content: []any{}}))
+	}
+	return list
+}
+
+// UserMessage is a message of the user with its content blocks.
+func UserMessage(id string, content ...any) schema.Message {
+	return schema.Message{Kind: schema.KindUserMessage, MessageID: id, Content: content}
+}
+
+// update is an update, or nil where there is nothing of the kind.
+func update(u any) any {
 	switch u := u.(type) {
 	case schema.Chunk:
 		if u.MessageID == "" {
-			u.MessageID = id
+			u.MessageID = uuid.NewString()
 		}
 		return u
 	case schema.ToolCall:
 		u.Kind = schema.KindToolUpdate
 		return toolCall(u)
 	case schema.Plan:
-		return object{"sessionUpdate": "plan_update", "plan": object{"type": "items", "planId": "plan", "entries": u.Entries}}
+		return object{"sessionUpdate": schema.KindPlanUpdate, "plan": object{"type": "items", "planId": "plan", "entries": u.Entries}}
 	case schema.ConfigUpdate:
 		return object{"sessionUpdate": u.Kind, "configOptions": configOptions(u.ConfigOptions)}
 	case schema.Commands:
 		return object{"sessionUpdate": u.Kind, "availableCommands": commands(u.Commands)}
 	case schema.ModeUpdate:
 		return nil // it is one of the choices
-	case schema.InfoUpdate, schema.UsageUpdate, StateUpdate:
-		return u
 	}
-	return nil // an agent's own, in version 1
+	return u
 }
 
 type calledTool struct {
 	schema.ToolCall
-	Content []any `json:"content,omitzero"`
+	Name      string            `json:"name,omitempty"`
+	Content   []any             `json:"content,omitzero"`
+	Locations []schema.Location `json:"locations,omitzero"`
 }
 
-// toolCall is a tool call, whose diffs are patches.
+// toolCall is a tool call. Its diffs are patches, and its paths are absolute.
 func toolCall(u schema.ToolCall) any {
-	c := calledTool{ToolCall: u}
+	c := calledTool{ToolCall: u, Name: u.Name}
 	for _, content := range u.Content {
-		if content.Type != "diff" {
+		if content.Type == "diff" {
+			c.Content = append(c.Content, diffOf(content))
+		} else {
 			c.Content = append(c.Content, content)
-			continue
 		}
-		operation := "modify"
-		if content.OldText == nil {
-			operation = "add"
+	}
+	for _, l := range u.Locations {
+		if filepath.IsAbs(l.Path) {
+			c.Locations = append(c.Locations, l)
 		}
-		c.Content = append(c.Content, object{
-			"type": "diff", "changes": []object{{"operation": operation, "path": content.Path}},
-			"patch": object{"format": "git_patch", "text": diff.Unified("/", content.Path, content.OldText, content.NewText)},
-		})
 	}
 	return c
 }
@@ -109,40 +173,10 @@ func toolCall(u schema.ToolCall) any {
 func commands(list []schema.Command) []object {
 	commands := make([]object, len(list))
 	for i, c := range list {
-		commands[i] = object{"name": c.Name, "description": c.Description}
+		commands[i] = object{"type": "command", "name": c.Name, "description": c.Description}
 		if c.Input != nil {
 			commands[i]["input"] = object{"type": "text", "hint": c.Input.Hint}
 		}
 	}
 	return commands
-}
-
-// Permission is a question about a tool call.
-func Permission(r schema.PermissionRequest) any {
-	return object{
-		"sessionId": r.SessionID, "title": r.ToolCall.Title, "options": r.Options,
-		"subject": object{"type": "tool_call", "toolCall": toolCall(r.ToolCall)},
-	}
-}
-
-// A StateUpdate says whether the agent is at work.
-type StateUpdate struct {
-	Kind       string `json:"sessionUpdate"`
-	State      string `json:"state"`
-	StopReason string `json:"stopReason,omitempty"`
-}
-
-// States.
-const (
-	Running        = "running"
-	Idle           = "idle"
-	RequiresAction = "requires_action"
-)
-
-// Failed is why a turn that failed stopped: the protocol has no word for it.
-const Failed = "_duet_failed"
-
-// State is a new state; stopReason is empty unless the agent is idle now.
-func State(state, stopReason string) StateUpdate {
-	return StateUpdate{"state_update", state, stopReason}
 }

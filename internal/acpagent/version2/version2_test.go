@@ -8,34 +8,82 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 func TestUpdates(t *testing.T) {
-	text := "new\n"
-	tool := schema.ToolCall{Kind: schema.KindToolCall, ToolCallID: "c", Title: "T", Content: []schema.ToolContent{{Type: "diff", Path: "/a/b", NewText: &text}}}
-	const diff = `{"type":"diff","changes":[{"operation":"add","path":"/a/b"}],"patch":{"format":"git_patch","text":"--- /dev/null\n+++ b/a/b\n@@ -0,0 +1 @@\n+new\n"}}`
 	for _, c := range []struct {
-		update any
-		want   string
+		updates []any
+		want    string
 	}{
-		{schema.Chunk{Kind: schema.AgentMessageChunk, Content: schema.Text("x")}, `{"sessionUpdate":"agent_message_chunk","messageId":"own","content":{"type":"text","text":"x"}}`},
-		{schema.Chunk{Kind: schema.UserMessageChunk, MessageID: "m", Content: schema.Text("x")}, `{"sessionUpdate":"user_message_chunk","messageId":"m","content":{"type":"text","text":"x"}}`},
-		{tool, `{"sessionUpdate":"tool_call_update","toolCallId":"c","title":"T","content":[` + diff + `]}`},
-		{schema.Plan{Kind: schema.KindPlan, Entries: []schema.PlanEntry{}}, `{"sessionUpdate":"plan_update","plan":{"type":"items","planId":"plan","entries":[]}}`},
-		{schema.ModeUpdate{Kind: schema.KindMode, Current: "plan"}, `null`},
 		{
-			schema.ConfigUpdate{Kind: schema.KindConfig, ConfigOptions: []schema.ConfigOption{{ID: "mode", Name: "Mode", Type: "select", CurrentValue: "plan", Options: []schema.ConfigValue{{Value: "plan", Name: "Plan"}}}}},
-			`{"sessionUpdate":"config_option_update","configOptions":[{"configId":"mode","name":"Mode","type":"select","currentValue":"plan","options":[{"value":"plan","name":"Plan"}]}]}`,
+			[]any{schema.Chunk{Kind: schema.UserMessageChunk, MessageID: "m", Content: schema.Text("x")}, schema.Chunk{Kind: schema.UserMessageChunk, MessageID: "m", Content: schema.Text("y")}},
+			`[{"sessionUpdate":"user_message","messageId":"m","content":[{"type":"text","text":"x"},{"type":"text","text":"y"}]}]`,
 		},
-		{schema.Commands{Kind: schema.KindCommands, Commands: []schema.Command{{Name: "n", Description: "d", Input: &schema.CommandInput{Hint: "h"}}}}, `{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"n","description":"d","input":{"type":"text","hint":"h"}}]}`},
-		{json.RawMessage(`{"sessionUpdate":"tool_call"}`), `null`},
-		{State(Idle, "end_turn"), `{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn"}`},
+		{
+			[]any{schema.ToolCall{Kind: schema.KindToolCall, ToolCallID: "c", Name: "Write", Title: "T", Locations: []schema.Location{{Path: "/a"}, {Path: "b"}}}},
+			`[{"sessionUpdate":"tool_call_update","toolCallId":"c","name":"Write","title":"T","locations":[{"path":"/a"}]}]`,
+		},
+		{[]any{schema.Plan{Kind: schema.KindPlan, Entries: []schema.PlanEntry{}}}, `[{"sessionUpdate":"plan_update","plan":{"type":"items","planId":"plan","entries":[]}}]`},
+		{[]any{schema.ModeUpdate{Kind: schema.KindMode, Current: "plan"}}, `null`},
+		{
+			[]any{schema.ConfigUpdate{Kind: schema.KindConfig, ConfigOptions: []schema.ConfigOption{{ID: "mode", Name: "Mode", Type: "select", CurrentValue: "plan", Options: []schema.ConfigValue{{Value: "plan", Name: "Plan"}}}}}},
+			`[{"sessionUpdate":"config_option_update","configOptions":[{"configId":"mode","name":"Mode","type":"select","currentValue":"plan","options":[{"value":"plan","name":"Plan"}]}]}]`,
+		},
+		{
+			[]any{schema.Commands{Kind: schema.KindCommands, Commands: []schema.Command{{Name: "n", Description: "d", Input: &schema.CommandInput{Hint: "h"}}}}},
+			`[{"sessionUpdate":"available_commands_update","availableCommands":[{"type":"command","name":"n","description":"d","input":{"type":"text","hint":"h"}}]}]`,
+		},
 	} {
-		got, err := json.Marshal(Update(c.update, "own"))
+		got, err := json.Marshal(Updates(c.updates))
 		require.NoError(t, err)
 		assert.JSONEq(t, c.want, string(got))
 	}
-	got, err := json.Marshal(Permission(schema.PermissionRequest{SessionID: "s", ToolCall: tool, Options: []schema.PermissionOption{{OptionID: "y", Name: "Yes", Kind: "allow_once"}}}))
+	replayed, err := json.Marshal(Updates(Replayed([]any{schema.Chunk{Kind: schema.AgentThoughtChunk, MessageID: "m", Content: schema.Text("x")}})))
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"sessionId":"s","title":"T","options":[{"optionId":"y","name":"Yes","kind":"allow_once"}],"subject":{"type":"tool_call","toolCall":{"sessionUpdate":"tool_call","toolCallId":"c","title":"T","content":[`+diff+`]}}}`, string(got))
+	assert.JSONEq(t, `[{"sessionUpdate":"agent_thought","messageId":"m","content":[]},{"sessionUpdate":"agent_thought_chunk","messageId":"m","content":{"type":"text","text":"x"}}]`, string(replayed))
+	chunk := Updates([]any{schema.Chunk{Kind: schema.AgentMessageChunk, Content: schema.Text("x")}})[0].(schema.Chunk)
+	assert.NotEmpty(t, chunk.MessageID, "each message has an id")
+}
+
+func TestDiffs(t *testing.T) {
+	before, after := "old\n", "new\n"
+	for _, c := range []struct {
+		content schema.ToolContent
+		want    string
+	}{
+		{schema.ToolContent{Path: "/a/b", NewText: &after}, `{"type":"diff","changes":[{"operation":"add","path":"/a/b"}],"patch":{"format":"git_patch","text":"diff --git /a/b /a/b\nnew file mode 100644\n--- /dev/null\n+++ /a/b\n@@ -0,0 +1 @@\n+new\n"}}`},
+		{schema.ToolContent{Path: "/a b", OldText: &before, NewText: &after}, `{"type":"diff","changes":[{"operation":"modify","path":"/a b"}],"patch":{"format":"git_patch","text":"diff --git /a b /a b\n--- /a b\t\n+++ /a b\t\n@@ -1 +1 @@\n-old\n+new\n"}}`},
+		{schema.ToolContent{Path: "/a\n\"é\x01", OldText: &before, NewText: &after}, `{"type":"diff","changes":[{"operation":"modify","path":"/a\n\"é\u0001"}],"patch":{"format":"git_patch","text":"diff --git \"/a\\n\\\"é\\001\" \"/a\\n\\\"é\\001\"\n--- \"/a\\n\\\"é\\001\"\n+++ \"/a\\n\\\"é\\001\"\n@@ -1 +1 @@\n-old\n+new\n"}}`},
+		{schema.ToolContent{Path: "/a", OldText: &after, NewText: &after}, `{"type":"diff","changes":[{"operation":"modify","path":"/a"}]}`},
+		{schema.ToolContent{Path: "/a", NewText: new("")}, `{"type":"diff","changes":[{"operation":"add","path":"/a"}],"patch":{"format":"git_patch","text":"diff --git /a /a\nnew file mode 100644\n"}}`},
+		{schema.ToolContent{Path: "a", NewText: &after}, `{"type":"content","content":{"type":"text","text":"` + "```diff\\n--- /dev/null\\n+++ b/a\\n@@ -0,0 +1 @@\\n+new\\n```\\n" + `"}}`},
+	} {
+		got, err := json.Marshal(diffOf(c.content))
+		require.NoError(t, err)
+		assert.JSONEq(t, c.want, string(got))
+	}
+}
+
+func TestPermissions(t *testing.T) {
+	asked := schema.PermissionRequest{SessionID: "s", ToolCall: schema.ToolCall{ToolCallID: "c", Name: "Bash"}, Options: []schema.PermissionOption{{OptionID: "y", Name: "Yes", Kind: "allow_once"}}}
+	const options = `"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]`
+	for _, c := range []struct {
+		q    wire.Approval
+		want string
+	}{
+		{wire.Approval{Type: wire.FunctionCall, ToolUseID: "c", Title: "T", Details: "Because", Reopened: "Again"}, `{"sessionId":"s","title":"T","description":"Because\n\nAgain",` + options + `,"subject":{"type":"tool_call","toolCall":{"toolCallId":"c","name":"Bash"}}}`},
+		{wire.Approval{Type: wire.HumanContact, Subject: "Paint"}, `{"sessionId":"s","title":"Paint",` + options + `}`},
+	} {
+		got, err := json.Marshal(Permission(c.q, asked))
+		require.NoError(t, err)
+		assert.JSONEq(t, c.want, string(got))
+	}
+}
+
+// A way to sign in has a type, and another name for its id.
+func TestAuthMethods(t *testing.T) {
+	got, err := json.Marshal(AuthMethods([]schema.AuthMethod{{ID: "a", Name: "A"}, {ID: "t", Name: "T", Type: "terminal", Args: []string{"--login"}}}))
+	require.NoError(t, err)
+	assert.JSONEq(t, `[{"methodId":"a","name":"A","type":"agent"},{"methodId":"t","name":"T","type":"terminal","args":["--login"]}]`, string(got))
 }

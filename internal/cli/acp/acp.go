@@ -18,7 +18,8 @@ import (
 )
 
 const help = `Be an agent for an editor that speaks the Agent Client Protocol, on standard input
-and output: Zed, JetBrains, agent-shell, CodeCompanion and others. Its sessions are
+and output: Zed, JetBrains, agent-shell, CodeCompanion and others. The editor
+chooses version 1 or version 2 of the protocol. Its sessions are
 conversations of the project's hub, with any agent behind: they outlive the editor,
 their questions are in the editor and in the inbox, and everybody who is connected
 to the hub sees them.
@@ -63,7 +64,6 @@ func New(s *hubprocess.Settings, levelGiven func(cmd *cobra.Command) bool, agent
 	cmd.Flags().BoolVar(&o.CancelOnDisconnect, "cancel-on-disconnect", false, "end the turns that the editor has begun when it goes")
 	cmd.Flags().BoolVar(&o.SavedFiles, "saved-files", false, "have the agent read files as they are on the disk, even if the editor offers what is not saved; default: saved_files in [acp] of the configuration, or DUET_ACP_SAVED_FILES")
 	cmd.Flags().BoolVar(&signsIn, strings.TrimPrefix(acpagent.LoginFlag, "--"), false, "sign in to the agent in this terminal, as duet-rpc agents login does, and end: for editors that open one")
-	cmd.Flags().BoolVar(&o.Version2, "draft-version-2", false, "speak the draft of the protocol's version 2 with an editor that asks for it")
 	return cmd
 }
 

@@ -89,10 +89,16 @@ func (d *Driver) Run(of *task.Task) (stopReason string, failed *task.Failure) {
 		return "", nil // stopped
 	}
 	defer d.leave(t, c)
-	if failed = d.ready(t, c); failed != nil || t.Stopped() {
+	if failed = d.ready(t, c); failed != nil {
 		return "", failed
 	}
 	a := c.agent
+	if t.Stopped() && !t.Params.Unprompted { // else the agent works, and is told to stop
+		if a != nil {
+			a.finish(t)
+		}
+		return "", nil
+	}
 	c.working.Store(a)
 	finished := make(chan struct{})
 	var watching sync.WaitGroup

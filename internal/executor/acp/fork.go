@@ -39,9 +39,7 @@ func (a *agent) fork(t *turn) bool {
 	}
 	a.loading.Store(true) // opencode tells the history again, which the hub has
 	defer a.loading.Store(false)
-	result, err := callWithin[sessionResult](a, 4*a.driver.opts.StartTimeout, acp.MethodSessionFork, sessionRequest{
-		SessionID: string(from), CWD: t.Params.CWD, MCPServers: a.mcpServers(t), Directories: a.directories(t),
-	})
+	result, err := callWithin[sessionResult](a, 4*a.driver.opts.StartTimeout, acp.MethodSessionFork, a.sessionRequest(t, from))
 	if err != nil || result.SessionID == "" || result.SessionID == from {
 		a.driver.log.Info("the agent did not fork its session", "agent", a.name, "err", err)
 		return false

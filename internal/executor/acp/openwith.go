@@ -11,6 +11,15 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
+// sessionRequest is what opens a session for a turn: the session with that id, or a new one.
+func (a *agent) sessionRequest(t *turn, id string) sessionRequest {
+	r := sessionRequest{SessionID: id, CWD: t.Params.CWD, MCPServers: a.mcpServers(t), Directories: a.directories(t)}
+	if prompt := t.Conversation.SystemPrompt; prompt != "" && acp.Has(a.info.Session.SystemPrompt) {
+		r.SystemPrompt = &systemPrompt{Mode: "append", Content: []acp.ContentBlock{acp.TextBlock(prompt)}}
+	}
+	return r
+}
+
 func (a *agent) directories(t *turn) []string {
 	if !acp.Has(a.info.Session.AdditionalDirectories) {
 		return nil

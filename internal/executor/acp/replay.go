@@ -35,6 +35,7 @@ func NewReplay(take func(catalog.Retold)) *Replay {
 	of.Files = nil
 	r.turn = newTurn(of, Options{})
 	r.turn.spent = new(atomic.Uint64)
+	r.turn.isReplay = true
 	return r
 }
 
@@ -48,6 +49,9 @@ func (r *Replay) Update(update []byte, repaired bool) {
 		return
 	case "user_message_chunk":
 		r.userSaid(update)
+		return
+	case "user_message":
+		r.userMessage(update)
 		return
 	}
 	r.endSaid()
@@ -76,6 +80,26 @@ func (r *Replay) userSaid(raw []byte) {
 	}
 	if block, ok := blocks.Read(c.content); ok {
 		r.said.Content = append(r.said.Content, block)
+	}
+}
+
+// userMessage takes a message as a whole, which replaces what was told of it.
+func (r *Replay) userMessage(raw []byte) {
+	content := frame.Member(raw, "content")
+	if content == nil {
+		return
+	}
+	id, _ := frame.Text(frame.Member(raw, "messageId"))
+	if r.said != nil && r.saidID != string(id) {
+		r.endSaid()
+	}
+	r.said, r.saidID = &catalog.Retold{Role: "user"}, string(id)
+	r.saidText.Reset()
+	r.saidText.WriteString(textOf(contentOf(raw)))
+	for _, item := range contentOf(raw) {
+		if block, ok := blocks.Read(item); ok {
+			r.said.Content = append(r.said.Content, block)
+		}
 	}
 }
 

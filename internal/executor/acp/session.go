@@ -74,10 +74,12 @@ func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 	case a.gone(): // the attempt was its end
 		return nil, a.exited()
 	}
-	request := sessionRequest{CWD: t.Params.CWD, MCPServers: a.mcpServers(t), Directories: a.directories(t)}
+	request := a.sessionRequest(t, "")
+	takesSystemPrompt := request.SystemPrompt != nil
 	claude := a.info.Info != nil && strings.Contains(strings.ToLower(a.info.Info.Name), "claude")
-	if t.Conversation.SystemPrompt != "" && claude { // its own way to be told
+	if t.Conversation.SystemPrompt != "" && claude && !takesSystemPrompt { // its own way to be told
 		request.Meta = map[string]any{"systemPrompt": map[string]any{"append": t.Conversation.SystemPrompt}}
+		takesSystemPrompt = true
 	}
 	result, err := a.newSession(request)
 	switch {
@@ -89,7 +91,7 @@ func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 	a.session = string(result.SessionID)
 	a.settings.Opened(result.Offer, true)
 	var opening []acp.ContentBlock
-	if t.Conversation.SystemPrompt != "" && !claude {
+	if t.Conversation.SystemPrompt != "" && !takesSystemPrompt {
 		opening = append(opening, acp.TextBlock(t.Conversation.SystemPrompt))
 	}
 	for _, file := range t.Conversation.ContextFiles {
@@ -132,7 +134,7 @@ func (a *agent) newSession(request sessionRequest) (sessionResult, error) {
 func (a *agent) initialize(launch *catalog.AgentLaunch) *task.Failure {
 	request := acp.Offer(acp.ClientCapabilities{
 		FS:       &acp.FileCapabilities{ReadTextFile: launch.Files == catalog.FilesReadWrite || launch.Files == "", WriteTextFile: launch.Files != catalog.FilesNone},
-		Terminal: true, Session: booleanOptions, Elicitation: bothElicitations,
+		Terminal: true, Session: sessionCapabilities, Elicitation: bothElicitations,
 	})
 	info, err := callWithin[acp.Initialized](a, a.startTimeout, acp.MethodInitialize, request)
 	if errors.As(err, new(*acp.Error)) && !a.gone() {
@@ -149,7 +151,7 @@ func (a *agent) initialize(launch *catalog.AgentLaunch) *task.Failure {
 // resume resumes the agent's own session, or loads it, and reports whether it
 // is there.
 func (a *agent) resume(t *turn, id string) bool {
-	request := sessionRequest{SessionID: id, CWD: t.Params.CWD, MCPServers: a.mcpServers(t), Directories: a.directories(t)}
+	request := a.sessionRequest(t, id)
 	var result sessionResult
 	var err error
 	switch {

@@ -48,7 +48,8 @@ type turn struct {
 	active   bool              // it has said that it works since it was sent the prompt
 	idle     chan promptResult // has the result once the turn has ended
 
-	said saidText // only the goroutine that reads the agent uses it
+	isReplay bool     // of a Replay: the hub has none of its terminals
+	said     saidText // only the goroutine that reads the agent uses it
 }
 
 func newTurn(of *task.Task, o Options) *turn {

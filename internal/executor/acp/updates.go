@@ -46,6 +46,9 @@ func (t *turn) update(kind string, raw []byte, repaired bool) {
 		known = true
 	case "plan_update":
 		known = t.plan(frame.Member(raw, "plan"))
+	case "plan_removed":
+		t.Event(catalog.EventPlan, catalog.Plan{Entries: []catalog.PlanEntry{}})
+		known = true
 	case "notice":
 		known = t.notice(raw)
 	case "compaction_update":
@@ -317,6 +320,9 @@ func (t *turn) toolUpdate(u *toolUpdate, first bool) {
 	call := u.call()
 	call.Terminal = t.terminals.hubID(call.Terminal)
 	known := t.tools.update(u, call)
+	if t.isReplay {
+		call.Terminal = ""
+	}
 	if plan := blocks.Todos(call.Input); known.todo && plan != nil {
 		t.Event(catalog.EventPlan, *plan)
 	}

@@ -20,6 +20,14 @@ type sessionRequest struct {
 	MCPServers  []mcpServer    `json:"mcpServers"`
 	Directories []string       `json:"additionalDirectories,omitempty"`
 	Meta        map[string]any `json:"_meta,omitempty"`
+
+	SystemPrompt *systemPrompt `json:"systemPrompt,omitempty"` // of agents that advertise it
+}
+
+// A systemPrompt is added to an agent's own instructions.
+type systemPrompt struct {
+	Mode    string             `json:"mode"`
+	Content []acp.ContentBlock `json:"content"`
 }
 
 // An mcpServer is a server that an agent connects to. A program has a type in version 2 of the
@@ -57,8 +65,9 @@ func pairs(m map[string]string) []acp.Variable {
 	return list
 }
 
-// booleanOptions says that options that are true or false are understood.
-var booleanOptions = json.RawMessage(`{"configOptions":{"boolean":{}}}`)
+// sessionCapabilities say that options that are true or false are understood, and that notices
+// and compactions are: else agents write them as messages.
+var sessionCapabilities = json.RawMessage(`{"configOptions":{"boolean":{}},"notices":{},"compaction":{}}`)
 
 // bothElicitations says that people can be asked to fill in forms and to open
 // addresses.

@@ -98,6 +98,7 @@ class Agent {
 		this.child = spawn(program(), args, { cwd: project.root, env: project.env, stdio: 'pipe' });
 		this.received = []; // each message
 		this.faults = [];
+		this.version = 1; // of the protocol
 		this.asked = new Map(); // id → method of each request to the agent
 		this.waiting = new Set();
 		this.stderr = '';
@@ -117,7 +118,8 @@ class Agent {
 		}
 		for (const m of Array.isArray(message) ? message : [message]) {
 			const asked = this.asked.get(JSON.stringify(m.id ?? null));
-			this.faults.push(...faultsOf(m, asked));
+			if (asked === 'initialize' && m.result?.protocolVersion === 2) this.version = 2;
+			this.faults.push(...faultsOf(m, asked, this.version));
 			this.received.push(m);
 		}
 		for (const look of [...this.waiting]) look();

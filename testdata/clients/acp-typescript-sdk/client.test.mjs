@@ -2,101 +2,12 @@
 // when it is killed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Readable, Writable } from 'node:stream';
 import * as acp from '@agentclientprotocol/sdk/unstable';
 import { Project, once, within } from './agent.mjs';
-
-const text = (words) => [{ type: 'text', text: words }];
-
-// An Editor is a client of the SDK at a process of its own.
-class Editor {
-	constructor(project, ...flags) {
-		this.process = project.start(...flags);
-		this.updates = [];
-		this.questions = [];
-		this.always = undefined; // what answers each question at once
-		this.looks = new Set();
-		const changed = () => [...this.looks].forEach((look) => look());
-		const answer = ({ params, signal }) =>
-			new Promise((resolve, reject) => {
-				const question = { params, resolve, withdrawn: false };
-				signal?.addEventListener('abort', () => {
-					question.withdrawn = true;
-					changed();
-					reject(acp.RequestError.requestCancelled());
-				});
-				this.questions.push(question);
-				this.always?.(question);
-				changed();
-			});
-		const app = acp
-			.client({ name: 'test-editor' })
-			.onRequest(acp.methods.client.session.requestPermission, answer)
-			.onRequest(acp.methods.client.elicitation.create, answer)
-			.onNotification(acp.methods.client.session.update, ({ params }) => {
-				this.updates.push(params);
-				changed();
-			});
-		// Beside the lines that the project keeps, to judge them.
-		const { child } = this.process;
-		this.agent = app.connect(acp.ndJsonStream(this.noting(Writable.toWeb(child.stdin)), Readable.toWeb(child.stdout))).agent;
-	}
-
-	// noting passes bytes on, and notes which requests are asked in them.
-	noting(writable) {
-		const writer = writable.getWriter();
-		let rest = '';
-		return new WritableStream({
-			write: (bytes) => {
-				const lines = (rest + Buffer.from(bytes).toString('utf8')).split('\n');
-				rest = lines.pop();
-				for (const line of lines) this.process.note(JSON.parse(line));
-				return writer.write(bytes);
-			},
-		});
-	}
-
-	until(condition, what) {
-		return within(
-			new Promise((done) => {
-				const look = () => {
-					const found = condition();
-					if (!found) return;
-					this.looks.delete(look);
-					done(found);
-				};
-				this.looks.add(look);
-				look();
-			}),
-			what,
-		);
-	}
-
-	question(n = 0) {
-		return this.until(() => this.questions[n], `question ${n}`);
-	}
-
-	of(kind, sessionId) {
-		return this.updates.filter((u) => u.update.sessionUpdate === kind && (!sessionId || u.sessionId === sessionId)).map((u) => u.update);
-	}
-
-	text(kind = 'agent_message_chunk') {
-		return this.of(kind)
-			.map((u) => u.content.text ?? '')
-			.join('');
-	}
-
-	initialize(clientCapabilities = {}) {
-		return this.agent.request('initialize', { protocolVersion: acp.PROTOCOL_VERSION, clientCapabilities, clientInfo: { name: 'test-editor', version: '1' } });
-	}
-
-	prompt(sessionId, words) {
-		return this.agent.request('session/prompt', { sessionId, prompt: text(words) });
-	}
-}
+import { Editor, text } from './editor.mjs';
 
 async function editor(project, capabilities, ...flags) {
-	const e = new Editor(project, ...flags);
+	const e = new Editor(acp, project, ...flags);
 	e.info = await within(e.initialize(capabilities), 'initialize');
 	return e;
 }

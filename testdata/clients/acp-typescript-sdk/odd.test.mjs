@@ -20,11 +20,11 @@ async function works(agent, sessionId, words = 'quiet') {
 	assert.equal(stopReason, 'end_turn');
 }
 
-for (const version of [0, 1, 2, 99, 65535]) {
-	test(`protocolVersion ${version} is answered with the one that we speak`, async (t) => {
+for (const [version, ours] of [[0, 1], [1, 1], [2, 2], [99, 2], [65535, 2]]) {
+	test(`protocolVersion ${version} is answered with ${ours}`, async (t) => {
 		const agent = new Project(t).start();
 		const { protocolVersion } = await agent.result('initialize', { protocolVersion: version });
-		assert.equal(protocolVersion, 1);
+		assert.equal(protocolVersion, ours);
 	});
 }
 

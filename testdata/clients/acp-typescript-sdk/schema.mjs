@@ -6,12 +6,13 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Ajv from 'ajv/dist/2020.js';
 
-const folder = join(dirname(fileURLToPath(import.meta.resolve('@agentclientprotocol/sdk'))), '../../../schema/v1');
+const folder = join(dirname(fileURLToPath(import.meta.resolve('@agentclientprotocol/sdk'))), '../../../schema');
 
-// A Schema is one of the two files: schema.json is what is stable.
+// A Schema is one of the two files of a version: schema.json is what is stable.
 class Schema {
-	constructor(file) {
-		const document = JSON.parse(readFileSync(join(folder, file), 'utf8'));
+	constructor(version, file) {
+		const document = JSON.parse(readFileSync(join(folder, `v${version}`, file), 'utf8'));
+		this.kinds = new Set(document.$defs.SessionUpdate.anyOf?.map((u) => u.properties?.sessionUpdate?.const));
 		const ajv = new Ajv({ strict: false, allErrors: true, validateFormats: false });
 		ajv.addSchema(document, file);
 		this.byMethod = new Map();
@@ -36,12 +37,11 @@ class Schema {
 	}
 }
 
-const stable = new Schema('schema.json');
-const unstable = new Schema('schema.unstable.json');
+const schemas = new Map([1, 2].map((version) => [version, ['schema.json', 'schema.unstable.json'].map((file) => new Schema(version, file))]));
 
-// faultsOf are what is wrong with a message of the agent's; asked is the method of the
-// request that it answers.
-export function faultsOf(message, asked) {
+// faultsOf are what is wrong with a message of the agent's, in a version of the protocol;
+// asked is the method of the request that it answers.
+export function faultsOf(message, asked, version) {
 	if (message.jsonrpc !== '2.0') return ['no "jsonrpc": "2.0"'];
 	const [method, kind, value] =
 		message.method !== undefined
@@ -49,9 +49,13 @@ export function faultsOf(message, asked) {
 			: 'error' in message
 				? [asked, 'Error', message.error]
 				: [asked, 'Response', message.result];
+	const [stable, unstable] = schemas.get(version);
 	if (kind === 'Error') return stable.faults(method, kind, value);
 	if (method === undefined) return ['an answer to nothing that was asked'];
+	if (method.startsWith('_')) return []; // an extension
 	const schema = stable.knows(method, kind) ? stable : unstable;
 	if (!schema.knows(method, kind)) return [`no ${kind} is called ${method}`];
+	const update = method === 'session/update' ? value.update?.sessionUpdate : undefined;
+	if (version === 2 && update !== undefined && !update.startsWith('_') && !stable.kinds.has(update)) return [`no update is called ${update}`];
 	return schema.faults(method, kind, value);
 }

@@ -1,0 +1,254 @@
+package acpagent
+
+import (
+	"context"
+	"reflect"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/version2"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
+)
+
+// A foreground holds the runs of a conversation, for a client of version 2 of the protocol.
+// The session's state follows from them, whichever client began them. A prompt is inserted
+// in the conversation when its run begins: until then the client gets neither the message
+// nor the response. session.mu guards the fields; they change with session.order held.
+type foreground struct {
+	runs       []*run // that have not ended, in the order of their prompts
+	state      string // that the client has; "": idle
+	background []wire.BackgroundTask
+	ended      chan struct{} // closed when no run is left; nil if nothing waits for that
+}
+
+// A run is a session of the hub in the conversation.
+type run struct {
+	id       string
+	state    string          // of the hub
+	prompt   *schema.Message // until it is inserted; nil: there is none
+	inserted bool            // it has begun
+}
+
+// get returns a run, and adds it if it is new.
+func (f *foreground) get(id string) *run {
+	if r := f.find(id); r != nil {
+		return r
+	}
+	r := &run{id: id, state: wire.Queued}
+	f.runs = append(f.runs, r)
+	return r
+}
+
+// find returns a run, or nil.
+func (f *foreground) find(id string) *run {
+	if i := slices.IndexFunc(f.runs, func(r *run) bool { return r.id == id }); i >= 0 {
+		return f.runs[i]
+	}
+	return nil
+}
+
+// remove removes a run that has ended, and returns it, or nil if it is unknown.
+func (f *foreground) remove(id string) *run {
+	r := f.find(id)
+	f.runs = slices.DeleteFunc(f.runs, func(other *run) bool { return other == r })
+	if len(f.runs) == 0 && f.ended != nil {
+		close(f.ended)
+		f.ended = nil
+	}
+	return r
+}
+
+// whenEnded returns a channel that is closed when no run is left.
+func (f *foreground) whenEnded() <-chan struct{} {
+	if f.ended == nil {
+		f.ended = make(chan struct{})
+	}
+	ended := f.ended
+	if len(f.runs) == 0 {
+		close(f.ended)
+		f.ended = nil
+	}
+	return ended
+}
+
+// now is the state of the session.
+func (f *foreground) now() string {
+	state := schema.StateIdle
+	for _, r := range f.runs {
+		switch {
+		case !r.inserted:
+		case r.state == wire.WaitingInput:
+			state = schema.StateRequiresAction
+		default:
+			return schema.StateRunning
+		}
+	}
+	return state
+}
+
+// hold keeps the prompt of a run until it begins. It returns false if the run has begun.
+func (s *session) hold(id string, updates []any) bool {
+	messages := version2.Updates(updates)
+	if len(messages) != 1 {
+		return false
+	}
+	message, ok := messages[0].(schema.Message)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.work.get(id)
+	if !ok || r.inserted {
+		return false
+	}
+	r.prompt = &message
+	return true
+}
+
+// runChanged handles a new state of a run that has not ended.
+func (s *session) runChanged(id, state string) {
+	if !s.version2 || state == wire.Draft {
+		return
+	}
+	s.mu.Lock()
+	r := s.work.get(id)
+	r.state = state
+	s.mu.Unlock()
+	if state == wire.Running || state == wire.WaitingInput {
+		s.insert(r)
+		s.tellState(false)
+	}
+}
+
+// insert sends the prompt of a run that begins, and answers the client's request if the
+// prompt is the client's own. Then its content is as the client wrote it.
+func (s *session) insert(r *run) {
+	s.mu.Lock()
+	message, isInserted := r.prompt, r.inserted
+	r.prompt, r.inserted = nil, true
+	i := slices.IndexFunc(s.turns, func(t *turn) bool { return t.run == r.id })
+	if i >= 0 && !isInserted {
+		if message == nil {
+			message = &schema.Message{Kind: schema.KindUserMessage, MessageID: uuid.NewString()}
+		}
+		message.Content = make([]any, len(s.turns[i].prompt))
+		for n, block := range s.turns[i].prompt {
+			message.Content[n] = block
+		}
+	}
+	s.mu.Unlock()
+	if message == nil || isInserted {
+		return // the agent began the run by itself, or the replay had the prompt
+	}
+	s.tell(*message)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endTurns(r.id, outcome{inserted: message.MessageID})
+}
+
+// runEnded handles the end of a run. isAwaited says that the client waits for the response
+// to its prompt. The session is idle if no other run has begun.
+func (s *session) runEnded(id string, o outcome, isAwaited bool) {
+	why, failed := o.stopped()
+	s.mu.Lock()
+	r := s.work.remove(id)
+	s.mu.Unlock()
+	if r != nil && !r.inserted {
+		if isAwaited && (failed || why == schema.Cancelled) || !failed && why == schema.Cancelled {
+			return // its prompt was never inserted; the response says so
+		}
+		s.insert(r)
+		s.tell(s.stateUpdate(schema.StateRunning)...)
+	}
+	s.mu.Lock()
+	state := s.work.now()
+	s.mu.Unlock()
+	if state != schema.StateIdle {
+		s.tellState(false)
+		return
+	}
+	updates := s.stateUpdate(state)
+	end := updates[len(updates)-1].(schema.StateUpdate)
+	response, err := s.ending(s.ctx, id, o)
+	end.StopReason, end.Usage = response.StopReason, response.Usage
+	if err != nil {
+		end.StopReason, end.Error = schema.StoppedByError, err
+	}
+	updates[len(updates)-1] = end
+	s.tell(updates...)
+}
+
+// requiresAction handles a question in a run. The hub sends the run's new state after the
+// question, but version 2 has it before.
+func (s *session) requiresAction(id string) {
+	s.mu.Lock()
+	r := s.work.find(id)
+	waits := r != nil && r.inserted && r.state == wire.Running
+	if waits {
+		r.state = wire.WaitingInput
+	}
+	s.mu.Unlock()
+	if waits {
+		s.tellState(false)
+	}
+}
+
+// backgroundChanged handles a new list of the agent's background work. nil is no list.
+func (s *session) backgroundChanged(tasks []wire.BackgroundTask) {
+	if !s.version2 || tasks == nil {
+		return
+	}
+	s.mu.Lock()
+	isSame := len(tasks) == 0 && len(s.work.background) == 0 || reflect.DeepEqual(tasks, s.work.background)
+	s.work.background = tasks
+	s.mu.Unlock()
+	if !isSame {
+		s.tellState(true)
+	}
+}
+
+// tellState sends the state of the session if it has changed, or always.
+func (s *session) tellState(always bool) {
+	s.mu.Lock()
+	state, known := s.work.now(), s.work.state
+	s.mu.Unlock()
+	if known == "" {
+		known = schema.StateIdle
+	}
+	if always || state != known {
+		s.tell(s.stateUpdate(state)...)
+	}
+}
+
+// stateUpdate is a state with the background work, behind the updates for terminals and
+// tool calls in it that the client does not know.
+func (s *session) stateUpdate(state string) []any {
+	s.mu.Lock()
+	s.work.state = state
+	tasks := s.work.background
+	s.mu.Unlock()
+	updates, items := s.translator.Background(tasks)
+	return append(updates, schema.StateUpdate{Kind: schema.KindState, State: state, Background: items})
+}
+
+// runsOf returns the runs of a conversation that have not ended, the oldest first. last is
+// the conversation's last run.
+func (a *agent) runsOf(ctx context.Context, last wire.Session) (runs []*run, err error) {
+	for s := last; ; {
+		switch {
+		case s.State == wire.Draft, s.State == wire.Cancelled: // the run before may be active
+		case wire.Ended(s.State):
+			return runs, nil
+		default:
+			runs = slices.Insert(runs, 0, &run{id: s.ID, state: s.State, inserted: s.State != wire.Queued && s.State != wire.Starting})
+		}
+		if s.ParentID == "" {
+			return runs, nil
+		}
+		before, _, err := wire.SessionState(ctx, a.hub, s.ParentID)
+		if err != nil || before.ThreadID != last.ThreadID {
+			return runs, err
+		}
+		s = before
+	}
+}

@@ -1,0 +1,318 @@
+package acpagent
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// A stage is a client of version 2 with a session, and a hub whose events a test sends.
+type stage struct {
+	t   *testing.T
+	in  *bufio.Reader
+	out io.Writer
+	seq int
+
+	began      chan string
+	subscribed chan *server.Conn
+	events     *server.Conn
+
+	states      map[string]string
+	interrupted chan string
+}
+
+const conversation = "conversation"
+
+// newStage is a client that has resumed a session. states are what the hub answers to
+// getSessionState by the id of a session; that of the conversation is its last one.
+func newStage(t *testing.T, states map[string]string) *stage {
+	s := &stage{t: t, seq: 7, states: states, subscribed: make(chan *server.Conn, 1), interrupted: make(chan string, 10), began: make(chan string, 10)}
+	reg := server.NewRegistry()
+	answer := func(method string, f func(params map[string]any) string) {
+		server.HandleRaw(reg, method, func(_ context.Context, raw json.RawMessage) (json.RawMessage, error) {
+			var params map[string]any
+			_ = json.Unmarshal(raw, &params)
+			return json.RawMessage(f(params)), nil
+		})
+	}
+	always := func(result string) func(map[string]any) string { return func(map[string]any) string { return result } }
+	answer("agent.list", always(`{"agents":[{"name":"a","available":true}]}`))
+	answer("agent.describe", always(`{"agent":"a"}`))
+	answer("daemon.status", always(`{"subsystems":{"store":{"last_seq":7}}}`))
+	answer("session.set", always(`{"success":true}`))
+	answer("Unsubscribe", always(`{"success":true}`))
+	runs := 0
+	answer("continueSession", func(map[string]any) string {
+		runs++
+		run := fmt.Sprint("run-", runs)
+		s.began <- run
+		return `{"session_id":"` + run + `","agent":"a"}`
+	})
+	answer("getSessionState", func(p map[string]any) string {
+		id := fmt.Sprint(p["session_id"])
+		if state := s.states[id]; state != "" {
+			return `{"session":` + state + `}`
+		}
+		return `{"session":{"id":"` + id + `","state":"completed","agent":"a"}}`
+	})
+	answer("interruptSession", func(p map[string]any) string {
+		s.interrupted <- fmt.Sprint(p["session_id"])
+		return `{"success":true}`
+	})
+	server.HandleRaw(reg, "Subscribe", func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
+		s.subscribed <- server.ConnFrom(ctx)
+		return json.RawMessage(`{"subscription_id":"s","seq":7}`), nil
+	})
+	hubNear, hubFar := server.Pipe()
+	served := make(chan error, 2)
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		served <- server.New(reg, server.Options{Logger: slog.New(slog.DiscardHandler)}).Serve(ctx, hubFar, frame.LSP)
+	}()
+	hub, err := client.Dial(t.Context(), client.OverTransport(hubNear, frame.LSP))
+	require.NoError(t, err)
+	near, far := server.Pipe()
+	go func() { served <- Serve(ctx, far, hub, Options{Logger: slog.New(slog.DiscardHandler)}) }()
+	s.in, s.out = bufio.NewReader(near), near
+	t.Cleanup(func() {
+		require.NoError(t, near.Close())
+		require.NoError(t, <-served)
+		require.NoError(t, hub.Close())
+		require.NoError(t, <-served)
+		cancel()
+	})
+	s.say(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":2,"info":{"name":"test","version":"1"}}}`)
+	s.say(`{"jsonrpc":"2.0","id":"r","method":"session/resume","params":{"sessionId":"` + conversation + `","cwd":"/"}}`)
+	s.events = <-s.subscribed
+	s.heard(`"id":"i"`)
+	return s
+}
+
+func (s *stage) say(message string) {
+	_, err := io.WriteString(s.out, message+"\n")
+	require.NoError(s.t, err)
+}
+
+// heard is the next message, which has to contain texts.
+func (s *stage) heard(what ...string) string {
+	s.t.Helper()
+	line, err := s.in.ReadString('\n')
+	require.NoError(s.t, err)
+	for _, w := range what {
+		require.Contains(s.t, line, w)
+	}
+	return line
+}
+
+// update is the next message, which is an update.
+func (s *stage) update(want string) {
+	s.t.Helper()
+	var m struct {
+		Params struct{ Update json.RawMessage }
+	}
+	line := s.heard()
+	require.NoError(s.t, json.Unmarshal([]byte(line), &m))
+	require.JSONEq(s.t, want, string(m.Params.Update), "%s", line)
+}
+
+func (s *stage) event(kind, data string) {
+	s.seq++
+	event := fmt.Sprintf(`{"subscription_id":"s","seq":%d,"event":{"type":%q,"data":%s}}`, s.seq, kind, data)
+	require.NoError(s.t, s.events.Notify(s.t.Context(), "event", json.RawMessage(event)))
+}
+
+func (s *stage) prompted(run, text string) {
+	s.event("conversation_updated", `{"session_id":"`+run+`","event_type":"message","role":"user","message_id":"m-`+run+`","content":"`+text+`"}`)
+	s.status(run, "queued", "")
+}
+
+func (s *stage) status(run, state, rest string) {
+	s.event("session_status_changed", `{"session_id":"`+run+`","state":"`+state+`"`+rest+`}`)
+}
+
+// prompt sends a prompt. The next run of the hub is it, and waits.
+func (s *stage) prompt(id, text string) {
+	s.say(`{"jsonrpc":"2.0","id":"` + id + `","method":"session/prompt","params":{"sessionId":"` + conversation + `","prompt":[{"type":"text","text":"` + text + `"}]}}`)
+	run := <-s.began
+	s.prompted(run, text)
+}
+
+const (
+	idle    = `{"sessionUpdate":"state_update","state":"idle","background":[]}`
+	running = `{"sessionUpdate":"state_update","state":"running","background":[]}`
+	ended   = `{"sessionUpdate":"state_update","state":"idle","stopReason":"end_turn","background":[]}`
+)
+
+func userMessage(run, text string) string {
+	return `{"sessionUpdate":"user_message","messageId":"m-` + run + `","content":[{"type":"text","text":"` + text + `"}]}`
+}
+
+// newIdleStage is newStage of a session in which nothing runs.
+func newIdleStage(t *testing.T) *stage {
+	s := newStage(t, map[string]string{conversation: `{"id":"run-0","state":"completed","agent":"a"}`})
+	s.update(idle)
+	s.heard(`"id":"r"`)
+	return s
+}
+
+// The client gets the message and the response to its prompt when the run begins.
+func TestAPromptIsAnsweredWhenItsRunBegins(t *testing.T) {
+	s := newIdleStage(t)
+	s.prompt("p", "x")
+	s.status("run-1", "starting", "")
+	s.event("usage", `{"context_used":1,"context_size":2}`)
+	s.update(`{"sessionUpdate":"usage_update","used":1,"size":2}`) // nothing before
+	s.status("run-1", "running", "")
+	s.update(userMessage("run-1", "x"))
+	said := s.heard() + s.heard()
+	assert.Contains(t, said, `"id":"p","result":{"messageId":"m-run-1"}`)
+	assert.Contains(t, said, `"update":`+running)
+
+	// Another client's prompt waits behind it.
+	s.prompted("other", "y")
+	s.status("run-1", "completed", "")
+	s.update(ended)
+	s.status("other", "running", "")
+	s.update(userMessage("other", "y"))
+	s.update(running)
+	s.status("other", "completed", "")
+	s.update(ended)
+}
+
+// A prompt whose run ends before it begins has an error for a response.
+func TestAPromptThatNeverBegins(t *testing.T) {
+	s := newIdleStage(t)
+	s.prompt("p", "x")
+	s.status("run-1", "starting", "")
+	s.status("run-1", "failed", `,"error":"no executor","error_code":"NO_EXECUTOR"`)
+	s.heard(`"id":"p"`, `"code":-32603`, "no executor")
+	s.prompt("q", "x")
+	s.status("run-2", "failed", `,"error":"sign in","error_code":"AGENT_AUTH_REQUIRED","auth_methods":[{"id":"browser","name":"B"}]`)
+	s.heard(`"id":"q"`, `"code":-32000`, `{"methodId":"browser","name":"B","type":"agent"}`)
+	s.prompt("c", "x")
+	s.status("run-3", "cancelled", "")
+	s.heard(`"id":"c"`, `"code":-32800`)
+
+	// Of other clients' prompts that never begin, the client gets only those that fail.
+	s.prompted("other", "y")
+	s.status("other", "cancelled", "")
+	s.prompted("another", "z")
+	s.status("another", "failed", `,"error":"no executor","error_code":"NO_EXECUTOR"`)
+	s.update(userMessage("another", "z"))
+	s.update(running)
+	s.heard(`"state":"idle","stopReason":"error","error":{"code":-32603,"message":"no executor"`)
+}
+
+// session/cancel ends every run of the session, the last one first.
+func TestCancelEndsAllOfASession(t *testing.T) {
+	s := newStage(t, map[string]string{
+		conversation: `{"id":"waits","thread_id":"t","parent_session_id":"gone","state":"queued","agent":"a"}`,
+		"gone":       `{"id":"gone","thread_id":"t","parent_session_id":"runs","state":"cancelled","agent":"a"}`,
+		"runs":       `{"id":"runs","thread_id":"t","parent_session_id":"before","state":"waiting_input","agent":"a"}`,
+		"before":     `{"id":"before","thread_id":"t","state":"completed","agent":"a"}`,
+	})
+	s.update(`{"sessionUpdate":"state_update","state":"requires_action","background":[]}`)
+	s.heard(`"id":"r"`)
+	s.say(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"` + conversation + `"}}`)
+	assert.Equal(t, []string{"waits", "runs"}, []string{<-s.interrupted, <-s.interrupted})
+	s.status("waits", "cancelled", "")
+	s.status("runs", "interrupted", "")
+	s.update(`{"sessionUpdate":"state_update","state":"idle","stopReason":"cancelled","background":[]}`)
+}
+
+// session/close answers when the runs have ended, and ends the background work.
+func TestCloseEndsAllOfASession(t *testing.T) {
+	s := newStage(t, map[string]string{conversation: `{"id":"runs","state":"running","agent":"a","background":[{"id":"42","kind":"process"}]}`})
+	const background = `"background":[{"type":"_duet_process","processId":"42"}]}`
+	s.update(`{"sessionUpdate":"state_update","state":"running",` + background)
+	s.heard(`"id":"r"`)
+	s.say(`{"jsonrpc":"2.0","id":"c","method":"session/close","params":{"sessionId":"` + conversation + `"}}`)
+	assert.Equal(t, "runs", <-s.interrupted)
+	s.status("runs", "interrupted", "")
+	s.update(`{"sessionUpdate":"state_update","state":"idle","stopReason":"cancelled",` + background)
+	assert.Equal(t, conversation, <-s.interrupted, "its background work")
+	s.heard(`"id":"c","result":{}`)
+}
+
+// The session requires action before the question arrives.
+func TestRequiresActionBeforeTheQuestion(t *testing.T) {
+	s := newIdleStage(t)
+	s.status("run", "running", "")
+	s.update(running)
+	s.event("new_approval", `{"session_id":"run","approval_id":"q","type":"function_call","tool_name":"Bash"}`)
+	s.update(`{"sessionUpdate":"state_update","state":"requires_action","background":[]}`)
+	s.heard(`"method":"session/request_permission"`)
+	s.status("run", "completed", "")
+	s.update(ended)
+	s.event("new_approval", `{"session_id":"run","approval_id":"stale","type":"function_call","tool_name":"Bash"}`)
+	s.heard(`"method":"session/request_permission"`) // which blocks nothing
+}
+
+// A configuration option takes only a value of its own type.
+func TestTypesOfChoices(t *testing.T) {
+	s := newStage(t, map[string]string{conversation: `{"id":"run-0","state":"completed","agent":"a","agent_session":{"options":[{"id":"fast","type":"boolean","current":"false"}]}}`})
+	s.update(idle)
+	s.heard(`"id":"r"`, `"configId":"fast","name":"fast","type":"boolean","currentValue":false`)
+	set := func(value string) {
+		s.say(`{"jsonrpc":"2.0","id":"s","method":"session/set_config_option","params":{"sessionId":"` + conversation + `","configId":"fast",` + value + `}}`)
+	}
+	for _, wrong := range []string{`"type":"id","value":"true"`, `"type":"boolean","value":"true"`, `"type":"boolean","value":null`, `"type":"odd","value":true`, `"value":true`} {
+		set(wrong)
+		s.heard(`"id":"s"`, `"code":-32602`)
+	}
+	set(`"type":"boolean","value":true`)
+	s.heard(`"id":"s","result":{"configOptions":`)
+}
+
+// The session is idle when no run is active.
+func TestIdleWhenNothingRuns(t *testing.T) {
+	s := newIdleStage(t)
+	for _, run := range []string{"a", "b"} { // the second one is the agent's own
+		s.status(run, "queued", "")
+		s.status(run, "running", "")
+	}
+	s.update(running)
+	s.status("a", "waiting_input", "")
+	s.status("b", "waiting_input", "")
+	s.update(`{"sessionUpdate":"state_update","state":"requires_action","background":[]}`)
+	s.status("a", "running", "")
+	s.update(running)
+	s.status("a", "completed", "")
+	s.update(`{"sessionUpdate":"state_update","state":"requires_action","background":[]}`)
+	s.status("b", "completed", `,"stop_reason":"max_tokens"`)
+	s.update(`{"sessionUpdate":"state_update","state":"idle","stopReason":"max_tokens","background":[]}`)
+}
+
+// Each state lists the background work, behind the terminals and tool calls in the list.
+func TestBackgroundWork(t *testing.T) {
+	s := newStage(t, map[string]string{conversation: `{"id":"run-0","state":"completed","agent":"a","background":[{"id":"c","kind":"tool_call","title":"sleep"}]}`})
+	const call = `{"type":"tool_call","toolCallId":"c"}`
+	s.update(`{"sessionUpdate":"tool_call_update","toolCallId":"c","title":"sleep","status":"in_progress"}`)
+	s.update(`{"sessionUpdate":"state_update","state":"idle","background":[` + call + `]}`)
+	s.heard(`"id":"r"`)
+	s.event("agent_session", `{"background":[{"id":"c","kind":"tool_call"},{"id":"T","kind":"terminal","title":"top"},{"id":"42","kind":"process","title":"cc"}]}`)
+	s.update(`{"sessionUpdate":"terminal_update","terminalId":"T","command":"top"}`)
+	s.update(`{"sessionUpdate":"state_update","state":"idle","background":[` + call + `,{"type":"terminal","terminalId":"T"},{"type":"_duet_process","processId":"42","title":"cc"}]}`)
+	s.event("terminal_output", `{"terminal_id":"T","data":"ab","encoding":"utf-8"}`)
+	s.update(`{"sessionUpdate":"terminal_output_chunk","terminalId":"T","data":"YWI="}`)
+	s.event("terminal_exit", `{"terminal_id":"T","signal":"SIGTERM"}`)
+	s.update(`{"sessionUpdate":"terminal_update","terminalId":"T","exitStatus":{"signal":"SIGTERM"}}`)
+	s.event("conversation_updated", `{"session_id":"run-0","event_type":"tool_result","tool_id":"c","tool_status":"completed","tool_result_content":"over"}`)
+	s.heard(`"toolCallId":"c","status":"completed"`)
+	s.event("agent_session", `{"background":[]}`)
+	s.update(idle)
+	s.event("agent_session", `{"background":[]}`) // which it knows
+	s.event("usage", `{"context_used":1,"context_size":2}`)
+	s.update(`{"sessionUpdate":"usage_update","used":1,"size":2}`)
+}
