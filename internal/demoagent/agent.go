@@ -135,10 +135,9 @@ func (a *agent) LoadSession(ctx context.Context, p acp.LoadSessionRequest) (acp.
 	}
 	var updates []acp.SessionUpdate
 	var mode string
-	s.look(func(r *record) {
-		updates, mode = r.replay(), r.Mode
-		a.v2.replay(p.SessionId, r.Count-len(r.Turns)+1)
-	})
+	var first int // the number of the first turn that is kept
+	s.look(func(r *record) { updates, mode, first = r.replay(), r.Mode, r.Count-len(r.Turns)+1 })
+	a.v2.replay(p.SessionId, first)
 	for _, u := range updates {
 		if err := a.conn.SessionUpdate(ctx, acp.SessionNotification{SessionId: p.SessionId, Update: u}); err != nil {
 			return acp.LoadSessionResponse{}, fmt.Errorf("replaying the session: %w", err)

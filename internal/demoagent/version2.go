@@ -39,8 +39,8 @@ type object = map[string]any
 type version2 struct {
 	newest int       // the newest version to speak
 	out    io.Writer // to the client, whole lines
-	mode   func(session string) string
-	on     atomic.Bool
+	mode   func(session string) string // the mode of a session; it is called with mu held
+	on     atomic.Bool                 // the client speaks version 2
 
 	terminals ownTerminals
 

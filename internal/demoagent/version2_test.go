@@ -30,7 +30,7 @@ type client2 struct {
 	last int // the id of the latest request
 
 	witness.Witness          // its lock guards the fields below
-	log             []string // what the agent has sent, each as told makes it
+	log             []string // what the agent has sent, each as summary makes it
 	raw             []string
 	silent          bool // it does not answer questions
 }
@@ -154,24 +154,22 @@ func (c *client2) prompt(session, text string) int {
 // take notes a message, and answers a question.
 func (c *client2) take(line string) {
 	var m message
-	told := line
+	short := line
 	if json.Unmarshal([]byte(line), &m) == nil {
-		told = c.told(m)
+		short = summary(m)
 	}
 	silent := false
 	c.Note(func() {
 		c.raw = append(c.raw, line)
 		silent = c.silent
-		if n := len(c.log) - 1; n >= 0 && strings.HasPrefix(told, "text ") { // chunks of a message are one text
-			head, text, _ := strings.Cut(told, ": ")
+		if n := len(c.log) - 1; n >= 0 && strings.HasPrefix(short, "text ") { // chunks of a message are one text
+			head, text, _ := strings.Cut(short, ": ")
 			if strings.HasPrefix(c.log[n], head+": ") {
 				c.log[n] += text
 				return
 			}
 		}
-		if told != "" {
-			c.log = append(c.log, told)
-		}
+		c.log = append(c.log, short)
 	})
 	if silent {
 		return
@@ -190,11 +188,11 @@ func (c *client2) answer(id json.RawMessage, result object) {
 	_, _ = c.in.Write(append(line, '\n'))
 }
 
-// told is a message in short.
-func (c *client2) told(m message) string {
+// summary is a message in short.
+func summary(m message) string {
 	switch {
 	case m.Method == "session/update":
-		return m.Params.Update.told()
+		return m.Params.Update.summary()
 	case m.Method == "session/request_permission":
 		return "permission " + m.Params.Title + " " + m.Params.Subject.ToolCall.ToolCallID
 	case m.Method == "elicitation/create" && m.Params.SessionID != "":
@@ -209,7 +207,7 @@ func (c *client2) told(m message) string {
 	return fmt.Sprintf("= %s %s", m.ID, prompt.MessageID)
 }
 
-func (u update) told() string {
+func (u update) summary() string {
 	switch u.SessionUpdate {
 	case "user_message":
 		return "user " + u.MessageID + " " + string(u.Content)
@@ -270,8 +268,8 @@ func (c *client2) awaits(start string) {
 func (c *client2) has(start string) (n int) {
 	c.Lock()
 	defer c.Unlock()
-	for _, told := range c.log {
-		if strings.HasPrefix(told+" ", start) {
+	for _, short := range c.log {
+		if strings.HasPrefix(short+" ", start) {
 			n++
 		}
 	}
@@ -334,8 +332,8 @@ func TestWordsInVersion2(t *testing.T) {
 			}
 			c.Await(t, func() bool {
 				n := 0
-				for _, told := range c.all() {
-					if strings.HasPrefix(told, "idle ") && told != "idle" {
+				for _, short := range c.all() {
+					if strings.HasPrefix(short, "idle ") {
 						n++
 					}
 				}
@@ -490,8 +488,8 @@ func TestPromptsQueueInVersion2(t *testing.T) {
 	}
 	c.Await(t, func() bool { return c.has("idle end_turn ") == 3 }, "three turns")
 	var states []string
-	for _, told := range c.all() {
-		if kind, _, _ := strings.Cut(told, " "); kind == "running" || kind == "idle" || kind == "user" {
+	for _, short := range c.all() {
+		if kind, _, _ := strings.Cut(short, " "); kind == "running" || kind == "idle" || kind == "user" {
 			states = append(states, kind)
 		}
 	}

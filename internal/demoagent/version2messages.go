@@ -56,8 +56,8 @@ func initialized(result []byte) any {
 	}
 }
 
-// opening are the parameters of a request that opens a session. The agent connects to no
-// servers, and version 1 requires that it is given a list.
+// opening are the parameters of a request that opens a session. Version 1 requires a list of
+// servers, and the agent connects to none.
 func opening(params map[string]json.RawMessage) map[string]json.RawMessage {
 	params["mcpServers"] = json.RawMessage("[]")
 	return params
@@ -211,19 +211,19 @@ func line(message any) []byte { return append(encode(message), '\n') }
 func encode(value any) json.RawMessage {
 	raw, err := frame.Encode(value)
 	if err != nil {
-		panic(fmt.Sprintf("encoding a message: %v", err)) // it is ours
+		panic(fmt.Sprintf("encoding a message of the demo agent: %v", err))
 	}
 	return raw
 }
 
 func membersOf(raw []byte) map[string]json.RawMessage {
 	m := map[string]json.RawMessage{}
-	_ = json.Unmarshal(raw, &m) // what is no object has no members
+	_ = json.Unmarshal(raw, &m) // else it has no members
 	return m
 }
 
 func text(raw []byte) (s string) {
-	_ = json.Unmarshal(raw, &s) // what is no text is none
+	_ = json.Unmarshal(raw, &s) // else it is ""
 	return s
 }
 
@@ -235,7 +235,7 @@ func textMember(object []byte, name string) string {
 }
 
 func intMember(object []byte, name string) (n int) {
-	_ = json.Unmarshal(frame.Member(object, name), &n) // what is no number is 0
+	_ = json.Unmarshal(frame.Member(object, name), &n) // else it is 0
 	return n
 }
 
