@@ -37,8 +37,8 @@ type object = map[string]any
 // version 2. What version 1 has no message for, such as the states of a session, the turns
 // report by its methods. They do nothing in version 1 and may be called from any goroutine.
 type version2 struct {
-	newest int       // the newest version to speak
-	out    io.Writer // to the client, whole lines
+	newest int                         // the newest version to speak
+	out    io.Writer                   // to the client, whole lines
 	mode   func(session string) string // the mode of a session; it is called with mu held
 	on     atomic.Bool                 // the client speaks version 2
 
