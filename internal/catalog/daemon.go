@@ -247,8 +247,8 @@ type ReportSessionParams struct {
 // belongs to has ended. Ours.
 type ReportLateParams struct {
 	SessionID string          `json:"session_id" doc:"The conversation, as execute_prompt has named it."`
-	TaskID    string          `json:"task_id" doc:"The task in which the tool call began."`
-	EventType string          `json:"event_type" doc:"tool_update or tool_result."`
+	TaskID    string          `json:"task_id" doc:"The task in which the tool call began, or else the last one of the conversation."`
+	EventType string          `json:"event_type" doc:"tool_update, tool_result, notice or compaction."`
 	EventData json.RawMessage `json:"event_data"`
 }
 

@@ -23,7 +23,7 @@ func RegisterDaemon(reg *server.Registry, d catalog.Daemon) {
 	server.Handle(reg, "report_session", notification(d.ReportSession), server.Doc("Reports what the agent of a conversation tells of its session while no prompt runs, with the parts that changed. "+
 		"It needs no token, and is taken of the executor that has the conversation, for as long as task_id is the last task there; else it is refused, which is in the log. "+
 		"While a prompt runs, the event session of report_message says the same. Any executor may send it, and none has to."))
-	server.Handle(reg, "report_late", notification(d.ReportLate), server.Doc("Reports what an agent tells of a tool call when the task that the call belongs to has ended. "+
+	server.Handle(reg, "report_late", notification(d.ReportLate), server.Doc("Reports what an agent tells when its task has ended: of a tool call of that task, a notice, or a compaction. "+
 		"It needs no token, and is taken of the executor that was given the task. Any executor may send it, and none has to."))
 	server.Handle(reg, "terminal_started", notification(d.TerminalStarted), server.Doc("Reports that an agent runs a program in a terminal."))
 	server.Handle(reg, "terminal_output", notification(d.TerminalOutput), server.Doc("Reports what a terminal printed."))

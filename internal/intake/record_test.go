@@ -94,6 +94,18 @@ func (r *records) report(t *testing.T, kind, data string) (list []domain.Payload
 	return list
 }
 
+// note is what a system message is announced with.
+func note(subtype, text string) []domain.Payload {
+	return []domain.Payload{domain.MessageAdded{Type: domain.ItemSystem, Role: "system", Text: text, Subtype: subtype}}
+}
+
+func first(list []domain.Payload) domain.Payload {
+	if len(list) == 0 {
+		return nil
+	}
+	return list[0]
+}
+
 func TestWhatReportsBecome(t *testing.T) {
 	r := newRecords(t)
 	for _, c := range []struct {
@@ -124,10 +136,20 @@ func TestWhatReportsBecome(t *testing.T) {
 		{catalog.EventRaw, `{"x":1}`, []domain.Payload{domain.AgentUpdated{Update: json.RawMessage(`{"x":1}`)}}},
 		{catalog.EventSilence, `{"since_ms":7000,"note":"n","tool_id":"t","tool":"T"}`, []domain.Payload{domain.AgentSilent{Since: time.Unix(7, 0).UTC(), Note: "n", ToolID: "t", Tool: "T"}}},
 		{"never heard of", `1`, []domain.Payload{domain.AgentUpdated{Update: json.RawMessage(`{"data":1,"type":"never heard of"}`)}}},
+		{catalog.EventNotice, `{"severity":"warning","title":"Mind the gap","description":"It is wide."}`, note("notice", "Warning: Mind the gap\n\nIt is wide.")},
+		{catalog.EventNotice, `{"severity":"info","title":"Hello"}`, note("notice", "Hello")},
+		{catalog.EventCompaction, `{"status":"in_progress"}`, nil},
+		{catalog.EventCompaction, `{"status":"completed","summary":"short"}`, note("compaction", "The agent has compacted its context.\n\nshort")},
+		{catalog.EventCompaction, `{"status":"failed","error":"no room"}`, note("compaction", "The agent could not compact its context: no room")},
 		{catalog.EventProcess, `{"pid":7,"mark":"m"}`, nil},
 		{catalog.EventPermissionTaken, `{"approval_ids":["nobody's"]}`, nil},
 	} {
-		assert.Equal(t, c.want, r.report(t, c.kind, c.data), c.kind)
+		got := r.report(t, c.kind, c.data)
+		if m, is := first(got).(domain.MessageAdded); is && (m.Subtype == "notice" || m.Subtype == "compaction") {
+			m.Key = "" // the number of its event
+			got[0] = m
+		}
+		assert.Equal(t, c.want, got, c.kind)
 	}
 	assert.Equal(t, 2, r.changed, "its own session, and its mode")
 	run, err := r.store.Run(t.Context(), r.run.ID)
