@@ -278,15 +278,22 @@ func TestAttachToMuchOutput(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// An agent's terminal can be watched, and no more.
+// An agent's terminal can be watched, and no more. In version 2 of the protocol it is the
+// agent that runs the command.
 func TestAttachToAnAgentsTerminal(t *testing.T) {
+	t.Parallel()
+	t.Run("version 1", func(t *testing.T) { attachToAnAgentsTerminal(t, "1", "ls", "-la") })
+	t.Run("version 2", func(t *testing.T) { attachToAnAgentsTerminal(t, "2", "sh", "-c", "ls -la") })
+}
+
+func attachToAnAgentsTerminal(t *testing.T, version, runs string, with ...string) {
 	t.Parallel()
 	s := newSite(t)
 	bin := t.TempDir() // what the agent runs is ls
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "ls"), []byte("#!/bin/sh\necho one; echo two\nuntil [ -e go ]; do sleep 0.02; done\necho three\nexit 4\n"), 0o755))
 	agent, err := fastProgram()
 	require.NoError(t, err)
-	s.agents(fmt.Sprintf("[agents.watched]\ndriver = \"acp\"\ncommand = [%q, \"demo-agent\"]\nenv = { PATH = %q, DUET_DEMO_DELAY = \"0\" }\n", agent, bin+":/usr/bin:/bin"))
+	s.agents(fmt.Sprintf("[agents.watched]\ndriver = \"acp\"\ncommand = [%q, \"demo-agent\", \"--protocol\", %q]\nenv = { PATH = %q, DUET_DEMO_DELAY = \"0\" }\n", agent, version, bin+":/usr/bin:/bin"))
 	s.daemon()
 	c := s.lines()
 	var l launched
@@ -294,12 +301,13 @@ func TestAttachToAnAgentsTerminal(t *testing.T) {
 	require.Eventually(t, func() bool { return len(s.terminals()) == 1 }, watchdog/3, pollEvery, "it is not listed")
 	found := s.terminals()[0]
 	assert.Equal(t, listed{
-		ID: found.ID, PID: found.PID, Program: "ls", Args: []string{"-la"}, CWD: s.root, TaskID: l.TaskID, ReadOnly: true,
+		ID: found.ID, PID: found.PID, Program: runs, Args: with, CWD: s.root, TaskID: l.TaskID, ReadOnly: true,
 	}, found)
+	assert.Equal(t, version == "1", found.PID != 0)
 	assert.NoError(t, syscall.Kill(found.PID, 0))
 	out, err := s.command("attach")
 	require.NoError(t, err)
-	assert.Regexp(t, found.ID+` +- +\d+s +ls -la +an agent's `+l.TaskID, out)
+	assert.Regexp(t, found.ID+` +- +\d+s +`+strings.Join(append([]string{runs}, with...), " ")+` +an agent's `+l.TaskID, out)
 
 	w := s.window(80, 24, "attach", found.ID)
 	w.shows("one\r\ntwo\r\n")

@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -42,6 +43,17 @@ func newSite(t testing.TB) *site {
 	s.agents("")
 	t.Cleanup(func() { s.requireNobody("when the test has ended") })
 	return s
+}
+
+// speaks1 keeps the demo agent at version 1 of the protocol, in which the client reads
+// and writes files.
+func (s *site) speaks1() {
+	s.t.Helper()
+	path := filepath.Join(s.home, "config", "duet", "config.toml")
+	text, err := os.ReadFile(path)
+	require.NoError(s.t, err)
+	text = bytes.Replace(text, []byte(`"demo-agent"]`), []byte(`"demo-agent", "--protocol", "1"]`), 1)
+	require.NoError(s.t, os.WriteFile(path, text, 0o600))
 }
 
 // agents writes the user's configuration: the demo agent, and more.

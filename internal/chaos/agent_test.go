@@ -41,10 +41,11 @@ var (
 // A scriptedAgent speaks the Agent Client Protocol. It asks for leave for each
 // step of a work and carries it out, and like agents with a transcript it knows
 // in the next process what it did in the last one, unless it was killed before
-// it could remember.
+// it could remember. Half of the processes speak version 2 of the protocol.
 type scriptedAgent struct {
-	dir     string
-	journal *journal
+	dir      string
+	journal  *journal
+	version2 bool // only serve sets it, before the first prompt
 
 	turning sync.Mutex // held during a turn
 
@@ -71,6 +72,7 @@ type agentMessage struct {
 	Method string          `json:"method"`
 	Params struct {
 		SessionID string `json:"sessionId"`
+		Version   int    `json:"protocolVersion"`
 		Prompt    []struct {
 			Text string `json:"text"`
 		} `json:"prompt"`
@@ -96,16 +98,24 @@ func (a *scriptedAgent) serve(in io.Reader) {
 		}
 		switch m.Method {
 		case "initialize":
+			if a.version2 = m.Params.Version >= 2 && rand.IntN(2) == 0; a.version2 {
+				a.reply(m.ID, map[string]any{
+					"protocolVersion": 2, "info": map[string]any{"name": "scripted", "version": "1"},
+					"capabilities": map[string]any{"session": map[string]any{}}, "authMethods": []any{},
+				})
+				continue
+			}
 			a.reply(m.ID, map[string]any{"protocolVersion": 1, "agentCapabilities": map[string]any{"loadSession": true}})
 		case "session/new":
 			a.open(fmt.Sprintf("session-%d-%d", os.Getpid(), rand.Uint32()))
 			a.reply(m.ID, map[string]any{"sessionId": a.session})
-		case "session/load":
+		case "session/load", "session/resume":
 			if _, err := os.Stat(a.sessionFile(m.Params.SessionID)); err != nil {
 				a.send(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{"code": -32002, "message": "no such session"}})
 				continue
 			}
 			a.open(m.Params.SessionID)
+			a.state("idle", "")
 			a.reply(m.ID, map[string]any{})
 		case "session/prompt":
 			cancel := make(chan struct{})
@@ -151,6 +161,18 @@ func (a *scriptedAgent) update(update map[string]any) {
 	a.send(map[string]any{"jsonrpc": "2.0", "method": "session/update", "params": map[string]any{"sessionId": a.session, "update": update}})
 }
 
+// state reports the session's state in version 2.
+func (a *scriptedAgent) state(name, stop string) {
+	if !a.version2 {
+		return
+	}
+	u := map[string]any{"sessionUpdate": "state_update", "state": name}
+	if stop != "" {
+		u["stopReason"] = stop
+	}
+	a.update(u)
+}
+
 func (a *scriptedAgent) sessionFile(id string) string {
 	return filepath.Join(a.dir, "sessions", filepath.Base(id))
 }
@@ -189,13 +211,25 @@ func (a *scriptedAgent) turn(m agentMessage, cancel <-chan struct{}) {
 			goesOnAfter = rand.IntN(steps + 1)
 		}
 	}
+	if a.version2 {
+		a.reply(m.ID, map[string]any{"messageId": fmt.Sprintf("prompt-%08x", rand.Uint32())})
+	}
+	a.state("running", "")
 	stop := a.steps(work, 1, goesOnAfter, cancel)
-	a.reply(m.ID, map[string]any{"stopReason": stop})
+	a.state("idle", stop)
+	if !a.version2 {
+		a.reply(m.ID, map[string]any{"stopReason": stop})
+	}
 	if goesOnAfter == steps || stop == "cancelled" {
 		return
 	}
 	a.dawdle(50 * time.Millisecond)
+	a.state("running", "")
 	stop = a.steps(work, goesOnAfter+1, steps, cancel)
+	if a.version2 {
+		a.state("idle", stop)
+		return
+	}
 	a.send(map[string]any{"jsonrpc": "2.0", "method": "_session/turn_ended", "params": map[string]any{"sessionId": a.session, "stopReason": stop}})
 }
 
@@ -232,9 +266,16 @@ func (a *scriptedAgent) step(step string, cancel <-chan struct{}) bool {
 	tell := func(kind, status string) {
 		u := tool(status)
 		u["sessionUpdate"] = kind
+		if a.version2 {
+			u["sessionUpdate"] = "tool_call_update"
+		}
 		a.update(u)
 	}
-	a.update(map[string]any{"sessionUpdate": "agent_message_chunk", "content": map[string]any{"type": "text", "text": "Now " + step + ". "}})
+	said := map[string]any{"sessionUpdate": "agent_message_chunk", "content": map[string]any{"type": "text", "text": "Now " + step + ". "}}
+	if a.version2 {
+		said["messageId"] = "before-" + call
+	}
+	a.update(said)
 	tell("tool_call", "pending")
 	a.note(noteAsk, step, call)
 	answer := make(chan string, 1)
@@ -243,9 +284,14 @@ func (a *scriptedAgent) step(step string, cancel <-chan struct{}) bool {
 	id := a.serial
 	a.asked[strconv.Itoa(id)] = answer
 	a.mu.Unlock()
-	a.send(map[string]any{"jsonrpc": "2.0", "id": id, "method": "session/request_permission", "params": map[string]any{
-		"sessionId": a.session, "options": agentOptions, "toolCall": tool("pending"),
-	}})
+	question := map[string]any{"sessionId": a.session, "options": agentOptions}
+	if a.version2 {
+		question["title"], question["subject"] = "step "+step, map[string]any{"type": "tool_call", "toolCall": tool("pending")}
+	} else {
+		question["toolCall"] = tool("pending")
+	}
+	a.state("requires_action", "")
+	a.send(map[string]any{"jsonrpc": "2.0", "id": id, "method": "session/request_permission", "params": question})
 	var outcome string
 	select {
 	case outcome = <-answer:
@@ -259,6 +305,7 @@ func (a *scriptedAgent) step(step string, cancel <-chan struct{}) bool {
 			outcome = ""
 		}
 	}
+	a.state("running", "")
 	switch outcome {
 	case "yes":
 		a.note(noteAllowed, step, call)

@@ -16,11 +16,13 @@ import (
 
 // newDemoAgentCommand makes the command that is an agent itself.
 func newDemoAgentCommand(s *invocation.Settings) *cobra.Command {
-	return &cobra.Command{
+	protocol := demoagent.NewestProtocol
+	cmd := &cobra.Command{
 		Use:   "demo-agent",
 		Short: "Run a scripted agent that needs no account, for trials and tests",
-		Long: `The demo agent speaks the Agent Client Protocol on standard input and output. It
-has no model: words in the prompt say what it does.
+		Long: `The demo agent speaks the Agent Client Protocol on standard input and output, in
+the newest version that the client asks for. It has no model: words in the prompt
+say what it does.
 
 ` + demoagent.Help() + `
 Environment:
@@ -32,7 +34,11 @@ Exit status: 0 when its input has ended; 1 if it could not start; 3 after the
 word crash.`,
 		Args: invocation.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if protocol < 1 || protocol > demoagent.NewestProtocol {
+				return fmt.Errorf("--protocol %d: the demo agent speaks the versions 1 to %d of the protocol", protocol, demoagent.NewestProtocol)
+			}
 			opts := demoagent.Options{
+				Protocol: protocol,
 				StateDir: os.Getenv("DUET_DEMO_STATE"),
 				Delay:    demoagent.DefaultDelay,
 				Version:  s.Version,
@@ -57,4 +63,6 @@ word crash.`,
 			return err
 		},
 	}
+	cmd.Flags().IntVar(&protocol, "protocol", protocol, "the newest `version` of the protocol to speak, if the client asks for it: 1 or 2")
+	return cmd
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,7 +37,9 @@ const pageSize = 100
 type agent struct {
 	ctx        context.Context // of the connection
 	conn       *acp.AgentSideConnection
-	out        *lineWriter
+	lines      *lineWriter // to the client
+	v2         *version2   // writes to lines
+	out        io.Writer   // what the agent writes to: v2
 	opts       Options
 	store      *store
 	registered chan struct{} // a turn can be cancelled from now on
@@ -51,9 +54,9 @@ type agent struct {
 
 var _ acp.Agent = (*agent)(nil)
 
-func newAgent(ctx context.Context, out *lineWriter, opts Options) *agent {
-	return &agent{
-		ctx: ctx, out: out, opts: opts,
+func newAgent(ctx context.Context, lines *lineWriter, opts Options) *agent {
+	a := &agent{
+		ctx: ctx, lines: lines, opts: opts,
 		store: &store{dir: opts.StateDir, warn: func(err error) {
 			fmt.Fprintf(opts.Stderr, "duet-rpc demo-agent: %v\n", err)
 		}},
@@ -61,6 +64,17 @@ func newAgent(ctx context.Context, out *lineWriter, opts Options) *agent {
 		crashed:    make(chan struct{}, 1),
 		sessions:   map[string]*session{},
 	}
+	a.v2 = newVersion2(cmp.Or(opts.Protocol, NewestProtocol), lines, a.modeOf)
+	a.out = a.v2
+	return a
+}
+
+// modeOf is the mode of a session that is open.
+func (a *agent) modeOf(id string) (mode string) {
+	if s, err := a.open(acp.SessionId(id)); err == nil {
+		s.look(func(r *record) { mode = r.Mode })
+	}
+	return mode
 }
 
 func (a *agent) Initialize(_ context.Context, p acp.InitializeRequest) (acp.InitializeResponse, error) {
@@ -121,7 +135,9 @@ func (a *agent) LoadSession(ctx context.Context, p acp.LoadSessionRequest) (acp.
 	}
 	var updates []acp.SessionUpdate
 	var mode string
-	s.look(func(r *record) { updates, mode = r.replay(), r.Mode })
+	var first int // the number of the first turn that is kept
+	s.look(func(r *record) { updates, mode, first = r.replay(), r.Mode, r.Count-len(r.Turns)+1 })
+	a.v2.replay(p.SessionId, first)
 	for _, u := range updates {
 		if err := a.conn.SessionUpdate(ctx, acp.SessionNotification{SessionId: p.SessionId, Update: u}); err != nil {
 			return acp.LoadSessionResponse{}, fmt.Errorf("replaying the session: %w", err)

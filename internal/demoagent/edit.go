@@ -40,7 +40,7 @@ func (t *turn) edit(ctx context.Context, _ argument) error {
 	}
 	call := t.newCall("Write", "Write "+demoFile, acp.ToolKindEdit, *input)
 	call.Locations = []acp.ToolCallLocation{{Path: path}}
-	call.Content = diff(path, old, input.Content)
+	call.Content = diffContent(path, old, input.Content)
 	if err := t.update(ctx, acp.SessionUpdate{ToolCall: &call}); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (t *turn) edit(ctx context.Context, _ argument) error {
 				input.FilePath = to
 				old, err = t.read(ctx, to)
 			}
-			call.RawInput, call.Content = *input, diff(input.FilePath, old, input.Content)
+			call.RawInput, call.Content = *input, diffContent(input.FilePath, old, input.Content)
 		}
 	}
 	if err == nil && allowed {
@@ -153,6 +153,6 @@ func (t *turn) write(ctx context.Context, input *editInput) error {
 	return nil
 }
 
-func diff(path string, old *string, content string) []acp.ToolCallContent {
+func diffContent(path string, old *string, content string) []acp.ToolCallContent {
 	return []acp.ToolCallContent{{Diff: &acp.ToolCallContentDiff{Type: "diff", Path: path, OldText: old, NewText: content}}}
 }

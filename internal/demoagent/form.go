@@ -51,7 +51,19 @@ func (t *turn) link(ctx context.Context, _ argument) error {
 
 // elicit asks the human, and repeats the answer.
 func (t *turn) elicit(ctx context.Context, request acp.UnstableCreateElicitationRequest) error {
+	if t.v2.on.Load() {
+		meta := map[string]any{sessionMeta: t.id}
+		if request.Form != nil {
+			request.Form.Meta = meta
+		} else {
+			request.Url.Meta = meta
+		}
+	}
+	t.v2.asks(t.id)
 	answer, err := t.conn.UnstableCreateElicitation(ctx, request)
+	if ctx.Err() == nil {
+		t.v2.answered(t.id)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()

@@ -42,7 +42,7 @@ func keywords() []keyword {
 		{name: "longline", form: ":N", most: 256, effect: replaces, run: (*turn).longLine, help: "sends one line of N megabytes"},
 		{name: "stream", form: ":N[@R]", most: 10_000_000, effect: replaces, run: (*turn).stream, help: "N chunks of text, as fast as it can or R a second"},
 		{name: "tools", form: ":N", most: 1_000_000, effect: replaces, run: (*turn).tools, help: "N tool calls without permission, as fast as it can"},
-		{name: "terminal", effect: replaces, run: (*turn).terminal, help: "runs `ls -la` in a terminal of the client"},
+		{name: "terminal", effect: replaces, run: (*turn).terminal, help: "runs `ls -la` in a terminal"},
 		{name: "image", effect: replaces, run: (*turn).image, help: "an image in a message, and one that a tool gives back"},
 		{name: "colors", effect: replaces, run: (*turn).colors, help: "a tool call whose output has colours"},
 		{name: "subagent", effect: replaces, run: (*turn).subagent, help: "a tool call that is part of another one"},

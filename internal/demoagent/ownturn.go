@@ -26,6 +26,7 @@ func (t *turn) background(ctx context.Context, _ argument) error {
 		return err
 	}
 	t.task = &call
+	t.v2.detach(t.id, call.ToolCallId)
 	return t.say(ctx, "It runs in the background, and my turn ends. ")
 }
 
@@ -37,6 +38,7 @@ func (t *turn) endTask(ctx context.Context, status acp.ToolCallStatus, output st
 	t.task.RawOutput = output
 	_ = t.end(ctx, *t.task, status)
 	t.task = nil
+	t.v2.detachedEnded(t.id)
 }
 
 func (t *turn) backgroundTime() time.Duration {
@@ -53,7 +55,7 @@ func (t *turn) goOnLater() {
 	if work == nil || !t.beginTurn() {
 		return
 	}
-	answered := t.out.promptAnswered()
+	answered := t.lines.promptAnswered()
 	go func() {
 		defer t.turns.Done()
 		ctx, cancel := context.WithCancel(t.ctx)
@@ -116,6 +118,7 @@ func (t *turn) ownTurn(ctx context.Context, words, opening string) {
 		own.rec = &turnRecord{Asked: t.rec.Asked, Script: own.script.String()}
 		r.Turns = append(r.Turns, own.rec)
 	})
+	t.v2.begin(t.id, own.number, nil)
 	err := own.say(ctx, opening)
 	for _, s := range own.script.steps(true, "") {
 		if err == nil {
@@ -137,5 +140,8 @@ func (t *turn) ownTurn(ctx context.Context, words, opening string) {
 		outcome = acp.StopReasonCancelled
 	}
 	t.session.change(func(*record) { own.rec.Outcome = string(outcome) })
+	if t.v2.end(t.id, acp.PromptResponse{StopReason: outcome}, nil) {
+		return
+	}
 	_ = own.raw(t.ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"_session/turn_ended","params":{"sessionId":%q,"stopReason":%q}}`+"\n", t.id, outcome))
 }

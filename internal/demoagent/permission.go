@@ -39,7 +39,7 @@ func (t *turn) permission(ctx context.Context, name string, call acp.SessionUpda
 	if known {
 		return allowed, nil, nil
 	}
-	resp, err := t.conn.RequestPermission(ctx, acp.RequestPermissionRequest{
+	resp, err := t.requestPermission(ctx, acp.RequestPermissionRequest{
 		SessionId: t.id, Options: permissionOptions,
 		ToolCall: acp.ToolCallUpdate{
 			ToolCallId: call.ToolCallId, Title: &call.Title, Kind: &call.Kind, Status: &call.Status, Meta: call.Meta,
@@ -73,6 +73,16 @@ func (t *turn) permission(ctx context.Context, name string, call acp.SessionUpda
 		return allowed, extra, nil
 	}
 	return false, nil, fmt.Errorf("asking permission: there is no option %q", resp.Outcome.Selected.OptionId)
+}
+
+// requestPermission asks the user. In version 2 the session's state says so.
+func (t *turn) requestPermission(ctx context.Context, request acp.RequestPermissionRequest) (acp.RequestPermissionResponse, error) {
+	t.v2.asks(t.id)
+	resp, err := t.conn.RequestPermission(ctx, request)
+	if ctx.Err() == nil { // else the turn ends
+		t.v2.answered(t.id)
+	}
+	return resp, err
 }
 
 // end tells how a tool call ended, and remembers it. It is told also when the

@@ -14,14 +14,15 @@ var (
 )
 
 // Prompt runs one turn. A second prompt of a session waits for the first one
-// to end.
-func (a *agent) Prompt(ctx context.Context, p acp.PromptRequest) (acp.PromptResponse, error) {
+// to end. The SDK's context is not used: the SDK ends it when a second prompt
+// comes.
+func (a *agent) Prompt(_ context.Context, p acp.PromptRequest) (acp.PromptResponse, error) {
 	var resp acp.PromptResponse
 	s, err := a.open(p.SessionId)
 	if err != nil {
 		return resp, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
 	t := &turn{agent: a, session: s, id: p.SessionId}
 	s.mu.Lock()
@@ -51,6 +52,7 @@ func (a *agent) Prompt(ctx context.Context, p acp.PromptRequest) (acp.PromptResp
 	if err := t.begin(text); err != nil {
 		return resp, err
 	}
+	a.v2.begin(p.SessionId, t.number, &p)
 	t.takesMessages(true)
 	ran := t.run(ctx)
 	t.takesMessages(false)
@@ -63,6 +65,7 @@ func (a *agent) Prompt(ctx context.Context, p acp.PromptRequest) (acp.PromptResp
 	} else {
 		t.endTask(ctx, acp.ToolCallStatusFailed, "The background task was cancelled.")
 	}
+	a.v2.end(p.SessionId, resp, err)
 	return resp, err
 }
 

@@ -40,6 +40,7 @@ type Options struct {
 	Delay    time.Duration // between chunks of text and of thoughts; 0 is as fast as possible
 	Version  string        // told to the client; "" is told as "dev"
 	Stderr   io.Writer     // diagnostics and the last line before a crash; nil drops them
+	Protocol int           // the newest version of the protocol to speak, where the client asks for it; 0 is [NewestProtocol]
 	OnHang   func()        // called when a prompt asked it to hang, so that the process can ignore signals; may be nil
 }
 
@@ -74,7 +75,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, opts Options) error
 
 	a := newAgent(ctx, lines, opts)
 	peer, feed := io.Pipe()
-	a.conn = acp.NewAgentSideConnection(a, lines, peer)
+	a.conn = acp.NewAgentSideConnection(a, a.v2, peer)
 	a.conn.SetLogger(slog.New(slog.NewTextHandler(opts.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
 
 	// Only now may the connection read: it uses the logger and we use a.conn.
@@ -95,8 +96,9 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, opts Options) error
 	end()
 	feed.Close()
 	peer.Close()
+	a.v2.terminals.kill()
 	left := make(chan struct{})
-	go func() { a.endTurns(); close(left) }()
+	go func() { a.endTurns(); a.v2.terminals.close(); close(left) }()
 	select {
 	case <-left:
 	case <-time.After(leaveWithin):
@@ -111,6 +113,12 @@ func (a *agent) forward(in io.Reader, feed io.Writer) error {
 	r := bufio.NewReader(in)
 	for {
 		line, err := r.ReadBytes('\n')
+		if len(line) > 0 {
+			var err error
+			if line, err = a.v2.fromClient(line); err != nil {
+				return err
+			}
+		}
 		if len(line) > 0 {
 			prompt := bytes.Contains(line, []byte(`"`+acp.AgentMethodSessionPrompt+`"`))
 			if prompt {

@@ -46,7 +46,7 @@ func (t *turn) question(ctx context.Context, _ argument) error {
 	for colour := range strings.FieldsSeq(colours) {
 		options = append(options, acp.PermissionOption{OptionId: acp.PermissionOptionId(colour), Name: colour, Kind: acp.PermissionOptionKindAllowOnce})
 	}
-	resp, err := t.conn.RequestPermission(ctx, acp.RequestPermissionRequest{
+	resp, err := t.requestPermission(ctx, acp.RequestPermissionRequest{
 		SessionId: t.id, Options: options,
 		ToolCall: acp.ToolCallUpdate{
 			ToolCallId: t.newCallID(), Title: acp.Ptr(questionText), Kind: acp.Ptr(acp.ToolKindOther), Status: acp.Ptr(acp.ToolCallStatusPending),
@@ -78,7 +78,23 @@ func (t *turn) question(ctx context.Context, _ argument) error {
 // terminal of a cancelled turn.
 const releaseWithin = 500 * time.Millisecond
 
-// terminal runs a command in a terminal of the client.
+// A terminalHost runs programs in terminals.
+type terminalHost interface {
+	CreateTerminal(context.Context, acp.CreateTerminalRequest) (acp.CreateTerminalResponse, error)
+	WaitForTerminalExit(context.Context, acp.WaitForTerminalExitRequest) (acp.WaitForTerminalExitResponse, error)
+	TerminalOutput(context.Context, acp.TerminalOutputRequest) (acp.TerminalOutputResponse, error)
+	ReleaseTerminal(context.Context, acp.ReleaseTerminalRequest) (acp.ReleaseTerminalResponse, error)
+}
+
+// terminalHost is the client, or the agent itself in version 2.
+func (t *turn) terminalHost() terminalHost {
+	if t.v2.on.Load() {
+		return &t.v2.terminals
+	}
+	return t.conn
+}
+
+// terminal runs a command in a terminal of the client, or of its own in version 2.
 func (t *turn) terminal(ctx context.Context, _ argument) error {
 	if !t.capabilities().Terminal {
 		return t.say(ctx, "The client offers no terminal. ")
@@ -109,23 +125,24 @@ func (t *turn) terminal(ctx context.Context, _ argument) error {
 }
 
 func (t *turn) runInTerminal(ctx context.Context, command []string, call *acp.SessionUpdateToolCall) error {
-	made, err := t.conn.CreateTerminal(ctx, acp.CreateTerminalRequest{
+	host := t.terminalHost()
+	made, err := host.CreateTerminal(ctx, acp.CreateTerminalRequest{
 		SessionId: t.id, Command: command[0], Args: command[1:], Cwd: &t.cwd, OutputByteLimit: acp.Ptr(keptText),
 	})
 	if err != nil {
 		return fmt.Errorf("making a terminal: %w", err)
 	}
-	defer t.release(ctx, made.TerminalId)
+	defer t.release(ctx, host, made.TerminalId)
 	call.Content = []acp.ToolCallContent{acp.ToolTerminalRef(made.TerminalId)}
 	if err := t.update(ctx, acp.UpdateToolCall(call.ToolCallId,
 		acp.WithUpdateStatus(acp.ToolCallStatusInProgress), acp.WithUpdateContent(call.Content))); err != nil {
 		return err
 	}
-	exit, err := t.conn.WaitForTerminalExit(ctx, acp.WaitForTerminalExitRequest{SessionId: t.id, TerminalId: made.TerminalId})
+	exit, err := host.WaitForTerminalExit(ctx, acp.WaitForTerminalExitRequest{SessionId: t.id, TerminalId: made.TerminalId})
 	if err != nil {
 		return fmt.Errorf("waiting for the command: %w", err)
 	}
-	output, err := t.conn.TerminalOutput(ctx, acp.TerminalOutputRequest{SessionId: t.id, TerminalId: made.TerminalId})
+	output, err := host.TerminalOutput(ctx, acp.TerminalOutputRequest{SessionId: t.id, TerminalId: made.TerminalId})
 	if err != nil {
 		return fmt.Errorf("reading the command's output: %w", err)
 	}
@@ -148,10 +165,10 @@ func describeExit(exit acp.WaitForTerminalExitResponse) string {
 
 // release gives the terminal back; the command of a cancelled turn is ended
 // by that.
-func (t *turn) release(ctx context.Context, id string) {
+func (t *turn) release(ctx context.Context, host terminalHost, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
 	defer cancel()
-	_, _ = t.conn.ReleaseTerminal(ctx, acp.ReleaseTerminalRequest{SessionId: t.id, TerminalId: id})
+	_, _ = host.ReleaseTerminal(ctx, acp.ReleaseTerminalRequest{SessionId: t.id, TerminalId: id})
 }
 
 func (t *turn) fail(context.Context, argument) error {
