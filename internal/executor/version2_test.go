@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -230,9 +230,7 @@ func (a *version2Agent) prompt(m wire) {
 		a.tool("c1", object{"name": "Bash", "title": "sleep 3", "kind": "execute", "status": "completed", "content": []any{object{"type": "terminal", "terminalId": "t1"}}})
 		a.state("idle", object{"stopReason": "end_turn", "background": []any{object{"type": "terminal", "terminalId": "t1"}, object{"type": "tool_call", "toolCallId": "c1"}, object{"type": "_other"}}})
 		a.out.Flush()
-		for _, err := os.Stat(filepath.Join(a.cwd, "over")); err != nil; _, err = os.Stat(filepath.Join(a.cwd, "over")) {
-			time.Sleep(time.Millisecond)
-		}
+		_, _ = os.ReadFile(filepath.Join(a.cwd, "over")) // a pipe, which the test closes
 		a.terminal("t1", object{"exitStatus": object{}})
 		a.state("idle", object{"background": []any{}})
 		return
@@ -448,6 +446,8 @@ func TestBackgroundOfVersion2(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "version2", "background")
+	over := filepath.Join(p.CWD, "over")
+	require.NoError(t, syscall.Mkfifo(over, 0o600))
 	execute(t, x, p)
 	h.Await(t, func() bool { return len(h.inBackground()) == 3 }, "what is open")
 	tasks := h.inBackground()
@@ -457,6 +457,6 @@ func TestBackgroundOfVersion2(t *testing.T) {
 		{ID: "TERM", Kind: "terminal", Title: "sleep 3"}, {ID: "c1", Kind: "tool_call", Title: "sleep 3"}, {ID: "_other", Kind: "tool_call", Title: "_other"},
 	}, tasks)
 	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "background"}, release(t, x, p.SessionID))
-	require.NoError(t, os.WriteFile(filepath.Join(p.CWD, "over"), nil, 0o600))
+	require.NoError(t, os.WriteFile(over, nil, 0o600))
 	h.Await(t, func() bool { return h.inBackground() != nil && len(h.inBackground()) == 0 }, "the end of that")
 }

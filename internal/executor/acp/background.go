@@ -134,7 +134,9 @@ func (a *agent) listedTasks() (tasks []catalog.BackgroundTask, isListed bool) {
 		case "terminal":
 			tasks = append(tasks, catalog.BackgroundTask{ID: a.shown.hubID(item.TerminalID), Kind: catalog.BackgroundTerminal, Title: cmp.Or(a.shown.title(item.TerminalID), item.TerminalID)})
 		case "subagent":
-			tasks = append(tasks, catalog.BackgroundTask{ID: item.SessionID, Kind: catalog.BackgroundToolCall, Title: cmp.Or(a.subagents.describe(item.SessionID), "sub-agent")})
+			if title, isActive := a.subagents.describe(item.SessionID); isActive { // else the next list lacks it
+				tasks = append(tasks, catalog.BackgroundTask{ID: item.SessionID, Kind: catalog.BackgroundToolCall, Title: cmp.Or(title, "sub-agent")})
+			}
 		case "tool_call":
 			tasks = append(tasks, catalog.BackgroundTask{ID: item.ToolCallID, Kind: catalog.BackgroundToolCall, Title: cmp.Or(b.past[item.ToolCallID].title, item.ToolCallID)})
 		default: // work all the same

@@ -82,14 +82,15 @@ func (s *subagents) active() (list []*subagent) {
 	return list
 }
 
-// describe returns the title of a sub-agent, or "".
-func (s *subagents) describe(id string) string {
+// describe returns the title of a sub-agent, or "", and whether it is at work. One that was not
+// announced is taken to be.
+func (s *subagents) describe(id string) (title string, isActive bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.byID[id]; c != nil {
-		return c.title
+		return c.title, c.isActive
 	}
-	return ""
+	return "", true
 }
 
 // subagentUpdate has what is known of subagent_update. An absent member means no change.
