@@ -124,7 +124,23 @@ func playGoal(t *testing.T, a dayAgent) string {
 
 // playSteer has a person say something while the agent talks.
 func playSteer(t *testing.T, a dayAgent) string {
-	s, c, l := a.begins(t, "talk:")
+	if a.takesSteering(t, a.site(t)) {
+		return "yes"
+	}
+	if a.folder != claudeFolder {
+		return "no: it comes behind the turn"
+	}
+	s := a.site(t)
+	s.more += "\nprotocol = 1"
+	s.configure()
+	assert.True(t, a.takesSteering(t, s))
+	return "yes, with `protocol = 1`; in version 2 of the protocol it comes behind the turn"
+}
+
+// takesSteering reports whether what a person says while the agent talks reaches it in its turn.
+func (a dayAgent) takesSteering(t *testing.T, s *agentSite) bool {
+	c := s.open()
+	l := c.launch("talk:", s.agent)
 	c.await("text", func(e event) bool { return e.Type == "message_delta" && e.Data.SessionID == l.SessionID })
 	var told struct {
 		launched
@@ -137,7 +153,7 @@ func playSteer(t *testing.T, a dayAgent) string {
 		c.completes(told.launched)
 		assert.Contains(t, c.conversation(told.SessionID), "heard")
 		s.close(c)
-		return "no: it comes behind the turn"
+		return false
 	}
 	assert.Equal(t, "injected", told.Delivered)
 	assert.Equal(t, l.SessionID, told.SessionID)
@@ -147,7 +163,7 @@ func playSteer(t *testing.T, a dayAgent) string {
 	assert.Contains(t, before, "and on")
 	assert.Contains(t, after, "heard")
 	s.close(c)
-	return "yes"
+	return true
 }
 
 // playTimeout has an agent wait, for its model or for a sub-agent that asks nobody,

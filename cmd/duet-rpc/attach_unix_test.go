@@ -283,7 +283,7 @@ func TestAttachToMuchOutput(t *testing.T) {
 func TestAttachToAnAgentsTerminal(t *testing.T) {
 	t.Parallel()
 	t.Run("version 1", func(t *testing.T) { attachToAnAgentsTerminal(t, "1", "ls", "-la") })
-	t.Run("version 2", func(t *testing.T) { attachToAnAgentsTerminal(t, "2", "sh", "-c", "ls -la") })
+	t.Run("version 2", func(t *testing.T) { attachToAnAgentsTerminal(t, "2", "ls", "-la") })
 }
 
 func attachToAnAgentsTerminal(t *testing.T, version, runs string, with ...string) {

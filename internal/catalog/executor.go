@@ -102,6 +102,7 @@ type AgentLaunch struct {
 	SilentAfterMS     int64             `json:"silent_after_ms,omitempty" doc:"Driver acp: after how long without a sign of life its silence is reported; 0: 5 s."`
 	SilentToolAfterMS int64             `json:"silent_tool_after_ms,omitempty" doc:"Driver acp: the same in the middle of a tool call; 0: 30 s."`
 	QuietMS           int64             `json:"quiet_ms,omitempty" doc:"Driver acp: how long an agent that works without a prompt, and does not tell the end of that, has to be silent until the turn has ended; 0: 10 s."`
+	Protocol          int               `json:"protocol,omitempty" doc:"Driver acp: the newest version of the Agent Client Protocol that it is offered; 0: the newest."`
 	Env               map[string]string `json:"env,omitempty" doc:"The agent's environment beyond what every agent gets."`
 	Keys              map[string]string `json:"keys,omitempty" doc:"Names of environment variables, and the services whose keys they hold."`
 	Root              string            `json:"root" doc:"Files outside of it are not read or written for the agent."`

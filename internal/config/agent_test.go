@@ -85,6 +85,7 @@ files = "none"
 start_timeout = "90s"
 silent_after = "200ms"
 silent_tool_after = "2m"
+protocol = 1
 title = "Mine"
 env = { A = "b" }
 env_from = ["C"]
@@ -93,7 +94,7 @@ mcp_servers = [{ name = "m", command = "~/m", args = ["x"] }, { name = "n", url 
 `)
 	assert.Equal(t, config.Agent{
 		Name: "mine", Driver: "command", Command: []string{"mine", "{prompt}"}, Prompt: "stdin", History: "none", Files: catalog.FilesNone, StartTimeout: 90 * time.Second,
-		SilentAfter: 200 * time.Millisecond, SilentToolAfter: 2 * time.Minute,
+		SilentAfter: 200 * time.Millisecond, SilentToolAfter: 2 * time.Minute, Protocol: 1,
 		Env: map[string]string{"A": "b"}, EnvFrom: []string{"C"}, Keys: map[string]string{"D": "service"},
 		MCPServers: []catalog.MCPServer{
 			{Name: "m", Command: filepath.Join(w.env["HOME"], "m"), Args: []string{"x"}},

@@ -104,6 +104,9 @@ func (a agentTable) fields(withValues bool) []field {
 	if a.quiet != nil {
 		out = append(out, field{"quiet", document.ShortDuration(*a.quiet)})
 	}
+	if a.protocol != nil {
+		out = append(out, field{"protocol", *a.protocol})
+	}
 	if a.env != nil && withValues {
 		out = append(out, field{"env", a.env})
 	} else if a.env != nil {

@@ -214,6 +214,7 @@ func (b *builder) applyAgent(name string, t agentTable, source string, trusted b
 	set(b, &a.SilentAfter, t.silentAfter, key("silent_after"), source)
 	set(b, &a.SilentToolAfter, t.silentToolAfter, key("silent_tool_after"), source)
 	set(b, &a.Quiet, t.quiet, key("quiet"), source)
+	set(b, &a.Protocol, t.protocol, key("protocol"), source)
 	if t.command != nil {
 		a.Command = t.command
 	}

@@ -117,7 +117,10 @@ type Agent struct {
 	// Quiet is how long an agent of driver acp that works without a prompt, and does not
 	// tell the end of that, has to be silent until that work counts as done; 0: the
 	// executor's default.
-	Quiet      time.Duration
+	Quiet time.Duration
+	// Protocol is the newest version of the Agent Client Protocol that an agent of driver acp
+	// is offered; 0: the newest that Duet knows.
+	Protocol   int
 	Env        map[string]string
 	EnvFrom    []string          // names taken from Duet's own environment
 	Keys       map[string]string // environment variable → service whose key it gets

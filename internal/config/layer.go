@@ -50,6 +50,7 @@ type agentTable struct {
 	startTimeout                   *time.Duration
 	silentAfter, silentToolAfter   *time.Duration
 	quiet                          *time.Duration
+	protocol                       *int
 	command                        []string
 	env, keys                      map[string]string
 	envFrom                        []string
@@ -62,7 +63,7 @@ var (
 	mcpKeys    = []string{"probe"}
 	limitKeys  = []string{"max_runs", "queue_cap", "run_timeout", "idle_agents"}
 	acpKeys    = []string{"saved_files"}
-	agentKeys  = []string{"title", "driver", "command", "prompt", "history", "files", "start_timeout", "silent_after", "silent_tool_after", "quiet", "env", "env_from", "keys", "mcp_servers"}
+	agentKeys  = []string{"title", "driver", "command", "prompt", "history", "files", "start_timeout", "silent_after", "silent_tool_after", "quiet", "protocol", "env", "env_from", "keys", "mcp_servers"}
 	serverKeys = []string{"name", "type", "command", "args", "env", "url", "headers"}
 	keyKeys    = []string{"env", "command", "file"}
 	ruleKeys   = []string{"effect", "tool", "path", "command", "agent"}
@@ -177,6 +178,7 @@ func decodeAgent(t document.Table, files document.FileNames) agentTable {
 		silentAfter:     t.Duration("silent_after", leastSilence, mostSilence),
 		silentToolAfter: t.Duration("silent_tool_after", leastSilence, mostSilence),
 		quiet:           t.Duration("quiet", leastSilence, mostSilence),
+		protocol:        t.Whole("protocol", 1, 2),
 		command:         files.Program(t.Command("command")),
 		env:             t.TextMap("env", document.CheckVariable, document.Anything),
 		envFrom:         t.Texts("env_from", document.CheckVariable),

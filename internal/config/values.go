@@ -83,6 +83,9 @@ func (a Agent) fields() []field {
 		if a.Quiet > 0 {
 			out = append(out, field{"quiet", document.ShortDuration(a.Quiet)})
 		}
+		if a.Protocol > 0 {
+			out = append(out, field{"protocol", a.Protocol})
+		}
 	}
 	if len(a.Env) > 0 {
 		out = append(out, field{"env", hidden(a.Env)})

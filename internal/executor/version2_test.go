@@ -338,7 +338,7 @@ func TestTerminalsOfVersion2(t *testing.T) {
 	execute(t, x, prompt(t, "version2", "tool"))
 	require.Len(t, h.started, 1)
 	id := h.started[0].TerminalID
-	assert.Equal(t, catalog.TerminalStartedParams{TerminalID: h.started[0].TerminalID, TaskID: "task-1", Program: "sh", Args: []string{"-c", "touch x"}, CWD: "/"}, h.started[0])
+	assert.Equal(t, catalog.TerminalStartedParams{TerminalID: h.started[0].TerminalID, TaskID: "task-1", Program: "touch", Args: []string{"x"}, CWD: "/"}, h.started[0])
 	assert.Equal(t, "utf-8:out utf-8:put", h.Printed(id))
 	assert.Equal(t, 3, h.Exit(id).ExitCode)
 }

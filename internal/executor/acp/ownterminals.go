@@ -3,6 +3,7 @@ package acp
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -91,7 +92,8 @@ func (o *ownTerminals) update(raw []byte, task string, d *Driver) bool {
 		return true
 	}
 	if begins {
-		_ = d.hub.TerminalStarted(d.ctx, catalog.TerminalStartedParams{TerminalID: t.id, TaskID: t.task, Program: "sh", Args: []string{"-c", bounded(t.command)}, CWD: t.cwd})
+		argv := wordsOf(bounded(t.command))
+		_ = d.hub.TerminalStarted(d.ctx, catalog.TerminalStartedParams{TerminalID: t.id, TaskID: t.task, Program: argv[0], Args: argv[1:], CWD: t.cwd})
 	}
 	text := t.text.Decode(news)
 	if replaces {
@@ -111,6 +113,16 @@ func (o *ownTerminals) update(raw []byte, task string, d *Driver) bool {
 		_ = d.hub.TerminalExit(d.ctx, e)
 	}
 	return true
+}
+
+// wordsOf is the program that a command line runs, with its arguments: a shell, unless the line
+// is words alone.
+func wordsOf(line string) []string {
+	words := strings.Fields(line)
+	if len(words) == 0 || strings.ContainsAny(line, "\"'`\\$|&;<>()*?[]{}~#!=\n") {
+		return []string{"sh", "-c", line}
+	}
+	return words
 }
 
 // clearScreen precedes output that replaces what was printed.

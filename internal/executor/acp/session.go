@@ -136,6 +136,9 @@ func (a *agent) initialize(launch *catalog.AgentLaunch) *task.Failure {
 		FS:       &acp.FileCapabilities{ReadTextFile: launch.Files == catalog.FilesReadWrite || launch.Files == "", WriteTextFile: launch.Files != catalog.FilesNone},
 		Terminal: true, Session: sessionCapabilities, Elicitation: bothElicitations,
 	})
+	if launch.Protocol == acp.Version1 {
+		request = request.Version1Only()
+	}
 	info, err := callWithin[acp.Initialized](a, a.startTimeout, acp.MethodInitialize, request)
 	if errors.As(err, new(*acp.Error)) && !a.gone() {
 		info, err = callWithin[acp.Initialized](a, a.startTimeout, acp.MethodInitialize, request.Version1Only())
