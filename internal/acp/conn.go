@@ -94,7 +94,7 @@ type Conn struct {
 
 	writing sync.Mutex // held while a line is written
 
-	mu      sync.Mutex // guards the fields below
+	mu      sync.Mutex // guards the fields below; held while ended is closed
 	last    int64      // id of the last call
 	calls   map[string]chan response
 	serving map[string]context.CancelFunc // requests of the agent, by id
@@ -118,9 +118,22 @@ func NewConn(in io.Writer, h Handler) *Conn {
 // contexts end. It is called once.
 func (c *Conn) Read(out io.Reader) {
 	c.run(out)
+	c.mu.Lock()
 	close(c.ended)
+	c.mu.Unlock()
 	c.end()
 	c.served.Wait()
+}
+
+// background runs f in a goroutine that Read waits for, unless the agent's output has ended.
+func (c *Conn) background(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.ended:
+	default:
+		c.served.Go(f)
+	}
 }
 
 // Done is closed when the agent's output has ended, and all of it was taken.
@@ -153,12 +166,6 @@ func (c *Conn) call(ctx context.Context, method string, params any) (json.RawMes
 		delete(c.calls, id)
 	}()
 	if err := c.write(message{ID: json.RawMessage(id), Method: method, Params: params}); err != nil {
-		select { // it may have answered before it closed its input
-		case r := <-answer:
-			return r.value()
-		case <-c.ended:
-		case <-ctx.Done():
-		}
 		return nil, err
 	}
 	select {
@@ -166,7 +173,7 @@ func (c *Conn) call(ctx context.Context, method string, params any) (json.RawMes
 		return r.value()
 	case <-c.ended:
 	case <-ctx.Done():
-		c.served.Go(func() { _ = c.Notify("$/cancel_request", map[string]json.RawMessage{"requestId": json.RawMessage(id)}) })
+		c.background(func() { _ = c.Notify("$/cancel_request", map[string]json.RawMessage{"requestId": json.RawMessage(id)}) })
 	}
 	select { // all that was read has been taken
 	case r := <-answer:

@@ -199,7 +199,8 @@ func (a *version2Agent) prompt(m wire) {
 		child(object{"sessionUpdate": "usage_update", "used": 1, "size": 2})
 		child(object{"sessionUpdate": "tool_call_update", "toolCallId": "inner", "title": "ls", "kind": "execute", "rawInput": object{"command": "ls"}})
 		a.say("It looks. ")
-		a.state("idle", object{"stopReason": "end_turn", "background": []any{object{"type": "subagent", "sessionId": "child"}}})
+		a.state("idle", object{"stopReason": "max_tokens", "background": []any{object{"type": "subagent", "sessionId": "child"}}})
+		a.state("idle", object{"background": []any{}})
 		if strings.HasSuffix(m.Params.Prompt[len(m.Params.Prompt)-1].Text, "for long") {
 			for m := a.read(); m.Method != "session/cancel" || m.Params.SessionID != "child"; m = a.read() {
 			}
@@ -408,7 +409,8 @@ func TestSubagentsOfVersion2(t *testing.T) {
 	h := newHub()
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "version2", "delegate")
-	require.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
+	r := execute(t, x, p)
+	require.Equal(t, []string{catalog.StatusCompleted, "max_tokens"}, []string{r.Status, r.StopReason})
 	const call = `"tool_id":"subagent-child-1","tool":"Task"`
 	want := []string{
 		`tool_call {` + call + `,"title":"Look","kind":"think","status":"in_progress","input":{"description":"Look","prompt":"","subagent_type":"general"}}`,

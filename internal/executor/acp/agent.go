@@ -299,7 +299,7 @@ func (a *agent) responded(id, result []byte) {
 	}
 }
 
-// admit counts a request that the SDK is to be given; serve counts it off. serve runs
+// admit counts a request that is to be served; serve counts it off. serve runs
 // beside the reading of updates: what a permission request asks is read here, in order.
 func (a *agent) admit(method string, params []byte) bool {
 	if a.open.Add(1) > acp.MaxRequests {

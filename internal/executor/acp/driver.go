@@ -6,13 +6,12 @@
 // (ownturn.go). Updates of the agent become reports of the turn's task
 // in the order in which they came (updates.go); what the agent wants of us it
 // asks in requests (client.go), and what needs permission is asked of the hub.
-// What an agent prints is filtered before the SDK sees it (filter.go), so that
-// an agent is read no faster than the hub takes the reports, and nothing that
-// it prints ends the connection.
+// An agent is read no faster than the hub takes the reports (acp.Conn). Agents speak version 1
+// or 2 of the protocol: initialize chooses, what only version 2 has is in version2.go,
+// ownterminals.go and subagents.go, and everything else is common to both.
 //
 // The [Driver] owns the agents and every goroutine that serves one; the
-// processes belong to the process.Runner that it was given. The SDK's own
-// goroutines, one for each request of an agent, end with the agent's output.
+// processes belong to the process.Runner that it was given.
 package acp
 
 import (

@@ -14,8 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/form"
 )
 
-// elicitRequest asks a human to fill in a form, or to open an address: the SDK has it
-// as it was before it was stable, and refuses schemas that it does not know.
+// elicitRequest asks a human to fill in a form, or to open an address.
 // https://agentclientprotocol.com/protocol/v1/elicitation
 type elicitRequest struct {
 	ToolCallID string          `json:"toolCallId"`

@@ -107,10 +107,11 @@ func readChunk(raw []byte) (c chunk) {
 func (t *turn) chunk(parent string, raw []byte, take func(id, parent, text string)) bool {
 	c := readChunk(raw)
 	if c.isText {
-		if len(c.id) > 0 {
-			t.said.add(string(c.id), string(c.text), false)
+		id, text := string(c.id), string(c.text)
+		if id != "" {
+			t.said.add(id, text, false)
 		}
-		take(string(c.id), cmp.Or(parent, parentOf(c.meta)), string(c.text))
+		take(id, cmp.Or(parent, parentOf(c.meta)), text)
 	}
 	return c.isText
 }

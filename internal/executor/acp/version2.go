@@ -81,7 +81,9 @@ func (a *agent) stateUpdate(update []byte) {
 			if u := s.result.usage(); u != nil && t.Params.Unprompted {
 				t.Usage(*u)
 			}
-			t.held = &s.result
+			if t.held == nil || s.result.StopReason != "" { // else it is repeated, with another list of background work
+				t.held = &s.result
+			}
 			a.endHeld(t)
 		}
 	})
@@ -90,9 +92,10 @@ func (a *agent) stateUpdate(update []byte) {
 	}
 }
 
-// isIdle reports whether an idle state ends the agent's own work in the turn. A state from before the agent took the prompt belongs to earlier work; one without a stop reason
-// where the agent has not worked since is a repetition, such as one with another list of
-// background work. taking is held.
+// isIdle reports whether an idle state ends the agent's own work in the turn. A state from
+// before the agent took the prompt belongs to earlier work; one without a stop reason where the
+// agent has not worked since is a repetition, such as one with another list of background work.
+// taking is held.
 func (t *turn) isIdle(s state) bool {
 	return !t.ended && (t.Params.Unprompted || t.accepted && (t.active || s.result.StopReason != ""))
 }
@@ -112,12 +115,12 @@ func (a *agent) awaitIdle(t *turn) (promptResult, error) {
 	select {
 	case r := <-t.idle:
 		return r, r.failed()
-	default:
+	case <-a.conn.Done():
 	}
-	select {
+	select { // what was read before the end has been taken
 	case r := <-t.idle:
 		return r, r.failed()
-	case <-a.conn.Done():
+	default:
 		return promptResult{}, acp.ErrClosed
 	}
 }

@@ -73,8 +73,8 @@ var sessionCapabilities = json.RawMessage(`{"configOptions":{"boolean":{}},"noti
 // addresses.
 var bothElicitations = json.RawMessage(`{"form":{},"url":{}}`)
 
-// What is taken of an agent's answers. The SDK's own types refuse what they do
-// not know; an agent that is newer than they are has to work.
+// What is taken of an agent's answers. What is not known is passed over: an agent that is newer
+// has to work.
 type (
 	sessionResult struct {
 		SessionID string
