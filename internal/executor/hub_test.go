@@ -39,6 +39,7 @@ type hub struct {
 	errors  []catalog.ReportErrorParams
 	asked   []catalog.RequestPermissionParams
 	started []catalog.TerminalStartedParams
+	before  string // the last report before the last terminal
 	ends    []catalog.ReportCompletionParams
 	between []catalog.ReportSessionParams
 	turns   []catalog.BeginTurnParams // that were asked for
@@ -126,7 +127,10 @@ func (h *hub) note(s catalog.Session) {
 }
 
 func (h *hub) TerminalStarted(_ context.Context, p catalog.TerminalStartedParams) error {
-	h.Note(func() { h.started = append(h.started, p) })
+	h.Note(func() {
+		h.started = append(h.started, p)
+		h.before = h.reports[len(h.reports)-1].EventType
+	})
 	return nil
 }
 

@@ -162,6 +162,9 @@ func (a *version2Agent) prompt(m wire) {
 		a.terminal("t1", object{"output": object{"data": "b3V0IHB1dA=="}})
 		a.terminal("t1", object{"exitStatus": object{"exitCode": 3}})
 		a.tool("c1", object{"status": "completed"})
+	case "leaves": // a terminal that runs when the agent ends
+		a.terminal("t1", object{"command": "top"})
+		a.say("It runs.")
 	case "command":
 		a.permit(object{"type": "command", "command": "rm -rf x", "cwd": "/"})
 	case "bare":
@@ -338,10 +341,23 @@ func TestTerminalsOfVersion2(t *testing.T) {
 	x := newExecutor(t, h, executor.Options{})
 	execute(t, x, prompt(t, "version2", "tool"))
 	require.Len(t, h.started, 1)
+	assert.Equal(t, "tool_call", h.before, "the tool call that it runs in comes first")
 	id := h.started[0].TerminalID
 	assert.Equal(t, catalog.TerminalStartedParams{TerminalID: h.started[0].TerminalID, TaskID: "task-1", Program: "touch", Args: []string{"x"}, CWD: "/"}, h.started[0])
 	assert.Equal(t, "utf-8:out utf-8:put", h.Printed(id))
 	assert.Equal(t, 3, h.Exit(id).ExitCode)
+}
+
+// A terminal of the agent's own ends with the agent.
+func TestTerminalsOfVersion2EndWithTheAgent(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "version2", "leaves")
+	execute(t, x, p)
+	require.Len(t, h.started, 1)
+	assert.Empty(t, h.Exits())
+	assert.True(t, release(t, x, p.SessionID).Released)
+	h.Await(t, func() bool { return h.Exit(h.started[0].TerminalID) != nil }, "its end")
 }
 
 // The mode that asks is set by an option, and the session is resumed without a replay.

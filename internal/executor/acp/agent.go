@@ -118,6 +118,7 @@ func (d *Driver) start(t *turn) (*agent, *task.Failure) {
 		out, stop := proc.Output()
 		defer stop()
 		a.conn.Read(pausedReader{a, out})
+		a.shown.end(d)
 	})
 	d.work.Go(a.reportBetweenTurns)
 	return a, nil
@@ -191,6 +192,9 @@ func (a *agent) update(session, update []byte, repaired bool) {
 	a.updates.Add(1)
 	var kind string
 	json.Unmarshal(frame.Member(update, "sessionUpdate"), &kind)
+	if !isTerminal(kind) {
+		defer a.shown.release(a.driver)
+	}
 	if c := a.subagents.of(session); c != nil {
 		a.subagentSays(c, kind, update, repaired)
 		return

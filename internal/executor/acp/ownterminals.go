@@ -23,6 +23,7 @@ const (
 type ownTerminals struct {
 	mu   sync.Mutex // guards the fields below
 	byID map[string]*ownTerminal
+	held []func(*Driver) // reports, until another update has been reported; see release
 }
 
 type ownTerminal struct {
@@ -34,6 +35,7 @@ type ownTerminal struct {
 	cut     bool   // output lacks its beginning
 	started bool   // the hub knows it
 	ended   bool
+	isHeld  bool // reports about it are held
 	text    process.TextDecoder
 }
 
@@ -91,9 +93,14 @@ func (o *ownTerminals) update(raw []byte, task string, d *Driver) bool {
 	if d == nil {
 		return true
 	}
+	tell := func(report func(*Driver)) { report(d) }
+	if begins || o.isHeld(t) {
+		tell = func(report func(*Driver)) { o.hold(t, report) }
+	}
 	if begins {
 		argv := wordsOf(bounded(t.command))
-		_ = d.hub.TerminalStarted(d.ctx, catalog.TerminalStartedParams{TerminalID: t.id, TaskID: t.task, Program: argv[0], Args: argv[1:], CWD: t.cwd})
+		p := catalog.TerminalStartedParams{TerminalID: t.id, TaskID: t.task, Program: argv[0], Args: argv[1:], CWD: t.cwd}
+		tell(func(d *Driver) { _ = d.hub.TerminalStarted(d.ctx, p) })
 	}
 	text := t.text.Decode(news)
 	if replaces {
@@ -103,16 +110,68 @@ func (o *ownTerminals) update(raw []byte, task string, d *Driver) bool {
 		text += t.text.Flush()
 	}
 	if text != "" {
-		_ = d.hub.TerminalOutput(d.ctx, catalog.TerminalOutputParams{TerminalID: t.id, TaskID: t.task, Data: text, Encoding: catalog.EncodingUTF8})
+		p := catalog.TerminalOutputParams{TerminalID: t.id, TaskID: t.task, Data: text, Encoding: catalog.EncodingUTF8}
+		tell(func(d *Driver) { _ = d.hub.TerminalOutput(d.ctx, p) })
 	}
 	if ends {
 		e := catalog.TerminalExitParams{TerminalID: t.id, TaskID: t.task, Signal: u.ExitStatus.Signal}
 		if u.ExitStatus.ExitCode != nil {
 			e.ExitCode = *u.ExitStatus.ExitCode
 		}
-		_ = d.hub.TerminalExit(d.ctx, e)
+		tell(func(d *Driver) { _ = d.hub.TerminalExit(d.ctx, e) })
 	}
 	return true
+}
+
+// maxHeld limits the reports that are held.
+const maxHeld = 1000
+
+// hold keeps a report about a terminal that has begun. Agents announce a terminal before the
+// tool call that runs in it, which is to be reported first.
+func (o *ownTerminals) hold(t *ownTerminal, report func(*Driver)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t.isHeld = true
+	o.held = append(o.held, report)
+}
+
+func (o *ownTerminals) isHeld(t *ownTerminal) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return t.isHeld && len(o.held) < maxHeld
+}
+
+// release makes the reports that were held.
+func (o *ownTerminals) release(d *Driver) {
+	o.mu.Lock()
+	held := o.held
+	o.held = nil
+	if len(held) > 0 {
+		for _, t := range o.byID {
+			t.isHeld = false
+		}
+	}
+	o.mu.Unlock()
+	for _, report := range held {
+		report(d)
+	}
+}
+
+// end reports the end of the terminals that run when the agent ends.
+func (o *ownTerminals) end(d *Driver) {
+	o.release(d)
+	o.mu.Lock()
+	var running []*ownTerminal
+	for _, t := range o.byID {
+		if t.started && !t.ended {
+			t.ended = true
+			running = append(running, t)
+		}
+	}
+	o.mu.Unlock()
+	for _, t := range running {
+		_ = d.hub.TerminalExit(d.ctx, catalog.TerminalExitParams{TerminalID: t.id, TaskID: t.task, Signal: "SIGHUP"})
+	}
 }
 
 // wordsOf is the program that a command line runs, with its arguments: a shell, unless the line
