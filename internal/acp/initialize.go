@@ -64,7 +64,7 @@ func (r InitializeRequest) Version1Only() InitializeRequest {
 // fields of version 1. Raw capabilities are absent or null if the agent does not have them, see
 // [Has].
 type Initialized struct {
-	ProtocolVersion int
+	ProtocolVersion int                // Version2, or else it speaks version 1
 	Info            *catalog.AgentInfo // nil: it does not say
 	AuthMethods     []authmethod.Method
 	LoadSession     bool // session/load of version 1
@@ -110,6 +110,16 @@ func Has(capability json.RawMessage) bool {
 // baseline is a capability that each agent of version 2 has.
 var baseline = json.RawMessage(`{}`)
 
+// capabilities2 are the capabilities of an agent of version 2.
+type capabilities2 struct {
+	Session struct {
+		SessionCapabilities
+		Prompt struct{ Image, Audio, EmbeddedContext json.RawMessage }
+		MCP    struct{ HTTP json.RawMessage }
+	}
+	Meta json.RawMessage `json:"_meta"`
+}
+
 // UnmarshalJSON implements json.Unmarshaler. What is not known is passed over: an agent that is
 // newer has to work.
 func (i *Initialized) UnmarshalJSON(raw []byte) error {
@@ -130,15 +140,8 @@ func (i *Initialized) UnmarshalJSON(raw []byte) error {
 			Meta json.RawMessage `json:"_meta"`
 		}
 
-		Info         *catalog.AgentInfo // of version 2
-		Capabilities struct {
-			Session struct {
-				SessionCapabilities
-				Prompt struct{ Image, Audio, EmbeddedContext json.RawMessage }
-				MCP    struct{ HTTP json.RawMessage }
-			}
-			Meta json.RawMessage `json:"_meta"`
-		}
+		Info         *catalog.AgentInfo // of version 2, which requires it
+		Capabilities *capabilities2
 	}
 	if err := json.Unmarshal(raw, &said); err != nil {
 		return err
@@ -148,8 +151,14 @@ func (i *Initialized) UnmarshalJSON(raw []byte) error {
 		ProtocolVersion: said.ProtocolVersion, Info: said.AgentInfo, AuthMethods: said.AuthMethods, Meta: said.Meta,
 		LoadSession: can.LoadSession, Prompt: can.PromptCapabilities, Session: can.SessionCapabilities, MCP: can.MCPCapabilities, Auth: can.Auth, CapabilityMeta: can.Meta,
 	}
-	if said.ProtocolVersion != Version2 {
+	if said.Info == nil && said.Capabilities == nil {
+		i.ProtocolVersion = Version1 // some agents of version 1 answer with whichever version they are asked for
+	}
+	if i.ProtocolVersion != Version2 {
 		return nil
+	}
+	if said.Capabilities == nil {
+		said.Capabilities = &capabilities2{}
 	}
 	session := said.Capabilities.Session
 	i.Info, i.CapabilityMeta, i.Session = said.Info, said.Capabilities.Meta, session.SessionCapabilities

@@ -1,0 +1,47 @@
+package acp
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
+)
+
+// What agents of both versions say of themselves is read alike.
+func TestInitialized(t *testing.T) {
+	some := json.RawMessage(`{}`)
+	for name, c := range map[string]struct {
+		said string
+		want Initialized
+	}{
+		"version 1": {
+			`{"protocolVersion":1,"agentInfo":{"name":"a"},"authMethods":[{"id":"k","name":"K"}],"agentCapabilities":{"loadSession":true,"promptCapabilities":{"image":true},"sessionCapabilities":{"close":{}},"mcpCapabilities":{"http":true,"sse":true},"auth":{"logout":{}}}}`,
+			Initialized{
+				ProtocolVersion: Version1, Info: &catalog.AgentInfo{Name: "a"}, AuthMethods: []authmethod.Method{{ID: "k", Name: "K"}}, LoadSession: true,
+				Prompt: PromptCapabilities{Image: true}, Session: SessionCapabilities{Close: some}, MCP: MCPCapabilities{HTTP: true, SSE: true},
+			},
+		},
+		"version 2": {
+			`{"protocolVersion":2,"info":{"name":"a"},"authMethods":[{"methodId":"k","name":"K"}],"capabilities":{"session":{"prompt":{"image":{},"audio":null},"mcp":{"http":{}},"fork":{}}}}`,
+			Initialized{
+				ProtocolVersion: Version2, Info: &catalog.AgentInfo{Name: "a"}, AuthMethods: []authmethod.Method{{ID: "k", Name: "K"}},
+				Prompt: PromptCapabilities{Image: true}, Session: SessionCapabilities{List: some, Resume: some, Close: some, Fork: some}, MCP: MCPCapabilities{HTTP: true},
+			},
+		},
+		"version 2, as little as can be":        {`{"protocolVersion":2,"info":{"name":"a"}}`, Initialized{ProtocolVersion: Version2, Info: &catalog.AgentInfo{Name: "a"}, Session: SessionCapabilities{List: some, Resume: some, Close: some}}},
+		"version 1, that says what it is asked": {`{"protocolVersion":2,"agentCapabilities":{"loadSession":true}}`, Initialized{ProtocolVersion: Version1, LoadSession: true}},
+		"nothing":                               {`{}`, Initialized{ProtocolVersion: Version1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got Initialized
+			require.NoError(t, json.Unmarshal([]byte(c.said), &got))
+			assert.Equal(t, len(c.want.AuthMethods) > 0, Has(got.Auth.Logout))
+			got.Auth.Logout = nil
+			assert.Equal(t, c.want, got)
+		})
+	}
+}
