@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -54,25 +55,45 @@ func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 // diffsBeyondInput are diffs as far as they say what the input of their tool does not. A
 // text that the input has, too, is written whatever the file held before: that
 // may have changed when the question is asked again, for another conversation
-// wrote to the file meanwhile.
+// wrote to the file meanwhile. A diff may be a hunk, whose text is a part of the input's.
 func diffsBeyondInput(diffs []catalog.FileDiff, input json.RawMessage) []catalog.FileDiff {
-	said := map[string]bool{}
+	var said []string
 	for decoder := json.NewDecoder(bytes.NewReader(input)); ; {
 		token, err := decoder.Token()
 		if err != nil {
 			break
 		}
 		if text, ok := token.(string); ok && text != "" {
-			said[text] = true
+			said = append(said, text)
 		}
 	}
 	list := slices.Clone(diffs)
-	for i := range list {
-		if said[list[i].NewText] {
+	for i, d := range list {
+		if slices.Contains(said, d.NewText) || addsLines(d) && slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, d.NewText) }) {
 			list[i].OldText, list[i].NewText = nil, ""
 		}
 	}
-	return list
+	return slices.CompactFunc(list, func(a, b catalog.FileDiff) bool { // hunks of one file that say nothing more
+		return a.Path == b.Path && a.OldText == nil && b.OldText == nil && a.NewText == "" && b.NewText == ""
+	})
+}
+
+// addsLines reports whether a diff has a line that was not there before. One that takes lines away
+// shows only what is left.
+func addsLines(d catalog.FileDiff) bool {
+	if d.OldText == nil {
+		return d.NewText != ""
+	}
+	before := make(map[string]bool)
+	for line := range strings.Lines(*d.OldText) {
+		before[line] = true
+	}
+	for line := range strings.Lines(d.NewText) {
+		if !before[line] {
+			return true
+		}
+	}
+	return false
 }
 
 // Presented is the title of a question as people are to be shown it, and why

@@ -80,6 +80,24 @@ func TestAQuestionIsKnownAgainWhenTheFileHasChanged(t *testing.T) {
 	assert.NotEqual(t, approvalOf(p).Question, approvalOf(again).Question)
 }
 
+// So it is where the diff is made of hunks, which show a part of what is written.
+func TestAQuestionIsKnownAgainByItsHunks(t *testing.T) {
+	input := json.RawMessage(`{"file_path":"a","content":"1\n2\n3\n4\n5\nnew\n"}`)
+	question := func(diffs ...string) string {
+		p := catalog.RequestPermissionParams{ToolName: "Write", ToolInput: input}
+		for i := 0; i < len(diffs); i += 2 {
+			p.Diffs = append(p.Diffs, catalog.FileDiff{Path: "a", OldText: &diffs[i], NewText: diffs[i+1]})
+		}
+		return approvalOf(p).Question
+	}
+	asked := question("4\n5\n", "4\n5\nnew\n")
+	assert.Equal(t, asked, question("4\n5\nother\n", "4\n5\nnew\n"), "the file has another line by now")
+	assert.Equal(t, asked, question("0\n2\n", "1\n2\n", "5\n", "5\nnew\n"), "and another one elsewhere")
+	assert.NotEqual(t, asked, question("4\n5\n", "4\n5\nworse\n"), "which is not in the input")
+	assert.NotEqual(t, asked, question("4\nkept\n5\n", "4\n5\n"), "lines are taken away")
+	assert.NotEqual(t, asked, question("4\n5\n", ""), "all is taken away")
+}
+
 func TestWhoIsAskedSeesThatAnInputHasTwoReadings(t *testing.T) {
 	a := domain.Approval{Type: domain.FunctionCall, Tool: "Bash", Title: "make test", Input: json.RawMessage(`{"command":"rm -rf ~","Command":"make test"}`)}
 	ambiguity, title := Presented(a)
