@@ -55,7 +55,7 @@ func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 // diffsBeyondInput are diffs as far as they say what the input of their tool does not. A
 // text that the input has, too, is written whatever the file held before: that
 // may have changed when the question is asked again, for another conversation
-// wrote to the file meanwhile. A diff may be a hunk, whose text is a part of the input's.
+// wrote to the file meanwhile. A diff may be a hunk, whose lines are some of the input's.
 func diffsBeyondInput(diffs []catalog.FileDiff, input json.RawMessage) []catalog.FileDiff {
 	var said []string
 	for decoder := json.NewDecoder(bytes.NewReader(input)); ; {
@@ -69,7 +69,7 @@ func diffsBeyondInput(diffs []catalog.FileDiff, input json.RawMessage) []catalog
 	}
 	list := slices.Clone(diffs)
 	for i, d := range list {
-		if slices.Contains(said, d.NewText) || addsLines(d) && slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, d.NewText) }) {
+		if d.NewText != "" && slices.ContainsFunc(said, func(text string) bool { return hasLines(text, d.NewText) }) {
 			list[i].OldText, list[i].NewText = nil, ""
 		}
 	}
@@ -78,22 +78,23 @@ func diffsBeyondInput(diffs []catalog.FileDiff, input json.RawMessage) []catalog
 	})
 }
 
-// addsLines reports whether a diff has a line that was not there before. One that takes lines away
-// shows only what is left.
-func addsLines(d catalog.FileDiff) bool {
-	if d.OldText == nil {
-		return d.NewText != ""
-	}
-	before := make(map[string]bool)
-	for line := range strings.Lines(*d.OldText) {
-		before[line] = true
-	}
-	for line := range strings.Lines(d.NewText) {
-		if !before[line] {
+// hasLines reports whether lines stand in a text, whole and one after the other.
+func hasLines(text, lines string) bool {
+	for from := 0; ; {
+		i := strings.Index(text[from:], lines)
+		if i < 0 {
+			return false
+		}
+		begin, end := from+i, from+i+len(lines)
+		if (begin == 0 || text[begin-1] == '\n') && (end == len(text) || text[end-1] == '\n') {
 			return true
 		}
+		next := strings.IndexByte(text[begin:], '\n')
+		if next < 0 {
+			return false
+		}
+		from = begin + next + 1
 	}
-	return false
 }
 
 // Presented is the title of a question as people are to be shown it, and why
