@@ -39,8 +39,10 @@ func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 			Diffs   []catalog.FileDiff
 			Details string `json:",omitempty"`
 		}{p.Paths, p.Diffs, p.Details}))
-	case len(p.Diffs) > 0: // an agent's input may name the file alone
-		a.Question = policy.Hash(p.ToolName+"\x00"+policy.Hash("", done), asJSON(diffsBeyondInput(p.Diffs, input)))
+	default: // an agent's input may name the file alone
+		if beyond := diffsBeyondInput(p.Diffs, input); len(beyond) > 0 {
+			a.Question = policy.Hash(p.ToolName+"\x00"+policy.Hash("", done), asJSON(beyond))
+		}
 	}
 	for _, d := range p.Diffs {
 		a.Diffs = append(a.Diffs, domain.Diff(d))
@@ -55,7 +57,8 @@ func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 // diffsBeyondInput are diffs as far as they say what the input of their tool does not. A
 // text that the input has, too, is written whatever the file held before: that
 // may have changed when the question is asked again, for another conversation
-// wrote to the file meanwhile. A diff may be a hunk, whose lines are some of the input's.
+// wrote to the file meanwhile. A diff may be a hunk, whose lines are some of the input's, and there
+// is none where the file has the text already.
 func diffsBeyondInput(diffs []catalog.FileDiff, input json.RawMessage) []catalog.FileDiff {
 	var said []string
 	for decoder := json.NewDecoder(bytes.NewReader(input)); ; {
@@ -67,15 +70,17 @@ func diffsBeyondInput(diffs []catalog.FileDiff, input json.RawMessage) []catalog
 			said = append(said, text)
 		}
 	}
-	list := slices.Clone(diffs)
-	for i, d := range list {
+	var beyond []catalog.FileDiff
+	for _, d := range diffs {
 		if d.NewText != "" && slices.ContainsFunc(said, func(text string) bool { return hasLines(text, d.NewText) }) {
-			list[i].OldText, list[i].NewText = nil, ""
+			if slices.Contains(said, d.Path) {
+				continue
+			}
+			d.OldText, d.NewText = nil, ""
 		}
+		beyond = append(beyond, d)
 	}
-	return slices.CompactFunc(list, func(a, b catalog.FileDiff) bool { // hunks of one file that say nothing more
-		return a.Path == b.Path && a.OldText == nil && b.OldText == nil && a.NewText == "" && b.NewText == ""
-	})
+	return beyond
 }
 
 // hasLines reports whether lines stand in a text, whole and one after the other.

@@ -94,6 +94,7 @@ func TestAQuestionIsKnownAgainByItsHunks(t *testing.T) {
 	assert.Equal(t, asked, question("4\n5\nother\n", "4\n5\nnew\n"), "the file has another line by now")
 	assert.Equal(t, asked, question("0\n2\n", "1\n2\n", "5\n", "5\nnew\n"), "and another one elsewhere")
 	assert.Equal(t, asked, question("4\n5\nnew\nother\n", "4\n5\nnew\n"), "and a line behind it")
+	assert.Equal(t, asked, question(), "and all of it")
 	assert.NotEqual(t, asked, question("4\n5\n", "4\n5\nworse\n"), "which is not in the input")
 	assert.NotEqual(t, asked, question("4\n5\n", "4\nnew\n"), "nor are these lines together")
 	assert.NotEqual(t, asked, question("4\n5\n", "ew\n"), "nor is half a line")
