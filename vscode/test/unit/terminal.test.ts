@@ -76,10 +76,11 @@ test("a view that is closed before its terminal is there leaves none behind", as
   const own = hub(t);
   await own.connection.start();
   const { terminal } = show(own, { spawn: {} });
+  const exited = new Promise((resolve) => own.connection.onTerminal((event) => event.type === "terminal_exit" && resolve("exited")));
   const opened = terminal.open(undefined);
   await terminal.close();
   await opened;
-  assert.deepEqual((await own.connection.request("terminal.list", {})).terminals, []);
+  assert.equal(await Promise.race([exited, new Promise((resolve) => setTimeout(resolve, 60_000, "it runs on").unref())]), "exited");
 });
 
 test("one is closed with its view; one that is watched goes on", async (t) => {
