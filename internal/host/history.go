@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/duet-rpc/duet-rpc/client"
@@ -29,6 +30,12 @@ var errNoHub = domain.Errorf(domain.KindUnavailable, "no hub runs here, so nothi
 // errChanged is what a read says after a hub has begun to write to the database. Its answer
 // could be wrong.
 var errChanged = domain.Errorf(domain.KindUnavailable, "another process began to change the database while it was read; try again")
+
+// IsChanged reports whether what a [History] was asked failed since a hub has begun to write
+// meanwhile, so that it can be asked again.
+func IsChanged(err error) bool { // which came through a connection, with its message
+	return err != nil && strings.Contains(err.Error(), errChanged.Message)
+}
 
 // errOldFormat is what a reader that has little time says to a database that is copied to
 // be read.

@@ -73,11 +73,11 @@ func Reaching(cmd *cobra.Command, s *Settings, ServedWithout reach.Without) reac
 }
 
 // LookedUp runs do with a connection to the project's hub, or with what was kept, and
-// says nothing of that.
+// says nothing of that. do prints nothing: it may run more than once.
 func LookedUp(cmd *cobra.Command, s *Settings, do func(context.Context, *client.Client) error) error {
 	o := Reaching(cmd, s, reach.Kept)
 	o.OnlyKept = nil
-	return reach.Do(cmd.Context(), o, do)
+	return reach.LookUp(cmd.Context(), o, do)
 }
 
 // WithoutHub is the annotation of a command that says what serves it where no hub

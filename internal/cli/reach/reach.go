@@ -67,6 +67,21 @@ func Do(ctx context.Context, o Options, do func(context.Context, *client.Client)
 	return err
 }
 
+// looks is how often a hub may begin while something is looked up.
+const looks = 50
+
+// LookUp is [Do] for what only asks, and prints nothing: it is asked again where a hub has begun
+// meanwhile.
+func LookUp(ctx context.Context, o Options, do func(context.Context, *client.Client) error) error {
+	var pause hubprocess.Pause
+	for n := 1; ; n++ {
+		err := Do(ctx, o, do)
+		if n == looks || !host.IsChanged(err) || pause.Wait(ctx) != nil {
+			return err
+		}
+	}
+}
+
 // connect returns what serves the command, and what ends that; kept tells that it is
 // what was kept.
 func (o *Options) connect(ctx context.Context, p project.Project, opts []client.Option) (c *client.Client, end func(), kept bool, err error) {
