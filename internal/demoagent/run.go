@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/coder/acp-go-sdk"
 )
@@ -18,6 +19,13 @@ var (
 // comes.
 func (a *agent) Prompt(_ context.Context, p acp.PromptRequest) (acp.PromptResponse, error) {
 	var resp acp.PromptResponse
+	registered := sync.OnceFunc(func() {
+		select {
+		case a.registered <- struct{}{}:
+		default:
+		}
+	})
+	defer registered() // also a prompt that is refused
 	s, err := a.open(p.SessionId)
 	if err != nil {
 		return resp, err
@@ -37,14 +45,13 @@ func (a *agent) Prompt(_ context.Context, p acp.PromptRequest) (acp.PromptRespon
 		return acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
 	}
 	defer a.turns.Done()
-	select {
-	case a.registered <- struct{}{}:
-	default:
-	}
+	registered()
 	select {
 	case s.running <- struct{}{}:
 		defer func() { <-s.running }()
 	case <-ctx.Done():
+	}
+	if ctx.Err() != nil { // also where the turn before has ended for the same reason
 		return acp.PromptResponse{StopReason: acp.StopReasonCancelled}, nil
 	}
 	text := promptText(p.Prompt)

@@ -22,9 +22,9 @@ const DefaultDelay = 15 * time.Millisecond
 // Only a turn that writes to an output nobody reads needs it.
 const leaveWithin = 200 * time.Millisecond
 
-// registerWithin is how long the input waits for a prompt to be registered.
-// A prompt that is refused before it becomes a turn costs this much.
-const registerWithin = 50 * time.Millisecond
+// registerWithin is how long the input waits for a prompt to be registered or refused. Only a
+// prompt whose parameters the SDK refuses takes that long.
+const registerWithin = 5 * time.Second
 
 // ErrCrash is returned by Serve when a prompt asked for a crash. The process
 // is meant to exit with [CrashStatus] at once.
