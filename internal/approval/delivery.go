@@ -116,8 +116,10 @@ func (in *Inbox) settleCarried(t store.Tx, run domain.Run, stopped bool) error {
 			var other bool
 			continued := run.Source == domain.SourceDecision && !run.Created.Before(a.Decided)
 			overtaken := run.Source != domain.SourceDecision && a.Decided.Before(run.Created)
-			if other, err = t.HasAsked(in.ctx, run.ID, a.Tool); err == nil && continued && (other || a.Reopens != "") {
+			if other, err = t.HasAsked(in.ctx, run.ID, a.Tool); err == nil && continued && other {
 				err = in.giveUp(t, a, givenUpNotNeeded)
+			} else if err == nil && continued && a.Reopens != "" {
+				err = in.noteNotAsked(t, a)
 			} else if err == nil && overtaken {
 				err = in.giveUp(t, a, givenUpOvertaken)
 			} else if err == nil {
@@ -174,6 +176,16 @@ func (in *Inbox) giveUp(t store.Tx, a domain.Approval, why string) error {
 		return err
 	}
 	return in.noteDelivery(t, a, run, fmt.Sprintf(why, inWords(a)))
+}
+
+// noteNotAsked says that the agent went on without asking again. The answer is kept for the run
+// that follows: the agent may go on by itself, and ask then.
+func (in *Inbox) noteNotAsked(t store.Tx, a domain.Approval) error {
+	run, err := t.Run(in.ctx, a.Run)
+	if err != nil {
+		return err
+	}
+	return in.noteDelivery(t, a, run, fmt.Sprintf(givenUpNotNeeded, inWords(a)))
 }
 
 // noteDelivery keeps in the conversation what became of an answer.

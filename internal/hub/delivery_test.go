@@ -238,6 +238,20 @@ func TestWhoWasAskedAgainIsNotAskedForEver(t *testing.T) {
 	assert.Contains(t, said[1], "approved, but the agent went on without asking this again")
 }
 
+// An agent whose turn has ended early may go on by itself: what it asks then was answered.
+func TestWhoWasAskedAgainIsNotAskedAThirdTime(t *testing.T) {
+	h := openHub(t, database(t), turns(hears(ends(exited)), ends(completed), says))
+	launchIn(t, h, "a", "p")
+	first := pendingOf(t, h, 1)[0]
+	approve(t, h, first, "")
+	again := pendingOf(t, h, 1)[0]
+	approve(t, h, again, "")
+	assert.Equal(t, domain.Completed, lastOf(t, h, "a", domain.SourceDecision).State)
+	next := await(t, h, launchIn(t, h, "a", "continue"))
+	assert.Equal(t, "yes user_approved", next.Result)
+	pendingOf(t, h, 0)
+}
+
 // An agent that puts its question in other words has asked it.
 func TestAStaleAnswerIsPassedByAnotherQuestionForTheTool(t *testing.T) {
 	path := database(t)
