@@ -85,7 +85,9 @@ func (e *evidence) registers(visualize func(approval string) string) (found []fi
 // again and open; if its agent was told, so that it may be half done, the question
 // says so. It holds while all is at rest and before anybody continues
 // anything. What a person interrupted is nobody's to carry out, and neither is what
-// was asked again and then overtaken by a turn that a person began.
+// was asked again and then overtaken by a turn that a person began. An agent that completed
+// the turn which an answer began, and died before it went on by itself, is not waited for: an
+// answer that was given twice is kept for the next turn.
 func (e *evidence) approved() (found []finding, of int) {
 	stopped := make(map[string]bool) // threads
 	for id := range e.Stopped {
@@ -126,7 +128,7 @@ func (e *evidence) approved() (found []finding, of int) {
 		told := slices.ContainsFunc(notes[step], func(n note) bool { return n.What == noteAllowed && !time.Unix(0, n.At).Before(last.at) })
 		again := open[step]
 		switch {
-		case done || overtaken[last.approval]:
+		case done || overtaken[last.approval], a.Reopens != "" && !told && e.completedSince(a.ThreadID, last.at):
 			continue
 		case again.ID != "" && (!told || again.Reopened != ""):
 			continue
@@ -141,6 +143,17 @@ func (e *evidence) approved() (found []finding, of int) {
 		)})
 	}
 	return found, of
+}
+
+// completedSince reports whether a turn that an answer began has completed in a thread since a
+// moment.
+func (e *evidence) completedSince(thread string, at time.Time) bool {
+	for _, s := range e.Sessions {
+		if s.ThreadID == thread && s.Source == "decision" && s.State == "completed" && !s.Created.Before(at.Add(-clockSlack)) {
+			return true
+		}
+	}
+	return false
 }
 
 // permits: agents are told of an approval once, after it was given, and carry

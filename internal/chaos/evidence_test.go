@@ -47,8 +47,11 @@ type shownSession struct {
 	ThreadID  string `json:"thread_id"`
 	Query     string `json:"query"`
 	State     string `json:"state"`
+	Source    string `json:"source"`
 	Error     string `json:"error"`
 	ErrorCode string `json:"error_code"`
+
+	Created time.Time `json:"created_at"`
 }
 
 func (s shownSession) ended() bool {

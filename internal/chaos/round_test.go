@@ -148,9 +148,14 @@ func (r *round) examine(ctx context.Context, p *person) {
 	}))
 }
 
+// quietLooks is how often in a row nothing moves in a project that is at rest: an agent whose turn
+// has ended may go on by itself a moment later.
+const quietLooks = 30
+
 // atRest waits until nothing moves without a human.
 func (r *round) atRest(ctx context.Context, p *person) bool {
 	var moving []string
+	quiet := 0
 	for deadline := time.Now().Add(restTime); time.Now().Before(deadline); time.Sleep(30 * time.Millisecond) {
 		moving = moving[:0]
 		open := len(r.pending(ctx, p))
@@ -160,7 +165,10 @@ func (r *round) atRest(ctx context.Context, p *person) bool {
 			}
 			moving = append(moving, fmt.Sprintf("%s (%s) is %s", s.ID, s.Query, s.State))
 		}
-		if len(moving) == 0 {
+		if quiet++; len(moving) > 0 {
+			quiet = 0
+		}
+		if quiet == quietLooks {
 			return true
 		}
 	}
