@@ -21,19 +21,19 @@ type Handler struct {
 	// Update is given params.sessionId and params.update of each session/update, as they are
 	// written. repaired says that the line was no UTF-8.
 	Update func(session, update []byte, repaired bool)
-	// Request is told of a request before it is served. It may refuse it: there are too many.
+	// Request gets a request before it is served. It returns false to refuse it: there are too many.
 	Request func(method string, params []byte) bool
 	// Serve answers a request that Request has not refused. Each call has a goroutine of its
 	// own; ctx ends with the connection, or when the agent takes the request back. An error
 	// that is no *Error is an internal error.
 	Serve func(ctx context.Context, method string, params json.RawMessage) (any, error)
-	// Response is told of a response before the call returns; result is nil for an error.
+	// Response gets a response before the call returns; result is nil for an error.
 	Response func(id, result []byte)
 	// Notice is given every other notification.
 	Notice func(method string, params []byte)
 	// Garbage is given a line that is no message.
 	Garbage func(line []byte)
-	// TooLong is told of a line over MaxLine, which was left out.
+	// TooLong gets the length of a line over MaxLine, which is dropped.
 	TooLong func(length int64)
 }
 
@@ -58,7 +58,7 @@ const (
 	CodeResourceNotFound = -32002
 )
 
-// IsAuthRequired reports whether an agent refused something until somebody signs in.
+// IsAuthRequired reports whether an agent refused a request because it needs a sign-in.
 func IsAuthRequired(err error) bool {
 	var answered *Error
 	return errors.As(err, &answered) && answered.Code == CodeAuthRequired
@@ -141,7 +141,7 @@ func (c *Conn) Done() <-chan struct{} { return c.ended }
 
 // Call calls a method of an agent. The error is an *Error if the agent has answered with one,
 // ErrClosed if it will not answer, the error of ctx, or that of writing to the agent. If ctx
-// ends first, the agent is told that the answer is not needed.
+// ends first, the agent gets $/cancel_request.
 func Call[R any](ctx context.Context, c *Conn, method string, params any) (R, error) {
 	var result R
 	raw, err := c.call(ctx, method, params)

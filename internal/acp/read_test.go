@@ -132,7 +132,7 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// A call that nobody waits for any more is taken back.
+// A call whose context ends is cancelled at the agent.
 func TestCallIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWitness()

@@ -321,7 +321,7 @@ func TestWordsInVersion2(t *testing.T) {
 	for word, want := range all {
 		t.Run(word, func(t *testing.T) {
 			if word == "terminal" && runtime.GOOS == "windows" {
-				t.Skip("another command")
+				t.Skip("on Windows the word runs another command")
 			}
 			t.Parallel()
 			c := start2(t, demoagent.Options{}, 2)

@@ -92,7 +92,7 @@ func (d *Driver) Run(of *task.Task) (stopReason string, failed *task.Failure) {
 		return "", failed
 	}
 	a := c.agent
-	if t.Stopped() && !t.Params.Unprompted { // else the agent works, and is told to stop
+	if t.Stopped() && !t.Params.Unprompted { // else the agent works, and guard stops it
 		if a != nil {
 			a.finish(t)
 		}
