@@ -19,13 +19,8 @@
                      (cl-pushnew (substring-no-properties (or (duet-gates-header session) ""))
                                  seen :test #'equal)))))
       (duet-model-add-observer note (duet-connection-model connection))
-      (let* ((thread (duet-get-string
-                      (duet-test-request
-                       connection 'launchSession
-                       (list :query "quiet hello" :agent "demo" :max_iterations 1
-                             :gates ["echo main.c:3:1: error: wrong; exit 1"]))
-                      :thread_id))
-             (session (duet-test-wait-for (duet-connection-session connection thread)))
+      (let* ((session (duet-test-launch connection "quiet hello" :agent "demo" :max_iterations 1
+                                        :gates ["echo main.c:3:1: error: wrong; exit 1"]))
              (transcript (duet-transcript-open connection session)))
         (duet-test-wait-for (equal (duet-gates-header session) "gates failed"))
         (should (member "turn 1 of 1" seen))
@@ -44,11 +39,7 @@
   "Gates that pass are told; a session without any tells nothing."
   (duet-test-with-project connection
     (delete-file (expand-file-name ".duet.toml" (duet-connection-root connection)))
-    (let* ((thread (duet-get-string
-                    (duet-test-request connection 'launchSession
-                                       (list :query "quiet hello" :agent "demo" :gates ["true"]))
-                    :thread_id))
-           (session (duet-test-wait-for (duet-connection-session connection thread))))
+    (let ((session (duet-test-launch connection "quiet hello" :agent "demo" :gates ["true"])))
       (duet-test-wait-for (equal (duet-gates-header session) "gates passed"))
       (let ((without (duet-test-launch connection "quiet hello")))
         (duet-test-wait-for-state without 'completed)

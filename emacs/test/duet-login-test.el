@@ -44,11 +44,7 @@ done
   "A turn that failed because nobody has signed in offers to sign in, by a key."
   (let ((duet-login-test-agent duet-login-test-locked))
     (duet-login-test-with
-     (let* ((thread (duet-get-string
-                     (duet-test-request connection 'launchSession
-                                        '(:query "hello" :agent "theirs"))
-                     :thread_id))
-            (session (duet-test-wait-for (duet-connection-session connection thread)))
+     (let* ((session (duet-test-launch connection "hello" :agent "theirs"))
             (buffer (duet-transcript-open connection session)))
        (duet-test-wait-for-text buffer "\\[Sign in to theirs\\] (I, then [cr] to go on)")
        (with-current-buffer buffer

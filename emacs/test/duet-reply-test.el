@@ -227,11 +227,7 @@ done
   "What an agent cannot take while it works is queued, from a buffer of its own, too."
   (duet-test-with-agent duet-reply-test-deaf-agent "theirs" folder
     (let* ((duet-reply-box t)
-           (session (duet-connection-session
-                     connection
-                     (duet-get-string
-                      (duet-test-request connection 'launchSession '(:query "go" :agent "theirs"))
-                      :thread_id))))
+           (session (duet-test-launch connection "go" :agent "theirs")))
       (duet-test-wait-for-state session 'running)
       (save-window-excursion
         (switch-to-buffer (duet-transcript-open connection session))
@@ -242,14 +238,14 @@ done
           (duet-test-press "C-c C-n" #'duet-reply-send-now)
           (duet-test-wait-for
            (duet-test-heard "\\`Queued: it runs when this turn has ended (the agent cannot take it now)\\'")))
-        (should (= (duet-session-queued session) 1))
+        (duet-test-wait-for (= (duet-session-queued session) 1))
         (duet-test-listening
           (insert "and that")
           (duet-test-press "C-c C-e" #'duet-reply-compose)
           (should (string-match-p " C-c C-c send, C-c C-n now, C-c C-k cancel" (duet-compose--header)))
           (duet-test-press "C-c C-n" #'duet-compose-send-now)
           (duet-test-wait-for (duet-test-heard "the agent cannot take it now")))
-        (should (= (duet-session-queued session) 2))))))
+        (duet-test-wait-for (= (duet-session-queued session) 2))))))
 
 (ert-deftest duet-reply-test-refused ()
   "What the server refuses stays where it was written."

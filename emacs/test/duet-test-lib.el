@@ -145,10 +145,11 @@ bound to the project's."
         (cadr outcome)
       (ert-fail (format "%s: %S" method (cadr outcome))))))
 
-(defun duet-test-launch (connection query)
-  "Launch a session for QUERY through CONNECTION; return it."
+(defun duet-test-launch (connection query &rest more)
+  "Launch a session for QUERY through CONNECTION; return it.
+MORE are other parameters of launchSession."
   (let ((thread (duet-get-string (duet-test-request connection 'launchSession
-                                                    (list :query query))
+                                                    (cl-list* :query query more))
                                  :thread_id)))
     (duet-test-wait-for (duet-connection-session connection thread))))
 

@@ -289,6 +289,29 @@ func TestASnapshotFindsWhatIsNotIndexed(t *testing.T) {
 	assert.Equal(t, []string{"old walnuts"}, texts("old", 2, 0))
 }
 
+// A hub that ends leaves nothing that is not indexed: what it left would come first.
+func TestAClosedDatabaseIsIndexed(t *testing.T) {
+	s := openAt(t, filepath.Join(t.TempDir(), "duet.db"))
+	run := storetest.AddRun(t, s, storetest.NewThread(t, s, "").ID, domain.Running)
+	add := func(text string) {
+		storetest.Write(t, s, func(tx store.Tx) error {
+			return tx.InsertItem(&domain.Item{Thread: run.Thread, Run: run.ID, Kind: "message", Role: "user", Content: text})
+		})
+	}
+	add("walnuts")
+	_, err := s.Search(t.Context(), "walnuts", 1, 0) // indexes it
+	require.NoError(t, err)
+	add("many words, and walnuts at the end of them")
+	require.NoError(t, s.Close())
+	read, err := OpenSnapshot(t.Context(), s.Path(), store.Options{}, Refusals{})
+	require.NoError(t, err)
+	defer read.Close()
+	hits, err := read.Search(t.Context(), "walnuts", 2, 0)
+	require.NoError(t, err)
+	require.Len(t, hits, 2)
+	assert.Equal(t, "walnuts", hits[0].Item.Content)
+}
+
 // A database of an earlier format is migrated to be read: a copy of it is.
 func TestASnapshotOfAnEarlierFormat(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "duet.db")

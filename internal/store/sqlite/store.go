@@ -127,6 +127,7 @@ func (s *Store) Path() string { return s.path }
 
 // Close commits what is queued, and closes the database.
 func (s *Store) Close() error {
+	s.indexRest()
 	s.writer.stop()
 	s.ended.Wait()
 	s.queries.s.Close()

@@ -115,6 +115,15 @@ func (s *Store) indexLoop() {
 	}
 }
 
+// indexRest puts what is left into the index before the database is closed, so that
+// a reader without a hub finds all of it in one order. Of very many items some are left
+// to that reader, and where the disk is full all are.
+func (s *Store) indexRest() {
+	if waiting, err := s.unindexed(background, everything); err == nil && waiting && !s.writer.failing.Load() {
+		_ = s.index(background, everything) // what is not indexed is found all the same
+	}
+}
+
 // awaitSilence waits until nothing is written for a while, but not for ever.
 func (s *Store) awaitSilence(ctx context.Context) {
 	began := time.Now()

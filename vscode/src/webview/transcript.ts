@@ -40,6 +40,8 @@ export class Transcript {
   private settledAt = 0;
   /** Whether the mouse is pressed on the conversation: what is under it stays there, to be clicked or selected. */
   private pressed = false;
+  /** Whether the mouse was pressed last where the scroll bar is: the view is moved by hand then. */
+  private onScrollBar = false;
   /** What somebody has opened at the end, and the highest place that its top may come to, in the window's pixels. */
   private opened: { element: Element; top: number } | undefined;
 
@@ -205,11 +207,14 @@ export class Transcript {
 
   /** takeEnd has the key End go to the end by itself: of what is far the browser knows only about how high it is. */
   private takeEnd(): void {
-    const byHand = (): void => void (this.settledAt = 0);
+    const byHand = (event: Event): void => {
+      this.settledAt = 0;
+      this.onScrollBar = event.type === "pointerdown" && event.target === this.element;
+    };
     for (const type of ["wheel", "touchmove", "pointerdown"] as const) this.element.addEventListener(type, byHand, { passive: true });
     this.element.addEventListener("wheel", (event) => event.deltaY < 0 && !event.ctrlKey && !this.scrollsWithin(event.target) && this.leaveEnd(), { passive: true });
     this.element.addEventListener("keydown", (event) => {
-      byHand();
+      byHand(event);
       if (event.altKey || event.metaKey || (event.target instanceof Element && event.target.matches("input, textarea, select"))) return;
       if (goesUp(event)) this.leaveEnd();
       if (event.key !== "End" || event.shiftKey) return;
@@ -291,8 +296,9 @@ export class Transcript {
     const distance = this.distance();
     // What came since the view was put to the end moves nobody away from it, nor does what turns out to be
     // lower than it was thought to be: only scrolling up does. Only who comes nearer to the end is taken along again.
+    // What a scroll bar brings into view may well be lower than it was thought to be.
     const settled = performance.now() > this.settledAt;
-    const up = settled && scrollTop < this.lastTop - 1 && scrollHeight >= this.lastHeight && distance > 1;
+    const up = settled && scrollTop < this.lastTop - 1 && (this.onScrollBar || scrollHeight >= this.lastHeight) && distance > 1;
     this.following = (this.following && !up) || (distance < nearEnd && distance < this.lastDistance);
     if (!settled && this.following && distance >= nearEnd) return this.pin();
     if (!this.following) this.opened = undefined;

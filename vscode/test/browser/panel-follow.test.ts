@@ -87,6 +87,19 @@ for (const [way, up] of ways) {
   });
 }
 
+test("a scroll bar leaves the end, though what it brings into view is lower than it was thought to be", async () => {
+  const page = await writing();
+  await page.locator(".transcript").evaluate((transcript) => {
+    transcript.dispatchEvent(new PointerEvent("pointerdown"));
+    transcript.querySelector<HTMLElement>(".log")!.style.marginTop = "-100px";
+    transcript.scrollTop = 0;
+  });
+  await page.getByRole("button", { name: "Newest" }).waitFor();
+  await writes(page, 20);
+  assert.ok(await page.locator(".transcript").evaluate(({ scrollTop, scrollHeight }) => scrollTop < scrollHeight / 2), "the view has stayed there");
+  await page.close();
+});
+
 test("what is selected while the agent writes stays under the pointer, and selected", async () => {
   const page = await writing();
   const box = (await page.locator('[data-key="m"]').boundingBox())!;
