@@ -116,6 +116,26 @@ func (w *Writer) Prompt(t store.Tx, run domain.Run, thread domain.Thread) error 
 	return err
 }
 
+// EditPrompt changes the prompt with which a queued run begins, and returns the text as an
+// event carries it.
+func (w *Writer) EditPrompt(t store.Tx, run domain.Run) (text string, truncated bool, err error) {
+	items, err := t.ItemsOfRun(w.ctx, run.ID)
+	if err != nil {
+		return "", false, err
+	}
+	for _, i := range items {
+		if i.Kind == domain.ItemMessage && i.Role == "user" {
+			i.Content, i.Updated = run.Prompt, t.Now()
+			if err := t.UpdateItem(i); err != nil {
+				return "", false, err
+			}
+		}
+	}
+	text = run.Prompt
+	truncated = cutText(&text)
+	return text, truncated, nil
+}
+
 // Said adds what the user said in the middle of a run. No message is to be open.
 func (w *Writer) Said(t store.Tx, run domain.Run, text string, list []domain.Content) error {
 	if err := Attach(t, list); err != nil {

@@ -168,6 +168,13 @@ type decidedData struct {
 	Hunk     string `json:"hunk,omitempty"`
 }
 
+type queueData struct {
+	ids
+	Content   *string  `json:"content,omitempty"`
+	Truncated bool     `json:"truncated,omitempty"`
+	Order     []string `json:"order"`
+}
+
 type updateData struct {
 	ids
 	Update json.RawMessage `json:"update"`

@@ -63,6 +63,8 @@ func data(e domain.Event) any {
 		return diffData{ids, p.Path, p.Diff, p.Added, p.Removed, p.Binary, p.Truncated}
 	case domain.ChangeDecided:
 		return decidedData{ids, p.Path, p.Decision, p.Hunk}
+	case domain.QueueChanged:
+		return queueData{ids, p.Text, p.Truncated, p.Order}
 	case domain.ProgressReported:
 		return withIDs(ids, p.Report)
 	case domain.AgentErrorReported:

@@ -36,6 +36,7 @@ const (
 	TypeGate         = "gate_result"
 	TypeGatesEnded   = "gates_complete"
 	TypeDecided      = "change_decided"
+	TypeQueue        = "queue_changed"
 )
 
 // EventTypes are those that a subscription can choose.
@@ -43,7 +44,7 @@ var EventTypes = []string{
 	TypeStatus, TypeConversation, TypeApproval, TypeResolved, TypeSettings,
 	TypeDelta, TypeThinking, TypePlan, TypeUsage, TypeDiff, TypeTerminal, TypeTerminalExit,
 	TypeProgress, TypeError, TypeUpdate, TypeGate, TypeBuild, TypeLagged, TypeLogDamaged, TypeSecret, TypeAgentSession,
-	TypeSilent, TypeDeleted, TypeTrigger, TypeIteration, TypeGateStart, TypeGatesEnded, TypeDecided,
+	TypeSilent, TypeDeleted, TypeTrigger, TypeIteration, TypeGateStart, TypeGatesEnded, TypeDecided, TypeQueue,
 }
 
 // eventTypes are what clients call the kinds of events.
@@ -63,6 +64,7 @@ var eventTypes = map[domain.EventKind]string{
 	domain.EventUsage:             TypeUsage,
 	domain.EventFileChange:        TypeDiff,
 	domain.EventChangeDecided:     TypeDecided,
+	domain.EventQueue:             TypeQueue,
 	domain.EventProgress:          TypeProgress,
 	domain.EventAgentError:        TypeError,
 	domain.EventAgentUpdate:       TypeUpdate,

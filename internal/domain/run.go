@@ -17,6 +17,7 @@ type Run struct {
 	RunID     string // a UUID, HumanLayer's run_id
 	CallerID  string // the caller's own id of it, or ""
 	Thread    int64
+	Place     int64 // orders the runs of a thread: its ID, unless queued runs were reordered
 	Parent    int64 // the run that it continues, or 0
 	Prompt    string
 	Content   []Block // what goes with the prompt beside its text
@@ -122,6 +123,16 @@ const (
 	SourceQuestion     = "question"      // its question is taken back when its caller goes
 	SourceKeptQuestion = "kept_question" // its question stays when its caller goes
 )
+
+// IsWritten reports whether the prompt of a run was written for it by a client, so that
+// clients may change it while the run is queued.
+func (r Run) IsWritten() bool {
+	switch r.Source {
+	case SourceTask, SourceChat, SourceSession, SourceExecute:
+		return true
+	}
+	return false
+}
 
 // IsQuestion reports whether a run has no agent: it is one question of a client, and
 // ends with that.

@@ -20,7 +20,7 @@ var (
 )
 
 // BeginTurn starts a run for an agent-initiated turn. It waits until no other run of the
-// conversation is active. If a prompt is queued there, BeginTurn starts that instead, and the
+// conversation is active. If prompts are queued there, BeginTurn starts the next one instead, and the
 // agent's output belongs to it. Neither waits for a slot: the agent works already.
 func (f ownTurns) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (catalog.BeginTurnResult, error) {
 	h := f.hub
@@ -35,8 +35,12 @@ func (f ownTurns) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (cat
 			if before, err = h.runsIn(t, thread.ID); err != nil || before != nil {
 				return err
 			}
-			if last.State == domain.Queued {
-				if begun = last; h.isClosing() {
+			queued, err := h.queuedIn(t, thread.ID)
+			if err != nil {
+				return err
+			}
+			if len(queued) > 0 {
+				if begun = queued[0]; h.isClosing() {
 					return domain.ErrEnding
 				}
 				return h.startNow(t, &begun)
@@ -158,7 +162,7 @@ func (h *Hub) goneOnAfter(t store.Tx, run domain.Run) (domain.Run, error) {
 	if err != nil { // a conversation of drafts has no last run
 		return run, nil
 	}
-	for now := last; now.Source == domain.SourceAgent && now.ID > run.ID; {
+	for now := last; now.Source == domain.SourceAgent && now.Place > run.Place; {
 		if now.State.Active() {
 			return now, nil
 		}
@@ -172,7 +176,7 @@ func (h *Hub) goneOnAfter(t store.Tx, run domain.Run) (domain.Run, error) {
 // isLast reports whether a run is the last of its conversation, not counting agent-initiated
 // runs.
 func (h *Hub) isLast(t store.Tx, run, last domain.Run) (bool, error) {
-	for last.ID > run.ID && last.Source == domain.SourceAgent {
+	for last.Place > run.Place && last.Source == domain.SourceAgent {
 		var err error
 		if last, err = t.Run(h.ctx, last.Parent); err != nil {
 			return false, err

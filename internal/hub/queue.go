@@ -102,9 +102,21 @@ func (h *Hub) enqueue(t store.Tx, run *domain.Run, thread domain.Thread) error {
 	if err != nil {
 		return err
 	}
-	// The thread is touched by the transition.
-	if err = h.transition(t, run, domain.Queued, outcome{}); err != nil || !archived {
+	arranged, err := h.arrangeBefore(t, run)
+	if err != nil {
 		return err
+	}
+	// The thread is touched by the transition.
+	if err = h.transition(t, run, domain.Queued, outcome{}); err != nil {
+		return err
+	}
+	if arranged {
+		if err := h.announceQueue(t, *run, domain.QueueChanged{}); err != nil {
+			return err
+		}
+	}
+	if !archived {
+		return nil
 	}
 	return h.announce(t, *run, domain.SettingsChanged{Archived: &thread.Archived, Reason: "continued"})
 }

@@ -49,8 +49,8 @@ type RunReader interface {
 	Session(ctx context.Context, id int64) (domain.Session, error)
 	// Sessions lists runs, the newest first.
 	Sessions(ctx context.Context, f domain.RunFilter) ([]domain.Session, error)
-	// RunsOfThread lists the runs of a thread, the oldest first, up to the run
-	// upTo, or all if that is 0.
+	// RunsOfThread lists the runs of a thread in the order of the conversation, up to
+	// the run upTo, or all if that is 0.
 	RunsOfThread(ctx context.Context, thread, upTo int64) ([]domain.Run, error)
 	// RunHeads is RunsOfThread without most of it.
 	RunHeads(ctx context.Context, thread, upTo int64) ([]domain.RunHead, error)
@@ -62,10 +62,11 @@ type RunReader interface {
 	// first on, the oldest first. It looks at no run before that.
 	RunsFailedWith(ctx context.Context, code string, first int64) ([]domain.Run, error)
 	// Startable lists the queued runs whose thread has no active run, in the order
-	// in which they are to start: by priority, then by age.
+	// in which they are to start: by priority, then by age; of one thread by priority,
+	// then by their places.
 	Startable(ctx context.Context, limit int) ([]domain.Session, error)
 	// UnfinishedRuns lists the runs of a thread that have not ended, drafts
-	// included, the oldest first.
+	// included, in the order of the conversation.
 	UnfinishedRuns(ctx context.Context, thread int64) ([]domain.Run, error)
 	// Load is Counts for the states that scheduling looks at.
 	Load(ctx context.Context) (domain.Counts, error)

@@ -19,9 +19,12 @@ type ConversationWriter interface {
 	InsertRun(r *domain.Run) error
 	// UpdateRun writes everything of a run that can change.
 	UpdateRun(r domain.Run) error
-	// SetPrompt changes what a draft asks for. What was asked once stays:
-	// UpdateRun does not write it.
+	// SetPrompt changes what a run asks for that has not begun. What was asked once
+	// stays: UpdateRun does not write it.
 	SetPrompt(run int64, prompt string, content []domain.Block) error
+	// SetPlace writes the Place, Priority and Parent of a queued run, of which
+	// UpdateRun writes the Priority alone. Places in a thread differ.
+	SetPlace(r domain.Run) error
 	// MoveDirectories changes the directories of threads, and the files that runs
 	// have changed, that are from, or below it, as after a move of the project.
 	MoveDirectories(from, to string) error

@@ -33,6 +33,7 @@ const (
 	EventGate         = "gate_result"
 	EventGatesEnded   = "gates_complete"
 	EventDecided      = "change_decided"
+	EventQueue        = "queue_changed"
 	EventSecret       = "secret_requested"
 	EventLagged       = client.TypeLagged
 )
@@ -41,7 +42,7 @@ const (
 var EventTypes = []string{
 	EventStatus, EventConversation, EventApproval, EventResolved, EventSettings, EventDelta, EventThinking, EventPlan, EventUsage, EventDiff,
 	EventTerminal, EventTerminalExit, "task_progress", EventError, EventAgentUpdate, EventGate, EventBuild, EventLagged,
-	client.TypeLogDamaged, EventSecret, EventAgentSession, EventSilent, EventDeleted, EventTrigger, EventIteration, EventGateStart, EventGatesEnded, EventDecided,
+	client.TypeLogDamaged, EventSecret, EventAgentSession, EventSilent, EventDeleted, EventTrigger, EventIteration, EventGateStart, EventGatesEnded, EventDecided, EventQueue,
 }
 
 // EventData is what is read of an event, whatever its type; docs/protocol.md

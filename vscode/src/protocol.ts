@@ -1999,6 +1999,70 @@ export interface Methods {
       }>;
     };
   };
+  /** Lists the prompts that wait for their turn in a session's conversation, the next one first. */
+  "session.queue": {
+    params: {
+      /** The session; every id of the run will do. */
+      session_id: string;
+    };
+    result: {
+      /** The next one first. */
+      queued: Array<{
+        session_id: string;
+        task_id: string;
+        query: string;
+        /** The query is cut, so that the list fits into a message; getConversation has all of it. */
+        truncated?: boolean;
+        created_at: string;
+        /** False: no client has written it, such as what gates complain of. It can be cancelled, but neither edited nor moved. */
+        editable: boolean;
+      }>;
+    };
+  };
+  /** Changes the text of a prompt that waits for its turn; what goes with it stays. One that has begun is refused (`bad_state`). All clients get the event queue_changed. */
+  "session.editQueued": {
+    params: {
+      /** The queued session; every id of the run will do. */
+      session_id: string;
+      /** What the agent is to do instead. */
+      query: string;
+    };
+    result: {
+      /** The next one first. */
+      queued: Array<{
+        session_id: string;
+        task_id: string;
+        query: string;
+        /** The query is cut, so that the list fits into a message; getConversation has all of it. */
+        truncated?: boolean;
+        created_at: string;
+        /** False: no client has written it, such as what gates complain of. It can be cancelled, but neither edited nor moved. */
+        editable: boolean;
+      }>;
+    };
+  };
+  /** Moves a prompt that waits for its turn to another place in the queue of its conversation. One that has begun is refused (`bad_state`). All clients get the event queue_changed. */
+  "session.moveQueued": {
+    params: {
+      /** The queued session; every id of the run will do. */
+      session_id: string;
+      /** The queued session of the same conversation before which it is to run; absent: it runs last. */
+      before?: string;
+    };
+    result: {
+      /** The next one first. */
+      queued: Array<{
+        session_id: string;
+        task_id: string;
+        query: string;
+        /** The query is cut, so that the list fits into a message; getConversation has all of it. */
+        truncated?: boolean;
+        created_at: string;
+        /** False: no client has written it, such as what gates complain of. It can be cancelled, but neither edited nor moved. */
+        editable: boolean;
+      }>;
+    };
+  };
   /** Sets the agent of a session's conversation to a mode, a model, or values of its options. If it works just now it takes them at once, or refuses them, and then nothing is changed; else it gets them with the next prompt. With agent, another agent goes on with the conversation: it is told what was said, begins in default or plan, with a model of its own, and nothing that the one before might do unasked; what that one asked and nobody has answered is closed. While a session of the conversation runs, or waits to, that is refused. */
   "session.set": {
     params: {

@@ -10,12 +10,12 @@ import (
 
 // ForkedUpTo is as of [store.ThreadReader].
 func (q threadQueries) ForkedUpTo(ctx context.Context, thread int64) (int64, error) {
-	return statement.One(ctx, q.s, statement.Value[int64], "SELECT coalesce(max(fork_run), 0) FROM threads WHERE parent = ?", thread)
+	return statement.One(ctx, q.s, statement.Value[int64], "SELECT coalesce((SELECT t.fork_run FROM threads t JOIN runs r ON r.id = t.fork_run WHERE t.parent = ? ORDER BY r.place DESC LIMIT 1), 0)", thread)
 }
 
 // goneRuns are the runs that are to be deleted: ?1 is their thread, ?2 the run that they
 // come after.
-const goneRuns = "(SELECT id FROM runs WHERE thread = ?1 AND id > ?2)"
+const goneRuns = "(SELECT id FROM runs WHERE thread = ?1 AND place > coalesce((SELECT place FROM runs WHERE id = ?2), 0))"
 
 // eraseEvents leaves of events no more than their numbers and their time.
 const eraseEvents = "UPDATE events SET type = '" + string(domain.EventErased) + "', thread = 0, run = 0, key = NULL, text = NULL, data = '{}' WHERE "
@@ -44,10 +44,10 @@ func (t *Tx) DeleteRuns(thread, after int64) error {
 			"DELETE FROM rules WHERE thread = ?1 AND ?2 = 0",
 			"DELETE FROM agent_sessions WHERE thread = ?1 AND ?2 = 0",
 			eraseEvents+"thread = ?1 AND run = 0 AND ?2 = 0 AND type != '"+string(domain.EventThreadDeleted)+"'",
-			"DELETE FROM runs WHERE thread = ?1 AND id > ?2",
+			"DELETE FROM runs WHERE id IN "+goneRuns,
 			"DELETE FROM threads WHERE id = ?1 AND ?2 = 0")
 	} else {
-		deletions = append(deletions, "DELETE FROM runs WHERE thread = ?1 AND id > ?2")
+		deletions = append(deletions, "DELETE FROM runs WHERE id IN "+goneRuns)
 	}
 	for _, sql := range deletions {
 		if _, err := t.exec(sql, thread, after); err != nil {

@@ -119,10 +119,14 @@ func (f *Foreign) Threads(ctx context.Context, after int64, limit int) ([]domain
 	return statement.All(ctx, f.s, scanThread, "SELECT "+threadColumns+" FROM threads t WHERE t.id > ? ORDER BY t.id LIMIT ?", after, limit)
 }
 
-// RunsOfThread lists the runs of a thread, the oldest first, up to the run upTo, or
-// all if that is 0.
+// RunsOfThread lists the runs of a thread in the order of the conversation, up to the run
+// upTo, or all if that is 0.
 func (f *Foreign) RunsOfThread(ctx context.Context, thread, upTo int64) ([]domain.Run, error) {
-	columns := runColumns
+	columns, chosen := runColumns, upToRun+" ORDER BY r.place"
+	if f.Version < placeFormat {
+		before := strings.NewReplacer("r.place", "r.id", "SELECT place", "SELECT id")
+		columns, chosen = before.Replace(columns), before.Replace(chosen)
+	}
 	if f.Version < restrictedFormat {
 		columns = strings.Replace(columns, "r.restricted", restrictedBefore, 1)
 	}
@@ -135,7 +139,7 @@ func (f *Foreign) RunsOfThread(ctx context.Context, thread, upTo int64) ([]domai
 	if f.Version < agentSettingsFormat {
 		columns = strings.Replace(columns, "r.agent_mode, r.agent_model", "'', ''", 1)
 	}
-	return statement.All(ctx, f.s, scanRun, "SELECT "+columns+" FROM runs r WHERE r.thread = ? AND (? = 0 OR r.id <= ?) ORDER BY r.id", thread, upTo, upTo)
+	return statement.All(ctx, f.s, scanRun, "SELECT "+columns+" FROM runs r WHERE r.thread = ? AND "+chosen, thread, upTo, upTo)
 }
 
 // agentSettingsFormat is the first format whose runs have the columns agent_mode and
@@ -145,6 +149,9 @@ const agentSettingsFormat = 12
 // contentFormat is the first format whose runs have the column content, and that
 // has attachments.
 const contentFormat = 14
+
+// placeFormat is the first format whose runs have the column place.
+const placeFormat = 26
 
 // restrictedFormat is the first format whose runs have the column restricted. In earlier
 // ones a member of the metadata says so.

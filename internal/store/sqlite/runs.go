@@ -16,7 +16,7 @@ import (
 
 const runColumns = `r.id, r.uuid, r.task, r.session_id, r.run_id, r.caller_id, r.thread, r.parent, r.prompt, r.title, r.agent, r.source, r.state, r.priority,
 	r.mode, r.tools, r.timeout, r.quiet, r.created, r.started, r.ended, r.active, r.error, r.error_code, r.stop, r.result, r.messages, r.tokens, r.progress, r.metadata,
-	r.agent_mode, r.agent_model, r.content, r.sign_in, r.restricted`
+	r.agent_mode, r.agent_model, r.content, r.sign_in, r.restricted, r.place`
 
 // runRow takes a row of runColumns.
 type runRow struct {
@@ -31,7 +31,7 @@ func (r *runRow) fields() []any {
 	return []any{
 		&r.ID, &r.UUID, &r.Task, &r.SessionID, &r.RunID, &r.CallerID, &r.Thread, &r.Parent, &r.Prompt, &r.Title, &r.Agent, &r.Source, &r.State, &r.Priority,
 		&r.Mode, &r.tools, &r.timeout, &r.Quiet, &r.created, &r.started, &r.ended, &r.active, &r.Error, &r.ErrorCode, &r.Stop, &r.Result, &r.Messages,
-		&r.tokens, &r.progress, &r.metadata, &r.AgentMode, &r.Model, &r.content, &r.signIn, &r.Restricted,
+		&r.tokens, &r.progress, &r.metadata, &r.AgentMode, &r.Model, &r.content, &r.signIn, &r.Restricted, &r.Place,
 	}
 }
 
@@ -53,7 +53,7 @@ func scanRun(row statement.Scanner) (domain.Run, error) {
 }
 
 const (
-	sessionColumns = runColumns + ", " + threadColumns + ", coalesce(p.session_id, ''), (SELECT substr(o.prompt, 1, 400) FROM runs o WHERE o.thread = r.thread ORDER BY o.id LIMIT 1)"
+	sessionColumns = runColumns + ", " + threadColumns + ", coalesce(p.session_id, ''), (SELECT substr(o.prompt, 1, 400) FROM runs o WHERE o.thread = r.thread ORDER BY o.place LIMIT 1)"
 	sessionJoins   = "JOIN threads t ON t.id = r.thread LEFT JOIN runs p ON p.id = r.parent "
 )
 
@@ -81,7 +81,7 @@ func (q runQueries) Session(ctx context.Context, id int64) (domain.Session, erro
 // Find is the run that an id of any kind names: one of the run's own, or one
 // of its thread's, which means the thread's last run.
 func (q runQueries) Find(ctx context.Context, alias string) (int64, error) {
-	id, err := statement.One(ctx, q.s, statement.Value[int64], `SELECT coalesce(nullif(a.run, 0), (SELECT max(id) FROM runs WHERE thread = a.thread), 0)
+	id, err := statement.One(ctx, q.s, statement.Value[int64], `SELECT coalesce(nullif(a.run, 0), (SELECT id FROM runs WHERE thread = a.thread ORDER BY place DESC LIMIT 1), 0)
 		FROM aliases a WHERE a.alias = ?`, alias)
 	if err == nil && id == 0 { // a thread without runs
 		err = store.ErrNotFound
@@ -172,7 +172,7 @@ func chosenRuns(f domain.RunFilter) (query string, args []any) {
 			add("EXISTS (SELECT 1 FROM threads t WHERE t.id = r.thread AND t.archived = ?)", *f.Archived)
 		}
 		if f.Leaves {
-			add("NOT EXISTS (SELECT 1 FROM runs n WHERE n.thread = r.thread AND n.id > r.id)")
+			add("NOT EXISTS (SELECT 1 FROM runs n WHERE n.thread = r.thread AND n.place > r.place)")
 		}
 		if f.Before > 0 {
 			add("r.id < ?", f.Before)
@@ -186,10 +186,13 @@ func chosenRuns(f domain.RunFilter) (query string, args []any) {
 	return strings.Join(parts, " UNION ALL ") + " ORDER BY id DESC LIMIT ?", append(args, f.Limit)
 }
 
-// RunsOfThread lists the runs of a thread, the oldest first, up to the run
-// upTo, or all if that is 0.
+// upToRun chooses runs up to the place of one, or all if that is 0.
+const upToRun = "(? = 0 OR r.place <= (SELECT place FROM runs WHERE id = ?))"
+
+// RunsOfThread lists the runs of a thread in the order of the conversation, up to the
+// run upTo, or all if that is 0.
 func (q runQueries) RunsOfThread(ctx context.Context, thread, upTo int64) ([]domain.Run, error) {
-	return statement.All(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.thread = ? AND (? = 0 OR r.id <= ?) ORDER BY r.id", thread, upTo, upTo)
+	return statement.All(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.thread = ? AND "+upToRun+" ORDER BY r.place", thread, upTo, upTo)
 }
 
 // RunHeads is RunsOfThread without most of it.
@@ -197,12 +200,12 @@ func (q runQueries) RunHeads(ctx context.Context, thread, upTo int64) ([]domain.
 	return statement.All(ctx, q.s, func(row statement.Scanner) (h domain.RunHead, err error) {
 		err = row.Scan(&h.ID, &h.SessionID, &h.State, &h.ErrorCode)
 		return h, err
-	}, "SELECT r.id, r.session_id, r.state, r.error_code FROM runs r WHERE r.thread = ? AND (? = 0 OR r.id <= ?) ORDER BY r.id", thread, upTo, upTo)
+	}, "SELECT r.id, r.session_id, r.state, r.error_code FROM runs r WHERE r.thread = ? AND "+upToRun+" ORDER BY r.place", thread, upTo, upTo)
 }
 
 // LastRun is the last run of a thread, drafts aside.
 func (q runQueries) LastRun(ctx context.Context, thread int64) (domain.Run, error) {
-	return statement.One(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.thread = ? AND r.state NOT IN ('draft', 'discarded') ORDER BY r.id DESC LIMIT 1", thread)
+	return statement.One(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r WHERE r.thread = ? AND r.state NOT IN ('draft', 'discarded') ORDER BY r.place DESC LIMIT 1", thread)
 }
 
 // RunsIn lists the runs that are in one of the states, the oldest first.
@@ -235,15 +238,15 @@ const unfinished = "state IN ('draft', 'queued', 'starting', 'running', 'waiting
 func (q runQueries) Startable(ctx context.Context, limit int) ([]domain.Session, error) {
 	return statement.All(ctx, q.s, scanSession, "SELECT "+sessionColumns+" FROM runs r "+sessionJoins+`WHERE r.state = 'queued'
 		AND NOT EXISTS (SELECT 1 FROM runs o WHERE o.thread = r.thread AND o.id != r.id AND o.`+unfinished+`
-			AND (o.state IN ('starting', 'running', 'waiting_input', 'interrupting') OR o.state = 'queued' AND (o.priority > r.priority OR o.priority = r.priority AND o.id < r.id)))
+			AND (o.state IN ('starting', 'running', 'waiting_input', 'interrupting') OR o.state = 'queued' AND (o.priority > r.priority OR o.priority = r.priority AND o.place < r.place)))
 		AND NOT EXISTS (SELECT 1 FROM gate_loops g WHERE g.thread = r.thread AND g.state = 'checking')
 		ORDER BY r.priority DESC, r.id LIMIT ?`, limit)
 }
 
 // UnfinishedRuns lists the runs of a thread that have not ended, drafts
-// included, the oldest first.
+// included, in the order of the conversation.
 func (q runQueries) UnfinishedRuns(ctx context.Context, thread int64) ([]domain.Run, error) {
-	return statement.All(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r INDEXED BY runs_unfinished WHERE r.thread = ? AND r."+unfinished+" ORDER BY r.id", thread)
+	return statement.All(ctx, q.s, scanRun, "SELECT "+runColumns+" FROM runs r INDEXED BY runs_unfinished WHERE r.thread = ? AND r."+unfinished+" ORDER BY r.place", thread)
 }
 
 // HasUnfinished reports whether a thread has a run, other than except, that has not
@@ -320,8 +323,9 @@ func (t *Tx) IsTaken(alias string) (bool, error) {
 
 func (t *Tx) insertRun(r *domain.Run) error {
 	result, err := t.exec(`INSERT INTO runs (uuid, task, session_id, run_id, caller_id, thread, parent, prompt, content, title, agent, source, state, priority,
-			mode, tools, timeout, quiet, created, started, ended, active, error, error_code, stop, result, messages, tokens, progress, metadata, agent_mode, agent_model, sign_in, restricted)
-		VALUES (?, (SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'runs'), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			mode, tools, timeout, quiet, created, started, ended, active, error, error_code, stop, result, messages, tokens, progress, metadata, agent_mode, agent_model, sign_in, restricted, place)
+		VALUES (?, (SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'runs'), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+			(SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'runs'))`,
 		append([]any{r.UUID, r.SessionID, r.RunID, r.CallerID, r.Thread, r.Parent, r.Prompt, contentText(r.Content)}, mutable(*r)...)...)
 	if err != nil {
 		return err
@@ -329,7 +333,7 @@ func (t *Tx) insertRun(r *domain.Run) error {
 	if r.ID, err = result.LastInsertId(); err != nil {
 		return err
 	}
-	r.Task = r.ID
+	r.Task, r.Place = r.ID, r.ID
 	return nil
 }
 
@@ -355,10 +359,14 @@ func mutable(r domain.Run) []any {
 	}
 }
 
-// SetPrompt changes what a draft asks for. What was asked once stays: UpdateRun
-// does not write it.
+// SetPrompt is as of [store.ConversationWriter].
 func (t *Tx) SetPrompt(run int64, prompt string, content []domain.Block) error {
 	return t.changeOne("a run", "UPDATE runs SET prompt = ?, content = ? WHERE id = ?", prompt, contentText(content), run)
+}
+
+// SetPlace is as of [store.ConversationWriter].
+func (t *Tx) SetPlace(r domain.Run) error {
+	return t.changeOne("a run", "UPDATE runs SET place = ?, priority = ?, parent = ? WHERE id = ?", r.Place, r.Priority, r.Parent, r.ID)
 }
 
 // contentText is the blocks of a prompt as a column.

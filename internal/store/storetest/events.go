@@ -44,6 +44,7 @@ func payloads() []domain.Payload {
 		domain.PlanChanged{Entries: []domain.PlanEntry{{Content: text, Priority: "p", Status: "s"}}},
 		domain.UsageReported{InputTokens: 1, OutputTokens: 2, CacheReadTokens: 3, CacheWriteTokens: 4, ContextUsed: 5, ContextSize: 6, CostUSD: 0.7},
 		domain.FileChanged{Path: "/p", Diff: text, Added: 1, Removed: 2, Binary: true, Truncated: true},
+		domain.QueueChanged{Text: &text, Order: []string{"s"}},
 		domain.ChangeDecided{Path: "/p", Decision: "revert", Hunk: "h"},
 		domain.ProgressReported{Report: raw},
 		domain.AgentErrorReported{Report: raw},

@@ -91,6 +91,9 @@ var payloadCodecs = map[domain.EventKind]payloadCodec{
 	domain.EventChangeDecided: codecOf(
 		func(p domain.ChangeDecided) changeDecidedRow { return changeDecidedRow(p) },
 		func(r changeDecidedRow) domain.ChangeDecided { return domain.ChangeDecided(r) }),
+	domain.EventQueue: codecOf(
+		func(p domain.QueueChanged) queueRow { return queueRow(p) },
+		func(r queueRow) domain.QueueChanged { return domain.QueueChanged(r) }),
 	domain.EventProgress: codecOf(
 		func(p domain.ProgressReported) reportRow { return reportRow(p) },
 		func(r reportRow) domain.ProgressReported { return domain.ProgressReported(r) }),
@@ -330,6 +333,12 @@ type changeDecidedRow struct {
 	Path     string `json:"path"`
 	Decision string `json:"decision"`
 	Hunk     string `json:"hunk,omitempty"`
+}
+
+type queueRow struct {
+	Text      *string  `json:"text,omitempty"`
+	Truncated bool     `json:"truncated,omitempty"`
+	Order     []string `json:"order"`
 }
 
 type fileChangeRow struct {

@@ -132,6 +132,7 @@ func TestTheSpellingOfARowStaysAsItIs(t *testing.T) {
 			},
 			`{"gate":"make","passed":true,"reason":"r","findings":[{"file":"f","severity":"error","message":"m"}],"errors":2,"warnings":3,"output":"o","duration":1000000000,"iteration":1,"max":2}`,
 		},
+		{domain.QueueChanged{Text: new("t"), Truncated: true, Order: []string{"s"}}, `{"text":"t","truncated":true,"order":["s"]}`},
 		{domain.ChangeDecided{Path: "/p", Decision: "revert", Hunk: "h"}, `{"path":"/p","decision":"revert","hunk":"h"}`},
 		{domain.LoopEnded{State: "failed", Reason: "r", Iteration: 2, MaxIterations: 2, Failing: []string{"make"}}, `{"state":"failed","reason":"r","iteration":2,"max":2,"failing":["make"]}`},
 		{domain.TerminalExited{TerminalID: "t", TaskID: "k", ExitCode: 3, Signal: "S"}, `{"terminal":"t","task":"k","exit_code":3,"signal":"S"}`},

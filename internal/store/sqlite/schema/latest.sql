@@ -39,12 +39,9 @@ CREATE TABLE runs (
 	error TEXT NOT NULL DEFAULT '', error_code TEXT NOT NULL DEFAULT '', stop TEXT NOT NULL DEFAULT '',
 	result TEXT NOT NULL DEFAULT '', messages INTEGER NOT NULL DEFAULT 0,
 	tokens TEXT NOT NULL DEFAULT '', progress TEXT NOT NULL DEFAULT '', metadata TEXT NOT NULL DEFAULT ''
-, agent_mode TEXT NOT NULL DEFAULT '', agent_model TEXT NOT NULL DEFAULT '', content TEXT NOT NULL DEFAULT '', sign_in TEXT NOT NULL DEFAULT '', restricted INTEGER NOT NULL DEFAULT 0);
+, agent_mode TEXT NOT NULL DEFAULT '', agent_model TEXT NOT NULL DEFAULT '', content TEXT NOT NULL DEFAULT '', sign_in TEXT NOT NULL DEFAULT '', restricted INTEGER NOT NULL DEFAULT 0, place INTEGER NOT NULL DEFAULT 0);
 
 -- implicit index sqlite_autoindex_runs_1 runs
-
--- index runs_thread runs
-CREATE INDEX runs_thread ON runs (thread, id);
 
 -- index runs_state runs
 CREATE INDEX runs_state ON runs (state, priority DESC, id);
@@ -227,3 +224,6 @@ CREATE INDEX page_messages_run ON page_messages (run);
 
 -- table change_decisions change_decisions
 CREATE TABLE change_decisions (run INTEGER NOT NULL, part TEXT NOT NULL, state TEXT NOT NULL, mode INTEGER NOT NULL, PRIMARY KEY (run, part)) WITHOUT ROWID;
+
+-- index runs_thread runs
+CREATE INDEX runs_thread ON runs (thread, place);

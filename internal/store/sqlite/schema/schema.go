@@ -250,4 +250,10 @@ ALTER TABLE approvals ADD COLUMN details TEXT NOT NULL DEFAULT '';
 ALTER TABLE runs ADD COLUMN restricted INTEGER NOT NULL DEFAULT 0;
 UPDATE runs SET restricted = 1, metadata = json_remove(metadata, '$.workspace_trusted')
 	WHERE CASE WHEN json_valid(metadata) THEN json_type(metadata, '$.workspace_trusted') IS 'false' ELSE 0 END;
+`, `
+-- The order of the runs of a conversation, in which queued ones can be moved.
+ALTER TABLE runs ADD COLUMN place INTEGER NOT NULL DEFAULT 0;
+UPDATE runs SET place = id;
+DROP INDEX runs_thread;
+CREATE INDEX runs_thread ON runs (thread, place);
 `}

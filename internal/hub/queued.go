@@ -1,0 +1,188 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/query"
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// Queued lists the runs that wait for their turn in a session's conversation, the next one
+// first.
+func (h *Hub) Queued(ctx context.Context, id string) ([]domain.Session, error) {
+	s, err := h.query.Session(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	list, err := h.store.Sessions(ctx, domain.RunFilter{Thread: s.Run.Thread, States: []domain.State{domain.Queued}})
+	slices.SortFunc(list, func(a, b domain.Session) int { return byTurn(a.Run, b.Run) })
+	return list, err
+}
+
+// byTurn compares queued runs of a conversation: the one that runs earlier is less.
+func byTurn(a, b domain.Run) int {
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Place, b.Place))
+}
+
+// queuedIn is Queued in a transaction.
+func (h *Hub) queuedIn(t store.Tx, thread int64) ([]domain.Run, error) {
+	runs, err := t.UnfinishedRuns(h.ctx, thread)
+	runs = slices.DeleteFunc(runs, func(r domain.Run) bool { return r.State != domain.Queued })
+	slices.SortFunc(runs, byTurn)
+	return runs, err
+}
+
+// EditQueued changes the prompt of a queued run. What goes with the prompt stays.
+func (h *Hub) EditQueued(ctx context.Context, id, prompt string) error {
+	if strings.TrimSpace(prompt) == "" {
+		return domain.Invalid("query", "a text that is not empty", "nothing")
+	}
+	return h.write(ctx, func(t store.Tx) error {
+		run, err := h.writtenAndQueued(t, id)
+		if err != nil {
+			return err
+		}
+		if _, err := h.configured.AgentFor(restricted.Is(ctx), run.Agent); err != nil {
+			return err
+		}
+		restricted.Carry(ctx, &run)
+		run.Prompt = prompt
+		if err := t.SetPrompt(run.ID, run.Prompt, run.Content); err != nil {
+			return err
+		}
+		if err := t.UpdateRun(run); err != nil {
+			return err
+		}
+		text, truncated, err := h.conversation.EditPrompt(t, run)
+		if err != nil {
+			return err
+		}
+		return h.announceQueue(t, run, domain.QueueChanged{Text: &text, Truncated: truncated})
+	})
+}
+
+// MoveQueued has a queued run begin before another queued run of its conversation, or, if
+// before is "", as the last one. Runs whose prompt no client has written keep their turns.
+func (h *Hub) MoveQueued(ctx context.Context, id, before string) error {
+	return h.write(ctx, func(t store.Tx) error {
+		run, err := h.writtenAndQueued(t, id)
+		if err != nil {
+			return err
+		}
+		var next domain.Run
+		if before != "" {
+			if next, err = h.writtenAndQueued(t, before); err != nil {
+				return err
+			}
+			if next.Thread != run.Thread {
+				return domain.Invalid("before", "a queued prompt of the same conversation", "one of another")
+			}
+		}
+		queued, err := h.queuedIn(t, run.Thread)
+		if err != nil {
+			return err
+		}
+		if err := h.arrange(t, moved(queued, run.ID, next.ID)); err != nil {
+			return err
+		}
+		return h.announceQueue(t, run, domain.QueueChanged{})
+	})
+}
+
+// moved is a queue in which a run has been moved before another one, or to the end if that
+// is 0. The turns keep their priorities.
+func moved(queued []domain.Run, run, before int64) []domain.Run {
+	var written []domain.Run
+	for _, r := range queued {
+		if r.IsWritten() && r.ID != run {
+			written = append(written, r)
+		}
+	}
+	at := len(written)
+	if n := slices.IndexFunc(written, func(r domain.Run) bool { return r.ID == before }); n >= 0 {
+		at = n
+	} else if before != 0 { // before itself
+		return queued
+	}
+	of := slices.IndexFunc(queued, func(r domain.Run) bool { return r.ID == run })
+	written = slices.Insert(written, at, queued[of])
+	list := slices.Clone(queued)
+	for n, r := range queued {
+		if r.IsWritten() {
+			list[n], written = written[0], written[1:]
+			list[n].Priority = r.Priority
+		}
+	}
+	return list
+}
+
+// arrange has the queued runs of a conversation follow each other in the order given. It
+// changes them to what they are then.
+func (h *Hub) arrange(t store.Tx, queued []domain.Run) error {
+	first := slices.MinFunc(queued, func(a, b domain.Run) int { return cmp.Compare(a.Place, b.Place) })
+	var places []int64
+	for _, run := range queued {
+		places = append(places, run.Place)
+	}
+	slices.Sort(places)
+	before := first.Parent
+	for n := range queued {
+		run := &queued[n]
+		run.Place, run.Parent = places[n], before
+		before = run.ID
+		if err := t.SetPlace(*run); err != nil {
+			return err
+		}
+		h.query.Changed(t, run.ID)
+	}
+	return nil
+}
+
+// arrangeBefore is arrange for a run that is about to be queued, where it is to begin
+// before another one.
+func (h *Hub) arrangeBefore(t store.Tx, run *domain.Run) (arranged bool, err error) {
+	queued, err := h.queuedIn(t, run.Thread)
+	if err != nil || len(queued) == 0 || byTurn(queued[len(queued)-1], *run) < 0 {
+		return false, err
+	}
+	queued = append(queued, *run)
+	slices.SortFunc(queued, byTurn)
+	if err := h.arrange(t, queued); err != nil {
+		return false, err
+	}
+	*run = queued[slices.IndexFunc(queued, func(r domain.Run) bool { return r.ID == run.ID })]
+	return true, nil
+}
+
+// writtenAndQueued finds a queued run whose prompt may be changed.
+func (h *Hub) writtenAndQueued(t store.Tx, id string) (domain.Run, error) {
+	run, err := query.Find(h.ctx, t, id)
+	switch {
+	case err != nil:
+		return run, err
+	case run.State != domain.Queued:
+		return run, domain.Errorf(domain.KindBadState, "%s is %s: only a prompt that is queued can be changed", domain.TaskName(run.Task), run.State)
+	case !run.IsWritten():
+		return run, domain.Errorf(domain.KindBadState, "%s has no prompt that a client has written: it can be cancelled, but not changed", domain.TaskName(run.Task))
+	}
+	return run, nil
+}
+
+// announceQueue adds a change of the queue to the log, with the order that holds now.
+func (h *Hub) announceQueue(t store.Tx, run domain.Run, p domain.QueueChanged) error {
+	queued, err := h.queuedIn(t, run.Thread)
+	if err != nil {
+		return err
+	}
+	p.Order = make([]string, 0, len(queued))
+	for _, r := range queued {
+		p.Order = append(p.Order, r.SessionID)
+	}
+	h.query.Changed(t, run.ID)
+	return h.announce(t, run, p)
+}
