@@ -36,7 +36,7 @@ type Options struct {
 
 // New makes the commands below session.
 func New(o Options) []*cobra.Command {
-	return []*cobra.Command{newShow(o), newPick(o), newArchive(o), newUnarchive(o), newRename(o), newDelete(o)}
+	return []*cobra.Command{newShow(o), newPick(o), newQueue(o), newArchive(o), newUnarchive(o), newRename(o), newDelete(o)}
 }
 
 // change calls a method about the session that the first argument names, and says
