@@ -76,11 +76,12 @@ func TestAnOwnTurnTakesTheNextPrompt(t *testing.T) {
 	daemon := <-daemons
 	launch(t, h, "takes the only slot")
 	<-daemons
-	var queued []domain.Session
+	queued := []domain.Session{}
+	from := first
 	for _, prompt := range []string{"second", "third"} {
-		s, err := h.Continue(ctx, ContinueSpec{From: first.SessionID, Prompt: prompt, Source: domain.SourceSession})
+		s, err := h.Continue(ctx, ContinueSpec{From: from.SessionID, Prompt: prompt, Source: domain.SourceSession})
 		require.NoError(t, err)
-		queued = append(queued, s)
+		queued, from = append(queued, s), s
 	}
 	begun, err := daemon.BeginTurn(ctx, catalog.BeginTurnParams{SessionID: first.Thread.UUID, TaskID: first.UUID})
 	require.NoError(t, err)

@@ -113,7 +113,8 @@ func undo(after content, d catalog.FileDiff, done bool) content {
 	case after.binary:
 		return after
 	case d.OldText == nil:
-		if done && after.exists && after.text == d.NewText {
+		// Of a new file that is being written there may be the beginning alone.
+		if done && after.exists && strings.HasPrefix(d.NewText, after.text) {
 			return content{}
 		}
 		return after

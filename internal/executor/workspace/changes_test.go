@@ -34,6 +34,8 @@ func TestFileChanges(t *testing.T) {
 		{name: "untouched", there: &old, then: write("old"), none: true},
 		{name: "heard of too late", there: ptr("a new b"), status: "completed", diffs: diff(&old, "new"), before: "a old b", after: "a new b"},
 		{name: "made and heard of too late", there: ptr("new"), status: "completed", diffs: diff(nil, "new"), before: "-", after: "new"},
+		{name: "heard of while it is being made", there: &empty, status: "completed", diffs: diff(nil, "new"), then: write("new"), before: "-", after: "new"},
+		{name: "heard of in the middle", there: ptr("ne"), status: "completed", diffs: diff(nil, "new"), then: write("new"), before: "-", after: "new"},
 		{name: "not unique", there: ptr("new new"), status: "completed", diffs: diff(&old, "new"), none: true},
 		{name: "emptied and heard of too late", there: &empty, status: "completed", diffs: diff(&old, ""), before: "old", after: ""},
 		{name: "faster than we", there: ptr("a new b"), diffs: diff(&old, "new"), before: "a old b", after: "a new b"},
