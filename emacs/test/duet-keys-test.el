@@ -44,7 +44,7 @@
     ("A" "Accept all changes of the file" duet-diff-accept-file)
     ("d" "Say no: deny, or decline" duet-approval-deny)
     ("t" "Say no, and tell the agent why" duet-approval-deny-and-tell)
-    ("e" "Edit a queued prompt, or the input of a tool, and approve that then"
+    ("e" "Edit a queued prompt; edit the input of a tool, then approve"
      duet-approval-edit duet-edit-queued)
     ("s" "Say yes for the session" duet-approval-always)
     ("P" "Say yes for the project" duet-approval-always-in-project)

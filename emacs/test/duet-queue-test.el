@@ -73,7 +73,7 @@ NAMES are what the connection and the session are bound to."
                      " Edit queued prompt: C-c C-c save, C-c C-k cancel"))
       (duet-test-should-say "runs in its turn"
         (duet-test-press "C-c C-n" #'duet-compose-send-now))
-      ;; What was not changed is nothing to be remembered.
+      ;; Text that was not changed does not go into the history.
       (duet-test-press "C-c C-k" #'duet-compose-cancel)
       (should (duet-test-heard "^Not saved; the prompt waits as it was$"))
       (should (ring-empty-p duet-compose-history))
@@ -123,7 +123,7 @@ NAMES are what the connection and the session are bound to."
        (current-buffer)
        "You asked: quiet three\\(.*\n\\)+.*You asked: quiet one\\(.*\n\\)+.*You asked: quiet two")
       (duet-test-wait-for-state session 'completed)
-      ;; An Emacs that has not seen the moves goes on after the last one, too.
+      ;; An Emacs that has not seen the moves continues after the last prompt, too.
       (kill-buffer)
       (let ((model (duet-connection-model connection)))
         (clrhash (duet-model-sessions model))
@@ -154,7 +154,7 @@ NAMES are what the connection and the session are bound to."
       (duet-test-press "C-c C-c" #'duet-compose-send)
       (duet-test-wait-for-text transcript "^❯ quiet one\n\\(.*\n\\)+❯ quiet one more\n")
       (duet-test-wait-for-text transcript "You asked: quiet one more")
-      ;; There is nothing to edit any more.
+      ;; It cannot be edited any more.
       (duet-queue-test-go-to "❯ quiet one more")
       (duet-test-should-say "No prompt that waits"
         (duet-test-press "e" #'duet-edit-queued)))))
@@ -171,7 +171,7 @@ NAMES are what the connection and the session are bound to."
       (duet-test-request connection 'session.moveQueued (list :session_id one))
       (duet-queue-test-wait-for '("quiet two" "quiet new"))
       (should (looking-at "quiet two"))
-      ;; An event has the beginning of a long text, and so has the queue.
+      ;; An event has the beginning of a long text.
       (duet-test-request connection 'session.editQueued (list :session_id two :query long))
       (duet-test-wait-for-text (current-buffer) "^  … cut: the rest is not loaded")
       (duet-queue-test-edit "quiet long\n")
