@@ -125,7 +125,9 @@ func (w *Writer) EditPrompt(t store.Tx, run domain.Run) (text string, truncated 
 	}
 	for _, i := range items {
 		if i.Kind == domain.ItemMessage && i.Role == "user" {
-			i.Content, i.Updated = run.Prompt, t.Now()
+			// The caller announces the change with the next event. A client that has the event
+			// takes no item that is older.
+			i.Seq, i.Content, i.Updated = t.Seq()+1, run.Prompt, t.Now()
 			if err := t.UpdateItem(i); err != nil {
 				return "", false, err
 			}

@@ -392,7 +392,7 @@ function messageOf(error: unknown): string {
 }
 
 /** Requests that may be carried out twice: the second time they change nothing. */
-const repeatable = /^(get|list|fetch|search)[A-Z]|^(sendDecision|interruptSession|archiveSession)$/;
+const repeatable = /^(get|list|fetch|search)[A-Z]|^(sendDecision|interruptSession|archiveSession|session\.(queue|editQueued|moveQueued))$/;
 
 /**
  * mayRetry tells whether another hub can carry a request out. One that was pending when its

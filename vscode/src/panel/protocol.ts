@@ -13,6 +13,9 @@ export const passedMethods = [
   "continueSession",
   "interruptSession",
   "session.set",
+  "session.queue",
+  "session.editQueued",
+  "session.moveQueued",
   "getAttachment",
   "getSessionSnapshots",
 ] as const satisfies readonly Method[];

@@ -16,6 +16,9 @@ const members: Record<PassedMethod, readonly string[]> = {
   continueSession: ["session_id", "query", "content", "deliver"],
   interruptSession: ["session_id", "reason"],
   "session.set": ["session_id", "agent", "mode", "model", "options"],
+  "session.queue": ["session_id"],
+  "session.editQueued": ["session_id", "query"],
+  "session.moveQueued": ["session_id", "before"],
   getAttachment: ["id", "offset", "limit"],
   getSessionSnapshots: ["session_id"],
 };
@@ -44,6 +47,7 @@ export class Scope {
     if (method === "getAttachment") this.checkAttachment(given["id"]);
     else if (method === "sendDecision") await this.checkApproval(given["approval_id"], method);
     else if (method !== "fetchApprovals" || given["session_id"] !== undefined) await this.checkSession(given["session_id"], method);
+    if (given["before"] !== undefined) await this.checkSession(given["before"], method, "before");
     return given;
   }
 
@@ -79,11 +83,11 @@ export class Scope {
     return { approvals: own };
   }
 
-  private async checkSession(id: unknown, method: string): Promise<void> {
-    if (typeof id !== "string" || id === "") throw invalid(method, "session_id", "the id of a session of this conversation", id);
+  private async checkSession(id: unknown, method: string, param = "session_id"): Promise<void> {
+    if (typeof id !== "string" || id === "") throw invalid(method, param, "the id of a session of this conversation", id);
     if (this.sessions.has(id)) return;
     const { session } = await this.request("getSessionState", { session_id: id });
-    if (session.thread_id !== this.thread) throw foreign(method, "session_id", id);
+    if (session.thread_id !== this.thread) throw foreign(method, param, id);
     this.sessions.add(id);
   }
 

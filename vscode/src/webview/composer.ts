@@ -69,6 +69,14 @@ export class Composer {
     this.box.focus();
   }
 
+  /** Puts an edited text that the queue refused behind what is written in the box, with a note that says why. */
+  keepEdited(text: string, why: string, focus: boolean): void {
+    this.history.add(text);
+    this.box.append(text);
+    this.box.say(why);
+    if (focus) this.box.focus();
+  }
+
   private candidates({ kind, query }: Completable): Candidate[] | Promise<Candidate[]> {
     return kind === "command" ? commandsFor(query, this.options.commands()) : this.files(query);
   }

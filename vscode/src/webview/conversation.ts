@@ -55,6 +55,12 @@ export class Conversation {
     return this.all.list;
   }
 
+  /** The prompts that wait for their turn, in the order in which they will run. */
+  get queued(): Entry[] {
+    const waiting = this.all.list.filter(({ kind, run }) => kind === "prompt" && this.runs.waits(run));
+    return waiting.sort((a, b) => this.runs.place(a.run) - this.runs.place(b.run));
+  }
+
   get questions(): readonly OpenQuestion[] {
     return this.asked.open;
   }
@@ -155,6 +161,8 @@ export class Conversation {
         return this.resolve(run, data, seq, timestamp);
       case "session_status_changed":
         return this.statusChanged(run, data, seq, timestamp);
+      case "queue_changed":
+        return this.queueChanged(run, data, seq);
       case "usage":
         this.runs.setUsage(run, data);
         this.sessionChanged = true;
@@ -314,9 +322,21 @@ export class Conversation {
     const before = this.runs.state(run);
     if (!this.runs.setState(run, state, at)) return;
     this.sessionChanged = true;
+    if (state === "queued" && before !== "queued") this.all.rearrange();
     // A prompt that has waited begins its run where the conversation is now.
     if (before !== "queued" || state === "queued") return;
     for (const entry of this.all.list) if (entry.run === run) this.all.toEnd(entry);
+  }
+
+  private queueChanged(run: string, data: Data, seq: number): void {
+    if (Array.isArray(data["order"])) this.runs.setOrder(data["order"] as string[]);
+    this.sessionChanged = true;
+    const text = stringOf(data["content"]);
+    const entry = this.all.list.find((other) => other.kind === "prompt" && other.run === run);
+    if (text === undefined || entry === undefined || seq < entry.seq) return;
+    entry.text = text;
+    entry.truncated = data["truncated"] === true;
+    this.all.changed(entry, seq);
   }
 
   private tell(data: Data): void {

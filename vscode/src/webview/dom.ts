@@ -138,6 +138,7 @@ const outlines = {
   close: "M4 4l8 8M12 4l-8 8",
   chevron: "M6 4l4 4-4 4",
   down: "M8 3v10M4 9l4 4 4-4",
+  up: "M8 13V3M4 7l4-4 4 4",
   send: "M8 13V3M4 7l4-4 4 4",
   stop: "M4.5 4.5h7v7h-7z",
   copy: "M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3",

@@ -50,10 +50,15 @@ export class Entries {
     this.orderChanged = true;
   }
 
-  /** Puts an entry behind all others. */
+  /** Puts an entry behind all others, and has the entries arranged anew. */
   toEnd(entry: Entry): void {
-    if (this.entries.at(-1) === entry || !this.entries.includes(entry)) return;
-    this.entries = [...this.entries.filter((other) => other !== entry), entry];
+    if (!this.entries.includes(entry)) return;
+    if (this.entries.at(-1) !== entry) this.entries = [...this.entries.filter((other) => other !== entry), entry];
+    this.orderChanged = true;
+  }
+
+  /** Has the entries arranged anew: some of them are shown elsewhere now. */
+  rearrange(): void {
     this.orderChanged = true;
   }
 

@@ -61,6 +61,7 @@ export class Pages {
     const known = this.conversation.questions;
     const [session, { approvals }] = await Promise.all([this.states(thread), this.host.request("fetchApprovals", {})]);
     this.conversation.loadQuestions(approvals, known);
+    await this.queue(thread);
     this.changed();
     return session;
   }
@@ -135,6 +136,18 @@ export class Pages {
     }
     for (const session of all.reverse()) this.conversation.loadSession(session);
     return last;
+  }
+
+  /** queue asks which queued prompts can be edited, unless that is known of all. */
+  private async queue(thread: string): Promise<void> {
+    const { runs } = this.conversation;
+    if (runs.queued.every((run) => runs.isEditable(run) !== undefined)) return;
+    try {
+      const { queued } = await this.host.request("session.queue", { session_id: thread });
+      runs.setEditable(queued);
+    } catch {
+      // The prompts can still be taken back, and the next refresh asks again.
+    }
   }
 
   private async bytes(id: string, type: string): Promise<string | undefined> {

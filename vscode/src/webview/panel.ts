@@ -1,6 +1,7 @@
 // A panel: what the extension says becomes a conversation, and that is drawn once a frame.
 import type { Draft, PanelConnection, PanelMethod, PanelParams, PanelStart } from "../panel/protocol";
 import type { Choice } from "../hub/questions";
+import { RPCError } from "../rpc/index";
 import type { Actions, Answered } from "./actions";
 import { Announcer } from "./announcer";
 import { Composer } from "./composer";
@@ -9,11 +10,13 @@ import { button, make } from "./dom";
 import { Head } from "./head";
 import type { Entry } from "./entry";
 import type { Host } from "./host";
+import { objectOf } from "./json";
 import { openLinks } from "./links";
 import { Pages } from "./pages";
 import { QuestionBar } from "./questionbar";
 import type { OpenQuestion, Outcome } from "./questions";
 import { Queue } from "./queue";
+import type { Saved } from "./queue";
 import { deliveredWords, sendPrompt } from "./sending";
 import { sessionOf, stateWords } from "./session";
 import type { SessionState } from "./session";
@@ -36,6 +39,11 @@ const longestRest = 200;
 
 /** How long such events are collected, in milliseconds. */
 const collect = 150;
+
+/** Whether the hub refuses a change of a queued prompt since that has begun. */
+function isBegun(error: unknown): boolean {
+  return error instanceof RPCError && objectOf(error.data)["kind"] === "bad_state";
+}
 
 export class Panel implements Actions {
   readonly conversation = new Conversation();
@@ -70,7 +78,14 @@ export class Panel implements Actions {
       send: (draft, now) => this.send(draft, now),
       keep: (draft) => kept.set(draft),
     });
-    this.queue = new Queue((entry) => void this.takeBack(entry));
+    this.queue = new Queue({
+      takeBack: (entry) => this.takeBack(entry),
+      whole: (entry) => this.wholeQueued(entry),
+      save: (entry, text) => this.saveQueued(entry, text),
+      move: (entry, before) => this.moveQueued(entry, before),
+      keepEdited: (entry, text, focus) => this.composer.keepEdited(text, this.endOfEditing(entry), focus),
+      focusPrompt: () => this.focusPrompt(),
+    });
     const note = make("p", { class: "note settings-note", is: { role: "status" } });
     this.settings = new SettingsBar(note, (setting, value) => this.set(setting, value));
     this.composer.box.tools.append(this.settings.element);
@@ -254,10 +269,48 @@ export class Panel implements Actions {
 
   private async takeBack(entry: Entry): Promise<void> {
     try {
+      if (entry.truncated) await this.whole(entry);
       await this.host.request("interruptSession", { session_id: entry.run, reason: "taken back" });
       this.composer.takeBack(entry.text);
     } catch (error) {
       this.composer.box.fail(`It was not taken back: ${(error as Error).message}`);
+    }
+  }
+
+  /** wholeQueued loads all of a queued prompt's text; false: it cannot be loaded. */
+  private async wholeQueued(entry: Entry): Promise<boolean> {
+    try {
+      if (entry.truncated) await this.whole(entry);
+      return true;
+    } catch (error) {
+      this.composer.box.fail(`The prompt cannot be edited, since its text could not be loaded: ${(error as Error).message}`);
+      return false;
+    }
+  }
+
+  private async saveQueued({ run }: Entry, query: string): Promise<Saved> {
+    try {
+      await this.host.request("session.editQueued", { session_id: run, query });
+      return "saved";
+    } catch (error) {
+      if (isBegun(error)) return "begun";
+      this.composer.box.fail(`The edited prompt was not saved: ${(error as Error).message}`);
+      return "failed";
+    }
+  }
+
+  /** endOfEditing says why an edited text is in the prompt box. */
+  private endOfEditing({ run }: Entry): string {
+    const taken = this.conversation.runs.state(run) === "cancelled";
+    return `${taken ? "The prompt was taken back elsewhere" : "The prompt has begun already"}: your edited text is in the prompt box.`;
+  }
+
+  private async moveQueued({ run }: Entry, before: string | undefined): Promise<void> {
+    try {
+      const { queued } = await this.host.request("session.moveQueued", { session_id: run, ...(before === undefined ? {} : { before }) });
+      this.announce(`Moved to place ${queued.findIndex(({ session_id }) => session_id === run) + 1} of ${queued.length}`);
+    } catch (error) {
+      this.composer.box.fail(isBegun(error) ? "It was not moved: one of the prompts has begun already." : `It was not moved: ${(error as Error).message}`);
     }
   }
 
@@ -308,7 +361,7 @@ export class Panel implements Actions {
     const session = sessionOf(this.session, this.conversation);
     this.head.update(this.session?.title || this.session?.conversation_title || this.start.title, session, now);
     this.composer.box.setQueues(session.working);
-    this.queue.update(this.conversation.entries.filter(({ kind, run }) => kind === "prompt" && this.conversation.runs.waits(run)));
+    this.queue.update(this.conversation.queued, ({ run }) => this.conversation.runs.isEditable(run) === true);
     if (this.session) this.settings.update(settingsOf(this.session, this.conversation.told));
     this.announcer.state(stateWords(session, now), this.conversation.questions);
   }

@@ -57,6 +57,19 @@ export class PromptBox {
     this.changed();
   }
 
+  /** Puts text behind what is written, as a paragraph of its own. The cursor goes behind it, unless the box has the focus. */
+  append(text: string): void {
+    const { value } = this.text;
+    const added = value.trim() === "" ? text : `${value.trimEnd()}\n\n${text}`;
+    this.text.setRangeText(added, 0, value.length, document.activeElement === this.text ? "preserve" : "end");
+    this.changed();
+  }
+
+  /** Shows a note below the box, until something is typed. */
+  say(words: string): void {
+    setText(this.outcome, words);
+  }
+
   /** Replaces what is written, and puts the cursor behind it. */
   replaceText(text: string): void {
     this.text.value = text;

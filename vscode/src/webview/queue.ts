@@ -1,28 +1,170 @@
-// The prompts that wait for their turn, each with a button that takes it back.
-import { button, make } from "./dom";
+// The prompts that wait for their turn. A person edits, moves or takes back each of them.
+import { clipped, visible } from "../hub/groups";
+import { button, make, setText } from "./dom";
 import type { Entry } from "./entry";
+
+/** What came of an edit. begun: the prompt does not wait any more. */
+export type Saved = "saved" | "begun" | "failed";
+
+/** What the queue asks of the panel. */
+export interface QueueActions {
+  takeBack(entry: Entry): Promise<void>;
+  /** Loads all of the entry's text; false: it cannot be loaded. */
+  whole(entry: Entry): Promise<boolean>;
+  save(entry: Entry, text: string): Promise<Saved>;
+  /** Has a prompt run before that of another run; undefined: last. */
+  move(entry: Entry, before: string | undefined): Promise<void>;
+  /** Keeps an edited text of a prompt that does not wait any more. focus: the keyboard was in it. */
+  keepEdited(entry: Entry, text: string, focus: boolean): void;
+  focusPrompt(): void;
+}
 
 export class Queue {
   readonly element = make("ul", { class: "queue", is: { "aria-label": "Queued prompts" } });
-  private shown = "";
+  private rows: readonly Row[] = [];
 
-  constructor(private readonly takeBack: (entry: Entry) => void) {}
+  constructor(private readonly actions: QueueActions) {}
 
-  update(waiting: readonly Entry[]): void {
-    const now = waiting.map(({ key, text }) => `${key} ${text}`).join("\n");
-    if (now === this.shown) return;
-    this.shown = now;
-    this.element.replaceChildren(
-      ...waiting.map((entry) => {
-        const back = button({
-          class: "text-button", label: "Take back", name: `Take back: ${entry.text.slice(0, 80)}`,
-          press: () => {
-            back.disabled = true;
-            this.takeBack(entry);
-          },
-        });
-        return make("li", {}, make("span", { class: "tag", text: "queued" }), make("span", { class: "queued-text", text: entry.text, tip: entry.text.slice(0, 2_000) }), back);
-      }),
-    );
+  /** Shows these prompts. A prompt keeps its row, and a row its focus and the text that is edited there. */
+  update(waiting: readonly Entry[], editable: (entry: Entry) => boolean): void {
+    const active = document.activeElement as HTMLElement | null;
+    const focused = this.rows.findIndex((row) => row.hasFocus);
+    const rows = waiting.map((entry) => this.rows.find((row) => row.entry === entry) ?? new Row(entry, this.actions));
+    // The others keep their places.
+    const movable = rows.filter(({ entry }) => editable(entry));
+    for (const row of this.rows) if (!rows.includes(row)) row.remove();
+    for (const [i, row] of rows.entries()) {
+      if (this.element.children[i] !== row.element) this.element.insertBefore(row.element, this.element.children[i] ?? null);
+      const at = movable.indexOf(row);
+      row.update(at >= 0, at > 0 ? { before: movable[at - 1]!.entry.run } : undefined, at >= 0 && at + 1 < movable.length ? { before: movable[at + 2]?.entry.run } : undefined);
+    }
+    const before = this.rows[focused];
+    this.rows = rows;
+    if (active === null || before === undefined) return;
+    // An element that was moved, hidden or removed loses the focus.
+    if (active.isConnected && !active.hidden) return active.focus();
+    if (document.activeElement !== active && document.activeElement !== document.body) return;
+    const next = rows.includes(before) ? before : rows[Math.min(focused, rows.length - 1)];
+    if (next) next.focus();
+    else this.actions.focusPrompt();
+  }
+}
+
+/** Before which run a button moves a prompt. */
+interface Place {
+  before: string | undefined;
+}
+
+class Row {
+  readonly element = make("li");
+  private readonly text = make("span", { class: "queued-text" });
+  private readonly buttons: Record<"Edit" | "Move up" | "Move down" | "Take back", HTMLButtonElement>;
+  private readonly box = make("textarea", { is: { "aria-label": "Queued prompt", rows: "2", spellcheck: "true" }, on: { keydown: (event) => this.key(event) } });
+  private up: Place | undefined;
+  private down: Place | undefined;
+  private shown: string | undefined;
+  /** The text as it was when editing began; undefined: it is not being edited. */
+  private original: string | undefined;
+  private busy = false;
+
+  constructor(
+    readonly entry: Entry,
+    private readonly actions: QueueActions,
+  ) {
+    const move = (place: Place | undefined): Promise<void> => (place ? actions.move(entry, place.before) : Promise.resolve());
+    this.buttons = {
+      Edit: button({ icon: "edit", name: "Edit", press: () => void this.alone(() => this.edit()) }),
+      "Move up": button({ icon: "up", name: "Move up", press: () => void this.alone(() => move(this.up)) }),
+      "Move down": button({ icon: "down", name: "Move down", press: () => void this.alone(() => move(this.down)) }),
+      "Take back": button({ class: "text-button", label: "Take back", press: () => void this.alone(() => actions.takeBack(entry)) }),
+    };
+    this.show();
+  }
+
+  get hasFocus(): boolean {
+    return this.element.contains(document.activeElement);
+  }
+
+  focus(): void {
+    if (this.original !== undefined) this.box.focus();
+    else this.buttons[this.buttons.Edit.hidden ? "Take back" : "Edit"].focus();
+  }
+
+  /** up and down: where the prompt can be moved. */
+  update(editable: boolean, up: Place | undefined, down: Place | undefined): void {
+    [this.up, this.down] = [up, down];
+    this.buttons.Edit.hidden = !editable;
+    this.buttons["Move up"].hidden = up === undefined;
+    this.buttons["Move down"].hidden = down === undefined;
+    const { text } = this.entry;
+    if (text === this.shown) return;
+    this.shown = text;
+    setText(this.text, text);
+    this.text.title = visible(clipped(text, 2_000));
+    for (const [name, of] of Object.entries(this.buttons)) of.setAttribute("aria-label", `${name}: ${visible(text.slice(0, 80))}`);
+  }
+
+  /** The prompt does not wait any more. The panel gets a text that was edited and not saved. */
+  remove(): void {
+    const focus = this.hasFocus;
+    this.element.remove();
+    if (!this.busy) this.give(focus);
+  }
+
+  private show(): void {
+    this.element.replaceChildren(make("span", { class: "tag", text: "queued" }), this.text, ...Object.values(this.buttons));
+  }
+
+  private async edit(): Promise<void> {
+    if (!(await this.actions.whole(this.entry)) || !this.element.isConnected) return;
+    this.box.value = this.original = this.entry.text;
+    const save = button({ class: "text-button", label: "Save", tip: "Save (Enter)", press: () => void this.alone(() => this.save()) });
+    const cancel = button({ class: "text-button", label: "Cancel", tip: "Cancel (Escape)", press: () => this.cancel() });
+    this.element.replaceChildren(this.box, save, cancel);
+    this.box.focus();
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (event.isComposing || event.key === "Process") return; // an input method has it
+    if (event.key !== "Escape" && (event.key !== "Enter" || event.shiftKey || event.altKey)) return;
+    event.preventDefault();
+    if (event.key === "Escape") this.cancel();
+    else void this.alone(() => this.save());
+  }
+
+  private cancel(): void {
+    if (!this.busy) this.close();
+  }
+
+  private async save(): Promise<void> {
+    const text = this.box.value;
+    if (text.trim() === "") return;
+    if (text === this.original) return this.close();
+    this.box.readOnly = true;
+    const saved = await this.actions.save(this.entry, text);
+    this.box.readOnly = false;
+    if (saved === "saved") this.close();
+    else if (saved === "begun" || !this.element.isConnected) this.give(this.hasFocus);
+  }
+
+  /** Hands an edited text to the panel. */
+  private give(focus: boolean): void {
+    const edited = this.original !== undefined && this.box.value !== this.original;
+    this.close();
+    if (edited) this.actions.keepEdited(this.entry, this.box.value, focus);
+  }
+
+  private close(): void {
+    const focus = this.hasFocus;
+    this.original = undefined;
+    this.show();
+    if (focus) this.focus();
+  }
+
+  /** alone runs an action, unless another one of this row still runs. */
+  private async alone(action: () => Promise<void>): Promise<void> {
+    if (this.busy) return;
+    this.busy = true;
+    await action().finally(() => (this.busy = false));
   }
 }

@@ -9,6 +9,10 @@ export class Runs {
   private readonly states = new Map<string, string>();
   private readonly usage = new Map<string, Data>();
   private readonly begins = new Map<string, string>();
+  private readonly editable = new Map<string, boolean>();
+  /** Queued runs behind which another run was active. They wait until they begin, also while no run is active. */
+  private readonly behind = new Set<string>();
+  private order: readonly string[] = [];
   private silentSince: string | undefined;
 
   /** Since when the agent gives no sign of life; undefined: it does, or nobody waits for it. */
@@ -28,7 +32,28 @@ export class Runs {
 
   /** Whether a run waits for its turn behind another one. */
   waits(run: string): boolean {
-    return this.states.get(run) === "queued" && this.active !== undefined;
+    return this.states.get(run) === "queued" && this.behind.has(run);
+  }
+
+  /** Takes the queued runs in the order in which they will run. */
+  setOrder(order: readonly string[]): void {
+    this.order = order;
+  }
+
+  /** The place of a queued run. Runs that came after the order was set are last. */
+  place(run: string): number {
+    const at = this.order.indexOf(run);
+    return at === -1 ? this.order.length : at;
+  }
+
+  /** Takes which queued prompts can be edited and moved. */
+  setEditable(queued: ReadonlyArray<{ session_id: string; editable: boolean }>): void {
+    for (const { session_id: run, editable } of queued) this.editable.set(run, editable);
+  }
+
+  /** Whether a queued prompt can be edited and moved; undefined: the hub has not said it yet. */
+  isEditable(run: string): boolean | undefined {
+    return this.editable.get(run);
   }
 
   /** Those whose state is known. */
@@ -67,6 +92,7 @@ export class Runs {
     const known = this.states.get(run);
     if (known !== undefined && ended.has(known) && !ended.has(state)) return false;
     this.states.set(run, state);
+    if (this.active !== undefined) for (const queued of this.queued) this.behind.add(queued);
     if (state === "starting" && at !== undefined) this.begins.set(run, at);
     // Who waits for a person is not silent, nor is who has ended.
     if (state !== "starting" && state !== "running" && (this.active === undefined || this.active === run)) this.silentSince = undefined;

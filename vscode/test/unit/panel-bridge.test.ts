@@ -125,9 +125,10 @@ test("a page reaches no other conversation, and no other method", async (t) => {
   await page.request("panel.start", {});
   const foreign = { code: -32602, message: /is not of the conversation that this panel shows/ };
   for (const session_id of [other.session, other.thread, asking.session]) {
-    for (const method of ["getConversation", "getSessionState", "fetchApprovals", "interruptSession", "getSessionSnapshots", "session.set", "continueSession"]) {
+    for (const method of ["getConversation", "getSessionState", "fetchApprovals", "interruptSession", "getSessionSnapshots", "session.set", "continueSession", "session.queue", "session.editQueued", "session.moveQueued"]) {
       await assert.rejects(page.request(method, { session_id, ...(method === "continueSession" ? { query: "hello" } : {}) }), foreign, method);
     }
+    await assert.rejects(page.request("session.moveQueued", { session_id: own.thread, before: session_id }), foreign);
   }
   await assert.rejects(page.request("sendDecision", { approval_id: theirs.id, decision: "approve" }), foreign);
   await assert.rejects(page.request("getAttachment", { id: attachment }), foreign);

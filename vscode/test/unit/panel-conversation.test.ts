@@ -164,6 +164,25 @@ test("when a run ends its questions are closed and nothing is being written; an 
   assert.deepEqual(brief(conversation), ["text half", "error it broke"]);
 });
 
+test("queued prompts have the order and the text of the last change, also when they begin", () => {
+  const prompt = (run: string): Item => item({ session_id: run, key: `p-${run}`, role: "user", content: run, seq: 1 });
+  const conversation = loaded(prompt("a"), prompt("b"), prompt("c"));
+  conversation.loadSession({ id: "run", state: "running" });
+  for (const id of ["a", "b", "c"]) conversation.loadSession({ id, state: "queued" });
+  conversation.takeChanges();
+  const queue = (): string[] => conversation.queued.map(({ text }) => text);
+  conversation.apply(event(5, "queue_changed", { session_id: "b", content: "begin", truncated: true, order: ["b", "a"] }));
+  assert.deepEqual([queue(), conversation.queued[0]!.truncated, [...conversation.takeChanges().keys]], [["begin", "a", "c"], true, ["p-b"]]);
+  conversation.load([item({ session_id: "b", key: "p-b", role: "user", content: "begin and end", seq: 5 })]);
+  conversation.apply(event(4, "queue_changed", { session_id: "b", content: "old", order: ["b", "a", "c"] }));
+  conversation.apply(event(6, "queue_changed", { session_id: "c", order: ["c", "b", "a"] }));
+  assert.deepEqual(queue(), ["c", "begin and end", "a"]);
+  conversation.apply(event(7, "session_status_changed", { state: "completed" }));
+  assert.deepEqual(queue(), ["c", "begin and end", "a"], "they wait also between two runs");
+  conversation.apply(event(8, "session_status_changed", { session_id: "c", state: "starting" }));
+  assert.deepEqual([queue(), conversation.entries.at(-1)!.text], [["begin and end", "a"], "c"]);
+});
+
 test("where gates stand is told by the session, then by events, until a prompt has none", () => {
   const conversation = loaded();
   const words = (): string => sessionOf(undefined, conversation).gates;

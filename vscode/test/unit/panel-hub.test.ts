@@ -136,6 +136,47 @@ test("a prompt that is sent now reaches an agent that works, or waits if that ta
   }
 });
 
+test("queued prompts that were edited and moved are the same in a panel that followed and in one that is opened later", async (t) => {
+  const project = newProject();
+  const { connection, until, end } = startHub({}, project);
+  t.after(async () => {
+    await end();
+    removeProject(project);
+  });
+  await connection.start();
+  const host = { request: (...given: Parameters<typeof connection.request>) => connection.request(...given) } as unknown as Host;
+  const pagesOf = (conversation: Conversation): Pages => new Pages(host, conversation, { setOlder: () => {} } as unknown as Transcript, () => {});
+  const followed = new Conversation();
+  followed.load([]);
+  connection.onEvent((params) => followed.apply(params));
+  const { session_id, thread_id } = await connection.request("launchSession", { query: "quiet permit:1", agent: "demo", working_dir: project.folder });
+  await until("a question", () => followed.runs.state(session_id) === "waiting_input");
+  const ids: string[] = [];
+  for (const query of ["quiet a", "quiet b", "quiet c"]) ids.push((await connection.request("continueSession", { session_id: thread_id, query })).session_id);
+  await until("the queue", () => followed.queued.length === 3);
+  const [a, b, c] = ids as [string, string, string];
+  const long = `quiet ${"long ".repeat(40_000)}`;
+  await connection.request("session.editQueued", { session_id: b, query: long });
+  await connection.request("session.moveQueued", { session_id: c, before: a });
+  const { queued } = await connection.request("session.moveQueued", { session_id: a });
+  assert.deepEqual(queued.map(({ session_id: id, editable }) => [id, editable]), [[c, true], [b, true], [a, true]]);
+  await until("the order", () => followed.queued.map(({ run }) => run).join() === [c, b, a].join());
+  const edited = followed.queued[1]!;
+  assert.equal(edited.truncated, true);
+  const pages = pagesOf(followed);
+  await pages.load(thread_id);
+  await pages.whole(edited);
+  assert.deepEqual([edited.text === long, edited.truncated, followed.runs.isEditable(b)], [true, false, true]);
+
+  const later = new Conversation();
+  await pagesOf(later).load(thread_id);
+  assert.deepEqual(later.queued.map(({ text }) => text), followed.queued.map(({ text }) => text));
+  await connection.request("sendDecision", { approval_id: followed.questions[0]!.id, decision: "approve" });
+  await until("the end of all", () => ids.every((id) => followed.runs.state(id) === "completed"));
+  await assert.rejects(connection.request("session.editQueued", { session_id: a, query: "late" }), (error: { data?: { kind?: string } }) => error.data?.kind === "bad_state");
+  assert.deepEqual(followed.entries.filter(({ kind, run }) => kind === "prompt" && run !== session_id).map(({ run }) => run), [c, b, a]);
+});
+
 test("a person is told what became of a prompt", () => {
   const words = (delivered: "injected" | "queued" | "started" | undefined, now: boolean, working = true, content = false): string => deliveredWords(delivered, { now, working, content });
   assert.deepEqual([words("injected", true), words("queued", true), words("queued", true, true, true), words("queued", false), words("queued", false, false), words("started", true), words("started", false), words(undefined, false)], [

@@ -10,6 +10,8 @@ export class FakeHost {
   start: PanelStart = { thread: "thread", session: "run", title: "A conversation", draft: { text: "", content: [] }, connection: { is: "ready" }, history: [] };
   items: Data[] = [];
   approvals: Data[] = [];
+  /** The prompts that wait, the next one first. */
+  queued: Data[] = [];
   session: Data = { id: "run", agent: "demo", status: "completed", state: "completed", title: "A conversation", conversation_title: "A conversation", thread_id: "thread", created_at: "2026-01-02T03:04:05Z", modes: [], agent_session: {} };
   sessions: Record<string, Data> = {};
   attachments: Record<string, string> = {};
@@ -32,7 +34,7 @@ export class FakeHost {
         const result = (this.answers[request.method] ?? ((given: Data) => this.answer(request.method, given)))(params);
         window.postMessage({ jsonrpc: "2.0", id: request.id, result: result ?? null });
       } catch (error) {
-        window.postMessage({ jsonrpc: "2.0", id: request.id, error: { code: (error as { code?: number }).code ?? -32602, message: (error as Error).message } });
+        window.postMessage({ jsonrpc: "2.0", id: request.id, error: { code: (error as { code?: number }).code ?? -32602, message: (error as Error).message, data: (error as { data?: unknown }).data } });
       }
     }, 0);
   }
@@ -47,10 +49,27 @@ export class FakeHost {
     if (type === "new_approval") this.approvals.push({ id: data["approval_id"], session_id: run, ...data });
     if (type === "approval_resolved") this.approvals = this.approvals.filter(({ id }) => id !== data["approval_id"]);
     if (type === "session_status_changed") {
+      if (data["state"] !== "queued") this.queued = this.queued.filter((one) => one["session_id"] !== run);
       this.session = { ...this.session, id: run, state: data["state"], status: data["state"] };
       this.sessions[run] = this.session;
     }
+    this.send(type, data);
+  }
+
+  private send(type: string, data: Data): void {
     this.notify("event", { subscription_id: "sub", seq: ++this.seq, event: { type, timestamp: new Date().toISOString(), data: { session_id: "run", thread_id: "thread", ...data } } });
+  }
+
+  /** Edits or moves a queued prompt, and tells the page as the hub does. */
+  changeQueue({ session_id, query, before }: { session_id: string; query?: string; before?: string }): void {
+    const prompt = this.queued.find((one) => one["session_id"] === session_id);
+    if (prompt === undefined) throw Object.assign(new Error(`${session_id} is running`), { data: { kind: "bad_state" } });
+    if (query === undefined) {
+      const rest = this.queued.filter((one) => one !== prompt);
+      const at = rest.findIndex((one) => one["session_id"] === before);
+      this.queued = before === undefined ? [...rest, prompt] : [...rest.slice(0, at), prompt, ...rest.slice(at)];
+    } else prompt["query"] = query;
+    this.send("queue_changed", { session_id, ...(query === undefined ? {} : { content: query }), order: this.queued.map((one) => one["session_id"]) });
   }
 
   private answer(method: string, params: Data): unknown {
@@ -79,8 +98,18 @@ export class FakeHost {
         }
         const id = `run-${++this.runs}`;
         this.event("conversation_updated", { session_id: id, event_type: "message", role: "user", message_id: `prompt-${this.runs}`, content: params["query"] });
+        if (working) {
+          this.queued.push({ session_id: id, task_id: id, query: params["query"], created_at: "2026-01-02T03:04:05Z", editable: params["query"] !== "not editable" });
+          this.send("session_status_changed", { session_id: id, state: "queued" });
+        }
         return { session_id: id, run_id: id, task_id: id, thread_id: "thread", agent: "demo", status: "starting", delivered: working ? "queued" : "started" };
       }
+      case "session.queue":
+        return { queued: this.queued };
+      case "session.editQueued":
+      case "session.moveQueued":
+        this.changeQueue(params as { session_id: string });
+        return { queued: this.queued };
       case "session.set":
         return { live: true, session: this.session };
       case "interruptSession":

@@ -1,0 +1,118 @@
+package hub
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/restricted"
+)
+
+// A queued prompt that no client has written keeps its turn, and its words.
+func TestWhatNoClientHasWrittenStaysWhereItIsInTheQueue(t *testing.T) {
+	ctx := context.Background()
+	release := make(chan struct{})
+	h := openHub(t, database(t), func(ctx context.Context, _ *turn) catalog.ExecutePromptResult {
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
+		return completed
+	})
+	first := launch(t, h, "first")
+	follow := func(prompt, source string) domain.Session {
+		s, err := h.Continue(ctx, ContinueSpec{From: first.SessionID, Prompt: prompt, Source: source})
+		require.NoError(t, err)
+		return s
+	}
+	order := func() (prompts []string) {
+		list, err := h.Queued(ctx, first.SessionID)
+		require.NoError(t, err)
+		before := first.Run.ID
+		for _, s := range list {
+			prompts = append(prompts, s.Prompt)
+			assert.Equal(t, before, s.Run.Parent, "%s continues what is before it", s.Prompt)
+			before = s.Run.ID
+		}
+		return prompts
+	}
+	a, gate, b, c := follow("a", domain.SourceSession), follow("gate", domain.SourceGate), follow("b", domain.SourceSession), follow("c", domain.SourceSession)
+	require.NoError(t, h.MoveQueued(ctx, c.SessionID, a.SessionID))
+	assert.Equal(t, []string{"c", "gate", "a", "b"}, order())
+	require.NoError(t, h.MoveQueued(ctx, c.SessionID, ""))
+	assert.Equal(t, []string{"a", "gate", "b", "c"}, order())
+	for _, err := range []error{h.MoveQueued(ctx, gate.SessionID, ""), h.MoveQueued(ctx, b.SessionID, gate.SessionID), h.EditQueued(ctx, gate.SessionID, "x")} {
+		assert.Equal(t, domain.KindBadState, kindOf(t, err))
+	}
+	other := launch(t, h, "another conversation")
+	elsewhere, err := h.Continue(ctx, ContinueSpec{From: other.SessionID, Prompt: "x", Source: domain.SourceSession})
+	require.NoError(t, err)
+	assert.ErrorContains(t, h.MoveQueued(ctx, a.SessionID, elsewhere.SessionID), "the same conversation")
+	assert.Equal(t, []string{"a", "gate", "b", "c"}, order())
+	close(release)
+	await(t, h, c)
+	await(t, h, elsewhere)
+}
+
+// An agent that goes on by itself takes the prompt whose turn it is.
+func TestAnOwnTurnTakesTheNextPrompt(t *testing.T) {
+	ctx := context.Background()
+	daemons, release := make(chan catalog.Daemon, 4), make(chan struct{})
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		daemons <- x.daemon
+		if x.p.Prompt != "first" {
+			select {
+			case <-release:
+			case <-ctx.Done():
+			}
+		}
+		return completed
+	}, func(o *Options) { o.Limits.MaxRuns = 1 })
+	first := await(t, h, launch(t, h, "first"))
+	daemon := <-daemons
+	launch(t, h, "takes the only slot")
+	<-daemons
+	var queued []domain.Session
+	for _, prompt := range []string{"second", "third"} {
+		s, err := h.Continue(ctx, ContinueSpec{From: first.SessionID, Prompt: prompt, Source: domain.SourceSession})
+		require.NoError(t, err)
+		queued = append(queued, s)
+	}
+	begun, err := daemon.BeginTurn(ctx, catalog.BeginTurnParams{SessionID: first.Thread.UUID, TaskID: first.UUID})
+	require.NoError(t, err)
+	assert.Equal(t, queued[0].UUID, begun.TaskID)
+	close(release)
+	await(t, h, queued[1])
+}
+
+func TestARestrictedEditorsTextIsRestricted(t *testing.T) {
+	ctx := context.Background()
+	release := make(chan struct{})
+	h := openTrusted(t, "", func(ctx context.Context, _ *turn) catalog.ExecutePromptResult {
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
+		return completed
+	})
+	untrusting := restricted.Context(ctx)
+	queued := func(agent string) domain.Session {
+		s, err := h.Launch(ctx, LaunchSpec{Prompt: "p", Agent: agent})
+		require.NoError(t, err)
+		s, err = h.Continue(ctx, ContinueSpec{From: s.SessionID, Prompt: "q", Source: domain.SourceSession})
+		require.NoError(t, err)
+		return s
+	}
+	theirs, mine := queued("project"), queued("mine")
+	assert.Equal(t, domain.KindNotTrusted, kindOf(t, h.EditQueued(untrusting, theirs.SessionID, "x")))
+	require.NoError(t, h.EditQueued(untrusting, mine.SessionID, "x"))
+	close(release)
+	assert.False(t, await(t, h, theirs).Run.Restricted)
+	now := await(t, h, mine)
+	assert.True(t, now.Run.Restricted)
+	assert.Equal(t, "x", now.Prompt)
+}
