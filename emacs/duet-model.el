@@ -374,7 +374,8 @@ All other elements keep their places."
 (defun duet-model-arrange-runs (session ids)
   "Put the queued runs of SESSION that IDS name into the order of IDS.
 Each of them continues the one before it."
-  (let* ((queued (delq nil (mapcar (lambda (id) (duet-session-run session id)) ids)))
+  (let* ((queued (delete-dups
+                  (delq nil (mapcar (lambda (id) (duet-session-run session id)) ids))))
          (first (cl-find-if (lambda (run) (memq run queued)) (duet-session-runs session)
                             :from-end t))
          (before (and first (duet-run-parent first))))
@@ -391,7 +392,7 @@ most MOST generations follow RUN, 100 if nil."
   (let ((parent (and (duet-run-parent run)
                      (duet-session-run session (duet-run-parent run))))
         (most (or most 100)))
-    (when (and parent (memq run (memq parent (duet-session-runs session))))
+    (when (and parent (memq run (cdr (memq parent (duet-session-runs session)))))
       (setf (duet-session-runs session)
             (cl-loop for other in (remq run (duet-session-runs session))
                      when (eq other parent) collect run

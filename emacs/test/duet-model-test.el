@@ -46,6 +46,7 @@
           '(:session_id "r1" :event_type "tool_call" :tool_id "y" :tool_data (:paths "p" :diffs [1 (:path 2)]))
           '(:session_id "r1" :event_type "nonsense")
           '(:session_id "r1" :entries [1 "x" (:content 5)] :path 3 :title [])
+          '(:session_id "r1" :order ["r1" 5 "r1" nil "x"] :content 5 :truncated "x")
           '(:session_id "r1" :path "p" :diff 3 :added "x")
           '(:approval_id "a" :session_id 5 :options 3)
           '(:approval_id 9 :decision [])))
@@ -158,7 +159,7 @@
                  "diff_updated" "task_error" "session_status_changed" "new_approval"
                  "approval_resolved" "session_settings_changed" "lagged" "terminal_output"
                  "terminal_exit" "secret_requested" "task_progress" "agent_update"
-                 "agent_silent"
+                 "agent_silent" "queue_changed"
                  "no_such_type" "" nil 5 [] (:a 1))))
     (mapc (lambda (odd) (duet-events-apply model odd)) duet-model-test-odd)
     (dolist (type types)
@@ -297,6 +298,7 @@
       (funcall queue 8 "r4" :order ["r4" "unknown" "r2" "r3"])
       (funcall queue 9 "r2" :order ["r4" "r2" "r3"] :content "new")
       (funcall queue 10 "r3" :order ["r4" "r2" "r3"] :content "long" :truncated t)
+      (funcall queue 8 "r2" :order ["r4" "r2" "r3"] :content "older")
       (should (equal (mapcar #'duet-run-id (duet-session-runs session))
                      '("r3" "r2" "r4" "r1")))
       (when (eq loaded 'loading)
@@ -306,6 +308,10 @@
                                      (duet-message-cut message)))
                              (duet-session-message-list session))
                      '(("r4" "r4" nil) ("r2" "new" nil) ("r3" "long" t))))
+      ;; What a server would not send takes no run away.
+      (funcall queue 11 "r2" :order ["r2" "r2" 5])
+      (duet-model-arrange-run session (duet-session-run session "r2"))
+      (should (= (length (duet-session-runs session)) 4))
       ;; A prompt that is sent now runs last.
       (duet-events-sent model "r5" "t1" "demo")
       (should (equal (duet-session-leaf-id session) "r5")))))
