@@ -15,8 +15,7 @@
 (require 'duet-connection)
 (require 'duet-look)
 
-(declare-function duet-compose "duet-compose" (connection &optional session run))
-(declare-function duet-compose-remember "duet-compose-history" (text))
+(declare-function duet-compose "duet-compose" (connection &optional session run queued))
 (declare-function duet-sessions-toggle-archived "duet-sessions" ())
 (declare-function duet-transcript-message-at-point "duet-transcript-visit" ())
 
@@ -92,26 +91,6 @@ If no turn runs, end what its agent does in the background."
                    (message (cond (more "Interrupting; the queued prompt runs next")
                                   (run "Interrupting; r continues")
                                   (t "Ending what the agent does in the background")))))))
-
-(defun duet-take-back ()
-  "Take the prompt at point back, which waits for its turn.
-A new prompt has it again, as an earlier one."
-  (interactive)
-  (let* ((message (and (bound-and-true-p duet-session)
-                       (duet-transcript-message-at-point)))
-         (text (and message (duet-message-queued-p message)
-                    (duet-message-text message))))
-    (unless text
-      (user-error "No prompt that waits for its turn is here"))
-    (duet-connection-request
-     (duet-connection-here) 'interruptSession
-     (list :session_id (duet-message-run message) :reason "taken back in Emacs")
-     :success-fn
-     (lambda (result)
-       (duet-compose-remember text)
-       (message (if (equal (duet-get-string result :status) "interrupting")
-                    "Its turn has begun already; interrupting it"
-                  "Taken back; M-p in a new prompt has it"))))))
 
 (defvar duet-actions-continue-functions nil
   "Functions that go to where the next prompt of a session is written.

@@ -30,6 +30,7 @@
 (require 'duet-transcript)
 
 (declare-function duet-agents-asked "duet-agents" (connection))
+(declare-function duet-queue-save "duet-queue" ())
 (declare-function duet-agents-learn "duet-agents" (connection function))
 
 (defvar duet-compose-parameters-functions nil
@@ -44,6 +45,8 @@ content blocks, as the protocol spells them.")
 
 (defvar-local duet-compose--run nil
   "The id of the run to continue from, or nil for the session's last.")
+(defvar-local duet-compose--queued nil
+  "The id of the run whose queued prompt is edited, or nil for a new prompt.")
 (defvar-local duet-compose--place nil
   "The place in the history, or nil.")
 (defvar-local duet-compose--draft nil
@@ -75,6 +78,14 @@ content blocks, as the protocol spells them.")
 
 (defun duet-compose--header ()
   "Return the header line: what is written, for whom, and which keys do what."
+  (if duet-compose--queued
+      (concat " Edit queued prompt: "
+              (duet-header-key #'duet-compose-send "save" 'duet-compose-mode-map) ", "
+              (duet-header-key #'duet-compose-cancel "cancel" 'duet-compose-mode-map))
+    (duet-compose--header-new)))
+
+(defun duet-compose--header-new ()
+  "Return the header line of a new prompt."
   (let* ((what (cond ((null duet-session) "New session")
                      (duet-compose--run "Fork")
                      ((duet-session-active-run duet-session) "Queue")
@@ -131,9 +142,10 @@ content blocks, as the protocol spells them.")
                          (when (buffer-live-p buffer)
                            (with-current-buffer buffer (force-mode-line-update)))))))
 
-(defun duet-compose (connection &optional session run)
+(defun duet-compose (connection &optional session run queued)
   "Write a prompt for CONNECTION: for a new session, or the next of SESSION.
 With RUN, the id of a run of SESSION, for a fork that begins after it.
+With QUEUED, (RUN . TEXT), edit the prompt of RUN, which is TEXT and waits.
 One that was begun before is gone on with."
   (let* ((origin (if (derived-mode-p 'duet-compose-mode) duet-compose--origin
                    (current-buffer)))
@@ -143,7 +155,8 @@ One that was begun before is gone on with."
                    (and (derived-mode-p 'duet-compose-mode)
                         (eq duet-connection connection)
                         (eq duet-session session)
-                        (equal duet-compose--run run))))
+                        (equal duet-compose--run run)
+                        (equal duet-compose--queued (car queued)))))
                (buffer-list)))
          (buffer (or old (generate-new-buffer
                           (format "*duet compose%s*"
@@ -156,9 +169,14 @@ One that was begun before is gone on with."
         (setq duet-connection connection
               duet-session session
               duet-compose--run run
+              duet-compose--queued (car queued)
               duet-compose--origin origin
               default-directory (duet-connection-root connection))
         (duet-compose--list-files)
+        (when queued
+          (insert (cdr queued))
+          (setq buffer-undo-list nil)
+          (set-buffer-modified-p nil))
         (if session
             (duet-settings-learn connection session)
           (duet-compose--learn-agents)
@@ -202,23 +220,28 @@ Nil stands for one that returns all of the buffer, which is for prompts alone.")
 
 (defun duet-compose--keep ()
   "Keep what is written; the buffer is killed."
-  (duet-compose-remember (duet-compose--text)))
+  (unless (and duet-compose--queued (not (buffer-modified-p)))
+    (duet-compose-remember (duet-compose--text))))
 
 (defun duet-compose--busy-p ()
   "Return non-nil if an agent works in the conversation that gets the prompt."
-  (and duet-session (null duet-compose--run) (duet-session-active-run duet-session) t))
+  (and duet-session (null duet-compose--run) (null duet-compose--queued) (duet-session-active-run duet-session) t))
 
 (defun duet-compose-send ()
-  "Send the prompt.
+  "Send the prompt, or save the queued prompt that is edited here.
 While an agent works in the session it waits for its turn."
   (interactive (duet-only-in 'duet-compose-mode) duet-compose-mode)
-  (duet-compose--send nil))
+  (if duet-compose--queued (duet-queue-save)
+    (duet-compose--send nil)))
 
 (defun duet-compose-send-now ()
   "Send the prompt, also to an agent that works.
 It gets the prompt in the middle of its turn.  An agent that cannot take it
 gets it when the turn has ended."
   (interactive (duet-only-in 'duet-compose-mode) duet-compose-mode)
+  (when duet-compose--queued
+    (user-error "A queued prompt runs in its turn; %s saves it"
+                (duet-look-key #'duet-compose-send 'duet-compose-mode-map)))
   (duet-compose--send t))
 
 (defun duet-compose--send (now)
@@ -356,6 +379,14 @@ With NOW an agent that works gets the prompt in the middle of its turn."
   "Return what to call a session that begins with TEXT."
   (truncate-string-to-width (car (split-string text "\n")) 60 nil nil "…"))
 
+(defun duet-compose--close (buffer)
+  "Kill BUFFER, whose prompt was sent or saved, and leave its window."
+  (when (buffer-live-p buffer)
+    (if-let ((window (get-buffer-window buffer t)))
+        (quit-restore-window window 'kill)
+      (kill-buffer buffer))
+    (when (buffer-live-p buffer) (kill-buffer buffer))))
+
 (defun duet-compose--sent (connection buffer result thread)
   "Note that what is in BUFFER was sent through CONNECTION, with RESULT.
 THREAD is the session's id, or nil for a new one.  RESULT is nil if the agent
@@ -363,14 +394,9 @@ was set, and told nothing."
   (let* ((model (duet-connection-model connection))
          (id (duet-get-string result :session_id))
          (new (duet-get-string result :thread_id))
-         (window (get-buffer-window buffer t))
          (origin (and (buffer-live-p buffer)
                       (buffer-local-value 'duet-compose--origin buffer))))
-    (when (buffer-live-p buffer)
-      (if window
-          (quit-restore-window window 'kill)
-        (kill-buffer buffer))
-      (when (buffer-live-p buffer) (kill-buffer buffer)))
+    (duet-compose--close buffer)
     (when result
       (duet-events-sent model id new (duet-get-string result :agent)))
     (let ((session (and result (duet-model-session model new))))
@@ -384,10 +410,11 @@ was set, and told nothing."
 (defun duet-compose-cancel ()
   "Do not send the prompt; \\<duet-compose-mode-map>\\[duet-compose-previous] has it next time."
   (interactive (duet-only-in 'duet-compose-mode) duet-compose-mode)
-  (let ((empty (string-empty-p (duet-compose--text))))
+  (let ((empty (string-empty-p (duet-compose--text)))
+        (queued duet-compose--queued))
     (quit-window t)
-    (unless empty
-      (message "Not sent; M-p in a new prompt brings it back"))))
+    (cond (queued (message "Not saved; the prompt waits as it was"))
+          ((not empty) (message "Not sent; M-p in a new prompt brings it back")))))
 
 (defun duet-compose-previous (&optional count)
   "Replace what is written by the prompt before, or the COUNTth before."

@@ -18,7 +18,7 @@
 
 (defconst duet-events--message-types
   '("message_delta" "thinking_delta" "conversation_updated" "plan" "diff_updated"
-    "task_error")
+    "task_error" "queue_changed")
   "Types of events that change messages.")
 
 (defun duet-events--add (session message)
@@ -44,6 +44,7 @@ The event has TYPE, DATA, the number SEQ and the TIME."
        ((and kind (or "message" "thinking" "system"))
         (duet-events--whole session run kind data seq time))
        (kind (duet-log "A message of a kind that is not known: %s" (duet-log-brief kind)))))
+    ("queue_changed" (duet-events--queue session run data seq))
     ("plan" (duet-events--put session run (duet-events--plan-key run) 'plan
                               (duet-get-objects data :entries) seq time))
     ("diff_updated"
@@ -147,6 +148,21 @@ SEQ and TIME are the event's."
         (setf (duet-message-open message) nil
               (duet-message-seq message) seq)
         (duet-events--changed message))))))
+
+(defun duet-events--queue (session run data seq)
+  "Apply to SESSION a change of its queue: DATA of the event SEQ of RUN.
+A new text is that of the prompt of RUN."
+  (let ((text (duet-get-string data :content))
+        (prompt (cl-find-if (lambda (message)
+                              (and (eq (duet-message-kind message) 'prompt)
+                                   (equal (duet-message-run message) run)))
+                            (duet-session-order session))))
+    (when (and text prompt (>= seq (duet-message-seq prompt)))
+      (duet-message-set-text prompt text)
+      (setf (duet-message-seq prompt) seq
+            (duet-message-cut prompt) (and (duet-get data :truncated) t))
+      (duet-events--changed prompt)))
+  (duet-model-arrange-messages session (duet-get-strings data :order)))
 
 (defun duet-events--put (session run key kind data seq time)
   "Make DATA the data of the message KEY of RUN in SESSION, of KIND.

@@ -67,6 +67,8 @@ Nothing is signalled, whatever PARAMS are."
          (duet-events--settings session type data))
         (t
          (duet-events--touch session time)
+         (when (equal type "queue_changed")
+           (duet-model-arrange-runs session (duet-get-strings data :order)))
          (when (and (equal (duet-get-string data :event_type) "message")
                     (equal (duet-get-string data :role) "user"))
            (duet-events--prompt session data))
@@ -159,7 +161,8 @@ The conversation tells that, too."
         (duet-run-change run (intern state) time (duet-get-string data :error)
                          (duet-get-string data :error_code))
         (when-let ((parent (duet-get-string data :parent_session_id)))
-          (setf (duet-run-parent run) parent))
+          (setf (duet-run-parent run) parent)
+          (duet-model-arrange-run session run))
         (when-let ((title (duet-get-string data :title)))
           (setf (duet-session-title session) title))
         (when-let ((agent (duet-get-string data :agent)))

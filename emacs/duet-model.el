@@ -26,6 +26,7 @@
 ;;   message-text         a `duet-message' the text that was added to it
 ;;   message-changed      a `duet-message'
 ;;   messages-loaded      the messages     `older' or `newer'
+;;   messages-moved       the messages     queued prompts in their new order
 ;;   messages-total       nil
 ;;   approval             a `duet-approval'
 ;;   approval-resolved    a `duet-approval'
@@ -359,6 +360,56 @@ brought, and goes before it."
         (setcdr newer (cons message rest))
       (push message (duet-session-order session)))
     message))
+
+;;; Queued prompts
+
+(defun duet-model--arranged (list ids key)
+  "Return LIST with the elements that IDS name, by KEY, in the order of IDS.
+All other elements keep their places."
+  (let* ((place (lambda (element) (cl-position (funcall key element) ids :test #'equal)))
+         (named (sort (copy-sequence (cl-remove-if-not place list))
+                      (lambda (a b) (< (funcall place a) (funcall place b))))))
+    (mapcar (lambda (element) (if (funcall place element) (pop named) element)) list)))
+
+(defun duet-model-arrange-runs (session ids)
+  "Put the queued runs of SESSION that IDS name into the order of IDS.
+Each of them continues the one before it."
+  (let* ((queued (delete-dups
+                  (delq nil (mapcar (lambda (id) (duet-session-run session id)) ids))))
+         (first (cl-find-if (lambda (run) (memq run queued)) (duet-session-runs session)
+                            :from-end t))
+         (before (and first (duet-run-parent first))))
+    (dolist (run queued)
+      (setf (duet-run-parent run) before)
+      (setq before (duet-run-id run)))
+    (setf (duet-session-runs session)
+          (duet-model--arranged (duet-session-runs session) (reverse ids) #'duet-run-id))))
+
+(defun duet-model-arrange-run (session run &optional most)
+  "Put RUN of SESSION behind its parent, and the runs that continue RUN behind it.
+Their times of creation do not tell the order of prompts that were moved.  At
+most MOST generations follow RUN, 100 if nil."
+  (let ((parent (and (duet-run-parent run)
+                     (duet-session-run session (duet-run-parent run))))
+        (most (or most 100)))
+    (when (and parent (memq run (cdr (memq parent (duet-session-runs session)))))
+      (setf (duet-session-runs session)
+            (cl-loop for other in (remq run (duet-session-runs session))
+                     when (eq other parent) collect run
+                     collect other)))
+    (dolist (child (and (> most 0) (cdr (memq run (duet-session-runs session)))))
+      (when (equal (duet-run-parent child) (duet-run-id run))
+        (duet-model-arrange-run session child (1- most))))))
+
+(defun duet-model-arrange-messages (session ids)
+  "Put the messages of the runs that IDS name into the order of IDS, in SESSION."
+  (setf (duet-session-order session)
+        (duet-model--arranged (duet-session-order session) (reverse ids)
+                              #'duet-message-run))
+  (duet-model-announce
+   (duet-session-model session) 'messages-moved session
+   (cl-remove-if-not (lambda (message) (member (duet-message-run message) ids))
+                     (duet-session-message-list session))))
 
 (provide 'duet-model)
 ;;; duet-model.el ends here

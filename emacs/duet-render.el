@@ -120,7 +120,8 @@ The first line of a tool call is indented already."
   (concat (duet-render--shown (duet-look-signed "❯" 'duet-prompt))
           (if (duet-message-queued-p message)
               (duet-render--shown
-               (propertize "(queued, k takes it back) " 'face 'duet-running))
+               (propertize "(queued, e edits it, k takes it back) " 'face 'duet-running
+                           'help-echo "M-<up>, M-<down>: run it earlier or later"))
             "")
           (propertize (duet-render-wrap (duet-visible-trim (duet-message-text message)))
                       'face 'duet-prompt)

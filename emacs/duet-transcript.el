@@ -61,7 +61,6 @@
     (define-key map "r" #'duet-continue)
     (define-key map "i" #'duet-interrupt)
     (define-key map "I" #'duet-login)
-    (define-key map "k" #'duet-take-back)
     (define-key map "f" #'duet-fork)
     (define-key map "+" #'duet-transcript-earlier)
     (define-key map "g" #'duet-transcript-refresh)
@@ -246,6 +245,7 @@ The window is selected unless the minibuffer is in use."
       ('message-added (duet-transcript--note object 'append))
       ('message-text (duet-transcript--note object 'append))
       ('message-changed (duet-transcript--note object 'redraw))
+      ('messages-moved (duet-transcript--reorder object))
       ('messages-loaded
        (if (eq extra 'older)
            (duet-transcript--insert-older object)

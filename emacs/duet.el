@@ -49,6 +49,7 @@
 ;;                       duet-compose-complete.el, earlier ones:
 ;;                       duet-compose-history.el, at the end of a transcript:
 ;;                       duet-reply.el)
+;;   duet-queue.el       queued prompts: edit, move, take back
 ;;   duet-actions.el     what can be done with a session
 ;;   duet-approvals.el   questions that wait (one: duet-approval.el, in words:
 ;;                       duet-approval-words.el, from now on:
@@ -107,6 +108,7 @@
 (require 'duet-menu-bar)
 (require 'duet-notify)
 (require 'duet-progress)
+(require 'duet-queue)
 (require 'duet-remote)
 (require 'duet-reply)
 (require 'duet-revert)

@@ -188,7 +188,7 @@
         (should (eq (key-binding (kbd "TAB")) #'duet-section-toggle))
         (should (eq (duet-approval-here) approval))
         (goto-char (point-min))
-        (should (eq (key-binding "e") #'undefined)))
+        (should (eq (key-binding "t") #'undefined)))
       (should-not (eq (current-buffer) buffer))
       (call-interactively #'duet-approval-next)
       (should (eq (current-buffer) buffer))
@@ -198,7 +198,7 @@
       (call-interactively (key-binding "a"))
       ;; The next key is not taken for an answer any more.
       (search-backward "the answer is on its way")
-      (should (eq (key-binding "e") #'undefined))
+      (should (eq (key-binding "t") #'undefined))
       (duet-test-wait-for (let ((next (car (duet-session-approvals session))))
                             (and next (not (eq next approval)))))
       (duet-approvals-flush)

@@ -176,7 +176,7 @@
   (duet-test-write-and-send text)
   (duet-test-wait-for (not (derived-mode-p 'duet-compose-mode)))
   (duet-test-look)
-  (duet-test-wait-for-text (current-buffer) (concat "^❯ (queued, k takes it back) " text))
+  (duet-test-wait-for-text (current-buffer) (concat "^❯ (queued, e edits it, k takes it back) " text))
   (should (> (duet-session-queued session) 0)))
 
 (ert-deftest duet-compose-test-take-back ()

@@ -31,6 +31,8 @@
      duet-preview-previous)
     ("M-n" "Go to the next prompt or file" duet-prompt-next duet-diff-next-file)
     ("M-p" "Go to the prompt or file before" duet-prompt-previous duet-diff-previous-file)
+    ("M-<up>" "Let a queued prompt run earlier" duet-move-queued-up)
+    ("M-<down>" "Let a queued prompt run later" duet-move-queued-down)
     ("[" "Show the turn before" duet-diff-earlier-turn)
     ("]" "Show the next turn" duet-diff-later-turn)
     ("+" "Show more: earlier messages, further places"
@@ -42,7 +44,8 @@
     ("A" "Accept all changes of the file" duet-diff-accept-file)
     ("d" "Say no: deny, or decline" duet-approval-deny)
     ("t" "Say no, and tell the agent why" duet-approval-deny-and-tell)
-    ("e" "Edit the input, then approve" duet-approval-edit)
+    ("e" "Edit a queued prompt; edit the input of a tool, then approve"
+     duet-approval-edit duet-edit-queued)
     ("s" "Say yes for the session" duet-approval-always)
     ("P" "Say yes for the project" duet-approval-always-in-project)
     ("1" "Take the first answer that the agent offers; 2 to 9 take the others"

@@ -46,6 +46,7 @@
           '(:session_id "r1" :event_type "tool_call" :tool_id "y" :tool_data (:paths "p" :diffs [1 (:path 2)]))
           '(:session_id "r1" :event_type "nonsense")
           '(:session_id "r1" :entries [1 "x" (:content 5)] :path 3 :title [])
+          '(:session_id "r1" :order ["r1" 5 "r1" nil "x"] :content 5 :truncated "x")
           '(:session_id "r1" :path "p" :diff 3 :added "x")
           '(:approval_id "a" :session_id 5 :options 3)
           '(:approval_id 9 :decision [])))
@@ -158,7 +159,7 @@
                  "diff_updated" "task_error" "session_status_changed" "new_approval"
                  "approval_resolved" "session_settings_changed" "lagged" "terminal_output"
                  "terminal_exit" "secret_requested" "task_progress" "agent_update"
-                 "agent_silent"
+                 "agent_silent" "queue_changed"
                  "no_such_type" "" nil 5 [] (:a 1))))
     (mapc (lambda (odd) (duet-events-apply model odd)) duet-model-test-odd)
     (dolist (type types)
@@ -258,6 +259,62 @@
                              "session_status_changed" 6 :session_id "r1" :thread_id "t1"
                              :state "completed"))
     (should (eq (duet-session-state session) 'queued))))
+
+(ert-deftest duet-model-test-moved-prompt-is-not-the-last ()
+  "The parents of runs tell their order, however the server tells of them."
+  (dolist (order '(("r4" "r1" "r2" "r3") ("r2" "r4" "r3" "r1") ("r3" "r2" "r1" "r4")))
+    (let ((model (duet-model-test-model)))
+      (dolist (id order)
+        ;; Created in the order r1, r2, r3, r4; run in the order r1, r4, r3, r2.
+        (duet-pages-load-session
+         model (list :id id :thread_id "t1" :state "completed"
+                     :created_at (format "2026-01-01T00:00:0%sZ" (substring id 1))
+                     :parent_session_id (alist-get id '(("r4" . "r1") ("r3" . "r4") ("r2" . "r3"))
+                                                   nil nil #'equal))))
+      (should (equal (mapcar #'duet-run-id
+                             (duet-session-runs (duet-model-session model "t1")))
+                     '("r2" "r3" "r4" "r1"))))))
+
+(ert-deftest duet-model-test-queue-changed ()
+  "A change of the queue gives prompts their text and order, also while pages are loaded."
+  (dolist (loaded '(t loading))
+    (let* ((model (duet-model-test-model t))
+           (session (duet-model-session model "t1"))
+           (queue (lambda (seq run &rest data)
+                    (duet-events-apply
+                     model (apply #'duet-model-test-event "queue_changed" seq :session_id run
+                                  data)))))
+      (pcase-dolist (`(,run . ,seq) '(("r2" . 2) ("r3" . 4) ("r4" . 6)))
+        (duet-events-apply
+         model (list :seq seq
+                     :event (list :type "session_status_changed"
+                                  :timestamp (format "2026-01-01T00:00:0%dZ" seq)
+                                  :data (list :session_id run :thread_id "t1" :state "queued"))))
+        (duet-events-apply model (duet-model-test-event
+                                  "conversation_updated" (1+ seq) :session_id run
+                                  :event_type "message" :message_id (concat "m" run)
+                                  :role "user" :content run)))
+      (setf (duet-session-loaded session) loaded)
+      (funcall queue 8 "r4" :order ["r4" "unknown" "r2" "r3"])
+      (funcall queue 9 "r2" :order ["r4" "r2" "r3"] :content "new")
+      (funcall queue 10 "r3" :order ["r4" "r2" "r3"] :content "long" :truncated t)
+      (funcall queue 8 "r2" :order ["r4" "r2" "r3"] :content "older")
+      (should (equal (mapcar #'duet-run-id (duet-session-runs session))
+                     '("r3" "r2" "r4" "r1")))
+      (when (eq loaded 'loading)
+        (duet-pages-loaded session))
+      (should (equal (mapcar (lambda (message)
+                               (list (duet-message-run message) (duet-message-text message)
+                                     (duet-message-cut message)))
+                             (duet-session-message-list session))
+                     '(("r4" "r4" nil) ("r2" "new" nil) ("r3" "long" t))))
+      ;; What a server would not send takes no run away.
+      (funcall queue 11 "r2" :order ["r2" "r2" 5])
+      (duet-model-arrange-run session (duet-session-run session "r2"))
+      (should (= (length (duet-session-runs session)) 4))
+      ;; A prompt that is sent now runs last.
+      (duet-events-sent model "r5" "t1" "demo")
+      (should (equal (duet-session-leaf-id session) "r5")))))
 
 (ert-deftest duet-model-test-events-during-loading ()
   "Events that come while a conversation is loaded are applied once, behind it."

@@ -63,7 +63,7 @@ def goes_on_by_itself(home, emacs):
     terminal.see(r"^quiet after that$")
     terminal.press("C-c", "C-c")
     terminal.see(r"^Queued: it runs when this turn has ended$")
-    terminal.see(r"\(queued, k takes it back\) quiet after that$")
+    terminal.see(r"\(queued, e edits it, k takes it back\) quiet after that$")
     terminal.press("j", "a")
     terminal.see(r"^❯ quiet after that\n\nHello(.*\n)+ *\n.*-UUU")
     terminal.see(r"^ ● completed")

@@ -1,0 +1,160 @@
+;;; duet-queue.el --- Prompts that wait for their turn  -*- lexical-binding: t; -*-
+
+;; Copyright (c) 2026 The Duet authors
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; These commands edit, move or take back the queued prompt at point in a transcript.
+;; Each asks the server for the queue first, since a prompt may begin at any time.
+;; The transcript follows the server's event, as it does for changes by other clients.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'subr-x)
+(require 'duet-actions)
+(require 'duet-compose)
+(require 'duet-connection)
+(require 'duet-directive)
+(require 'duet-history)
+(require 'duet-look)
+(require 'duet-transcript)
+
+(defvar duet-attach--items)
+
+(defun duet-queue--message ()
+  "Return the queued prompt at point, or signal a `user-error'."
+  (let ((message (and (bound-and-true-p duet-session)
+                      (duet-transcript-message-at-point))))
+    (unless (and (duet-message-p message) (duet-message-queued-p message))
+      (user-error "No prompt that waits for its turn is here"))
+    message))
+
+(defun duet-queue--ask (run then)
+  "Request the queue that the prompt of RUN waits in.
+Call THEN with the queued prompts that can be edited, and with the position
+of that prompt.  If the prompt has begun, or cannot be edited, say so."
+  (duet-connection-request
+   (duet-connection-here) 'session.queue (list :session_id run)
+   :success-fn
+   (lambda (result)
+     (cl-flet ((place (list) (cl-position run list :test #'equal
+                                          :key (lambda (prompt)
+                                                 (duet-get-string prompt :session_id)))))
+       (let* ((queued (duet-get-objects result :queued))
+              (editable (cl-remove-if-not (lambda (prompt) (duet-get prompt :editable)) queued)))
+         (cond ((place editable) (funcall then editable (place editable)))
+               ((place queued)
+                (message "Only a prompt that a person wrote can be edited or moved"))
+               (t (message "The prompt has begun"))))))))
+
+(defun duet-take-back ()
+  "Take back the queued prompt at point.
+\\<duet-compose-mode-map>\\[duet-compose-previous] in a new prompt has its text."
+  (interactive nil duet-transcript-mode)
+  (let* ((message (duet-queue--message))
+         (text (duet-message-text message)))
+    (duet-connection-request
+     (duet-connection-here) 'interruptSession
+     (list :session_id (duet-message-run message) :reason "taken back in Emacs")
+     :success-fn
+     (lambda (result)
+       (duet-compose-remember text)
+       (message (if (equal (duet-get-string result :status) "interrupting")
+                    "Its turn has begun already; interrupting it"
+                  "Taken back; M-p in a new prompt has it"))))))
+
+
+;;; Moving
+
+(defun duet-move-queued-up ()
+  "Let the queued prompt at point run before the one above it."
+  (interactive nil duet-transcript-mode)
+  (duet-queue--move -1))
+
+(defun duet-move-queued-down ()
+  "Let the queued prompt at point run after the one below it."
+  (interactive nil duet-transcript-mode)
+  (duet-queue--move 1))
+
+(defun duet-queue--move (step)
+  "Move the queued prompt at point by STEP, 1 or -1."
+  (let ((connection (duet-connection-here))
+        (run (duet-message-run (duet-queue--message))))
+    (duet-queue--ask
+     run
+     (lambda (queued place)
+       (if (not (< -1 (+ place step) (length queued)))
+           (message (if (> step 0) "This prompt runs last already"
+                      "This prompt runs next already"))
+         (let ((before (nth (if (> step 0) (+ place 2) (1- place)) queued)))
+           (duet-connection-request
+            connection 'session.moveQueued
+            (append (list :session_id run)
+                    (and before
+                         (list :before (duet-get-string before :session_id)))))))))))
+
+
+;;; Editing
+
+(defun duet-edit-queued ()
+  "Edit the queued prompt at point in a buffer of its own."
+  (interactive nil duet-transcript-mode)
+  (let ((connection (duet-connection-here))
+        (session duet-session)
+        (message (duet-queue--message)))
+    (duet-queue--ask
+     (duet-message-run message)
+     (lambda (&rest _)
+       (let ((edit (lambda (&optional err)
+                     (if (or err (duet-message-cut message))
+                         (message "Duet: the prompt was not loaded: %s"
+                                  (if err (duet-connection-error-text err) "it has changed"))
+                       (duet-compose connection session nil
+                                     (cons (duet-message-run message)
+                                           (duet-message-text message)))))))
+         (if (duet-message-cut message) (duet-history-complete connection message edit)
+           (funcall edit)))))))
+
+(defun duet-queue-save ()
+  "Save the text in the current buffer as that of its queued prompt.
+If the prompt has begun, the text stays here as a new prompt."
+  (let ((buffer (current-buffer))
+        (key (duet-look-key #'duet-compose-send 'duet-compose-mode-map))
+        (text (duet-compose--text)))
+    (when (string-empty-p text)
+      (user-error "There is nothing to save; %s cancels"
+                  (duet-look-key #'duet-compose-cancel 'duet-compose-mode-map)))
+    (when duet-compose--sending
+      (user-error "It is being saved"))
+    (when (or (cdr (duet-directive-take text duet-session))
+              (bound-and-true-p duet-attach--items))
+      (user-error "A queued prompt can get another text, but no files or settings"))
+    (setq duet-compose--sending t)
+    (duet-connection-request
+     duet-connection 'session.editQueued (list :session_id duet-compose--queued :query text)
+     :success-fn (lambda (_)
+                   (duet-compose--close buffer)
+                   (message "Saved; the prompt waits for its turn"))
+     :error-fn
+     (lambda (err)
+       (let ((begun (equal (duet-get-string err :data :kind) "bad_state")))
+         (when (buffer-live-p buffer)
+           (with-current-buffer buffer
+             (setq duet-compose--sending nil)
+             (when begun
+               (setq duet-compose--queued nil)
+               (force-mode-line-update))))
+         (message "Duet: not saved: %s"
+                  (if begun
+                      (format "the prompt has begun; %s sends the text as a new prompt" key)
+                    (duet-connection-error-text err))))))))
+
+(define-key duet-transcript-mode-map "k" #'duet-take-back)
+(define-key duet-transcript-mode-map "e" #'duet-edit-queued)
+(define-key duet-transcript-mode-map (kbd "M-<up>") #'duet-move-queued-up)
+(define-key duet-transcript-mode-map (kbd "M-<down>") #'duet-move-queued-down)
+
+(provide 'duet-queue)
+;;; duet-queue.el ends here
