@@ -75,12 +75,13 @@ func TestQueuedPromptsAreEditedAndMoved(t *testing.T) {
 	assert.Equal(t, []any{three, four, two}, event["order"])
 	queueIs(t, c.ask("session.moveQueued", `{"session_id":"`+four+`"}`), "three", "2", "four")
 	queueIs(t, c.ask("session.moveQueued", `{"session_id":"`+four+`","before":"`+four+`"}`), "three", "2", "four")
+	queueIs(t, c.ask("session.moveQueued", `{"session_id":"`+two+`"}`), "three", "four", "2")
 
 	close(release)
-	w.ended(four)
+	w.ended(two)
 	assert.Equal(t, seen{"three", []string{"one"}}, <-told)
-	assert.Equal(t, seen{"2", []string{"one", "three"}}, <-told)
-	assert.Equal(t, seen{"four", []string{"one", "three", "2"}}, <-told)
+	assert.Equal(t, seen{"four", []string{"one", "three"}}, <-told)
+	assert.Equal(t, seen{"2", []string{"one", "three", "four"}}, <-told)
 	queueIs(t, c.ask("session.queue", `{"session_id":"`+first+`"}`))
 
 	// What has begun is not changed, and the conversation goes on behind what ran last.
@@ -92,14 +93,14 @@ func TestQueuedPromptsAreEditedAndMoved(t *testing.T) {
 		assert.Contains(t, e.Message, "completed")
 	}
 	c.fail("session.editQueued", `{"session_id":"`+two+`","query":" "}`)
-	five := follow(four, "five", "")
+	five := follow("last", "five", "")
 	w.ended(five)
-	assert.Equal(t, seen{"five", []string{"one", "three", "2", "four"}}, <-told)
+	assert.Equal(t, seen{"five", []string{"one", "three", "four", "2"}}, <-told)
 	var r struct{ Events []struct{ Content string } }
 	require.NoError(t, json.Unmarshal(c.ask("getConversation", `{"session_id":"`+five+`"}`), &r))
-	assert.Equal(t, []struct{ Content string }{{"one"}, {"three"}, {"2"}, {"four"}, {"five"}}, r.Events)
+	assert.Equal(t, []struct{ Content string }{{"one"}, {"three"}, {"four"}, {"2"}, {"five"}}, r.Events)
 	state := object(t, c.ask("getSessionState", `{"session_id":"`+five+`"}`))["session"].(map[string]any)
-	assert.Equal(t, four, state["parent_session_id"])
+	assert.Equal(t, two, state["parent_session_id"])
 	var leaves struct{ Sessions []struct{ ID string } }
 	require.NoError(t, json.Unmarshal(c.ask("getSessionLeaves", `{}`), &leaves))
 	assert.Equal(t, []struct{ ID string }{{five}}, leaves.Sessions)

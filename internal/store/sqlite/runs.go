@@ -92,11 +92,13 @@ func (q runQueries) Find(ctx context.Context, alias string) (int64, error) {
 	return id, err
 }
 
-// lastRun is the run that was begun last, and its thread.
+// lastRun is the last run of the conversation that was gone on with last, and its thread.
 func lastRun(ctx context.Context, s *statement.Cache) (run, thread int64, err error) {
 	last, err := statement.One(ctx, s, func(row statement.Scanner) (ids [2]int64, err error) {
 		return ids, row.Scan(&ids[0], &ids[1])
-	}, "SELECT id, thread FROM runs WHERE state NOT IN ('draft', 'discarded') ORDER BY id DESC LIMIT 1")
+	}, `SELECT r.id, r.thread FROM runs r
+		WHERE r.thread = (SELECT thread FROM runs WHERE state NOT IN ('draft', 'discarded') ORDER BY id DESC LIMIT 1) AND r.state NOT IN ('draft', 'discarded')
+		ORDER BY r.place DESC LIMIT 1`)
 	return last[0], last[1], err
 }
 

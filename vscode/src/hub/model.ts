@@ -122,6 +122,9 @@ export class ProjectModel {
       case "session_deleted":
         this.everythingChanged = true;
         break;
+      case "queue_changed":
+        if (data["content"] === undefined) this.everythingChanged = true; // another session may be the last one
+        break;
       case "session_status_changed":
         // A question is closed without an event of its own when its session ends.
         this.questionsChanged = true;
@@ -183,7 +186,12 @@ export class ProjectModel {
       this.onError(error);
       return;
     }
+    const known = this.byThread.get(session.thread_id);
     this.add(session);
+    if (!known || known.id === session.id || session.status === "discarded") return;
+    // Queued prompts may have been moved, so the newest is not always the last.
+    const { session: last } = await this.connection.request("getSessionState", { session_id: session.thread_id });
+    this.byThread.set(last.thread_id, last);
   }
 
   private async askForQuestions(): Promise<void> {

@@ -81,6 +81,20 @@ test("a conversation with a queued prompt is listed by the session that works", 
   assert.deepEqual(model.sessions.map(({ ahead, waits }) => [ahead, waits]), [[undefined, undefined]]);
 });
 
+test("a conversation whose queued prompts were moved is listed by the one that runs last", async (t) => {
+  const [{ connection, model, until }] = await twoHubs(t);
+  const { session_id } = await connection.request("launchSession", { query: "hello", agent: "demo" });
+  await until("a question", () => model.questions.length === 1);
+  const { session_id: second } = await connection.request("continueSession", { session_id, query: "quiet second" });
+  const { session_id: third } = await connection.request("continueSession", { session_id, query: "quiet third" });
+  await until("the queued session", () => model.session(third)?.state === "queued");
+  await connection.request("session.moveQueued", { session_id: third, before: second });
+  await until("the other one", () => model.session(second)?.state === "queued");
+  await connection.request("sendDecision", choose(model.questions[0]!, "deny"));
+  await until("its end", () => model.session(second)?.status === "completed");
+  assert.deepEqual(model.sessions.map(({ id }) => id), [second]);
+});
+
 test("what is denied is not done", async (t) => {
   const { connection, model, until, project } = hub(t);
   await connection.start();
