@@ -22,7 +22,7 @@ import (
 func (s *session) command(ctx context.Context, prompt string) (text string, handled bool, err error) {
 	name, rest, _ := strings.Cut(strings.TrimSpace(prompt), " ")
 	name, isCommand := strings.CutPrefix(name, "/")
-	if !isCommand || name != commandAgent && name != commandInbox {
+	if !isCommand || name != commandAgent && name != commandInbox && name != commandQueue {
 		return "", false, nil
 	}
 	s.order.Lock()
@@ -33,10 +33,13 @@ func (s *session) command(ctx context.Context, prompt string) (text string, hand
 	if !isOurs {
 		return "", false, nil
 	}
-	if name == commandAgent {
+	switch name {
+	case commandAgent:
 		text, err = s.agentCommand(ctx, strings.TrimSpace(rest))
-	} else {
+	case commandInbox:
 		text, err = s.inboxCommand(ctx, strings.Fields(rest))
+	case commandQueue:
+		text, err = s.queueCommand(ctx, strings.TrimSpace(rest))
 	}
 	return text, true, refused(err)
 }

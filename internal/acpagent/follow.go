@@ -12,7 +12,7 @@ import (
 // eventTypes are those that the client is told of.
 var eventTypes = []string{
 	wire.EventStatus, wire.EventConversation, wire.EventApproval, wire.EventResolved, wire.EventSettings, wire.EventDelta, wire.EventThinking, wire.EventPlan, wire.EventUsage,
-	wire.EventTerminal, wire.EventTerminalExit, wire.EventError, wire.EventAgentUpdate, wire.EventAgentSession, wire.EventDeleted, wire.EventLagged,
+	wire.EventTerminal, wire.EventTerminalExit, wire.EventError, wire.EventAgentUpdate, wire.EventAgentSession, wire.EventDeleted, wire.EventLagged, wire.EventQueue,
 }
 
 // follow tells the client from now on what happens behind an event.
@@ -80,6 +80,9 @@ func (s *session) event(e client.Event) {
 	case wire.EventSettings, wire.EventAgentSession:
 		s.backgroundChanged(d.Background)
 		s.settingsChanged()
+		return
+	case wire.EventQueue:
+		s.promptEdited(d)
 		return
 	}
 	updates := s.translator.Event(e.Type, e.Seq, e.Timestamp, d)

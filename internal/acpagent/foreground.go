@@ -2,12 +2,14 @@ package acpagent
 
 import (
 	"context"
+	"encoding/json"
 	"reflect"
 	"slices"
 
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/version2"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -29,6 +31,7 @@ type run struct {
 	state    string          // of the hub
 	prompt   *schema.Message // until it is inserted; nil: there is none
 	inserted bool            // it has begun
+	edited   string          // what another client has made of the prompt while it waited; "": nothing
 }
 
 // get returns a run, and adds it if it is new.
@@ -136,6 +139,9 @@ func (s *session) insert(r *run) {
 			message.Content[n] = block
 		}
 	}
+	if message != nil && r.edited != "" {
+		message.Content = withText(message.Content, r.edited)
+	}
 	s.mu.Unlock()
 	if message == nil || isInserted {
 		return // the agent began the run by itself, or the replay had the prompt
@@ -144,6 +150,40 @@ func (s *session) insert(r *run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endTurns(r.id, outcome{inserted: message.MessageID})
+}
+
+// promptEdited takes a new text of a prompt that waits. A client of version 1 has the prompt
+// already, and is told what has become of it.
+func (s *session) promptEdited(d wire.EventData) {
+	text := d.Content
+	if text == "" {
+		return // the prompt was moved
+	}
+	if d.Truncated {
+		text += " […]"
+	}
+	if !s.version2 {
+		s.tell(update.Words("\n\n[a prompt that waits was changed to: %s]\n", text))
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.work.find(d.SessionID); r != nil && !r.inserted {
+		r.edited = text
+	}
+}
+
+// withText replaces the texts of a prompt's content blocks by one text. The other blocks stay.
+func withText(blocks []any, text string) []any {
+	list := []any{schema.Text(text)}
+	for _, block := range blocks {
+		raw, err := json.Marshal(block)
+		var kind struct{ Type string }
+		if err == nil && json.Unmarshal(raw, &kind) == nil && kind.Type != "text" {
+			list = append(list, block)
+		}
+	}
+	return list
 }
 
 // runEnded handles the end of a run. isAwaited says that the client waits for the response

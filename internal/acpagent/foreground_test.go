@@ -30,6 +30,8 @@ type stage struct {
 
 	states      map[string]string
 	interrupted chan string
+	queue       chan map[string]any // parameters of the methods that change the queue
+	waiting     string              // in the queue, as JSON
 }
 
 const conversation = "conversation"
@@ -37,7 +39,7 @@ const conversation = "conversation"
 // newStage is a client that has resumed a session. states are what the hub answers to
 // getSessionState by the id of a session; that of the conversation is its last one.
 func newStage(t *testing.T, states map[string]string) *stage {
-	s := &stage{t: t, seq: 7, states: states, subscribed: make(chan *server.Conn, 1), interrupted: make(chan string, 10), began: make(chan string, 10)}
+	s := &stage{t: t, seq: 7, states: states, subscribed: make(chan *server.Conn, 1), interrupted: make(chan string, 10), queue: make(chan map[string]any, 10), began: make(chan string, 10)}
 	reg := server.NewRegistry()
 	answer := func(method string, f func(params map[string]any) string) {
 		server.HandleRaw(reg, method, func(_ context.Context, raw json.RawMessage) (json.RawMessage, error) {
@@ -52,6 +54,13 @@ func newStage(t *testing.T, states map[string]string) *stage {
 	answer("daemon.status", always(`{"subsystems":{"store":{"last_seq":7}}}`))
 	answer("session.set", always(`{"success":true}`))
 	answer("Unsubscribe", always(`{"success":true}`))
+	answer("session.queue", func(map[string]any) string { return s.waiting })
+	for _, method := range []string{"session.editQueued", "session.moveQueued"} {
+		answer(method, func(p map[string]any) string {
+			s.queue <- p
+			return s.waiting
+		})
+	}
 	runs := 0
 	answer("continueSession", func(map[string]any) string {
 		runs++
@@ -185,6 +194,27 @@ func TestAPromptIsAnsweredWhenItsRunBegins(t *testing.T) {
 	s.update(ended)
 	s.status("other", "running", "")
 	s.update(userMessage("other", "y"))
+	s.update(running)
+	s.status("other", "completed", "")
+	s.update(ended)
+}
+
+// A prompt that another client edits while it waits stands there with its new text.
+func TestAPromptIsEditedWhileItWaits(t *testing.T) {
+	s := newIdleStage(t)
+	s.prompt("p", "x")
+	s.event("queue_changed", `{"session_id":"run-1","order":["run-1"]}`)
+	s.event("queue_changed", `{"session_id":"run-1","content":"y","order":["run-1"]}`)
+	s.status("run-1", "running", "")
+	s.update(userMessage("run-1", "y"))
+	said := s.heard() + s.heard()
+	assert.Contains(t, said, `"id":"p","result":{"messageId":"m-run-1"}`)
+	s.prompted("other", "x")
+	s.event("queue_changed", `{"session_id":"other","content":"z","order":["other"]}`)
+	s.status("run-1", "completed", "")
+	s.update(ended)
+	s.status("other", "running", "")
+	s.update(userMessage("other", "z"))
 	s.update(running)
 	s.status("other", "completed", "")
 	s.update(ended)

@@ -44,6 +44,7 @@ type session struct {
 	askAgain  []wire.Approval  // those that it is to be asked again, when it knows that the turn has ended
 	told      []string         // steered messages of this client whose echo is still to come; of version 1
 	inbox     []string         // questions as /inbox has numbered them last
+	queue     []string         // prompts as /queue has numbered them last
 }
 
 // A beginning is what the first prompt begins a conversation with.

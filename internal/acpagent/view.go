@@ -158,11 +158,13 @@ func (v view) commandsUpdate() schema.Commands {
 const (
 	commandAgent = "agent"
 	commandInbox = "inbox"
+	commandQueue = "queue"
 )
 
 var ownCommands = []schema.Command{
 	{Name: commandAgent, Description: "Duet: show the agents, or choose the one behind this session", Input: &schema.CommandInput{Hint: "name of an agent"}},
 	{Name: commandInbox, Description: "Duet: show what waits for an answer in any session, or answer it", Input: &schema.CommandInput{Hint: "number, and an answer: yes, no, or the number of an option"}},
+	{Name: commandQueue, Description: "Duet: show the prompts that wait in this session; edit, move or drop one", Input: &schema.CommandInput{Hint: "number, and edit TEXT, up, down or drop"}},
 }
 
 // commandsOf are the commands of the agent behind, and Duet's. Of two with one name the
