@@ -153,7 +153,7 @@ func (s *session) insert(r *run) {
 }
 
 // promptEdited takes a new text of a prompt that waits. A client of version 1 has the prompt
-// already, and is told what has become of it.
+// already, so it gets a message with the new text.
 func (s *session) promptEdited(d wire.EventData) {
 	text := d.Content
 	if text == "" {
