@@ -143,8 +143,8 @@ func (t *turn) subagentUpdate(raw []byte, parent string) bool {
 	return true
 }
 
-// subagentState takes what a sub-agent says of its work: it begins, or has ended. Both sessions
-// are told, so that each comes twice.
+// subagentState handles the state of a sub-agent: it works, or has ended. An agent sends each
+// state twice, to the sub-agent's session and to its parent's.
 func (t *turn) subagentState(c *subagent, s state) {
 	isActive := s.name == stateRunning || s.name == stateRequiresAction
 	t.subagents.mu.Lock()

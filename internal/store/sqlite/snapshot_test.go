@@ -253,12 +253,7 @@ func TestALogThatBeginsAnewIsReadNoMore(t *testing.T) {
 // The hub indexes words when it is idle; it may end before that.
 func TestASnapshotFindsWhatIsNotIndexed(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "duet.db"))
-	run := storetest.AddRun(t, s, storetest.NewThread(t, s, "").ID, domain.Running)
-	add := func(text string) {
-		storetest.Write(t, s, func(tx store.Tx) error {
-			return tx.InsertItem(&domain.Item{Thread: run.Thread, Run: run.ID, Kind: "message", Role: "user", Content: text})
-		})
-	}
+	add := adder(t, s)
 	add("old walnuts")
 	_, err := s.Search(t.Context(), "walnuts", 10, 0) // indexes it
 	require.NoError(t, err)
@@ -289,15 +284,20 @@ func TestASnapshotFindsWhatIsNotIndexed(t *testing.T) {
 	assert.Equal(t, []string{"old walnuts"}, texts("old", 2, 0))
 }
 
-// A hub that ends leaves nothing that is not indexed: what it left would come first.
-func TestAClosedDatabaseIsIndexed(t *testing.T) {
-	s := openAt(t, filepath.Join(t.TempDir(), "duet.db"))
+// adder returns a function that adds a message to a new conversation.
+func adder(t *testing.T, s *Store) func(text string) {
 	run := storetest.AddRun(t, s, storetest.NewThread(t, s, "").ID, domain.Running)
-	add := func(text string) {
+	return func(text string) {
 		storetest.Write(t, s, func(tx store.Tx) error {
 			return tx.InsertItem(&domain.Item{Thread: run.Thread, Run: run.ID, Kind: "message", Role: "user", Content: text})
 		})
 	}
+}
+
+// A hub that ends leaves nothing that is not indexed: what it left would come first.
+func TestAClosedDatabaseIsIndexed(t *testing.T) {
+	s := openAt(t, filepath.Join(t.TempDir(), "duet.db"))
+	add := adder(t, s)
 	add("walnuts")
 	_, err := s.Search(t.Context(), "walnuts", 1, 0) // indexes it
 	require.NoError(t, err)
