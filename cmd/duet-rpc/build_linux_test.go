@@ -13,14 +13,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stubborn is a build whose processes heed no signal that can be heeded: one of them has
-// left the process group, and the session.
+// stubborn is a build whose processes heed no signal that can be heeded. Two of them have
+// left the process group and the session, one of these its environment, too.
 const stubborn = `
 [[builds]]
 name = "stubborn"
 shell = """trap '' INT TERM
 (trap '' INT TERM HUP; while :; do sleep 6061; done) &
 setsid sh -c 'trap "" INT TERM HUP; while :; do sleep 6061; done' &
+env -i HOME="$HOME" setsid sh -c 'trap "" INT TERM HUP; while :; do sleep 6061; done' &
 echo begun
 wait; wait"""
 `
@@ -48,7 +49,7 @@ func (s *site) startStubborn(c *client) (ended <-chan error) {
 // requireStubborn waits until all processes of a stubborn command are there.
 func (s *site) requireStubborn(or string) {
 	s.t.Helper()
-	require.Eventually(s.t, func() bool { return len(s.stubbornProcesses()) >= 5 }, time.Minute, pollEvery, or)
+	require.Eventually(s.t, func() bool { return len(s.stubbornProcesses()) >= 8 }, time.Minute, pollEvery, or)
 }
 
 func (s *site) requireNoBuild(when string) {

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/executor"
+	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 )
 
@@ -42,7 +44,23 @@ func newExecutorCommand(*invocation.Settings) *cobra.Command {
 			}
 			log := logging.Open(logging.Options{Level: level, NoColor: true})
 			defer log.Close(reach.LogGrace)
-			return executor.Serve(ctx, link, log.Logger)
+			options := executor.Options{Logger: log.Logger}
+			if runtime.GOOS == "linux" {
+				options.Subreaper = []string{"/proc/self/exe", "subreaper"} // this program, also when its file was replaced
+			}
+			return executor.Serve(ctx, link, options)
 		},
+	}
+}
+
+// newSubreaperCommand makes the command that the executor starts to run a command of the
+// configuration.
+func newSubreaperCommand(*invocation.Settings) *cobra.Command {
+	return &cobra.Command{
+		Use:                "subreaper",
+		Short:              "Run a command and end all that it starts (started by duet-rpc itself)",
+		Hidden:             true,
+		DisableFlagParsing: true, // the arguments are the command's
+		RunE:               func(_ *cobra.Command, args []string) error { return process.RunSubreaper(args) },
 	}
 }

@@ -123,6 +123,7 @@ func commands() map[string]func(*invocation.Settings) *cobra.Command {
 		"search":     func(s *invocation.Settings) *cobra.Command { return sessions.NewSearch(findingOptions(s)) },
 		"serve":      newServeCommand,
 		"session":    newSessionCommand,
+		"subreaper":  newSubreaperCommand,
 		"task":       newTaskCommand,
 		"triggers":   triggers.New,
 		"trust":      newTrustCommand,

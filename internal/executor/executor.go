@@ -71,7 +71,7 @@ func New(daemon catalog.Daemon, opts Options) *Executor {
 	x.ctx, x.cancel = context.WithCancel(context.Background())
 	x.processes = process.NewRunner(x.ctx, x.log, process.Grace{Interrupt: opts.Grace.Interrupt, Terminate: opts.Grace.Terminate, HangUp: opts.Grace.HangUp})
 	x.terminals = terminal.New(x.ctx, x.processes, daemon)
-	x.commands = usercommand.New(x.ctx, x.processes, daemon)
+	x.commands = usercommand.New(x.ctx, x.processes, opts.Subreaper, daemon)
 	x.agents = acp.New(x.ctx, daemon, x.processes, x.log, acp.Options{
 		EditorFiles:  opts.EditorFiles,
 		StartTimeout: opts.StartTimeout, CancelGrace: opts.Grace.Cancel, SilentAfter: opts.SilentAfter, SilentToolAfter: opts.SilentToolAfter,

@@ -21,6 +21,10 @@ type Options struct {
 	// told, and SilentToolAfter the same in the middle of a tool call. Default
 	// 5 s and 30 s.
 	SilentAfter, SilentToolAfter time.Duration
+	// Subreaper is a command that calls [process.RunSubreaper] with the arguments that follow its own:
+	// it runs each command of the configuration, and leaves nothing of it behind. Linux only.
+	// Default: none, so that what hides from its process group and its mark outlives its command.
+	Subreaper []string
 	// Exit, if set, is called when Shutdown is done, before its reply goes out.
 	Exit func()
 	// EditorFiles, if set, are asked for what agents read.

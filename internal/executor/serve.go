@@ -60,12 +60,8 @@ func Inherited() (net.Conn, error) {
 // Serve runs an executor for the hub at the other end of conn until the hub
 // shuts it down, ctx ends, or the link does. When it returns, no agent and no
 // terminal is left: if the hub has gone they are killed at once.
-func Serve(ctx context.Context, conn net.Conn, logger *slog.Logger) error {
-	return ServeWith(ctx, conn, Options{Logger: logger})
-}
-
-// ServeWith is Serve with options, of which it sets EditorFiles and Exit.
-func ServeWith(ctx context.Context, conn net.Conn, opts Options) error {
+// It sets the options EditorFiles and Exit.
+func Serve(ctx context.Context, conn net.Conn, opts Options) error {
 	// The hub may speak before its calls can be answered: they need the link.
 	held := &heldConn{Conn: conn, ready: make(chan struct{})}
 	var link server.Transport = held

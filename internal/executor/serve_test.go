@@ -27,7 +27,7 @@ import (
 func serveInherited() {
 	link, err := executor.Inherited()
 	if err == nil {
-		err = executor.Serve(context.Background(), link, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+		err = executor.Serve(context.Background(), link, executor.Options{Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -110,7 +110,7 @@ func newBench(t *testing.T) *bench {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		executor.ServeWith(context.Background(), far, executor.Options{Grace: executor.Grace{Interrupt: 100 * time.Millisecond, Terminate: 100 * time.Millisecond}})
+		executor.Serve(context.Background(), far, executor.Options{Grace: executor.Grace{Interrupt: 100 * time.Millisecond, Terminate: 100 * time.Millisecond}})
 	}()
 	b.kill = func() { near.Close() }
 	link = leased{catalogrpc.Executor(hub), b.kill}

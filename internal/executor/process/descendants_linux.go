@@ -27,22 +27,28 @@ func Descendants(pid int) (all []Descendant) {
 	for len(queue) > 0 && len(all) < maxDescendants {
 		parent := queue[0]
 		queue = queue[1:]
-		lists, _ := filepath.Glob("/proc/" + strconv.Itoa(parent) + "/task/*/children")
-		for _, list := range lists {
-			text, _ := os.ReadFile(list) // it may have ended meanwhile
-			for field := range strings.FieldsSeq(string(text)) {
-				child, err := strconv.Atoi(field)
-				if err != nil {
-					continue
-				}
-				queue = append(queue, child)
-				if line := commandLine("/proc/" + field); len(line) > 0 {
-					all = append(all, Descendant{child, parent, string(bytes.ReplaceAll(bytes.TrimRight(line, "\x00"), []byte{0}, []byte{' '}))})
-				}
+		for _, child := range children(parent) {
+			queue = append(queue, child)
+			if line := commandLine("/proc/" + strconv.Itoa(child)); len(line) > 0 {
+				all = append(all, Descendant{child, parent, string(bytes.ReplaceAll(bytes.TrimRight(line, "\x00"), []byte{0}, []byte{' '}))})
 			}
 		}
 	}
 	return all
+}
+
+// children are the processes that a process has started and not waited for.
+func children(pid int) (pids []int) {
+	lists, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
+	for _, list := range lists {
+		text, _ := os.ReadFile(list) // it may have ended meanwhile
+		for field := range strings.FieldsSeq(string(text)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				pids = append(pids, child)
+			}
+		}
+	}
+	return pids
 }
 
 // interpreters run programs that are given to them as their first argument.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -24,6 +25,9 @@ const (
 	// that what waits for a slow hub is not lost.
 	drainBytes = 2 << 20
 	drainPause = 50 * time.Millisecond
+	// subreaperTime is how long a subreaper may take to kill all below it: one that was stopped
+	// would never end.
+	subreaperTime = 5 * time.Second
 )
 
 // A Process is a child in a process group of its own. When the child has
@@ -33,17 +37,26 @@ type Process struct {
 	PID  int
 	Mark string // in its environment; "" if it has none
 
-	runner *Runner
-	cmd    *exec.Cmd
-	stdin  *os.File // nil if it has none
-	output *os.File
-	stderr tailBuffer
-	speaks chan struct{} // has one in it when it has complained since that was taken
-	done   chan struct{} // closed when it has ended and its group is gone
+	runner  *Runner
+	cmd     *exec.Cmd
+	stdin   *os.File // nil if it has none
+	output  *os.File
+	reports *os.File // where a subreaper says how its program began and ended; nil without one
+	stderr  tailBuffer
+	speaks  chan struct{} // has one in it when it has complained since that was taken
+	exit    exit          // set before done is closed
+	done    chan struct{} // closed when it has ended and its group is gone
 
 	mu     sync.Mutex     // guards reaped; held while a signal is sent
 	reaped bool           // PID may be somebody else's
 	pipes  sync.WaitGroup // who reads its stderr; counted before it starts
+}
+
+// An exit is how a process has ended. The code of one that a signal ended is 128 more than
+// the signal's number.
+type exit struct {
+	code   int
+	signal string // its name, such as SIGTERM
 }
 
 // readStderr keeps the end of what the process complains of.
@@ -206,21 +219,37 @@ func (p *Process) Terminate() {
 	}
 }
 
-// Kill ends the process group at once. It does not wait for that.
-func (p *Process) Kill() { p.signal(os.Kill) }
+// Kill ends the process group at once, and what a subreaper watches. It does not wait for that.
+func (p *Process) Kill() {
+	if p.reports == nil {
+		p.signal(os.Kill)
+		return
+	}
+	p.killBelow()
+	p.runner.work.Go(func() {
+		select {
+		case <-p.done:
+		case <-time.After(subreaperTime):
+			p.signal(os.Kill)
+		}
+	})
+}
 
 // Succeeded reports whether a process that has ended exited with status 0.
-func (p *Process) Succeeded() bool { return p.cmd.ProcessState.Success() }
+func (p *Process) Succeeded() bool { return p.exit == exit{} }
 
 // ExitStatus is the exit status of a process that has ended, and the name of
 // the signal that ended it, if one did.
-func (p *Process) ExitStatus() (code int, signal string) { return exitStatus(p.cmd.ProcessState) }
+func (p *Process) ExitStatus() (code int, signal string) { return p.exit.code, p.exit.signal }
 
 // ExitText says in words how the process ended, with the last that it
 // complained of. It waits for the end.
 func (p *Process) ExitText() string {
 	<-p.done
-	text := describeExit(p.cmd.ProcessState)
+	text := fmt.Sprintf("exited with status %d", p.exit.code)
+	if p.exit.signal != "" {
+		text = "ended by " + p.exit.signal
+	}
 	if lines := p.LastWords(); lines != "" {
 		text += ": " + lines
 	}

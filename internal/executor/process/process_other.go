@@ -3,7 +3,6 @@
 package process
 
 import (
-	"fmt"
 	"os"
 	"syscall"
 )
@@ -33,14 +32,4 @@ func killMarked(string) {}
 
 func groupAttr() *syscall.SysProcAttr { return nil }
 
-func exitStatus(state *os.ProcessState) (code int, signal string) {
-	if state == nil {
-		return -1, ""
-	}
-	return state.ExitCode(), ""
-}
-
-func describeExit(state *os.ProcessState) string {
-	code, _ := exitStatus(state)
-	return fmt.Sprintf("exited with status %d", code)
-}
+func exitOf(status syscall.WaitStatus) exit { return exit{code: status.ExitStatus()} }

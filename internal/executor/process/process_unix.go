@@ -3,7 +3,6 @@
 package process
 
 import (
-	"fmt"
 	"os"
 	"syscall"
 
@@ -26,22 +25,10 @@ func (p *Process) HangUp() { p.signal(syscall.SIGHUP) }
 
 func killGroup(p *Process) { syscall.Kill(-p.PID, syscall.SIGKILL) }
 
-// exitStatus is a process's exit status, and the name of the signal that
-// ended it, if one did.
-func exitStatus(state *os.ProcessState) (code int, signal string) {
-	if state == nil {
-		return -1, ""
+// exitOf is how a process ended.
+func exitOf(status syscall.WaitStatus) exit {
+	if status.Signaled() {
+		return exit{128 + int(status.Signal()), unix.SignalName(status.Signal())}
 	}
-	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return 128 + int(status.Signal()), unix.SignalName(status.Signal())
-	}
-	return state.ExitCode(), ""
-}
-
-func describeExit(state *os.ProcessState) string {
-	code, signal := exitStatus(state)
-	if signal != "" {
-		return "ended by " + signal
-	}
-	return fmt.Sprintf("exited with status %d", code)
+	return exit{code: status.ExitStatus()}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -79,6 +80,10 @@ type Spec struct {
 	Stdin bool        // it gets a pipe, else nothing to read
 	Merge bool        // stderr goes where stdout goes
 	Mark  string      // the value of the mark; "" for a random one
+	// Subreaper is a command that starts the program and, when that has ended or is killed,
+	// kills all that it has started: also what has left the process group and dropped the mark.
+	// It calls [RunSubreaper] with the arguments that follow its own. Linux only; nil for none.
+	Subreaper []string
 }
 
 // Start starts a process with pipes. Its output has to be read to the end.
@@ -121,11 +126,23 @@ func (r *Runner) Start(s Spec) (*Process, error) {
 		theirs = append(theirs, w)
 		p.pipes.Add(1) // here: once it is launched, its end may be waited for
 	}
-	if err := r.launch(p, p.cmd.Start); err != nil {
+	if len(s.Subreaper) > 0 {
+		// Without the mark: whatever kills by marks is to leave the one that kills the rest.
+		delete(s.Env, catalog.MarkVariable)
+		p.cmd.Env = s.Env.List()
+		p.reports, err = p.startBelow(s.Subreaper)
+		theirs = append(theirs, p.cmd.ExtraFiles...)
+	}
+	if err == nil {
+		err = r.launch(p, p.cmd.Start)
+	}
+	if err != nil {
 		p.CloseInput()
 		p.output.Close()
-		if stderr != nil {
-			stderr.Close()
+		for _, f := range []*os.File{stderr, p.reports} {
+			if f != nil {
+				f.Close()
+			}
 		}
 		return nil, err
 	}
@@ -159,6 +176,12 @@ func (r *Runner) launch(p *Process, start func() error) error {
 	if err := r.thread.do(start); err != nil {
 		return err
 	}
+	if p.reports != nil {
+		if err := p.readStart(); err != nil {
+			p.cmd.Wait()
+			return err
+		}
+	}
 	p.PID = p.cmd.Process.Pid
 	r.mu.Lock()
 	r.children[p] = struct{}{}
@@ -188,6 +211,12 @@ func RandomID(prefix string) string {
 // forgets it.
 func (p *Process) reap() {
 	p.reapGroup()
+	p.exit = exitOf(p.cmd.ProcessState.Sys().(syscall.WaitStatus))
+	if p.reports != nil {
+		if e, ok := p.readEnd(); ok {
+			p.exit = e
+		}
+	}
 	p.CloseInput() // whoever still writes to it is woken
 	if p.Mark != "" {
 		killMarked(p.Mark)

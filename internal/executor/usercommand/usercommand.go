@@ -31,6 +31,7 @@ type Reporter interface {
 type Set struct {
 	ctx       context.Context // reports are given up when it ends
 	processes *process.Runner
+	subreaper []string
 	reporter  Reporter
 
 	mu      sync.Mutex // guards the fields below
@@ -39,13 +40,14 @@ type Set struct {
 	work    sync.WaitGroup
 }
 
-// New makes a Set without commands. Reports wait as long as ctx lasts.
-func New(ctx context.Context, processes *process.Runner, reporter Reporter) *Set {
-	return &Set{ctx: ctx, processes: processes, reporter: reporter, running: make(map[string]context.CancelFunc)}
+// New makes a Set without commands. Reports wait as long as ctx lasts. The subreaper is
+// that of a [process.Spec].
+func New(ctx context.Context, processes *process.Runner, subreaper []string, reporter Reporter) *Set {
+	return &Set{ctx: ctx, processes: processes, subreaper: subreaper, reporter: reporter, running: make(map[string]context.CancelFunc)}
 }
 
-// Run runs a command to its end, or that of ctx, and returns when nothing of its process
-// group is left and its output has been reported. The error is ErrClosed.
+// Run runs a command to its end, or that of ctx, and returns when nothing that it has started
+// is left and its output has been reported. The error is ErrClosed.
 func (s *Set) Run(ctx context.Context, p catalog.RunCommandParams) (catalog.RunCommandResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -91,7 +93,7 @@ func (s *Set) start(p catalog.RunCommandParams) (*process.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.processes.Start(process.Spec{Path: path, Argv: p.Command, CWD: p.CWD, Env: env, Merge: true, Mark: p.Mark})
+	return s.processes.Start(process.Spec{Path: path, Argv: p.Command, CWD: p.CWD, Env: env, Merge: true, Mark: p.Mark, Subreaper: s.subreaper})
 }
 
 // Stop begins to end a command, and reports whether it runs.
