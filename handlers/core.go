@@ -21,6 +21,7 @@ type Core struct {
 	Version  string         // of duet-rpc
 	LogLevel *slog.LevelVar // what setLogLevel sets
 	Now      func() time.Time
+	Logger   *slog.Logger // of requests to shut down; nil for none
 	// Busy, if set, tells whether agents are at work, and Pause waits until
 	// none is, as long as ctx lasts, and lets no other begin.
 	Busy  func() bool
@@ -253,6 +254,7 @@ func (c Core) shutdown(ctx context.Context, p shutdownParams) (shutdownResult, e
 	conn := server.ConnFrom(ctx)
 	others := c.Others != nil && c.Others()
 	busy := func() bool { return conn.InFlight() > 0 || !others && c.Busy != nil && c.Busy() }
+	c.logShutdown(p.Reason)
 	result := shutdownResult{Message: "Shutting down gracefully"}
 	wait := time.Duration(0)
 	if p.TimeoutMS != nil {
@@ -273,6 +275,17 @@ func (c Core) shutdown(ctx context.Context, p shutdownParams) (shutdownResult, e
 		}
 	}
 	return result, nil
+}
+
+// logShutdown logs that a client asks for the end of its connection, and why.
+func (c Core) logShutdown(reason *string) {
+	switch {
+	case c.Logger == nil:
+	case reason == nil:
+		c.Logger.Info("shutdown requested")
+	default:
+		c.Logger.Info("shutdown requested", "reason", *reason)
+	}
 }
 
 func exit(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil }

@@ -42,7 +42,7 @@ func newRegistry(h *host) *server.Registry {
 	reg := server.NewRegistry()
 	workspaces := handlers.NewWorkspaces()
 	handlers.RegisterCore(reg, handlers.Core{
-		Version: h.settings.Version, LogLevel: h.log.Level, Now: time.Now, Issues: h.issues,
+		Version: h.settings.Version, LogLevel: h.log.Level, Now: time.Now, Logger: h.log.Logger, Issues: h.issues,
 		Trust: func() error { return trustWorkspace(h.settings, h.log) },
 		Busy:  h.busy, Pause: h.pause, Others: h.staysWithout, Workspaces: workspaces,
 	})
