@@ -13,36 +13,48 @@ import "time"
 // match receives NAME=value. Find leaves out process 1, processes whose environment the
 // user may not read, and those that end while it looks.
 func Find(match func(variable string) bool) (pids []int) {
-	pids, _ = find(match)
-	return pids
+	return look(processes(), match).found
 }
 
 // Kill kills the processes with a matching variable and waits until none is left. A
-// process can start another one while Kill looks, and a look can miss a process that
-// begins another program just then. So once Kill has found some, it looks until it has
-// found none three times in a row. It gives up after 100 looks, 2 ms apart: the kernel may
-// not let a process go. A process can hide its environment for good, so that alone keeps
-// Kill for 20 looks.
+// process can start another one while Kill looks. So once Kill has found some, it looks until
+// it has found none three times in a row. It gives up after 100 looks, 2 ms apart: the kernel
+// may not let a process go.
+//
+// A process that begins another program hides its environment for that moment. Kill waits
+// until it has one, and looks at all processes again if it ended meanwhile, since it may have
+// started another one. A process can hide its environment for good, so Kill waits at most 20
+// times.
 func Kill(match func(variable string) bool) {
-	const looks, pause, enough, mostHidden = 100, 2 * time.Millisecond, 3, 20
-	hiding := 0
+	const looks, pause, enough, waits = 100, 2 * time.Millisecond, 3, 20
+	waited := 0
 	quiet := enough - 1 // where the first look finds nothing there is nothing to do
 	for range looks {
-		found, hidden := find(match)
-		if hidden {
-			hiding++
+		seen := look(processes(), match)
+		seen.ended = false // those had an environment until then
+		for len(seen.found) == 0 && len(seen.hidden) > 0 && !seen.ended && waited < waits {
+			waited++
+			time.Sleep(pause)
+			seen = look(seen.hidden, match)
 		}
-		if len(found) > 0 || hidden && hiding <= mostHidden {
+		if len(seen.found) > 0 {
 			quiet = 0
-		} else {
+		} else if !seen.ended {
 			quiet++
 		}
 		if quiet == enough {
 			return
 		}
-		for _, pid := range found {
+		for _, pid := range seen.found {
 			kill(pid)
 		}
 		time.Sleep(pause)
 	}
+}
+
+// A sight is what there is to see of some processes, by their IDs.
+type sight struct {
+	found  []int // these have a matching variable
+	hidden []int // these are in the middle of execve(2), where neither the old program's environment nor the new one's can be read
+	ended  bool  // at least one has no environment, or is no longer there
 }

@@ -5,40 +5,55 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 )
 
-// find is Find. hidden reports whether a process was in the middle of execve(2), while there
-// is no environment to read: neither the old program's nor the new one's.
-func find(match func(variable string) bool) (pids []int, hidden bool) {
+// processes returns the IDs of all processes but the first, in ascending order.
+func processes() (pids []int) {
 	// filepath.Glob("/proc/*/environ") would also read each process's directory, which
 	// costs ten times as much.
 	entries, _ := os.ReadDir("/proc")
-	buffer := make([]byte, 64<<10)
 	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil || pid <= 1 {
-			continue
+		if pid, err := strconv.Atoi(entry.Name()); err == nil && pid > 1 {
+			pids = append(pids, pid)
 		}
-		dir := "/proc/" + entry.Name()
+	}
+	slices.Sort(pids)
+	return pids
+}
+
+// look looks at some processes.
+func look(pids []int, match func(variable string) bool) (seen sight) {
+	buffer := make([]byte, 64<<10)
+	for _, pid := range pids {
+		dir := "/proc/" + strconv.Itoa(pid)
 		var environment []byte
+		var err error
 		environment, buffer, err = readAtOnce(dir+"/environ", buffer)
-		if errors.Is(err, fs.ErrPermission) {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			seen.ended = true
 			continue
-		}
-		if len(environment) == 0 {
-			hidden = hidden || hidesEnvironment(dir)
+		case errors.Is(err, fs.ErrPermission):
+			continue
+		case len(environment) == 0:
+			if hidesEnvironment(dir) {
+				seen.hidden = append(seen.hidden, pid)
+			} else {
+				seen.ended = true
+			}
 			continue
 		}
 		for variable := range bytes.SplitSeq(environment, []byte{0}) {
 			if match(string(variable)) {
-				pids = append(pids, pid)
+				seen.found = append(seen.found, pid)
 				break
 			}
 		}
 	}
-	return pids, hidden
+	return seen
 }
 
 // readAtOnce reads a file by one call of read(2): the environment ends where the process

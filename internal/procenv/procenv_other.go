@@ -2,7 +2,9 @@
 
 package procenv
 
-// find finds nothing: this system does not show the environment of other processes.
-func find(func(variable string) bool) (pids []int, hidden bool) { return nil, false }
+func processes() []int { return nil }
+
+// look sees nothing: this system does not show the environment of other processes.
+func look([]int, func(variable string) bool) sight { return sight{} }
 
 func kill(int) {}

@@ -212,13 +212,15 @@ func RandomID(prefix string) string {
 func (p *Process) reap() {
 	p.reapGroup()
 	p.exit = exitOf(p.cmd.ProcessState.Sys().(syscall.WaitStatus))
+	left := p.Mark != "" // something may be left of it
 	if p.reports != nil {
+		left = !p.cmd.ProcessState.Success() // the subreaper has not done its work
 		if e, ok := p.readEnd(); ok {
 			p.exit = e
 		}
 	}
-	p.CloseInput() // whoever still writes to it is woken
-	if p.Mark != "" {
+	p.CloseInput() // a write to it returns
+	if left {
 		killMarked(p.Mark)
 	}
 	p.runner.forget(p)
