@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -70,6 +71,37 @@ func (s *site) requireDaemon(clients ...*client) int {
 	require.Equal(s.t, hub, daemons[0].pid)
 	require.Equal(s.t, hub, s.lockHolder())
 	return hub
+}
+
+// A daemon ends by itself when no client has been there for long and nothing is to be done.
+// A question that an agent waits for keeps it.
+func TestADaemonEndsByItself(t *testing.T) {
+	t.Parallel()
+	s := newDaemonSite(t)
+	config, err := os.OpenFile(filepath.Join(s.home, "config", "duet", "config.toml"), os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = config.WriteString("[daemon]\nidle = \"300ms\"\n")
+	require.NoError(t, errors.Join(err, config.Close()))
+	c := s.start()
+	c.subscribe()
+	hub := s.requireDaemon(c)
+	asking := c.launch("quiet permit:1", "")
+	question := c.awaitQuestion(asking.SessionID)
+	c.leave()
+	later := s.start()
+	later.subscribe()
+	require.Equal(t, hub, s.requireDaemon(later), "it has waited with the agent")
+	later.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
+	require.Equal(t, "completed", later.awaitEnd(asking.SessionID).Data.State)
+	later.leave()
+	require.Eventually(t, func() bool { return len(s.daemons()) == 0 }, watchdog/3, pollEvery, "the daemon goes on")
+	log, err := os.ReadFile(filepath.Join(s.state(), "logs", "daemon.log"))
+	require.NoError(t, err)
+	assert.Contains(t, string(log), "so this daemon ends")
+	next := s.start()
+	next.subscribe()
+	require.NotEqual(t, hub, s.requireDaemon(next), "who needs one starts one")
+	next.leave()
 }
 
 // Where the user wants a daemon, what runs outlives every editor, also those

@@ -55,6 +55,7 @@ func newBuilder(getenv func(string) string, projectFile string) *builder {
 		Budget: budgetconfig.Budget{},
 
 		ProbeServers: true,
+		DaemonIdle:   DefaultDaemonIdle,
 		Automation:   triggerconfig.DefaultAutomation(),
 		Agents:       map[string]Agent{demoAgent: demo()},
 		Keys:         map[string]Key{},
@@ -110,6 +111,7 @@ func (b *builder) apply(l *layer, trusted bool) {
 	}
 	b.applyBudget(l, trusted)
 	b.applyPreview(l, trusted)
+	set(b, &c.DaemonIdle, l.daemonIdle, "daemon.idle", l.source)
 	set(b, &c.ProbeServers, l.probeServers, "mcp.probe", l.source)
 	set(b, &c.ACP.SavedFiles, l.savedFiles, "acp.saved_files", l.source) // whoever wants it: a file on the disk is no secret to the agent
 	for name, t := range l.agents {

@@ -48,10 +48,14 @@ const (
 	EffectDeny  = "deny"
 )
 
+// DefaultDaemonIdle is [Config.DaemonIdle] where nothing is configured.
+const DefaultDaemonIdle = 15 * time.Minute
+
 // Config is the effective configuration.
 type Config struct {
-	DefaultAgent string // as configured; empty where nobody chose, see [Config.Resolve]
-	Hub          string // embedded or daemon
+	DefaultAgent string        // as configured; empty where nobody chose, see [Config.Resolve]
+	Hub          string        // embedded or daemon
+	DaemonIdle   time.Duration // after which a daemon ends that has nothing to do: up to 168 h, default 15 min; 0: never
 	Limits       Limits
 	ProbeServers bool // MCP servers that agents get are tried
 	ACP          ACP

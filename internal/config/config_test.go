@@ -62,6 +62,25 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
+// When daemons end is said by the user's own file and by the environment.
+func TestDaemonIdle(t *testing.T) {
+	w := newWorld(t)
+	assert.Equal(t, 15*time.Minute, w.load().DaemonIdle)
+	w.write(w.user, "[daemon]\nidle = '1h'")
+	assert.Equal(t, time.Hour, w.load().DaemonIdle)
+	w.env["DUET_DAEMON_IDLE"] = "0s"
+	assert.Zero(t, w.load().DaemonIdle)
+	for _, wrong := range []string{"-1s", "169h", "5"} {
+		w.env["DUET_DAEMON_IDLE"] = wrong
+		_, err := config.Load(w.sources())
+		require.ErrorContains(t, err, "DUET_DAEMON_IDLE: expected a time from 0s to 168h")
+	}
+	delete(w.env, "DUET_DAEMON_IDLE")
+	w.write(w.project, "[daemon]\nidle = '1s'")
+	_, err := config.Load(w.sources())
+	require.ErrorContains(t, err, ".duet.toml:1:2: [daemon] says when daemons end, so it stands in your own configuration alone")
+}
+
 // What duet-rpc acp does with files is said by the files and by the environment.
 func TestSavedFiles(t *testing.T) {
 	w := newWorld(t)

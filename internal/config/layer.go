@@ -29,8 +29,9 @@ type layer struct {
 	idleAgents        *int
 	runTimeout        *time.Duration
 	savedFiles        *bool
-	safe              []string // directories, of the user's file alone
-	probeServers      *bool    // of the user's file alone
+	safe              []string       // directories, of the user's file alone
+	probeServers      *bool          // of the user's file alone
+	daemonIdle        *time.Duration // of the user's file alone
 	agents            map[string]agentTable
 	services          map[string]Key
 	rules             []Rule
@@ -59,7 +60,8 @@ type agentTable struct {
 
 // The keys that each table may have.
 var (
-	topKeys    = []string{"default_agent", "hub", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "budget", "builds", "gates", "preview", "triggers", "automation"}
+	topKeys    = []string{"default_agent", "hub", "daemon", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "budget", "builds", "gates", "preview", "triggers", "automation"}
+	daemonKeys = []string{"idle"}
 	mcpKeys    = []string{"probe"}
 	limitKeys  = []string{"max_runs", "queue_cap", "run_timeout", "idle_agents"}
 	acpKeys    = []string{"saved_files"}
@@ -118,6 +120,9 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 	if top.Has("mcp") {
 		l.decodeMCP(top)
 	}
+	if top.Has("daemon") {
+		l.decodeDaemon(top)
+	}
 	if t, ok := top.Sub("budget"); ok {
 		l.budget = budgetconfig.Decode(t)
 	}
@@ -154,6 +159,17 @@ func (l *layer) decodeMCP(top document.Table) {
 	if t, ok := top.Sub("mcp"); ok {
 		t.Only(mcpKeys)
 		l.probeServers = t.Flag("probe")
+	}
+}
+
+func (l *layer) decodeDaemon(top document.Table) {
+	if l.source == SourceProject {
+		l.Wrong(l.KeyAt([]string{"daemon"}), "[daemon] says when daemons end, so it stands in your own configuration alone")
+		return
+	}
+	if t, ok := top.Sub("daemon"); ok {
+		t.Only(daemonKeys)
+		l.daemonIdle = t.Duration("idle", 0, mostTimeout)
 	}
 }
 

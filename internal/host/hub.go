@@ -178,6 +178,11 @@ func remember(p project.Project, log *logging.Log) {
 
 func (h *openHub) lost() <-chan struct{} { return h.gone }
 
+func (h *openHub) idle(ctx context.Context) bool {
+	idle, err := h.hub.Idle(ctx)
+	return err == nil && idle
+}
+
 func (h *openHub) drain(ctx context.Context) { h.hub.Drain(ctx) }
 
 // interrupt interrupts what runs, and returns when subscribers know it.

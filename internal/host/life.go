@@ -17,10 +17,11 @@ import (
 // through them:
 //
 //	starting ──► opening ──────► serving ──► losing
-//	                │  ▲            │           │
-//	                ▼  │ needed     │ stop      ├─► opening, when the files may be there again
-//	            unavailable         ▼           └─► ended, when the project has gone
-//	                             draining ──► stopping ──► ended
+//	                │  ▲            │ │         │
+//	                ▼  │ needed     │ │ stop    ├─► opening, when the files may be there again
+//	            unavailable         │ ▼         └─► ended, when the project has gone
+//	                                │ draining ──► stopping ──► ended
+//	                                └─► leaving ──► ended, when a daemon has had nothing to do for long
 //
 // In every state daemon.stop leads to draining, or with force to stopping, a
 // signal to signalled and so to ended, and to ended leads that nobody is there
@@ -59,6 +60,11 @@ type parts[H opened] interface {
 	unlisten(all bool)
 	// open opens the hub.
 	open(ctx context.Context) (H, error)
+	// vacantFor returns how long no client has been connected; 0 while one is.
+	vacantFor() time.Duration
+	// idleAfter is how long no client may be connected before a process ends that has nothing
+	// to do; 0: it does not end for that reason.
+	idleAfter() time.Duration
 	// noteStop keeps whoever is attached from taking the hub's place at once.
 	noteStop()
 	// unavailable is an error as clients see it.
@@ -69,6 +75,8 @@ type parts[H opened] interface {
 type opened interface {
 	// lost is closed when the files that it stands on are the project's no more.
 	lost() <-chan struct{}
+	// idle reports whether nothing is under way and nothing is to begin by itself.
+	idle(ctx context.Context) bool
 	// drain waits until nothing is at work, and lets nothing begin.
 	drain(ctx context.Context)
 	// interrupt interrupts what runs, and returns when subscribers know.
@@ -82,6 +90,7 @@ const (
 	listenAfter     = 10 * time.Millisecond  // after the start: the first reply comes first, and who wants to join tries again
 	openAfter       = 100 * time.Millisecond // after the start, at the latest: runs that were queued when a process died go on without anybody asking
 	openAgainAfter  = time.Second            // for which a failure to open the hub is believed
+	idleAgainAfter  = time.Minute            // at most, after which it is looked again whether a hub without clients is idle
 	claimAgainAfter = 300 * time.Millisecond // which whoever removes a project's state is given to be done with it
 
 	// DrainWithin is how long daemon.stop lets work finish.
@@ -173,8 +182,11 @@ func (l *life[H]) tryOpen() (hub H, err error) {
 // kept it from being opened.
 func (l *life[H]) unavailable() state {
 	for !l.attempts.wanted() {
-		if e := l.wait(nil, l.attempts.needed, nil); e.leaves() {
+		switch e := l.wait(l.lookAfter(), l.attempts.needed, nil); {
+		case e.leaves():
 			return l.leave(e)
+		case e == timeOver && l.isDeserted():
+			return l.leaving
 		}
 	}
 	return l.opening
@@ -183,10 +195,54 @@ func (l *life[H]) unavailable() state {
 // serving is the hub.
 func (l *life[H]) serving() state {
 	hub, _ := l.attempts.ready()
-	if e := l.wait(nil, nil, hub.lost()); e != filesLost {
-		return l.leave(e)
+	for {
+		switch e := l.wait(l.lookAfter(), nil, hub.lost()); {
+		case e == filesLost:
+			return l.losing
+		case e != timeOver:
+			return l.leave(e)
+		case l.isDeserted():
+			return l.leaving
+		}
 	}
-	return l.losing
+}
+
+// lookAfter tells when it is to be looked whether the process is deserted.
+func (l *life[H]) lookAfter() <-chan time.Time {
+	after := l.parts.idleAfter()
+	if after == 0 {
+		return nil
+	}
+	left := after - l.parts.vacantFor()
+	if left <= 0 { // it had something to do a moment ago
+		left = min(after, idleAgainAfter)
+	}
+	return time.After(left)
+}
+
+// isDeserted reports whether the process has had no client for long, and has nothing to do.
+func (l *life[H]) isDeserted() bool {
+	after := l.parts.idleAfter()
+	if after == 0 || l.parts.vacantFor() < after {
+		return false
+	}
+	hub, ok := l.attempts.ready()
+	return !ok || hub.idle(l.ctx)
+}
+
+// leaving ends a process that is not needed, unless a client comes at the last moment. A
+// client that comes later finds no socket, and starts another daemon.
+func (l *life[H]) leaving() state {
+	l.parts.unlisten(false)
+	if l.isDeserted() {
+		l.log.Info("no client was here for long and nothing is to be done, so this daemon ends")
+		return l.ended
+	}
+	_ = l.parts.listen()
+	if _, ok := l.attempts.ready(); ok {
+		return l.serving
+	}
+	return l.unavailable
 }
 
 // losing gives up the hub and the claim: the files that they stand on are not the

@@ -24,6 +24,9 @@ type script struct {
 	opening  time.Duration // how long it takes to open the hub
 	draining time.Duration // how long work takes to finish
 	gone     bool          // the project is
+	idleFor  time.Duration // without clients it may be, as a daemon
+	working  time.Duration // how long the hub has something to do
+	client   time.Duration // when the last client leaves
 }
 
 // played are parts that note what a life does with them, and when.
@@ -33,9 +36,10 @@ type played struct {
 
 	mu sync.Mutex // guards the fields below
 	script
-	did  []string
-	had  bool // the lock is
-	hubs []*playedHub
+	did   []string
+	had   bool // the lock is
+	comes bool // a client does, before the sockets are closed
+	hubs  []*playedHub
 }
 
 type playedHub struct {
@@ -89,7 +93,14 @@ func (p *played) listen() error {
 	return nil
 }
 
-func (p *played) unlisten(all bool) { p.note("unlisten: %v", all) }
+func (p *played) unlisten(all bool) {
+	p.note("unlisten: %v", all)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.comes {
+		p.client, p.comes = time.Since(p.began), false
+	}
+}
 
 func (p *played) open(context.Context) (*playedHub, error) {
 	time.Sleep(p.opening)
@@ -105,6 +116,15 @@ func (p *played) open(context.Context) (*playedHub, error) {
 	defer p.mu.Unlock()
 	p.hubs = append(p.hubs, h)
 	return h, nil
+}
+
+func (p *played) idleAfter() time.Duration { return p.idleFor }
+
+func (p *played) vacantFor() time.Duration { return max(0, p.elapsed()-p.client) }
+
+func (h *playedHub) idle(context.Context) bool {
+	h.parts.note("look")
+	return h.parts.elapsed() >= h.parts.working
 }
 
 func (p *played) noteStop()                   { p.note("note the stop") }
@@ -219,6 +239,32 @@ func TestBeginningOfALife(t *testing.T) {
 		require.ErrorIs(s.t, err, context.DeadlineExceeded)
 		require.NoError(s.t, s.ask())
 		s.requires("0s listen", "1m0s open: <nil>")
+	})
+}
+
+func TestADaemonEndsThatIsNotNeeded(t *testing.T) {
+	play(t, "it had no client", script{idleFor: 15 * time.Minute}, func(s *stage) {
+		s.requiresEnd("10ms listen", "100ms listen", "100ms open: <nil>",
+			"15m0s look", "15m0s unlisten: false", "15m0s look", "15m0s close", "15m0s release: "+errEnding.Error())
+	})
+	play(t, "its last client leaves, and work goes on", script{idleFor: 15 * time.Minute, client: time.Hour, working: 80 * time.Minute}, func(s *stage) {
+		s.at(time.Hour)
+		s.forget()
+		s.requiresEnd("1h15m0s look", "1h16m0s look", "1h17m0s look", "1h18m0s look", "1h19m0s look",
+			"1h20m0s look", "1h20m0s unlisten: false", "1h20m0s look", "1h20m0s close", "1h20m0s release: "+errEnding.Error())
+	})
+	play(t, "a client comes at the last moment", script{idleFor: time.Minute}, func(s *stage) {
+		s.comes = true
+		s.at(61 * time.Second)
+		s.requires("10ms listen", "100ms listen", "100ms open: <nil>", "1m0s look", "1m0s unlisten: false", "1m0s listen")
+		require.NoError(s.t, s.ask())
+	})
+	play(t, "its hub cannot be opened", script{idleFor: time.Minute, openErr: errors.New("broken")}, func(s *stage) {
+		s.requiresEnd("10ms listen", "100ms listen", "100ms open: broken", "1m0s unlisten: false", "1m0s release: "+errEnding.Error())
+	})
+	play(t, "it never ends by itself", script{}, func(s *stage) {
+		s.at(1000 * time.Hour)
+		s.requires("10ms listen", "100ms listen", "100ms open: <nil>")
 	})
 }
 

@@ -1,6 +1,9 @@
 package host
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // A linger tells when nobody is there any more whom a process serves: the editor
 // that started it has gone, and the last of those who came to its sockets.
@@ -10,6 +13,7 @@ type linger struct {
 	mu    sync.Mutex // guards the fields below
 	gone  bool       // the editor has
 	over  bool
+	since time.Time     // when the last connection ended, or the process began
 	alone chan struct{} // closed when nobody is there
 }
 
@@ -26,7 +30,18 @@ func (l *linger) editorGone() (others bool) {
 func (l *linger) connectionEnded() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.since = time.Now()
 	l.look()
+}
+
+// vacantFor returns how long there has been no connection; 0 while there is one.
+func (l *linger) vacantFor() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.count() > 0 {
+		return 0
+	}
+	return time.Since(l.since)
 }
 
 // others is how many are connected beside the editor.

@@ -19,7 +19,7 @@ import (
 func newHost(s *hubprocess.Settings, log *logging.Log, c *claim, kind string) *host {
 	h := &host{settings: s, log: log, kind: kind, claim: c, idle: make(chan struct{}, 1)}
 	h.life = newLife(projectParts{h}, log.Logger)
-	h.linger = linger{count: h.connections, alone: h.life.alone}
+	h.linger = linger{count: h.connections, since: time.Now(), alone: h.life.alone}
 	h.srv = server.New(newRegistry(h), server.Options{
 		Limits:   s.Limits,
 		Logger:   log.Logger,

@@ -3,6 +3,9 @@ package host
 import (
 	"context"
 	"errors"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
 // projectParts are the [parts] of a host's life.
@@ -46,6 +49,19 @@ func (h projectParts) open(ctx context.Context) (*openHub, error) {
 			}
 		},
 	})
+}
+
+func (h projectParts) vacantFor() time.Duration { return h.linger.vacantFor() }
+
+func (h projectParts) idleAfter() time.Duration {
+	if h.kind != config.HubDaemon {
+		return 0
+	}
+	c, err := h.settings.Config()
+	if err != nil { // health says what is wrong
+		return config.DefaultDaemonIdle
+	}
+	return c.DaemonIdle
 }
 
 func (h projectParts) noteStop() {

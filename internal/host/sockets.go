@@ -26,7 +26,9 @@ type sockets struct {
 	serving *sync.WaitGroup // a goroutine for each socket that is or was open
 
 	mu        sync.Mutex         // guards the fields below
-	end       context.CancelFunc // of the connections; nil: the sockets were not opened since they were closed for all
+	ctx       context.Context    // of the connections
+	end       context.CancelFunc // ends ctx; nil: the sockets were not opened since they were closed for all
+	closed    bool               // since they were opened, but those who had come stay
 	listeners []net.Listener
 	pidFile   *aiwg.PIDFile // nil: AIWG's command line is not served
 	trouble   string        // why it is not, where it should be
@@ -37,11 +39,14 @@ type sockets struct {
 // on pipes does without. The error is that of the project's own.
 func (s *sockets) open(ctx context.Context, p project.Project) error {
 	s.mu.Lock()
-	if s.end != nil {
+	if s.end != nil && !s.closed {
 		s.mu.Unlock()
 		return nil
 	}
-	ctx, s.end = context.WithCancel(ctx)
+	if s.end == nil {
+		s.ctx, s.end = context.WithCancel(ctx)
+	}
+	ctx, s.closed = s.ctx, false
 	s.mu.Unlock()
 	if _, err := socket.RaiseFileLimit(); err != nil {
 		s.log.Debug("the limit of open files stays as it is", "err", err)
@@ -125,7 +130,7 @@ func (s *sockets) close() {
 		}
 		s.pidFile = nil
 	}
-	s.trouble = ""
+	s.trouble, s.closed = "", true
 	for _, l := range s.listeners {
 		l.Close()
 	}

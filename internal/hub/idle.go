@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -74,6 +75,17 @@ func (h *Hub) Busy() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.live) > 0 || h.gates.Busy()
+}
+
+// Idle reports whether nothing is under way and nothing is to begin by itself: no run is active
+// or queued, no agent works in the background, no terminal runs and no trigger is on. Questions
+// of runs that have ended wait without a hub.
+func (h *Hub) Idle(ctx context.Context) (bool, error) {
+	if h.Busy() || h.intake.WorksInBackground() || len(h.terminals.List()) > 0 || h.triggers.Active() {
+		return false, nil
+	}
+	counts, err := h.store.Load(ctx)
+	return err == nil && counts[domain.Queued] == 0, err
 }
 
 // works reports whether a run does something on its own; mu is held.

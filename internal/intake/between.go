@@ -130,6 +130,14 @@ func (in *Intake) Background(thread int64) []domain.BackgroundTask {
 	return in.recorder.background.of(thread)
 }
 
+// WorksInBackground reports whether an agent has background work.
+func (in *Intake) WorksInBackground() bool {
+	b := &in.recorder.background
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.tasks) > 0
+}
+
 // background is the background work of all agents, by conversation.
 type background struct {
 	mu    sync.Mutex // guards tasks

@@ -54,6 +54,13 @@ func (e *Engine) Status(ctx context.Context, recent int, trusted bool) (s Status
 	return s, err
 }
 
+// Active reports whether a trigger is on.
+func (e *Engine) Active() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.active) > 0
+}
+
 // Executions lists what a trigger has done last, or all have where id is "", the newest
 // first.
 func (e *Engine) Executions(ctx context.Context, id string, limit int, trusted bool) ([]domain.TriggerExecution, error) {

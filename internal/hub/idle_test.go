@@ -1,0 +1,70 @@
+package hub
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+// requireIdle waits until the hub is idle, or is not.
+func requireIdle(t *testing.T, h *Hub, want bool, why string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		idle, err := h.Idle(t.Context())
+		return assert.NoError(t, err) && idle == want
+	}, time.Minute, time.Millisecond, why)
+}
+
+func TestIdle(t *testing.T) {
+	release := make(chan struct{})
+	var daemon catalog.Daemon
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		daemon = x.daemon
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
+		return completed
+	}, func(o *Options) { o.Limits.MaxRuns = 1 })
+	requireIdle(t, h, true, "nothing was begun")
+	s := launch(t, h, "one")
+	requireIdle(t, h, false, "a run is active")
+	release <- struct{}{}
+	s = await(t, h, s)
+	requireIdle(t, h, true, "it has ended")
+
+	background := func(tasks ...catalog.BackgroundTask) {
+		require.NoError(t, daemon.ReportSession(t.Context(), catalog.ReportSessionParams{
+			SessionID: s.Thread.UUID, TaskID: s.UUID, Session: catalog.Session{Background: append([]catalog.BackgroundTask{}, tasks...)},
+		}))
+	}
+	background(catalog.BackgroundTask{ID: "b", Title: "make"})
+	requireIdle(t, h, false, "its agent works in the background")
+	background()
+	requireIdle(t, h, true, "that has ended")
+
+	h.Pause(t.Context())
+	queued := launch(t, h, "two")
+	assert.Equal(t, domain.Queued, queued.State)
+	requireIdle(t, h, false, "a run waits")
+	h.Resume()
+	release <- struct{}{}
+	await(t, h, queued)
+	requireIdle(t, h, true, "it has ended, too")
+}
+
+func TestAHubWithATriggerIsNotIdle(t *testing.T) {
+	r := rules(triggerconfig.Trigger{ID: "mend", Type: "run.failed", Action: notifies})
+	h := openHub(t, database(t), answers, r.option)
+	executed(t, h)
+	requireIdle(t, h, false, "a trigger is on")
+	require.NoError(t, h.Triggers().SwitchAll(t.Context(), false))
+	requireIdle(t, h, true, "none is")
+}
