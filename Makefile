@@ -13,6 +13,8 @@ GOTEST  ?= $(GO) test
 # One flavour of packages for the program and its tests, so that each is compiled once.
 PURE    := CGO_ENABLED=0
 FLAGS   := -trimpath
+# make lint vets all packages once. go test would vet each package again before its tests.
+NOVET   := -vet=off
 # The race detector watches what is written in Go, and not SQLite, which is translated from C
 # and would be many times slower. It needs cgo. Without the setting each process that it
 # watches waits a second before it exits.
@@ -42,10 +44,10 @@ install: build ## put it into PREFIX/bin, ~/.local/bin
 	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) echo 'for your shell'"'"'s profile: export PATH="$(PREFIX)/bin:$$PATH"' ;; esac
 
 test: ## the default tier: Go tests that need nothing but Go
-	$(PURE) $(GOTEST) $(FLAGS) -timeout 20m ./...
+	$(PURE) $(GOTEST) $(FLAGS) $(NOVET) -timeout 20m ./...
 
 race: ## the same tests under the race detector
-	$(RACEENV) $(GOTEST) $(FLAGS) $(RACE) -timeout 30m ./...
+	$(RACEENV) $(GOTEST) $(FLAGS) $(NOVET) $(RACE) -timeout 30m ./...
 
 test-clients: build ## installs real clients and agents (1.8 GB), and tests with them
 	.ci/install
