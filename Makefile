@@ -49,7 +49,7 @@ test: ## the default tier: Go tests that need nothing but Go
 race: ## the same tests under the race detector
 	$(RACEENV) $(GOTEST) $(FLAGS) $(NOVET) $(RACE) -timeout 30m ./...
 
-test-clients: build ## installs real clients and agents (1.8 GB), and tests with them
+test-clients: build ## installs real clients and agents (2.8 GB), and tests with them
 	.ci/install
 	DUET_RPC_BIN=$(CURDIR)/$(BIN) .ci/test-clients
 

@@ -43,11 +43,11 @@ var editorScenarios = []editorScenario{
 	{"The editor is killed with a permission open; another one loads the session and answers", editorDies},
 }
 
-// Each of the agents that people have, behind `duet-rpc acp`, and an editor that nobody
+// Each of the agents that are not tested briefly, behind `duet-rpc acp`, and an editor that nobody
 // here wrote. What came of it is the table in docs/acp.md.
 func TestACPAgentDay(t *testing.T) {
 	t.Parallel()
-	agents := dayAgents()
+	agents := slices.DeleteFunc(dayAgents(), func(a dayAgent) bool { return a.briefly })
 	var mu sync.Mutex // guards told
 	told := make(map[string]string)
 	t.Run("agents", func(t *testing.T) {

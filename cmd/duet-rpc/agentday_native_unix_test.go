@@ -24,14 +24,14 @@ func (s *agentSite) alone(command []string, prompt string) (native string) {
 	env := []string{"LANG=C.UTF-8", "TERM=dumb", "TMPDIR=" + s.t.TempDir()}
 	for _, entry := range s.launch().env {
 		name, _, _ := strings.Cut(entry, "=")
-		if name == "PATH" || name == "HOME" || strings.HasPrefix(name, "XDG_") || name == "ANTHROPIC_BASE_URL" {
+		if name == "PATH" || name == "HOME" || strings.HasPrefix(name, "XDG_") || name == "ANTHROPIC_BASE_URL" || strings.HasPrefix(name, "OPENAI_") {
 			env = append(env, entry)
 		}
 	}
 	for name, value := range s.variables {
 		env = append(env, name+"="+value)
 	}
-	for _, name := range []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "KEY_FROM_DUET"} {
+	for _, name := range []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "KEY_FROM_DUET", "KIMI_MODEL_API_KEY", "COPILOT_PROVIDER_API_KEY"} {
 		env = append(env, name+"="+s.model.Key)
 	}
 	cmd := exec.CommandContext(s.t.Context(), "/usr/bin/env", command...)

@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -94,7 +95,7 @@ func playDenial(t *testing.T, a dayAgent) string {
 	goesOn := "The tool said: "
 	if a.denialEnds {
 		assert.NotContains(t, c.conversation(l.SessionID), goesOn)
-		assert.Contains(t, c.transcript(l.SessionID), ended)
+		assert.Contains(t, c.transcript(l.SessionID), cmp.Or(a.denialSays, ended))
 	} else {
 		assert.NotContains(t, c.transcript(l.SessionID), ended)
 		assert.Contains(t, c.conversation(l.SessionID), goesOn)
@@ -221,6 +222,11 @@ func playSubAgent(t *testing.T, a dayAgent) string {
 			}
 		}
 		require.Len(t, parents, 2)
+		if a.subFlat {
+			assert.Empty(t, parents["Bash"])
+			s.close(c)
+			return "yes: asked; it does not say that a sub-agent does it"
+		}
 		for tool, id := range ids {
 			if tool != "Bash" {
 				assert.Equal(t, map[string]string{tool: "", "Bash": id}, parents)

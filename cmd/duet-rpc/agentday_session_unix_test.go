@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -23,7 +24,11 @@ func playPlan(t *testing.T, a dayAgent) string {
 	s := a.site(t)
 	c := s.open()
 	var l launched
-	c.call("launchSession", object{"query": "plan: made", "agent": s.agent, "permission_mode": "plan"}, &l)
+	prompt := "plan: made"
+	if a.absolute {
+		prompt = "plan: " + filepath.Join(s.root, "made")
+	}
+	c.call("launchSession", object{"query": prompt, "agent": s.agent, "permission_mode": "plan"}, &l)
 	if a.leaves == nil {
 		end := c.awaitEnd(l.SessionID)
 		assert.Equal(t, "completed", end.Data.State, "%s", end.Raw)
@@ -83,6 +88,14 @@ func playUnknownModel(t *testing.T, a dayAgent) string {
 	c := s.open()
 	var l launched
 	c.call("launchSession", object{"query": "say: hello", "agent": s.agent, "model": "no-such-model"}, &l)
+	if a.modelless {
+		c.completes(l)
+		c.await("the warning", func(e event) bool {
+			return e.Type == "task_error" && e.Data.SessionID == l.SessionID && strings.Contains(string(e.Raw), "does not say which models it has")
+		})
+		s.close(c)
+		return "no: with a provider of one's own it names no models to choose from; Duet warns of that"
+	}
 	end := c.awaitEnd(l.SessionID)
 	assert.Equal(t, "failed", end.Data.State, "%s", end.Raw)
 	assert.Contains(t, end.Data.Error, "no-such-model")

@@ -14,6 +14,7 @@ import (
 
 func playInterrupt(t *testing.T, a dayAgent) string {
 	s, c, l := a.begins(t, "talk:")
+	s.goesOn = a.straggles
 	c.await("text", func(e event) bool { return e.Type == "message_delta" && e.Data.SessionID == l.SessionID })
 	c.call("interruptSession", object{"session_id": l.SessionID}, nil)
 	require.Equal(t, "interrupted", c.awaitEnd(l.SessionID).Data.State)
@@ -102,6 +103,15 @@ func (c *client) isSilent(l launched) bool {
 // told, and what it prints; it can be interrupted, and goes on when it works again.
 func playOutage(t *testing.T, a dayAgent) string {
 	s, c, l := a.begins(t, "fail: 500")
+	if a.retells != "" {
+		c.await("what it says of a try", func(e event) bool {
+			return e.Type == "message_delta" && e.Data.SessionID == l.SessionID && strings.Contains(string(e.Raw), a.retells)
+		})
+		c.call("interruptSession", object{"session_id": l.SessionID}, nil)
+		require.Equal(t, "interrupted", c.awaitEnd(l.SessionID).Data.State)
+		s.close(c)
+		return "yes: it says of each try that it tries again"
+	}
 	c.awaitSilence(l, func(s silence) bool {
 		return !strings.HasPrefix(s.Note, "it is starting") && (s.Note != "" || !a.mutters)
 	})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,19 +23,25 @@ type dayAgent struct {
 	folder   string // of testdata/agents
 	packaged string // the package whose version is told
 	site     func(testing.TB) *agentSite
+	briefly  bool // the client tier plays the brief scenarios with it, and no others
 
 	// The names of the answers that it offers when it wants to leave plan mode;
 	// none: it never does, since planless. telling: the question has the plan.
 	leaves   []string
 	planless string
 	telling  bool
+	absolute bool // the names of files that it takes
 
-	model string // one that it has
+	model     string // one that it has
+	modelless bool   // it names none
 
-	denialEnds bool // its turn
-	forgets    bool // the prompt of an interrupted turn
-	mutters    bool // of a 500, over the protocol or on its standard error
-	withholds  bool // what it has for its standard error, until it ends
+	denialEnds bool   // its turn
+	denialSays string // what it says of that itself
+	forgets    bool   // the prompt of an interrupted turn
+	straggles  bool   // it may send text of an interrupted turn behind the end of that
+	mutters    bool   // of a 500, over the protocol or on its standard error
+	withholds  bool   // what it has for its standard error, until it ends
+	retells    string // what it says of each try in its turn
 
 	command      string // a slash command that it tells of, and
 	commandless  string // why that is not the project's own
@@ -52,8 +59,13 @@ type dayAgent struct {
 	goalless string // why it takes no /goal; empty: it does
 
 	foreground string // why it runs nothing in the background here; empty: it does
+	holds      bool   // its turn, until what runs in the background has ended
+	mute       bool   // but for its questions, when it goes on by itself
+
+	untried []string // scenarios
 
 	sub      string // why a sub-agent's command is not asked about; empty: it is
+	subFlat  bool   // it is, and not as a sub-agent's
 	subHangs bool   // until it is interrupted
 	subSays  string // what it says of it otherwise
 }
@@ -67,6 +79,13 @@ func dayAgents() []dayAgent {
 			command: "greet", prompt: "/greet you", says: "hello you", unsigned: "Authentication required",
 			start: []string{"claude-agent-acp"}, forks: true,
 			goalless: "not tried",
+		},
+		{
+			name: "Claude Code", folder: oldClaudeFolder, packaged: "@agentclientprotocol/claude-agent-acp", site: newOldClaudeSite, telling: true, model: "sonnet", briefly: true,
+			leaves:  []string{"Yes, and use \"auto\" mode", "Yes, and auto-accept edits", "Yes, and manually approve edits", "No, keep planning"},
+			command: "greet", prompt: "/greet you", says: "hello you", unsigned: "Authentication required",
+			start: []string{"claude-agent-acp"}, forks: true,
+			untried: []string{subAgentScenario}, straggles: true, goalless: "not tried",
 		},
 		{
 			name: "Codex", folder: "codex-acp", packaged: "@agentclientprotocol/codex-acp", site: newCodexSite, telling: true, mutters: true,
@@ -94,6 +113,26 @@ func dayAgents() []dayAgent {
 			start: []string{"opencode", "acp"}, forks: true,
 			foreground: "its shell tool has no way to do that", goalless: "not tried",
 		},
+		{
+			name: "Qwen Code", folder: "qwen-code", packaged: "@qwen-code/qwen-code", site: newQwenSite, briefly: true, model: "gpt-4o",
+			leaves: []string{"Yes, restore previous mode (auto)", "Yes, and auto-accept edits", "Yes, and manually approve edits", "No, keep planning (esc)"}, telling: true, absolute: true, denialEnds: true,
+			command: "status", commandless: "the user's own are not told", prompt: "/status", says: "0.24.4", unsigned: "Authentication required",
+			todoless: "it offers its model no tool for that",
+			start:    []string{"qwen", "--acp"}, untried: []string{subAgentScenario}, goalless: "not tried",
+		},
+		{
+			name: "Kimi Code", folder: "kimi-code", packaged: "@moonshot-ai/kimi-code", site: newKimiSite, briefly: true, model: "__kimi_env_model__",
+			command: "compact", commandless: "the project's own are not told", prompt: "/help", says: "compact", unsigned: "Authentication required",
+			start: []string{"kimi", "acp"}, forks: true, goalless: "not tried", mute: true, subFlat: true,
+			untried: []string{planScenario, adoptedScenario},
+		},
+		{
+			name: "GitHub Copilot", folder: "copilot", packaged: "@github/copilot-linux-x64", site: newCopilotSite, briefly: true, modelless: true,
+			planless: "no tool of it leaves plan mode", denialEnds: true, denialSays: "Operation cancelled by user", subFlat: true, retells: "transient API error",
+			command: "greet", prompt: "/greet you", says: "hello you", unsigned: "Authentication required",
+			todoless: "it offers its model no tool for that",
+			start:    []string{"copilot", "--acp"}, goalless: "not tried", holds: true,
+		},
 	}
 }
 
@@ -119,12 +158,21 @@ type dayScenario struct {
 	// take minutes, and the layers below test what they have in common: `make agents`
 	// plays them all.
 	core bool
+	// brief marks the scenarios that the client tier plays with the agents that it tests briefly.
+	brief bool
 }
 
+// Scenarios that are not tried with each agent.
+const (
+	planScenario     = "Plan mode is left by an answer, and then a file is written"
+	subAgentScenario = "A sub-agent wants to run a command"
+	adoptedScenario  = "A session that was begun without Duet is adopted"
+)
+
 var dayScenarios = []dayScenario{
-	{name: "Plan mode is left by an answer, and then a file is written", play: playPlan, core: true},
+	{name: planScenario, play: playPlan, core: true},
 	{name: "A command is denied, with a reason", play: playDenial, core: true},
-	{name: "A rule denies a command", play: playRule},
+	{name: "A rule denies a command", play: playRule, brief: true},
 	{name: "A rule allows a command", play: playAllowRule},
 	{name: "A command is allowed for good", play: playAlways, core: true},
 	{name: "A model that it does not have", play: playUnknownModel},
@@ -135,14 +183,14 @@ var dayScenarios = []dayScenario{
 	{name: "The API says once that it is too much (429)", play: playTooMuch},
 	{name: "The API fails again and again (500)", play: playOutage},
 	{name: "Nobody has signed in", play: playSignIn},
-	{name: "A sub-agent wants to run a command", play: playSubAgent},
+	{name: subAgentScenario, play: playSubAgent},
 	{name: "A list of things to do", play: playTodos},
-	{name: "A command in the background ends after the turn, and the agent goes on by itself", play: playBackground, core: true},
-	{name: "The hub is killed while an agent that goes on by itself asks", play: playBackgroundKill, core: true},
+	{name: "A command in the background ends after the turn, and the agent goes on by itself", play: playBackground, core: true, brief: true},
+	{name: "The hub is killed while an agent that goes on by itself asks", play: playBackgroundKill, core: true, brief: true},
 	{name: "It is given a goal (`/goal`)", play: playGoal, core: true},
 	{name: "A person says something while it works", play: playSteer, core: true},
 	{name: "The time that a run may take is over", play: playTimeout},
-	{name: "A session that was begun without Duet is adopted", play: playAdopted},
+	{name: adoptedScenario, play: playAdopted},
 	{name: "It is ended and started again, twice, in a conversation", play: playRestarts, core: true},
 	{name: "A conversation is forked at its end", play: playFork},
 }
@@ -159,11 +207,14 @@ func TestAgentDay(t *testing.T) {
 			t.Run(a.folder, func(t *testing.T) {
 				t.Parallel() // the agents; but each is too large to be there many times
 				for _, s := range dayScenarios {
-					if !s.core && !soak {
+					if played := a.briefly && s.brief || !a.briefly && s.core; !soak && !played {
 						continue
 					}
 					t.Run(s.name, func(t *testing.T) {
-						cell := s.play(t, a)
+						cell := "no: not tried"
+						if !slices.Contains(a.untried, s.name) {
+							cell = s.play(t, a)
+						}
 						t.Log(cell)
 						mu.Lock()
 						defer mu.Unlock()
@@ -205,8 +256,15 @@ func dayTable(t testing.TB, agents []dayAgent, told map[string]string) []byte {
 
 Each of these agents, as its package registry has it, is taken through a day by ` + "`TestAgentDay`" + ` (cmd/duet-rpc), with a model
 on a loopback address that does what its prompts say. ` + "`DUET_UPDATE_GOLDEN=1 make agents`" + ` writes this page; the test fails when the page is
-not true any more. ` + "`make test-clients`" + ` plays a few of the scenarios. "no" is what the agent itself does not do; the test requires that, too, so that a newer
+not true any more. ` + "`make test-clients`" + ` plays a few of the scenarios, and with Claude Code 0.49, Qwen Code, Kimi Code and GitHub Copilot
+only these: a rule that denies, a command in the background, and that with the hub killed. "no" is what the agent itself does not do; the test requires that, too, so that a newer
 version which does is noticed.
+
+Claude Code 0.101, Qwen Code and Kimi Code need Node 22. Claude Code 0.49 is what npm installs where Node is older.
+
+Kimi Code (2.1) sends the input of a tool call only when the tool runs. In a prompted turn Duet reads it from the arguments that Kimi Code
+shows as text. In a turn of its own Kimi Code sends the question alone, with the first 50 characters of the command: no rule can allow
+such a call, and neither the text nor the tool call of that turn reaches Duet.
 
 Gemini CLI keeps what it would write to its standard error until it ends (its program holds all output back while it speaks the
 protocol). So nobody sees its notices of retries while it works, and Duet tells its silence alone.

@@ -45,15 +45,15 @@ type agentSite struct {
 	records func(text string) bool
 }
 
-// newAgentSite makes a site with a directory of an agent's package in front of
+// newAgentSite makes a site with directories of an agent's packages in front of
 // PATH.
-func newAgentSite(t testing.TB, agent, service, dir string) *agentSite {
+func newAgentSite(t testing.TB, agent, service, path string) *agentSite {
 	t.Helper()
 	s := &agentSite{site: newSite(t), model: model.Serve(t), agent: agent, service: service, variables: make(map[string]string)}
 	s.args = []string{"--log-level", "debug"}
 	s.watchdog = 5 * watchdog
 	s.env = []string{
-		"PATH=" + dir + string(os.PathListSeparator) + os.Getenv("PATH"), "KEY_OF_THE_MODEL=" + s.model.Key,
+		"PATH=" + path + string(os.PathListSeparator) + os.Getenv("PATH"), "KEY_OF_THE_MODEL=" + s.model.Key,
 		"HTTP_PROXY=", "HTTPS_PROXY=", "http_proxy=", "https_proxy=", // to the loopback address there is none
 	}
 	s.signOut = func() { s.service, s.more = "", "" }
@@ -95,12 +95,26 @@ func (s *agentSite) recordsIn(pattern string) func(text string) bool {
 	}
 }
 
-// claudeFolder is the folder of testdata/agents with the version of Claude Code's adapter.
-const claudeFolder = "claude-agent-acp-0.100"
+// The folders of testdata/agents with versions of Claude Code's adapter: the newest, and the
+// newest that Node 20 has.
+const (
+	claudeFolder    = "claude-agent-acp-0.101"
+	oldClaudeFolder = "claude-agent-acp-0.49"
+)
 
 func newClaudeSite(t testing.TB) *agentSite {
 	t.Helper()
-	s := newAgentSite(t, "claude", "anthropic", filepath.Join(installedAgent(t, claudeFolder), "node_modules", ".bin"))
+	return claudeSite(t, onNode22(t, claudeFolder))
+}
+
+func newOldClaudeSite(t testing.TB) *agentSite {
+	t.Helper()
+	return claudeSite(t, programsOf(t, oldClaudeFolder))
+}
+
+func claudeSite(t testing.TB, path string) *agentSite {
+	t.Helper()
+	s := newAgentSite(t, "claude", "anthropic", path)
 	s.variables = map[string]string{
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 		"DISABLE_AUTOUPDATER":                      "1",
@@ -115,9 +129,72 @@ func newClaudeSite(t testing.TB) *agentSite {
 	return s
 }
 
+// newQwenSite has Qwen Code work with the model by OpenAI's chat completions.
+func newQwenSite(t testing.TB) *agentSite {
+	t.Helper()
+	s := newAgentSite(t, "qwen", "openai", onNode22(t, "qwen-code"))
+	s.more = `keys = { OPENAI_API_KEY = "openai" }`
+	s.env = append(s.env, "OPENAI_BASE_URL="+s.model.URL+"/v1", "OPENAI_MODEL=gpt-4o")
+	s.put(filepath.Join(s.home, ".qwen", "settings.json"), `{
+		"security": {"auth": {"selectedType": "openai"}}, "memory": {"enableManagedAutoMemory": false, "enableManagedAutoDream": false},
+		"general": {"disableAutoUpdate": true, "disableUpdateNag": true}, "privacy": {"usageStatisticsEnabled": false}
+	}`)
+	s.counted = 2
+	s.records = s.recordsIn(".qwen/projects/*/chats/*.jsonl")
+	s.configure()
+	return s
+}
+
+// newKimiSite has Kimi Code work with the model by OpenAI's chat completions.
+func newKimiSite(t testing.TB) *agentSite {
+	t.Helper()
+	s := newAgentSite(t, "kimi", "kimi", onNode22(t, "kimi-code"))
+	s.more = `keys = { KIMI_MODEL_API_KEY = "kimi" }`
+	s.variables = map[string]string{
+		"KIMI_MODEL_NAME": "model", "KIMI_MODEL_BASE_URL": s.model.URL + "/v1", "KIMI_MODEL_MAX_CONTEXT_SIZE": "100000",
+		"KIMI_CODE_NO_AUTO_UPDATE": "1",
+	}
+	s.counted = 2
+	s.signOut = func() {
+		s.service, s.more = "", ""
+		for name := range s.variables {
+			if strings.HasPrefix(name, "KIMI_MODEL_") {
+				delete(s.variables, name)
+			}
+		}
+	}
+	s.records = s.recordsIn(".kimi-code/sessions/*/*/agents/*/wire.jsonl")
+	s.configure()
+	return s
+}
+
+// newCopilotSite has GitHub Copilot work with the model by OpenAI's chat completions.
+func newCopilotSite(t testing.TB) *agentSite {
+	t.Helper()
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		t.Skip("testdata/agents/copilot has it for x86-64 Linux alone")
+	}
+	installed := installedAgent(t, "copilot")
+	s := newAgentSite(t, "copilot", "copilot", filepath.Join(installed, "node_modules", "@github", "copilot-linux-x64"))
+	s.more = `keys = { COPILOT_PROVIDER_API_KEY = "copilot" }`
+	s.variables = map[string]string{
+		"COPILOT_PROVIDER_BASE_URL": s.model.URL + "/v1", "COPILOT_MODEL": "model", "COPILOT_OFFLINE": "true", "COPILOT_AUTO_UPDATE": "false",
+		"COPILOT_CACHE_HOME": filepath.Join(installed, "cache"), // the program unpacks 235 MB into it once
+	}
+	s.counted = 2
+	s.signOut = func() {
+		s.service, s.more = "", ""
+		delete(s.variables, "COPILOT_PROVIDER_BASE_URL")
+		delete(s.variables, "COPILOT_OFFLINE")
+	}
+	s.records = s.recordsIn(".copilot/session-state/*/*.jsonl")
+	s.configure()
+	return s
+}
+
 func newCodexSite(t testing.TB) *agentSite {
 	t.Helper()
-	s := newAgentSite(t, "codex", "openai", filepath.Join(installedAgent(t, "codex-acp"), "node_modules", ".bin"))
+	s := newAgentSite(t, "codex", "openai", programsOf(t, "codex-acp"))
 	path := filepath.Join(s.home, ".codex", "config.toml")
 	// The newest model that it knows: to others it offers other tools.
 	const common = "model = \"gpt-6.1-sol\"\napproval_policy = \"on-request\"\nsandbox_mode = \"read-only\"\nanalytics.enabled = false\n"
@@ -144,7 +221,7 @@ env_key = "OPENAI_API_KEY"
 
 func newGeminiSite(t testing.TB) *agentSite {
 	t.Helper()
-	s := newAgentSite(t, "gemini", "gemini", filepath.Join(installedAgent(t, "gemini-cli"), "node_modules", ".bin"))
+	s := newAgentSite(t, "gemini", "gemini", programsOf(t, "gemini-cli"))
 	s.put(filepath.Join(s.home, ".gemini", "settings.json"), `{
 		"security": {"auth": {"selectedType": "gemini-api-key"}},
 		"general": {"disableAutoUpdate": true, "disableUpdateNag": true}, "privacy": {"usageStatisticsEnabled": false}
@@ -239,6 +316,30 @@ func (s *agentSite) asked(c *client) (launched, event) {
 	c.awaitState(l.SessionID, "waiting_input")
 	require.False(s.t, s.exists("made"))
 	return l, question
+}
+
+// programsOf is the folder of an installed agent's programs.
+func programsOf(t testing.TB, name string) string {
+	t.Helper()
+	return filepath.Join(installedAgent(t, name), "node_modules", ".bin")
+}
+
+// onNode22 is programsOf for an agent that needs Node 22, with that in front of it.
+func onNode22(t testing.TB, name string) string {
+	t.Helper()
+	programs := programsOf(t, name)
+	if node := programsOf(t, "node-22"); runtime.GOOS == "linux" && runtime.GOARCH == "amd64" {
+		return node + string(os.PathListSeparator) + programs
+	}
+	version, err := exec.CommandContext(t.Context(), "node", "--version").Output()
+	require.NoError(t, err)
+	var major int
+	_, err = fmt.Sscanf(string(version), "v%d", &major)
+	require.NoError(t, err, "%s", version)
+	if major < 22 {
+		t.Skip("testdata/agents/node-22 has Node for x86-64 Linux alone, and the system's is older than 22")
+	}
+	return programs
 }
 
 // installedAgent is the folder into which .ci/install has put an agent. The

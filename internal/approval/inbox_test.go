@@ -367,6 +367,15 @@ func TestAResumePromptRepeatsTheInput(t *testing.T) {
 	}
 }
 
+// A prompt has the agent's description of a tool call where the agent sent no input, as Kimi
+// Code does in a turn of its own.
+func TestAResumePromptHasTheDescriptionWithoutAnInput(t *testing.T) {
+	a := domain.Approval{Type: domain.FunctionCall, Tool: "Bash", Details: "Running: touch made"}
+	assert.Contains(t, resumePrompt(a, "x"), `You described it as "Running: touch made". Ask the same question again`)
+	a.Input = json.RawMessage(`{"command":"touch made"}`)
+	assert.NotContains(t, resumePrompt(a, "x"), "described")
+}
+
 // A question of an executor that tells nothing of answers waits for 29 seconds.
 func TestAQuestionExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

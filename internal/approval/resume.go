@@ -43,8 +43,11 @@ func resumePrompt(a domain.Approval, request string) string {
 	asked := fmt.Sprintf("you asked the user %q, and the user has answered.", cmp.Or(a.Title, a.Tool))
 	if a.Type == domain.FunctionCall {
 		asked = fmt.Sprintf("you asked for permission to run %s (%s), and the user has granted it.", a.Tool, cmp.Or(a.Title, a.Tool))
-		if n := len(a.Input); n > 0 && n < maxPromptInput {
+		switch n := len(a.Input); {
+		case n > 0 && n < maxPromptInput:
 			asked += " Its input was: " + string(a.Input) + "."
+		case n == 0 && a.Details != "" && len(a.Details) < maxPromptInput:
+			asked += fmt.Sprintf(" You described it as %q.", a.Details)
 		}
 	}
 	next := "Ask the same question again to receive the answer."

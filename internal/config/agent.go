@@ -77,12 +77,18 @@ func builtIns() []builtIn {
 		},
 		{
 			name: "kimi", title: "Kimi Code", command: []string{"kimi", "acp"},
-			envFrom: []string{"KIMI_API_KEY", "KIMI_BASE_URL", "KIMI_MODEL_NAME"},
-			install: "npm install -g @moonshot-ai/kimi-code",
+			envFrom: []string{
+				"KIMI_API_KEY", "KIMI_BASE_URL", "KIMI_CODE_HOME",
+				"KIMI_MODEL_NAME", "KIMI_MODEL_API_KEY", "KIMI_MODEL_BASE_URL", "KIMI_MODEL_PROVIDER_TYPE", "KIMI_MODEL_MAX_CONTEXT_SIZE",
+			},
+			install: "npm install -g @moonshot-ai/kimi-code", node: 22,
 		},
 		{
 			name: "copilot", title: "GitHub Copilot CLI", command: []string{"copilot", "--acp"},
-			envFrom: []string{"COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"},
+			envFrom: []string{
+				"COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_HOME", "COPILOT_OFFLINE", "COPILOT_MODEL",
+				"COPILOT_PROVIDER_BASE_URL", "COPILOT_PROVIDER_TYPE", "COPILOT_PROVIDER_WIRE_API", "COPILOT_PROVIDER_API_KEY", "COPILOT_PROVIDER_BEARER_TOKEN",
+			},
 			install: "npm install -g @github/copilot",
 		},
 	}

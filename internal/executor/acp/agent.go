@@ -51,7 +51,8 @@ type agent struct {
 	life         context.Context // ends with the process
 
 	info     acp.Initialized
-	session  string // written by the turn that opens it, before its prompt is sent
+	isKimi   atomic.Bool // the agent is Kimi Code, once it has introduced itself
+	session  string      // written by the turn that opens it, before its prompt is sent
 	settings setting.State
 
 	overdue   atomic.Pointer[string] // the method that it was killed for not answering
@@ -390,6 +391,7 @@ func (a *agent) guard(t *turn, finished <-chan struct{}) {
 // begin makes t the turn that the agent's updates belong to.
 func (a *agent) begin(t *turn) {
 	t.background, t.terminals, t.subagents = &a.background, &a.shown, &a.subagents
+	t.isKimi = &a.isKimi
 	t.spent, t.spentBefore = &a.spent, math.Float64frombits(a.spent.Load())
 	t.silence.Begin(a.proc, func() bool { return !t.hasPrompt() }, a.driver.processes.Flow.Paused)
 	a.last.Store(&lastTask{t.Params.SessionID, t.ID})

@@ -262,6 +262,9 @@ func (t *turn) openQuestion(params []byte) (*openQuestion, error) {
 		return nil, err
 	}
 	p.parent = t.subagents.callOf(frame.Member(params, "sessionId"))
+	if t.isKimi.Load() {
+		p.nameByTitle()
+	}
 	open, known := t.tools.ask(p)
 	t.Files.Mention(known.kind, "pending", known.paths, known.diffs)
 	return open, nil

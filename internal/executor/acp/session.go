@@ -147,6 +147,7 @@ func (a *agent) initialize(launch *catalog.AgentLaunch) *task.Failure {
 		return a.failure(err)
 	}
 	a.info = info
+	a.isKimi.Store(info.Info != nil && info.Info.Name == kimiCode)
 	a.settings.Introduced(info.Info, blocks.Capabilities(info.Prompt).Takes())
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -37,7 +38,7 @@ func TestDetails(t *testing.T) {
 		"beside an input of another": {nil, strings.Replace(call("pending", "why"), "{", `{"rawInput":{"command":"ls"},`, 1), "why"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			turn := &turn{Task: &task.Task{}, subagents: &subagents{}}
+			turn := &turn{Task: &task.Task{}, subagents: &subagents{}, isKimi: new(atomic.Bool)}
 			for _, raw := range c.told {
 				var u toolUpdate
 				require.NoError(t, json.Unmarshal([]byte(raw), &u))

@@ -50,12 +50,13 @@ type turn struct {
 	held     *promptResult     // the agent is idle, but not its sub-agents; guarded by taking
 	idle     chan promptResult // has the result once the turn has ended
 
-	isReplay bool     // of a Replay: the hub has none of its terminals
-	said     saidText // only the goroutine that reads the agent uses it
+	isKimi   *atomic.Bool // the agent is Kimi Code
+	isReplay bool         // of a Replay: the hub has none of its terminals
+	said     saidText     // only the goroutine that reads the agent uses it
 }
 
 func newTurn(of *task.Task, o Options) *turn {
-	t := &turn{Task: of, prompted: make(chan struct{}), told: make(chan struct{}), signalled: make(chan struct{}), background: &backgroundWork{}, terminals: &ownTerminals{}, subagents: &subagents{}, idle: make(chan promptResult, 1)}
+	t := &turn{Task: of, prompted: make(chan struct{}), told: make(chan struct{}), signalled: make(chan struct{}), background: &backgroundWork{}, terminals: &ownTerminals{}, subagents: &subagents{}, idle: make(chan promptResult, 1), isKimi: new(atomic.Bool)}
 	if of.Params.Unprompted {
 		t.sent.Do(func() { close(t.prompted) })
 	}

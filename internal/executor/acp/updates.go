@@ -325,6 +325,9 @@ func (t *turn) toolUpdate(u *toolUpdate, first bool) {
 	if ended {
 		t.tools.addPieces(u)
 	}
+	if t.isKimi.Load() {
+		u.takeArguments()
+	}
 	call := u.call()
 	call.Terminal = t.terminals.hubID(call.Terminal)
 	known := t.tools.update(u, call)

@@ -45,8 +45,13 @@ func (c *anthropicContent) UnmarshalJSON(b []byte) error {
 
 func (anthropic) conversation(_ *http.Request, body []byte) (conversation, error) {
 	var q struct {
-		Stream   bool
-		Tools    []struct{ Name string }
+		Stream bool
+		Tools  []struct {
+			Name   string
+			Schema struct {
+				Properties map[string]json.RawMessage
+			} `json:"input_schema"`
+		}
 		Messages []struct {
 			Role    string
 			Content anthropicContent
@@ -57,7 +62,7 @@ func (anthropic) conversation(_ *http.Request, body []byte) (conversation, error
 	}
 	c := conversation{stream: q.Stream, aside: "A title"}
 	for _, t := range q.Tools {
-		c.tools = append(c.tools, t.Name)
+		c.offered(t.Name, t.Schema.Properties)
 	}
 	called := make(map[string]string) // names by id
 	for _, message := range q.Messages {

@@ -15,6 +15,7 @@ import (
 type conversation struct {
 	stream bool
 	tools  []string
+	behind string // the parameter of the shell tool that has it run a command in the background; "": it has none
 	images [][]byte
 	aside  string // what to say if it is none with a person
 	form   bool   // the answer is to be JSON of a given form, which no person wants
@@ -59,6 +60,9 @@ var verbs = regexp.MustCompile(`(?m)^(run|background|write|plan|delegate|todo|sa
 // plan, or of its directory.
 var planFile = regexp.MustCompile("(?:at |in `)([^\\s`]+/plans/(?:[\\w-]+\\.md)?)")
 
+// notice is how agents tell their model that a command in the background has ended.
+var notice = regexp.MustCompile("<task-notification>|<notification |<system_notification>")
+
 // planTag is what Codex wants around a plan in the model's text.
 const planTag = "<proposed_plan>"
 
@@ -76,9 +80,10 @@ func (c *conversation) instructed(text string) {
 // told adds a text of the user, or of the agent on the user's behalf.
 func (c *conversation) told(text string) {
 	c.instructed(text)
-	isNotice := strings.Contains(text, "<task-notification>") // which repeats the command
+	text = strings.ReplaceAll(text, "[[PLAN]] ", "") // of Copilot in plan mode
+	isNotice := notice.MatchString(text)             // which repeats the command
 	switch found := verbs.FindStringSubmatch(text); {
-	case strings.HasPrefix(text, "Continue ") && strings.Contains(text, `"touch made"`): // Duet asks for the same call again
+	case strings.HasPrefix(text, "Continue ") && (strings.Contains(text, `"touch made"`) || strings.Contains(text, `Running: touch made"`)): // Duet asks for the same call again
 		c.turns = append(c.turns, turn{verb: "run", words: "touch made"})
 	case found != nil && !isNotice:
 		c.turns = append(c.turns, turn{verb: found[1], words: strings.TrimSpace(found[2])})
@@ -98,6 +103,9 @@ func (c *conversation) returned(r result) {
 		return
 	}
 	last := &c.turns[len(c.turns)-1]
+	if r.tool == "read_bash" { // which Copilot calls by itself behind a notice
+		return
+	}
 	if slices.Contains(searches, r.tool) {
 		last.searched = true
 		return
@@ -126,8 +134,8 @@ var (
 	shells    = []string{"Bash", "bash", "exec_command", "shell_command", "shell", "run_shell_command", scripts}
 	writers   = []string{"Write", "write", "write_file", "apply_patch"}
 	exits     = []string{"ExitPlanMode", "exit_plan_mode"}
-	delegates = []string{"Task", "Agent", "task", "invoke_agent", "spawn_agent"}
-	todos     = []string{"TodoWrite", "todowrite", "update_plan", "write_todos", "TaskCreate"}
+	delegates = []string{"Task", "Agent", "agent", "task", "invoke_agent", "spawn_agent"}
+	todos     = []string{"TodoWrite", "todowrite", "update_plan", "write_todos", "TaskCreate", "TodoList"}
 	searches  = []string{"ToolSearch", "tool_search"} // what loads tools that are not offered before
 )
 
@@ -262,12 +270,31 @@ func (c conversation) shell(command string) *toolCall {
 	}
 }
 
+// offered adds a tool, with the names of its parameters.
+func (c *conversation) offered(name string, parameters map[string]json.RawMessage) {
+	c.tools = append(c.tools, name)
+	if !slices.Contains(shells, name) {
+		return
+	}
+	for parameter, of := range parameters {
+		if parameter == "run_in_background" || parameter == "is_background" || parameter == "mode" && strings.Contains(string(of), `"async"`) {
+			c.behind = parameter
+		}
+	}
+}
+
 // inBackground is shell for a command that runs on when the turn has ended.
 func (c conversation) inBackground(command string) *toolCall {
-	if c.tool(shells) != "Bash" {
+	input := object{"command": command, "description": "What was asked for"}
+	switch c.behind {
+	case "":
 		return nil
+	case "mode":
+		input[c.behind] = "async"
+	default:
+		input[c.behind] = true
 	}
-	return &toolCall{"Bash", object{"command": command, "description": "What was asked for", "run_in_background": true}}
+	return &toolCall{c.tool(shells), input}
 }
 
 func (c conversation) write(path, text string) *toolCall {
@@ -290,6 +317,9 @@ func (c conversation) write(path, text string) *toolCall {
 func (c conversation) exit(t turn) *toolCall {
 	switch name := c.tool(exits); name {
 	case "exit_plan_mode":
+		if c.plans == "" {
+			return &toolCall{name, object{"plan": Plan}}
+		}
 		return &toolCall{name, object{"plan_filename": path.Base(c.plans)}}
 	case "":
 		return c.search(t, "ToolSearch", object{"query": "select:ExitPlanMode", "max_results": 1}, &toolCall{"ExitPlanMode", object{}})
@@ -307,9 +337,17 @@ func (c conversation) delegate(t turn) *toolCall {
 	case "invoke_agent":
 		return &toolCall{name, object{"agent_name": "generalist", "prompt": t.words}}
 	case "task":
-		return &toolCall{name, object{"description": "What was asked for", "prompt": t.words, "subagent_type": "general"}}
+		input := object{"description": "What was asked for", "prompt": t.words, "subagent_type": "general"}
+		if slices.Contains(c.tools, "read_agent") { // Copilot's
+			input["agent_type"], input["name"] = "general-purpose", "what-was-asked-for"
+		}
+		return &toolCall{name, input}
 	default:
-		return &toolCall{name, object{"description": "What was asked for", "prompt": t.words, "subagent_type": "general-purpose"}}
+		kind := "general-purpose"
+		if slices.Contains(c.tools, "AgentSwarm") { // Kimi's
+			kind = "coder"
+		}
+		return &toolCall{name, object{"description": "What was asked for", "prompt": t.words, "subagent_type": kind}}
 	}
 }
 
@@ -321,6 +359,8 @@ func (c conversation) todo(t turn) *toolCall {
 		}})
 	case "update_plan":
 		return &toolCall{name, object{"plan": []object{{"step": t.words, "status": "in_progress"}}}}
+	case "TodoList":
+		return &toolCall{name, object{"todos": []object{{"title": t.words, "status": "in_progress"}}}}
 	case "TaskCreate":
 		return &toolCall{name, object{"subject": t.words, "description": t.words}}
 	case "write_todos":

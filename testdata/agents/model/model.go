@@ -17,9 +17,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// A Model is a model on a loopback address, behind as much of three APIs as
-// agents need: Anthropic's messages, OpenAI's responses and Gemini's
-// generateContent. What it does is in a line of the last prompt; see [verbs].
+// A Model is a model on a loopback address, behind as much of four APIs as
+// agents need: Anthropic's messages, OpenAI's responses and chat completions,
+// and Gemini's generateContent. What it does is in a line of the last prompt; see [verbs].
 // Each answer costs InputTokens and OutputTokens.
 type Model struct {
 	URL    string
@@ -81,6 +81,8 @@ func apiOf(r *http.Request) api {
 		return anthropic{}
 	case strings.HasSuffix(path, "/responses"):
 		return openAI{}
+	case strings.HasSuffix(path, "/chat/completions"):
+		return chat{}
 	case strings.HasSuffix(path, "enerateContent"):
 		return gemini{}
 	}
