@@ -36,6 +36,9 @@ type Executor interface {
 	// Steer sends a message to the agent in the middle of a task's turn. A refusal is a
 	// result, not an error.
 	Steer(context.Context, SteerParams) (SteerResult, error)
+	// YieldTurn asks for the early end of a task without a prompt, because a prompt waits. A
+	// refusal is a result, not an error.
+	YieldTurn(context.Context, YieldTurnParams) (YieldTurnResult, error)
 	// ReleaseSession ends the agent that waits for the next prompt of a
 	// conversation, unless it has something to do.
 	ReleaseSession(context.Context, ReleaseSessionParams) (ReleaseSessionResult, error)
@@ -301,6 +304,23 @@ type SteerResult struct {
 const (
 	SteerInjected = "injected"
 	SteerRefused  = "refused"
+)
+
+// YieldTurnParams name a task in which an agent works by itself. Ours.
+type YieldTurnParams struct {
+	TaskID string `json:"task_id"`
+}
+
+// YieldTurnResult says whether the task ends for the sake of a prompt.
+type YieldTurnResult struct {
+	Outcome string `json:"outcome" doc:"yielding: the task ends as soon as the agent waits for no answer; its work goes on. refused: the agent takes no prompt while it works. unknown: there is no such task, or not yet."`
+}
+
+// Values of YieldTurnResult.Outcome.
+const (
+	YieldYielding = "yielding"
+	YieldRefused  = "refused"
+	YieldUnknown  = "unknown"
 )
 
 // ReleaseSessionParams name a conversation of which no prompt runs. Ours.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -229,6 +230,23 @@ func (a *version2Agent) prompt(m wire) {
 		a.state("running", nil)
 		a.say("I go on. ")
 		a.permit(object{"type": "tool_call", "toolCall": object{"toolCallId": "own", "title": "touch y", "kind": "execute", "rawInput": object{"command": "touch y"}}})
+	case "onward": // its own work goes on until a prompt is there
+		end()
+		a.state("running", nil)
+		a.say("I go on. ")
+		if strings.HasSuffix(m.Params.Prompt[len(m.Params.Prompt)-1].Text, "asking") {
+			a.permit(object{"type": "tool_call", "toolCall": object{"toolCallId": "own", "title": "touch y", "kind": "execute", "rawInput": object{"command": "touch y"}}})
+		}
+		next := a.read()
+		for ; next.Method != "session/prompt"; next = a.read() {
+			if next.Method == "session/set_config_option" {
+				a.reply(next.ID, object{"configOptions": []any{}})
+			}
+		}
+		a.say("First this. ")
+		end()
+		a.prompt(next)
+		return
 	case "background":
 		a.terminal("t1", object{"command": "sleep 3"})
 		a.tool("c1", object{"name": "Bash", "title": "sleep 3", "kind": "execute", "status": "completed", "content": []any{object{"type": "terminal", "terminalId": "t1"}}})
@@ -417,6 +435,72 @@ func TestVersion2GoesOnByItself(t *testing.T) {
 		notices = append(notices, string(late.EventData))
 	}
 	assert.Equal(t, []string{`{"severity":"error","title":"Between"}`}, notices)
+}
+
+// A prompt ends the run of an agent of version 2 that works by itself, and reaches the agent in
+// the middle of that work; an open question is answered first. An agent of version 1 is not asked.
+func TestAPromptEndsAnAgentsOwnTurn(t *testing.T) {
+	for name, c := range map[string]struct{ kind, word, outcome, said string }{
+		"version 2": {"version2", "onward", catalog.YieldYielding, "I go on. "},
+		"asking":    {"version2", "onward asking", catalog.YieldYielding, `I go on. {"outcome":{"outcome":"selected","optionId":"y"}}`},
+		"version 1": {"plain", "own works", catalog.YieldRefused, "working, cancelled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHub()
+			answer := make(chan struct{})
+			h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+				<-answer
+				return catalog.RequestPermissionResult{Approved: true}, nil
+			}
+			var x *executor.Executor
+			p := prompt(t, c.kind, c.word)
+			p.Launch.QuietMS = 3_600_000
+			results := h.beginTurns(t, func() *executor.Executor { return x }, p)
+			beginOwn, begun := h.begin, false
+			h.begin = func(ctx context.Context, p catalog.BeginTurnParams) (catalog.BeginTurnResult, error) {
+				if begun { // the prompt is what the hub begins then
+					return catalog.BeginTurnResult{TaskID: "task-2"}, nil
+				}
+				begun = true
+				return beginOwn(ctx, p)
+			}
+			x = newExecutor(t, h, executor.Options{})
+			yield := func() string {
+				r, err := x.YieldTurn(context.Background(), catalog.YieldTurnParams{TaskID: "own-1"})
+				require.NoError(t, err)
+				return r.Outcome
+			}
+			assert.Equal(t, catalog.YieldUnknown, yield())
+			execute(t, x, p)
+			h.Await(t, func() bool { return h.said("own-1") != "" }, "that it works")
+			if name == "asking" {
+				h.Await(t, func() bool { h.Lock(); defer h.Unlock(); return len(h.asked) == 1 }, "its question")
+			}
+			outcome := catalog.YieldUnknown
+			require.Eventually(t, func() bool { outcome = yield(); return outcome != catalog.YieldUnknown }, time.Minute, time.Millisecond)
+			assert.Equal(t, c.outcome, outcome)
+			if name == "asking" {
+				assert.Empty(t, results("own-1").Status)
+			}
+			close(answer)
+			if c.outcome == catalog.YieldRefused {
+				_, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "own-1"})
+				require.NoError(t, err)
+			}
+			h.Await(t, func() bool { return results("own-1").Status != "" }, "the end of its run")
+			if c.outcome == catalog.YieldRefused {
+				assert.Equal(t, c.said, h.said("own-1"))
+				return
+			}
+			assert.Equal(t, catalog.StatusCompleted, results("own-1").Status)
+			p.TaskID, p.Prompt = "task-2", "hello"
+			r := execute(t, x, p)
+			assert.Equal(t, c.said+"First this. hello", h.said("own-1")+h.said("task-2"))
+			assert.Contains(t, h.said("task-2"), "First this. hello")
+			assert.Equal(t, &catalog.TokenUsage{InputTokens: 40, OutputTokens: 14}, r.TokenUsage, "also what was before the prompt")
+		})
+	}
 }
 
 // A sub-agent with a session of its own is a tool call, and what it says, does and asks belongs

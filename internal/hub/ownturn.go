@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -153,6 +154,40 @@ func (h *Hub) runsIn(t store.Tx, thread int64) (ended <-chan struct{}, err error
 		return kept, nil
 	}
 	return nil, nil
+}
+
+// askAgain is how long the hub waits for an executor to begin a run that is to yield.
+const askAgain = 100 * time.Millisecond
+
+// yieldTo ends the agent-initiated run that is active in the conversation of a queued prompt, if
+// the agent accepts a prompt while it works. Otherwise the prompt waits.
+func (h *Hub) yieldTo(queued domain.Run) {
+	live := h.liveIn(queued.Thread)
+	if live == nil || live.run.Source != domain.SourceAgent || live.run.Agent != queued.Agent {
+		return
+	}
+	h.active.Go(func() { h.yield(live) })
+}
+
+func (h *Hub) yield(live *liveRun) {
+	for {
+		h.mu.Lock()
+		lease := live.lease
+		h.mu.Unlock()
+		if lease != nil {
+			r, err := lease.YieldTurn(live.ctx, catalog.YieldTurnParams{TaskID: live.run.UUID})
+			if err != nil || r.Outcome != catalog.YieldUnknown {
+				return
+			}
+		}
+		select {
+		case <-time.After(askAgain):
+		case <-live.answered:
+			return
+		case <-h.ctx.Done():
+			return
+		}
+	}
 }
 
 // goneOnAfter returns the active agent-initiated run that follows an ended run, or the run

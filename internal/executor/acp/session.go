@@ -46,7 +46,7 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 	if !t.Stopped() && t.answers.endedByDenial() {
 		t.Event(catalog.EventDenialEndedTurn, struct{}{})
 	}
-	if u := result.usage(); u != nil {
+	if u := t.usage(result.usage()); u != nil {
 		t.Usage(*u)
 	}
 	if failed := a.troubled(t); failed != nil && result.StopReason == "end_turn" && !t.Stopped() {

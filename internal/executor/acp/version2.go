@@ -67,7 +67,7 @@ func (a *agent) stateUpdate(update []byte) {
 	if !isActive && s.name != stateIdle {
 		return
 	}
-	a.own.foreground.Store(isActive)
+	wasActive := a.own.foreground.Swap(isActive)
 	if s.background != nil {
 		a.background.listed(s.background)
 	}
@@ -77,6 +77,10 @@ func (a *agent) stateUpdate(update []byte) {
 		switch {
 		case isActive:
 			t.active, t.held = t.active || t.isSent(), nil
+		case !t.Params.Unprompted && !t.accepted: // the end of the agent's own work, before it reads the prompt
+			if t.active = false; wasActive {
+				t.used(s.result.usage())
+			}
 		case t.isIdle(s):
 			if u := s.result.usage(); u != nil && t.Params.Unprompted {
 				t.Usage(*u)
