@@ -58,10 +58,15 @@ func fakeAgent2(a *acpAgent) {
 		case "session/prompt":
 			v.prompt(m)
 		default:
-			if m.ID != nil && m.Method != "" {
-				v.send(object{"jsonrpc": "2.0", "id": m.ID, "error": object{"code": -32601, "message": "no such method"}})
-			}
+			v.refuse(m)
 		}
+	}
+}
+
+// refuse answers a request that the agent does not know.
+func (a *version2Agent) refuse(m wire) {
+	if m.ID != nil && m.Method != "" {
+		a.send(object{"jsonrpc": "2.0", "id": m.ID, "error": object{"code": -32601, "message": "no such method"}})
 	}
 }
 
@@ -149,7 +154,8 @@ func (a *version2Agent) prompt(m wire) {
 		return
 	case "works":
 		a.say("works, ")
-		for a.read().Method != "session/cancel" {
+		for m := a.read(); m.Method != "session/cancel"; m = a.read() {
+			a.refuse(m)
 		}
 		a.say("cancelled")
 		a.state("idle", object{"stopReason": "cancelled"})
