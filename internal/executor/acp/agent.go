@@ -254,7 +254,7 @@ func (a *agent) update(session, update []byte, repaired bool) {
 	}
 }
 
-// noteBetween reports a notice or a compaction between two turns.
+// noteBetween reports a notice, a compaction or usage between two turns, as of the last one.
 func (a *agent) noteBetween(kind string, update []byte) {
 	last := a.last.Load()
 	if last == nil || last.conversation == "" || a.loading.Load() {
@@ -265,6 +265,9 @@ func (a *agent) noteBetween(kind string, update []byte) {
 	}
 	if c, ok := readCompaction(update); kind == "compaction_update" && ok {
 		a.reportLate(*last, catalog.EventCompaction, c)
+	}
+	if u, ok := readUsage(update, &a.spent, last.spentBefore); kind == "usage_update" && ok {
+		a.reportLate(*last, catalog.EventUsage, u)
 	}
 }
 
@@ -397,7 +400,7 @@ func (a *agent) begin(t *turn) {
 	t.background, t.terminals, t.subagents = &a.background, &a.shown, &a.subagents
 	t.spent, t.spentBefore = &a.spent, math.Float64frombits(a.spent.Load())
 	t.silence.Begin(a.proc, func() bool { return !t.hasPrompt() }, a.driver.processes.Flow.Paused)
-	a.last.Store(&lastTask{t.Params.SessionID, t.ID})
+	a.last.Store(&lastTask{t.Params.SessionID, t.ID, t.spentBefore})
 	a.current.Store(t)
 	a.own.turnChanged()
 	t.Started(a.proc)
@@ -414,7 +417,9 @@ func (a *agent) finish(t *turn) {
 		a.background.leaveOpen(open)
 	}
 	a.background.turnEnded(t.ID, t.tools.titles())
+	t.taking.Lock() // what it takes now would not be reported
 	a.current.Store(nil)
+	t.taking.Unlock()
 	a.own.turnChanged()
 }
 

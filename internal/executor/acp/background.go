@@ -174,7 +174,7 @@ func (a *agent) takeLate(kind string, update []byte, repaired bool) bool {
 		a.background.callEnded(u.ToolCallID)
 	}
 	call.Terminal = a.shown.hubID(call.Terminal)
-	a.reportLate(lastTask{last.conversation, of}, event, call)
+	a.reportLate(lastTask{conversation: last.conversation, task: of}, event, call)
 	if event == catalog.EventToolResult && a.current.Load() == nil { // else the end of the turn tells
 		a.tellBackgroundNow(a.backgroundTasks, false)
 	}

@@ -83,6 +83,10 @@ func (a *agent) take(isWork func() bool, trigger func() *catalog.TurnTrigger, gi
 		t := a.current.Load()
 		if t != nil {
 			t.taking.Lock()
+			if a.current.Load() != t { // it takes no reports any more
+				t.taking.Unlock()
+				continue
+			}
 			if !t.ended || !isWork() { // late usage and session updates still belong to the ended turn
 				give(t)
 				t.taking.Unlock()

@@ -268,7 +268,7 @@ func (a *agent) subagentState(c *subagent, s state) {
 	c.isActive = false
 	a.subagents.mu.Unlock()
 	if last := a.last.Load(); last != nil && last.conversation != "" {
-		a.reportLate(lastTask{last.conversation, c.task}, catalog.EventToolResult, c.ended(s))
+		a.reportLate(lastTask{conversation: last.conversation, task: c.task}, catalog.EventToolResult, c.ended(s))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"math"
 	"strings"
+	"sync/atomic"
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -263,14 +264,24 @@ func (t *turn) thought(id, parent, text string) {
 }
 
 func (t *turn) contextUsage(raw []byte) bool {
+	usage, ok := readUsage(raw, t.spent, t.spentBefore)
+	if ok {
+		t.Event(catalog.EventUsage, usage)
+	}
+	return ok
+}
+
+// readUsage reads a usage_update. It updates spent, what the session has cost so far; the cost is
+// what was added to before.
+func readUsage(raw []byte, spent *atomic.Uint64, before float64) (usage catalog.Usage, ok bool) {
 	var u struct {
 		Used, Size *figure
 		Cost       json.RawMessage
 	}
 	if json.Unmarshal(raw, &u) != nil || u.Used == nil {
-		return false
+		return usage, false
 	}
-	usage := catalog.Usage{ContextUsed: int64(*u.Used)}
+	usage.ContextUsed = int64(*u.Used)
 	if u.Size != nil {
 		usage.ContextSize = int64(*u.Size)
 	}
@@ -280,12 +291,11 @@ func (t *turn) contextUsage(raw []byte) bool {
 	}
 	if json.Unmarshal(u.Cost, &cost) == nil && strings.EqualFold(cost.Currency, "USD") {
 		if amount := (catalog.Usage{CostUSD: cost.Amount}).Bounded().CostUSD; amount > 0 {
-			t.spent.Store(math.Float64bits(amount))
-			usage.CostUSD = max(amount-t.spentBefore, 0)
+			spent.Store(math.Float64bits(amount))
+			usage.CostUSD = max(amount-before, 0)
 		}
 	}
-	t.Event(catalog.EventUsage, usage.Bounded())
-	return true
+	return usage.Bounded(), true
 }
 
 // backgroundCommand is the command of a tool call that is to run in the background, as
