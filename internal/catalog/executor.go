@@ -332,7 +332,7 @@ type ReleaseSessionParams struct {
 // ReleaseSessionResult tells whether the agent has ended, or there was none.
 type ReleaseSessionResult struct {
 	Released bool   `json:"released"`
-	Reason   string `json:"reason,omitempty" doc:"Why not: busy (a prompt runs), terminals (a program of the agent's runs in one) or background (the agent works in the background)."`
+	Reason   string `json:"reason,omitempty" doc:"Why not: busy (a prompt runs), terminals (a program of the agent's runs in one) or background (the agent works in the background). With force also cancelled: the agent stops that work, and stays."`
 }
 
 // ShutdownParams end an executor.

@@ -253,6 +253,31 @@ func (a *version2Agent) prompt(m wire) {
 		end()
 		a.prompt(next)
 		return
+	case "cancellable", "stubborn":
+		cancel := object{"cancel": object{}}
+		a.terminal("t1", object{"command": "sleep 3", "capabilities": cancel})
+		a.tool("c1", object{"title": "wait", "kind": "other", "status": "in_progress"})
+		a.state("idle", object{"stopReason": "end_turn", "background": []any{object{"type": "terminal", "terminalId": "t1"}, object{"type": "tool_call", "toolCallId": "c1"}}})
+		if word == "cancellable" {
+			a.tool("c1", object{"capabilities": cancel})
+		}
+		for m := a.read(); m.Method != "session/close"; m = a.read() {
+			switch m.Method {
+			case "terminal/cancel":
+				a.reply(m.ID, object{})
+				a.terminal("t1", object{"exitStatus": object{}})
+			case "tool_call/cancel":
+				a.reply(m.ID, object{})
+				a.tool("c1", object{"status": "cancelled"})
+				a.state("idle", object{"background": []any{}})
+			case "session/prompt":
+				a.prompt(m)
+				return
+			default:
+				a.refuse(m)
+			}
+		}
+		return
 	case "background":
 		a.terminal("t1", object{"command": "sleep 3"})
 		a.tool("c1", object{"name": "Bash", "title": "sleep 3", "kind": "execute", "status": "completed", "content": []any{object{"type": "terminal", "terminalId": "t1"}}})
@@ -567,4 +592,34 @@ func TestBackgroundOfVersion2(t *testing.T) {
 	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "background"}, release(t, x, p.SessionID))
 	require.NoError(t, os.WriteFile(over, nil, 0o600))
 	h.Await(t, func() bool { return h.inBackground() != nil && len(h.inBackground()) == 0 }, "the end of that")
+}
+
+// The background work of an agent of version 2 is stopped by the agent, which stays; one that
+// cannot stop all of it is ended.
+func TestBackgroundOfVersion2IsCancelled(t *testing.T) {
+	for word, want := range map[string]catalog.ReleaseSessionResult{
+		"cancellable": {Reason: "cancelled"}, "stubborn": {Released: true},
+	} {
+		t.Run(word, func(t *testing.T) {
+			t.Parallel()
+			h := newHub()
+			x := newExecutor(t, h, executor.Options{})
+			p := prompt(t, "version2", word)
+			execute(t, x, p)
+			h.Await(t, func() bool { return len(h.inBackground()) == 2 }, "what is open")
+			h.Await(t, func() bool { h.Lock(); defer h.Unlock(); return word == "stubborn" || len(h.late) > 0 }, "what can be cancelled")
+			r, err := x.ReleaseSession(context.Background(), catalog.ReleaseSessionParams{SessionID: p.SessionID, Force: true})
+			require.NoError(t, err)
+			assert.Equal(t, want, r)
+			h.Await(t, func() bool { return len(h.inBackground()) == 0 }, "the end of that")
+			if word == "cancellable" {
+				h.Lock()
+				assert.JSONEq(t, `{"tool_id":"c1","status":"failed"}`, string(h.late[len(h.late)-1].EventData))
+				h.Unlock()
+			}
+			p.TaskID, p.Prompt = "task-2", "hello"
+			execute(t, x, p)
+			assert.Equal(t, "hello", h.said("task-2"))
+		})
+	}
 }

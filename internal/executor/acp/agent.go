@@ -214,6 +214,9 @@ func (a *agent) update(session, update []byte, repaired bool) {
 	case isTerminal(kind) && a.terminalUpdate(update):
 		return
 	}
+	if kind == "tool_call_update" {
+		a.background.callCapabilities(update)
+	}
 	isSetting := a.settings.Update(kind, update) // also in a replay, and between prompts
 	status := readCodexStatus(kind, update)
 	if a.takeLate(kind, update, repaired) {

@@ -93,6 +93,14 @@ func (s *subagents) describe(id string) (title string, isActive bool) {
 	return "", true
 }
 
+// canCancel reports whether the work of a sub-agent can be cancelled alone.
+func (s *subagents) canCancel(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.byID[id]
+	return c != nil && c.cancels
+}
+
 // subagentUpdate has what is known of subagent_update. An absent member means no change.
 type subagentUpdate struct {
 	SessionID    string

@@ -65,6 +65,9 @@ func (u *toolUpdate) UnmarshalJSON(raw []byte) error {
 	if err != nil {
 		return err
 	}
+	if u.Status == "cancelled" { // of version 2
+		u.Status = "failed"
+	}
 	for _, item := range locations {
 		path := ""
 		if m, err = toolinput.Members(item); err == nil {

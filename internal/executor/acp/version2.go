@@ -2,6 +2,7 @@ package acp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 
 	"github.com/duet-rpc/duet-rpc/frame"
@@ -37,6 +38,9 @@ type backgroundItem struct {
 	ToolCallID string
 	SessionID  string // of a sub-agent
 }
+
+// id is the agent's id of it.
+func (i backgroundItem) id() string { return cmp.Or(i.TerminalID, i.ToolCallID, i.SessionID) }
 
 // readState reads a state_update. A malformed member counts as absent.
 func readState(update []byte) (s state) {
