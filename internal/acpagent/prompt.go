@@ -251,6 +251,9 @@ func addWorkspace(params map[string]any, w schema.Workspace) {
 	if len(w.AdditionalDirectories) > 0 {
 		params["additional_directories"] = w.AdditionalDirectories
 	}
+	if prompt := w.SystemPrompt.Text(); prompt != "" {
+		params["append_system_prompt"] = prompt
+	}
 }
 
 // response is the answer to a prompt whose turn has ended or, in version 2, has begun.

@@ -199,6 +199,9 @@ func (a *version2Agent) prompt(m wire) {
 		a.say(fmt.Sprintf("%d block: %s", len(m.Params.Prompt), a.system))
 	case "plan":
 		a.update(object{"sessionUpdate": "plan_update", "plan": object{"type": "items", "planId": "p", "entries": []any{object{"content": "one", "priority": "high", "status": "pending"}}}})
+		a.update(object{"sessionUpdate": "plan_update", "plan": object{"type": "items", "planId": "q", "entries": []any{object{"content": "two", "priority": "low", "status": "pending"}}}})
+		a.update(object{"sessionUpdate": "plan_update", "plan": object{"type": "items", "planId": "p", "entries": []any{object{"content": "one", "priority": "high", "status": "completed"}}}})
+		a.update(object{"sessionUpdate": "plan_removed", "planId": "q"})
 	case "delegate":
 		child := func(update object) {
 			a.send(object{"jsonrpc": "2.0", "method": "session/update", "params": object{"sessionId": "child", "update": update}})
@@ -323,7 +326,7 @@ func TestVersion2(t *testing.T) {
 			`tool_call {"tool_id":"c1","tool":"Edit","title":"Edit","kind":"edit","status":"completed","paths":["/a/b","/a/c","/a/d","/a/e"],"diffs":[{"path":"/a/b","old_text":"same\nold\n","new_text":"same\nnew\n"},{"path":"/a/c","new_text":"c"}]}`,
 			`tool_result {"tool_id":"c1","tool":"Edit","status":"completed"}`,
 		}},
-		"plan": {events: []string{`plan {"entries":[{"content":"one","priority":"high","status":"pending"}]}`}},
+		"plan": {events: []string{`plan {"entries":[{"content":"one","priority":"high","status":"pending"}]}`, `plan {"entries":[{"content":"one","priority":"high","status":"pending"},{"content":"two","priority":"low","status":"pending"}]}`, `plan {"entries":[{"content":"one","priority":"high","status":"completed"},{"content":"two","priority":"low","status":"pending"}]}`, `plan {"entries":[{"content":"one","priority":"high","status":"completed"}]}`}},
 		"notice": {events: []string{
 			`notice {"severity":"warning","title":"Mind the gap","description":"It is wide."}`,
 			`compaction {"status":"in_progress"}`, `compaction {"status":"completed","summary":"short"}`,

@@ -53,8 +53,9 @@ type turn struct {
 	held     *promptResult      // the agent is idle, but not its sub-agents; guarded by taking
 	idle     chan promptResult  // has the result once the turn has ended
 
-	isReplay bool     // of a Replay: the hub has none of its terminals
-	said     saidText // only the goroutine that reads the agent uses it
+	isReplay bool        // of a Replay: the hub has none of its terminals
+	plans    []namedPlan // only the goroutine that reads the agent uses it
+	said     saidText    // only the goroutine that reads the agent uses it
 }
 
 func newTurn(of *task.Task, o Options) *turn {
