@@ -197,6 +197,9 @@ func (a *version2Agent) prompt(m wire) {
 		whole("Another.")
 	case "system":
 		a.say(fmt.Sprintf("%d block: %s", len(m.Params.Prompt), a.system))
+	case "meta":
+		a.tool("c1", object{"title": "x", "_meta": object{"vendor": object{"n": 1}}})
+		a.tool("c1", object{"status": "completed", "_meta": object{"large": strings.Repeat("x", 9000)}})
 	case "plan":
 		a.update(object{"sessionUpdate": "plan_update", "plan": object{"type": "items", "planId": "p", "entries": []any{object{"content": "one", "priority": "high", "status": "pending"}}}})
 		a.update(object{"sessionUpdate": "plan_update", "plan": object{"type": "items", "planId": "q", "entries": []any{object{"content": "two", "priority": "low", "status": "pending"}}}})
@@ -325,6 +328,9 @@ func TestVersion2(t *testing.T) {
 		"patch": {events: []string{
 			`tool_call {"tool_id":"c1","tool":"Edit","title":"Edit","kind":"edit","status":"completed","paths":["/a/b","/a/c","/a/d","/a/e"],"diffs":[{"path":"/a/b","old_text":"same\nold\n","new_text":"same\nnew\n"},{"path":"/a/c","new_text":"c"}]}`,
 			`tool_result {"tool_id":"c1","tool":"Edit","status":"completed"}`,
+		}},
+		"meta": {events: []string{
+			`tool_call {"tool_id":"c1","tool":"other","title":"x","_meta":{"vendor":{"n":1}}}`, `tool_result {"tool_id":"c1","tool":"other","status":"completed"}`,
 		}},
 		"plan": {events: []string{`plan {"entries":[{"content":"one","priority":"high","status":"pending"}]}`, `plan {"entries":[{"content":"one","priority":"high","status":"pending"},{"content":"two","priority":"low","status":"pending"}]}`, `plan {"entries":[{"content":"one","priority":"high","status":"completed"},{"content":"two","priority":"low","status":"pending"}]}`, `plan {"entries":[{"content":"one","priority":"high","status":"completed"}]}`}},
 		"notice": {events: []string{

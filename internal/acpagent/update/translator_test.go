@@ -250,3 +250,10 @@ func TestContentInKindOrInWords(t *testing.T) {
 	assert.Empty(t, translated(t, translator, "agent_update", 5, `{"update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}`), "told of settings")
 	assert.Equal(t, []string{`{"sessionUpdate":"_mine","x":1}`}, translated(t, translator, "agent_update", 6, `{"update":{"sessionUpdate":"_mine","x":1}}`))
 }
+
+// What an agent says in _meta of a tool call is passed on, beside what Duet says there.
+func TestMetaOfToolCalls(t *testing.T) {
+	translator := newTranslator()
+	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"c","title":"c","_meta":{"duet":{"parentToolCallId":"p"},"vendor":{"n":1}}}`},
+		translated(t, translator, "conversation_updated", 1, `{"session_id":"s","event_type":"tool_call","tool_id":"c","parent_tool_use_id":"p","tool_data":{"_meta":{"vendor":{"n":1}}}}`))
+}
