@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"strings"
 )
@@ -88,6 +89,8 @@ type ExecutePromptParams struct {
 	Agent   string         `json:"agent,omitempty" doc:"The agent's name in the configuration."`
 	Content []ContentBlock `json:"content,omitempty" doc:"What goes with the prompt beside its text."`
 	Launch  *AgentLaunch   `json:"launch,omitempty" doc:"From the hub to its executor alone: how the agent is started."`
+
+	Meta json.RawMessage `json:"_meta,omitempty" doc:"The _meta that an ACP editor gave with the prompt."`
 
 	Unprompted bool `json:"unprompted,omitempty" doc:"The agent works already: the task is what the executor has asked for with begin_turn, and there is no prompt to send."`
 }

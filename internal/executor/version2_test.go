@@ -198,6 +198,7 @@ func (a *version2Agent) prompt(m wire) {
 	case "system":
 		a.say(fmt.Sprintf("%d block: %s", len(m.Params.Prompt), a.system))
 	case "meta":
+		a.say(string(m.Params.Meta))
 		a.tool("c1", object{"title": "x", "_meta": object{"vendor": object{"n": 1}}})
 		a.tool("c1", object{"status": "completed", "_meta": object{"large": strings.Repeat("x", 9000)}})
 	case "plan":
@@ -329,7 +330,7 @@ func TestVersion2(t *testing.T) {
 			`tool_call {"tool_id":"c1","tool":"Edit","title":"Edit","kind":"edit","status":"completed","paths":["/a/b","/a/c","/a/d","/a/e"],"diffs":[{"path":"/a/b","old_text":"same\nold\n","new_text":"same\nnew\n"},{"path":"/a/c","new_text":"c"}]}`,
 			`tool_result {"tool_id":"c1","tool":"Edit","status":"completed"}`,
 		}},
-		"meta": {events: []string{
+		"meta": {said: `{"n":1}`, events: []string{
 			`tool_call {"tool_id":"c1","tool":"other","title":"x","_meta":{"vendor":{"n":1}}}`, `tool_result {"tool_id":"c1","tool":"other","status":"completed"}`,
 		}},
 		"plan": {events: []string{`plan {"entries":[{"content":"one","priority":"high","status":"pending"}]}`, `plan {"entries":[{"content":"one","priority":"high","status":"pending"},{"content":"two","priority":"low","status":"pending"}]}`, `plan {"entries":[{"content":"one","priority":"high","status":"completed"},{"content":"two","priority":"low","status":"pending"}]}`, `plan {"entries":[{"content":"one","priority":"high","status":"completed"}]}`}},
@@ -342,7 +343,9 @@ func TestVersion2(t *testing.T) {
 			t.Parallel()
 			h := newHub()
 			x := newExecutor(t, h, executor.Options{})
-			r := execute(t, x, prompt(t, "version2", word))
+			p := prompt(t, "version2", word)
+			p.Meta = json.RawMessage(`{"n":1}`)
+			r := execute(t, x, p)
 			assert.Equal(t, c.said, h.said("task-1"))
 			if c.failed != "" {
 				require.Equal(t, catalog.StatusFailed, r.Status)

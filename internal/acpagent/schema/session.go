@@ -164,6 +164,7 @@ type SessionInfo struct {
 type PromptRequest struct {
 	SessionID string            `json:"sessionId"`
 	Prompt    []json.RawMessage `json:"prompt"` // content blocks
+	Meta      json.RawMessage   `json:"_meta,omitempty"`
 }
 
 // Values of SteerResponse.Outcome. Queued is Duet's own.

@@ -33,7 +33,7 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 		return "", nil
 	}
 	a.noteOwnProcesses()
-	result, err := call[promptResult](a, acp.MethodSessionPrompt, blocks.Prompt{Session: a.session, Texts: append(opening, acp.TextBlock(t.Params.Prompt)), With: with})
+	result, err := call[promptResult](a, acp.MethodSessionPrompt, blocks.Prompt{Session: a.session, Texts: append(opening, acp.TextBlock(t.Params.Prompt)), With: with, Meta: t.Params.Meta})
 	if err == nil && a.info.IsVersion2() {
 		result, err = a.awaitIdle(t)
 	}
