@@ -25,6 +25,7 @@ var (
 // agent's output belongs to it. Neither waits for a slot: the agent works already.
 func (f ownTurns) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (catalog.BeginTurnResult, error) {
 	h := f.hub
+	var waited domain.Run // for its end
 	for {
 		var begun domain.Run
 		var before <-chan struct{}
@@ -33,7 +34,12 @@ func (f ownTurns) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (cat
 			if err != nil {
 				return err
 			}
-			if before, err = h.runsIn(t, thread.ID); err != nil || before != nil {
+			if waited.ID != 0 && waited.UUID != p.TaskID { // a prompt was faster: the agent said there what it had to say
+				if begun, err = t.Run(h.ctx, waited.ID); err != nil || begun.State == domain.Completed {
+					return err
+				}
+			}
+			if waited, before, err = h.runsIn(t, thread.ID); err != nil || before != nil {
 				return err
 			}
 			queued, err := h.queuedIn(t, thread.ID)
@@ -135,25 +141,25 @@ func (h *Hub) conversationOf(t store.Tx, conversation, task string) (thread doma
 	return thread, last, err
 }
 
-// runsIn returns a channel that is closed when the conversation's active run has ended, or nil
-// if there is none.
-func (h *Hub) runsIn(t store.Tx, thread int64) (ended <-chan struct{}, err error) {
+// runsIn returns the conversation's active run, and a channel that is closed when it has ended,
+// or nil if there is none.
+func (h *Hub) runsIn(t store.Tx, thread int64) (run domain.Run, ended <-chan struct{}, err error) {
 	active, err := t.RunsIn(h.ctx, domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting)
 	if err != nil {
-		return nil, err
+		return run, nil, err
 	}
 	for _, run := range active {
 		if run.Thread != thread || run.IsQuestion() {
 			continue
 		}
 		if live := h.liveRun(run.ID); live != nil {
-			return live.ended, nil
+			return run, live.ended, nil
 		}
 		kept := make(chan struct{}) // an uncommitted change starts it
 		t.AfterCommit(func() { close(kept) })
-		return kept, nil
+		return run, kept, nil
 	}
-	return nil, nil
+	return domain.Run{}, nil, nil
 }
 
 // askAgain is how long the hub waits for an executor to begin a run that is to yield.

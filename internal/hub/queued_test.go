@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -88,6 +89,41 @@ func TestAnOwnTurnTakesTheNextPrompt(t *testing.T) {
 	assert.Equal(t, queued[0].UUID, begun.TaskID)
 	close(release)
 	await(t, h, queued[1])
+}
+
+// An agent that goes on by itself while a prompt starts has said in the run of that what it had to
+// say: no run begins behind it.
+func TestAnOwnTurnThatAPromptForestalls(t *testing.T) {
+	ctx := context.Background()
+	daemons, release := make(chan catalog.Daemon, 4), make(chan struct{})
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		daemons <- x.daemon
+		if x.p.Prompt != "first" {
+			select {
+			case <-release:
+			case <-ctx.Done():
+			}
+		}
+		return completed
+	})
+	first := await(t, h, launch(t, h, "first"))
+	<-daemons
+	next, err := h.Continue(ctx, ContinueSpec{From: first.SessionID, Prompt: "second", Source: domain.SourceSession})
+	require.NoError(t, err)
+	daemon := <-daemons
+	begun := make(chan string, 1)
+	go func() {
+		r, err := daemon.BeginTurn(ctx, catalog.BeginTurnParams{SessionID: first.Thread.UUID, TaskID: first.UUID})
+		assert.NoError(t, err)
+		begun <- r.TaskID
+	}()
+	select {
+	case task := <-begun:
+		t.Fatal(task, "began while the prompt runs")
+	case <-time.After(50 * time.Millisecond): // most likely it waits by now
+	}
+	close(release)
+	assert.Equal(t, next.UUID, <-begun)
 }
 
 // A prompt ends the run of an agent that works by itself, if the agent takes it there.
