@@ -96,6 +96,7 @@ func TestAnOwnTurnTakesTheNextPrompt(t *testing.T) {
 func TestAnOwnTurnThatAPromptForestalls(t *testing.T) {
 	ctx := context.Background()
 	daemons, release := make(chan catalog.Daemon, 4), make(chan struct{})
+	var count func(string) int
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 		daemons <- x.daemon
 		if x.p.Prompt != "first" {
@@ -105,23 +106,19 @@ func TestAnOwnTurnThatAPromptForestalls(t *testing.T) {
 			}
 		}
 		return completed
-	})
+	}, func(o *Options) { count = countCalls(o) })
 	first := await(t, h, launch(t, h, "first"))
 	<-daemons
 	next, err := h.Continue(ctx, ContinueSpec{From: first.SessionID, Prompt: "second", Source: domain.SourceSession})
 	require.NoError(t, err)
 	daemon := <-daemons
-	begun := make(chan string, 1)
+	asked, begun := count("RunsIn"), make(chan string, 1)
 	go func() {
 		r, err := daemon.BeginTurn(ctx, catalog.BeginTurnParams{SessionID: first.Thread.UUID, TaskID: first.UUID})
 		assert.NoError(t, err)
 		begun <- r.TaskID
 	}()
-	select {
-	case task := <-begun:
-		t.Fatal(task, "began while the prompt runs")
-	case <-time.After(50 * time.Millisecond): // most likely it waits by now
-	}
+	require.Eventually(t, func() bool { return count("RunsIn") > asked }, within, time.Millisecond, "it sees the prompt's run")
 	close(release)
 	assert.Equal(t, next.UUID, <-begun)
 }
