@@ -56,11 +56,12 @@ func TestACPSignIn(t *testing.T) {
 	require.Equal(t, "end_turn", c.prompt(session, "hello"))
 	c.call("authenticate", object{"methodId": "terminal"}, nil)
 	require.NotNil(t, c.result(c.ask("authenticate", object{"methodId": "nothing"})).Error)
+	c.call("logout", object{}, nil)
+	require.NoFileExists(t, filepath.Join(s.home, "in"))
 	c.quit()
 
 	// A client that opens no terminal is offered none; who asks without need is not
 	// bothered, whichever agent is behind.
-	require.NoError(t, os.Remove(filepath.Join(s.home, "in")))
 	other := s.acp(nil)
 	hello.AuthMethods = nil
 	other.call("initialize", object{"protocolVersion": 1}, &hello)

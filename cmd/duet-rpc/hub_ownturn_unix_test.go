@@ -81,7 +81,8 @@ func TestInterruptingAnAgentThatGoesOnByItself(t *testing.T) {
 	c.leave()
 }
 
-// A prompt that is sent while the agent works by itself comes behind that, in its conversation.
+// A prompt that is sent while the agent works by itself waits until its question is answered. Then
+// its run ends, and the agent works on in that of the prompt.
 func TestAPromptForAnAgentThatGoesOnByItself(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -96,6 +97,7 @@ func TestAPromptForAnAgentThatGoesOnByItself(t *testing.T) {
 	assert.Equal(t, "queued", c.session(next.SessionID).State)
 	assert.Equal(t, "completed", c.approveAll(own).Data.State)
 	assert.Equal(t, "completed", c.awaitEnd(next.SessionID).Data.State)
-	assert.Contains(t, c.conversation(own), "I wrote demo.txt")
+	assert.Contains(t, c.conversation(next.SessionID), "The background task has finished. I wrote demo.txt. Hello from the demo agent. You asked: quiet ")
+	assert.Len(t, c.ownTurns(), 1)
 	c.leave()
 }

@@ -27,6 +27,8 @@ type Handler struct {
 	// own; ctx ends with the connection, or when the agent takes the request back. An error
 	// that is no *Error is an internal error.
 	Serve func(ctx context.Context, method string, params json.RawMessage) (any, error)
+	// Answered, if set, follows Serve when the response is written.
+	Answered func(method string)
 	// Response gets a response before the call returns; result is nil for an error.
 	Response func(id, result []byte)
 	// Notice is given every other notification.
@@ -243,6 +245,9 @@ func (c *Conn) serve(id json.RawMessage, method string, params json.RawMessage) 
 		delete(c.serving, string(id))
 		c.mu.Unlock()
 		c.reply(id, result, err)
+		if c.handler.Answered != nil {
+			c.handler.Answered(method)
+		}
 	})
 }
 

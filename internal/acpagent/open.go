@@ -23,6 +23,9 @@ func (a *agent) newSession(ctx context.Context, p schema.NewRequest) (schema.Ope
 	if err := checkPlace(p.CWD); err != nil {
 		return schema.Opened{}, err
 	}
+	if s := p.SystemPrompt; s != nil && s.Mode != schema.SystemPromptAppend {
+		return schema.Opened{}, invalidValue("systemPrompt.mode", schema.SystemPromptAppend, s.Mode)
+	}
 	s := a.sessionOf(server.ConnFrom(ctx), uuid.Must(uuid.NewV7()).String(), &beginning{workspace: p.Workspace, agent: a.opts.Agent})
 	return a.opened(ctx, s, true)
 }

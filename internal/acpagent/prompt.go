@@ -1,6 +1,7 @@
 package acpagent
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -90,6 +92,9 @@ func (s *session) runPrompt(ctx context.Context, t *turn, p schema.PromptRequest
 		}
 	}
 	full := readPrompt(p.Prompt)
+	if len(p.Meta) <= catalog.MaxMeta && bytes.HasPrefix(p.Meta, []byte("{")) {
+		full.meta = p.Meta
+	}
 	if strings.TrimSpace(full.text) == "" {
 		return schema.PromptResponse{}, server.InvalidParam(server.ParamError{Param: "prompt", Expected: "a text, or something beside text", Received: "nothing"})
 	}
@@ -166,6 +171,9 @@ func (s *session) begin(ctx context.Context, t *turn, full fullPrompt) (run stri
 	if len(full.content) > 0 {
 		params["content"] = full.content
 	}
+	if full.meta != nil {
+		params["_meta"] = full.meta
+	}
 	hub := s.agent.hub
 	var started wire.Started
 	if start == nil {
@@ -225,7 +233,12 @@ const beginsTried = 5
 // answered may have begun it, which the next one knows by the prompt's id.
 func (s *session) started(ctx context.Context, method string, params map[string]any) (started wire.Started, err error) {
 	prompt := uuid.NewString()
-	params["metadata"] = map[string]string{"source": "acp", "client": s.agent.client.title(), "prompt": prompt}
+	metadata := map[string]any{"source": "acp", "client": s.agent.client.title(), "prompt": prompt}
+	if meta, ok := params["_meta"]; ok { // for the agent
+		metadata["_meta"] = meta
+		delete(params, "_meta")
+	}
+	params["metadata"] = metadata
 	for range beginsTried {
 		err = s.agent.hub.Call(ctx, method, params, &started, client.SentOnce())
 		if client.KindOf(err) != wire.KindHubLost {
@@ -250,6 +263,9 @@ func addWorkspace(params map[string]any, w schema.Workspace) {
 	}
 	if len(w.AdditionalDirectories) > 0 {
 		params["additional_directories"] = w.AdditionalDirectories
+	}
+	if prompt := w.SystemPrompt.Text(); prompt != "" {
+		params["append_system_prompt"] = prompt
 	}
 }
 

@@ -18,7 +18,8 @@ import (
 type fullPrompt struct {
 	text    string
 	content []json.RawMessage
-	blocks  []int // which block of the client's prompt each content was
+	blocks  []int           // which block of the client's prompt each content was
+	meta    json.RawMessage // the client's, for the agent; nil: none
 }
 
 func readPrompt(blocks []json.RawMessage) (p fullPrompt) {

@@ -6,8 +6,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 )
 
 // A client is told which block of its own prompt is wrong: it knows of no content.
@@ -30,4 +32,13 @@ func TestAWrongBlockIsThatOfThePrompt(t *testing.T) {
 		assert.ErrorContains(t, err, "Invalid params: "+want+": expected bytes, received \"<\"", param)
 	}
 	assert.ErrorContains(t, p.refused(errors.New("gone")), "gone")
+}
+
+// The system prompt of a client goes with the first prompt.
+func TestAClientsSystemPrompt(t *testing.T) {
+	var p schema.NewRequest
+	require.NoError(t, json.Unmarshal([]byte(`{"cwd":"/","systemPrompt":{"mode":"append","content":[{"type":"text","text":"Be brief."},{"type":"image"},{"type":"text","text":"Be kind."}]}}`), &p))
+	params := map[string]any{}
+	addWorkspace(params, p.Workspace)
+	assert.Equal(t, map[string]any{"append_system_prompt": "Be brief.\n\nBe kind."}, params)
 }

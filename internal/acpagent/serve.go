@@ -38,6 +38,7 @@ func (a *agent) methods() *server.Registry {
 	server.Handle(reg, schema.Initialize, a.initialize)
 	server.Handle(reg, schema.Authenticate, only(a, schema.Version1, schema.Authenticate, a.authenticate), server.LongRunning())
 	server.Handle(reg, schema.AuthLogin, only(a, schema.Version2, schema.AuthLogin, a.authenticate), server.LongRunning())
+	server.Handle(reg, schema.Logout, only(a, schema.Version1, schema.Logout, a.logout), server.LongRunning())
 	server.Handle(reg, schema.AuthLogout, only(a, schema.Version2, schema.AuthLogout, a.logout), server.LongRunning())
 	server.Handle(reg, schema.SessionNew, spelled(a, a.newSession, version2.Opened), server.LongRunning())
 	server.Handle(reg, schema.SessionLoad, only(a, schema.Version1, schema.SessionLoad, a.load), server.LongRunning())
@@ -64,8 +65,9 @@ func (a *agent) initialize(_ context.Context, p schema.InitializeRequest) (any, 
 			PromptCapabilities: schema.PromptCapabilities{Image: true, Audio: true, EmbeddedContext: true},
 			MCPCapabilities:    schema.MCPCapabilities{HTTP: true, SSE: true},
 			SessionCapabilities: schema.SessionCapabilities{
-				List: present, Resume: present, Close: present, Delete: present, Fork: present, AdditionalDirectories: present,
+				List: present, Resume: present, Close: present, Delete: present, Fork: present, AdditionalDirectories: present, SystemPrompt: present,
 			},
+			Auth: schema.AgentAuthCapabilities{Logout: present},
 		},
 		AgentInfo:   schema.Implementation{Name: "duet-rpc", Title: "Duet", Version: a.opts.Version},
 		AuthMethods: a.client.signInMethods(),

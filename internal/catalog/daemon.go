@@ -248,7 +248,7 @@ type ReportSessionParams struct {
 type ReportLateParams struct {
 	SessionID string          `json:"session_id" doc:"The conversation, as execute_prompt has named it."`
 	TaskID    string          `json:"task_id" doc:"The task in which the tool call began, or else the last one of the conversation."`
-	EventType string          `json:"event_type" doc:"tool_update, tool_result, notice or compaction."`
+	EventType string          `json:"event_type" doc:"tool_update, tool_result, notice, compaction or usage."`
 	EventData json.RawMessage `json:"event_data"`
 }
 

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"strings"
 )
@@ -36,6 +37,9 @@ type Executor interface {
 	// Steer sends a message to the agent in the middle of a task's turn. A refusal is a
 	// result, not an error.
 	Steer(context.Context, SteerParams) (SteerResult, error)
+	// YieldTurn asks for the early end of a task without a prompt, because a prompt waits. A
+	// refusal is a result, not an error.
+	YieldTurn(context.Context, YieldTurnParams) (YieldTurnResult, error)
 	// ReleaseSession ends the agent that waits for the next prompt of a
 	// conversation, unless it has something to do.
 	ReleaseSession(context.Context, ReleaseSessionParams) (ReleaseSessionResult, error)
@@ -85,6 +89,8 @@ type ExecutePromptParams struct {
 	Agent   string         `json:"agent,omitempty" doc:"The agent's name in the configuration."`
 	Content []ContentBlock `json:"content,omitempty" doc:"What goes with the prompt beside its text."`
 	Launch  *AgentLaunch   `json:"launch,omitempty" doc:"From the hub to its executor alone: how the agent is started."`
+
+	Meta json.RawMessage `json:"_meta,omitempty" doc:"The _meta that an ACP editor gave with the prompt."`
 
 	Unprompted bool `json:"unprompted,omitempty" doc:"The agent works already: the task is what the executor has asked for with begin_turn, and there is no prompt to send."`
 }
@@ -303,6 +309,23 @@ const (
 	SteerRefused  = "refused"
 )
 
+// YieldTurnParams name a task in which an agent works by itself. Ours.
+type YieldTurnParams struct {
+	TaskID string `json:"task_id"`
+}
+
+// YieldTurnResult says whether the task ends for the sake of a prompt.
+type YieldTurnResult struct {
+	Outcome string `json:"outcome" doc:"yielding: the task ends as soon as the agent waits for no answer; its work goes on. refused: the agent takes no prompt while it works. unknown: there is no such task, or not yet."`
+}
+
+// Values of YieldTurnResult.Outcome.
+const (
+	YieldYielding = "yielding"
+	YieldRefused  = "refused"
+	YieldUnknown  = "unknown"
+)
+
 // ReleaseSessionParams name a conversation of which no prompt runs. Ours.
 type ReleaseSessionParams struct {
 	SessionID string `json:"session_id" doc:"As of execute_prompt."`
@@ -312,7 +335,7 @@ type ReleaseSessionParams struct {
 // ReleaseSessionResult tells whether the agent has ended, or there was none.
 type ReleaseSessionResult struct {
 	Released bool   `json:"released"`
-	Reason   string `json:"reason,omitempty" doc:"Why not: busy (a prompt runs), terminals (a program of the agent's runs in one) or background (the agent works in the background)."`
+	Reason   string `json:"reason,omitempty" doc:"Why not: busy (a prompt runs), terminals (a program of the agent's runs in one) or background (the agent works in the background). With force also cancelled: the agent stops that work, and stays."`
 }
 
 // ShutdownParams end an executor.

@@ -90,8 +90,12 @@ type ToolCall struct {
 	Terminal string          `json:"terminal,omitempty" doc:"The terminal in which it runs."`
 	ParentID string          `json:"parent_id,omitempty"`
 
-	Content []ContentBlock `json:"content,omitempty" doc:"What it gave back that is no text: all of it, in the place of what was reported before."`
+	Meta    json.RawMessage `json:"_meta,omitempty" doc:"The agent's own _meta, an object, up to 8 KiB. Each member replaces the one of that name; null removes it."`
+	Content []ContentBlock  `json:"content,omitempty" doc:"What it gave back that is no text: all of it, in the place of what was reported before."`
 }
+
+// MaxMeta is how many bytes of _meta are kept of a tool call.
+const MaxMeta = 8 << 10
 
 // Usage is what was used so far.
 type Usage struct {

@@ -30,6 +30,7 @@ func RegisterExecutor(reg *server.Registry, x catalog.Executor) {
 	server.Handle(reg, "resume_notifications", signal(x.ResumeNotifications), server.Doc("Lets the reports go on."))
 	server.Handle(reg, "set_session", x.SetSession, long, server.Doc("Changes the mode, the model or the options of the agent of a conversation while a prompt runs."))
 	server.Handle(reg, "steer", x.Steer, long, server.Doc("Gives the agent of a task a message while it works on that."))
+	server.Handle(reg, "yield_turn", x.YieldTurn, long, server.Doc("Ends a task in which the agent works by itself, so that a prompt reaches it at once; the agent works on."))
 	server.Handle(reg, "release_session", x.ReleaseSession, long, server.Doc("Ends the agent of a conversation, unless it has something to do."))
 	server.Handle(reg, "run_command", x.RunCommand, long, server.Doc("Runs a command of the configuration to its end, in a process group of its own."))
 	server.Handle(reg, "stop_command", x.StopCommand, server.Doc("Begins to end a command."))
@@ -155,6 +156,10 @@ func (x *executor) SetSession(ctx context.Context, p catalog.SetSessionParams) (
 
 func (x *executor) Steer(ctx context.Context, p catalog.SteerParams) (catalog.SteerResult, error) {
 	return call[catalog.SteerResult](ctx, x.conn, "steer", p)
+}
+
+func (x *executor) YieldTurn(ctx context.Context, p catalog.YieldTurnParams) (catalog.YieldTurnResult, error) {
+	return call[catalog.YieldTurnResult](ctx, x.conn, "yield_turn", p)
 }
 
 func (x *executor) ReleaseSession(ctx context.Context, p catalog.ReleaseSessionParams) (catalog.ReleaseSessionResult, error) {

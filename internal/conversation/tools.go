@@ -188,7 +188,7 @@ func merge(item *domain.Item, call catalog.ToolCall, blocks []domain.Block) {
 	if len(blocks) > 0 && len(call.Result) == 0 && item.Result == "" {
 		item.Result = content.Labels(blocks)
 	}
-	if call.Paths == nil && call.Diffs == nil && call.Terminal == "" && blocks == nil {
+	if call.Paths == nil && call.Diffs == nil && call.Terminal == "" && blocks == nil && call.Meta == nil {
 		return
 	}
 	details, _ := item.Data.(domain.ToolDetails)
@@ -202,7 +202,33 @@ func merge(item *domain.Item, call catalog.ToolCall, blocks []domain.Block) {
 	if blocks != nil {
 		details.Blocks = blocks
 	}
+	details.Meta = patched(details.Meta, call.Meta)
 	item.Data = details
+}
+
+// patched is _meta with the members of a patch, in which null removes one. What would be more
+// than is kept changes nothing.
+func patched(meta, patch json.RawMessage) json.RawMessage {
+	var all, news map[string]json.RawMessage
+	if json.Unmarshal(patch, &news) != nil || len(news) == 0 {
+		return meta
+	}
+	if json.Unmarshal(meta, &all) != nil || all == nil {
+		all = make(map[string]json.RawMessage)
+	}
+	for name, value := range news {
+		if all[name] = value; string(value) == "null" {
+			delete(all, name)
+		}
+	}
+	now, err := json.Marshal(all)
+	switch {
+	case err != nil || len(now) > catalog.MaxMeta:
+		return meta
+	case len(all) == 0:
+		return nil
+	}
+	return now
 }
 
 func diffsOf(reported []catalog.FileDiff) []domain.Diff {

@@ -357,3 +357,18 @@ func TestAToolCallInTheBackgroundStaysOpen(t *testing.T) {
 	b.write(t, func(tx store.Tx) error { return b.BackgroundCut(tx, next, left) })
 	assert.Equal(t, "failed the agent ended before this did", status("left"))
 }
+
+// The _meta of a tool call is kept, member by member, up to its limit.
+func TestMetaOfToolCalls(t *testing.T) {
+	b := newBook(t)
+	for _, meta := range []string{`{"a":1,"b":{"c":2}}`, `{"a":null,"d":3}`, `{"e":"` + strings.Repeat("x", catalog.MaxMeta) + `"}`} {
+		b.write(t, func(tx store.Tx) error {
+			return b.Tool(tx, &b.run, catalog.ToolCall{ToolID: "c", Title: "x", Meta: json.RawMessage(meta)}, nil, false)
+		})
+	}
+	b.write(t, func(tx store.Tx) error {
+		item, err := tx.ToolItem(t.Context(), b.run.ID, "c")
+		assert.JSONEq(t, `{"b":{"c":2},"d":3}`, string(item.Data.(domain.ToolDetails).Meta))
+		return err
+	})
+}

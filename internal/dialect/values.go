@@ -67,11 +67,12 @@ type toolDetails struct {
 	Diffs    []fileDiff `json:"diffs,omitempty"`
 	Terminal string     `json:"terminal,omitempty"`
 
-	Attachments []Attachment `json:"attachments,omitempty"`
+	Attachments []Attachment    `json:"attachments,omitempty"`
+	Meta        json.RawMessage `json:"_meta,omitempty"`
 }
 
 func toolDetailsOf(d domain.ToolDetails) *toolDetails {
-	return &toolDetails{d.Paths, fileDiffs(d.Diffs), d.Terminal, attachments(d.Blocks)}
+	return &toolDetails{d.Paths, fileDiffs(d.Diffs), d.Terminal, attachments(d.Blocks), d.Meta}
 }
 
 // RulePreviews are what a rule would hold for that is made of a question, by the

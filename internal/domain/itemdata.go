@@ -1,6 +1,10 @@
 package domain
 
-import "slices"
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+)
 
 // ItemData is what an item has that those of other kinds have not: a value of
 // one of the types below, which is never changed.
@@ -16,9 +20,10 @@ type ToolDetails struct {
 	Diffs    []Diff
 	Terminal string // in which it runs, or ""
 
-	RefusedBy string  // who did not let it run, as Approval.DecidedBy; "": nobody is known to
-	Refusal   string  // why, in words
-	Blocks    []Block // what it gave back that is no text
+	RefusedBy string          // who did not let it run, as Approval.DecidedBy; "": nobody is known to
+	Refusal   string          // why, in words
+	Blocks    []Block         // what it gave back that is no text
+	Meta      json.RawMessage // the agent's own, an object; nil: none
 }
 
 // MessageContent is what a message has beside its text (ItemMessage, ItemThinking).
@@ -27,7 +32,7 @@ type MessageContent struct{ Blocks []Block }
 // Equal reports whether two say the same.
 func (d ToolDetails) Equal(other ToolDetails) bool {
 	return d.Terminal == other.Terminal && d.RefusedBy == other.RefusedBy && d.Refusal == other.Refusal && slices.Equal(d.Paths, other.Paths) && slices.EqualFunc(d.Diffs, other.Diffs, Diff.Equal) &&
-		slices.EqualFunc(d.Blocks, other.Blocks, Block.same)
+		slices.EqualFunc(d.Blocks, other.Blocks, Block.same) && bytes.Equal(d.Meta, other.Meta)
 }
 
 // Plan is an agent's plan, whole (ItemPlan).

@@ -124,7 +124,7 @@ func sizeOfOptions(options []Option) (n int) {
 
 // Size is as of ItemData.
 func (d ToolDetails) Size() int {
-	n := len(d.Terminal) + len(d.Refusal) + SizeOfDiffs(d.Diffs) + SizeOfBlocks(d.Blocks)
+	n := len(d.Terminal) + len(d.Refusal) + len(d.Meta) + SizeOfDiffs(d.Diffs) + SizeOfBlocks(d.Blocks)
 	for _, p := range d.Paths {
 		n += len(p) + 4
 	}

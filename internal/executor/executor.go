@@ -201,6 +201,11 @@ func (x *Executor) Steer(ctx context.Context, p catalog.SteerParams) (catalog.St
 	return x.agents.Steer(ctx, p), nil
 }
 
+// YieldTurn implements catalog.Executor.
+func (x *Executor) YieldTurn(_ context.Context, p catalog.YieldTurnParams) (catalog.YieldTurnResult, error) {
+	return x.agents.YieldTurn(p), nil
+}
+
 // ReleaseSession implements catalog.Executor.
 func (x *Executor) ReleaseSession(_ context.Context, p catalog.ReleaseSessionParams) (catalog.ReleaseSessionResult, error) {
 	return x.agents.ReleaseSession(p), nil

@@ -48,6 +48,7 @@ type wire struct {
 		Value          any    `json:"value"`
 		PermissionMode string
 		SystemPrompt   json.RawMessage `json:"systemPrompt"`
+		Meta           json.RawMessage `json:"_meta"`
 		Offered        json.RawMessage `json:"clientCapabilities"`
 		Prompt         []promptBlock   `json:"prompt"`
 	} `json:"params"`

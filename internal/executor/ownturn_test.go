@@ -63,6 +63,8 @@ func (a *acpAgent) ownTurn(style string) {
 		panic("the agent dies")
 	case "late": // the end of a tool call of the turn before
 		a.update(map[string]any{"sessionUpdate": "tool_call_update", "toolCallId": "left", "status": "completed", "rawOutput": "at last"})
+	case "usage": // of what was before
+		a.update(map[string]any{"sessionUpdate": "usage_update", "used": 12, "size": 100, "cost": map[string]any{"amount": 0.75, "currency": "USD"}})
 	case "works": // until it is told to end
 		a.text("working")
 		for a.read().Method != "session/cancel" {
@@ -193,6 +195,43 @@ func TestAToolCallThatEndsAfterItsTurn(t *testing.T) {
 	assert.Equal(t, []catalog.ReportLateParams{{SessionID: "s", TaskID: "task-1", EventType: "tool_result", EventData: json.RawMessage(`{"tool_id":"left","status":"completed","result":"at last"}`)}}, late)
 	assert.Empty(t, begun)
 	assert.True(t, release(t, x, p.SessionID).Released)
+}
+
+// What an agent tells of its usage between two turns is booked on the last one, and begins none.
+func TestUsageBetweenTwoTurns(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "plain", "own usage")
+	execute(t, x, p)
+	told := func(n int) []string {
+		h.Await(t, func() bool { return len(h.usages()) == n }, "the usage")
+		return h.usages()
+	}
+	first := `task-1 {"input_tokens":0,"output_tokens":0,"context_used":12,"context_size":100,"cost_usd":0.75}`
+	assert.Equal(t, []string{first}, told(1))
+	p.TaskID, p.Prompt = "task-2", "own usage"
+	execute(t, x, p)
+	assert.Equal(t, []string{first, `task-2 {"input_tokens":0,"output_tokens":0,"context_used":12,"context_size":100}`}, told(2), "which cost nothing more")
+	h.Lock()
+	defer h.Unlock()
+	assert.Empty(t, h.turns)
+}
+
+// usages are what was told of usage, in turns and after them.
+func (h *hub) usages() (list []string) {
+	h.Lock()
+	defer h.Unlock()
+	for _, r := range h.reports {
+		if r.EventType == catalog.EventUsage {
+			list = append(list, r.TaskID+" "+string(r.EventData))
+		}
+	}
+	for _, r := range h.late {
+		if r.EventType == catalog.EventUsage {
+			list = append(list, r.TaskID+" "+string(r.EventData))
+		}
+	}
+	return list
 }
 
 // inBackground is what the agent was last said to do in the background; nil: nothing was said.

@@ -25,6 +25,7 @@ func TestAnAgentIsToldSomethingWhileItWorks(t *testing.T) {
 		"injected":      {"steered", "heeds", catalog.SteerInjected, []string{"working, still", "> use the other file", "told use the other file"}},
 		"refused":       {"steered", "refuses", catalog.SteerRefused, []string{"working, stilltold use the other file"}},
 		"not supported": {"plain", "hang", catalog.SteerRefused, []string{"hanging"}},
+		"version 2":     {"version2", "works", catalog.SteerRefused, []string{"works, cancelled"}}, // as claude, which does not know the method there
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -57,10 +58,15 @@ func fakeAgent2(a *acpAgent) {
 		case "session/prompt":
 			v.prompt(m)
 		default:
-			if m.ID != nil && m.Method != "" {
-				v.send(object{"jsonrpc": "2.0", "id": m.ID, "error": object{"code": -32601, "message": "no such method"}})
-			}
+			v.refuse(m)
 		}
+	}
+}
+
+// refuse answers a request that the agent does not know.
+func (a *version2Agent) refuse(m wire) {
+	if m.ID != nil && m.Method != "" {
+		a.send(object{"jsonrpc": "2.0", "id": m.ID, "error": object{"code": -32601, "message": "no such method"}})
 	}
 }
 
@@ -148,7 +154,8 @@ func (a *version2Agent) prompt(m wire) {
 		return
 	case "works":
 		a.say("works, ")
-		for a.read().Method != "session/cancel" {
+		for m := a.read(); m.Method != "session/cancel"; m = a.read() {
+			a.refuse(m)
 		}
 		a.say("cancelled")
 		a.state("idle", object{"stopReason": "cancelled"})
@@ -190,8 +197,15 @@ func (a *version2Agent) prompt(m wire) {
 		whole("Another.")
 	case "system":
 		a.say(fmt.Sprintf("%d block: %s", len(m.Params.Prompt), a.system))
+	case "meta":
+		a.say(string(m.Params.Meta))
+		a.tool("c1", object{"title": "x", "_meta": object{"vendor": object{"n": 1}}})
+		a.tool("c1", object{"status": "completed", "_meta": object{"large": strings.Repeat("x", 9000)}})
 	case "plan":
 		a.update(object{"sessionUpdate": "plan_update", "plan": object{"type": "items", "planId": "p", "entries": []any{object{"content": "one", "priority": "high", "status": "pending"}}}})
+		a.update(object{"sessionUpdate": "plan_update", "plan": object{"type": "items", "planId": "q", "entries": []any{object{"content": "two", "priority": "low", "status": "pending"}}}})
+		a.update(object{"sessionUpdate": "plan_update", "plan": object{"type": "items", "planId": "p", "entries": []any{object{"content": "one", "priority": "high", "status": "completed"}}}})
+		a.update(object{"sessionUpdate": "plan_removed", "planId": "q"})
 	case "delegate":
 		child := func(update object) {
 			a.send(object{"jsonrpc": "2.0", "method": "session/update", "params": object{"sessionId": "child", "update": update}})
@@ -229,6 +243,48 @@ func (a *version2Agent) prompt(m wire) {
 		a.state("running", nil)
 		a.say("I go on. ")
 		a.permit(object{"type": "tool_call", "toolCall": object{"toolCallId": "own", "title": "touch y", "kind": "execute", "rawInput": object{"command": "touch y"}}})
+	case "onward": // its own work goes on until a prompt is there
+		end()
+		a.state("running", nil)
+		a.say("I go on. ")
+		if strings.HasSuffix(m.Params.Prompt[len(m.Params.Prompt)-1].Text, "asking") {
+			a.permit(object{"type": "tool_call", "toolCall": object{"toolCallId": "own", "title": "touch y", "kind": "execute", "rawInput": object{"command": "touch y"}}})
+		}
+		next := a.read()
+		for ; next.Method != "session/prompt"; next = a.read() {
+			if next.Method == "session/set_config_option" {
+				a.reply(next.ID, object{"configOptions": []any{}})
+			}
+		}
+		a.say("First this. ")
+		end()
+		a.prompt(next)
+		return
+	case "cancellable", "stubborn":
+		cancel := object{"cancel": object{}}
+		a.terminal("t1", object{"command": "sleep 3", "capabilities": cancel})
+		a.tool("c1", object{"title": "wait", "kind": "other", "status": "in_progress"})
+		a.state("idle", object{"stopReason": "end_turn", "background": []any{object{"type": "terminal", "terminalId": "t1"}, object{"type": "tool_call", "toolCallId": "c1"}}})
+		if word == "cancellable" {
+			a.tool("c1", object{"capabilities": cancel})
+		}
+		for m := a.read(); m.Method != "session/close"; m = a.read() {
+			switch m.Method {
+			case "terminal/cancel":
+				a.reply(m.ID, object{})
+				a.terminal("t1", object{"exitStatus": object{}})
+			case "tool_call/cancel":
+				a.reply(m.ID, object{})
+				a.tool("c1", object{"status": "cancelled"})
+				a.state("idle", object{"background": []any{}})
+			case "session/prompt":
+				a.prompt(m)
+				return
+			default:
+				a.refuse(m)
+			}
+		}
+		return
 	case "background":
 		a.terminal("t1", object{"command": "sleep 3"})
 		a.tool("c1", object{"name": "Bash", "title": "sleep 3", "kind": "execute", "status": "completed", "content": []any{object{"type": "terminal", "terminalId": "t1"}}})
@@ -274,7 +330,10 @@ func TestVersion2(t *testing.T) {
 			`tool_call {"tool_id":"c1","tool":"Edit","title":"Edit","kind":"edit","status":"completed","paths":["/a/b","/a/c","/a/d","/a/e"],"diffs":[{"path":"/a/b","old_text":"same\nold\n","new_text":"same\nnew\n"},{"path":"/a/c","new_text":"c"}]}`,
 			`tool_result {"tool_id":"c1","tool":"Edit","status":"completed"}`,
 		}},
-		"plan": {events: []string{`plan {"entries":[{"content":"one","priority":"high","status":"pending"}]}`}},
+		"meta": {said: `{"n":1}`, events: []string{
+			`tool_call {"tool_id":"c1","tool":"other","title":"x","_meta":{"vendor":{"n":1}}}`, `tool_result {"tool_id":"c1","tool":"other","status":"completed"}`,
+		}},
+		"plan": {events: []string{`plan {"entries":[{"content":"one","priority":"high","status":"pending"}]}`, `plan {"entries":[{"content":"one","priority":"high","status":"pending"},{"content":"two","priority":"low","status":"pending"}]}`, `plan {"entries":[{"content":"one","priority":"high","status":"completed"},{"content":"two","priority":"low","status":"pending"}]}`, `plan {"entries":[{"content":"one","priority":"high","status":"completed"}]}`}},
 		"notice": {events: []string{
 			`notice {"severity":"warning","title":"Mind the gap","description":"It is wide."}`,
 			`compaction {"status":"in_progress"}`, `compaction {"status":"completed","summary":"short"}`,
@@ -284,7 +343,9 @@ func TestVersion2(t *testing.T) {
 			t.Parallel()
 			h := newHub()
 			x := newExecutor(t, h, executor.Options{})
-			r := execute(t, x, prompt(t, "version2", word))
+			p := prompt(t, "version2", word)
+			p.Meta = json.RawMessage(`{"n":1}`)
+			r := execute(t, x, p)
 			assert.Equal(t, c.said, h.said("task-1"))
 			if c.failed != "" {
 				require.Equal(t, catalog.StatusFailed, r.Status)
@@ -419,6 +480,72 @@ func TestVersion2GoesOnByItself(t *testing.T) {
 	assert.Equal(t, []string{`{"severity":"error","title":"Between"}`}, notices)
 }
 
+// A prompt ends the run of an agent of version 2 that works by itself, and reaches the agent in
+// the middle of that work; an open question is answered first. An agent of version 1 is not asked.
+func TestAPromptEndsAnAgentsOwnTurn(t *testing.T) {
+	for name, c := range map[string]struct{ kind, word, outcome, said string }{
+		"version 2": {"version2", "onward", catalog.YieldYielding, "I go on. "},
+		"asking":    {"version2", "onward asking", catalog.YieldYielding, `I go on. {"outcome":{"outcome":"selected","optionId":"y"}}`},
+		"version 1": {"plain", "own works", catalog.YieldRefused, "working, cancelled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHub()
+			answer := make(chan struct{})
+			h.decide = func(context.Context, catalog.RequestPermissionParams) (catalog.RequestPermissionResult, error) {
+				<-answer
+				return catalog.RequestPermissionResult{Approved: true}, nil
+			}
+			var x *executor.Executor
+			p := prompt(t, c.kind, c.word)
+			p.Launch.QuietMS = 3_600_000
+			results := h.beginTurns(t, func() *executor.Executor { return x }, p)
+			beginOwn, begun := h.begin, false
+			h.begin = func(ctx context.Context, p catalog.BeginTurnParams) (catalog.BeginTurnResult, error) {
+				if begun { // the prompt is what the hub begins then
+					return catalog.BeginTurnResult{TaskID: "task-2"}, nil
+				}
+				begun = true
+				return beginOwn(ctx, p)
+			}
+			x = newExecutor(t, h, executor.Options{})
+			yield := func() string {
+				r, err := x.YieldTurn(context.Background(), catalog.YieldTurnParams{TaskID: "own-1"})
+				require.NoError(t, err)
+				return r.Outcome
+			}
+			assert.Equal(t, catalog.YieldUnknown, yield())
+			execute(t, x, p)
+			h.Await(t, func() bool { return h.said("own-1") != "" }, "that it works")
+			if name == "asking" {
+				h.Await(t, func() bool { h.Lock(); defer h.Unlock(); return len(h.asked) == 1 }, "its question")
+			}
+			outcome := catalog.YieldUnknown
+			require.Eventually(t, func() bool { outcome = yield(); return outcome != catalog.YieldUnknown }, time.Minute, time.Millisecond)
+			assert.Equal(t, c.outcome, outcome)
+			if name == "asking" {
+				assert.Empty(t, results("own-1").Status)
+			}
+			close(answer)
+			if c.outcome == catalog.YieldRefused {
+				_, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "own-1"})
+				require.NoError(t, err)
+			}
+			h.Await(t, func() bool { return results("own-1").Status != "" }, "the end of its run")
+			if c.outcome == catalog.YieldRefused {
+				assert.Equal(t, c.said, h.said("own-1"))
+				return
+			}
+			assert.Equal(t, catalog.StatusCompleted, results("own-1").Status)
+			p.TaskID, p.Prompt = "task-2", "hello"
+			r := execute(t, x, p)
+			assert.Equal(t, c.said+"First this. hello", h.said("own-1")+h.said("task-2"))
+			assert.Contains(t, h.said("task-2"), "First this. hello")
+			assert.Equal(t, &catalog.TokenUsage{InputTokens: 40, OutputTokens: 14}, r.TokenUsage, "also what was before the prompt")
+		})
+	}
+}
+
 // A sub-agent with a session of its own is a tool call, and what it says, does and asks belongs
 // to that. The turn ends with the last of them.
 func TestSubagentsOfVersion2(t *testing.T) {
@@ -477,4 +604,34 @@ func TestBackgroundOfVersion2(t *testing.T) {
 	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "background"}, release(t, x, p.SessionID))
 	require.NoError(t, os.WriteFile(over, nil, 0o600))
 	h.Await(t, func() bool { return h.inBackground() != nil && len(h.inBackground()) == 0 }, "the end of that")
+}
+
+// The background work of an agent of version 2 is stopped by the agent, which stays; one that
+// cannot stop all of it is ended.
+func TestBackgroundOfVersion2IsCancelled(t *testing.T) {
+	for word, want := range map[string]catalog.ReleaseSessionResult{
+		"cancellable": {Reason: "cancelled"}, "stubborn": {Released: true},
+	} {
+		t.Run(word, func(t *testing.T) {
+			t.Parallel()
+			h := newHub()
+			x := newExecutor(t, h, executor.Options{})
+			p := prompt(t, "version2", word)
+			execute(t, x, p)
+			h.Await(t, func() bool { return len(h.inBackground()) == 2 }, "what is open")
+			h.Await(t, func() bool { h.Lock(); defer h.Unlock(); return word == "stubborn" || len(h.late) > 0 }, "what can be cancelled")
+			r, err := x.ReleaseSession(context.Background(), catalog.ReleaseSessionParams{SessionID: p.SessionID, Force: true})
+			require.NoError(t, err)
+			assert.Equal(t, want, r)
+			h.Await(t, func() bool { return len(h.inBackground()) == 0 }, "the end of that")
+			if word == "cancellable" {
+				h.Lock()
+				assert.JSONEq(t, `{"tool_id":"c1","status":"failed"}`, string(h.late[len(h.late)-1].EventData))
+				h.Unlock()
+			}
+			p.TaskID, p.Prompt = "task-2", "hello"
+			execute(t, x, p)
+			assert.Equal(t, "hello", h.said("task-2"))
+		})
+	}
 }

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
+	"github.com/duet-rpc/duet-rpc/internal/query"
 )
 
 // What an agent tells of its session while no prompt runs is kept and told as in a turn.
@@ -63,4 +65,30 @@ func TestWhatAnAgentTellsBetweenTwoTurns(t *testing.T) {
 	seen, err = h.store.AgentSession(t.Context(), s.Run.Thread)
 	require.NoError(t, err)
 	assert.Equal(t, "It has [secret]", seen.Info.Title)
+}
+
+// What an agent tells after a run counts for that run: what it has used, and notices.
+func TestWhatAnAgentTellsLateIsBookedOnItsRun(t *testing.T) {
+	var daemon catalog.Daemon
+	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		daemon = x.daemon
+		x.report(catalog.EventUsage, catalog.Usage{ContextUsed: 5, ContextSize: 100, CostUSD: 0.25})
+		return completed
+	})
+	s := await(t, h, launch(t, h, "p"))
+	late := func(kind string, data any) error {
+		return daemon.ReportLate(t.Context(), catalog.ReportLateParams{SessionID: s.Thread.UUID, TaskID: s.UUID, EventType: kind, EventData: encode(data)})
+	}
+	require.NoError(t, late(catalog.EventUsage, catalog.Usage{ContextUsed: 12, ContextSize: 100, CostUSD: 0.75}))
+	require.NoError(t, late(catalog.EventNotice, catalog.Notice{Severity: "error", Title: "Between"}))
+	assert.Equal(t, domain.KindInvalid, kindOf(t, late(catalog.EventContentDelta, catalog.ContentDelta{})))
+	said := func() bool {
+		c, err := h.query.Conversation(t.Context(), s.UUID, query.Page{})
+		require.NoError(t, err)
+		return slices.ContainsFunc(c.Entries, func(e query.Entry) bool { return strings.Contains(e.Content, "Between") })
+	}
+	until(t, h, said, "the notice")
+	now, err := h.query.Session(t.Context(), s.UUID)
+	require.NoError(t, err)
+	assert.Equal(t, []any{domain.Completed, 0.75, int64(12)}, []any{now.State, now.Tokens.CostUSD, now.Tokens.ContextUsed})
 }

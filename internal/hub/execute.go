@@ -1,7 +1,9 @@
 package hub
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -138,12 +140,24 @@ func (h *Hub) attemptWith(run domain.Run, live *liveRun, thread domain.Thread, a
 	result, err = lease.ExecutePrompt(live.ctx, catalog.ExecutePromptParams{
 		SessionToken: live.token, SessionID: thread.UUID, TaskID: run.UUID, Prompt: run.Prompt, CWD: thread.CWD,
 		Tools: run.Tools, PermissionMode: run.Mode, Agent: agent.Name, AgenticTool: agent.Name, Launch: h.launchOf(agent),
-		TimeoutMS: h.limitOf(run).Milliseconds(), Stream: &stream, Content: blocks, Unprompted: run.Source == domain.SourceAgent,
+		TimeoutMS: h.limitOf(run).Milliseconds(), Stream: &stream, Content: blocks, Meta: metaFor(run), Unprompted: run.Source == domain.SourceAgent,
 	})
 	if reported := live.reports.Completion(); err != nil && reported != nil {
 		return *reported, nil
 	}
 	return result, err
+}
+
+// metaFor returns the _meta that an ACP editor gave with the prompt of a run, for the agent.
+func metaFor(run domain.Run) json.RawMessage {
+	var of struct {
+		Source string
+		Meta   json.RawMessage `json:"_meta"`
+	}
+	if len(run.Metadata) == 0 || json.Unmarshal(run.Metadata, &of) != nil || of.Source != "acp" || len(of.Meta) > catalog.MaxMeta || !bytes.HasPrefix(of.Meta, []byte("{")) {
+		return nil
+	}
+	return of.Meta
 }
 
 // tellOfSignIn tells what an answer, or a failure, says of who is signed in to an agent.

@@ -49,6 +49,8 @@ type executors struct {
 
 	set func(catalog.SetSessionParams) catalog.SetSessionResult // nil: no agent is told
 
+	yield func(catalog.YieldTurnParams) string // nil: no agent takes a prompt while it works
+
 	commands func(context.Context, catalog.Daemon, catalog.RunCommandParams) (catalog.RunCommandResult, error) // nil: none is run
 
 	mu    sync.Mutex
@@ -78,6 +80,13 @@ func (l *leased) SetSession(_ context.Context, p catalog.SetSessionParams) (cata
 		return catalog.SetSessionResult{Status: catalog.SessionIdle}, nil
 	}
 	return l.set(p), nil
+}
+
+func (l *leased) YieldTurn(_ context.Context, p catalog.YieldTurnParams) (catalog.YieldTurnResult, error) {
+	if l.yield == nil {
+		return catalog.YieldTurnResult{Outcome: catalog.YieldRefused}, nil
+	}
+	return catalog.YieldTurnResult{Outcome: l.yield(p)}, nil
 }
 
 // RunCommand runs a command until it ends, or is stopped.

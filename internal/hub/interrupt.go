@@ -63,8 +63,8 @@ func (h *Hub) Interrupt(ctx context.Context, id, reason string) (domain.Session,
 	return h.query.ByRun(ctx, run.ID)
 }
 
-// endBackground ends an agent that works in the background. The conversation records what was
-// cut short; the next prompt resumes the agent's session.
+// endBackground stops the background work of an agent. An agent that cannot stop it is ended: the
+// conversation records what was cut short, and the next prompt resumes the agent's session.
 func (h *Hub) endBackground(t store.Tx, run domain.Run) error {
 	thread, err := t.Thread(h.ctx, run.Thread)
 	if err != nil {

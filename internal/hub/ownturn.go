@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -24,6 +25,7 @@ var (
 // agent's output belongs to it. Neither waits for a slot: the agent works already.
 func (f ownTurns) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (catalog.BeginTurnResult, error) {
 	h := f.hub
+	var waited domain.Run // for its end
 	for {
 		var begun domain.Run
 		var before <-chan struct{}
@@ -32,7 +34,12 @@ func (f ownTurns) BeginTurn(ctx context.Context, p catalog.BeginTurnParams) (cat
 			if err != nil {
 				return err
 			}
-			if before, err = h.runsIn(t, thread.ID); err != nil || before != nil {
+			if waited.ID != 0 && waited.UUID != p.TaskID { // a prompt was faster: the agent said there what it had to say
+				if begun, err = t.Run(h.ctx, waited.ID); err != nil || begun.State == domain.Completed {
+					return err
+				}
+			}
+			if waited, before, err = h.runsIn(t, thread.ID); err != nil || before != nil {
 				return err
 			}
 			queued, err := h.queuedIn(t, thread.ID)
@@ -134,25 +141,59 @@ func (h *Hub) conversationOf(t store.Tx, conversation, task string) (thread doma
 	return thread, last, err
 }
 
-// runsIn returns a channel that is closed when the conversation's active run has ended, or nil
-// if there is none.
-func (h *Hub) runsIn(t store.Tx, thread int64) (ended <-chan struct{}, err error) {
+// runsIn returns the conversation's active run, and a channel that is closed when it has ended,
+// or nil if there is none.
+func (h *Hub) runsIn(t store.Tx, thread int64) (run domain.Run, ended <-chan struct{}, err error) {
 	active, err := t.RunsIn(h.ctx, domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting)
 	if err != nil {
-		return nil, err
+		return run, nil, err
 	}
 	for _, run := range active {
 		if run.Thread != thread || run.IsQuestion() {
 			continue
 		}
 		if live := h.liveRun(run.ID); live != nil {
-			return live.ended, nil
+			return run, live.ended, nil
 		}
 		kept := make(chan struct{}) // an uncommitted change starts it
 		t.AfterCommit(func() { close(kept) })
-		return kept, nil
+		return run, kept, nil
 	}
-	return nil, nil
+	return domain.Run{}, nil, nil
+}
+
+// askAgain is how long the hub waits for an executor to begin a run that is to yield.
+const askAgain = 100 * time.Millisecond
+
+// yieldTo ends the agent-initiated run that is active in the conversation of a queued prompt, if
+// the agent accepts a prompt while it works. Otherwise the prompt waits.
+func (h *Hub) yieldTo(queued domain.Run) {
+	live := h.liveIn(queued.Thread)
+	if live == nil || live.run.Source != domain.SourceAgent || live.run.Agent != queued.Agent {
+		return
+	}
+	h.active.Go(func() { h.yield(live) })
+}
+
+func (h *Hub) yield(live *liveRun) {
+	for {
+		h.mu.Lock()
+		lease := live.lease
+		h.mu.Unlock()
+		if lease != nil {
+			r, err := lease.YieldTurn(live.ctx, catalog.YieldTurnParams{TaskID: live.run.UUID})
+			if err != nil || r.Outcome != catalog.YieldUnknown {
+				return
+			}
+		}
+		select {
+		case <-time.After(askAgain):
+		case <-live.answered:
+			return
+		case <-h.ctx.Done():
+			return
+		}
+	}
 }
 
 // goneOnAfter returns the active agent-initiated run that follows an ended run, or the run

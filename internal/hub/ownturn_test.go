@@ -30,3 +30,14 @@ func TestAgentInitiatedRunKeepsTriggerDepth(t *testing.T) {
 	long := after(domain.SourceSession, ``, &catalog.TurnTrigger{Kind: "task", Label: strings.Repeat("ä", 1<<20)})
 	assert.Less(t, len(ownTurnOf(long).trigger().String()), 600)
 }
+
+// The _meta of an ACP editor's prompt is for the agent; metadata of other clients are not.
+func TestMetaOfAnEditorsPrompt(t *testing.T) {
+	meta := func(metadata string) string {
+		return string(metaFor(domain.Run{Metadata: json.RawMessage(metadata)}))
+	}
+	assert.Equal(t, `{"n":1}`, meta(`{"source":"acp","client":"x","_meta":{"n":1}}`))
+	for _, other := range []string{``, `{"source":"acp"}`, `{"_meta":{"n":1}}`, `{"source":"acp","_meta":[]}`, `{"source":"acp","_meta":{"n":"` + strings.Repeat("x", catalog.MaxMeta) + `"}}`} {
+		assert.Empty(t, meta(other))
+	}
+}

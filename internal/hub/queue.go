@@ -98,6 +98,8 @@ func (h *Hub) enqueue(t store.Tx, run *domain.Run, thread domain.Thread) error {
 		err = h.conversation.WentOn(t, *run, ownTurnOf(*run).trigger())
 	} else {
 		err = h.conversation.Prompt(t, *run, thread)
+		queued := *run
+		t.AfterCommit(func() { h.yieldTo(queued) })
 	}
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -88,6 +89,83 @@ func TestAnOwnTurnTakesTheNextPrompt(t *testing.T) {
 	assert.Equal(t, queued[0].UUID, begun.TaskID)
 	close(release)
 	await(t, h, queued[1])
+}
+
+// An agent that goes on by itself while a prompt starts has said in the run of that what it had to
+// say: no run begins behind it.
+func TestAnOwnTurnThatAPromptForestalls(t *testing.T) {
+	ctx := context.Background()
+	daemons, release := make(chan catalog.Daemon, 4), make(chan struct{})
+	var count func(string) int
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		daemons <- x.daemon
+		if x.p.Prompt != "first" {
+			select {
+			case <-release:
+			case <-ctx.Done():
+			}
+		}
+		return completed
+	}, func(o *Options) { count = countCalls(o) })
+	first := await(t, h, launch(t, h, "first"))
+	<-daemons
+	next, err := h.Continue(ctx, ContinueSpec{From: first.SessionID, Prompt: "second", Source: domain.SourceSession})
+	require.NoError(t, err)
+	daemon := <-daemons
+	asked, begun := count("RunsIn"), make(chan string, 1)
+	go func() {
+		r, err := daemon.BeginTurn(ctx, catalog.BeginTurnParams{SessionID: first.Thread.UUID, TaskID: first.UUID})
+		assert.NoError(t, err)
+		begun <- r.TaskID
+	}()
+	require.Eventually(t, func() bool { return count("RunsIn") > asked }, within, time.Millisecond, "it sees the prompt's run")
+	close(release)
+	assert.Equal(t, next.UUID, <-begun)
+}
+
+// A prompt ends the run of an agent that works by itself, if the agent takes it there.
+func TestAPromptEndsAnOwnTurn(t *testing.T) {
+	ctx := context.Background()
+	daemons, yielded := make(chan catalog.Daemon, 4), make(chan string, 1)
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		daemons <- x.daemon
+		if x.p.Unprompted {
+			select {
+			case task := <-yielded:
+				assert.Equal(t, x.p.TaskID, task)
+			case <-ctx.Done():
+			}
+		}
+		return completed
+	})
+	first := await(t, h, launch(t, h, "first"))
+	asked := 0
+	h.executors.(*executors).yield = func(p catalog.YieldTurnParams) string {
+		if asked++; asked == 1 { // as an executor to which the run is still on its way
+			return catalog.YieldUnknown
+		}
+		yielded <- p.TaskID
+		return catalog.YieldYielding
+	}
+	begun, err := (<-daemons).BeginTurn(ctx, catalog.BeginTurnParams{SessionID: first.Thread.UUID, TaskID: first.UUID})
+	require.NoError(t, err)
+	<-daemons
+	next, err := h.Continue(ctx, ContinueSpec{From: first.SessionID, Prompt: "second", Source: domain.SourceSession})
+	require.NoError(t, err)
+	next = await(t, h, next)
+	assert.Equal(t, domain.Completed, next.Run.State)
+	own, err := h.query.Session(ctx, begun.TaskID)
+	require.NoError(t, err)
+	assert.Equal(t, domain.Completed, own.Run.State)
+	events, err := h.store.Events(ctx, 0, 1000)
+	require.NoError(t, err)
+	var order []string
+	for _, e := range events {
+		if s, ok := e.Payload.(domain.RunStateChanged); ok && (e.Run == own.Run.ID && s.To == domain.Completed || e.Run == next.Run.ID) {
+			order = append(order, string(s.To))
+		}
+	}
+	assert.Equal(t, []string{"queued", "completed", "starting", "running", "completed"}, order)
 }
 
 func TestARestrictedEditorsTextIsRestricted(t *testing.T) {

@@ -51,7 +51,7 @@ func (w *recorder) recordBetween(t store.Tx, from between, s catalog.Session) er
 }
 
 // recordLate stores what an agent tells after its run has ended: an update of a tool call of
-// it, or a notice.
+// it, a notice, or what the agent has used since.
 func (w *recorder) recordLate(t store.Tx, r report) error {
 	run, err := w.runOf(t, *r.between)
 	if err != nil {
@@ -59,8 +59,11 @@ func (w *recorder) recordLate(t store.Tx, r report) error {
 	}
 	secrets := w.opts.Keys(run.Thread)
 	r.run, r.between, r.data = run.ID, nil, secrets.JSON(r.data)
-	if r.kind == catalog.EventNotice || r.kind == catalog.EventCompaction {
+	switch r.kind {
+	case catalog.EventNotice, catalog.EventCompaction:
 		return w.recordNote(t, run, r)
+	case catalog.EventUsage:
+		return decoded(r, func(u catalog.Usage) error { return w.recordUsage(t, run, u) })
 	}
 	var failed error
 	unpacked := unpacker{secrets: secrets, pass: func(r report) {

@@ -145,7 +145,7 @@ func (w *recorder) recordUsage(t store.Tx, run domain.Run, u catalog.Usage) erro
 	}); err != nil {
 		return err
 	}
-	if w.opts.Budget == nil {
+	if w.opts.Budget == nil || run.State.Ended() { // nothing is left to stop
 		return nil
 	}
 	return w.opts.Budget.Used(t, run)

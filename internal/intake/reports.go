@@ -2,7 +2,9 @@ package intake
 
 import (
 	"context"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -62,11 +64,14 @@ func (in *Intake) ReportSession(_ context.Context, p catalog.ReportSessionParams
 	return nil
 }
 
-// ReportLate stores an update of a tool call whose task has ended. The caller has checked that
-// the executor runs the conversation's agent.
+// lateEvents are the types of events that ReportLate accepts.
+var lateEvents = []string{catalog.EventToolUpdate, catalog.EventToolResult, catalog.EventNotice, catalog.EventCompaction, catalog.EventUsage}
+
+// ReportLate stores an event of a task that has ended. The caller has checked that the executor
+// runs the conversation's agent.
 func (in *Intake) ReportLate(_ context.Context, p catalog.ReportLateParams) error {
-	if p.EventType != catalog.EventToolUpdate && p.EventType != catalog.EventToolResult {
-		return domain.Invalid("event_type", catalog.EventToolUpdate+" or "+catalog.EventToolResult, strconv.Quote(p.EventType))
+	if !slices.Contains(lateEvents, p.EventType) {
+		return domain.Invalid("event_type", "one of "+strings.Join(lateEvents, ", "), strconv.Quote(p.EventType))
 	}
 	in.queue.add(report{kind: p.EventType, data: p.EventData, between: &between{p.SessionID, p.TaskID}})
 	return nil

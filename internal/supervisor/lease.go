@@ -92,6 +92,16 @@ func (l *lease) Steer(ctx context.Context, p catalog.SteerParams) (catalog.Steer
 	return result, err
 }
 
+// YieldTurn treats an executor without this method, a third-party one, as one that refuses.
+func (l *lease) YieldTurn(ctx context.Context, p catalog.YieldTurnParams) (catalog.YieldTurnResult, error) {
+	result, err := l.Executor.YieldTurn(ctx, p)
+	var answered *jsonrpc2.Error
+	if errors.As(err, &answered) && answered.Code == jsonrpc2.CodeMethodNotFound {
+		return catalog.YieldTurnResult{Outcome: catalog.YieldRefused}, nil
+	}
+	return result, err
+}
+
 // RunCommand remembers the command, of which nothing is to be left if the executor dies.
 // An error is that of an executor that could not serve the call, or has gone.
 func (l *lease) RunCommand(ctx context.Context, p catalog.RunCommandParams) (catalog.RunCommandResult, error) {

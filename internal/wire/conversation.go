@@ -48,6 +48,8 @@ type ToolData struct {
 	Diffs       []FileDiff   `json:"diffs"`
 	Terminal    string       `json:"terminal"`
 	Attachments []Attachment `json:"attachments"`
+
+	Meta map[string]any `json:"_meta"` // of the agent
 }
 
 // A PlanEntry is a step of an agent's plan.

@@ -15,6 +15,7 @@ const (
 	Initialize      = "initialize"
 	Authenticate    = "authenticate" // of version 1
 	AuthLogin       = "auth/login"   // of version 2
+	Logout          = "logout"       // of version 1
 	AuthLogout      = "auth/logout"  // of version 2
 	SessionNew      = "session/new"
 	SessionLoad     = "session/load" // of version 1

@@ -85,6 +85,13 @@ type AgentCapabilities struct {
 	PromptCapabilities  PromptCapabilities  `json:"promptCapabilities"`
 	MCPCapabilities     MCPCapabilities     `json:"mcpCapabilities"`
 	SessionCapabilities SessionCapabilities `json:"sessionCapabilities"`
+
+	Auth AgentAuthCapabilities `json:"auth"`
+}
+
+// AgentAuthCapabilities say what an agent can do about signing in and out.
+type AgentAuthCapabilities struct {
+	Logout *Present `json:"logout,omitempty"`
 }
 
 // PromptCapabilities say which content prompts may have beside text and links.
@@ -111,6 +118,7 @@ type SessionCapabilities struct {
 	Delete                *Present `json:"delete,omitempty"`
 	Fork                  *Present `json:"fork,omitempty"`
 	AdditionalDirectories *Present `json:"additionalDirectories,omitempty"`
+	SystemPrompt          *Present `json:"systemPrompt,omitempty"` // {}: mode append
 }
 
 // An AuthMethod is a way to sign in.

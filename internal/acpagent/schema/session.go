@@ -1,6 +1,9 @@
 package schema
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // Workspace is what a client says of a session's place with each method that makes or
 // opens one.
@@ -8,6 +11,29 @@ type Workspace struct {
 	CWD                   string          `json:"cwd,omitempty"`
 	AdditionalDirectories []string        `json:"additionalDirectories,omitempty"`
 	MCPServers            json.RawMessage `json:"mcpServers,omitempty"`
+	SystemPrompt          *SystemPrompt   `json:"systemPrompt,omitempty"`
+}
+
+// A SystemPrompt is a client's, for a session that it makes.
+type SystemPrompt struct {
+	Mode    string    `json:"mode"` // SystemPromptAppend
+	Content []Content `json:"content"`
+}
+
+// SystemPromptAppend is the mode of a system prompt that follows the agent's own.
+const SystemPromptAppend = "append"
+
+// Text is the text of a system prompt, or "".
+func (p *SystemPrompt) Text() string {
+	var texts []string
+	if p != nil {
+		for _, c := range p.Content {
+			if c.Text != nil && *c.Text != "" {
+				texts = append(texts, *c.Text)
+			}
+		}
+	}
+	return strings.Join(texts, "\n\n")
 }
 
 // An MCPServer is one that the agent is to use.
@@ -138,6 +164,7 @@ type SessionInfo struct {
 type PromptRequest struct {
 	SessionID string            `json:"sessionId"`
 	Prompt    []json.RawMessage `json:"prompt"` // content blocks
+	Meta      json.RawMessage   `json:"_meta,omitempty"`
 }
 
 // Values of SteerResponse.Outcome. Queued is Duet's own.

@@ -74,7 +74,7 @@ func Text(text string) Content { return Content{Type: "text", Text: &text} }
 type ToolCall struct {
 	Kind       string          `json:"sessionUpdate,omitempty"` // absent in a question
 	ToolCallID string          `json:"toolCallId"`
-	Name       string          `json:"-"` // of the tool; of version 2
+	Name       string          `json:"name,omitempty"` // of the tool
 	Title      string          `json:"title,omitempty"`
 	ToolKind   string          `json:"kind,omitempty"`
 	Status     string          `json:"status,omitempty"`

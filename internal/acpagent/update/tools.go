@@ -3,6 +3,7 @@ package update
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
@@ -52,7 +53,7 @@ type call struct {
 func (t *Translator) toolCall(c call) (updates []any) {
 	c.id, c.parent = t.callID(c.session, c.id), t.parentID(c.session, c.parent)
 	known := t.tools[c.id]
-	u := schema.ToolCall{Kind: schema.KindToolUpdate, ToolCallID: c.id, Name: c.name, Title: c.title, ToolKind: toolKind(c.kind), Status: t.status(c.status), RawInput: object(c.input), Meta: parent(c.parent)}
+	u := schema.ToolCall{Kind: schema.KindToolUpdate, ToolCallID: c.id, Name: c.name, Title: c.title, ToolKind: toolKind(c.kind), Status: t.status(c.status), RawInput: object(c.input), Meta: metaOf(c.data.Meta, c.parent)}
 	if known == nil {
 		known = &tool{}
 		if t.tools == nil {
@@ -236,6 +237,16 @@ func (t *Translator) parentID(session, id string) string {
 		return ""
 	}
 	return t.ids.of(session, id)
+}
+
+// metaOf is the _meta of a tool call: what the agent has said there, and what Duet says.
+func metaOf(agents map[string]any, parentID string) map[string]any {
+	if len(agents) == 0 {
+		return parent(parentID)
+	}
+	all := maps.Clone(agents)
+	maps.Copy(all, parent(parentID))
+	return all
 }
 
 // parent says of which tool call something is a part: of a sub-agent's.

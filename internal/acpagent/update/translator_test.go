@@ -147,7 +147,7 @@ func TestTerminalsInKind(t *testing.T) {
 	translator.ShowsTerminals = true
 	const event = "conversation_updated"
 	assert.Empty(t, translated(t, translator, "terminal_output", 1, `{"terminal_id":"T","data":"early\n","encoding":"utf-8"}`), "nobody knows yet where it belongs")
-	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"d","title":"Bash","content":[{"type":"terminal","terminalId":"T"}],"_meta":{"terminal_info":{"terminal_id":"T"},"terminal_output":{"data":"early\n","terminal_id":"T"}}}`},
+	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"d","name":"Bash","title":"Bash","content":[{"type":"terminal","terminalId":"T"}],"_meta":{"terminal_info":{"terminal_id":"T"},"terminal_output":{"data":"early\n","terminal_id":"T"}}}`},
 		translated(t, translator, event, 2, `{"session_id":"s","event_type":"tool_call","tool_id":"d","tool_name":"Bash","tool_data":{"terminal":"T"}}`))
 	for seq, text := range []string{"a", "b"} { // each piece
 		assert.Equal(t, []string{`{"sessionUpdate":"tool_call_update","toolCallId":"d","_meta":{"terminal_output":{"data":"` + text + `","terminal_id":"T"}}}`},
@@ -173,7 +173,7 @@ func TestTerminalsOfVersion2(t *testing.T) {
 	assert.Empty(t, translated(t, translator, "terminal_output", 1, `{"terminal_id":"T","data":"early","encoding":"utf-8"}`))
 	assert.Equal(t, []string{
 		`{"sessionUpdate":"terminal_update","terminalId":"T","command":"ls","output":{"data":"ZWFybHk="}}`,
-		`{"sessionUpdate":"tool_call","toolCallId":"d","title":"Bash","content":[{"type":"terminal","terminalId":"T"}],"rawInput":{"command":"ls"}}`,
+		`{"sessionUpdate":"tool_call","toolCallId":"d","name":"Bash","title":"Bash","content":[{"type":"terminal","terminalId":"T"}],"rawInput":{"command":"ls"}}`,
 	}, translated(t, translator, event, 2, `{"session_id":"s","event_type":"tool_call","tool_id":"d","tool_name":"Bash","tool_input":{"command":"ls"},"tool_data":{"terminal":"T"}}`))
 	assert.Equal(t, []string{`{"sessionUpdate":"terminal_output_chunk","terminalId":"T","data":"YQ=="}`}, translated(t, translator, "terminal_output", 3, `{"terminal_id":"T","data":"YQ==","encoding":"base64"}`))
 	translated(t, translator, "session_status_changed", 4, `{"session_id":"s","state":"completed"}`)
@@ -194,7 +194,7 @@ func TestToolCallsOfVersion2(t *testing.T) {
 	translator.Version2 = true
 	const event = "conversation_updated"
 	assert.Equal(t, "T", translator.Question(wire.Approval{SessionID: "s", ToolUseID: "c", Title: "T"}).Title)
-	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"c","status":"paused"}`},
+	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"c","name":"Bash","status":"paused"}`},
 		translated(t, translator, event, 1, `{"session_id":"s","event_type":"tool_call","tool_id":"c","tool_name":"Bash","tool_status":"paused"}`))
 	q := translator.Question(wire.Approval{SessionID: "s", ToolUseID: "c", Title: "Run it?", Tool: "Bash", Plan: "the plan", Details: "why", Reopened: "again"})
 	assert.Empty(t, q.Title)
@@ -249,4 +249,11 @@ func TestContentInKindOrInWords(t *testing.T) {
 	assert.Empty(t, translated(t, translator, "usage", 4, `{"input_tokens":5}`), "how full the context is, is not said")
 	assert.Empty(t, translated(t, translator, "agent_update", 5, `{"update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}`), "told of settings")
 	assert.Equal(t, []string{`{"sessionUpdate":"_mine","x":1}`}, translated(t, translator, "agent_update", 6, `{"update":{"sessionUpdate":"_mine","x":1}}`))
+}
+
+// What an agent says in _meta of a tool call is passed on, beside what Duet says there.
+func TestMetaOfToolCalls(t *testing.T) {
+	translator := newTranslator()
+	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"c","title":"c","_meta":{"duet":{"parentToolCallId":"p"},"vendor":{"n":1}}}`},
+		translated(t, translator, "conversation_updated", 1, `{"session_id":"s","event_type":"tool_call","tool_id":"c","parent_tool_use_id":"p","tool_data":{"_meta":{"vendor":{"n":1}}}}`))
 }

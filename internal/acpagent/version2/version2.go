@@ -23,7 +23,7 @@ func Initialized(r schema.InitializeResponse) any {
 		"capabilities": object{"session": object{
 			"prompt": object{"image": present, "audio": present, "embeddedContext": present},
 			"mcp":    object{"stdio": present, "http": present},
-			"delete": present, "fork": present, "additionalDirectories": present,
+			"delete": present, "fork": present, "additionalDirectories": present, "systemPrompt": present,
 		}},
 	}
 }
@@ -147,14 +147,13 @@ func update(u any) any {
 
 type calledTool struct {
 	schema.ToolCall
-	Name      string            `json:"name,omitempty"`
 	Content   []any             `json:"content,omitzero"`
 	Locations []schema.Location `json:"locations,omitzero"`
 }
 
 // toolCall is a tool call. Its diffs are patches, and its paths are absolute.
 func toolCall(u schema.ToolCall) any {
-	c := calledTool{ToolCall: u, Name: u.Name}
+	c := calledTool{ToolCall: u}
 	for _, content := range u.Content {
 		if content.Type == "diff" {
 			c.Content = append(c.Content, diffOf(content))

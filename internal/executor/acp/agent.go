@@ -159,7 +159,12 @@ func (a *agent) handler() acp.Handler {
 		Response: a.responded,
 		Request:  a.admit,
 		Serve:    a.serve,
-		Notice:   a.notice,
+		Answered: func(method string) {
+			if isQuestion(method) { // the agent has its answer before the prompt that may follow
+				a.own.questionAnswered()
+			}
+		},
+		Notice: a.notice,
 		Garbage: func(line []byte) {
 			if t := a.current.Load(); t != nil {
 				t.Garbage(line)
@@ -210,6 +215,9 @@ func (a *agent) update(session, update []byte, repaired bool) {
 	case isTerminal(kind) && a.terminalUpdate(update):
 		return
 	}
+	if kind == "tool_call_update" {
+		a.background.callCapabilities(update)
+	}
 	isSetting := a.settings.Update(kind, update) // also in a replay, and between prompts
 	status := readCodexStatus(kind, update)
 	if a.takeLate(kind, update, repaired) {
@@ -250,7 +258,7 @@ func (a *agent) update(session, update []byte, repaired bool) {
 	}
 }
 
-// noteBetween reports a notice or a compaction between two turns.
+// noteBetween reports a notice, a compaction or usage between two turns, as of the last one.
 func (a *agent) noteBetween(kind string, update []byte) {
 	last := a.last.Load()
 	if last == nil || last.conversation == "" || a.loading.Load() {
@@ -261,6 +269,9 @@ func (a *agent) noteBetween(kind string, update []byte) {
 	}
 	if c, ok := readCompaction(update); kind == "compaction_update" && ok {
 		a.reportLate(*last, catalog.EventCompaction, c)
+	}
+	if u, ok := readUsage(update, &a.spent, last.spentBefore); kind == "usage_update" && ok {
+		a.reportLate(*last, catalog.EventUsage, u)
 	}
 }
 
@@ -394,7 +405,7 @@ func (a *agent) begin(t *turn) {
 	t.isKimi = &a.isKimi
 	t.spent, t.spentBefore = &a.spent, math.Float64frombits(a.spent.Load())
 	t.silence.Begin(a.proc, func() bool { return !t.hasPrompt() }, a.driver.processes.Flow.Paused)
-	a.last.Store(&lastTask{t.Params.SessionID, t.ID})
+	a.last.Store(&lastTask{t.Params.SessionID, t.ID, t.spentBefore})
 	a.current.Store(t)
 	a.own.turnChanged()
 	t.Started(a.proc)
@@ -411,7 +422,9 @@ func (a *agent) finish(t *turn) {
 		a.background.leaveOpen(open)
 	}
 	a.background.turnEnded(t.ID, t.tools.titles())
+	t.taking.Lock() // what it takes now would not be reported
 	a.current.Store(nil)
+	t.taking.Unlock()
 	a.own.turnChanged()
 }
 

@@ -2,6 +2,8 @@ package acp
 
 import (
 	"cmp"
+	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
@@ -33,6 +36,8 @@ type backgroundWork struct {
 	own      map[int]bool        // processes from before the first prompt; nil before that
 	programs []string            // files of the agent's installation; directories end with a slash
 	past     map[string]pastCall // tool calls of ended turns, by id
+	cancels  map[string]bool     // the tool calls that the agent stops when asked
+	asked    map[string]bool     // the items of list that it was asked to stop
 	list     []backgroundItem    // what the agent itself lists, in version 2; nil: it does not
 	commands []string            // commands started with run_in_background, the latest last
 	seen     map[int]time.Time   // when each process was first seen
@@ -120,7 +125,86 @@ func (b *backgroundWork) turnEnded(task string, titles map[string]string) {
 func (b *backgroundWork) listed(items []backgroundItem) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.list = items
+	if b.list = items; len(items) == 0 {
+		b.asked = nil
+	}
+}
+
+// callCapabilities records whether the agent stops a tool call when asked.
+func (b *backgroundWork) callCapabilities(update []byte) {
+	capabilities := frame.Member(update, "capabilities")
+	if capabilities == nil {
+		return
+	}
+	id, _ := frame.Text(frame.Member(update, "toolCallId"))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if delete(b.cancels, string(id)); !canCancel(capabilities) {
+		return
+	}
+	if b.cancels == nil || len(b.cancels) >= maxToolCalls {
+		b.cancels = make(map[string]bool)
+	}
+	b.cancels[string(id)] = true
+}
+
+// cancelRequest is the parameters of terminal/cancel and tool_call/cancel.
+type cancelRequest struct {
+	SessionID  string `json:"sessionId"`
+	TerminalID string `json:"terminalId,omitempty"`
+	ToolCallID string `json:"toolCallId,omitempty"`
+}
+
+// cancelBackground asks an agent of version 2 to stop all background work that it lists. It
+// returns false, and the agent has to be ended, if the agent cannot stop all of it, refuses, or
+// was asked before.
+func (a *agent) cancelBackground() bool {
+	b := &a.background
+	b.mu.Lock()
+	items := slices.Clone(b.list)
+	able := len(items) > 0
+	for _, item := range items {
+		id := item.id()
+		switch item.Type {
+		case "terminal":
+			able = able && a.shown.canCancel(id)
+		case "tool_call":
+			able = able && b.cancels[id]
+		case "subagent":
+			able = able && a.subagents.canCancel(id)
+		default:
+			able = false
+		}
+		able = able && !b.asked[id]
+	}
+	if able {
+		b.asked = make(map[string]bool)
+		for _, item := range items {
+			b.asked[item.id()] = true
+		}
+	}
+	b.mu.Unlock()
+	if !able {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(a.life, a.driver.opts.CancelGrace)
+	defer cancel()
+	for _, item := range items {
+		var err error
+		switch item.Type {
+		case "terminal":
+			_, err = acp.Call[json.RawMessage](ctx, a.conn, "terminal/cancel", cancelRequest{SessionID: a.session, TerminalID: item.TerminalID})
+		case "tool_call":
+			_, err = acp.Call[json.RawMessage](ctx, a.conn, "tool_call/cancel", cancelRequest{SessionID: a.session, ToolCallID: item.ToolCallID})
+		case "subagent":
+			err = a.conn.Notify(acp.MethodSessionCancel, acp.SessionParams{SessionID: item.SessionID})
+		}
+		if err != nil {
+			a.driver.log.Info("an agent did not stop its background work", "agent", a.name, "work", item.Type, "err", err)
+			return false
+		}
+	}
+	return true
 }
 
 // listedTasks are the tasks that the agent lists; isListed is false if it lists none ever.
@@ -174,7 +258,7 @@ func (a *agent) takeLate(kind string, update []byte, repaired bool) bool {
 		a.background.callEnded(u.ToolCallID)
 	}
 	call.Terminal = a.shown.hubID(call.Terminal)
-	a.reportLate(lastTask{last.conversation, of}, event, call)
+	a.reportLate(lastTask{conversation: last.conversation, task: of}, event, call)
 	if event == catalog.EventToolResult && a.current.Load() == nil { // else the end of the turn tells
 		a.tellBackgroundNow(a.backgroundTasks, false)
 	}

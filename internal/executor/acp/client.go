@@ -15,9 +15,6 @@ import (
 // ends with the agent, or when the agent takes the request back.
 func (a *agent) serve(ctx context.Context, method string, params json.RawMessage) (any, error) {
 	defer a.open.Add(-1)
-	if isQuestion(method) {
-		defer a.own.questionAnswered()
-	}
 	if t := a.current.Load(); t != nil {
 		if method == acp.MethodTerminalWait {
 			defer t.silence.WaitsForProgram()()

@@ -66,7 +66,8 @@ func (d *Driver) forget(name string) {
 }
 
 // ReleaseSession ends the agent of a conversation, unless it has something to do: a prompt,
-// a program of its own in a terminal, or work in the background.
+// a program of its own in a terminal, or work in the background. With Force, an agent that can
+// stop its background work is asked to, and stays.
 func (d *Driver) ReleaseSession(p catalog.ReleaseSessionParams) catalog.ReleaseSessionResult {
 	d.mu.Lock()
 	c := d.conversations[p.SessionID]
@@ -90,6 +91,9 @@ func (d *Driver) ReleaseSession(p catalog.ReleaseSessionParams) catalog.ReleaseS
 		case len(tasks) > 0 || more:
 			return catalog.ReleaseSessionResult{Reason: "background"}
 		}
+	}
+	if a := c.agent; a != nil && p.Force && !a.hasPrograms() && !a.own.wants.Load() && a.cancelBackground() {
+		return catalog.ReleaseSessionResult{Reason: "cancelled"}
 	}
 	c.dismiss()
 	d.forget(p.SessionID)

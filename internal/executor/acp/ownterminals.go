@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 )
@@ -35,6 +37,7 @@ type ownTerminal struct {
 	cut     bool   // output lacks its beginning
 	started bool   // the hub knows it
 	ended   bool
+	cancels bool // the agent stops it when asked
 	isHeld  bool // reports about it are held
 	text    process.TextDecoder
 }
@@ -51,6 +54,7 @@ type terminalUpdate struct {
 		ExitCode *int
 		Signal   string
 	}
+	Capabilities json.RawMessage // null: none any more
 }
 
 // isTerminal reports whether a kind of update is about a terminal of the agent's own.
@@ -79,6 +83,9 @@ func (o *ownTerminals) update(raw []byte, task string, d *Driver) bool {
 	}
 	if u.CWD != "" {
 		t.cwd = u.CWD
+	}
+	if u.Capabilities != nil {
+		t.cancels = canCancel(u.Capabilities)
 	}
 	news, replaces := u.Data, false
 	if u.Output != nil {
@@ -121,6 +128,20 @@ func (o *ownTerminals) update(raw []byte, task string, d *Driver) bool {
 		tell(func(d *Driver) { _ = d.hub.TerminalExit(d.ctx, e) })
 	}
 	return true
+}
+
+// canCancel reports whether the capabilities of a terminal or a tool call say that the agent
+// stops it when asked.
+func canCancel(capabilities json.RawMessage) bool {
+	return acp.Has(capabilities) && acp.Has(frame.Member(capabilities, "cancel"))
+}
+
+// canCancel reports whether the agent stops a terminal when asked.
+func (o *ownTerminals) canCancel(id string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t := o.byID[id]
+	return t != nil && t.cancels && !t.ended
 }
 
 // maxHeld limits the reports that are held.

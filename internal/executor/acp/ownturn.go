@@ -83,6 +83,10 @@ func (a *agent) take(isWork func() bool, trigger func() *catalog.TurnTrigger, gi
 		t := a.current.Load()
 		if t != nil {
 			t.taking.Lock()
+			if a.current.Load() != t { // it takes no reports any more
+				t.taking.Unlock()
+				continue
+			}
 			if !t.ended || !isWork() { // late usage and session updates still belong to the ended turn
 				give(t)
 				t.taking.Unlock()
@@ -160,6 +164,7 @@ func (a *agent) ownTurn(t *turn) (string, *task.Failure) {
 	for {
 		select {
 		case <-t.signalled:
+		case <-t.yields:
 		case <-a.own.answered:
 		case <-look.C:
 		case <-stopping:
@@ -195,8 +200,31 @@ func (a *agent) ownTurn(t *turn) (string, *task.Failure) {
 	}
 }
 
-// endQuiet ends an agent-initiated turn after an end signal, or after a long enough silence
-// with nothing open. Otherwise it returns when to check again.
+// YieldTurn ends an agent-initiated turn early, because a prompt waits. The agent works on, and
+// what it says then belongs to the turn of the prompt. Only version 2 of the protocol takes a
+// prompt at any time, and says when the agent has read it; agents of version 1 do not tell the
+// end of their own work from that of the prompt. A turn with an open question ends when that is
+// answered: a prompt would withdraw it.
+func (d *Driver) YieldTurn(p catalog.YieldTurnParams) catalog.YieldTurnResult {
+	a := d.workingOn(p.TaskID)
+	if a == nil {
+		return catalog.YieldTurnResult{Outcome: catalog.YieldUnknown}
+	}
+	t := a.current.Load()
+	if t == nil || t.ID != p.TaskID {
+		return catalog.YieldTurnResult{Outcome: catalog.YieldUnknown}
+	}
+	if !t.Params.Unprompted || !a.info.IsVersion2() {
+		return catalog.YieldTurnResult{Outcome: catalog.YieldRefused}
+	}
+	t.yielding.Store(true)
+	notify(t.yields)
+	return catalog.YieldTurnResult{Outcome: catalog.YieldYielding}
+}
+
+// endQuiet ends an agent-initiated turn after an end signal, when a prompt waits that the agent
+// takes, or after a long enough silence with nothing open. Otherwise it returns when to check
+// again.
 func (a *agent) endQuiet(t *turn, quiet time.Duration) (again time.Duration, signalled bool) {
 	t.taking.Lock()
 	defer t.taking.Unlock()
@@ -212,6 +240,7 @@ func (a *agent) endQuiet(t *turn, quiet time.Duration) (again time.Duration, sig
 	case a.own.questions.Load() > 0:
 		return quiet, signalled // the answers wake ownTurn
 	case signalled:
+	case t.yielding.Load() && !t.Stopped():
 	case a.own.foreground.Load() && !t.Stopped():
 		return quiet, false
 	case isOpen:

@@ -33,7 +33,7 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 		return "", nil
 	}
 	a.noteOwnProcesses()
-	result, err := call[promptResult](a, acp.MethodSessionPrompt, blocks.Prompt{Session: a.session, Texts: append(opening, acp.TextBlock(t.Params.Prompt)), With: with})
+	result, err := call[promptResult](a, acp.MethodSessionPrompt, blocks.Prompt{Session: a.session, Texts: append(opening, acp.TextBlock(t.Params.Prompt)), With: with, Meta: t.Params.Meta})
 	if err == nil && a.info.IsVersion2() {
 		result, err = a.awaitIdle(t)
 	}
@@ -46,7 +46,7 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 	if !t.Stopped() && t.answers.endedByDenial() {
 		t.Event(catalog.EventDenialEndedTurn, struct{}{})
 	}
-	if u := result.usage(); u != nil {
+	if u := t.usage(result.usage()); u != nil {
 		t.Usage(*u)
 	}
 	if failed := a.troubled(t); failed != nil && result.StopReason == "end_turn" && !t.Stopped() {

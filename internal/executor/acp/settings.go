@@ -59,7 +59,10 @@ func (a *agent) reportChanged() {
 }
 
 // A lastTask is the one of an agent's turn, or of the turn before.
-type lastTask struct{ conversation, task string }
+type lastTask struct {
+	conversation, task string
+	spentBefore        float64 // what the session had cost before it, in USD
+}
 
 // reportBetween tells the hub what has changed since the agent's last turn.
 func (a *agent) reportBetween(changed catalog.Session) {

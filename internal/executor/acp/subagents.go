@@ -93,6 +93,14 @@ func (s *subagents) describe(id string) (title string, isActive bool) {
 	return "", true
 }
 
+// canCancel reports whether the work of a sub-agent can be cancelled alone.
+func (s *subagents) canCancel(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.byID[id]
+	return c != nil && c.cancels
+}
+
 // subagentUpdate has what is known of subagent_update. An absent member means no change.
 type subagentUpdate struct {
 	SessionID    string
@@ -268,7 +276,7 @@ func (a *agent) subagentState(c *subagent, s state) {
 	c.isActive = false
 	a.subagents.mu.Unlock()
 	if last := a.last.Load(); last != nil && last.conversation != "" {
-		a.reportLate(lastTask{last.conversation, c.task}, catalog.EventToolResult, c.ended(s))
+		a.reportLate(lastTask{conversation: last.conversation, task: c.task}, catalog.EventToolResult, c.ended(s))
 	}
 }
 

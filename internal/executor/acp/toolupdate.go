@@ -65,6 +65,9 @@ func (u *toolUpdate) UnmarshalJSON(raw []byte) error {
 	if err != nil {
 		return err
 	}
+	if u.Status == "cancelled" { // of version 2
+		u.Status = "failed"
+	}
 	for _, item := range locations {
 		path := ""
 		if m, err = toolinput.Members(item); err == nil {
@@ -133,6 +136,9 @@ func (u *toolUpdate) call() catalog.ToolCall {
 	c := catalog.ToolCall{
 		ToolID: u.ToolCallID, Title: u.Title, Kind: u.Kind, Status: u.Status,
 		Input: present(u.RawInput), ParentID: cmp.Or(u.parent, parentOf(u.Meta)), Content: u.shown,
+	}
+	if len(u.Meta) <= catalog.MaxMeta && bytes.HasPrefix(u.Meta, []byte("{")) {
+		c.Meta = u.Meta
 	}
 	for _, l := range u.Locations {
 		c.Paths = appendNew(c.Paths, l)

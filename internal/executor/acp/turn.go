@@ -43,20 +43,24 @@ type turn struct {
 	ended     bool          // what the agent says from now on belongs to another turn
 	signalled chan struct{} // of a turn without a prompt: closed when the agent has told its end
 	signal    sync.Once     // closes signalled
+	yielding  atomic.Bool   // of a turn without a prompt: it is to end because a prompt waits
+	yields    chan struct{} // buffer of 1: yielding became true
 
-	// Of an agent of version 2; taking guards accepted and active.
-	accepted bool              // the agent has taken the prompt
-	active   bool              // it has said that it works since it was sent the prompt
-	held     *promptResult     // the agent is idle, but not its sub-agents; guarded by taking
-	idle     chan promptResult // has the result once the turn has ended
+	// Of an agent of version 2; taking guards accepted, active and earlier.
+	accepted bool               // the agent has taken the prompt
+	active   bool               // it has said that it works since it was sent the prompt
+	earlier  catalog.TokenUsage // of the agent's own work that went on when the turn began
+	held     *promptResult      // the agent is idle, but not its sub-agents; guarded by taking
+	idle     chan promptResult  // has the result once the turn has ended
 
 	isKimi   *atomic.Bool // the agent is Kimi Code
 	isReplay bool         // of a Replay: the hub has none of its terminals
+	plans    []namedPlan  // only the goroutine that reads the agent uses it
 	said     saidText     // only the goroutine that reads the agent uses it
 }
 
 func newTurn(of *task.Task, o Options) *turn {
-	t := &turn{Task: of, prompted: make(chan struct{}), told: make(chan struct{}), signalled: make(chan struct{}), background: &backgroundWork{}, terminals: &ownTerminals{}, subagents: &subagents{}, idle: make(chan promptResult, 1), isKimi: new(atomic.Bool)}
+	t := &turn{Task: of, prompted: make(chan struct{}), told: make(chan struct{}), signalled: make(chan struct{}), yields: make(chan struct{}, 1), background: &backgroundWork{}, terminals: &ownTerminals{}, subagents: &subagents{}, idle: make(chan promptResult, 1), isKimi: new(atomic.Bool)}
 	if of.Params.Unprompted {
 		t.sent.Do(func() { close(t.prompted) })
 	}
@@ -77,6 +81,28 @@ func (t *turn) hasPrompt() bool {
 	default:
 		return false
 	}
+}
+
+// used adds what the agent's own work used before it read the prompt. taking is held.
+func (t *turn) used(u *catalog.TokenUsage) {
+	if u != nil {
+		t.earlier.InputTokens += u.InputTokens
+		t.earlier.OutputTokens += u.OutputTokens
+		t.earlier.CacheReadTokens += u.CacheReadTokens
+		t.earlier.CacheWriteTokens += u.CacheWriteTokens
+	}
+}
+
+// usage is what the turn used, with the work before it; u is nil if the agent has not told.
+func (t *turn) usage(u *catalog.TokenUsage) *catalog.TokenUsage {
+	t.taking.Lock()
+	defer t.taking.Unlock()
+	if t.earlier == (catalog.TokenUsage{}) {
+		return u
+	}
+	t.used(u)
+	sum := t.earlier.Bounded()
+	return &sum
 }
 
 // delivered reports answers that the agent goes on from, before what shows it.

@@ -5,7 +5,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -54,8 +56,7 @@ func (t *turn) updateOf(parent, kind string, raw []byte, repaired bool) {
 	case "plan_update":
 		known = t.plan(frame.Member(raw, "plan"))
 	case "plan_removed":
-		t.Event(catalog.EventPlan, catalog.Plan{Entries: []catalog.PlanEntry{}})
-		known = true
+		known = t.planRemoved(raw)
 	case "notice":
 		known = t.notice(raw)
 	case "compaction_update":
@@ -206,16 +207,48 @@ func (t *turn) content(parent string, raw []byte, thought bool) bool {
 	return ok
 }
 
-// plan reports a plan that is made of entries.
+// maxPlans limits the plans that an agent has at once.
+const maxPlans = 100
+
+// A namedPlan is one of the plans of an agent, by its id; "" is that of an agent with one plan.
+type namedPlan struct {
+	PlanID  string
+	Entries []catalog.PlanEntry
+}
+
+// plan reports a plan that is made of entries. For Duet an agent has one plan: that of all its
+// plans.
 func (t *turn) plan(raw json.RawMessage) bool {
-	var p struct {
-		Entries []catalog.PlanEntry `json:"entries"`
-	}
+	var p namedPlan
 	if json.Unmarshal(raw, &p) != nil || p.Entries == nil {
 		return false
 	}
-	t.Event(catalog.EventPlan, catalog.Plan{Entries: p.Entries})
+	i := slices.IndexFunc(t.plans, func(other namedPlan) bool { return other.PlanID == p.PlanID })
+	switch {
+	case i >= 0:
+		t.plans[i] = p
+	case len(t.plans) < maxPlans:
+		t.plans = append(t.plans, p)
+	}
+	t.reportPlan()
 	return true
+}
+
+func (t *turn) planRemoved(raw json.RawMessage) bool {
+	id, ok := frame.Text(frame.Member(raw, "planId"))
+	if ok {
+		t.plans = slices.DeleteFunc(t.plans, func(p namedPlan) bool { return p.PlanID == string(id) })
+		t.reportPlan()
+	}
+	return ok
+}
+
+func (t *turn) reportPlan() {
+	entries := []catalog.PlanEntry{}
+	for _, p := range t.plans {
+		entries = append(entries, p.Entries...)
+	}
+	t.Event(catalog.EventPlan, catalog.Plan{Entries: entries})
 }
 
 func (t *turn) notice(raw json.RawMessage) bool {
@@ -263,14 +296,24 @@ func (t *turn) thought(id, parent, text string) {
 }
 
 func (t *turn) contextUsage(raw []byte) bool {
+	usage, ok := readUsage(raw, t.spent, t.spentBefore)
+	if ok {
+		t.Event(catalog.EventUsage, usage)
+	}
+	return ok
+}
+
+// readUsage reads a usage_update. It updates spent, what the session has cost so far; the cost is
+// what was added to before.
+func readUsage(raw []byte, spent *atomic.Uint64, before float64) (usage catalog.Usage, ok bool) {
 	var u struct {
 		Used, Size *figure
 		Cost       json.RawMessage
 	}
 	if json.Unmarshal(raw, &u) != nil || u.Used == nil {
-		return false
+		return usage, false
 	}
-	usage := catalog.Usage{ContextUsed: int64(*u.Used)}
+	usage.ContextUsed = int64(*u.Used)
 	if u.Size != nil {
 		usage.ContextSize = int64(*u.Size)
 	}
@@ -280,12 +323,11 @@ func (t *turn) contextUsage(raw []byte) bool {
 	}
 	if json.Unmarshal(u.Cost, &cost) == nil && strings.EqualFold(cost.Currency, "USD") {
 		if amount := (catalog.Usage{CostUSD: cost.Amount}).Bounded().CostUSD; amount > 0 {
-			t.spent.Store(math.Float64bits(amount))
-			usage.CostUSD = max(amount-t.spentBefore, 0)
+			spent.Store(math.Float64bits(amount))
+			usage.CostUSD = max(amount-before, 0)
 		}
 	}
-	t.Event(catalog.EventUsage, usage.Bounded())
-	return true
+	return usage.Bounded(), true
 }
 
 // backgroundCommand is the command of a tool call that is to run in the background, as

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 
 	"github.com/duet-rpc/duet-rpc/frame"
@@ -38,6 +39,9 @@ type backgroundItem struct {
 	SessionID  string // of a sub-agent
 }
 
+// id is the agent's id of it.
+func (i backgroundItem) id() string { return cmp.Or(i.TerminalID, i.ToolCallID, i.SessionID) }
+
 // readState reads a state_update. A malformed member counts as absent.
 func readState(update []byte) (s state) {
 	member := func(name string, value any) {
@@ -67,7 +71,7 @@ func (a *agent) stateUpdate(update []byte) {
 	if !isActive && s.name != stateIdle {
 		return
 	}
-	a.own.foreground.Store(isActive)
+	wasActive := a.own.foreground.Swap(isActive)
 	if s.background != nil {
 		a.background.listed(s.background)
 	}
@@ -77,6 +81,10 @@ func (a *agent) stateUpdate(update []byte) {
 		switch {
 		case isActive:
 			t.active, t.held = t.active || t.isSent(), nil
+		case !t.Params.Unprompted && !t.accepted: // the end of the agent's own work, before it reads the prompt
+			if t.active = false; wasActive {
+				t.used(s.result.usage())
+			}
 		case t.isIdle(s):
 			if u := s.result.usage(); u != nil && t.Params.Unprompted {
 				t.Usage(*u)

@@ -12,6 +12,7 @@ type Prompt struct {
 	Session string
 	Texts   []acp.ContentBlock
 	With    []catalog.ContentBlock
+	Meta    json.RawMessage // an object; nil: none
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -23,5 +24,9 @@ func (p Prompt) MarshalJSON() ([]byte, error) {
 	for _, b := range p.With {
 		prompt = append(prompt, b)
 	}
-	return json.Marshal(map[string]any{"sessionId": p.Session, "prompt": prompt})
+	m := map[string]any{"sessionId": p.Session, "prompt": prompt}
+	if p.Meta != nil {
+		m["_meta"] = p.Meta
+	}
+	return json.Marshal(m)
 }

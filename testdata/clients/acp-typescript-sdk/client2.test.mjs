@@ -59,7 +59,7 @@ test('what the agent can do', async (t) => {
 	assert.equal(e.info.protocolVersion, 2);
 	assert.equal(e.info.info.name, 'duet-rpc');
 	const { session } = e.info.capabilities;
-	assert.deepEqual(Object.keys(session).sort(), ['additionalDirectories', 'delete', 'fork', 'mcp', 'prompt']);
+	assert.deepEqual(Object.keys(session).sort(), ['additionalDirectories', 'delete', 'fork', 'mcp', 'prompt', 'systemPrompt']);
 	assert.deepEqual(Object.keys(session.prompt).sort(), ['audio', 'embeddedContext', 'image']);
 	assert.deepEqual(Object.keys(session.mcp).sort(), ['http', 'stdio']);
 	assert.deepEqual(e.info.authMethods.map((m) => [m.methodId, m.type]), [['agent', 'agent']]);

@@ -78,16 +78,18 @@ type ToolDetails struct {
 	RefusedBy string  `json:"refused_by,omitempty"`
 	Refusal   string  `json:"refusal,omitempty"`
 	Blocks    []Block `json:"blocks,omitempty"`
+
+	Meta json.RawMessage `json:"_meta,omitempty"`
 }
 
 // ToolDetailsOf are a tool call's details as rows have them.
 func ToolDetailsOf(d domain.ToolDetails) ToolDetails {
-	return ToolDetails{d.Paths, DiffsOf(d.Diffs), d.Terminal, d.RefusedBy, d.Refusal, BlocksOf(d.Blocks)}
+	return ToolDetails{d.Paths, DiffsOf(d.Diffs), d.Terminal, d.RefusedBy, d.Refusal, BlocksOf(d.Blocks), d.Meta}
 }
 
 // Value is the details as the program has them.
 func (d ToolDetails) Value() domain.ToolDetails {
-	return domain.ToolDetails{Paths: d.Paths, Diffs: Diffs(d.Diffs), Terminal: d.Terminal, RefusedBy: d.RefusedBy, Refusal: d.Refusal, Blocks: Blocks(d.Blocks)}
+	return domain.ToolDetails{Paths: d.Paths, Diffs: Diffs(d.Diffs), Terminal: d.Terminal, RefusedBy: d.RefusedBy, Refusal: d.Refusal, Blocks: Blocks(d.Blocks), Meta: d.Meta}
 }
 
 // RulePreview is what a rule would hold for.
