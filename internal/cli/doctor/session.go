@@ -140,7 +140,7 @@ func checkNode(c *config.Config) []Finding {
 	}
 	return []Finding{{
 		Check: "Node.js", State: Note,
-		Found: fmt.Sprintf("%s; npm installs old versions of %s on it, such as claude-agent-acp 0.49", output.Line(version), strings.Join(names, " and ")),
+		Found: fmt.Sprintf("%s; npm installs old versions of %s on it, such as claude-agent-acp 0.49", output.Line(version), strings.Join(names, ", ")),
 		Todo:  fmt.Sprintf("install Node.js %d or later, then install these agents again", needs),
 	}}
 }
