@@ -147,7 +147,10 @@ func TestAnAgentGoesOnByItself(t *testing.T) {
 			h := newHub()
 			var x *executor.Executor
 			p := prompt(t, "plain", "own "+c.styles)
-			p.Launch.QuietMS = 50
+			p.Launch.QuietMS = 3_600_000
+			if name == "kimi" { // its silence alone ends a turn
+				p.Launch.QuietMS = 50
+			}
 			results := h.beginTurns(t, func() *executor.Executor { return x }, p)
 			x = newExecutor(t, h, executor.Options{})
 			assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status)
