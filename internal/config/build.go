@@ -56,6 +56,7 @@ func newBuilder(getenv func(string) string, projectFile string) *builder {
 
 		ProbeServers: true,
 		DaemonIdle:   DefaultDaemonIdle,
+		WhenAlone:    AloneContinue,
 		Automation:   triggerconfig.DefaultAutomation(),
 		Agents:       map[string]Agent{demoAgent: demo()},
 		Keys:         map[string]Key{},
@@ -112,6 +113,7 @@ func (b *builder) apply(l *layer, trusted bool) {
 	b.applyBudget(l, trusted)
 	b.applyPreview(l, trusted)
 	set(b, &c.DaemonIdle, l.daemonIdle, "daemon.idle", l.source)
+	set(b, &c.WhenAlone, l.whenAlone, "daemon.when_alone", l.source)
 	set(b, &c.ProbeServers, l.probeServers, "mcp.probe", l.source)
 	set(b, &c.ACP.SavedFiles, l.savedFiles, "acp.saved_files", l.source) // whoever wants it: a file on the disk is no secret to the agent
 	for name, t := range l.agents {

@@ -35,6 +35,12 @@ const (
 	HubDaemon   = "daemon"
 )
 
+// Values of [Config.WhenAlone].
+const (
+	AloneContinue  = "continue"
+	AloneInterrupt = "interrupt"
+)
+
 // Values of [Agent.Driver].
 const (
 	DriverACP      = "acp"
@@ -55,6 +61,7 @@ const DefaultDaemonIdle = 15 * time.Minute
 type Config struct {
 	DefaultAgent string        // as configured; empty where nobody chose, see [Config.Resolve]
 	Hub          string        // embedded or daemon
+	WhenAlone    string        // continue or interrupt: what a daemon does with the work of clients once none has been there for a minute
 	DaemonIdle   time.Duration // after which a daemon ends that has nothing to do: up to 168 h, default 15 min; 0: never
 	Limits       Limits
 	ProbeServers bool // MCP servers that agents get are tried

@@ -70,6 +70,13 @@ func TestDaemonIdle(t *testing.T) {
 	assert.Equal(t, time.Hour, w.load().DaemonIdle)
 	w.env["DUET_DAEMON_IDLE"] = "0s"
 	assert.Zero(t, w.load().DaemonIdle)
+	assert.Equal(t, config.AloneContinue, w.load().WhenAlone)
+	w.write(w.user, "[daemon]\nwhen_alone = 'interrupt'")
+	assert.Equal(t, config.AloneInterrupt, w.load().WhenAlone)
+	w.write(w.user, "[daemon]\nwhen_alone = 'stop'")
+	_, err := config.Load(w.sources())
+	require.ErrorContains(t, err, `when_alone in [daemon]: expected "continue" or "interrupt"`)
+	w.write(w.user, "")
 	for _, wrong := range []string{"-1s", "169h", "5"} {
 		w.env["DUET_DAEMON_IDLE"] = wrong
 		_, err := config.Load(w.sources())
@@ -77,7 +84,7 @@ func TestDaemonIdle(t *testing.T) {
 	}
 	delete(w.env, "DUET_DAEMON_IDLE")
 	w.write(w.project, "[daemon]\nidle = '1s'")
-	_, err := config.Load(w.sources())
+	_, err = config.Load(w.sources())
 	require.ErrorContains(t, err, ".duet.toml:1:2: [daemon] says when daemons end, so it stands in your own configuration alone")
 }
 

@@ -25,6 +25,7 @@ type layer struct {
 	foreign error // why the file counts for nothing; nil where it does not
 
 	defaultAgent, hub *string
+	whenAlone         *string // of the user's file alone
 	maxRuns, queueCap *int
 	idleAgents        *int
 	runTimeout        *time.Duration
@@ -61,7 +62,7 @@ type agentTable struct {
 // The keys that each table may have.
 var (
 	topKeys    = []string{"default_agent", "hub", "daemon", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "budget", "builds", "gates", "preview", "triggers", "automation"}
-	daemonKeys = []string{"idle"}
+	daemonKeys = []string{"idle", "when_alone"}
 	mcpKeys    = []string{"probe"}
 	limitKeys  = []string{"max_runs", "queue_cap", "run_timeout", "idle_agents"}
 	acpKeys    = []string{"saved_files"}
@@ -170,6 +171,7 @@ func (l *layer) decodeDaemon(top document.Table) {
 	if t, ok := top.Sub("daemon"); ok {
 		t.Only(daemonKeys)
 		l.daemonIdle = t.Duration("idle", 0, mostTimeout)
+		l.whenAlone = t.Checked("when_alone", document.OneOf(AloneContinue, AloneInterrupt))
 	}
 }
 

@@ -29,6 +29,7 @@ func (c *Config) Values() []Value {
 	add("limits.run_timeout", document.ShortDuration(c.Limits.RunTimeout))
 	add("limits.idle_agents", c.Limits.MostIdle())
 	add("daemon.idle", document.ShortDuration(c.DaemonIdle))
+	add("daemon.when_alone", c.WhenAlone)
 	add("mcp.probe", c.ProbeServers)
 	add("acp.saved_files", c.ACP.SavedFiles)
 	for _, limit := range c.Budget.Settings() {

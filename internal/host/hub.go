@@ -183,6 +183,8 @@ func (h *openHub) idle(ctx context.Context) bool {
 	return err == nil && idle
 }
 
+func (h *openHub) interruptWork(ctx context.Context) { h.hub.InterruptWork(ctx, "alone") }
+
 func (h *openHub) drain(ctx context.Context) { h.hub.Drain(ctx) }
 
 // interrupt interrupts what runs, and returns when subscribers know it.

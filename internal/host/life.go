@@ -65,6 +65,9 @@ type parts[H opened] interface {
 	// idleAfter is how long no client may be connected before a process ends that has nothing
 	// to do; 0: it does not end for that reason.
 	idleAfter() time.Duration
+	// interruptsAlone reports whether work is interrupted once no client has been connected for
+	// a while.
+	interruptsAlone() bool
 	// noteStop keeps whoever is attached from taking the hub's place at once.
 	noteStop()
 	// unavailable is an error as clients see it.
@@ -77,6 +80,8 @@ type opened interface {
 	lost() <-chan struct{}
 	// idle reports whether nothing is under way and nothing is to begin by itself.
 	idle(ctx context.Context) bool
+	// interruptWork interrupts what clients have begun.
+	interruptWork(ctx context.Context)
 	// drain waits until nothing is at work, and lets nothing begin.
 	drain(ctx context.Context)
 	// interrupt interrupts what runs, and returns when subscribers know.
@@ -90,6 +95,7 @@ const (
 	listenAfter     = 10 * time.Millisecond  // after the start: the first reply comes first, and who wants to join tries again
 	openAfter       = 100 * time.Millisecond // after the start, at the latest: runs that were queued when a process died go on without anybody asking
 	openAgainAfter  = time.Second            // for which a failure to open the hub is believed
+	aloneAfter      = time.Minute            // without clients, after which work may be interrupted, and again
 	idleAgainAfter  = time.Minute            // at most, after which it is looked again whether a hub without clients is idle
 	claimAgainAfter = 300 * time.Millisecond // which whoever removes a project's state is given to be done with it
 
@@ -201,23 +207,39 @@ func (l *life[H]) serving() state {
 			return l.losing
 		case e != timeOver:
 			return l.leave(e)
-		case l.isDeserted():
+		}
+		if l.parts.interruptsAlone() && l.parts.vacantFor() >= aloneAfter {
+			hub.interruptWork(l.ctx)
+		}
+		if l.isDeserted() {
 			return l.leaving
 		}
 	}
 }
 
-// lookAfter tells when it is to be looked whether the process is deserted.
+// lookAfter tells when it is to be looked whether the process is deserted, and whether its work
+// is to be interrupted.
 func (l *life[H]) lookAfter() <-chan time.Time {
-	after := l.parts.idleAfter()
-	if after == 0 {
+	idle, vacant := l.parts.idleAfter(), l.parts.vacantFor()
+	next := time.Duration(0)
+	if idle > 0 {
+		if next = idle - vacant; next <= 0 { // it had something to do a moment ago
+			next = min(idle, idleAgainAfter)
+		}
+	}
+	if l.parts.interruptsAlone() {
+		left := aloneAfter - vacant
+		if left <= 0 { // it did so a moment ago
+			left = aloneAfter
+		}
+		if next == 0 || left < next {
+			next = left
+		}
+	}
+	if next == 0 {
 		return nil
 	}
-	left := after - l.parts.vacantFor()
-	if left <= 0 { // it had something to do a moment ago
-		left = min(after, idleAgainAfter)
-	}
-	return time.After(left)
+	return time.After(next)
 }
 
 // isDeserted reports whether the process has had no client for long, and has nothing to do.

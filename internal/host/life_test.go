@@ -27,6 +27,7 @@ type script struct {
 	idleFor  time.Duration // without clients it may be, as a daemon
 	working  time.Duration // how long the hub has something to do
 	client   time.Duration // when the last client leaves
+	alone    bool          // work is interrupted then
 }
 
 // played are parts that note what a life does with them, and when.
@@ -119,6 +120,10 @@ func (p *played) open(context.Context) (*playedHub, error) {
 }
 
 func (p *played) idleAfter() time.Duration { return p.idleFor }
+
+func (p *played) interruptsAlone() bool { return p.alone }
+
+func (h *playedHub) interruptWork(context.Context) { h.parts.note("interrupt work") }
 
 func (p *played) vacantFor() time.Duration { return max(0, p.elapsed()-p.client) }
 
@@ -261,6 +266,14 @@ func TestADaemonEndsThatIsNotNeeded(t *testing.T) {
 	})
 	play(t, "its hub cannot be opened", script{idleFor: time.Minute, openErr: errors.New("broken")}, func(s *stage) {
 		s.requiresEnd("10ms listen", "100ms listen", "100ms open: broken", "1m0s unlisten: false", "1m0s release: "+errEnding.Error())
+	})
+	play(t, "work is interrupted before", script{idleFor: 3 * time.Minute, alone: true, client: 30 * time.Second}, func(s *stage) {
+		s.requiresEnd("10ms listen", "100ms listen", "100ms open: <nil>", "1m30s interrupt work", "2m30s interrupt work", "3m30s interrupt work",
+			"3m30s look", "3m30s unlisten: false", "3m30s look", "3m30s close", "3m30s release: "+errEnding.Error())
+	})
+	play(t, "work is interrupted, and it stays", script{alone: true, client: time.Hour}, func(s *stage) {
+		s.at(61*time.Minute + time.Second)
+		s.requires("10ms listen", "100ms listen", "100ms open: <nil>", "1h1m0s interrupt work")
 	})
 	play(t, "it never ends by itself", script{}, func(s *stage) {
 		s.at(1000 * time.Hour)

@@ -64,6 +64,14 @@ func (h projectParts) idleAfter() time.Duration {
 	return c.DaemonIdle
 }
 
+func (h projectParts) interruptsAlone() bool {
+	if h.kind != config.HubDaemon {
+		return false
+	}
+	c, err := h.settings.Config()
+	return err == nil && c.WhenAlone == config.AloneInterrupt
+}
+
 func (h projectParts) noteStop() {
 	p, lock := h.host.claim.of()
 	if lock == nil {

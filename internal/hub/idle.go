@@ -88,6 +88,23 @@ func (h *Hub) Idle(ctx context.Context) (bool, error) {
 	return err == nil && counts[domain.Queued] == 0, err
 }
 
+// InterruptWork interrupts what clients have begun, and leaves what triggers have.
+func (h *Hub) InterruptWork(ctx context.Context, reason string) {
+	h.mu.Lock()
+	var runs []string
+	for _, live := range h.live {
+		if live.run.Source != domain.SourceTrigger {
+			runs = append(runs, live.run.UUID)
+		}
+	}
+	h.mu.Unlock()
+	for _, run := range runs {
+		if _, err := h.Interrupt(ctx, run, reason); err != nil { // most likely it has just ended
+			h.log.Debug("a run was not interrupted", "run", run, "err", err)
+		}
+	}
+}
+
 // works reports whether a run does something on its own; mu is held.
 func (h *Hub) works() bool {
 	for _, live := range h.live {

@@ -60,6 +60,22 @@ func TestIdle(t *testing.T) {
 	requireIdle(t, h, true, "it has ended, too")
 }
 
+func TestWhatClientsHaveBegunIsInterrupted(t *testing.T) {
+	h := openHub(t, database(t), hang)
+	of := map[string]domain.State{domain.SourceSession: domain.Interrupted, domain.SourceTask: domain.Interrupted, domain.SourceTrigger: domain.Running}
+	runs := map[string]domain.Session{}
+	for source := range of {
+		s, err := h.Launch(t.Context(), LaunchSpec{Prompt: source, Source: source})
+		require.NoError(t, err)
+		runs[source] = inState(t, h, s, domain.Running)
+	}
+	h.InterruptWork(t.Context(), "alone")
+	for source, want := range of {
+		s := inState(t, h, runs[source], want)
+		assert.Equal(t, want, s.Run.State, source)
+	}
+}
+
 func TestAHubWithATriggerIsNotIdle(t *testing.T) {
 	r := rules(triggerconfig.Trigger{ID: "mend", Type: "run.failed", Action: notifies})
 	h := openHub(t, database(t), answers, r.option)
