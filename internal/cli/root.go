@@ -117,6 +117,7 @@ func commands() map[string]func(*invocation.Settings) *cobra.Command {
 		"events":     newEventsCommand,
 		"executor":   newExecutorCommand,
 		"mcp":        mcp.New,
+		"paths":      newPathsCommand,
 		"permission": ask.NewPermission,
 		"preview":    preview.New,
 		"prompt":     newPromptCommand,
