@@ -57,6 +57,7 @@ soak: build ## hours of chaos, kills, fuzzing and crowds, limits of time and mem
 	$(PURE) $(GOTEST) $(FLAGS) -tags soak -timeout 60m $$($(GO) list ./... | grep -v /internal/chaos$$)
 	$(MAKE) chaos fuzz bench
 	$(MAKE) -C emacs perf DUET_RPC_BIN=$(CURDIR)/$(BIN)
+	DUET_TEST_LONG_LINE=5000000 $(MAKE) -C emacs test ONLY=duet-visible-test-long-lines DUET_RPC_BIN=$(CURDIR)/$(BIN)
 	cd vscode && npm ci --ignore-scripts --no-audit --no-fund && DUET_RPC_BIN=$(CURDIR)/$(BIN) npm run test:performance
 
 agents: ## each scenario with each real agent; docs/agents-tested.md has what comes of it (DUET_UPDATE_GOLDEN=1 writes it)

@@ -52,6 +52,14 @@ Most of it is.  The other regexps are so large that to compile one takes
 milliseconds, and Emacs remembers 20 of all that it has compiled."
   (not (string-match-p "[^ -~\n\t]" text)))
 
+(defconst duet-visible--most-faces 1000
+  "How many of the characters that are written out in one text have a face.
+Each makes an interval of text properties, and each garbage collection looks at
+all intervals, so that a text of such characters would take quadratic time.")
+
+(defvar duet-visible--format nil
+  "How `duet-visible--written' writes a character, while a text is looked through.")
+
 (defun duet-visible--replace (regexp function text)
   "Return TEXT with what FUNCTION returns for each match of REGEXP.
 FUNCTION gets the match, the character before it, or 0, and the one behind it,
@@ -59,6 +67,10 @@ or nil.  The work is done in a buffer: Emacs counts the bytes of a string from
 its start, so that a search in it takes quadratic time."
   (with-temp-buffer
     (let ((inhibit-read-only t)
+          ;; Most of what is made here is garbage at once.
+          (gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024)))
+          (count 0)
+          (duet-visible--format (if (char-displayable-p ?⟨) "⟨U+%04X⟩" "<U+%04X>"))
           ;; The last character of the last match, and where its replacement ends.
           (last nil))
       (insert text)
@@ -69,7 +81,9 @@ its start, so that a search in it takes quadratic time."
                (before (if (and last (= beg (cdr last))) (car last) (or (char-before beg) 0)))
                (new (funcall function match before (char-after))))
           (delete-region beg (point))
-          (insert new)
+          (if (> (cl-incf count) duet-visible--most-faces)
+              (insert (substring-no-properties new))
+            (insert new))
           (setq last (cons (aref match (1- (length match))) (point)))))
       ;; JSON is bytes in Emacs 30.
       (if (multibyte-string-p text) (buffer-string)
@@ -122,8 +136,7 @@ AFTER is nil at the end: what comes in pieces may go on with anything."
 (defun duet-visible--written (text)
   "Return TEXT, one character or a mark behind a space, written out."
   (let* ((last (1- (length text)))
-         (format (if (char-displayable-p ?⟨) "⟨U+%04X⟩" "<U+%04X>"))
-         (written (apply #'propertize (format format (aref text last))
+         (written (apply #'propertize (format duet-visible--format (aref text last))
                          (text-properties-at last text))))
     (add-face-text-property 0 (length written) 'duet-unseen nil written)
     (put-text-property 0 (length written) 'duet-unseen t written)
