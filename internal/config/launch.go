@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -16,6 +17,15 @@ func (a Agent) StartCommand() []string {
 		command[0] = a.Path
 	}
 	return command
+}
+
+// ProgramOn finds the agent's program on a PATH. It returns "" if there is none, or if the
+// command names a file and not a program.
+func (a Agent) ProgramOn(path string) string {
+	if len(a.Command) == 0 || strings.ContainsRune(a.Command[0], filepath.Separator) {
+		return ""
+	}
+	return lookPath(a.Command[0], func(string) string { return path })
 }
 
 // Variables are the agent's variables, but for those that hold keys.
