@@ -28,6 +28,19 @@ func (a Agent) ProgramOn(path string) string {
 	return lookPath(a.Command[0], func(string) string { return path })
 }
 
+// VariablesFrom returns the names in env_from of the agents that the user trusts, sorted, each
+// once.
+func (c *Config) VariablesFrom() []string {
+	var names []string
+	for _, a := range c.Agents {
+		if a.Trusted {
+			names = append(names, a.EnvFrom...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // Variables are the agent's variables, but for those that hold keys.
 func (a Agent) Variables(getenv func(string) string) map[string]string {
 	env := make(map[string]string, len(a.Env)+len(a.EnvFrom))
