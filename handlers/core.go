@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/openrpc"
@@ -31,7 +32,8 @@ type Core struct {
 	Others func() bool
 	// Trust, if set, trusts the project's configuration as it is now.
 	Trust func() error
-	// Workspaces, if set, is told which connections do not trust the workspace.
+	// Workspaces, if set, keeps which connections do not trust the workspace, and the
+	// environments of clients.
 	Workspaces *Workspaces
 	// Issues, if set, tells what is wrong, and what to do; it must not wait
 	// for anything. Nothing: all is well.
@@ -54,6 +56,9 @@ func RegisterCore(reg *server.Registry, core Core) {
 	server.Handle(reg, "shutdown", core.shutdown, server.Final(), server.Doc(
 		"Ends the connection, and the process if an editor started it: what arrives later is dropped, running requests are given time. "+
 			"With reason or timeout_ms it first waits for them, and says how that went. Where others are connected the process goes on for them."))
+	server.Handle(reg, "client.environment", core.clientEnvironment, server.Doc(
+		"Gives the environment of the client to the agents that it launches on this connection, until it gives another one. The hub keeps it in memory alone. "+
+			"Agents of a client that gives none get the hub's own."))
 	server.HandleRaw(reg, "exit", exit, server.Final(), server.Doc("Ends the connection, and the process if an editor started it."))
 }
 
@@ -233,6 +238,22 @@ type setLogLevelResult struct {
 func (c Core) setLogLevel(_ context.Context, p setLogLevelParams) (setLogLevelResult, error) {
 	c.LogLevel.Set(p.Level.Slog())
 	return setLogLevelResult{p.Level, true}, nil
+}
+
+type clientEnvironmentParams struct {
+	Environment clientenv.Environment `json:"environment" doc:"Variables, at most 256 and 64 KiB. An agent gets those that every agent gets (docs/configuration.md), and those that its env_from names."`
+}
+
+// clientEnvironment keeps the environment of a client; see package clientenv.
+func (c Core) clientEnvironment(ctx context.Context, p clientEnvironmentParams) (success, error) {
+	if p.Environment == nil {
+		return success{}, server.InvalidParam(server.ParamError{Param: "environment", Expected: "an object of strings", Received: "null"})
+	}
+	if err := p.Environment.Check(); err != nil {
+		return success{}, server.InvalidParam(server.ParamError{Param: "environment", Expected: "variables within the limits", Received: err.Error()})
+	}
+	c.Workspaces.setEnvironment(ctx, p.Environment)
+	return success{true}, nil
 }
 
 type shutdownParams struct {

@@ -40,3 +40,10 @@ func TestInitializeOffersWhatThereIs(t *testing.T) {
 	assert.Equal(t, []any{"core"}, offer["methodFamilies"])
 	assert.NotContains(t, offer, "eventTypes")
 }
+
+func TestAClientSendsItsEnvironment(t *testing.T) {
+	c := connectTo(t, server.New(everything(), server.Options{}), frame.LSP)
+	assert.JSONEq(t, `{"success":true}`, string(c.ask("client.environment", `{"environment":{"DISPLAY":":1"}}`)))
+	e := c.fail("client.environment", `{"environment":{"A=B":""}}`)
+	assert.Equal(t, []any{-32602, "environment", `the name "A=B", which no variable can have`}, []any{e.Code, e.Data["param"], e.Data["received"]})
+}

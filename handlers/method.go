@@ -8,7 +8,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -33,10 +32,7 @@ func handle[P, R any](reg *server.Registry, d Domain, f dialect.Family, name str
 		if err != nil {
 			return none, f.Error(err)
 		}
-		if d.Workspaces.isRestricted(server.ConnFrom(ctx)) {
-			ctx = restricted.Context(ctx)
-		}
-		result, err := h(ctx, hb, p)
+		result, err := h(d.Workspaces.context(ctx), hb, p)
 		if err != nil {
 			return none, f.Error(hb.OrEnding(ctx, err))
 		}

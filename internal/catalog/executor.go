@@ -109,7 +109,10 @@ type AgentLaunch struct {
 	SilentToolAfterMS int64             `json:"silent_tool_after_ms,omitempty" doc:"Driver acp: the same in the middle of a tool call; 0: 30 s."`
 	QuietMS           int64             `json:"quiet_ms,omitempty" doc:"Driver acp: how long an agent that works without a prompt, and does not tell the end of that, has to be silent until the turn has ended; 0: 10 s."`
 	Protocol          int               `json:"protocol,omitempty" doc:"Driver acp: the newest version of the Agent Client Protocol that it is offered; 0: the newest."`
-	Env               map[string]string `json:"env,omitempty" doc:"The agent's environment beyond what every agent gets."`
+	Program           string            `json:"program,omitempty" doc:"The program as the PATH of the client has it; absent: that of the command."`
+	Env               map[string]string `json:"env,omitempty" doc:"Variables of the agent's configuration. They win over those of environment."`
+	EnvFrom           []string          `json:"env_from,omitempty" doc:"Names of variables that the configuration passes on. Their values are in environment."`
+	Environment       map[string]string `json:"environment,omitempty" doc:"The rest of the agent's environment: variables of the client that launched the run, or else of the hub. It is in no log. Absent: that of the executor. An agent that runs already keeps its own."`
 	Keys              map[string]string `json:"keys,omitempty" doc:"Names of environment variables, and the services whose keys they hold."`
 	Root              string            `json:"root" doc:"Files outside of it are not read or written for the agent."`
 	StateDir          string            `json:"state_dir,omitempty" doc:"The hub's own directory, in which none are, wherever it is."`

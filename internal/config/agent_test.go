@@ -168,3 +168,22 @@ func TestHowAnAgentIsInstalled(t *testing.T) {
 		assert.Equal(t, want, a.HowToInstall(), name)
 	}
 }
+
+// An agent that the user does not trust adds no name to what clients send.
+func TestVariablesFrom(t *testing.T) {
+	c := &config.Config{Agents: map[string]config.Agent{
+		"a": {EnvFrom: []string{"TWO", "ONE"}, Trusted: true}, "b": {EnvFrom: []string{"TWO"}, Trusted: true}, "c": {EnvFrom: []string{"THREE"}},
+	}}
+	assert.Equal(t, []string{"ONE", "TWO"}, c.VariablesFrom())
+}
+
+// The program is looked for on a PATH unless the command names a file.
+func TestProgramOn(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "program")
+	require.NoError(t, os.WriteFile(file, []byte("#!/bin/sh\n"), 0o700))
+	assert.Equal(t, file, config.Agent{Command: []string{"program"}}.ProgramOn("relative:"+dir))
+	assert.Empty(t, config.Agent{Command: []string{"program"}}.ProgramOn("/nowhere"))
+	assert.Empty(t, config.Agent{Command: []string{file}}.ProgramOn(dir))
+	assert.Empty(t, config.Agent{}.ProgramOn(dir))
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -16,6 +17,28 @@ func (a Agent) StartCommand() []string {
 		command[0] = a.Path
 	}
 	return command
+}
+
+// ProgramOn finds the agent's program on a PATH. It returns "" if there is none, or if the
+// command names a file and not a program.
+func (a Agent) ProgramOn(path string) string {
+	if len(a.Command) == 0 || strings.ContainsRune(a.Command[0], filepath.Separator) {
+		return ""
+	}
+	return lookPath(a.Command[0], func(string) string { return path })
+}
+
+// VariablesFrom returns the names in env_from of the agents that the user trusts, sorted, each
+// once.
+func (c *Config) VariablesFrom() []string {
+	var names []string
+	for _, a := range c.Agents {
+		if a.Trusted {
+			names = append(names, a.EnvFrom...)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // Variables are the agent's variables, but for those that hold keys.

@@ -37,10 +37,15 @@ func TestTheAgentStaysForTheNextPrompt(t *testing.T) {
 	p.TaskID, p.Prompt = "task-4", "turn"
 	assert.Equal(t, catalog.StatusCompleted, execute(t, x, p).Status, "a dead agent is started again")
 
+	p.TaskID, p.Launch.Environment, p.Launch.Program = "task-another-client", map[string]string{"DISPLAY": ":1"}, os.Args[0]
+	execute(t, x, p)
+	processes = h.data("process")
+	assert.Equal(t, processes[len(processes)-2], processes[len(processes)-1], "also for another client")
+
 	p.TaskID, p.Launch.Env["OTHER"] = "task-5", "x"
 	execute(t, x, p)
 	processes = h.data("process")
-	assert.NotEqual(t, processes[3], processes[4], "another launch is another process")
+	assert.NotEqual(t, processes[4], processes[5], "another launch is another process")
 }
 
 func TestResuming(t *testing.T) {

@@ -74,6 +74,13 @@ func (e *Engine) Busy() bool {
 	return len(e.checking) > 0
 }
 
+// Checks reports whether the gates of a run are checked now.
+func (e *Engine) Checks(run int64) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.checking[run] != nil
+}
+
 // Of is the loop that a run belongs to, if it belongs to one.
 func (e *Engine) Of(ctx context.Context, run int64) (l domain.GateLoop, has bool, err error) {
 	return found(e.opts.Store.GateLoop(ctx, run))

@@ -46,6 +46,9 @@ func (f forGates) Next(t store.Tx, run domain.Run, prompt string) (domain.Run, e
 	next := following(thread, run, prompt, thread.Agent)
 	next.Source, next.Parent, next.Priority, next.Title = domain.SourceGate, last.ID, run.Priority, run.Title
 	err = h.add(t, &next, thread, false)
+	if err == nil {
+		h.environments.keep(t, next.ID, h.environments.of(run.ID))
+	}
 	return next, err
 }
 
@@ -62,6 +65,7 @@ func (f forGates) Resting() bool { return f.hub.isClosing() }
 
 // Rested is as of [gate.Runs].
 func (f forGates) Rested() {
+	f.hub.environments.tidy(f.hub.gates.Checks)
 	f.hub.mu.Lock()
 	defer f.hub.mu.Unlock()
 	f.hub.noteRest()

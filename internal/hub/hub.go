@@ -13,6 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/build"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/changereview"
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
 	"github.com/duet-rpc/duet-rpc/internal/config/previewconfig"
@@ -142,6 +143,7 @@ type Hub struct {
 	executors    Executors
 	toExecute    *startQueue
 	adoption     *adoption.Adoption
+	environments *runEnvironments
 	query        *query.Queries
 	log          *slog.Logger
 	started      time.Time
@@ -151,6 +153,9 @@ type Hub struct {
 	active background.Group // goroutines of runs and subscriptions
 
 	mayStart bool // the change under way lets a queued run start; belongs to the store's writer
+	// client is the environment of the client that asks for the change under way, or nil; it
+	// belongs to the store's writer.
+	client clientenv.Environment
 
 	mu       sync.Mutex // guards the fields below
 	live     map[int64]*liveRun
@@ -184,7 +189,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h := &Hub{
 		opts: opts, log: opts.Logger, started: time.Now(),
 		live: make(map[int64]*liveRun), awaiting: make(map[int64][]chan struct{}),
-		tokens: credential.NewTokens(), toExecute: newStartQueue(), draining: opts.StartsNothing,
+		tokens: credential.NewTokens(), toExecute: newStartQueue(), environments: newRunEnvironments(), draining: opts.StartsNothing,
 	}
 	h.configured = &configured.Configuration{Agents: opts.Agents, Keys: opts.Keys, Restricted: opts.Restricted, Logger: h.log}
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))

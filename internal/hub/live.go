@@ -87,6 +87,9 @@ func (h *Hub) stopAgent(live *liveRun) {
 
 // follow brings what is in memory after the commit.
 func (h *Hub) follow(t store.Tx, run domain.Run, from domain.State) {
+	if run.State.Ended() {
+		t.AfterCommit(func() { h.environments.end(run.ID, h.gates.Checks(run.ID)) })
+	}
 	t.AfterCommit(func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()

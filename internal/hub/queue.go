@@ -98,6 +98,7 @@ func (h *Hub) enqueue(t store.Tx, run *domain.Run, thread domain.Thread) error {
 		err = h.conversation.WentOn(t, *run, ownTurnOf(*run).trigger())
 	} else {
 		err = h.conversation.Prompt(t, *run, thread)
+		h.environments.keep(t, run.ID, h.client)
 		queued := *run
 		t.AfterCommit(func() { h.yieldTo(queued) })
 	}

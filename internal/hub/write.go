@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/removal"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -18,6 +19,7 @@ func (h *Hub) write(ctx context.Context, change func(store.Tx) error) error {
 func (h *Hub) change(ctx context.Context, change func(store.Tx) error) error {
 	return h.store.Write(ctx, func(t store.Tx) error {
 		h.mayStart = false // as a change may have left it that was undone
+		h.client = clientenv.From(ctx)
 		if err := change(t); err != nil || !h.mayStart {
 			return err
 		}

@@ -94,7 +94,7 @@ func ensureWithin(ctx context.Context, s *Settings, p project.Project, silent **
 // that none could, or should not be spoken to, or, a *SilentError, that
 // somebody listens who does not answer.
 func answers(ctx context.Context, s *Settings, p project.Project) (someone bool, err error) {
-	conn, err := Connect(ctx, s, p)
+	conn, err := connect(ctx, s, p, nil)
 	if err == nil {
 		return true, conn.Close()
 	}

@@ -62,6 +62,12 @@ func Dial(ctx context.Context, s *Settings, p project.Project, opts ...client.Op
 // Connect connects to the hub that answers on the project's socket, now. The error is a
 // *SilentError if somebody listens there who does not answer.
 func Connect(ctx context.Context, s *Settings, p project.Project) (net.Conn, error) {
+	return connect(ctx, s, p, s.environment)
+}
+
+// connect is Connect with the message that gives the hub this process's environment; nil
+// for a connection that launches nothing.
+func connect(ctx context.Context, s *Settings, p project.Project, environment func() []byte) (net.Conn, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
@@ -73,7 +79,7 @@ func Connect(ctx context.Context, s *Settings, p project.Project) (net.Conn, err
 	defer cancel()
 	conn, err := socket.Dial(greeting, path)
 	if err == nil {
-		err = greet(greeting, conn)
+		err = greet(greeting, conn, environment)
 	}
 	var nobody *socket.NobodyError
 	var unsafe *socket.UnsafeError
@@ -91,11 +97,16 @@ func Connect(ctx context.Context, s *Settings, p project.Project) (net.Conn, err
 
 // greet makes sure that a hub answers at the other end, before ctx ends: the
 // socket of one that was killed takes connections until the system has closed
-// it. If none does the connection is closed.
-func greet(ctx context.Context, conn net.Conn) error {
+// it. If none does the connection is closed. It also sends the environment that
+// agents of this process get, as a notification: a hub of an earlier version
+// ignores it, and no request on the connection overtakes it.
+func greet(ctx context.Context, conn net.Conn, environment func() []byte) error {
 	// Not by a deadline, which is the frame reader's to set.
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	_, err := conn.Write(frame.Append(nil, frame.LSP, []byte(`{"jsonrpc":"2.0","id":0,"method":"ping"}`)))
+	if err == nil && environment != nil { // it is collected while the hub answers
+		_, err = conn.Write(frame.Append(nil, frame.LSP, environment()))
+	}
 	if err == nil {
 		var answer frame.Message
 		err = frame.NewReader(conn, frame.LSP, frame.Limits{}).Next(&answer)

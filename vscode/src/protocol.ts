@@ -144,6 +144,16 @@ export interface Methods {
       message: string;
     };
   };
+  /** Gives the environment of the client to the agents that it launches on this connection, until it gives another one. The hub keeps it in memory alone. Agents of a client that gives none get the hub's own. */
+  "client.environment": {
+    params: {
+      /** Variables, at most 256 and 64 KiB. An agent gets those that every agent gets (docs/configuration.md), and those that its env_from names. */
+      environment: Record<string, string>;
+    };
+    result: {
+      success: boolean;
+    };
+  };
   /** Ends the connection, and the process if an editor started it. */
   exit: {
     params: unknown;

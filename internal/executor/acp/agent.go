@@ -91,7 +91,7 @@ func (d *Driver) start(t *turn) (*agent, *task.Failure) {
 	if failed != nil {
 		return nil, failed
 	}
-	path, err := env.Find(argv[0], t.Params.CWD)
+	path, err := env.Find(cmp.Or(t.Launch.Program, argv[0]), t.Params.CWD)
 	if err != nil {
 		return nil, task.StartFailure(t.Launch, t.Params.CWD, err)
 	}
@@ -103,7 +103,7 @@ func (d *Driver) start(t *turn) (*agent, *task.Failure) {
 	a := &agent{
 		driver: d, name: t.Launch.Name, key: launchKey(t), proc: proc, life: life,
 		startTimeout: cmp.Or(time.Duration(t.Launch.StartTimeoutMS)*time.Millisecond, d.opts.StartTimeout),
-		workspace:    workspace.New(t.Launch.Root, t.Params.CWD, t.Launch.StateDir), env: process.NewEnvironment(t.Launch.Env), has: authmethod.Names(env),
+		workspace:    workspace.New(t.Launch.Root, t.Params.CWD, t.Launch.StateDir), env: task.LaunchEnvironment(t.Launch), has: authmethod.Names(env),
 		terminals: make(map[string]*agentTerminal), links: make(map[string]*link), changed: make(chan struct{}, 1), own: newOwnTurns(),
 	}
 	a.workspace.Add(t.Conversation.AdditionalDirectories...)
@@ -491,12 +491,15 @@ func (a *agent) endTerminals() {
 	}
 }
 
-// launchKey tells whether two prompts can share an agent.
+// launchKey tells whether two prompts can share an agent. The environments of the clients that
+// launched them may differ.
 func launchKey(t *turn) string {
+	launch := *t.Launch
+	launch.Environment, launch.Program = nil, ""
 	key, _ := json.Marshal(struct {
-		Launch      *catalog.AgentLaunch
+		Launch      catalog.AgentLaunch
 		CWD         string
 		Directories []string
-	}{t.Launch, t.Params.CWD, t.Conversation.AdditionalDirectories})
+	}{launch, t.Params.CWD, t.Conversation.AdditionalDirectories})
 	return string(key)
 }

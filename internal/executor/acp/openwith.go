@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	"github.com/duet-rpc/duet-rpc/internal/acp"
-	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
@@ -44,7 +43,7 @@ func (a *agent) mcpServers(t *turn) []mcpServer {
 			list = append(list, mcpServer{Type: s.Type, Name: s.Name, URL: s.URL, Headers: s.Headers})
 		case s.Type == "" || s.Type == "stdio":
 			server := mcpServer{Name: s.Name, Command: s.Command, Args: s.Args, Env: s.Env}
-			own := process.NewEnvironment(a.env, s.Env)
+			own := a.env.With(s.Env)
 			path, err := own.Find(s.Command, t.Params.CWD)
 			if err != nil {
 				t.Problem(task.CodeMCPServer, fmt.Sprintf("the MCP server %s will not start: the program %q %s; install it, or correct its command in the configuration", s.Name, s.Command, notStarted(err)))

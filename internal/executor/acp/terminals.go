@@ -37,7 +37,7 @@ type agentTerminal struct {
 
 func (a *agent) createTerminal(ctx context.Context, p acp.TerminalCreateParams) (acp.TerminalParams, error) {
 	a.acted()
-	env := process.NewEnvironment(a.env)
+	env := a.env.With(nil)
 	for _, v := range p.Env {
 		env[v.Name] = v.Value
 	}

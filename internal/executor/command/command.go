@@ -3,6 +3,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,7 +45,7 @@ func (d *Driver) Run(t *task.Task) (stopReason string, failed *task.Failure) {
 	if failed != nil || t.Stopped() {
 		return "", failed
 	}
-	path, err := env.Find(argv[0], t.Params.CWD)
+	path, err := env.Find(cmp.Or(t.Launch.Program, argv[0]), t.Params.CWD)
 	if err != nil {
 		return "", task.StartFailure(t.Launch, t.Params.CWD, err)
 	}

@@ -32,6 +32,14 @@ func NewEnvironment(more ...map[string]string) Environment {
 	return e
 }
 
+// With returns a copy of e with more variables, which win.
+func (e Environment) With(more map[string]string) Environment {
+	with := make(Environment, len(e)+len(more))
+	maps.Copy(with, e)
+	maps.Copy(with, more)
+	return with
+}
+
 // List is the environment as package exec wants it. Variables that the system
 // would refuse are left out.
 func (e Environment) List() []string {

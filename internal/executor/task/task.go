@@ -114,10 +114,18 @@ func (t *Task) Result(stopReason string, failed *Failure) catalog.ExecutePromptR
 	return result
 }
 
+// LaunchEnvironment returns the environment of an agent without its keys.
+func LaunchEnvironment(l *catalog.AgentLaunch) process.Environment {
+	if l.Environment == nil {
+		return process.NewEnvironment(l.Env)
+	}
+	return process.Environment(l.Environment).With(l.Env)
+}
+
 // Environment is the agent's environment. Keys are fetched for it now and are
 // kept nowhere else.
 func (t *Task) Environment() (process.Environment, *Failure) {
-	env := process.NewEnvironment(t.Launch.Env)
+	env := LaunchEnvironment(t.Launch)
 	for _, name := range slices.Sorted(maps.Keys(t.Launch.Keys)) {
 		service := t.Launch.Keys[name]
 		key, err := t.hub.GetAPIKey(t.ctx, catalog.GetAPIKeyParams{SessionToken: t.Params.SessionToken, Service: service})

@@ -1,0 +1,178 @@
+package main_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// An environmentSite has agents that write their environment to the file that the prompt names.
+type environmentSite struct {
+	*site
+	gate string // a named pipe; the agent gated goes on when it was written to
+}
+
+func newEnvironmentSite(t *testing.T) environmentSite {
+	t.Helper()
+	s := environmentSite{site: newDaemonSite(t)}
+	s.gate = filepath.Join(s.home, "gate")
+	require.NoError(t, syscall.Mkfifo(s.gate, 0o600))
+	path := filepath.Join(s.home, "config", "duet", "config.toml")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, append(text, `
+[agents.plain]
+driver = "command"
+command = ["sh", "-c", 'env > "$1"', "sh"]
+history = "none"
+env_from = ["NAMED"]
+[agents.gated]
+driver = "command"
+command = ["sh", "-c", 'env > "$1"; cat "$GATE"', "sh"]
+history = "none"
+env = { GATE = "`+s.gate+`" }
+[agents.tool]
+driver = "command"
+command = ["duet-test-tool"]
+history = "none"
+`...), 0o600))
+	return s
+}
+
+// client starts the program with a client in whose environment each variable has a value of
+// that client's own.
+func (s environmentSite) client(name string, more ...string) *client {
+	s.t.Helper()
+	l := s.launch()
+	l.env = slices.Concat(l.env, []string{"DUET_RPC_DEBUG=1", "SSH_AUTH_SOCK=/secret-sock-" + name, "NAMED=secret-named-" + name, "UNNAMED=secret-unnamed-" + name}, more)
+	c := newClient(l.start(s.t))
+	c.subscribe()
+	return c
+}
+
+// file returns the path of a new file for the environment of an agent.
+func (s environmentSite) file(name string) string { return filepath.Join(s.home, name) }
+
+// written returns the environment that an agent has written.
+func (s environmentSite) written(name string) map[string]string {
+	s.t.Helper()
+	text, err := os.ReadFile(s.file(name))
+	require.NoError(s.t, err)
+	env := make(map[string]string)
+	for line := range strings.SplitSeq(string(text), "\n") {
+		if variable, value, ok := strings.Cut(line, "="); ok {
+			env[variable] = value
+		}
+	}
+	return env
+}
+
+func (s environmentSite) requireOf(client, name string) {
+	s.t.Helper()
+	env := s.written(name)
+	require.Equal(s.t, "/secret-sock-"+client, env["SSH_AUTH_SOCK"], name)
+	require.NotContains(s.t, env, "UNNAMED")
+}
+
+// requireNoValues requires that nothing of the environments is in what Duet keeps or logs.
+func (s environmentSite) requireNoValues(clients ...*client) {
+	s.t.Helper()
+	for _, c := range clients {
+		require.NotContains(s.t, c.log.String(), "secret-")
+	}
+	log, err := os.ReadFile(filepath.Join(s.state(), "logs", "daemon.log"))
+	require.NoError(s.t, err)
+	require.Contains(s.t, string(log), "client.environment", "messages are logged")
+	require.Contains(s.t, string(log), "execute_prompt")
+	require.NoError(s.t, filepath.WalkDir(s.state(), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		assert.NotContains(s.t, string(content), "secret-", path)
+		return err
+	}))
+}
+
+// An agent has the environment of the client that launched it, not that of the client that has
+// started the daemon.
+func TestAnAgentHasTheEnvironmentOfItsClient(t *testing.T) {
+	t.Parallel()
+	s := newEnvironmentSite(t)
+	first := s.client("first", "DISPLAY=:1")
+	tools := filepath.Join(s.home, "tools")
+	require.NoError(t, os.Mkdir(tools, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(tools, "duet-test-tool"), []byte("#!/bin/sh\nenv > \"$1\"\n"), 0o700))
+	second := s.client("second", "PATH="+tools+":"+os.Getenv("PATH"))
+	hub := s.requireDaemon(first, second)
+
+	first.completes(first.launch(s.file("of-first"), "plain"))
+	s.requireOf("first", "of-first")
+	assert.Equal(t, ":1", s.written("of-first")["DISPLAY"])
+	second.completes(second.launch(s.file("of-second"), "plain"))
+	s.requireOf("second", "of-second")
+	env := s.written("of-second")
+	assert.NotContains(t, env, "DISPLAY")
+	assert.Equal(t, "secret-named-second", env["NAMED"], "env_from")
+	assert.Equal(t, s.home, env["HOME"])
+	second.completes(second.launch(s.file("of-tool"), "tool"))
+	s.requireOf("second", "of-tool")
+
+	foreign := s.lines()
+	var l launched
+	foreign.call("launchSession", object{"query": s.file("of-foreign"), "agent": "plain"}, &l)
+	first.completes(l)
+	s.requireOf("first", "of-foreign")
+	assert.Equal(t, "secret-named-first", s.written("of-foreign")["NAMED"])
+
+	works := first.launch(s.file("works"), "gated")
+	first.awaitState(works.SessionID, "running")
+	queued := second.next(works, s.file("queued"))
+	second.leave()
+	require.NoError(t, os.WriteFile(s.gate, []byte("go on"), 0o600))
+	first.completes(works)
+	require.NoError(t, os.WriteFile(s.gate, []byte("go on"), 0o600))
+	first.completes(queued)
+	s.requireOf("first", "works")
+	s.requireOf("second", "queued")
+
+	s.env = append(s.env, "SSH_AUTH_SOCK=/secret-sock-shell")
+	_, err := s.command("prompt", "--agent", "plain", s.file("of-shell"))
+	require.NoError(t, err)
+	s.requireOf("shell", "of-shell")
+	require.Equal(t, hub, s.requireDaemon(first))
+	first.leave()
+	s.requireNoValues(first, second)
+	_, err = s.command("daemon", "stop")
+	require.NoError(t, err)
+	s.requireNoValues()
+}
+
+// A run that is resumed after a crash has the environment of the client that resumes it.
+func TestAResumedAgentHasTheEnvironmentOfTheClientThatResumesIt(t *testing.T) {
+	t.Parallel()
+	s := newEnvironmentSite(t)
+	first := s.client("first")
+	second := s.client("second")
+	hub := s.requireDaemon(first, second)
+	works := first.launch(s.file("works"), "gated")
+	first.awaitState(works.SessionID, "running")
+	require.NoError(t, syscall.Kill(hub, syscall.SIGKILL))
+	second.await("the run is interrupted", func(e event) bool { return e.Data.SessionID == works.SessionID && e.Data.State == "interrupted" })
+	resumed := second.next(works, s.file("resumed"))
+	require.NoError(t, os.WriteFile(s.gate, []byte("go on"), 0o600))
+	second.completes(resumed)
+	s.requireOf("second", "resumed")
+	first.leave()
+	second.leave()
+	s.requireNoValues(first, second)
+	_, err := s.command("daemon", "stop")
+	require.NoError(t, err)
+}
