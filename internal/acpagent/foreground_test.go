@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -25,6 +27,7 @@ type stage struct {
 	seq int
 
 	began      chan string
+	metadata   any // of the latest prompt
 	subscribed chan *server.Conn
 	events     *server.Conn
 
@@ -62,7 +65,8 @@ func newStage(t *testing.T, states map[string]string) *stage {
 		})
 	}
 	runs := 0
-	answer("continueSession", func(map[string]any) string {
+	answer("continueSession", func(p map[string]any) string {
+		s.metadata = p["metadata"]
 		runs++
 		run := fmt.Sprint("run-", runs)
 		s.began <- run
@@ -197,6 +201,26 @@ func TestAPromptIsAnsweredWhenItsRunBegins(t *testing.T) {
 	s.update(running)
 	s.status("other", "completed", "")
 	s.update(ended)
+}
+
+// The _meta of a prompt is in the metadata of its run, from which the agent gets it.
+func TestMetaOfAPrompt(t *testing.T) {
+	s := newIdleStage(t)
+	for meta, want := range map[string]any{
+		`{"n":1}`: map[string]any{"n": 1.0},
+		`[1]`:     nil,
+		`{"n":"` + strings.Repeat("x", catalog.MaxMeta) + `"}`: nil,
+	} {
+		s.say(`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"` + conversation + `","prompt":[{"type":"text","text":"x"}],"_meta":` + meta + `}}`)
+		run := <-s.began
+		assert.Equal(t, want, s.metadata.(map[string]any)["_meta"])
+		s.prompted(run, "x")
+		s.status(run, "running", "")
+		s.update(userMessage(run, "x"))
+		_ = s.heard() + s.heard()
+		s.status(run, "completed", "")
+		s.update(ended)
+	}
 }
 
 // A prompt that another client edits while it waits stands there with its new text.

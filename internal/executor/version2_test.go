@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -99,7 +100,10 @@ func (a *version2Agent) terminal(id string, more object) {
 }
 
 // permit asks for permission and says what was answered.
-func (a *version2Agent) permit(subject any) {
+func (a *version2Agent) permit(subject any) { a.say(a.ask(nil, subject)) }
+
+// ask asks for permission, with more members of the request, and returns the answer.
+func (a *version2Agent) ask(more object, subject any) string {
 	a.state("requires_action", nil)
 	p := object{"sessionId": a.session, "title": "Run it?", "description": "because it has to be", "options": []any{
 		object{"optionId": "y", "name": "Yes", "kind": "allow_once"}, object{"optionId": "n", "name": "No", "kind": "reject_once"},
@@ -107,9 +111,10 @@ func (a *version2Agent) permit(subject any) {
 	if subject != nil {
 		p["subject"] = subject
 	}
+	maps.Copy(p, more)
 	m := a.call("session/request_permission", p)
 	a.state("running", nil)
-	a.say(string(m.Result))
+	return string(m.Result)
 }
 
 func (a *version2Agent) prompt(m wire) {
@@ -200,6 +205,11 @@ func (a *version2Agent) prompt(m wire) {
 	case "meta":
 		a.say(string(m.Params.Meta))
 		a.tool("c1", object{"title": "x", "_meta": object{"vendor": object{"n": 1}}})
+		a.update(object{"sessionUpdate": "agent_message_chunk", "messageId": "x", "content": object{"type": "text", "text": "!"}, "_meta": object{"k": 1}})
+		a.update(object{"sessionUpdate": "agent_thought_chunk", "messageId": "y", "content": object{"type": "text", "text": "?"}, "_meta": object{"k": 2}})
+		a.update(object{"sessionUpdate": "usage_update", "used": 1, "size": 2, "_meta": object{"k": 3}})
+		a.ask(object{"_meta": object{"k": 4, "of": "request"}}, object{"type": "tool_call", "toolCall": object{"toolCallId": "c1", "_meta": object{"k": 5}}})
+		a.ask(object{"_meta": object{"k": 6}}, object{"type": "tool_call", "toolCall": object{"toolCallId": "c2", "title": "new"}})
 		a.tool("c1", object{"status": "completed", "_meta": object{"large": strings.Repeat("x", 9000)}})
 	case "plan":
 		a.update(object{"sessionUpdate": "plan_update", "plan": object{"type": "items", "planId": "p", "entries": []any{object{"content": "one", "priority": "high", "status": "pending"}}}})
@@ -330,8 +340,16 @@ func TestVersion2(t *testing.T) {
 			`tool_call {"tool_id":"c1","tool":"Edit","title":"Edit","kind":"edit","status":"completed","paths":["/a/b","/a/c","/a/d","/a/e"],"diffs":[{"path":"/a/b","old_text":"same\nold\n","new_text":"same\nnew\n"},{"path":"/a/c","new_text":"c"}]}`,
 			`tool_result {"tool_id":"c1","tool":"Edit","status":"completed"}`,
 		}},
-		"meta": {said: `{"n":1}`, events: []string{
-			`tool_call {"tool_id":"c1","tool":"other","title":"x","_meta":{"vendor":{"n":1}}}`, `tool_result {"tool_id":"c1","tool":"other","status":"completed"}`,
+		"meta": {said: `{"n":1}!`, events: []string{
+			`content_block_delta {"message_id":"m1","delta":{"text":"{\"n\":1}"}}`,
+			`tool_call {"tool_id":"c1","tool":"other","title":"x","_meta":{"vendor":{"n":1}}}`,
+			`content_block_delta {"message_id":"x","delta":{"text":"!"},"_meta":{"k":1}}`,
+			`thinking_chunk {"message_id":"y","delta":{"text":"?"},"_meta":{"k":2}}`,
+			`usage {"input_tokens":0,"output_tokens":0,"context_used":1,"context_size":2,"_meta":{"k":3}}`,
+			`tool_update {"tool_id":"c1","_meta":{"k":5,"of":"request"}}`,
+			`tool_update {"tool_id":"c2","tool":"other","title":"new","_meta":{"k":6}}`,
+			`tool_result {"tool_id":"c1","tool":"other","status":"completed"}`,
+			`usage {"input_tokens":20,"output_tokens":7}`,
 		}},
 		"plan": {events: []string{`plan {"entries":[{"content":"one","priority":"high","status":"pending"}]}`, `plan {"entries":[{"content":"one","priority":"high","status":"pending"},{"content":"two","priority":"low","status":"pending"}]}`, `plan {"entries":[{"content":"one","priority":"high","status":"completed"},{"content":"two","priority":"low","status":"pending"}]}`, `plan {"entries":[{"content":"one","priority":"high","status":"completed"}]}`}},
 		"notice": {events: []string{

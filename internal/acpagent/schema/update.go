@@ -158,9 +158,10 @@ type ConfigUpdate struct {
 
 // InfoUpdate says what the session is called now.
 type InfoUpdate struct {
-	Kind      string `json:"sessionUpdate"`
-	Title     string `json:"title,omitempty"`
-	UpdatedAt string `json:"updatedAt,omitempty"`
+	Kind      string         `json:"sessionUpdate"`
+	Title     string         `json:"title,omitempty"`
+	UpdatedAt string         `json:"updatedAt,omitempty"`
+	Meta      map[string]any `json:"_meta,omitempty"`
 }
 
 // UsageUpdate says how full the context is, and what the session has cost.
@@ -169,6 +170,8 @@ type UsageUpdate struct {
 	Used int64  `json:"used"`
 	Size int64  `json:"size"`
 	Cost *Cost  `json:"cost,omitempty"`
+
+	Meta map[string]any `json:"_meta,omitempty"`
 }
 
 // A Cost is an amount of money.

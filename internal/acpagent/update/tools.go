@@ -32,6 +32,7 @@ func (ids *toolIDs) of(session, id string) string {
 // A tool is a tool call that has begun.
 type tool struct {
 	diffs    []wire.FileDiff
+	meta     map[string]any // the agent's
 	terminal string
 	shown    bool // the client shows the terminal
 	ended    bool
@@ -66,6 +67,9 @@ func (t *Translator) toolCall(c call) (updates []any) {
 		}
 	}
 	t.tellsCall(c.id)
+	if len(c.data.Meta) > 0 {
+		known.meta = c.data.Meta
+	}
 	if len(c.data.Diffs) > 0 {
 		known.diffs = c.data.Diffs
 	}
@@ -180,6 +184,9 @@ func (t *Translator) Question(a wire.Approval) schema.ToolCall {
 	if !t.calls[u.ToolCallID] {
 		u.Title = cmp.Or(a.Title, a.Subject, a.Tool, "a question")
 	}
+	if known := t.tools[u.ToolCallID]; known != nil {
+		u.Meta = known.meta
+	}
 	if a.ToolUseID != "" {
 		t.tellsCall(u.ToolCallID)
 	}
@@ -237,6 +244,12 @@ func (t *Translator) parentID(session, id string) string {
 		return ""
 	}
 	return t.ids.of(session, id)
+}
+
+// members returns the members of a JSON object; nil for anything else.
+func members(raw json.RawMessage) (m map[string]any) {
+	_ = json.Unmarshal(raw, &m)
+	return m
 }
 
 // metaOf is the _meta of a tool call: what the agent has said there, and what Duet says.

@@ -105,14 +105,14 @@ func readChunk(raw []byte) (c chunk) {
 	return c
 }
 
-func (t *turn) chunk(parent string, raw []byte, take func(id, parent, text string)) bool {
+func (t *turn) chunk(parent string, raw []byte, take func(catalog.ContentDelta)) bool {
 	c := readChunk(raw)
 	if c.isText {
 		id, text := string(c.id), string(c.text)
 		if id != "" {
 			t.said.add(id, text, false)
 		}
-		take(id, cmp.Or(parent, parentOf(c.meta)), text)
+		take(catalog.ContentDelta{MessageID: id, ParentID: cmp.Or(parent, parentOf(c.meta)), Delta: catalog.Delta{Text: text}, Meta: boundedMeta(c.meta)})
 	}
 	return c.isText
 }
@@ -129,7 +129,8 @@ func (t *turn) message(parent string, raw []byte, thought bool) bool {
 	if thought {
 		take = t.thought
 	}
-	parent = cmp.Or(parent, parentOf(frame.Member(raw, "_meta")))
+	meta := frame.Member(raw, "_meta")
+	parent = cmp.Or(parent, parentOf(meta))
 	if whole := textOf(content); whole != "" {
 		more, goesOn := strings.CutPrefix(whole, t.said.of(string(id)))
 		if !goesOn {
@@ -137,7 +138,7 @@ func (t *turn) message(parent string, raw []byte, thought bool) bool {
 		}
 		if more != "" {
 			t.said.add(string(id), more, !goesOn)
-			take(string(id), parent, more)
+			take(catalog.ContentDelta{MessageID: string(id), ParentID: parent, Delta: catalog.Delta{Text: more}, Meta: boundedMeta(meta)})
 		}
 	}
 	for _, item := range content {
@@ -282,17 +283,26 @@ func readCompaction(raw json.RawMessage) (c catalog.Compaction, ok bool) {
 }
 
 // text reports a text of the agent.
-func (t *turn) text(id, parent, text string) {
+func (t *turn) text(d catalog.ContentDelta) {
 	t.mu.Lock()
-	t.trouble.text(text)
+	t.trouble.text(d.Delta.Text)
 	t.mu.Unlock()
-	t.Text(id, parent, text)
+	t.Delta(d)
 }
 
-func (t *turn) thought(id, parent, text string) {
-	if text != "" {
-		t.Event(catalog.EventThinkingChunk, catalog.ContentDelta{MessageID: id, ParentID: parent, Delta: catalog.Delta{Text: text}})
+func (t *turn) thought(d catalog.ContentDelta) {
+	if d.Delta.Text != "" {
+		t.Event(catalog.EventThinkingChunk, d)
 	}
+}
+
+// boundedMeta returns the _meta of an update, or nil if there is none, if it is no object or if it
+// is longer than catalog.MaxMeta.
+func boundedMeta(meta json.RawMessage) json.RawMessage {
+	if len(meta) > catalog.MaxMeta || !bytes.HasPrefix(meta, []byte("{")) {
+		return nil
+	}
+	return meta
 }
 
 func (t *turn) contextUsage(raw []byte) bool {
@@ -313,7 +323,7 @@ func readUsage(raw []byte, spent *atomic.Uint64, before float64) (usage catalog.
 	if json.Unmarshal(raw, &u) != nil || u.Used == nil {
 		return usage, false
 	}
-	usage.ContextUsed = int64(*u.Used)
+	usage.ContextUsed, usage.Meta = int64(*u.Used), boundedMeta(frame.Member(raw, "_meta"))
 	if u.Size != nil {
 		usage.ContextSize = int64(*u.Size)
 	}
