@@ -270,6 +270,25 @@ func (a *version2Agent) prompt(m wire) {
 		end()
 		a.prompt(next)
 		return
+	case "slow": // it goes on by itself, and ends late when it is cancelled
+		end()
+		a.state("running", nil)
+		a.say("working")
+		for a.read().Method != "session/cancel" {
+		}
+		a.out.Flush()
+		_, _ = os.ReadFile(filepath.Join(a.cwd, "over")) // a pipe, which the test closes
+		if strings.HasSuffix(m.Params.Prompt[len(m.Params.Prompt)-1].Text, "prompted") {
+			next := a.read()
+			for ; next.Method != "session/prompt"; next = a.read() {
+				a.refuse(next)
+			}
+			a.state("idle", object{"stopReason": "cancelled", "usage": object{"inputTokens": 5, "outputTokens": 6}})
+			a.prompt(next)
+			return
+		}
+		a.state("idle", object{"stopReason": "cancelled", "usage": object{"inputTokens": 5, "outputTokens": 6}})
+		return
 	case "cancellable", "stubborn":
 		cancel := object{"cancel": object{}}
 		a.terminal("t1", object{"command": "sleep 3", "capabilities": cancel})
@@ -622,6 +641,39 @@ func TestBackgroundOfVersion2(t *testing.T) {
 	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "background"}, release(t, x, p.SessionID))
 	require.NoError(t, os.WriteFile(over, nil, 0o600))
 	h.Await(t, func() bool { return h.inBackground() != nil && len(h.inBackground()) == 0 }, "the end of that")
+}
+
+// Usage that the agent reports after an interrupted turn is booked on that turn.
+func TestUsageOfAnInterruptedTurnOfVersion2(t *testing.T) {
+	for _, word := range []string{"slow", "slow prompted"} {
+		t.Run(word, func(t *testing.T) {
+			t.Parallel()
+			h := newHub()
+			var x *executor.Executor
+			p := prompt(t, "version2", word)
+			over := filepath.Join(p.CWD, "over")
+			require.NoError(t, syscall.Mkfifo(over, 0o600))
+			results := h.beginTurns(t, func() *executor.Executor { return x }, p)
+			x = newExecutor(t, h, executor.Options{})
+			execute(t, x, p)
+			h.Await(t, func() bool { return strings.Contains(h.text(), "working") }, "that the agent is at work")
+			_, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "own-1"})
+			require.NoError(t, err)
+			h.Await(t, func() bool { return results("own-1").Status != "" }, "the end of the turn")
+			require.NoError(t, os.WriteFile(over, nil, 0o600))
+			if word == "slow prompted" {
+				p.TaskID, p.Prompt = "task-2", "hello"
+				execute(t, x, p)
+			}
+			h.Await(t, func() bool { h.Lock(); defer h.Unlock(); return len(h.late) > 0 }, "the usage")
+			h.Lock()
+			assert.Equal(t, []catalog.ReportLateParams{{SessionID: p.SessionID, TaskID: "own-1", EventType: "usage", EventData: json.RawMessage(`{"input_tokens":5,"output_tokens":6}`)}}, h.late)
+			h.Unlock()
+			if word == "slow prompted" {
+				assert.Contains(t, h.usages(), `task-2 {"input_tokens":20,"output_tokens":7}`, "of its own alone")
+			}
+		})
+	}
 }
 
 // The background work of an agent of version 2 is stopped by the agent, which stays; one that
