@@ -216,6 +216,9 @@ func (a *version2Agent) prompt(m wire) {
 		a.update(object{"sessionUpdate": "plan_update", "plan": object{"type": "items", "planId": "q", "entries": []any{object{"content": "two", "priority": "low", "status": "pending"}}}})
 		a.update(object{"sessionUpdate": "plan_update", "plan": object{"type": "items", "planId": "p", "entries": []any{object{"content": "one", "priority": "high", "status": "completed"}}}})
 		a.update(object{"sessionUpdate": "plan_removed", "planId": "q"})
+	case "text": // plans that are no entries
+		a.update(object{"sessionUpdate": "plan_update", "plan": object{"type": "markdown", "planId": "p", "content": "# Goal\n\n- [x] one\n  - [ ] two\n3. three\n-\n"}})
+		a.update(object{"sessionUpdate": "plan_update", "plan": object{"type": "file", "planId": "p", "uri": "file:///plan.md"}})
 	case "delegate":
 		child := func(update object) {
 			a.send(object{"jsonrpc": "2.0", "method": "session/update", "params": object{"sessionId": "child", "update": update}})
@@ -371,6 +374,10 @@ func TestVersion2(t *testing.T) {
 			`usage {"input_tokens":20,"output_tokens":7}`,
 		}},
 		"plan": {events: []string{`plan {"entries":[{"content":"one","priority":"high","status":"pending"}]}`, `plan {"entries":[{"content":"one","priority":"high","status":"pending"},{"content":"two","priority":"low","status":"pending"}]}`, `plan {"entries":[{"content":"one","priority":"high","status":"completed"},{"content":"two","priority":"low","status":"pending"}]}`, `plan {"entries":[{"content":"one","priority":"high","status":"completed"}]}`}},
+		"text": {events: []string{
+			`plan {"entries":[{"content":"# Goal"},{"content":"one","status":"completed"},{"content":"two","status":"pending"},{"content":"three"},{"content":"-"}]}`,
+			`plan {"entries":[{"content":"file:///plan.md"}]}`,
+		}},
 		"notice": {events: []string{
 			`notice {"severity":"warning","title":"Mind the gap","description":"It is wide."}`,
 			`compaction {"status":"in_progress"}`, `compaction {"status":"completed","summary":"short"}`,

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -217,11 +218,25 @@ type namedPlan struct {
 	Entries []catalog.PlanEntry
 }
 
-// plan reports a plan that is made of entries. For Duet an agent has one plan: that of all its
-// plans.
+// plan reports a plan: its entries, the lines of its Markdown, or the file that has it. For Duet
+// an agent has one plan: that of all its plans.
 func (t *turn) plan(raw json.RawMessage) bool {
-	var p namedPlan
-	if json.Unmarshal(raw, &p) != nil || p.Entries == nil {
+	var said struct {
+		namedPlan
+		Content *string // Markdown
+		URI     string  // of a file
+	}
+	if json.Unmarshal(raw, &said) != nil {
+		return false
+	}
+	p := said.namedPlan
+	switch {
+	case p.Entries != nil:
+	case said.Content != nil:
+		p.Entries = markdownPlan(*said.Content)
+	case said.URI != "":
+		p.Entries = []catalog.PlanEntry{{Content: said.URI}}
+	default:
 		return false
 	}
 	i := slices.IndexFunc(t.plans, func(other namedPlan) bool { return other.PlanID == p.PlanID })
@@ -233,6 +248,40 @@ func (t *turn) plan(raw json.RawMessage) bool {
 	}
 	t.reportPlan()
 	return true
+}
+
+// maxPlanLines limits the lines of a Markdown plan.
+const maxPlanLines = 1000
+
+// listMark is the mark of an item of a Markdown list, with its box if it is a task.
+var listMark = regexp.MustCompile(`^(?:[-*+]|\d+[.)])\s+(?:\[([ xX])\]\s+)?`)
+
+// markdownPlan returns the lines of a Markdown plan that are not empty, as entries. Those of a task
+// list have the status that their box says.
+func markdownPlan(text string) []catalog.PlanEntry {
+	entries := []catalog.PlanEntry{}
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		if len(entries) == maxPlanLines {
+			entries[maxPlanLines-1].Content = "…"
+			break
+		}
+		e := catalog.PlanEntry{Content: line}
+		if mark := listMark.FindStringSubmatch(line); mark != nil && len(mark[0]) < len(line) {
+			e.Content = line[len(mark[0]):]
+			switch mark[1] {
+			case "":
+			case " ":
+				e.Status = "pending"
+			default:
+				e.Status = "completed"
+			}
+		}
+		entries = append(entries, e)
+	}
+	return entries
 }
 
 func (t *turn) planRemoved(raw json.RawMessage) bool {
