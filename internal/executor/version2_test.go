@@ -305,6 +305,7 @@ func (a *version2Agent) prompt(m wire) {
 			case "terminal/cancel":
 				a.reply(m.ID, object{})
 				a.terminal("t1", object{"exitStatus": object{}})
+				a.state("idle", object{"background": []any{object{"type": "tool_call", "toolCallId": "c1"}}})
 			case "tool_call/cancel":
 				a.reply(m.ID, object{})
 				a.tool("c1", object{"status": "cancelled"})
@@ -650,6 +651,23 @@ func TestBackgroundOfVersion2(t *testing.T) {
 	h.Await(t, func() bool { return h.inBackground() != nil && len(h.inBackground()) == 0 }, "the end of that")
 }
 
+// One task of the background work is stopped, and the others go on.
+func TestABackgroundTaskOfVersion2IsCancelled(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "version2", "stubborn")
+	execute(t, x, p)
+	h.Await(t, func() bool { return len(h.inBackground()) == 2 }, "what is open")
+	r, err := x.ReleaseSession(context.Background(), catalog.ReleaseSessionParams{SessionID: p.SessionID, Background: h.inBackground()[0].ID})
+	require.NoError(t, err)
+	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "cancelled"}, r)
+	h.Await(t, func() bool { return len(h.inBackground()) == 1 }, "the end of that")
+	assert.Equal(t, "c1", h.inBackground()[0].ID)
+	r, err = x.ReleaseSession(context.Background(), catalog.ReleaseSessionParams{SessionID: p.SessionID})
+	require.NoError(t, err)
+	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "background"}, r)
+}
+
 // Usage that the agent reports after an interrupted turn is booked on that turn.
 func TestUsageOfAnInterruptedTurnOfVersion2(t *testing.T) {
 	for _, word := range []string{"slow", "slow prompted"} {
@@ -697,9 +715,18 @@ func TestBackgroundOfVersion2IsCancelled(t *testing.T) {
 			execute(t, x, p)
 			h.Await(t, func() bool { return len(h.inBackground()) == 2 }, "what is open")
 			h.Await(t, func() bool { h.Lock(); defer h.Unlock(); return word == "stubborn" || len(h.late) > 0 }, "what can be cancelled")
-			r, err := x.ReleaseSession(context.Background(), catalog.ReleaseSessionParams{SessionID: p.SessionID, Force: true})
-			require.NoError(t, err)
-			assert.Equal(t, want, r)
+			stop := func(more catalog.ReleaseSessionParams) catalog.ReleaseSessionResult {
+				more.SessionID = p.SessionID
+				r, err := x.ReleaseSession(context.Background(), more)
+				require.NoError(t, err)
+				return r
+			}
+			if word == "stubborn" {
+				assert.Equal(t, catalog.ReleaseSessionResult{Reason: "kept"}, stop(catalog.ReleaseSessionParams{Background: "c1"}), "it cannot stop that")
+				assert.Equal(t, catalog.ReleaseSessionResult{Reason: "kept"}, stop(catalog.ReleaseSessionParams{Background: "other"}))
+				assert.Len(t, h.inBackground(), 2)
+			}
+			assert.Equal(t, want, stop(catalog.ReleaseSessionParams{Force: true}))
 			h.Await(t, func() bool { return len(h.inBackground()) == 0 }, "the end of that")
 			if word == "cancellable" {
 				h.Lock()

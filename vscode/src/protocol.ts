@@ -1889,13 +1889,15 @@ export interface Methods {
       delivered: string;
     };
   };
-  /** Begins to end a session, also while it waits for input. It can be continued. */
+  /** Begins to end a session, also while it waits for input. It can be continued. Of a session that has ended it ends what its agent does in the background; with background, that task alone, whether or not the session has ended. */
   interruptSession: {
     params: {
       /** The session; every id of the run will do. */
       session_id: string;
       /** Why, for the record. */
       reason?: string;
+      /** Stop this task of the agent's background work alone, by its id in background of getSessionState. Agents of version 2 of the Agent Client Protocol may offer that; others stop all of it or none, and the error not_offered says so. */
+      background?: string;
     };
     result: {
       success: boolean;
