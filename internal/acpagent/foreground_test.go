@@ -2,6 +2,7 @@ package acpagent
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -80,7 +81,7 @@ func newStage(t *testing.T, states map[string]string) *stage {
 		return `{"session":{"id":"` + id + `","state":"completed","agent":"a"}}`
 	})
 	answer("interruptSession", func(p map[string]any) string {
-		s.interrupted <- fmt.Sprint(p["session_id"])
+		s.interrupted <- strings.TrimSuffix(fmt.Sprint(p["session_id"], " ", cmp.Or(p["background"], any(""))), " ")
 		return `{"success":true}`
 	})
 	server.HandleRaw(reg, "Subscribe", func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
@@ -369,4 +370,23 @@ func TestBackgroundWork(t *testing.T) {
 	s.event("agent_session", `{"background":[]}`) // which it knows
 	s.event("usage", `{"context_used":1,"context_size":2}`)
 	s.update(`{"sessionUpdate":"usage_update","used":1,"size":2}`)
+}
+
+// A client stops one task of the background work, which it can where an update says so.
+func TestABackgroundTaskIsCancelled(t *testing.T) {
+	s := newStage(t, map[string]string{conversation: `{"id":"run-0","state":"completed","agent":"a","background":[{"id":"c","kind":"tool_call","title":"sleep","stoppable":true},{"id":"T","kind":"terminal","title":"top","stoppable":true}]}`})
+	s.update(`{"sessionUpdate":"tool_call_update","toolCallId":"c","title":"sleep","status":"in_progress"}`)
+	s.update(`{"sessionUpdate":"tool_call_update","toolCallId":"c","capabilities":{"cancel":{}}}`)
+	s.update(`{"sessionUpdate":"terminal_update","terminalId":"T","command":"top"}`)
+	s.update(`{"sessionUpdate":"terminal_update","terminalId":"T","capabilities":{"cancel":{}}}`)
+	s.heard(`"state_update"`)
+	s.heard(`"id":"r"`)
+	s.say(`{"jsonrpc":"2.0","id":"a","method":"tool_call/cancel","params":{"sessionId":"` + conversation + `","toolCallId":"c"}}`)
+	assert.Equal(t, conversation+" c", <-s.interrupted)
+	s.heard(`"id":"a","result":{}`)
+	s.say(`{"jsonrpc":"2.0","id":"b","method":"terminal/cancel","params":{"sessionId":"` + conversation + `","terminalId":"T"}}`)
+	assert.Equal(t, conversation+" T", <-s.interrupted)
+	s.heard(`"id":"b","result":{}`)
+	s.say(`{"jsonrpc":"2.0","id":"d","method":"terminal/cancel","params":{"sessionId":"` + conversation + `","terminalId":"other"}}`)
+	s.heard(`"id":"d"`, `-32602`, `does not run \"other\" in the background`)
 }

@@ -168,6 +168,8 @@ type BackgroundTask struct {
 	ID    string `json:"id"`
 	Kind  string `json:"kind" doc:"tool_call, terminal or process."`
 	Title string `json:"title,omitempty" doc:"A tool call's title, or a command."`
+
+	Stoppable bool `json:"stoppable,omitempty" doc:"release_session can stop it alone."`
 }
 
 // Values of BackgroundTask.Kind.

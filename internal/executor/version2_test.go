@@ -658,6 +658,7 @@ func TestABackgroundTaskOfVersion2IsCancelled(t *testing.T) {
 	p := prompt(t, "version2", "stubborn")
 	execute(t, x, p)
 	h.Await(t, func() bool { return len(h.inBackground()) == 2 }, "what is open")
+	assert.Equal(t, []bool{true, false}, []bool{h.inBackground()[0].Stoppable, h.inBackground()[1].Stoppable})
 	r, err := x.ReleaseSession(context.Background(), catalog.ReleaseSessionParams{SessionID: p.SessionID, Background: h.inBackground()[0].ID})
 	require.NoError(t, err)
 	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "cancelled"}, r)

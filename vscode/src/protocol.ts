@@ -1083,6 +1083,8 @@ export interface Methods {
           kind: string;
           /** A tool call's title, or a command. */
           title?: string;
+          /** interruptSession can stop it alone. */
+          stoppable?: boolean;
         }>;
         progress?: unknown;
         metadata?: unknown;
@@ -1187,6 +1189,8 @@ export interface Methods {
             kind: string;
             /** A tool call's title, or a command. */
             title?: string;
+            /** interruptSession can stop it alone. */
+            stoppable?: boolean;
           }>;
         };
         /** MCP servers of the agent that were tried when it got them and have not answered yet. Of getSessionState alone. */
@@ -1354,6 +1358,8 @@ export interface Methods {
           kind: string;
           /** A tool call's title, or a command. */
           title?: string;
+          /** interruptSession can stop it alone. */
+          stoppable?: boolean;
         }>;
         progress?: unknown;
         metadata?: unknown;
@@ -1458,6 +1464,8 @@ export interface Methods {
             kind: string;
             /** A tool call's title, or a command. */
             title?: string;
+            /** interruptSession can stop it alone. */
+            stoppable?: boolean;
           }>;
         };
         /** MCP servers of the agent that were tried when it got them and have not answered yet. Of getSessionState alone. */
@@ -1627,6 +1635,8 @@ export interface Methods {
           kind: string;
           /** A tool call's title, or a command. */
           title?: string;
+          /** interruptSession can stop it alone. */
+          stoppable?: boolean;
         }>;
         progress?: unknown;
         metadata?: unknown;
@@ -1731,6 +1741,8 @@ export interface Methods {
             kind: string;
             /** A tool call's title, or a command. */
             title?: string;
+            /** interruptSession can stop it alone. */
+            stoppable?: boolean;
           }>;
         };
         /** MCP servers of the agent that were tried when it got them and have not answered yet. Of getSessionState alone. */
@@ -2189,6 +2201,8 @@ export interface Methods {
           kind: string;
           /** A tool call's title, or a command. */
           title?: string;
+          /** interruptSession can stop it alone. */
+          stoppable?: boolean;
         }>;
         progress?: unknown;
         metadata?: unknown;
@@ -2293,6 +2307,8 @@ export interface Methods {
             kind: string;
             /** A tool call's title, or a command. */
             title?: string;
+            /** interruptSession can stop it alone. */
+            stoppable?: boolean;
           }>;
         };
         /** MCP servers of the agent that were tried when it got them and have not answered yet. Of getSessionState alone. */
@@ -2444,6 +2460,8 @@ export interface Methods {
           kind: string;
           /** A tool call's title, or a command. */
           title?: string;
+          /** interruptSession can stop it alone. */
+          stoppable?: boolean;
         }>;
       };
     };

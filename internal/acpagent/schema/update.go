@@ -83,6 +83,8 @@ type ToolCall struct {
 	RawInput   json.RawMessage `json:"rawInput,omitempty"`
 	RawOutput  json.RawMessage `json:"rawOutput,omitempty"`
 	Meta       map[string]any  `json:"_meta,omitempty"`
+
+	Capabilities *WorkCapabilities `json:"capabilities,omitempty"` // of version 2
 }
 
 // States of a tool call.

@@ -163,11 +163,17 @@ func (t *Translator) Background(tasks []wire.BackgroundTask) (updates, items []a
 			if !t.listed[b.ID] {
 				updates = append(updates, t.list(b.ID, b.Title))
 			}
+			if t.beginsToStop(b.ID, b.Stoppable) {
+				updates = append(updates, schema.TerminalUpdate{Kind: schema.KindTerminal, TerminalID: b.ID, Capabilities: &schema.WorkCapabilities{Cancel: &schema.Present{}}})
+			}
 		case wire.BackgroundToolCall:
 			item.ToolCallID = cmp.Or(t.latest[b.ID], b.ID)
 			if !t.calls[item.ToolCallID] {
 				updates = append(updates, schema.ToolCall{Kind: schema.KindToolUpdate, ToolCallID: item.ToolCallID, Title: b.Title, Status: schema.InProgress})
 				t.tellsCall(item.ToolCallID)
+			}
+			if t.beginsToStop(item.ToolCallID, b.Stoppable) {
+				updates = append(updates, schema.ToolCall{Kind: schema.KindToolUpdate, ToolCallID: item.ToolCallID, Capabilities: &schema.WorkCapabilities{Cancel: &schema.Present{}}})
 			}
 		default:
 			item.Type, item.ProcessID, item.Title = schema.WorkProcess, b.ID, b.Title
@@ -175,6 +181,29 @@ func (t *Translator) Background(tasks []wire.BackgroundTask) (updates, items []a
 		items = append(items, item)
 	}
 	return updates, items
+}
+
+// beginsToStop reports whether a task can be stopped alone, and the client does not know that.
+func (t *Translator) beginsToStop(id string, isStoppable bool) bool {
+	if !isStoppable || t.stoppable[id] {
+		return false
+	}
+	if t.stoppable == nil {
+		t.stoppable = make(map[string]bool)
+	}
+	t.stoppable[id] = true
+	return true
+}
+
+// BackgroundTask returns the hub's id of a task of a session's background work, by the id of its
+// terminal or tool call at the client; "" if there is none.
+func (t *Translator) BackgroundTask(tasks []wire.BackgroundTask, id string) string {
+	for _, b := range tasks {
+		if b.Kind == wire.BackgroundTerminal && b.ID == id || b.Kind == wire.BackgroundToolCall && cmp.Or(t.latest[b.ID], b.ID) == id {
+			return b.ID
+		}
+	}
+	return ""
 }
 
 // Question is the tool call that a question is about, with its diffs.

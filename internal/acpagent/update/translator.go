@@ -43,6 +43,8 @@ type Translator struct {
 	latest map[string]string // the agent's ids of tool calls: the ids that they have at the client
 	listed map[string]bool   // terminals that it knows
 
+	stoppable map[string]bool // terminals and tool calls that it knows to be cancellable
+
 	newest map[string]int64 // of what was replayed and changed behind Since: by which event
 }
 

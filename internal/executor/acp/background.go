@@ -245,13 +245,13 @@ func (a *agent) listedTasks() (tasks []catalog.BackgroundTask, isListed bool) {
 	for _, item := range b.list[:min(len(b.list), maxBackground)] {
 		switch item.Type {
 		case "terminal":
-			tasks = append(tasks, catalog.BackgroundTask{ID: a.shown.hubID(item.TerminalID), Kind: catalog.BackgroundTerminal, Title: cmp.Or(a.shown.title(item.TerminalID), item.TerminalID)})
+			tasks = append(tasks, catalog.BackgroundTask{ID: a.shown.hubID(item.TerminalID), Kind: catalog.BackgroundTerminal, Title: cmp.Or(a.shown.title(item.TerminalID), item.TerminalID), Stoppable: a.canCancel(item)})
 		case "subagent":
 			if title, isActive := a.subagents.describe(item.SessionID); isActive { // else the next list lacks it
-				tasks = append(tasks, catalog.BackgroundTask{ID: item.SessionID, Kind: catalog.BackgroundToolCall, Title: cmp.Or(title, "sub-agent")})
+				tasks = append(tasks, catalog.BackgroundTask{ID: item.SessionID, Kind: catalog.BackgroundToolCall, Title: cmp.Or(title, "sub-agent"), Stoppable: a.canCancel(item)})
 			}
 		case "tool_call":
-			tasks = append(tasks, catalog.BackgroundTask{ID: item.ToolCallID, Kind: catalog.BackgroundToolCall, Title: cmp.Or(b.past[item.ToolCallID].title, item.ToolCallID)})
+			tasks = append(tasks, catalog.BackgroundTask{ID: item.ToolCallID, Kind: catalog.BackgroundToolCall, Title: cmp.Or(b.past[item.ToolCallID].title, item.ToolCallID), Stoppable: a.canCancel(item)})
 		default: // work all the same
 			tasks = append(tasks, catalog.BackgroundTask{ID: item.Type, Kind: catalog.BackgroundToolCall, Title: cmp.Or(item.Type, "background work")})
 		}
