@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/blocks"
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
 // update reports a session/update of the agent. What is not known, or does
@@ -254,7 +254,7 @@ func (t *turn) plan(raw json.RawMessage) bool {
 const maxPlanLines = 1000
 
 // listMark is the mark of an item of a Markdown list, with its box if it is a task.
-var listMark = regexp.MustCompile(`^(?:[-*+]|\d+[.)])\s+(?:\[([ xX])\]\s+)?`)
+var listMark = lazyregexp.New(`^(?:[-*+]|\d+[.)])\s+(?:\[([ xX])\]\s+)?`)
 
 // markdownPlan returns the lines of a Markdown plan that are not empty, as entries. Those of a task
 // list have the status that their box says.
@@ -269,7 +269,7 @@ func markdownPlan(text string) []catalog.PlanEntry {
 			break
 		}
 		e := catalog.PlanEntry{Content: line}
-		if mark := listMark.FindStringSubmatch(line); mark != nil && len(mark[0]) < len(line) {
+		if mark := listMark().FindStringSubmatch(line); mark != nil && len(mark[0]) < len(line) {
 			e.Content = line[len(mark[0]):]
 			switch mark[1] {
 			case "":
