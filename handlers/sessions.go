@@ -24,7 +24,7 @@ func registerSessions(reg *server.Registry, d Domain) {
 	handle(reg, d, f, "continueSession", s.continues,
 		server.Doc("Continues a session's conversation with another query. If the session is the last one there, or has not ended, the query waits its turn in the same conversation; else, or with fork, it begins a new one, which shares all up to that session. A draft is launched: it keeps its ids, and what is given here replaces what it had. The new session may do what the one before might, but a fork never keeps a mode in which tools run unasked."))
 	handle(reg, d, f, "interruptSession", s.interrupt,
-		server.Doc("Begins to end a session, also while it waits for input. It can be continued."))
+		server.Doc("Begins to end a session, also while it waits for input. It can be continued. Of a session that has ended it ends what its agent does in the background; with background, that task alone, whether or not the session has ended."))
 	handle(reg, d, f, "updateSessionSettings", s.update,
 		server.Doc("Changes settings of a session's conversation. An agent that works on it is told its mode, its model and its options beside; what it does not take is told by the event task_error. session.set waits for it."))
 	handle(reg, d, f, "updateSessionTitle", s.retitle, server.Doc("Gives a session's conversation a title."))
@@ -162,6 +162,8 @@ func (s sessions) state(ctx context.Context, h *hub.Hub, p sessionParams) (state
 type interruptParams struct {
 	SessionID string `json:"session_id" doc:"The session; every id of the run will do."`
 	Reason    string `json:"reason,omitempty" doc:"Why, for the record."`
+
+	Background string `json:"background,omitempty" doc:"Stop this task of the agent's background work alone, by its id in background of getSessionState. Agents of version 2 of the Agent Client Protocol may offer that; others stop all of it or none, and the error not_offered says so."`
 }
 
 func (p interruptParams) check() error { return need("session_id", p.SessionID) }
@@ -173,6 +175,10 @@ type interruptResult struct {
 }
 
 func (sessions) interrupt(ctx context.Context, h *hub.Hub, p interruptParams) (interruptResult, error) {
+	if p.Background != "" {
+		s, err := h.StopBackgroundTask(ctx, p.SessionID, p.Background)
+		return interruptResult{err == nil, s.SessionID, dialect.StatusOf(s.State)}, err
+	}
 	// Interrupt also takes a session that has not been started.
 	s, err := h.Interrupt(ctx, p.SessionID, p.Reason)
 	return interruptResult{err == nil, s.SessionID, dialect.StatusOf(s.State)}, err

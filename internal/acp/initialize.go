@@ -29,12 +29,13 @@ type Implementation struct {
 	Version string `json:"version"`
 }
 
-// ClientCapabilities are those of a client. Files and terminals are of version 1 only.
+// ClientCapabilities are those of a client. Files, terminals and plans are of version 1 only.
 type ClientCapabilities struct {
 	FS          *FileCapabilities `json:"fs,omitempty"`
 	Terminal    bool              `json:"terminal,omitempty"`
 	Session     json.RawMessage   `json:"session,omitempty"`
 	Elicitation json.RawMessage   `json:"elicitation,omitempty"`
+	Plan        json.RawMessage   `json:"plan,omitempty"` // plan_update and plan_removed
 	Auth        json.RawMessage   `json:"auth,omitempty"`
 	Meta        json.RawMessage   `json:"_meta,omitempty"`
 }
@@ -50,7 +51,7 @@ type FileCapabilities struct {
 func Offer(can ClientCapabilities) InitializeRequest {
 	us := Implementation{Name: "duet", Version: "1"}
 	can2 := can
-	can2.FS, can2.Terminal = nil, false
+	can2.FS, can2.Terminal, can2.Plan = nil, false, nil
 	return InitializeRequest{ProtocolVersion: Version2, Info: &us, Capabilities: &can2, ClientInfo: us, ClientCapabilities: can}
 }
 

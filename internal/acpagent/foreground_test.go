@@ -2,11 +2,13 @@ package acpagent
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -25,6 +28,7 @@ type stage struct {
 	seq int
 
 	began      chan string
+	metadata   any // of the latest prompt
 	subscribed chan *server.Conn
 	events     *server.Conn
 
@@ -62,7 +66,8 @@ func newStage(t *testing.T, states map[string]string) *stage {
 		})
 	}
 	runs := 0
-	answer("continueSession", func(map[string]any) string {
+	answer("continueSession", func(p map[string]any) string {
+		s.metadata = p["metadata"]
 		runs++
 		run := fmt.Sprint("run-", runs)
 		s.began <- run
@@ -76,7 +81,7 @@ func newStage(t *testing.T, states map[string]string) *stage {
 		return `{"session":{"id":"` + id + `","state":"completed","agent":"a"}}`
 	})
 	answer("interruptSession", func(p map[string]any) string {
-		s.interrupted <- fmt.Sprint(p["session_id"])
+		s.interrupted <- strings.TrimSuffix(fmt.Sprint(p["session_id"], " ", cmp.Or(p["background"], any(""))), " ")
 		return `{"success":true}`
 	})
 	server.HandleRaw(reg, "Subscribe", func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
@@ -197,6 +202,26 @@ func TestAPromptIsAnsweredWhenItsRunBegins(t *testing.T) {
 	s.update(running)
 	s.status("other", "completed", "")
 	s.update(ended)
+}
+
+// The _meta of a prompt is in the metadata of its run, from which the agent gets it.
+func TestMetaOfAPrompt(t *testing.T) {
+	s := newIdleStage(t)
+	for meta, want := range map[string]any{
+		`{"n":1}`: map[string]any{"n": 1.0},
+		`[1]`:     nil,
+		`{"n":"` + strings.Repeat("x", catalog.MaxMeta) + `"}`: nil,
+	} {
+		s.say(`{"jsonrpc":"2.0","id":1,"method":"session/prompt","params":{"sessionId":"` + conversation + `","prompt":[{"type":"text","text":"x"}],"_meta":` + meta + `}}`)
+		run := <-s.began
+		assert.Equal(t, want, s.metadata.(map[string]any)["_meta"])
+		s.prompted(run, "x")
+		s.status(run, "running", "")
+		s.update(userMessage(run, "x"))
+		_ = s.heard() + s.heard()
+		s.status(run, "completed", "")
+		s.update(ended)
+	}
 }
 
 // A prompt that another client edits while it waits stands there with its new text.
@@ -345,4 +370,23 @@ func TestBackgroundWork(t *testing.T) {
 	s.event("agent_session", `{"background":[]}`) // which it knows
 	s.event("usage", `{"context_used":1,"context_size":2}`)
 	s.update(`{"sessionUpdate":"usage_update","used":1,"size":2}`)
+}
+
+// A client stops one task of the background work, which it can where an update says so.
+func TestABackgroundTaskIsCancelled(t *testing.T) {
+	s := newStage(t, map[string]string{conversation: `{"id":"run-0","state":"completed","agent":"a","background":[{"id":"c","kind":"tool_call","title":"sleep","stoppable":true},{"id":"T","kind":"terminal","title":"top","stoppable":true}]}`})
+	s.update(`{"sessionUpdate":"tool_call_update","toolCallId":"c","title":"sleep","status":"in_progress"}`)
+	s.update(`{"sessionUpdate":"tool_call_update","toolCallId":"c","capabilities":{"cancel":{}}}`)
+	s.update(`{"sessionUpdate":"terminal_update","terminalId":"T","command":"top"}`)
+	s.update(`{"sessionUpdate":"terminal_update","terminalId":"T","capabilities":{"cancel":{}}}`)
+	s.heard(`"state_update"`)
+	s.heard(`"id":"r"`)
+	s.say(`{"jsonrpc":"2.0","id":"a","method":"tool_call/cancel","params":{"sessionId":"` + conversation + `","toolCallId":"c"}}`)
+	assert.Equal(t, conversation+" c", <-s.interrupted)
+	s.heard(`"id":"a","result":{}`)
+	s.say(`{"jsonrpc":"2.0","id":"b","method":"terminal/cancel","params":{"sessionId":"` + conversation + `","terminalId":"T"}}`)
+	assert.Equal(t, conversation+" T", <-s.interrupted)
+	s.heard(`"id":"b","result":{}`)
+	s.say(`{"jsonrpc":"2.0","id":"d","method":"terminal/cancel","params":{"sessionId":"` + conversation + `","terminalId":"other"}}`)
+	s.heard(`"id":"d"`, `-32602`, `does not run \"other\" in the background`)
 }

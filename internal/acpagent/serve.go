@@ -46,6 +46,8 @@ func (a *agent) methods() *server.Registry {
 	server.Handle(reg, schema.SessionFork, spelled(a, a.fork, version2.Opened), server.LongRunning())
 	server.Handle(reg, schema.SessionList, a.list, server.LongRunning())
 	server.Handle(reg, schema.SessionClose, a.closeSession, server.LongRunning())
+	server.Handle(reg, schema.TerminalCancel, only(a, schema.Version2, schema.TerminalCancel, a.cancelTask), server.LongRunning())
+	server.Handle(reg, schema.ToolCallCancel, only(a, schema.Version2, schema.ToolCallCancel, a.cancelTask), server.LongRunning())
 	server.Handle(reg, schema.SessionDelete, a.deleteSession, server.LongRunning())
 	server.Handle(reg, schema.SessionSetMode, only(a, schema.Version1, schema.SessionSetMode, a.setMode), server.LongRunning())
 	server.Handle(reg, schema.SessionSetValue, spelled(a, a.setConfigOption, version2.ConfigOptions), server.LongRunning())

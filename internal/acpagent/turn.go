@@ -1,13 +1,18 @@
 package acpagent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"strconv"
 	"sync"
 	"time"
 
+	"github.com/sourcegraph/jsonrpc2"
+
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
+	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // A turn is a prompt of the client, until it is answered.
@@ -103,6 +108,25 @@ func (s *session) interrupt(run string) {
 	if err != nil {
 		s.agent.opts.Logger.Debug("a turn could not be interrupted", "err", err) // mostly, it has just ended
 	}
+}
+
+// cancelTask stops a terminal or a tool call of the agent's background work.
+func (a *agent) cancelTask(ctx context.Context, p schema.CancelWorkRequest) (schema.Present, error) {
+	s, err := a.find(p.SessionID)
+	if err != nil {
+		return schema.Present{}, err
+	}
+	id := cmp.Or(p.TerminalID, p.ToolCallID)
+	s.order.Lock()
+	s.mu.Lock()
+	task := s.translator.BackgroundTask(s.work.background, id)
+	s.mu.Unlock()
+	s.order.Unlock()
+	if task == "" {
+		return schema.Present{}, server.NewError(jsonrpc2.CodeInvalidParams, "Invalid params: the agent does not run "+strconv.Quote(id)+" in the background; session/cancel ends its turn", nil)
+	}
+	err = a.hub.Call(ctx, "interruptSession", map[string]string{"session_id": s.id, "background": task, "reason": "user_cancelled"}, nil)
+	return schema.Present{}, refusedFor(s.id, err)
 }
 
 // stopped is why a turn stopped, or whether it failed: by itself, or since a process has

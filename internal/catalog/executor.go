@@ -333,13 +333,23 @@ const (
 type ReleaseSessionParams struct {
 	SessionID string `json:"session_id" doc:"As of execute_prompt."`
 	Force     bool   `json:"force,omitempty" doc:"Also an agent that works in the background, or has a program in a terminal."`
+
+	Background string `json:"background,omitempty" doc:"Stop this background task alone, by the id in the agent's report. The agent stays."`
 }
 
 // ReleaseSessionResult tells whether the agent has ended, or there was none.
 type ReleaseSessionResult struct {
 	Released bool   `json:"released"`
-	Reason   string `json:"reason,omitempty" doc:"Why not: busy (a prompt runs), terminals (a program of the agent's runs in one) or background (the agent works in the background). With force also cancelled: the agent stops that work, and stays."`
+	Reason   string `json:"reason,omitempty" doc:"Why not: busy (a prompt runs), terminals (a program of the agent's runs in one) or background (the agent works in the background). With force or a background task also cancelled: the agent stops that work, and stays. With a background task also kept: the agent cannot stop it alone."`
+
+	Error string `json:"error,omitempty" doc:"Of kept: what the agent answered."`
 }
+
+// Values of ReleaseSessionResult.Reason for a background task.
+const (
+	ReleaseCancelled = "cancelled"
+	ReleaseKept      = "kept"
+)
 
 // ShutdownParams end an executor.
 type ShutdownParams struct {

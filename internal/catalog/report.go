@@ -63,6 +63,8 @@ type ContentDelta struct {
 	MessageID string `json:"message_id,omitempty" doc:"The agent's own id of the message. Pieces without one belong to the message that is open."`
 	Delta     Delta  `json:"delta"`
 	ParentID  string `json:"parent_id,omitempty" doc:"The tool call of the sub-agent that says it. Ours."`
+
+	Meta json.RawMessage `json:"_meta,omitempty" doc:"The agent's own _meta of this piece, an object, up to 8 KiB."`
 }
 
 // Delta is the text of a [ContentDelta].
@@ -94,7 +96,7 @@ type ToolCall struct {
 	Content []ContentBlock  `json:"content,omitempty" doc:"What it gave back that is no text: all of it, in the place of what was reported before."`
 }
 
-// MaxMeta is how many bytes of _meta are kept of a tool call.
+// MaxMeta is how many bytes of _meta are kept of a tool call or passed on with an update.
 const MaxMeta = 8 << 10
 
 // Usage is what was used so far.
@@ -103,6 +105,8 @@ type Usage struct {
 	ContextUsed int64   `json:"context_used,omitempty" doc:"Tokens in the context."`
 	ContextSize int64   `json:"context_size,omitempty" doc:"Tokens that fit into the context."`
 	CostUSD     float64 `json:"cost_usd,omitempty"`
+
+	Meta json.RawMessage `json:"_meta,omitempty" doc:"The agent's own _meta of this update, an object, up to 8 KiB."`
 }
 
 // Bounded is as of [TokenUsage.Bounded].
@@ -164,6 +168,8 @@ type BackgroundTask struct {
 	ID    string `json:"id"`
 	Kind  string `json:"kind" doc:"tool_call, terminal or process."`
 	Title string `json:"title,omitempty" doc:"A tool call's title, or a command."`
+
+	Stoppable bool `json:"stoppable,omitempty" doc:"release_session can stop it alone."`
 }
 
 // Values of BackgroundTask.Kind.

@@ -188,30 +188,39 @@ func newContinuingCommand(s *invocation.Settings, use, title, help string, fork 
 }
 
 func newSessionInterruptCommand(s *invocation.Settings) *cobra.Command {
-	return &cobra.Command{
+	background := ""
+	cmd := &cobra.Command{
 		Use:               "interrupt ID",
 		Short:             "Interrupt a session; it can be continued",
-		Long:              "Interrupt a session, even one that waits for an answer. It may take a moment to\nend, and can be continued. Of a session that has ended this ends what its agent\ndoes in the background.\n" + invocation.HubStatusHelp,
+		Long:              "Interrupt a session, even one that waits for an answer. It may take a moment to\nend, and can be continued. Of a session that has ended this ends what its agent\ndoes in the background. --background TASK stops one such task, if the agent can\ndo that.\n" + invocation.HubStatusHelp,
 		Args:              invocation.Exactly("ID"),
 		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return invocation.AskHub(cmd, s, "interruptSession", map[string]string{"session_id": args[0]}, func(r struct {
+			params := map[string]string{"session_id": args[0]}
+			if background != "" {
+				params["background"] = background
+			}
+			return invocation.AskHub(cmd, s, "interruptSession", params, func(r struct {
 				Success bool
 				Status  string
 			},
 			) error {
-				if !r.Success {
+				switch {
+				case !r.Success:
 					return errors.New(args[0] + " was not interrupted")
-				}
-				if r.Status == wire.Completed {
+				case background != "":
+					invocation.Progress(cmd, s, "the background task %s ends", background)
+				case r.Status == wire.Completed:
 					invocation.Progress(cmd, s, "%s is completed; what its agent still does for it ends", args[0])
-					return nil
+				default:
+					invocation.Progress(cmd, s, "%s is %s", args[0], r.Status)
 				}
-				invocation.Progress(cmd, s, "%s is %s", args[0], r.Status)
 				return nil
 			})
 		},
 	}
+	cmd.Flags().StringVar(&background, "background", "", "stop this background `TASK` alone: its id, as session show --json has it")
+	return cmd
 }
 
 func newSessionAttachmentCommand(s *invocation.Settings) *cobra.Command {

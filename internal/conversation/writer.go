@@ -67,7 +67,7 @@ func (w *Writer) Delta(t store.Tx, run int64, d catalog.ContentDelta, thought bo
 	if err != nil {
 		return err
 	}
-	piece := domain.MessageDelta{Key: m.key, ParentID: m.parent, Text: text, Thought: thought, Length: m.length + unitsOf(text)}
+	piece := domain.MessageDelta{Key: m.key, ParentID: m.parent, Text: text, Thought: thought, Length: m.length + unitsOf(text), Meta: d.Meta}
 	if _, err = t.Append(domain.Event{Thread: thread, Run: run, Payload: piece}); err != nil {
 		return err
 	}

@@ -24,6 +24,8 @@ type BackgroundTask struct {
 	ID    string `json:"id"`
 	Kind  string `json:"kind" doc:"tool_call, terminal or process."`
 	Title string `json:"title,omitempty" doc:"A tool call's title, or a command."`
+
+	Stoppable bool `json:"stoppable,omitempty" doc:"interruptSession can stop it alone."`
 }
 
 // BackgroundOf is what agents do in the background, as clients see it; nil stays nil.

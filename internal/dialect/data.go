@@ -32,6 +32,8 @@ type deltaData struct {
 	Delta     string `json:"delta"`
 	Length    int    `json:"length,omitempty"`
 	ParentID  string `json:"parent_tool_use_id,omitempty"`
+
+	Meta json.RawMessage `json:"_meta,omitempty"`
 }
 
 type conversationData struct {
@@ -149,6 +151,8 @@ type usage struct {
 	ContextUsed      int64   `json:"context_used,omitempty"`
 	ContextSize      int64   `json:"context_size,omitempty"`
 	CostUSD          float64 `json:"cost_usd,omitempty"`
+
+	Meta json.RawMessage `json:"_meta,omitempty"`
 }
 
 type diffData struct {

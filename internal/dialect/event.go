@@ -24,7 +24,7 @@ func data(e domain.Event) any {
 			AuthMethods: AuthMethods(p.SignIn),
 		}
 	case domain.MessageDelta:
-		return deltaData{ids, p.Key, "assistant", p.Text, p.Length, p.ParentID}
+		return deltaData{ids, p.Key, "assistant", p.Text, p.Length, p.ParentID, p.Meta}
 	case domain.MessageAdded:
 		return messageData(ids, p)
 	case domain.ToolCallChanged:

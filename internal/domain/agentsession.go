@@ -27,6 +27,8 @@ type BackgroundTask struct {
 	ID    string
 	Kind  string // tool_call, terminal or process
 	Title string
+
+	Stoppable bool // alone
 }
 
 // PromptTakes is what an agent takes in prompts beside text and links.

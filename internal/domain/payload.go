@@ -26,6 +26,8 @@ type MessageDelta struct {
 	Text     string
 	Thought  bool
 	Length   int // of the message with this piece, in UTF-16 code units; 0: not known
+
+	Meta json.RawMessage // the agent's own, an object; nil: none
 }
 
 // MessageAdded is a message, a thought or a note of the system that is whole.
@@ -151,6 +153,7 @@ type UsageReported struct {
 	ContextUsed      int64
 	ContextSize      int64
 	CostUSD          float64
+	Meta             json.RawMessage // the agent's own, an object; nil: none
 }
 
 // FileChanged says how a run has changed a file.

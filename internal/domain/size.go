@@ -14,7 +14,7 @@ func (p RunStateChanged) Size() int {
 }
 
 // Size is as of Payload.
-func (d MessageDelta) Size() int { return len(d.Key) + len(d.Text) }
+func (d MessageDelta) Size() int { return len(d.Key) + len(d.Text) + len(d.Meta) }
 
 // Size is as of Payload.
 func (p MessageAdded) Size() int { return fieldsSize + len(p.Text) + SizeOfBlocks(p.Blocks) }
@@ -53,7 +53,7 @@ func (p PlanChanged) Size() int {
 }
 
 // Size is as of Payload.
-func (p UsageReported) Size() int { return fieldsSize }
+func (p UsageReported) Size() int { return fieldsSize + len(p.Meta) }
 
 // Size is as of Payload.
 func (p FileChanged) Size() int { return fieldsSize + len(p.Diff) }

@@ -1,8 +1,8 @@
 package eventlog
 
 import (
+	"bytes"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -49,8 +49,11 @@ func (s *Subscription) merge(e domain.Event, delta domain.MessageDelta, run *del
 	d := &s.deltas
 	isFirst := run.key != delta.Key
 	run.key = delta.Key
-	i := slices.IndexFunc(d.pending, func(m *merged) bool { return m.event.Run == e.Run && m.delta.Key == delta.Key })
-	if i < 0 {
+	i := len(d.pending) - 1
+	for i >= 0 && (d.pending[i].event.Run != e.Run || d.pending[i].delta.Key != delta.Key) {
+		i--
+	}
+	if i < 0 || !bytes.Equal(d.pending[i].delta.Meta, delta.Meta) {
 		e.Ref = run.ref
 		d.pending = append(d.pending, &merged{event: e, delta: delta, first: e.Seq, text: []byte(delta.Text)})
 	} else {

@@ -2,6 +2,7 @@ package eventlog
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -864,4 +865,25 @@ func TestADeliveryThatFailsEndsTheSubscription(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Pieces with another _meta are sent on their own, in order.
+func TestDeltasOfOneMetaAreMerged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t)
+		defer w.close(t)
+		h := w.subscribe(t, Subscribing{Since: -1, Pace: time.Second})
+		with := func(text, meta string) domain.Event {
+			e := delta(1, "m1", text)
+			d := e.Payload.(domain.MessageDelta)
+			d.Meta = json.RawMessage(meta)
+			e.Payload = d
+			return e
+		}
+		synctest.Wait()
+		w.commit(delta(1, "m1", "first"), with("a", `{"n":1}`), with("b", `{"n":1}`), with("c", `{"n":2}`), with("d", `{"n":1}`))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		assert.Equal(t, []string{"0s m1 of session 1: first", "1s m1 of session 1: ab", "1s m1 of session 1: c", "1s m1 of session 1: d"}, h.take())
+	})
 }

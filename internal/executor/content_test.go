@@ -82,8 +82,8 @@ func TestWhatAnAgentSendsThatIsNoTextIsReported(t *testing.T) {
 	require.Len(t, results, 2)
 	assert.JSONEq(t, `{"tool_id":"1","tool":"Read","status":"completed","content":[{"type":"image","mimeType":"image/png","data":"AAEC"}]}`, results[0])
 	assert.Contains(t, h.data("tool_call")[1], `"parent_id":"1"`)
-	assert.Contains(t, strings.Join(h.data(catalog.EventContentDelta), "\n"), `{"message_id":"s","delta":{"text":"ok"},"parent_id":"1"}`)
-	assert.Equal(t, []string{`{"delta":{"text":"hm"},"parent_id":"1"}`}, h.data(catalog.EventThinkingChunk))
+	assert.Contains(t, strings.Join(h.data(catalog.EventContentDelta), "\n"), `{"message_id":"s","delta":{"text":"ok"},"parent_id":"1","_meta":{"claudeCode":{"parentToolUseId":"1"}}}`)
+	assert.Equal(t, []string{`{"delta":{"text":"hm"},"parent_id":"1","_meta":{"claudeCode":{"parentToolUseId":"1"}}}`}, h.data(catalog.EventThinkingChunk))
 	assert.Contains(t, results[1], `\u001b[32mPASS`, "what steers a terminal is kept: views decide")
 }
 

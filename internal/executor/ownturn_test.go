@@ -221,7 +221,7 @@ func TestUsageBetweenTwoTurns(t *testing.T) {
 	assert.Empty(t, h.turns)
 }
 
-// usages are what was told of usage, in turns and after them.
+// usages are the reports of usage, in turns and after them, by task.
 func (h *hub) usages() (list []string) {
 	h.Lock()
 	defer h.Unlock()
@@ -235,6 +235,7 @@ func (h *hub) usages() (list []string) {
 			list = append(list, r.TaskID+" "+string(r.EventData))
 		}
 	}
+	slices.Sort(list) // by task
 	return list
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -99,7 +100,10 @@ func (a *version2Agent) terminal(id string, more object) {
 }
 
 // permit asks for permission and says what was answered.
-func (a *version2Agent) permit(subject any) {
+func (a *version2Agent) permit(subject any) { a.say(a.ask(nil, subject)) }
+
+// ask asks for permission, with more members of the request, and returns the answer.
+func (a *version2Agent) ask(more object, subject any) string {
 	a.state("requires_action", nil)
 	p := object{"sessionId": a.session, "title": "Run it?", "description": "because it has to be", "options": []any{
 		object{"optionId": "y", "name": "Yes", "kind": "allow_once"}, object{"optionId": "n", "name": "No", "kind": "reject_once"},
@@ -107,9 +111,10 @@ func (a *version2Agent) permit(subject any) {
 	if subject != nil {
 		p["subject"] = subject
 	}
+	maps.Copy(p, more)
 	m := a.call("session/request_permission", p)
 	a.state("running", nil)
-	a.say(string(m.Result))
+	return string(m.Result)
 }
 
 func (a *version2Agent) prompt(m wire) {
@@ -200,12 +205,20 @@ func (a *version2Agent) prompt(m wire) {
 	case "meta":
 		a.say(string(m.Params.Meta))
 		a.tool("c1", object{"title": "x", "_meta": object{"vendor": object{"n": 1}}})
+		a.update(object{"sessionUpdate": "agent_message_chunk", "messageId": "x", "content": object{"type": "text", "text": "!"}, "_meta": object{"k": 1}})
+		a.update(object{"sessionUpdate": "agent_thought_chunk", "messageId": "y", "content": object{"type": "text", "text": "?"}, "_meta": object{"k": 2}})
+		a.update(object{"sessionUpdate": "usage_update", "used": 1, "size": 2, "_meta": object{"k": 3}})
+		a.ask(object{"_meta": object{"k": 4, "of": "request"}}, object{"type": "tool_call", "toolCall": object{"toolCallId": "c1", "_meta": object{"k": 5}}})
+		a.ask(object{"_meta": object{"k": 6}}, object{"type": "tool_call", "toolCall": object{"toolCallId": "c2", "title": "new"}})
 		a.tool("c1", object{"status": "completed", "_meta": object{"large": strings.Repeat("x", 9000)}})
 	case "plan":
 		a.update(object{"sessionUpdate": "plan_update", "plan": object{"type": "items", "planId": "p", "entries": []any{object{"content": "one", "priority": "high", "status": "pending"}}}})
 		a.update(object{"sessionUpdate": "plan_update", "plan": object{"type": "items", "planId": "q", "entries": []any{object{"content": "two", "priority": "low", "status": "pending"}}}})
 		a.update(object{"sessionUpdate": "plan_update", "plan": object{"type": "items", "planId": "p", "entries": []any{object{"content": "one", "priority": "high", "status": "completed"}}}})
 		a.update(object{"sessionUpdate": "plan_removed", "planId": "q"})
+	case "text": // plans that are no entries
+		a.update(object{"sessionUpdate": "plan_update", "plan": object{"type": "markdown", "planId": "p", "content": "# Goal\n\n- [x] one\n  - [ ] two\n3. three\n-\n"}})
+		a.update(object{"sessionUpdate": "plan_update", "plan": object{"type": "file", "planId": "p", "uri": "file:///plan.md"}})
 	case "delegate":
 		child := func(update object) {
 			a.send(object{"jsonrpc": "2.0", "method": "session/update", "params": object{"sessionId": "child", "update": update}})
@@ -260,6 +273,25 @@ func (a *version2Agent) prompt(m wire) {
 		end()
 		a.prompt(next)
 		return
+	case "slow": // it goes on by itself, and ends late when it is cancelled
+		end()
+		a.state("running", nil)
+		a.say("working")
+		for a.read().Method != "session/cancel" {
+		}
+		a.out.Flush()
+		_, _ = os.ReadFile(filepath.Join(a.cwd, "over")) // a pipe, which the test closes
+		if strings.HasSuffix(m.Params.Prompt[len(m.Params.Prompt)-1].Text, "prompted") {
+			next := a.read()
+			for ; next.Method != "session/prompt"; next = a.read() {
+				a.refuse(next)
+			}
+			a.state("idle", object{"stopReason": "cancelled", "usage": object{"inputTokens": 5, "outputTokens": 6}})
+			a.prompt(next)
+			return
+		}
+		a.state("idle", object{"stopReason": "cancelled", "usage": object{"inputTokens": 5, "outputTokens": 6}})
+		return
 	case "cancellable", "stubborn":
 		cancel := object{"cancel": object{}}
 		a.terminal("t1", object{"command": "sleep 3", "capabilities": cancel})
@@ -273,6 +305,7 @@ func (a *version2Agent) prompt(m wire) {
 			case "terminal/cancel":
 				a.reply(m.ID, object{})
 				a.terminal("t1", object{"exitStatus": object{}})
+				a.state("idle", object{"background": []any{object{"type": "tool_call", "toolCallId": "c1"}}})
 			case "tool_call/cancel":
 				a.reply(m.ID, object{})
 				a.tool("c1", object{"status": "cancelled"})
@@ -330,10 +363,22 @@ func TestVersion2(t *testing.T) {
 			`tool_call {"tool_id":"c1","tool":"Edit","title":"Edit","kind":"edit","status":"completed","paths":["/a/b","/a/c","/a/d","/a/e"],"diffs":[{"path":"/a/b","old_text":"same\nold\n","new_text":"same\nnew\n"},{"path":"/a/c","new_text":"c"}]}`,
 			`tool_result {"tool_id":"c1","tool":"Edit","status":"completed"}`,
 		}},
-		"meta": {said: `{"n":1}`, events: []string{
-			`tool_call {"tool_id":"c1","tool":"other","title":"x","_meta":{"vendor":{"n":1}}}`, `tool_result {"tool_id":"c1","tool":"other","status":"completed"}`,
+		"meta": {said: `{"n":1}!`, events: []string{
+			`content_block_delta {"message_id":"m1","delta":{"text":"{\"n\":1}"}}`,
+			`tool_call {"tool_id":"c1","tool":"other","title":"x","_meta":{"vendor":{"n":1}}}`,
+			`content_block_delta {"message_id":"x","delta":{"text":"!"},"_meta":{"k":1}}`,
+			`thinking_chunk {"message_id":"y","delta":{"text":"?"},"_meta":{"k":2}}`,
+			`usage {"input_tokens":0,"output_tokens":0,"context_used":1,"context_size":2,"_meta":{"k":3}}`,
+			`tool_update {"tool_id":"c1","_meta":{"k":5,"of":"request"}}`,
+			`tool_update {"tool_id":"c2","tool":"other","title":"new","_meta":{"k":6}}`,
+			`tool_result {"tool_id":"c1","tool":"other","status":"completed"}`,
+			`usage {"input_tokens":20,"output_tokens":7}`,
 		}},
 		"plan": {events: []string{`plan {"entries":[{"content":"one","priority":"high","status":"pending"}]}`, `plan {"entries":[{"content":"one","priority":"high","status":"pending"},{"content":"two","priority":"low","status":"pending"}]}`, `plan {"entries":[{"content":"one","priority":"high","status":"completed"},{"content":"two","priority":"low","status":"pending"}]}`, `plan {"entries":[{"content":"one","priority":"high","status":"completed"}]}`}},
+		"text": {events: []string{
+			`plan {"entries":[{"content":"# Goal"},{"content":"one","status":"completed"},{"content":"two","status":"pending"},{"content":"three"},{"content":"-"}]}`,
+			`plan {"entries":[{"content":"file:///plan.md"}]}`,
+		}},
 		"notice": {events: []string{
 			`notice {"severity":"warning","title":"Mind the gap","description":"It is wide."}`,
 			`compaction {"status":"in_progress"}`, `compaction {"status":"completed","summary":"short"}`,
@@ -606,6 +651,57 @@ func TestBackgroundOfVersion2(t *testing.T) {
 	h.Await(t, func() bool { return h.inBackground() != nil && len(h.inBackground()) == 0 }, "the end of that")
 }
 
+// One task of the background work is stopped, and the others go on.
+func TestABackgroundTaskOfVersion2IsCancelled(t *testing.T) {
+	h := newHub()
+	x := newExecutor(t, h, executor.Options{})
+	p := prompt(t, "version2", "stubborn")
+	execute(t, x, p)
+	h.Await(t, func() bool { return len(h.inBackground()) == 2 }, "what is open")
+	assert.Equal(t, []bool{true, false}, []bool{h.inBackground()[0].Stoppable, h.inBackground()[1].Stoppable})
+	r, err := x.ReleaseSession(context.Background(), catalog.ReleaseSessionParams{SessionID: p.SessionID, Background: h.inBackground()[0].ID})
+	require.NoError(t, err)
+	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "cancelled"}, r)
+	h.Await(t, func() bool { return len(h.inBackground()) == 1 }, "the end of that")
+	assert.Equal(t, "c1", h.inBackground()[0].ID)
+	r, err = x.ReleaseSession(context.Background(), catalog.ReleaseSessionParams{SessionID: p.SessionID})
+	require.NoError(t, err)
+	assert.Equal(t, catalog.ReleaseSessionResult{Reason: "background"}, r)
+}
+
+// Usage that the agent reports after an interrupted turn is booked on that turn.
+func TestUsageOfAnInterruptedTurnOfVersion2(t *testing.T) {
+	for _, word := range []string{"slow", "slow prompted"} {
+		t.Run(word, func(t *testing.T) {
+			t.Parallel()
+			h := newHub()
+			var x *executor.Executor
+			p := prompt(t, "version2", word)
+			over := filepath.Join(p.CWD, "over")
+			require.NoError(t, syscall.Mkfifo(over, 0o600))
+			results := h.beginTurns(t, func() *executor.Executor { return x }, p)
+			x = newExecutor(t, h, executor.Options{})
+			execute(t, x, p)
+			h.Await(t, func() bool { return strings.Contains(h.text(), "working") }, "that the agent is at work")
+			_, err := x.StopTask(context.Background(), catalog.StopTaskParams{TaskID: "own-1"})
+			require.NoError(t, err)
+			h.Await(t, func() bool { return results("own-1").Status != "" }, "the end of the turn")
+			require.NoError(t, os.WriteFile(over, nil, 0o600))
+			if word == "slow prompted" {
+				p.TaskID, p.Prompt = "task-2", "hello"
+				execute(t, x, p)
+			}
+			h.Await(t, func() bool { h.Lock(); defer h.Unlock(); return len(h.late) > 0 }, "the usage")
+			h.Lock()
+			assert.Equal(t, []catalog.ReportLateParams{{SessionID: p.SessionID, TaskID: "own-1", EventType: "usage", EventData: json.RawMessage(`{"input_tokens":5,"output_tokens":6}`)}}, h.late)
+			h.Unlock()
+			if word == "slow prompted" {
+				assert.Contains(t, h.usages(), `task-2 {"input_tokens":20,"output_tokens":7}`, "of its own alone")
+			}
+		})
+	}
+}
+
 // The background work of an agent of version 2 is stopped by the agent, which stays; one that
 // cannot stop all of it is ended.
 func TestBackgroundOfVersion2IsCancelled(t *testing.T) {
@@ -620,9 +716,18 @@ func TestBackgroundOfVersion2IsCancelled(t *testing.T) {
 			execute(t, x, p)
 			h.Await(t, func() bool { return len(h.inBackground()) == 2 }, "what is open")
 			h.Await(t, func() bool { h.Lock(); defer h.Unlock(); return word == "stubborn" || len(h.late) > 0 }, "what can be cancelled")
-			r, err := x.ReleaseSession(context.Background(), catalog.ReleaseSessionParams{SessionID: p.SessionID, Force: true})
-			require.NoError(t, err)
-			assert.Equal(t, want, r)
+			stop := func(more catalog.ReleaseSessionParams) catalog.ReleaseSessionResult {
+				more.SessionID = p.SessionID
+				r, err := x.ReleaseSession(context.Background(), more)
+				require.NoError(t, err)
+				return r
+			}
+			if word == "stubborn" {
+				assert.Equal(t, catalog.ReleaseSessionResult{Reason: "kept"}, stop(catalog.ReleaseSessionParams{Background: "c1"}), "it cannot stop that")
+				assert.Equal(t, catalog.ReleaseSessionResult{Reason: "kept"}, stop(catalog.ReleaseSessionParams{Background: "other"}))
+				assert.Len(t, h.inBackground(), 2)
+			}
+			assert.Equal(t, want, stop(catalog.ReleaseSessionParams{Force: true}))
 			h.Await(t, func() bool { return len(h.inBackground()) == 0 }, "the end of that")
 			if word == "cancellable" {
 				h.Lock()

@@ -93,10 +93,12 @@ func TestWhichMethodsForFilesAnAgentIsOffered(t *testing.T) {
 				Read  bool `json:"readTextFile"`
 				Write bool `json:"writeTextFile"`
 			} `json:"fs"`
+			Plan json.RawMessage
 		}
 		require.NoError(t, json.Unmarshal([]byte(h.text()), &offered))
 		got, err := json.Marshal(offered.Files)
 		require.NoError(t, err)
 		assert.JSONEq(t, want, string(got), files)
+		assert.JSONEq(t, `{}`, string(offered.Plan), "plans with ids, and those of text")
 	}
 }

@@ -49,6 +49,8 @@ type executors struct {
 
 	set func(catalog.SetSessionParams) catalog.SetSessionResult // nil: no agent is told
 
+	release func(catalog.ReleaseSessionParams) catalog.ReleaseSessionResult
+
 	yield func(catalog.YieldTurnParams) string // nil: no agent takes a prompt while it works
 
 	commands func(context.Context, catalog.Daemon, catalog.RunCommandParams) (catalog.RunCommandResult, error) // nil: none is run
@@ -80,6 +82,10 @@ func (l *leased) SetSession(_ context.Context, p catalog.SetSessionParams) (cata
 		return catalog.SetSessionResult{Status: catalog.SessionIdle}, nil
 	}
 	return l.set(p), nil
+}
+
+func (l *leased) ReleaseSession(_ context.Context, p catalog.ReleaseSessionParams) (catalog.ReleaseSessionResult, error) {
+	return l.release(p), nil
 }
 
 func (l *leased) YieldTurn(_ context.Context, p catalog.YieldTurnParams) (catalog.YieldTurnResult, error) {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -89,6 +91,41 @@ func (h *Hub) endBackground(t store.Tx, run domain.Run) error {
 		})
 	})
 	return nil
+}
+
+// StopBackgroundTask stops one task of the background work of a session's agent, by its id in the
+// session's list. It fails with KindNotOffered if the agent cannot stop that task alone.
+func (h *Hub) StopBackgroundTask(ctx context.Context, id, task string) (domain.Session, error) {
+	s, err := h.query.Session(ctx, id)
+	if err != nil {
+		return s, err
+	}
+	var ids []string
+	for _, b := range h.intake.Background(s.Run.Thread) {
+		ids = append(ids, b.ID)
+	}
+	if !slices.Contains(ids, task) {
+		return s, domain.Invalid("background", "the id of a task that the session's agent does in the background", strconv.Quote(task), ids...)
+	}
+	agent, err := h.configured.Agent(s.Thread.Agent)
+	if err != nil {
+		return s, err
+	}
+	lease, err := h.executors.Acquire(ctx, leaseFor(s.Thread.UUID, agent))
+	if err != nil {
+		return s, err
+	}
+	defer lease.Release()
+	result, err := lease.ReleaseSession(ctx, catalog.ReleaseSessionParams{SessionID: s.Thread.UUID, Background: task})
+	switch {
+	case err != nil:
+		return s, err
+	case result.Released, result.Reason == catalog.ReleaseCancelled: // released: the agent has ended
+		return s, nil
+	case result.Error != "":
+		return s, domain.Errorf(domain.KindNotOffered, "the agent did not stop this task: %s; interrupt the session without a task to stop all of its background work", result.Error)
+	}
+	return s, domain.Errorf(domain.KindNotOffered, "the agent cannot stop one background task; interrupt the session without a task to stop all of them")
 }
 
 // expire ends a run that took too long.

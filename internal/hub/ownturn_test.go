@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -39,5 +40,40 @@ func TestMetaOfAnEditorsPrompt(t *testing.T) {
 	assert.Equal(t, `{"n":1}`, meta(`{"source":"acp","client":"x","_meta":{"n":1}}`))
 	for _, other := range []string{``, `{"source":"acp"}`, `{"_meta":{"n":1}}`, `{"source":"acp","_meta":[]}`, `{"source":"acp","_meta":{"n":"` + strings.Repeat("x", catalog.MaxMeta) + `"}}`} {
 		assert.Empty(t, meta(other))
+	}
+}
+
+// One task of an agent's background work is stopped, or an error says that only all of it can be.
+func TestABackgroundTaskIsStopped(t *testing.T) {
+	var daemon catalog.Daemon
+	h := openHub(t, database(t), func(_ context.Context, x *turn) catalog.ExecutePromptResult {
+		daemon = x.daemon
+		return completed
+	})
+	s := await(t, h, launch(t, h, "p"))
+	require.NoError(t, daemon.ReportSession(t.Context(), catalog.ReportSessionParams{
+		SessionID: s.Thread.UUID, TaskID: s.UUID, Session: catalog.Session{Background: []catalog.BackgroundTask{{ID: "b", Kind: "terminal"}}},
+	}))
+	requireIdle(t, h, false, "its agent works in the background")
+	var asked catalog.ReleaseSessionParams
+	result := catalog.ReleaseSessionResult{Reason: catalog.ReleaseCancelled}
+	h.executors.(*executors).release = func(p catalog.ReleaseSessionParams) catalog.ReleaseSessionResult {
+		asked = p
+		return result
+	}
+	stopped, err := h.StopBackgroundTask(t.Context(), s.SessionID, "b")
+	require.NoError(t, err)
+	assert.Equal(t, s.SessionID, stopped.SessionID)
+	assert.Equal(t, catalog.ReleaseSessionParams{SessionID: s.Thread.UUID, Background: "b"}, asked)
+	var refused *domain.Error
+	_, err = h.StopBackgroundTask(t.Context(), s.SessionID, "c")
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, []string{domain.KindInvalid, "background", "b"}, append([]string{refused.Kind, refused.Param}, refused.Accepted...))
+	for _, result = range []catalog.ReleaseSessionResult{{Reason: catalog.ReleaseKept}, {Reason: "busy"}, {Reason: catalog.ReleaseKept, Error: "no such method"}} {
+		_, err = h.StopBackgroundTask(t.Context(), s.SessionID, "b")
+		require.ErrorAs(t, err, &refused)
+		assert.Equal(t, domain.KindNotOffered, refused.Kind)
+		assert.ErrorContains(t, err, "without a task to stop all of")
+		assert.ErrorContains(t, err, result.Error)
 	}
 }

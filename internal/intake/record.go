@@ -141,7 +141,7 @@ func (w *recorder) recordUsage(t store.Tx, run domain.Run, u catalog.Usage) erro
 	}
 	if err := announce(t, run, domain.UsageReported{
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CacheReadTokens: u.CacheReadTokens, CacheWriteTokens: u.CacheWriteTokens,
-		ContextUsed: u.ContextUsed, ContextSize: u.ContextSize, CostUSD: u.CostUSD,
+		ContextUsed: u.ContextUsed, ContextSize: u.ContextSize, CostUSD: u.CostUSD, Meta: u.Meta,
 	}); err != nil {
 		return err
 	}

@@ -25,8 +25,8 @@ func (d *redactor) take(r report) {
 	case catalog.EventContentDelta, catalog.EventThinkingChunk:
 		d.takeDelta(r)
 		return
-	case catalog.EventUsage, catalog.EventMode, catalog.EventNativeSession, catalog.EventProcess, catalog.EventPermissionTaken: // they end no message
-	case catalog.EventSession, catalog.EventSilence: // nor do these
+	case catalog.EventMode, catalog.EventNativeSession, catalog.EventProcess, catalog.EventPermissionTaken: // they end no message
+	case catalog.EventUsage, catalog.EventSession, catalog.EventSilence: // nor do these
 		r.data = d.stream.Secrets.JSON(r.data)
 	case catalog.EventFileChange: // the project's files are what they are
 		d.flush()
@@ -40,6 +40,9 @@ func (d *redactor) take(r report) {
 func (d *redactor) takeDelta(r report) {
 	if d.held != nil && !d.held.continuedBy(r) {
 		d.flush()
+	}
+	if r.delta.Meta != nil {
+		r.delta.Meta = d.stream.Secrets.JSON(r.delta.Meta)
 	}
 	shown := d.stream.Add(r.delta.Delta.Text)
 	if d.held = nil; d.stream.Holds() {

@@ -34,7 +34,7 @@ type report struct {
 
 // size is about how much memory it takes, in bytes.
 func (r *report) size() int {
-	n := len(r.data) + len(r.delta.Delta.Text)
+	n := len(r.data) + len(r.delta.Delta.Text) + len(r.delta.Meta)
 	for _, b := range r.blocks {
 		n += len(b.Data)
 	}

@@ -107,6 +107,8 @@ type BackgroundTask struct {
 	ID    string `json:"id"`
 	Kind  string `json:"kind"`
 	Title string `json:"title"`
+
+	Stoppable bool `json:"stoppable"` // alone
 }
 
 // BackgroundTitles are the titles of what its agent does in the background, or "".

@@ -1093,6 +1093,8 @@ export interface Methods {
           kind: string;
           /** A tool call's title, or a command. */
           title?: string;
+          /** interruptSession can stop it alone. */
+          stoppable?: boolean;
         }>;
         progress?: unknown;
         metadata?: unknown;
@@ -1197,6 +1199,8 @@ export interface Methods {
             kind: string;
             /** A tool call's title, or a command. */
             title?: string;
+            /** interruptSession can stop it alone. */
+            stoppable?: boolean;
           }>;
         };
         /** MCP servers of the agent that were tried when it got them and have not answered yet. Of getSessionState alone. */
@@ -1364,6 +1368,8 @@ export interface Methods {
           kind: string;
           /** A tool call's title, or a command. */
           title?: string;
+          /** interruptSession can stop it alone. */
+          stoppable?: boolean;
         }>;
         progress?: unknown;
         metadata?: unknown;
@@ -1468,6 +1474,8 @@ export interface Methods {
             kind: string;
             /** A tool call's title, or a command. */
             title?: string;
+            /** interruptSession can stop it alone. */
+            stoppable?: boolean;
           }>;
         };
         /** MCP servers of the agent that were tried when it got them and have not answered yet. Of getSessionState alone. */
@@ -1637,6 +1645,8 @@ export interface Methods {
           kind: string;
           /** A tool call's title, or a command. */
           title?: string;
+          /** interruptSession can stop it alone. */
+          stoppable?: boolean;
         }>;
         progress?: unknown;
         metadata?: unknown;
@@ -1741,6 +1751,8 @@ export interface Methods {
             kind: string;
             /** A tool call's title, or a command. */
             title?: string;
+            /** interruptSession can stop it alone. */
+            stoppable?: boolean;
           }>;
         };
         /** MCP servers of the agent that were tried when it got them and have not answered yet. Of getSessionState alone. */
@@ -1899,13 +1911,15 @@ export interface Methods {
       delivered: string;
     };
   };
-  /** Begins to end a session, also while it waits for input. It can be continued. */
+  /** Begins to end a session, also while it waits for input. It can be continued. Of a session that has ended it ends what its agent does in the background; with background, that task alone, whether or not the session has ended. */
   interruptSession: {
     params: {
       /** The session; every id of the run will do. */
       session_id: string;
       /** Why, for the record. */
       reason?: string;
+      /** Stop this task of the agent's background work alone, by its id in background of getSessionState. Agents of version 2 of the Agent Client Protocol may offer that; others stop all of it or none, and the error not_offered says so. */
+      background?: string;
     };
     result: {
       success: boolean;
@@ -2197,6 +2211,8 @@ export interface Methods {
           kind: string;
           /** A tool call's title, or a command. */
           title?: string;
+          /** interruptSession can stop it alone. */
+          stoppable?: boolean;
         }>;
         progress?: unknown;
         metadata?: unknown;
@@ -2301,6 +2317,8 @@ export interface Methods {
             kind: string;
             /** A tool call's title, or a command. */
             title?: string;
+            /** interruptSession can stop it alone. */
+            stoppable?: boolean;
           }>;
         };
         /** MCP servers of the agent that were tried when it got them and have not answered yet. Of getSessionState alone. */
@@ -2452,6 +2470,8 @@ export interface Methods {
           kind: string;
           /** A tool call's title, or a command. */
           title?: string;
+          /** interruptSession can stop it alone. */
+          stoppable?: boolean;
         }>;
       };
     };

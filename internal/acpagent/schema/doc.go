@@ -27,6 +27,8 @@ const (
 	SessionPrompt   = "session/prompt"
 	SessionSteering = "_session/steering" // an extension
 	SessionCancel   = "session/cancel"
+	TerminalCancel  = "terminal/cancel"  // of version 2
+	ToolCallCancel  = "tool_call/cancel" // of version 2
 	SessionSetMode  = "session/set_mode" // of version 1
 	SessionSetValue = "session/set_config_option"
 )

@@ -83,6 +83,8 @@ type ToolCall struct {
 	RawInput   json.RawMessage `json:"rawInput,omitempty"`
 	RawOutput  json.RawMessage `json:"rawOutput,omitempty"`
 	Meta       map[string]any  `json:"_meta,omitempty"`
+
+	Capabilities *WorkCapabilities `json:"capabilities,omitempty"` // of version 2
 }
 
 // States of a tool call.
@@ -158,9 +160,10 @@ type ConfigUpdate struct {
 
 // InfoUpdate says what the session is called now.
 type InfoUpdate struct {
-	Kind      string `json:"sessionUpdate"`
-	Title     string `json:"title,omitempty"`
-	UpdatedAt string `json:"updatedAt,omitempty"`
+	Kind      string         `json:"sessionUpdate"`
+	Title     string         `json:"title,omitempty"`
+	UpdatedAt string         `json:"updatedAt,omitempty"`
+	Meta      map[string]any `json:"_meta,omitempty"`
 }
 
 // UsageUpdate says how full the context is, and what the session has cost.
@@ -169,6 +172,8 @@ type UsageUpdate struct {
 	Used int64  `json:"used"`
 	Size int64  `json:"size"`
 	Cost *Cost  `json:"cost,omitempty"`
+
+	Meta map[string]any `json:"_meta,omitempty"`
 }
 
 // A Cost is an amount of money.

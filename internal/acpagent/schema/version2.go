@@ -48,6 +48,20 @@ type TerminalUpdate struct {
 	Command    string          `json:"command,omitempty"`
 	Output     *TerminalOutput `json:"output,omitempty"`
 	ExitStatus *ExitStatus     `json:"exitStatus,omitempty"`
+
+	Capabilities *WorkCapabilities `json:"capabilities,omitempty"`
+}
+
+// WorkCapabilities say what a client may ask of a terminal or a tool call.
+type WorkCapabilities struct {
+	Cancel *Present `json:"cancel,omitempty"`
+}
+
+// A CancelWorkRequest is the parameters of terminal/cancel and tool_call/cancel.
+type CancelWorkRequest struct {
+	SessionID  string `json:"sessionId"`
+	TerminalID string `json:"terminalId,omitempty"`
+	ToolCallID string `json:"toolCallId,omitempty"`
 }
 
 // TerminalOutput is all that a terminal shows.

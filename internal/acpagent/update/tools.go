@@ -32,6 +32,7 @@ func (ids *toolIDs) of(session, id string) string {
 // A tool is a tool call that has begun.
 type tool struct {
 	diffs    []wire.FileDiff
+	meta     map[string]any // the agent's
 	terminal string
 	shown    bool // the client shows the terminal
 	ended    bool
@@ -66,6 +67,9 @@ func (t *Translator) toolCall(c call) (updates []any) {
 		}
 	}
 	t.tellsCall(c.id)
+	if len(c.data.Meta) > 0 {
+		known.meta = c.data.Meta
+	}
 	if len(c.data.Diffs) > 0 {
 		known.diffs = c.data.Diffs
 	}
@@ -159,11 +163,17 @@ func (t *Translator) Background(tasks []wire.BackgroundTask) (updates, items []a
 			if !t.listed[b.ID] {
 				updates = append(updates, t.list(b.ID, b.Title))
 			}
+			if t.beginsToStop(b.ID, b.Stoppable) {
+				updates = append(updates, schema.TerminalUpdate{Kind: schema.KindTerminal, TerminalID: b.ID, Capabilities: &schema.WorkCapabilities{Cancel: &schema.Present{}}})
+			}
 		case wire.BackgroundToolCall:
 			item.ToolCallID = cmp.Or(t.latest[b.ID], b.ID)
 			if !t.calls[item.ToolCallID] {
 				updates = append(updates, schema.ToolCall{Kind: schema.KindToolUpdate, ToolCallID: item.ToolCallID, Title: b.Title, Status: schema.InProgress})
 				t.tellsCall(item.ToolCallID)
+			}
+			if t.beginsToStop(item.ToolCallID, b.Stoppable) {
+				updates = append(updates, schema.ToolCall{Kind: schema.KindToolUpdate, ToolCallID: item.ToolCallID, Capabilities: &schema.WorkCapabilities{Cancel: &schema.Present{}}})
 			}
 		default:
 			item.Type, item.ProcessID, item.Title = schema.WorkProcess, b.ID, b.Title
@@ -173,12 +183,38 @@ func (t *Translator) Background(tasks []wire.BackgroundTask) (updates, items []a
 	return updates, items
 }
 
+// beginsToStop reports whether a task can be stopped alone, and the client does not know that.
+func (t *Translator) beginsToStop(id string, isStoppable bool) bool {
+	if !isStoppable || t.stoppable[id] {
+		return false
+	}
+	if t.stoppable == nil {
+		t.stoppable = make(map[string]bool)
+	}
+	t.stoppable[id] = true
+	return true
+}
+
+// BackgroundTask returns the hub's id of a task of a session's background work, by the id of its
+// terminal or tool call at the client; "" if there is none.
+func (t *Translator) BackgroundTask(tasks []wire.BackgroundTask, id string) string {
+	for _, b := range tasks {
+		if b.Kind == wire.BackgroundTerminal && b.ID == id || b.Kind == wire.BackgroundToolCall && cmp.Or(t.latest[b.ID], b.ID) == id {
+			return b.ID
+		}
+	}
+	return ""
+}
+
 // Question is the tool call that a question is about, with its diffs.
 func (t *Translator) Question(a wire.Approval) schema.ToolCall {
 	u := schema.ToolCall{ToolCallID: cmp.Or(a.ToolUseID, a.ID), Name: a.Tool, ToolKind: toolKind(a.ToolKind), Status: schema.Pending, RawInput: object(a.Input)}
 	u.ToolCallID = t.callID(a.SessionID, u.ToolCallID)
 	if !t.calls[u.ToolCallID] {
 		u.Title = cmp.Or(a.Title, a.Subject, a.Tool, "a question")
+	}
+	if known := t.tools[u.ToolCallID]; known != nil {
+		u.Meta = known.meta
 	}
 	if a.ToolUseID != "" {
 		t.tellsCall(u.ToolCallID)
@@ -237,6 +273,12 @@ func (t *Translator) parentID(session, id string) string {
 		return ""
 	}
 	return t.ids.of(session, id)
+}
+
+// members returns the members of a JSON object; nil for anything else.
+func members(raw json.RawMessage) (m map[string]any) {
+	_ = json.Unmarshal(raw, &m)
+	return m
 }
 
 // metaOf is the _meta of a tool call: what the agent has said there, and what Duet says.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -41,6 +42,8 @@ type Translator struct {
 	calls  map[string]bool   // tool calls that it knows
 	latest map[string]string // the agent's ids of tool calls: the ids that they have at the client
 	listed map[string]bool   // terminals that it knows
+
+	stoppable map[string]bool // terminals and tool calls that it knows to be cancellable
 
 	newest map[string]int64 // of what was replayed and changed behind Since: by which event
 }
@@ -101,7 +104,9 @@ func (t *Translator) Event(kind string, seq int64, at time.Time, d wire.EventDat
 	switch kind {
 	case wire.EventDelta, wire.EventThinking:
 		if text := t.messages.piece(d.MessageID, d.Delta); text != "" {
-			return []any{chunk(kindOf(kind == wire.EventThinking, "assistant"), d.MessageID, t.parentID(d.SessionID, d.ParentTool), schema.Text(text))}
+			c := chunk(kindOf(kind == wire.EventThinking, "assistant"), d.MessageID, "", schema.Text(text))
+			c.Meta = metaOf(members(d.Meta), t.parentID(d.SessionID, d.ParentTool))
+			return []any{c}
 		}
 	case wire.EventConversation:
 		return t.conversation(seq, d)
@@ -109,7 +114,9 @@ func (t *Translator) Event(kind string, seq int64, at time.Time, d wire.EventDat
 		return []any{plan(d.Entries)}
 	case wire.EventUsage:
 		if d.ContextUsed > 0 && d.ContextSize > 0 {
-			return []any{Usage(d.ContextUsed, d.ContextSize, d.CostUSD)}
+			u := Usage(d.ContextUsed, d.ContextSize, d.CostUSD)
+			u.Meta = members(d.Meta)
+			return []any{u}
 		}
 	case wire.EventTerminal:
 		return t.output(d, at)
@@ -238,7 +245,8 @@ func plan(entries []wire.PlanEntry) schema.Plan {
 // Those about settings come of other events.
 func (t *Translator) passed(raw json.RawMessage) []any {
 	var u struct {
-		Kind string `json:"sessionUpdate"`
+		Kind string          `json:"sessionUpdate"`
+		Meta json.RawMessage `json:"_meta"`
 	}
 	_ = json.Unmarshal(raw, &u) // what is none is not passed on
 	switch u.Kind {
@@ -251,6 +259,11 @@ func (t *Translator) passed(raw json.RawMessage) []any {
 			return nil // version 1 writes it otherwise
 		}
 		return []any{raw}
+	}
+	if u.Kind == schema.KindInfo && len(u.Meta) <= catalog.MaxMeta {
+		if meta := members(u.Meta); len(meta) > 0 { // the title comes with another event
+			return []any{schema.InfoUpdate{Kind: schema.KindInfo, Meta: meta}}
+		}
 	}
 	if strings.HasPrefix(u.Kind, "_") {
 		return []any{raw}

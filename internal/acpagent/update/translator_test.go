@@ -256,4 +256,19 @@ func TestMetaOfToolCalls(t *testing.T) {
 	translator := newTranslator()
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"c","title":"c","_meta":{"duet":{"parentToolCallId":"p"},"vendor":{"n":1}}}`},
 		translated(t, translator, "conversation_updated", 1, `{"session_id":"s","event_type":"tool_call","tool_id":"c","parent_tool_use_id":"p","tool_data":{"_meta":{"vendor":{"n":1}}}}`))
+	assert.Equal(t, map[string]any{"vendor": map[string]any{"n": 1.0}}, translator.Question(wire.Approval{SessionID: "s", ToolUseID: "c"}).Meta)
+}
+
+// The _meta of messages, usage and session updates is passed on as they happen.
+func TestMetaOfOtherUpdates(t *testing.T) {
+	translator := newTranslator()
+	for kind, c := range map[string]struct{ data, want string }{
+		"message_delta":  {`{"message_id":"m","delta":"x","parent_tool_use_id":"p","_meta":{"n":1}}`, `{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":"x"},"_meta":{"duet":{"parentToolCallId":"p"},"n":1}}`},
+		"thinking_delta": {`{"message_id":"t","delta":"x","_meta":{"n":1}}`, `{"sessionUpdate":"agent_thought_chunk","messageId":"t","content":{"type":"text","text":"x"},"_meta":{"n":1}}`},
+		"usage":          {`{"context_used":1,"context_size":2,"_meta":{"n":1}}`, `{"sessionUpdate":"usage_update","used":1,"size":2,"_meta":{"n":1}}`},
+		"agent_update":   {`{"update":{"sessionUpdate":"session_info_update","title":"T","_meta":{"n":1}}}`, `{"sessionUpdate":"session_info_update","_meta":{"n":1}}`},
+	} {
+		assert.Equal(t, []string{c.want}, translated(t, translator, kind, 1, c.data), kind)
+	}
+	assert.Empty(t, translated(t, translator, "agent_update", 2, `{"update":{"sessionUpdate":"session_info_update","title":"T"}}`))
 }

@@ -422,6 +422,9 @@ func (a *agent) finish(t *turn) {
 		a.background.leaveOpen(open)
 	}
 	a.background.turnEnded(t.ID, t.tools.titles())
+	if t.Stopped() && a.own.foreground.Load() {
+		a.own.cut.Store(&lastTask{conversation: t.Params.SessionID, task: t.ID})
+	}
 	t.taking.Lock() // what it takes now would not be reported
 	a.current.Store(nil)
 	t.taking.Unlock()

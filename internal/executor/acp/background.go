@@ -164,18 +164,7 @@ func (a *agent) cancelBackground() bool {
 	items := slices.Clone(b.list)
 	able := len(items) > 0
 	for _, item := range items {
-		id := item.id()
-		switch item.Type {
-		case "terminal":
-			able = able && a.shown.canCancel(id)
-		case "tool_call":
-			able = able && b.cancels[id]
-		case "subagent":
-			able = able && a.subagents.canCancel(id)
-		default:
-			able = false
-		}
-		able = able && !b.asked[id]
+		able = able && a.canCancel(item) && !b.asked[item.id()]
 	}
 	if able {
 		b.asked = make(map[string]bool)
@@ -190,21 +179,61 @@ func (a *agent) cancelBackground() bool {
 	ctx, cancel := context.WithTimeout(a.life, a.driver.opts.CancelGrace)
 	defer cancel()
 	for _, item := range items {
-		var err error
-		switch item.Type {
-		case "terminal":
-			_, err = acp.Call[json.RawMessage](ctx, a.conn, "terminal/cancel", cancelRequest{SessionID: a.session, TerminalID: item.TerminalID})
-		case "tool_call":
-			_, err = acp.Call[json.RawMessage](ctx, a.conn, "tool_call/cancel", cancelRequest{SessionID: a.session, ToolCallID: item.ToolCallID})
-		case "subagent":
-			err = a.conn.Notify(acp.MethodSessionCancel, acp.SessionParams{SessionID: item.SessionID})
-		}
-		if err != nil {
+		if err := a.cancelItem(ctx, item); err != nil {
 			a.driver.log.Info("an agent did not stop its background work", "agent", a.name, "work", item.Type, "err", err)
 			return false
 		}
 	}
 	return true
+}
+
+// cancelTask asks an agent of version 2 to stop one task of its background work, by the id in the
+// report to the hub.
+func (a *agent) cancelTask(id string) catalog.ReleaseSessionResult {
+	b := &a.background
+	b.mu.Lock()
+	i := slices.IndexFunc(b.list, func(item backgroundItem) bool {
+		return item.id() != "" && cmp.Or(a.shown.hubID(item.TerminalID), item.ToolCallID, item.SessionID) == id
+	})
+	if i < 0 || !a.canCancel(b.list[i]) {
+		b.mu.Unlock()
+		return catalog.ReleaseSessionResult{Reason: catalog.ReleaseKept}
+	}
+	item := b.list[i]
+	b.mu.Unlock()
+	ctx, cancel := context.WithTimeout(a.life, a.driver.opts.CancelGrace)
+	defer cancel()
+	if err := a.cancelItem(ctx, item); err != nil {
+		return catalog.ReleaseSessionResult{Reason: catalog.ReleaseKept, Error: err.Error()}
+	}
+	return catalog.ReleaseSessionResult{Reason: catalog.ReleaseCancelled}
+}
+
+// canCancel reports whether the agent stops background work when asked. The lock of background is
+// held.
+func (a *agent) canCancel(item backgroundItem) bool {
+	switch item.Type {
+	case "terminal":
+		return a.shown.canCancel(item.TerminalID)
+	case "tool_call":
+		return a.background.cancels[item.ToolCallID]
+	case "subagent":
+		return a.subagents.canCancel(item.SessionID)
+	}
+	return false
+}
+
+// cancelItem asks the agent to stop background work.
+func (a *agent) cancelItem(ctx context.Context, item backgroundItem) (err error) {
+	switch item.Type {
+	case "terminal":
+		_, err = acp.Call[json.RawMessage](ctx, a.conn, "terminal/cancel", cancelRequest{SessionID: a.session, TerminalID: item.TerminalID})
+	case "tool_call":
+		_, err = acp.Call[json.RawMessage](ctx, a.conn, "tool_call/cancel", cancelRequest{SessionID: a.session, ToolCallID: item.ToolCallID})
+	case "subagent":
+		err = a.conn.Notify(acp.MethodSessionCancel, acp.SessionParams{SessionID: item.SessionID})
+	}
+	return err
 }
 
 // listedTasks are the tasks that the agent lists; isListed is false if it lists none ever.
@@ -216,13 +245,13 @@ func (a *agent) listedTasks() (tasks []catalog.BackgroundTask, isListed bool) {
 	for _, item := range b.list[:min(len(b.list), maxBackground)] {
 		switch item.Type {
 		case "terminal":
-			tasks = append(tasks, catalog.BackgroundTask{ID: a.shown.hubID(item.TerminalID), Kind: catalog.BackgroundTerminal, Title: cmp.Or(a.shown.title(item.TerminalID), item.TerminalID)})
+			tasks = append(tasks, catalog.BackgroundTask{ID: a.shown.hubID(item.TerminalID), Kind: catalog.BackgroundTerminal, Title: cmp.Or(a.shown.title(item.TerminalID), item.TerminalID), Stoppable: a.canCancel(item)})
 		case "subagent":
 			if title, isActive := a.subagents.describe(item.SessionID); isActive { // else the next list lacks it
-				tasks = append(tasks, catalog.BackgroundTask{ID: item.SessionID, Kind: catalog.BackgroundToolCall, Title: cmp.Or(title, "sub-agent")})
+				tasks = append(tasks, catalog.BackgroundTask{ID: item.SessionID, Kind: catalog.BackgroundToolCall, Title: cmp.Or(title, "sub-agent"), Stoppable: a.canCancel(item)})
 			}
 		case "tool_call":
-			tasks = append(tasks, catalog.BackgroundTask{ID: item.ToolCallID, Kind: catalog.BackgroundToolCall, Title: cmp.Or(b.past[item.ToolCallID].title, item.ToolCallID)})
+			tasks = append(tasks, catalog.BackgroundTask{ID: item.ToolCallID, Kind: catalog.BackgroundToolCall, Title: cmp.Or(b.past[item.ToolCallID].title, item.ToolCallID), Stoppable: a.canCancel(item)})
 		default: // work all the same
 			tasks = append(tasks, catalog.BackgroundTask{ID: item.Type, Kind: catalog.BackgroundToolCall, Title: cmp.Or(item.Type, "background work")})
 		}

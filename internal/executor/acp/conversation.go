@@ -79,7 +79,16 @@ func (d *Driver) ReleaseSession(p catalog.ReleaseSessionParams) catalog.ReleaseS
 	case c.busy <- struct{}{}:
 		defer func() { <-c.busy }()
 	default:
+		if a := c.working.Load(); a != nil && p.Background != "" {
+			return a.cancelTask(p.Background)
+		}
 		return catalog.ReleaseSessionResult{Reason: "busy"}
+	}
+	if p.Background != "" {
+		if c.agent == nil {
+			return catalog.ReleaseSessionResult{Released: true}
+		}
+		return c.agent.cancelTask(p.Background)
 	}
 	if a := c.agent; a != nil && !p.Force {
 		tasks, more := a.backgroundTasks()

@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -26,6 +27,10 @@ type permissionRequest struct {
 
 	// Of the question, not of the tool call, in version 2.
 	title, description string
+
+	isAboutCall bool // the agent names a tool call
+
+	meta json.RawMessage // of the request and of its tool call, an object; nil: none
 }
 
 // UnmarshalJSON implements json.Unmarshaler, as toolUpdate does. In version 2 the tool call
@@ -39,11 +44,13 @@ func (p *permissionRequest) UnmarshalJSON(raw []byte) error {
 	if err := errors.Join(toolinput.Take(m, "toolCall", &p.toolUpdate), toolinput.Take(m, "options", &options)); err != nil {
 		return err
 	}
+	p.isAboutCall = true
 	if _, isVersion1 := m["toolCall"]; !isVersion1 {
 		if err := p.readSubject(m); err != nil {
 			return err
 		}
 	}
+	p.meta = joinedMeta(m["_meta"], p.Meta)
 	p.options = make([]catalog.PermissionOption, len(options))
 	for i, item := range options {
 		if m, err = toolinput.Members(item); err != nil {
@@ -82,10 +89,29 @@ func (p *permissionRequest) readSubject(request map[string]json.RawMessage) erro
 			}
 		}
 	}
-	if p.ToolCallID == "" { // the question is about nothing that the agent has shown
+	p.isAboutCall = p.ToolCallID != ""
+	if !p.isAboutCall { // the question is about nothing that the agent has shown
 		p.ToolCallID = process.RandomID("permission_")
 	}
 	return nil
+}
+
+// joinedMeta is the _meta of a permission request together with that of its tool call, which
+// wins; nil if there is none, or more than is kept.
+func joinedMeta(request, call json.RawMessage) json.RawMessage {
+	request, call = boundedMeta(request), boundedMeta(call)
+	if request == nil {
+		return call
+	}
+	all := map[string]json.RawMessage{}
+	if json.Unmarshal(request, &all) != nil || call != nil && json.Unmarshal(call, &all) != nil {
+		return nil
+	}
+	joined, err := json.Marshal(all)
+	if err != nil {
+		return nil
+	}
+	return boundedMeta(joined)
 }
 
 // offers reports whether an answer of a kind is among those to choose from.
@@ -194,6 +220,9 @@ func (a *agent) decision(ctx context.Context, t *turn, open *openQuestion) (cata
 		case len(q.Options) == 0: // no decision could be told
 			return catalog.RequestPermissionResult{}, q, errNoOptions
 		}
+		if revision == 0 {
+			t.reportMeta(open, q)
+		}
 		asked := q
 		asked.QuestionID, asked.Revision = open.id, revision
 		replies, answered := make(chan reply, 1), make(chan struct{})
@@ -223,6 +252,20 @@ func (a *agent) decision(ctx context.Context, t *turn, open *openQuestion) (cata
 			}
 		}
 	}
+}
+
+// reportMeta adds the _meta of a permission request to its tool call, which begins with it if the
+// agent asks before it reports the call.
+func (t *turn) reportMeta(open *openQuestion, q catalog.RequestPermissionParams) {
+	meta := open.request.meta
+	if meta == nil || bytes.Equal(meta, open.meta) || !open.known && q.IsQuestion || !open.request.isAboutCall {
+		return
+	}
+	call := catalog.ToolCall{ToolID: q.ToolUseID, Meta: meta}
+	if !open.known {
+		call.Tool, call.Title, call.Kind, call.Input, call.Paths, call.Diffs, call.ParentID = q.ToolName, q.Title, q.ToolKind, q.ToolInput, q.Paths, q.Diffs, q.ParentID
+	}
+	t.Event(catalog.EventToolUpdate, call)
 }
 
 // permissionArrived opens the question of a permission request, in the order of what the

@@ -134,7 +134,7 @@ func (a *agent) newSession(request sessionRequest) (sessionResult, error) {
 func (a *agent) initialize(launch *catalog.AgentLaunch) *task.Failure {
 	request := acp.Offer(acp.ClientCapabilities{
 		FS:       &acp.FileCapabilities{ReadTextFile: launch.Files == catalog.FilesReadWrite || launch.Files == "", WriteTextFile: launch.Files != catalog.FilesNone},
-		Terminal: true, Session: sessionCapabilities, Elicitation: bothElicitations,
+		Terminal: true, Session: sessionCapabilities, Elicitation: bothElicitations, Plan: json.RawMessage(`{}`),
 	})
 	if launch.Protocol == acp.Version1 {
 		request = request.Version1Only()

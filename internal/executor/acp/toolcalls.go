@@ -40,6 +40,7 @@ type toolCall struct {
 	running     bool              // its last status is in_progress
 	todo        bool              // it is opencode's todowrite, by its first title: later ones count what is done
 	repaired    bool              // what the agent said of it was no UTF-8, so it is not what it runs
+	meta        json.RawMessage   // the latest _meta
 	terminal    string            // the hub's id of the terminal that it shows
 	pieces      []json.RawMessage // content that came in pieces, which replaces nothing
 	piecesSize  int               // of pieces, in bytes
@@ -111,6 +112,9 @@ func (t *toolCall) merge(u *toolUpdate, call catalog.ToolCall, maxText int) {
 	if len(call.Diffs) > 0 {
 		t.diffs = call.Diffs
 	}
+	if call.Meta != nil {
+		t.meta = call.Meta
+	}
 	if call.Terminal != "" {
 		t.terminal = call.Terminal
 	}
@@ -142,8 +146,10 @@ type toolCalls struct {
 type openQuestion struct {
 	id      string // no other question of the turn has it
 	request permissionRequest
-	changed chan struct{} // has room for one: the tool call has changed since
-	call    toolCall      // as it was asked about, with the updates since; guarded by toolCalls.mu
+	known   bool            // the agent had reported the tool call before
+	meta    json.RawMessage // the latest _meta of the call before
+	changed chan struct{}   // has room for one: the tool call has changed since
+	call    toolCall        // as it was asked about, with the updates since; guarded by toolCalls.mu
 }
 
 // update adds an update to what is known of a tool call, and to the questions that are
@@ -240,10 +246,15 @@ func (c *toolCalls) note(u *toolUpdate, call catalog.ToolCall) toolCall {
 func (c *toolCalls) ask(p permissionRequest) (*openQuestion, toolCall) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	var before json.RawMessage
+	earlier := c.calls[p.ToolCallID]
+	if earlier != nil {
+		before = earlier.meta
+	}
 	known := c.note(&p.toolUpdate, p.call())
 	known.text = cmp.Or(p.text, known.text)
 	c.asked++
-	q := &openQuestion{id: strconv.Itoa(c.asked), request: p, changed: make(chan struct{}, 1), call: known}
+	q := &openQuestion{id: strconv.Itoa(c.asked), request: p, known: earlier != nil, meta: before, changed: make(chan struct{}, 1), call: known}
 	if c.questions == nil {
 		c.questions = make(map[string][]*openQuestion)
 	}

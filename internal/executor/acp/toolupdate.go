@@ -137,9 +137,7 @@ func (u *toolUpdate) call() catalog.ToolCall {
 		ToolID: u.ToolCallID, Title: u.Title, Kind: u.Kind, Status: u.Status,
 		Input: present(u.RawInput), ParentID: cmp.Or(u.parent, parentOf(u.Meta)), Content: u.shown,
 	}
-	if len(u.Meta) <= catalog.MaxMeta && bytes.HasPrefix(u.Meta, []byte("{")) {
-		c.Meta = u.Meta
-	}
+	c.Meta = boundedMeta(u.Meta)
 	for _, l := range u.Locations {
 		c.Paths = appendNew(c.Paths, l)
 	}

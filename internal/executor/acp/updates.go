@@ -12,6 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/blocks"
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
 // update reports a session/update of the agent. What is not known, or does
@@ -105,14 +106,14 @@ func readChunk(raw []byte) (c chunk) {
 	return c
 }
 
-func (t *turn) chunk(parent string, raw []byte, take func(id, parent, text string)) bool {
+func (t *turn) chunk(parent string, raw []byte, take func(catalog.ContentDelta)) bool {
 	c := readChunk(raw)
 	if c.isText {
 		id, text := string(c.id), string(c.text)
 		if id != "" {
 			t.said.add(id, text, false)
 		}
-		take(id, cmp.Or(parent, parentOf(c.meta)), text)
+		take(catalog.ContentDelta{MessageID: id, ParentID: cmp.Or(parent, parentOf(c.meta)), Delta: catalog.Delta{Text: text}, Meta: boundedMeta(c.meta)})
 	}
 	return c.isText
 }
@@ -129,7 +130,8 @@ func (t *turn) message(parent string, raw []byte, thought bool) bool {
 	if thought {
 		take = t.thought
 	}
-	parent = cmp.Or(parent, parentOf(frame.Member(raw, "_meta")))
+	meta := frame.Member(raw, "_meta")
+	parent = cmp.Or(parent, parentOf(meta))
 	if whole := textOf(content); whole != "" {
 		more, goesOn := strings.CutPrefix(whole, t.said.of(string(id)))
 		if !goesOn {
@@ -137,7 +139,7 @@ func (t *turn) message(parent string, raw []byte, thought bool) bool {
 		}
 		if more != "" {
 			t.said.add(string(id), more, !goesOn)
-			take(string(id), parent, more)
+			take(catalog.ContentDelta{MessageID: string(id), ParentID: parent, Delta: catalog.Delta{Text: more}, Meta: boundedMeta(meta)})
 		}
 	}
 	for _, item := range content {
@@ -216,11 +218,25 @@ type namedPlan struct {
 	Entries []catalog.PlanEntry
 }
 
-// plan reports a plan that is made of entries. For Duet an agent has one plan: that of all its
-// plans.
+// plan reports a plan: its entries, the lines of its Markdown, or the file that has it. For Duet
+// an agent has one plan: that of all its plans.
 func (t *turn) plan(raw json.RawMessage) bool {
-	var p namedPlan
-	if json.Unmarshal(raw, &p) != nil || p.Entries == nil {
+	var said struct {
+		namedPlan
+		Content *string // Markdown
+		URI     string  // of a file
+	}
+	if json.Unmarshal(raw, &said) != nil {
+		return false
+	}
+	p := said.namedPlan
+	switch {
+	case p.Entries != nil:
+	case said.Content != nil:
+		p.Entries = markdownPlan(*said.Content)
+	case said.URI != "":
+		p.Entries = []catalog.PlanEntry{{Content: said.URI}}
+	default:
 		return false
 	}
 	i := slices.IndexFunc(t.plans, func(other namedPlan) bool { return other.PlanID == p.PlanID })
@@ -232,6 +248,40 @@ func (t *turn) plan(raw json.RawMessage) bool {
 	}
 	t.reportPlan()
 	return true
+}
+
+// maxPlanLines limits the lines of a Markdown plan.
+const maxPlanLines = 1000
+
+// listMark is the mark of an item of a Markdown list, with its box if it is a task.
+var listMark = lazyregexp.New(`^(?:[-*+]|\d+[.)])\s+(?:\[([ xX])\]\s+)?`)
+
+// markdownPlan returns the lines of a Markdown plan that are not empty, as entries. Those of a task
+// list have the status that their box says.
+func markdownPlan(text string) []catalog.PlanEntry {
+	entries := []catalog.PlanEntry{}
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		if len(entries) == maxPlanLines {
+			entries[maxPlanLines-1].Content = "…"
+			break
+		}
+		e := catalog.PlanEntry{Content: line}
+		if mark := listMark().FindStringSubmatch(line); mark != nil && len(mark[0]) < len(line) {
+			e.Content = line[len(mark[0]):]
+			switch mark[1] {
+			case "":
+			case " ":
+				e.Status = "pending"
+			default:
+				e.Status = "completed"
+			}
+		}
+		entries = append(entries, e)
+	}
+	return entries
 }
 
 func (t *turn) planRemoved(raw json.RawMessage) bool {
@@ -282,17 +332,26 @@ func readCompaction(raw json.RawMessage) (c catalog.Compaction, ok bool) {
 }
 
 // text reports a text of the agent.
-func (t *turn) text(id, parent, text string) {
+func (t *turn) text(d catalog.ContentDelta) {
 	t.mu.Lock()
-	t.trouble.text(text)
+	t.trouble.text(d.Delta.Text)
 	t.mu.Unlock()
-	t.Text(id, parent, text)
+	t.Delta(d)
 }
 
-func (t *turn) thought(id, parent, text string) {
-	if text != "" {
-		t.Event(catalog.EventThinkingChunk, catalog.ContentDelta{MessageID: id, ParentID: parent, Delta: catalog.Delta{Text: text}})
+func (t *turn) thought(d catalog.ContentDelta) {
+	if d.Delta.Text != "" {
+		t.Event(catalog.EventThinkingChunk, d)
 	}
+}
+
+// boundedMeta returns the _meta of an update, or nil if there is none, if it is no object or if it
+// is longer than catalog.MaxMeta.
+func boundedMeta(meta json.RawMessage) json.RawMessage {
+	if len(meta) > catalog.MaxMeta || !bytes.HasPrefix(meta, []byte("{")) {
+		return nil
+	}
+	return meta
 }
 
 func (t *turn) contextUsage(raw []byte) bool {
@@ -313,7 +372,7 @@ func readUsage(raw []byte, spent *atomic.Uint64, before float64) (usage catalog.
 	if json.Unmarshal(raw, &u) != nil || u.Used == nil {
 		return usage, false
 	}
-	usage.ContextUsed = int64(*u.Used)
+	usage.ContextUsed, usage.Meta = int64(*u.Used), boundedMeta(frame.Member(raw, "_meta"))
 	if u.Size != nil {
 		usage.ContextSize = int64(*u.Size)
 	}

@@ -75,14 +75,25 @@ func (a *agent) stateUpdate(update []byte) {
 	if s.background != nil {
 		a.background.listed(s.background)
 	}
+	late := a.last.Load() // the run of usage that no turn takes
+	var cut *lastTask
+	if !isActive {
+		cut = a.own.cut.Swap(nil)
+	}
 	none := func() *catalog.TurnTrigger { return nil }
-	a.take(func() bool { return isActive }, none, func(t *turn) {
+	taken := a.take(func() bool { return isActive }, none, func(t *turn) {
 		t.silence.Sign()
 		switch {
 		case isActive:
 			t.active, t.held = t.active || t.isSent(), nil
 		case !t.Params.Unprompted && !t.accepted: // the end of the agent's own work, before it reads the prompt
-			if t.active = false; wasActive {
+			t.active = false
+			switch {
+			case !wasActive:
+			case cut != nil:
+				late = cut
+				return
+			default:
 				t.used(s.result.usage())
 			}
 		case t.isIdle(s):
@@ -93,8 +104,21 @@ func (a *agent) stateUpdate(update []byte) {
 				t.held = &s.result
 			}
 			a.endHeld(t)
+		case t.ended && t.Params.Unprompted: // it is being ended
+			if u := s.result.usage(); u != nil && wasActive {
+				t.Usage(*u)
+			}
+		case t.ended:
+			return
 		}
+		late = nil
 	})
+	if !taken && cut != nil {
+		late = cut
+	}
+	if u := s.result.usage(); !isActive && u != nil && late != nil && late.conversation != "" && !a.loading.Load() {
+		a.reportLate(*late, catalog.EventUsage, catalog.Usage{TokenUsage: *u})
+	}
 	if a.current.Load() == nil && s.background != nil { // else the end of the turn reports it
 		a.tellBackground()
 	}

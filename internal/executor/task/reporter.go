@@ -122,16 +122,22 @@ func (r *Reporter) problem(code, message string) {
 // Text reports a piece of a message: that of a sub-agent has the tool call of that as
 // its parent. An empty piece is nothing.
 func (r *Reporter) Text(id, parent, text string) {
-	if text == "" {
+	r.Delta(catalog.ContentDelta{MessageID: id, ParentID: parent, Delta: catalog.Delta{Text: text}})
+}
+
+// Delta is Text with the agent's own _meta.
+func (r *Reporter) Delta(d catalog.ContentDelta) {
+	if d.Delta.Text == "" {
 		return
 	}
+	id, parent := d.MessageID, d.ParentID
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.open || id != r.lastID || parent != r.parent {
 		r.messages++
 		r.open, r.lastID, r.parent = true, id, parent
 	}
-	r.event(catalog.EventContentDelta, catalog.ContentDelta{MessageID: id, ParentID: parent, Delta: catalog.Delta{Text: text}})
+	r.event(catalog.EventContentDelta, d)
 }
 
 // Content reports a part of what the agent says, or thinks, that is no text: that of a

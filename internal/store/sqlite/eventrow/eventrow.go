@@ -157,7 +157,8 @@ func (r runStateRow) payload() domain.RunStateChanged {
 
 // deltaRow is what a delta has beside its key and its text.
 type deltaRow struct {
-	ParentID string `json:"parent,omitempty"`
+	ParentID string          `json:"parent,omitempty"`
+	Meta     json.RawMessage `json:"_meta,omitempty"`
 }
 
 type messageRow struct {
@@ -327,6 +328,8 @@ type usageRow struct {
 	ContextUsed      int64   `json:"context_used,omitempty"`
 	ContextSize      int64   `json:"context_size,omitempty"`
 	CostUSD          float64 `json:"cost_usd,omitempty"`
+
+	Meta json.RawMessage `json:"_meta,omitempty"`
 }
 
 type changeDecidedRow struct {
@@ -431,9 +434,11 @@ func Encode(e domain.Event) (Columns, error) {
 		if d.Text != "" {
 			row.Text = &d.Text
 		}
-		if d.ParentID != "" { // hardly ever
-			raw, _ := json.Marshal(deltaRow{d.ParentID}) // a text: it cannot fail
-			data := string(raw)
+		if d.ParentID != "" || d.Meta != nil { // rare
+			data, err := rowjson.Encode(deltaRow{d.ParentID, d.Meta})
+			if err != nil {
+				return Columns{}, err
+			}
 			row.Data = &data
 		}
 		return row, nil
@@ -455,9 +460,9 @@ func Encode(e domain.Event) (Columns, error) {
 func Decode(row Columns) (domain.RunRef, domain.Payload, error) {
 	switch row.Type {
 	case string(domain.EventDelta), oldDelta:
-		return domain.RunRef{}, domain.MessageDelta{Key: deref(row.Key), ParentID: parentOf(row.Data), Text: deref(row.Text)}, nil
+		return domain.RunRef{}, deltaOf(row, false), nil
 	case string(domain.EventThoughtDelta), oldThoughtDelta:
-		return domain.RunRef{}, domain.MessageDelta{Key: deref(row.Key), ParentID: parentOf(row.Data), Text: deref(row.Text), Thought: true}, nil
+		return domain.RunRef{}, deltaOf(row, true), nil
 	}
 	if codec, ok := payloadCodecs[domain.EventKind(row.Type)]; ok {
 		return codec.decode(deref(row.Data))
@@ -468,13 +473,13 @@ func Decode(row Columns) (domain.RunRef, domain.Payload, error) {
 	return domain.RunRef{}, nil, errUnknownType
 }
 
-// parentOf is the parent of a delta: damaged data has none.
-func parentOf(data *string) string {
-	var row deltaRow
-	if data != nil {
-		_ = json.Unmarshal([]byte(*data), &row)
+// deltaOf reads a delta. Damaged data counts as absent.
+func deltaOf(row Columns, thought bool) domain.MessageDelta {
+	var more deltaRow
+	if row.Data != nil {
+		_ = json.Unmarshal([]byte(*row.Data), &more)
 	}
-	return row.ParentID
+	return domain.MessageDelta{Key: deref(row.Key), ParentID: more.ParentID, Text: deref(row.Text), Thought: thought, Meta: more.Meta}
 }
 
 // deref is what p points to, or the empty text.

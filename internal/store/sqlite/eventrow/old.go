@@ -212,6 +212,8 @@ type oldUsage struct {
 	ContextUsed      int64   `json:"context_used"`
 	ContextSize      int64   `json:"context_size"`
 	CostUSD          float64 `json:"cost_usd"`
+
+	Meta json.RawMessage `json:"-"` // it had none
 }
 
 func (r oldUsage) payload() domain.Payload { return domain.UsageReported(r) }

@@ -24,6 +24,8 @@ type backgroundTask struct {
 	ID    string `json:"id"`
 	Kind  string `json:"kind"`
 	Title string `json:"title,omitempty"`
+
+	Stoppable bool `json:"stoppable,omitempty"`
 }
 
 type promptTakes struct {
