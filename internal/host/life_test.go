@@ -28,6 +28,7 @@ type script struct {
 	working  time.Duration // how long the hub has something to do
 	client   time.Duration // when the last client leaves
 	alone    bool          // work is interrupted then
+	comes    bool          // another client comes when the sockets are closed
 }
 
 // played are parts that note what a life does with them, and when.
@@ -37,10 +38,9 @@ type played struct {
 
 	mu sync.Mutex // guards the fields below
 	script
-	did   []string
-	had   bool // the lock is
-	comes bool // a client does, before the sockets are closed
-	hubs  []*playedHub
+	did  []string
+	had  bool // the lock is
+	hubs []*playedHub
 }
 
 type playedHub struct {
@@ -125,7 +125,11 @@ func (p *played) interruptsAlone() bool { return p.alone }
 
 func (h *playedHub) interruptWork(context.Context) { h.parts.note("interrupt work") }
 
-func (p *played) vacantFor() time.Duration { return max(0, p.elapsed()-p.client) }
+func (p *played) vacantFor() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(0, p.elapsed()-p.client)
+}
 
 func (h *playedHub) idle(context.Context) bool {
 	h.parts.note("look")
@@ -258,8 +262,7 @@ func TestADaemonEndsThatIsNotNeeded(t *testing.T) {
 		s.requiresEnd("1h15m0s look", "1h16m0s look", "1h17m0s look", "1h18m0s look", "1h19m0s look",
 			"1h20m0s look", "1h20m0s unlisten: false", "1h20m0s look", "1h20m0s close", "1h20m0s release: "+errEnding.Error())
 	})
-	play(t, "a client comes at the last moment", script{idleFor: time.Minute}, func(s *stage) {
-		s.comes = true
+	play(t, "a client comes at the last moment", script{idleFor: time.Minute, comes: true}, func(s *stage) {
 		s.at(61 * time.Second)
 		s.requires("10ms listen", "100ms listen", "100ms open: <nil>", "1m0s look", "1m0s unlisten: false", "1m0s listen")
 		require.NoError(s.t, s.ask())
