@@ -58,9 +58,9 @@ Environment:
                              one otherwise
   DUET_COMPLETION_TIMEOUT    how long the completion of a shell may take, such as
                              3s on a slow machine (1s)
-  DUET_AGENT, DUET_MAX_RUNS, DUET_QUEUE_CAP, DUET_RUN_TIMEOUT, DUET_IDLE_AGENTS, DUET_HUB,
-  DUET_DAEMON_IDLE
+  DUET_AGENT, DUET_MAX_RUNS, DUET_QUEUE_CAP, DUET_RUN_TIMEOUT, DUET_IDLE_AGENTS, DUET_HUB
                              see duet-rpc config --defaults
+  DUET_DAEMON_IDLE           see duet-rpc config --defaults
   DUET_SAFE_DIRECTORIES      directories, separated by :, in which files of other
                              users are accepted too; with /* at the end of one,
                              in all directories below it
