@@ -205,7 +205,7 @@ func (a *agent) ownTurn(t *turn) (string, *task.Failure) {
 // what it says then belongs to the turn of the prompt. Only version 2 of the protocol takes a
 // prompt at any time, and says when the agent has read it; agents of version 1 do not tell the
 // end of their own work from that of the prompt. A turn with an open question ends when that is
-// answered: a prompt would withdraw it.
+// answered, since a prompt would withdraw it, and one with an open tool call when that has ended.
 func (d *Driver) YieldTurn(p catalog.YieldTurnParams) catalog.YieldTurnResult {
 	a := d.workingOn(p.TaskID)
 	if a == nil {
@@ -222,6 +222,10 @@ func (d *Driver) YieldTurn(p catalog.YieldTurnParams) catalog.YieldTurnResult {
 	notify(t.yields)
 	return catalog.YieldTurnResult{Outcome: catalog.YieldYielding}
 }
+
+// yieldAgain is when it is looked again whether the tool calls of a turn that is to yield have
+// ended.
+const yieldAgain = 50 * time.Millisecond
 
 // endQuiet ends an agent-initiated turn after an end signal, when a prompt waits that the agent
 // takes, or after a long enough silence with nothing open. Otherwise it returns when to check
@@ -241,6 +245,8 @@ func (a *agent) endQuiet(t *turn, quiet time.Duration) (again time.Duration, sig
 	case a.own.questions.Load() > 0:
 		return quiet, signalled // the answers wake ownTurn
 	case signalled:
+	case t.yielding.Load() && !t.Stopped() && isOpen:
+		return min(quiet, yieldAgain), false // the end of a tool call belongs to its run
 	case t.yielding.Load() && !t.Stopped():
 	case a.own.foreground.Load() && !t.Stopped():
 		return quiet, false
