@@ -63,8 +63,13 @@ func newPathsCommand(s *invocation.Settings) *cobra.Command {
 			}
 			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			for _, row := range [][2]string{
-				{"root", found.Root}, {"state", found.State}, {"database", found.Database}, {"socket", found.Socket}, {"log", found.Log},
-				{"project's configuration", found.Project}, {"your configuration", found.User},
+				{"root", found.Root},
+				{"state", found.State},
+				{"database", found.Database},
+				{"socket", found.Socket},
+				{"log", found.Log},
+				{"project's configuration", found.Project},
+				{"your configuration", found.User},
 			} {
 				fmt.Fprintf(table, "%s\t%s\n", row[0], output.Line(row[1]))
 			}
