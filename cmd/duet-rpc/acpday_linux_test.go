@@ -43,8 +43,8 @@ var editorScenarios = []editorScenario{
 	{"The editor is killed with a permission open; another one loads the session and answers", editorDies},
 }
 
-// Each of the agents that are not tested briefly, behind `duet-rpc acp`, and an editor that nobody
-// here wrote. What came of it is the table in docs/acp.md.
+// Each of the agents that are not tested briefly, behind `duet-rpc acp`, and an editor that is
+// not part of Duet. What came of it is the table in docs/acp.md.
 func TestACPAgentDay(t *testing.T) {
 	t.Parallel()
 	agents := slices.DeleteFunc(dayAgents(), func(a dayAgent) bool { return a.briefly })

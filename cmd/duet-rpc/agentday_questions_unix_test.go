@@ -114,9 +114,9 @@ func playDenial(t *testing.T, a dayAgent) string {
 	assert.Contains(t, c.conversation(l.SessionID), "hello")
 	s.close(c)
 	if a.denialEnds {
-		return "yes: its turn ends, which is said; it is told why with its next prompt"
+		return "yes: its turn ends, which is said; it learns the reason with its next prompt"
 	}
-	return "yes: its turn goes on; it is told why with its next prompt"
+	return "yes: its turn goes on; it learns the reason with its next prompt"
 }
 
 // playRule has a rule of the user that denies what the agent would run.

@@ -80,7 +80,7 @@ func TestADaemonEndsByItself(t *testing.T) {
 	s := newDaemonSite(t)
 	config, err := os.OpenFile(filepath.Join(s.home, "config", "duet", "config.toml"), os.O_APPEND|os.O_WRONLY, 0)
 	require.NoError(t, err)
-	_, err = config.WriteString("[daemon]\nidle = \"300ms\"\n")
+	_, err = config.WriteString("[daemon]\nidle = \"1s\"\n")
 	require.NoError(t, errors.Join(err, config.Close()))
 	c := s.start()
 	c.subscribe()

@@ -45,8 +45,9 @@ func newExecutorCommand(*invocation.Settings) *cobra.Command {
 			log := logging.Open(logging.Options{Level: level, NoColor: true})
 			defer log.Close(reach.LogGrace)
 			options := executor.Options{Logger: log.Logger}
-			if runtime.GOOS == "linux" {
-				options.Subreaper = []string{"/proc/self/exe", "subreaper"} // this program, also when its file was replaced
+			const self = "/proc/self/exe" // this program, also when its file was replaced
+			if _, err := os.Stat(self); err == nil && runtime.GOOS == "linux" {
+				options.Subreaper = []string{self, "subreaper"}
 			}
 			return executor.Serve(ctx, link, options)
 		},
