@@ -227,7 +227,7 @@ func TestQuestionsAndTheEndOfTheHub(t *testing.T) {
 	}, "both ask")
 	require.NoError(t, w.hub.Close())
 	next, err := hub.Open(context.Background(), hub.Options{
-		OpenStore: sqlite.Opener(filepath.Join(w.dir, "duet.db"), ""), Database: filepath.Join(w.dir, "duet.db"), Root: w.dir, Agents: agents{},
+		OpenStore: sqlite.Opener(filepath.Join(w.dir, "duet.db")), Database: filepath.Join(w.dir, "duet.db"), Root: w.dir, Agents: agents{},
 		Limits: config.Limits{MaxRuns: 3, QueueCap: 1000}, Getenv: func(string) string { return "" },
 		Executors: func(d catalog.Daemon) hub.Executors { return w.executors },
 	})

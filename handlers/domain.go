@@ -9,7 +9,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/editorfiles"
-	"github.com/duet-rpc/duet-rpc/internal/history"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -32,14 +31,11 @@ type Domain struct {
 	// Configuration is that of the project as it is now; restricted, as it is for
 	// who does not trust the workspace.
 	Configuration func(restricted bool) (*config.Config, error)
-	// TakeHistory takes over the history of a database of the project's that was
-	// set aside, by the name of its directory; where tells where it is then.
-	TakeHistory func(ctx context.Context, directory string) (taken history.Result, where string, err error)
-	Clients     func() int      // how many connections there are
-	Kind        string          // of the hub, as the configuration calls it: daemon or embedded
-	Sockets     func() []string // where it listens; may be nil
-	Unserved    func() []string // who cannot reach it who looks for one, and why; may be nil
-	Logger      *slog.Logger
+	Clients       func() int      // how many connections there are
+	Kind          string          // of the hub, as the configuration calls it: daemon or embedded
+	Sockets       func() []string // where it listens; may be nil
+	Unserved      func() []string // who cannot reach it who looks for one, and why; may be nil
+	Logger        *slog.Logger
 	// EditorFiles, if set, are told which files are read by a connection.
 	EditorFiles *editorfiles.Readers
 	// Workspaces, if set, knows who does not trust the workspace.
@@ -61,7 +57,6 @@ func RegisterDomain(reg *server.Registry, d Domain) (flush func(context.Context)
 	b := registerTasks(reg, d)
 	registerDaemon(reg, d)
 	registerAutomation(reg, d)
-	registerHistory(reg, d)
 	registerSessions(reg, d)
 	registerQueue(reg, d)
 	registerAgents(reg, d)

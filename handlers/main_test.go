@@ -22,7 +22,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/history"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 	"github.com/duet-rpc/duet-rpc/internal/store/storetest"
@@ -223,7 +222,7 @@ func newWorld(t *testing.T, p play, change ...func(*hub.Options)) *world {
 		executors: &executors{play: p, stops: make(map[string]context.CancelFunc), typed: make(chan string, 10)},
 	}
 	opts := hub.Options{
-		OpenStore: sqlite.Opener(filepath.Join(w.dir, "duet.db"), ""), Database: filepath.Join(w.dir, "duet.db"), Root: w.dir, Agents: agents{},
+		OpenStore: sqlite.Opener(filepath.Join(w.dir, "duet.db")), Database: filepath.Join(w.dir, "duet.db"), Root: w.dir, Agents: agents{},
 		Limits: config.Limits{MaxRuns: 3, QueueCap: 1000, RunTimeout: time.Hour}, Getenv: func(string) string { return "" },
 		Executors: func(d catalog.Daemon) hub.Executors { w.executors.daemon = d; return w.executors },
 	}
@@ -239,12 +238,6 @@ func newWorld(t *testing.T, p play, change ...func(*hub.Options)) *world {
 		Hub:     func(context.Context) (*hub.Hub, error) { return h, nil },
 		Version: "0.0.0-test", Stop: func(force bool) { w.stopped <- force },
 		Clients: func() int { return w.srv.ConnCount() },
-		TakeHistory: func(_ context.Context, directory string) (history.Result, string, error) {
-			if directory != "set-aside-1" {
-				return history.Result{}, "", &domain.Error{Kind: domain.KindInvalid, Message: "no such directory", Param: "directory"}
-			}
-			return history.Result{Conversations: 2, Waiting: 1}, "/p/.duet/taken-over-1/duet.db", nil
-		},
 	})
 	w.srv = server.New(reg, server.Options{Grace: 50 * time.Millisecond})
 	return w

@@ -8,9 +8,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/duet-rpc/duet-rpc/internal/needs"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/needs"
 )
 
 // With tmux the terminal is a window on a session that others join, and that

@@ -83,6 +83,11 @@ func (c *clone) file(name, content string) {
 	require.NoError(c.t, os.WriteFile(path, []byte(content), 0o644))
 }
 
+// state is where the repository has what an earlier version of the program would have taken
+// for its state.
+func (c *clone) state() string    { return filepath.Join(c.root, ".duet") }
+func (c *clone) database() string { return filepath.Join(c.state(), "duet.db") }
+
 // then adds something to be looked at when the program has ended.
 func (c *clone) then(check func(t *testing.T)) { c.check = append(c.check, check) }
 
@@ -233,7 +238,7 @@ var entries = []struct {
 
 // fullyTried are the tricks that TestAClonedRepositoryDoesNothing meets by every entry: one
 // of each kind, settings, a database, a file of the state directory and programs.
-var fullyTried = []string{"agents, keys and rules", "a database with an answer", "a socket that is a pipe", "programs with known names"}
+var fullyTried = []string{"agents, keys and rules", "a database with an answer", "a socket that is elsewhere", "programs with known names"}
 
 // A repository that was cloned does nothing by itself, whatever is in it and
 // however one comes in; nothing of it makes the program hang, or large. An editor meets

@@ -30,39 +30,14 @@ var tricks = []struct {
 	{name: "a database with an answer", lay: planted(`UPDATE runs SET state = 'interrupted', agent = 'mine', prompt = 'planted'`, `UPDATE threads SET agent = 'mine', native_session = ''`,
 		`INSERT INTO approvals (id, thread, run, type, call_id, tool, status, stale, carried, question, created) SELECT 'planted', thread, id, 'function_call', 'c', 'Bash', 'approved', 1, 1, 'q', 1 FROM runs`)},
 	{name: "a database with a trigger", lay: trigger},
-	{name: "a database that is a pipe", lay: pipe("duet.db")},
-	{name: "a write-ahead log that is a pipe", lay: func(t *testing.T, c *clone) {
-		planted()(t, c)
-		pipe("duet.db-wal")(t, c)
-	}},
-	{name: "a database that is a link", lay: link("duet.db")},
-	{name: "a database that is a device", lay: func(t *testing.T, c *clone) {
-		require.NoError(t, os.Mkdir(c.state(), 0o700))
-		require.NoError(t, os.Symlink("/dev/zero", c.database()))
-	}},
 	{name: "a state directory that is a link", lay: func(t *testing.T, c *clone) {
 		require.NoError(t, os.Symlink(c.outside, c.state()))
 		unchanged(t, c)
 	}},
-	{name: "a state directory that anybody may write", lay: func(t *testing.T, c *clone) {
-		require.NoError(t, os.Mkdir(c.state(), 0o700))
-		require.NoError(t, os.Chmod(c.state(), 0o777))
-	}},
-	{name: "a state directory that is a file", lay: func(_ *testing.T, c *clone) { c.file(".duet", "") }},
 	{name: "a state directory that is a pipe", lay: func(t *testing.T, c *clone) { require.NoError(t, syscall.Mkfifo(c.state(), 0o644)) }},
 	{name: "a lock that is a pipe", lay: pipe("lock")},
-	{name: "a lock that is a link", lay: link("lock")},
-	{name: "a lock for starting that is a pipe", lay: pipe("starting")},
-	{name: "a socket that is a pipe", lay: pipe("duet.sock")},
 	{name: "a socket that is elsewhere", lay: foreignSocket("duet.sock", true)},
 	{name: "the name of a socket that is elsewhere", lay: foreignSocket("socket", false)},
-	{name: "the name of a socket that is a pipe", lay: pipe("socket")},
-	{name: "a reserve that is a link", lay: link("reserve")},
-	{name: "a reserve that is a pipe", lay: pipe("reserve")},
-	{name: "an ignore file that is a link", lay: link(".gitignore")},
-	{name: "logs that are a link", lay: link("logs")},
-	{name: "a log that is a link", lay: link("logs/daemon.log")},
-	{name: "a log that is a pipe", lay: pipe("logs/daemon.log")},
 	{name: "settings that are a pipe", lay: func(t *testing.T, c *clone) {
 		require.NoError(t, syscall.Mkfifo(filepath.Join(c.root, ".duet.toml"), 0o644))
 	}},
@@ -154,11 +129,7 @@ func link(name string) func(*testing.T, *clone) {
 	return func(t *testing.T, c *clone) {
 		path, target := filepath.Join(c.state(), name), filepath.Join(c.outside, "precious")
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		if name == "logs" {
-			require.NoError(t, os.Mkdir(target, 0o700))
-		} else {
-			require.NoError(t, os.WriteFile(target, []byte("precious"), 0o600))
-		}
+		require.NoError(t, os.WriteFile(target, []byte("precious"), 0o600))
 		require.NoError(t, os.Symlink(target, path))
 		unchanged(t, c)
 	}

@@ -49,10 +49,7 @@ func TestAnotherUsersProjectIsNobodysElse(t *testing.T) {
 	require.NoError(t, os.MkdirAll(deep, 0o755))
 	for _, dir := range []string{shared, theirs} {
 		written("[limits]\nmax_runs = 1\n[[rules]]\neffect = 'deny'\ntool = '*'\n")(t, filepath.Join(dir, ".duet.toml"))
-		require.NoError(t, os.Mkdir(filepath.Join(dir, ".duet"), 0o755))
-		for _, name := range []string{".duet.toml", ".duet"} {
-			require.NoError(t, os.Lchown(filepath.Join(dir, name), stranger, stranger))
-		}
+		require.NoError(t, os.Lchown(filepath.Join(dir, ".duet.toml"), stranger, stranger))
 	}
 	for _, path := range []string{theirs, filepath.Join(theirs, ".git")} {
 		require.NoError(t, os.Lchown(path, stranger, stranger))
@@ -69,15 +66,11 @@ func TestAnotherUsersProjectIsNobodysElse(t *testing.T) {
 		require.NoError(t, err, problem)
 		assert.NotEmpty(t, said)
 		assert.Contains(t, problem, "belongs to user 65534 and is not used")
-		require.DirExists(t, filepath.Join(dir, ".duet"), "it is its own project")
+		require.DirExists(t, s.stateOf(dir), "it is its own project")
 	}
-	// In somebody else's own directory nothing is kept.
 	assert.Equal(t, "3", s.configured(theirs)["limits.max_runs"])
 	_, problem, err := s.commandIn(theirs, "prompt", "quiet")
 	require.NoError(t, err, problem)
-	entries, err := os.ReadDir(filepath.Join(theirs, ".duet"))
-	require.NoError(t, err)
-	assert.Empty(t, entries)
 	_, problem, err = s.commandIn(theirs, "trust", "--yes")
 	require.Error(t, err)
 	assert.Contains(t, problem, ".duet.toml belongs to user 65534 and is not used: take it over with chown, or name its directory in DUET_SAFE_DIRECTORIES")
@@ -93,15 +86,14 @@ func TestAnotherUsersProjectIsNobodysElse(t *testing.T) {
 	require.NoError(t, os.WriteFile(config, append([]byte("safe_directories = ['"+shared+"/*']\n"), text...), 0o600))
 	assert.Equal(t, "1", s.configured(theirs)["limits.max_runs"])
 	assert.Equal(t, "7", s.configured(theirs)["limits.queue_cap"])
-	require.NoError(t, os.RemoveAll(filepath.Join(deep, ".duet")))
+	require.NoError(t, os.RemoveAll(s.stateOf(deep)))
 	out, _, err := s.commandIn(deep, "doctor")
 	require.NoError(t, err, out)
 	assert.Regexp(t, `ok +project +`+theirs+`,`, out, "also as a root")
 }
 
-// Where everybody's files are nothing is found and nothing is kept, though all is
-// served.
-func TestNoHubIsKeptInAPlaceForTemporaryFiles(t *testing.T) {
+// No project is found where all users have files, though one may be named.
+func TestNoProjectIsFoundInAPlaceForTemporaryFiles(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	dir := filepath.Join(filepath.Dir(s.root), "tmp")
@@ -111,19 +103,23 @@ func TestNoHubIsKeptInAPlaceForTemporaryFiles(t *testing.T) {
 	s.env = []string{"TMPDIR=" + dir}
 	_, problem, err := s.commandIn(inside, "prompt", "quiet")
 	require.NoError(t, err, problem)
-	require.DirExists(t, filepath.Join(inside, ".duet"))
+	require.DirExists(t, s.stateOf(inside))
 	for _, args := range [][]string{{"prompt", "quiet"}, {"prompt", "quiet", "--root", dir}} {
 		_, problem, err = s.commandIn(dir, args...)
 		require.NoError(t, err, problem)
-		assert.Equal(t, len(args) == 2, strings.Contains(problem, dir+" is no project, but a place for others"), "%s", problem)
-		require.NoDirExists(t, filepath.Join(dir, ".duet"))
+		assert.Equal(t, len(args) == 2, strings.Contains(problem, dir+" is a directory for many projects"), "%s", problem)
 	}
 	out, _, err := s.commandIn(dir, "doctor")
 	require.NoError(t, err, out)
-	assert.Contains(t, out, dir+" is no project, but a place for others")
+	assert.Contains(t, out, dir+" is a directory for many projects")
 	assert.Contains(t, out, "name one with --root")
 	out, problem, err = s.commandIn("/", "task", "list")
 	require.Error(t, err, out)
 	assert.Contains(t, problem, "no hub runs here")
-	require.NoDirExists(t, "/.duet")
+}
+
+func (s *site) stateOf(root string) string {
+	there := *s
+	there.root = root
+	return there.state()
 }

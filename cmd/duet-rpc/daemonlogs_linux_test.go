@@ -16,7 +16,7 @@ import (
 func TestTheLogOfADaemonIsFollowed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	path := filepath.Join(s.state(), "logs", "daemon.log")
+	path := filepath.Join(s.state(), "daemon.log")
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	log, err := os.Create(path)
 	require.NoError(t, err)

@@ -37,74 +37,30 @@ func (s *site) agentsAlive() (list []running) {
 	return list
 }
 
-// A copy of a project whose hub is at work touches nothing of the original. It
-// has its history, and nothing else.
+// A copy of a project whose hub is at work begins with no history, and touches nothing of the
+// original.
 func TestACopyOfAProjectAtWork(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.agents(oneAtATime)
 	c := s.start()
 	c.subscribe()
-	done := c.launch("quiet one", "")
-	require.Equal(t, "completed", c.awaitEnd(done.SessionID).Data.State)
 	running := c.launch("stream:1000000@200", "")
-	c.await("a sign of life", func(e event) bool {
-		return e.Data.SessionID == running.SessionID && e.Type == "message_delta"
-	})
-	waiting := c.launch("hello", "")
-	agents := s.agentsAlive()
-	require.NotEmpty(t, agents)
+	c.awaitState(running.SessionID, "running")
 	others := s.copyTo("other")
 
-	// Before anything of it is opened: who answers there, and whom a stop ends.
 	_, err := others.command("daemon", "stop", "--force")
 	require.ErrorContains(t, err, "no hub runs here")
 	editor := others.start()
 	editor.subscribe()
-	assert.Equal(t, "completed", editor.session(done.SessionID).State)
-	assert.Equal(t, "interrupted", editor.session(running.SessionID).State)
-	editor.refused("getSessionState", object{"session_id": waiting.SessionID})
+	editor.refused("getSessionState", object{"session_id": running.SessionID})
 	_, issues := editor.issues()
-	require.Len(t, issues, 1)
-	assert.Contains(t, issues[0], "is a copy")
-	assert.Contains(t, issues[0], "2 conversations with 2 sessions")
-	var on launched
-	editor.call("continueSession", object{"session_id": done.SessionID, "query": "quiet two"}, &on)
-	assert.Equal(t, "completed", editor.awaitEnd(on.SessionID).Data.State)
-	assert.Contains(t, editor.conversation(on.SessionID), "quiet one")
+	assert.Empty(t, issues)
+	assert.Equal(t, "completed", editor.awaitEnd(editor.launch("quiet", "").SessionID).Data.State)
 	assert.NotEqual(t, hubOf(t, c), hubOf(t, editor))
-	assert.NoFileExists(t, filepath.Join(others.root, "demo.txt"))
 	editor.leave()
-	_, err = others.command("prompt", "quiet")
-	require.NoError(t, err)
-	_, err = others.command("doctor")
-	require.NoError(t, err)
-
-	assert.Subset(t, s.agentsAlive(), agents, "the original's agents live on")
 	assert.Equal(t, "running", c.session(running.SessionID).State)
 	c.call("interruptSession", object{"session_id": running.SessionID}, nil)
-	assert.Equal(t, "interrupted", c.awaitEnd(running.SessionID).Data.State)
-	c.awaitQuestion(waiting.SessionID) // it was queued there, and nowhere else
-	c.leave()
-	s.requireNobody("when both have ended")
-}
-
-// A copy that shares its files with the original would share its lock, too.
-func TestACopyOfLinks(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	c := s.start()
-	hub := hubOf(t, c)
-	others := *s
-	others.root = filepath.Join(filepath.Dir(s.root), "other")
-	out, err := exec.Command("cp", "-al", s.root, others.root).CombinedOutput() // machine: every Linux has cp
-	require.NoError(t, err, "%s", out)
-	_, err = others.command("daemon", "stop", "--force")
-	require.ErrorContains(t, err, "has another name elsewhere")
-	_, err = others.command("prompt", "quiet")
-	require.ErrorContains(t, err, "has another name elsewhere")
-	require.NoError(t, os.RemoveAll(others.root))
-	assert.Equal(t, hub, hubOf(t, c))
+	c.awaitEnd(running.SessionID)
 	c.leave()
 }
 
@@ -140,6 +96,53 @@ func TestAMovedProject(t *testing.T) {
 	assert.NoDirExists(t, s.root)
 }
 
+// A directory that was deleted and made again at the same path keeps its history. What was
+// allowed before does not count until the user says so.
+func TestADirectoryMadeAnewAllowsNothing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	settings := []byte("[agents.own]\ndriver = \"command\"\ncommand = [\"/bin/echo\", \"{prompt}\"]\n")
+	make := func() {
+		require.NoError(t, os.WriteFile(filepath.Join(s.root, ".duet.toml"), settings, 0o600))
+	}
+	make()
+	_, err := s.command("trust", "--yes")
+	require.NoError(t, err)
+	c := s.start()
+	c.subscribe()
+	c.launch("quiet", "own")
+	first := c.launch("hello", "")
+	question := c.awaitQuestion(first.SessionID)
+	c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve", "scope": "project"}, nil)
+	assert.Equal(t, "completed", c.awaitEnd(first.SessionID).Data.State)
+	c.leave()
+
+	require.NoError(t, os.RemoveAll(s.root))
+	require.NoError(t, os.Mkdir(s.root, 0o755))
+	make()
+	c = s.start()
+	c.subscribe()
+	assert.Equal(t, "completed", c.session(first.SessionID).State, "its history is kept")
+	_, issues := c.issues()
+	assert.Contains(t, strings.Join(issues, "\n"), "`duet-rpc projects keep` lets them count again")
+	assert.Equal(t, "not_trusted", c.refused("launchSession", object{"query": "quiet", "agent": "own"}).kind())
+	second := c.launch("hello", "")
+	c.awaitQuestion(second.SessionID)
+	out, err := s.command("projects", "keep")
+	require.NoError(t, err)
+	assert.Contains(t, out, "counts again")
+	_, issues = c.issues()
+	assert.Empty(t, issues)
+	c.approveAll(second.SessionID)
+	third := c.launch("hello", "")
+	e := c.await("the end, without a question", func(e event) bool {
+		return e.Data.SessionID == third.SessionID && (e.Type == "new_approval" || e.Type == "session_status_changed" && ended(e.Data.State))
+	})
+	assert.Equal(t, "session_status_changed", e.Type)
+	c.launch("quiet", "own")
+	c.leave()
+}
+
 // What a killed process has left is the user's own.
 func TestADatabaseOutlivesKills(t *testing.T) {
 	t.Parallel()
@@ -160,129 +163,20 @@ func TestADatabaseOutlivesKills(t *testing.T) {
 	}
 }
 
-// With a key of the environment the home may be a new one, and the files, too.
-func TestTheKeyOfTheEnvironment(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	key := "DUET_DATABASE_KEY=0123456789abcdef"
-	s.env = []string{key}
-	c := s.start()
-	c.subscribe()
-	told := c.launch("quiet one", "")
-	require.Equal(t, "completed", c.awaitEnd(told.SessionID).Data.State)
-	c.leave()
-	require.NoFileExists(t, filepath.Join(s.home, "state", "duet", "database-key"))
-
-	next := newSite(t) // another home
-	next.root, next.env = s.root, s.env
-	// As from an image: the same place, other files.
-	out, err := exec.Command("sh", "-c", `cp -a "$1" "$1.image" && rm -r "$1" && mv "$1.image" "$1"`, "sh", s.root).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	c = next.start()
-	c.subscribe()
-	assert.Equal(t, "completed", c.session(told.SessionID).State)
-	_, issues := c.issues()
-	assert.Empty(t, issues)
-	c.leave()
-
-	for wrong, says := range map[string]string{
-		"DUET_DATABASE_KEY=0123456789abcde":  "at least 16",
-		"DUET_DATABASE_KEY=0123456789abcdeF": "",
-		"NOTHING=":                           "",
-	} {
-		other := next.copyTo(strings.ReplaceAll(wrong, "=", ""))
-		other.env = []string{wrong}
-		c = other.start()
-		c.requireCore()
-		if says != "" {
-			c.requireUnavailable(says)
-			c.requireUnavailable("DUET_DATABASE_KEY")
-		} else {
-			c.refused("getSessionState", object{"session_id": told.SessionID})
-			other.aside()
-		}
-		c.leave()
-	}
-}
-
-// A project's file cannot give the key.
-func TestAProjectDoesNotGiveTheKey(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	require.NoError(t, os.WriteFile(filepath.Join(s.root, ".env"), []byte("DUET_DATABASE_KEY=0123456789abcdef\n"), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(s.root, ".duet.toml"), []byte("database_key = \"0123456789abcdef\"\n"), 0o600))
-	_, err := s.command("config", "--check")
-	require.ErrorContains(t, err, "the configuration has 1 mistake")
-}
-
-// Any number of processes that begin with a new home make one key.
+// Any number of processes may begin in a new state directory at once.
 func TestManyBeginAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	var sites []*site
+	var begun sync.WaitGroup
 	for i := range 8 {
 		another := *s
 		another.root = filepath.Join(filepath.Dir(s.root), fmt.Sprint("project", i))
 		require.NoError(t, os.Mkdir(another.root, 0o755))
-		sites = append(sites, &another)
-	}
-	for range 2 { // the second time each knows what it has made
-		var begun sync.WaitGroup
-		for _, site := range sites {
-			begun.Go(func() {
-				_, err := site.command("prompt", "quiet")
-				assert.NoError(t, err)
-			})
-		}
-		begun.Wait()
-	}
-	for _, site := range sites {
-		found, err := filepath.Glob(filepath.Join(site.state(), "set-aside-*"))
-		require.NoError(t, err)
-		assert.Empty(t, found)
-	}
-	info, err := os.Stat(filepath.Join(s.home, "state", "duet", "database-key"))
-	require.NoError(t, err)
-	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
-	assert.EqualValues(t, 32, info.Size())
-}
-
-// Without a key there are no sessions, and it is said how to get one.
-func TestNoKey(t *testing.T) {
-	t.Parallel()
-	for name, spoil := range map[string]func(t *testing.T, s *site){
-		"no place for it": func(t *testing.T, s *site) {
-			require.NoError(t, os.WriteFile(filepath.Join(s.home, "state"), nil, 0o600))
-		},
-		"a place that others can write to": func(t *testing.T, s *site) {
-			require.NoError(t, os.MkdirAll(filepath.Join(s.home, "state", "duet"), 0o700))
-			require.NoError(t, os.Chmod(filepath.Join(s.home, "state", "duet"), 0o777))
-		},
-		"one that others can read": func(t *testing.T, s *site) {
-			require.NoError(t, os.MkdirAll(filepath.Join(s.home, "state", "duet"), 0o700))
-			require.NoError(t, os.WriteFile(filepath.Join(s.home, "state", "duet", "database-key"), make([]byte, 32), 0o600))
-			require.NoError(t, os.Chmod(filepath.Join(s.home, "state", "duet", "database-key"), 0o644))
-		},
-		"a short one": func(t *testing.T, s *site) {
-			require.NoError(t, os.MkdirAll(filepath.Join(s.home, "state", "duet"), 0o700))
-			require.NoError(t, os.WriteFile(filepath.Join(s.home, "state", "duet", "database-key"), make([]byte, 31), 0o600))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			spoil(t, s)
-			c := s.start()
-			c.requireCore()
-			c.requireUnavailable("the key by which your databases are known cannot be had")
-			c.requireUnavailable("DUET_DATABASE_KEY")
-			c.leave()
-			out, err := s.command("doctor")
-			require.Error(t, err)
-			assert.Contains(t, out, "DUET_DATABASE_KEY")
-			s.env = []string{"DUET_DATABASE_KEY=0123456789abcdef"}
-			_, err = s.command("prompt", "quiet")
-			require.NoError(t, err)
+		begun.Go(func() {
+			_, err := another.command("prompt", "quiet")
+			assert.NoError(t, err)
+			assert.FileExists(t, another.database())
 		})
 	}
+	begun.Wait()
 }

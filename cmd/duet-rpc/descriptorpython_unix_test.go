@@ -7,9 +7,10 @@ import (
 	"os/exec"
 	"testing"
 
-	"github.com/duet-rpc/duet-rpc/internal/needs"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/needs"
 )
 
 // pythonClient is a client in Python: it starts a terminal, works in it by its

@@ -87,7 +87,7 @@ func (s environmentSite) requireNoValues(clients ...*client) {
 	for _, c := range clients {
 		require.NotContains(s.t, c.log.String(), "secret-")
 	}
-	log, err := os.ReadFile(filepath.Join(s.state(), "logs", "daemon.log"))
+	log, err := os.ReadFile(filepath.Join(s.state(), "daemon.log"))
 	require.NoError(s.t, err)
 	require.Contains(s.t, string(log), "client.environment", "messages are logged")
 	require.Contains(s.t, string(log), "execute_prompt")

@@ -39,7 +39,7 @@ func (s *site) clearDaemons() {
 		for _, d := range s.daemons() {
 			_ = syscall.Kill(d.pid, syscall.SIGKILL)
 		}
-		log, _ := os.ReadFile(filepath.Join(s.state(), "logs", "daemon.log"))
+		log, _ := os.ReadFile(filepath.Join(s.state(), "daemon.log"))
 		s.t.Logf("the daemon's log:\n%s", log)
 	})
 }
@@ -95,7 +95,7 @@ func TestADaemonEndsByItself(t *testing.T) {
 	require.Equal(t, "completed", later.awaitEnd(asking.SessionID).Data.State)
 	later.leave()
 	require.Eventually(t, func() bool { return len(s.daemons()) == 0 }, watchdog/3, pollEvery, "the daemon goes on")
-	log, err := os.ReadFile(filepath.Join(s.state(), "logs", "daemon.log"))
+	log, err := os.ReadFile(filepath.Join(s.state(), "daemon.log"))
 	require.NoError(t, err)
 	assert.Contains(t, string(log), "so this daemon ends")
 	next := s.start()
@@ -191,7 +191,7 @@ func TestTheFirstReplyIsBeforeTheDaemon(t *testing.T) {
 func TestNoDaemonCanBeStarted(t *testing.T) {
 	t.Parallel()
 	s := newDaemonSite(t)
-	require.NoError(t, os.MkdirAll(filepath.Join(s.state(), "logs", "daemon.log"), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Join(s.state(), "daemon.log"), 0o700))
 	editor := s.start()
 	editor.subscribe()
 	require.Equal(t, editor.cmd.Process.Pid, hubOf(t, editor))

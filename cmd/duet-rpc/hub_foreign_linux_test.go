@@ -3,14 +3,12 @@
 package main_test
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
 
@@ -86,7 +84,7 @@ func TestAnotherUsersSocketStays(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.clearDaemons()
-	require.NoError(t, os.Mkdir(s.state(), 0o700))
+	require.NoError(t, os.MkdirAll(s.state(), 0o700))
 	l, err := net.Listen("unix", s.socketPath())
 	require.NoError(t, err)
 	defer l.Close()
@@ -110,56 +108,4 @@ func TestAnotherUsersSocketStays(t *testing.T) {
 	require.NoError(t, l.(*net.UnixListener).SetDeadline(time.Now()))
 	_, err = l.Accept()
 	assert.ErrorIs(t, err, os.ErrDeadlineExceeded, "nobody has connected")
-}
-
-// A project that came with links in it cannot have a file written elsewhere.
-func TestLinksInTheStateAreNotFollowed(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"", "duet.sock", "lock", "duet.db", "duet.db-wal", "starting", "stopped", "reserve", "socket", "logs", "logs/daemon.log"} {
-		t.Run("link "+name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			s.clearDaemons()
-			link, target := filepath.Join(s.state(), name), filepath.Join(s.home, "precious")
-			if name == "" || name == "logs" {
-				require.NoError(t, os.Mkdir(target, 0o700))
-			} else if name != "duet.db-wal" {
-				require.NoError(t, os.WriteFile(target, []byte("precious"), 0o600))
-			}
-			require.NoError(t, os.MkdirAll(filepath.Dir(link), 0o700))
-			require.NoError(t, os.Symlink(target, link))
-			want := link + " is a symbolic link and is not used: remove it"
-			for _, args := range [][]string{{"daemon", "start"}, {"daemon", "status"}, {"prompt", "quiet"}, {"task", "list"}} {
-				_, err := s.command(args...)
-				require.ErrorContains(t, err, want, args)
-			}
-			out, err := s.command("doctor")
-			require.Error(t, err)
-			assert.Contains(t, out, want)
-			for _, mode := range []string{"embedded", "daemon"} {
-				s.env = []string{"DUET_HUB=" + mode}
-				editor := s.start()
-				editor.requireCore()
-				editor.requireUnavailable("sessions are not available: " + strings.TrimPrefix(want, s.root+"/"))
-				editor.leave()
-			}
-			s.requireNobody("when all were refused")
-
-			switch content, err := os.ReadFile(target); {
-			case name == "duet.db-wal":
-				assert.ErrorIs(t, err, os.ErrNotExist)
-			case errors.Is(err, unix.EISDIR):
-				entries, err := os.ReadDir(target)
-				require.NoError(t, err)
-				assert.Empty(t, entries)
-			default:
-				require.NoError(t, err)
-				assert.Equal(t, "precious", string(content))
-			}
-			require.NoError(t, os.Remove(link))
-			s.env = nil
-			_, err = s.command("prompt", "quiet")
-			require.NoError(t, err, "removing it is enough")
-		})
-	}
 }

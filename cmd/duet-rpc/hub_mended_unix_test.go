@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,8 +29,10 @@ func TestWhatIsMendedWorks(t *testing.T) {
 			mended: func(s *site) error { return os.WriteFile(filepath.Join(s.root, ".duet.toml"), nil, 0o600) },
 		},
 		"no place for the state": {
-			says:   "is no directory",
-			spoil:  func(s *site) error { return os.WriteFile(s.state(), nil, 0o600) },
+			says: "is no directory",
+			spoil: func(s *site) error {
+				return errors.Join(os.MkdirAll(filepath.Dir(s.state()), 0o700), os.WriteFile(s.state(), nil, 0o600))
+			},
 			mended: func(s *site) error { return os.Remove(s.state()) },
 		},
 	} {

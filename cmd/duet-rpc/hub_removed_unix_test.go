@@ -37,7 +37,7 @@ func TestStateDirectoryIsRemovedUnderAHub(t *testing.T) {
 			remove(t, s)
 			var e *wireError
 			require.ErrorAs(t, editor.try("launchSession", object{"query": "quiet two"}, nil), &e, "nothing is confirmed")
-			assert.Contains(t, e.Message, "the project's .duet was removed or replaced")
+			assert.Contains(t, e.Message, "the project's directory or its state was removed, moved or replaced")
 			assert.Contains(t, e.Message, "try again")
 			var health struct {
 				Status string
@@ -122,7 +122,7 @@ func TestWriteAheadLogIsRemovedUnderAHub(t *testing.T) {
 				}
 				var e *wireError
 				require.ErrorAs(t, editor.try("launchSession", object{"query": "quiet two"}, nil), &e, "nothing is confirmed")
-				assert.Contains(t, e.Message, "the project's .duet was removed or replaced")
+				assert.Contains(t, e.Message, "the project's directory or its state was removed, moved or replaced")
 				for deadline := time.Now().Add(watchdog / 3); time.Now().Before(deadline) && len(confirmed) < 10; {
 					var begun launched
 					if editor.try("launchSession", object{"query": "quiet three"}, &begun) == nil {

@@ -324,7 +324,7 @@ func TestDaemon(t *testing.T) {
 	require.ErrorContains(t, err, "no daemon was started here")
 
 	// A log that has become long is put aside.
-	log := filepath.Join(s.state(), "logs", "daemon.log")
+	log := filepath.Join(s.state(), "daemon.log")
 	require.NoError(t, os.MkdirAll(filepath.Dir(log), 0o700))
 	require.NoError(t, os.WriteFile(log, bytes.Repeat([]byte("old\n"), 2<<20+1), 0o600))
 

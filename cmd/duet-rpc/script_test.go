@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
 // Whole commands, as testdata/script tells them. Beside testscript's own
@@ -23,6 +25,8 @@ import (
 //	refuses REGEXP ARG…   duet-rpc with these arguments fails, and says why
 //	status N ARG…          duet-rpc with these arguments ends with this exit status
 //	mode FILE 0600        a file has these permissions
+//
+// and $STATE, the state directory of $WORK/project.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -35,6 +39,11 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", env.WorkDir+"/home")
 			env.Setenv("XDG_CONFIG_HOME", env.WorkDir+"/home/config")
 			env.Setenv("XDG_STATE_HOME", env.WorkDir+"/home/state")
+			state, err := stateOfScript(env)
+			if err != nil {
+				return err
+			}
+			env.Setenv("STATE", state)
 			env.Setenv("DUET_DEMO_DELAY", "0")
 			env.Setenv("DUET_COMPLETION_TIMEOUT", "1m")
 			env.Defer(func() { stopHubs(t, env.WorkDir) })
@@ -48,6 +57,14 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+func stateOfScript(env *testscript.Env) (string, error) {
+	dir, err := filepath.EvalSymlinks(env.WorkDir)
+	if err != nil {
+		return "", err
+	}
+	return project.StateDirOf(env.Getenv, filepath.Join(dir, "project"))
+}
+
 // stopHubs ends the daemons that a script has left behind, because it failed
 // or forgot to.
 func stopHubs(t *testing.T, dir string) {
@@ -57,7 +74,7 @@ func stopHubs(t *testing.T, dir string) {
 		case err != nil: // what a script has closed to itself is passed over
 		case filepath.Base(path) == "duet.sock":
 			sockets = append(sockets, path)
-		case filepath.Base(path) == "socket" && filepath.Base(filepath.Dir(path)) == ".duet":
+		case filepath.Base(path) == "socket" && filepath.Base(filepath.Dir(filepath.Dir(path))) == "projects":
 			if text, err := os.ReadFile(path); err == nil {
 				sockets = append(sockets, strings.TrimSpace(string(text)))
 			}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
 // A site is a project with a user of its own: nothing that a test does there
@@ -72,7 +74,19 @@ env = { DUET_DEMO_DELAY = "0", DUET_DEMO_STATE = %q }
 	require.NoError(s.t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-func (s *site) state() string    { return filepath.Join(s.root, ".duet") }
+// state is the project's state directory.
+func (s *site) state() string {
+	root, err := filepath.EvalSymlinks(s.root)
+	if err != nil {
+		root = s.root
+	}
+	dir, err := project.StateDirOf(func(name string) string {
+		return map[string]string{"XDG_STATE_HOME": filepath.Join(s.home, "state")}[name]
+	}, root)
+	require.NoError(s.t, err)
+	return dir
+}
+
 func (s *site) database() string { return filepath.Join(s.state(), "duet.db") }
 
 // launch is how the program is started there.

@@ -10,9 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/duet-rpc/duet-rpc/internal/needs"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/needs"
 )
 
 // A limit of the system that is reached is told wherever somebody looks.

@@ -1,5 +1,4 @@
-// Package adoption takes in conversations that were begun elsewhere: those of another
-// database, and those that an agent has had without Duet.
+// Package adoption takes in conversations that an agent has had without Duet.
 package adoption
 
 import (
@@ -31,12 +30,8 @@ type Options struct {
 
 // An Adoption takes conversations in. Its methods may be called from any goroutine.
 type Adoption struct {
-	opts      Options
-	histories historyIntake
+	opts Options
 }
 
 // New makes an Adoption.
 func New(opts Options) *Adoption { return &Adoption{opts: opts} }
-
-// Close ends what is being taken in.
-func (a *Adoption) Close() { a.histories.close() }

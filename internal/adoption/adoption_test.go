@@ -13,7 +13,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/history"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
@@ -32,7 +31,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	s, err := sqlite.Opener(filepath.Join(t.TempDir(), "duet.db"), "")(ctx, store.Options{})
+	s, err := sqlite.Opener(filepath.Join(t.TempDir(), "duet.db"))(ctx, store.Options{})
 	require.NoError(t, err)
 	w := &world{store: s, query: query.New(ctx, s)}
 	c := conversation.New(ctx, w.query.Known)
@@ -48,7 +47,7 @@ func newWorld(t *testing.T) *world {
 			return errors.Join(t.UpdateRun(*run), w.complete)
 		},
 	})
-	t.Cleanup(func() { w.Close(); cancel(); require.NoError(t, s.Close()) })
+	t.Cleanup(func() { cancel(); require.NoError(t, s.Close()) })
 	return w
 }
 
@@ -131,36 +130,4 @@ func TestUnfinished(t *testing.T) {
 	_, uses, err := w.Unfinished(t.Context(), "fake", "nothing")
 	require.NoError(t, err)
 	assert.False(t, uses)
-}
-
-// source is a database that is read until the context ends.
-type source struct {
-	history.Source
-	asked chan struct{}
-}
-
-func (s source) Threads(ctx context.Context, _ int64, _ int) ([]domain.Thread, error) {
-	s.asked <- struct{}{}
-	<-ctx.Done()
-	return nil, ctx.Err()
-}
-
-// One history is taken over at a time; the end of the hub ends that, and no other begins.
-func TestTakeHistory(t *testing.T) {
-	w := newWorld(t)
-	from, ended := source{asked: make(chan struct{})}, make(chan error)
-	take := func(ctx context.Context) { _, err := w.TakeHistory(ctx, from, ""); ended <- err }
-	ctx, cancel := context.WithCancel(t.Context())
-	go take(ctx)
-	<-from.asked
-	_, err := w.TakeHistory(t.Context(), from, "")
-	assert.EqualError(t, err, "a history is being taken over already; try again when that is done")
-	cancel()
-	assert.ErrorIs(t, <-ended, context.Canceled)
-	go take(t.Context())
-	<-from.asked
-	w.Close()
-	assert.ErrorIs(t, <-ended, context.Canceled)
-	_, err = w.TakeHistory(t.Context(), from, "")
-	assert.ErrorIs(t, err, domain.ErrEnding)
 }

@@ -103,7 +103,7 @@ func (in *Inbox) knownAnswer(ctx context.Context, t store.Tx, q Inquiry, a *doma
 		if place.Run.ID != 0 {
 			situation, err = in.situationOf(t, place.Run)
 		} else {
-			situation.Rules, err = t.Rules(in.ctx, place.Thread.ID)
+			situation.Rules, err = in.standingRules(t, place.Thread.ID)
 		}
 		if err != nil {
 			return false, err

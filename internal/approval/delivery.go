@@ -264,6 +264,9 @@ func (in *Inbox) handOverCarried(t store.Tx, a domain.Approval) (*domain.Approva
 	if err != nil {
 		return nil, err
 	}
+	if in.isOld(known.Decided) {
+		return nil, nil
+	}
 	if a.InputFixed && known.UpdatedInput != nil {
 		return nil, in.giveUp(t, known, givenUpInputFixed)
 	}

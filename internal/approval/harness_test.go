@@ -89,7 +89,7 @@ func newHarness(t *testing.T) *harness {
 	h := &harness{read: make(map[string]int)}
 	ctx, cancel := context.WithCancel(context.Background())
 	var err error
-	h.store, err = sqlite.Opener(filepath.Join(t.TempDir(), "duet.db"), "")(ctx, store.Options{})
+	h.store, err = sqlite.Opener(filepath.Join(t.TempDir(), "duet.db"))(ctx, store.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { cancel(); require.NoError(t, h.store.Close()) })
 	h.Inbox = New(ctx, Options{

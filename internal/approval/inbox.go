@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/policy"
@@ -73,6 +74,9 @@ type Options struct {
 	Runs       Runs
 	Transcript Transcript
 	Logger     *slog.Logger
+	// Since, if set, returns the time before which answers that wait, and rules that allow
+	// something, do not count; the zero time: all count.
+	Since func() time.Time
 }
 
 // An Inbox keeps what agents and clients ask people, and sees to the answers. Its
@@ -85,6 +89,7 @@ type Inbox struct {
 	runs       Runs
 	transcript Transcript
 	log        *slog.Logger
+	since      func() time.Time
 
 	mu      sync.Mutex                 // guards the fields below
 	waiting map[string]chan resolution // agents that wait in Ask, by approval
@@ -94,7 +99,7 @@ type Inbox struct {
 // New makes an inbox. When ctx ends, nobody waits for an answer any more.
 func New(ctx context.Context, opts Options) *Inbox {
 	return &Inbox{
-		ctx: ctx, store: opts.Store, policy: opts.Policy, runs: opts.Runs, transcript: opts.Transcript, log: opts.Logger,
+		ctx: ctx, store: opts.Store, policy: opts.Policy, runs: opts.Runs, transcript: opts.Transcript, log: opts.Logger, since: opts.Since,
 		waiting: make(map[string]chan resolution), asked: make(map[int64]map[string]asked),
 	}
 }

@@ -3,6 +3,7 @@ package approval
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -128,6 +129,48 @@ func TestAnAnswerIsCarriedToWhoAsksAgain(t *testing.T) {
 	a, err := h.Inbox.Find(ctx, asked.ID)
 	require.NoError(t, err)
 	assert.False(t, a.Taken.IsZero())
+}
+
+// What a person allowed before the project's directory was replaced does not count until they
+// say so, but what they denied does.
+func TestOldAnswersDoNotCount(t *testing.T) {
+	ctx := context.Background()
+	h := newHarness(t)
+	var since time.Time
+	h.Inbox.since = func() time.Time { return since }
+	run := h.run(t, domain.Running)
+	asked, _ := h.ask(t, run, write("a"))
+	require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return h.KeepQuestions(tx, run) }))
+	_, err := h.Decide(ctx, Decision{ID: asked.ID, Decision: Approve})
+	require.NoError(t, err)
+	allow, deny := domain.Rule{Effect: "allow", Tool: "Read"}, domain.Rule{Effect: config.EffectDeny, Tool: "Bash"}
+	require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return errors.Join(tx.PutRule(allow), tx.PutRule(deny)) }))
+	rules := func() (effects []string) {
+		require.NoError(t, h.Write(ctx, func(tx store.Tx) error {
+			list, err := h.standingRules(tx, run.Thread)
+			for _, r := range list {
+				effects = append(effects, r.Effect)
+			}
+			return err
+		}))
+		return effects
+	}
+	assert.Equal(t, []string{"allow", "deny"}, rules())
+
+	since = time.Now()
+	assert.Equal(t, []string{"deny"}, rules())
+	again := h.runIn(t, run.Thread, domain.Running)
+	soon, cancel := context.WithCancel(ctx)
+	asking := make(chan error, 1)
+	go func() {
+		_, err := h.Ask(soon, again.ID, write("a"))
+		asking <- err
+	}()
+	h.written.Await(t, func() bool { return len(h.pending(t, again)) == 1 }, "the question is asked again")
+	cancel()
+	<-asking
+	require.NoError(t, h.Write(ctx, func(tx store.Tx) error { return tx.PutRule(allow) }))
+	assert.Equal(t, []string{"allow", "deny"}, rules(), "a rule that is made again counts")
 }
 
 // What an agent does not wait for any more is closed, unless its run ends with it.

@@ -2,7 +2,10 @@ package approval
 
 import (
 	"context"
+	"slices"
+	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/policy"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -18,12 +21,25 @@ func (in *Inbox) situationOf(t store.Tx, run domain.Run) (policy.Situation, erro
 	if err != nil {
 		return policy.Situation{}, err
 	}
-	rules, err := t.Rules(in.ctx, run.Thread)
+	rules, err := in.standingRules(t, run.Thread)
 	situation := policy.Situation{Thread: thread, Run: run, Rules: rules, Now: t.Now()}
 	if seen.Modes != nil && seen.Agent == run.Agent {
 		situation.AgentModes = domain.IDs(seen.Modes.Choices)
 	}
 	return situation, err
+}
+
+// standingRules returns the rules of a conversation and of the project that count.
+func (in *Inbox) standingRules(t store.Tx, thread int64) ([]domain.Rule, error) {
+	rules, err := t.Rules(in.ctx, thread)
+	return slices.DeleteFunc(rules, func(r domain.Rule) bool {
+		return r.Effect != config.EffectDeny && in.isOld(r.Created)
+	}), err
+}
+
+// isOld reports whether what a person decided at a time does not count any more.
+func (in *Inbox) isOld(decided time.Time) bool {
+	return in.since != nil && decided.Before(in.since())
 }
 
 // decideBy makes a ruling the decision of a question.

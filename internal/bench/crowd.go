@@ -5,15 +5,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/origin"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
@@ -34,47 +33,51 @@ const (
 // crowd is a place with a great database: a new one, or the one of an earlier
 // run that was told to keep it.
 func (c cell) crowd() (place, error) {
-	directory := c.server.directory
-	if c.keep != "" {
-		p := place{home: c.keep, root: filepath.Join(c.keep, "project")}
+	if c.keep == "" {
+		p, err := newPlace(c.server.directory, c.server.agent)
+		if err != nil {
+			return place{}, err
+		}
+		return p, c.fillNew(p)
+	}
+	if p, err := placeAt(c.keep); err == nil {
 		if _, err := os.Stat(p.database()); err == nil {
 			return p, nil
 		}
-		directory = filepath.Dir(c.keep)
 	}
-	p, err := newPlace(directory, c.server.agent)
+	if err := os.Mkdir(c.keep, 0o700); err != nil {
+		return place{}, err
+	}
+	p, err := setUp(c.keep, c.server.agent)
+	if err == nil {
+		err = c.fillNew(p)
+	}
 	if err != nil {
-		return place{}, err
+		return place{}, errors.Join(err, os.RemoveAll(c.keep))
 	}
+	return p, nil
+}
+
+func (c cell) fillNew(p place) error {
 	begin := time.Now()
-	if err := fill(context.Background(), p, c.count(crowdThreads)); err != nil {
-		return place{}, err
+	err := fill(context.Background(), p, c.count(crowdThreads))
+	if err == nil {
+		fmt.Fprintf(os.Stderr, "  a database with %d conversations took %v\n", c.count(crowdThreads), time.Since(begin).Round(time.Second))
 	}
-	fmt.Fprintf(os.Stderr, "  a database with %d conversations took %v\n", c.count(crowdThreads), time.Since(begin).Round(time.Second))
-	if c.keep == "" {
-		return p, nil
-	}
-	return place{home: c.keep, root: filepath.Join(c.keep, "project")}, os.Rename(p.home, c.keep)
+	return err
 }
 
 // fill makes a database in a place, as the user of that place would. The longest
 // conversation is the first.
 func fill(ctx context.Context, p place, threads int) error {
-	key, err := origin.LoadKey(func(name string) string {
-		if name == "HOME" {
-			return p.home
-		}
-		return ""
-	})
-	if err != nil {
-		return err
+	db, err := sqlite.Open(ctx, p.database(), store.Options{})
+	if err == nil {
+		err = errors.Join(fillStore(ctx, db, p, threads), db.Close())
 	}
-	made, id := p.database()+".new", origin.NewID()
-	err = sqlite.Create(ctx, made, id, func(db *sqlite.Store) error { return fillStore(ctx, db, p, threads) })
 	if err != nil {
 		return fmt.Errorf("filling a database: %w", err)
 	}
-	return origin.At(p.database(), key).Install(made, id)
+	return nil
 }
 
 func fillStore(ctx context.Context, db *sqlite.Store, p place, threads int) error {

@@ -17,11 +17,13 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
 // A place is a project with a home of its own, in which the agent of these
 // measurements is configured.
-type place struct{ root, home string }
+type place struct{ root, home, state string }
 
 // newPlace makes a place below directory.
 func newPlace(directory, agent string) (place, error) {
@@ -29,17 +31,40 @@ func newPlace(directory, agent string) (place, error) {
 	if err != nil {
 		return place{}, err
 	}
-	p := place{root: filepath.Join(home, "project"), home: home}
+	return setUp(home, agent)
+}
+
+// setUp makes a place whose home is an empty directory.
+func setUp(home, agent string) (place, error) {
+	p, err := placeAt(home)
+	if err != nil {
+		return place{}, err
+	}
 	settings := filepath.Join(home, ".config", "duet")
-	if err := errors.Join(os.MkdirAll(p.state(), 0o700), os.MkdirAll(settings, 0o700)); err != nil {
+	if err := errors.Join(os.MkdirAll(p.root, 0o700), os.MkdirAll(p.state, 0o700), os.MkdirAll(settings, 0o700)); err != nil {
 		return place{}, err
 	}
 	text := fmt.Sprintf("default_agent = \"bench\"\n[agents.bench]\ndriver = \"acp\"\ncommand = [%q]\n", agent)
 	return p, os.WriteFile(filepath.Join(settings, "config.toml"), []byte(text), 0o600)
 }
 
-func (p place) state() string    { return filepath.Join(p.root, ".duet") }
-func (p place) database() string { return filepath.Join(p.state(), "duet.db") }
+// placeAt is the place whose home is a directory.
+func placeAt(home string) (place, error) {
+	home, err := filepath.EvalSymlinks(home)
+	if err != nil {
+		return place{}, err
+	}
+	p := place{root: filepath.Join(home, "project"), home: home}
+	p.state, err = project.StateDirOf(func(name string) string {
+		if name == "HOME" {
+			return home
+		}
+		return ""
+	}, p.root)
+	return p, err
+}
+
+func (p place) database() string { return filepath.Join(p.state, "duet.db") }
 
 // An editor is a client of one duet-rpc that runs in a place.
 type editor struct {

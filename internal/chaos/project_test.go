@@ -16,12 +16,15 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/procenv"
+	state "github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/socket"
 )
 
 // A project is a directory with a user of its own, whose processes can be told
 // by their HOME.
 type project struct {
 	dir, root, home string
+	state           string // the project's state directory
 	agents          string // where the agents keep what they know
 	log             *os.File
 }
@@ -33,6 +36,11 @@ func newProject(t *testing.T, daemon bool) *project {
 	for _, d := range []string{p.root, filepath.Join(p.home, "config", "duet"), filepath.Join(p.agents, "sessions"), filepath.Join(p.agents, "memory")} {
 		require.NoError(t, os.MkdirAll(d, 0o700))
 	}
+	var err error
+	p.state, err = state.StateDirOf(func(name string) string {
+		return map[string]string{"XDG_STATE_HOME": filepath.Join(p.home, "state")}[name]
+	}, p.root)
+	require.NoError(t, err)
 	self, err := os.Executable()
 	require.NoError(t, err)
 	hub := "embedded"
@@ -59,8 +67,16 @@ env = { %s = %q, GORACE = "atexit_sleep_ms=0" }
 	return p
 }
 
-func (p *project) socket() string   { return filepath.Join(p.root, ".duet", "duet.sock") }
-func (p *project) database() string { return filepath.Join(p.root, ".duet", "duet.db") }
+// socket is where the project's hub listens.
+func (p *project) socket() string {
+	path, err := socket.Find(p.state)
+	if err != nil {
+		return ""
+	}
+	return path
+}
+
+func (p *project) database() string { return filepath.Join(p.state, "duet.db") }
 
 // environment is what each process there has.
 func (p *project) environment() []string {
@@ -80,7 +96,7 @@ func (p *project) editor() *client.Process {
 
 // hub is the process that holds the project's lock; 0 if there is none.
 func (p *project) hub() int {
-	content, _ := os.ReadFile(filepath.Join(p.root, ".duet", "lock"))
+	content, _ := os.ReadFile(filepath.Join(p.state, "lock"))
 	pid, _ := strconv.Atoi(strings.TrimSpace(string(content)))
 	if pid <= 1 {
 		return 0

@@ -1,7 +1,6 @@
 // Package cli is the command line: a file for each command, which says what its
 // flags and arguments mean. What commands do has packages of its own: what goes on
-// for longer on a terminal (turn, attach), the hub's process (daemon), a database
-// of somebody else (foreign), and what is printed (output, pager, eventline). They
+// for longer on a terminal (turn, attach), the hub's process (daemon), and what is printed (output, pager, eventline). They
 // speak with the project's hub as any client does, in the types of package wire.
 package cli
 
@@ -120,6 +119,7 @@ func commands() map[string]func(*invocation.Settings) *cobra.Command {
 		"paths":      newPathsCommand,
 		"permission": ask.NewPermission,
 		"preview":    preview.New,
+		"projects":   newProjectsCommand,
 		"prompt":     newPromptCommand,
 		"search":     func(s *invocation.Settings) *cobra.Command { return sessions.NewSearch(findingOptions(s)) },
 		"serve":      newServeCommand,

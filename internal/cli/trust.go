@@ -24,39 +24,22 @@ that has an effect; limits lower than yours and deny rules always have.
 You trust the file as it is: whenever it changes, you are asked again. The
 programs that it names are not examined.
 
-With --database, show what is in a database that was set aside because you did
-not make it on this machine, and, if you say yes, take over its history: the
-conversations and what was done in them, but no rules, settings or pending work.
-Without FILE it is the database that was set aside last. If a hub runs it does
-this itself; for a FILE from elsewhere, or a large one, stop the hub first.
-
 Exit status: 0 if the file is trusted, shown or no longer trusted; 1 if there was
 no terminal to ask on and no --yes, or the answer was no, or there is no file.`
 
 // trustOptions are the flags of the command.
 type trustOptions struct {
-	revoke, show, yes, database bool
+	revoke, show, yes bool
 }
 
 func newTrustCommand(s *invocation.Settings) *cobra.Command {
 	var o trustOptions
 	cmd := &cobra.Command{
-		Use:   "trust [--database [FILE]]",
+		Use:   "trust",
 		Short: "Review what the project's configuration would run, and allow it",
 		Long:  trustHelp,
-		Args: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case !o.database:
-				return invocation.NoArguments(cmd, args)
-			case len(args) > 1:
-				return fmt.Errorf("--database takes one FILE, got %q", args)
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.database {
-				return trustDatabase(cmd.Context(), cmd, s, o, strings.Join(args, ""))
-			}
+		Args:  invocation.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := s.Project()
 			if err != nil {
 				return err
@@ -81,9 +64,7 @@ func newTrustCommand(s *invocation.Settings) *cobra.Command {
 	cmd.Flags().BoolVar(&o.revoke, "revoke", false, "no longer trust the file, and end the agents that it defines")
 	cmd.Flags().BoolVar(&o.show, "show", false, "only show what the file asks for and whether it is trusted")
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "trust without asking")
-	cmd.Flags().BoolVar(&o.database, "database", false, "review a database that you did not make, and take over its history")
 	cmd.MarkFlagsMutuallyExclusive("revoke", "show", "yes")
-	cmd.MarkFlagsMutuallyExclusive("revoke", "database")
 	return cmd
 }
 

@@ -65,7 +65,7 @@ func NewLive(s Sources, load func(restricted bool) (*Config, error)) (*Live, err
 			return nil, err
 		}
 	}
-	return &Live{load: load, files: []string{s.Project, s.User, s.Trust.Path()}, trust: s.Trust, file: s.Project}, nil
+	return &Live{load: load, files: append([]string{s.Project, s.User}, s.Trust.Files(s.Project)...), trust: s.Trust, file: s.Project}, nil
 }
 
 func (l *Live) stamps() []stamp {

@@ -31,7 +31,7 @@ func newBook(t *testing.T) *book {
 	b := &book{}
 	var err error
 	path := filepath.Join(t.TempDir(), "duet.db")
-	b.store, err = sqlite.Opener(path, "")(t.Context(), store.Options{RolledBack: func() { b.RolledBack() }})
+	b.store, err = sqlite.Opener(path)(t.Context(), store.Options{RolledBack: func() { b.RolledBack() }})
 	require.NoError(t, err)
 	t.Cleanup(func() { b.store.Close() })
 	b.reopen()

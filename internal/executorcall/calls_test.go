@@ -35,7 +35,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{tokens: credential.NewTokens()}
 	ctx, cancel := context.WithCancel(context.Background())
 	var err error
-	w.store, err = sqlite.Opener(filepath.Join(t.TempDir(), "duet.db"), "")(ctx, store.Options{})
+	w.store, err = sqlite.Opener(filepath.Join(t.TempDir(), "duet.db"))(ctx, store.Options{})
 	require.NoError(t, err)
 	q := query.New(ctx, w.store)
 	keys := credential.NewKeys(credential.Options{

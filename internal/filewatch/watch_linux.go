@@ -29,10 +29,24 @@ const (
 )
 
 // Directory watches a directory, by a path that is absolute and free of symbolic
-// links. What happened before is not told of. An error is [ErrBlind], or the
-// directory's. Who has made a watch closes it.
-func Directory(path string) (*Watch, error) {
+// links: whether it is moved or removed, and whether something in it is. Of root,
+// which is such a path too, it is the former alone, and only if the system tells. What
+// happened before is not told of. An error is [ErrBlind], or the directory's. The
+// caller closes the watch.
+func Directory(path, root string) (*Watch, error) {
 	fd, err := listen(path)
+	if err == nil && !isElsewhere(root) {
+		if err = listenAbove(fd, root); err == nil {
+			// A directory in which a process works tells nothing itself when it is removed.
+			_, err = unix.InotifyAddWatch(fd, filepath.Dir(root), unix.IN_DELETE|unix.IN_MASK_ADD|unix.IN_ONLYDIR)
+			if errors.Is(err, unix.EACCES) {
+				err = nil
+			}
+		}
+		if err != nil {
+			unix.Close(fd)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -76,10 +90,26 @@ func listen(path string) (fd int, err error) {
 	if err != nil {
 		return -1, fmt.Errorf("%w: %w", ErrBlind, err)
 	}
-	for dir, heard := path, uint32(eventsHere); ; dir, heard = filepath.Dir(dir), eventsAbove {
-		_, err := unix.InotifyAddWatch(fd, dir, heard)
+	if _, err := unix.InotifyAddWatch(fd, path, eventsHere); err != nil {
+		unix.Close(fd)
+		if errors.Is(err, unix.ENOSPC) { // so many watches are all that a user may have
+			err = fmt.Errorf("%w: %w", ErrBlind, err)
+		}
+		return -1, &os.PathError{Op: "watch", Path: path, Err: err}
+	}
+	if err := listenAbove(fd, filepath.Dir(path)); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// listenAbove has a descriptor tell when a directory, or one that leads to it, is moved.
+func listenAbove(fd int, path string) error {
+	for dir := path; ; dir = filepath.Dir(dir) {
+		_, err := unix.InotifyAddWatch(fd, dir, eventsAbove|unix.IN_MASK_ADD)
 		switch {
-		case errors.Is(err, unix.EACCES) && dir != path: // what we may not read others seldom may move
+		case errors.Is(err, unix.EACCES): // what we may not read others seldom may move
 			err = nil
 		case errors.Is(err, unix.ENOSPC): // so many watches are all that a user may have
 			err = fmt.Errorf("%w: %w", ErrBlind, err)
@@ -87,11 +117,10 @@ func listen(path string) (fd int, err error) {
 			err = &os.PathError{Op: "watch", Path: dir, Err: err}
 		}
 		if err != nil {
-			unix.Close(fd)
-			return -1, err
+			return err
 		}
 		if dir == filepath.Dir(dir) {
-			return fd, nil
+			return nil
 		}
 	}
 }

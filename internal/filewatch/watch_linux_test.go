@@ -24,7 +24,7 @@ func place(t *testing.T) (above, dir string, w *Watch) {
 	dir = filepath.Join(above, "project", ".duet")
 	require.NoError(t, os.MkdirAll(dir, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "lock"), nil, 0o600))
-	w, err = Directory(dir)
+	w, err = Directory(dir, above)
 	require.NoError(t, err)
 	t.Cleanup(func() { w.Close() })
 	return above, dir, w
@@ -66,7 +66,7 @@ func TestRemovalOfAnEmptyDirectoryIsTold(t *testing.T) {
 	_, dir, _ := place(t)
 	empty := filepath.Join(dir, "empty")
 	require.NoError(t, os.Mkdir(empty, 0o700))
-	w, err := Directory(empty)
+	w, err := Directory(empty, empty)
 	require.NoError(t, err)
 	defer w.Close()
 	require.NoError(t, os.Remove(empty))
@@ -122,11 +122,11 @@ func TestManyChangesAreOne(t *testing.T) {
 }
 
 func TestDirectoryThatCannotBeWatched(t *testing.T) {
-	_, err := Directory(filepath.Join(t.TempDir(), "none"))
+	_, err := Directory(filepath.Join(t.TempDir(), "none"), "/")
 	require.Error(t, err)
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	_, err = Directory(file)
+	_, err = Directory(file, "/")
 	assert.ErrorContains(t, err, "not a directory")
 }
 

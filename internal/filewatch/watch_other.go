@@ -6,7 +6,7 @@ package filewatch
 type Watch struct{ C <-chan struct{} }
 
 // Directory gives ErrBlind.
-func Directory(string) (*Watch, error) { return nil, ErrBlind }
+func Directory(_, _ string) (*Watch, error) { return nil, ErrBlind }
 
 // Written gives ErrBlind.
 func Written(string) (*Watch, error) { return nil, ErrBlind }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/duet-rpc/duet-rpc/internal/database"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
@@ -27,9 +26,10 @@ func TryDemoAgent(ctx context.Context, s hubprocess.Settings, log *logging.Log) 
 	if err := c.why(); err != nil {
 		return unavailable(p, err)
 	}
+	defer os.RemoveAll(p.StateDir)
 	h, err := openProject(ctx, hubOptions{
 		settings: &s, log: log, project: p, lock: lock,
-		noticed: func([]database.Notice) {}, idle: func() {}, notified: func(context.Context) {},
+		idle: func() {}, notified: func(context.Context) {},
 	})
 	if err != nil {
 		return unavailable(p, err)

@@ -25,7 +25,6 @@ type host struct {
 	editorFiles editorfiles.Readers
 
 	claim   *claim
-	notices notices
 	srv     *server.Server
 	sockets sockets
 	linger  linger
@@ -176,7 +175,11 @@ func (h *host) issues() (issues []string) {
 		p, _ := h.claim.of()
 		issues = append(issues, p.ShortenPaths(h.problem))
 	}
-	issues = append(issues, h.notices.texts()...)
+	if p, lock := h.claim.of(); lock != nil {
+		if issue := replacedIssue(p); issue != "" {
+			issues = append(issues, issue)
+		}
+	}
 	switch open, err, over := h.life.attempts.result(); {
 	case !over:
 		return issues

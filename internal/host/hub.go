@@ -22,7 +22,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
-	"github.com/duet-rpc/duet-rpc/internal/project/known"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 	"github.com/duet-rpc/duet-rpc/internal/supervisor"
@@ -45,9 +44,8 @@ type hubOptions struct {
 	log      *logging.Log
 	project  project.Project
 	lock     *project.Lock
-	noticed  func([]database.Notice) // is told what was found in the database's place
-	idle     func()                  // is called a moment after the last run has ended
-	notified func(context.Context)   // waits until subscribers know what has happened
+	idle     func()                // is called a moment after the last run has ended
+	notified func(context.Context) // waits until subscribers know what has happened
 
 	editorFiles catalog.EditorFiles // may be nil
 
@@ -75,10 +73,8 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 	if err != nil {
 		return nil, err
 	}
-	prepared, err := database.Prepare(ctx, p, o.log.Logger)
-	o.noticed(prepared.Notices)
-	if err != nil {
-		return nil, err
+	if err := o.lock.Unrecorded; err != nil {
+		o.log.Warn("the project was not written down, so it may not be found again after it was moved", "err", err)
 	}
 	notes, err := agentstatus.DefaultNotes(os.Getenv)
 	if err != nil {
@@ -87,13 +83,13 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 	h := &openHub{log: o.log, gone: make(chan struct{}), notified: o.notified}
 	lost := sync.OnceFunc(func() { close(h.gone) })
 	var removed <-chan struct{}
-	if h.watch, err = filewatch.Directory(p.StateDir); err == nil {
+	if h.watch, err = filewatch.Directory(p.StateDir, p.Root); err == nil {
 		removed = h.watch.C
 	} else {
 		o.log.Debug("nothing tells whether the project's files were removed, so they are looked for", "err", err)
 	}
 	h.hub, err = hub.Open(ctx, hub.Options{
-		OpenStore: sqlite.Opener(p.Database(), prepared.ID), Database: p.Database(), Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Budget: live.Budget, Limits: c.Limits, Changes: live,
+		OpenStore: openStore(p, o.lock.Record, o.log), Database: p.Database(), Root: p.Root, Agents: live, Keys: live.Keys, Rules: live.Rules, Budget: live.Budget, Limits: c.Limits, Changes: live,
 		Builds: func() (build.Configured, error) {
 			now, err := live.Current(false)
 			if err != nil {
@@ -127,6 +123,7 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 			return trigger.Definitions{Triggers: now.Triggers, Automation: now.Automation}, nil
 		},
 		StateDir:   p.StateDir,
+		Replaced:   p.Replaced,
 		Restricted: func() (*config.Config, error) { return live.Current(true) },
 		AgentTold:  func(a config.Agent, answered bool) { notes.Turn(a.Name, a.StartCommand(), answered) },
 		Getenv:     os.Getenv, Logger: o.log.Logger, KillAgents: supervisor.KillAgents,
@@ -138,7 +135,7 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 			if err := o.lock.Valid(); err != nil {
 				return err
 			}
-			return prepared.Unchanged()
+			return o.lock.Record.CheckRoot()
 		},
 		Removed: removed,
 		Lost:    func(error) { lost() },
@@ -153,7 +150,6 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 		},
 	})
 	if err == nil {
-		remember(p, o.log)
 		return h, nil
 	}
 	if h.executors != nil {
@@ -165,15 +161,37 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 	return nil, sqlite.Locked(p.Database(), err)
 }
 
-// remember adds the project to those of this user. Without it the hub is none the worse.
-func remember(p project.Project, log *logging.Log) {
-	list, err := known.Default(os.Getenv)
-	if err == nil {
-		err = list.Add(p.Root)
+// openStore opens the project's database. That of a project that was moved gets the paths of
+// the new root.
+func openStore(p project.Project, r project.Record, log *logging.Log) func(context.Context, store.Options) (store.Store, error) {
+	return func(ctx context.Context, opts store.Options) (store.Store, error) {
+		s, err := sqlite.Open(ctx, p.Database(), opts)
+		if err != nil {
+			return nil, err
+		}
+		if r.MovedFrom == "" {
+			return s, nil
+		}
+		from := string(r.MovedFrom)
+		log.Info("the project was moved here", "from", from)
+		err = s.Write(ctx, func(t store.Tx) error { return t.MoveDirectories(from, p.Root) })
+		if err == nil {
+			err = p.PathsMoved()
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("moving the project from %s: %w", from, err), s.Close())
+		}
+		return s, nil
 	}
-	if err != nil {
-		log.Debug("the project is not in the list of all projects", "err", err)
+}
+
+// replacedIssue says that the project's directory was made anew, or returns "".
+func replacedIssue(p project.Project) string {
+	at := p.Replaced()
+	if at.IsZero() {
+		return ""
 	}
+	return fmt.Sprintf("the project's directory is not the one from before %s, so rules, trust and answers from before do not count; `duet-rpc projects keep` lets them count again", at.Local().Format("2006-01-02 15:04"))
 }
 
 func (h *openHub) lost() <-chan struct{} { return h.gone }

@@ -108,7 +108,7 @@ const (
 )
 
 // errLost says why there is no hub any more.
-var errLost = errors.New("the project's .duet was removed or replaced while duet-rpc used it, and what ran has ended; try again in a moment")
+var errLost = errors.New("the project's directory or its state was removed, moved or replaced while duet-rpc used it, and what ran has ended; try again in a moment")
 
 // errEnding says why there is no hub any more, and no other will be opened.
 var errEnding error = domain.ErrEnding

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -9,7 +8,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/database"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
-	"github.com/duet-rpc/duet-rpc/internal/origin"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
@@ -29,9 +27,8 @@ func ToChange(ctx context.Context, s *hubprocess.Settings, p project.Project, lo
 		if !hubprocess.IsNone(err) {
 			return nil, nil, err
 		}
-		found, lookErr := database.Look(ctx, p)
-		if lookErr != nil || found.Kind != origin.Ours && found.Kind != origin.Moved {
-			return nil, nil, cmp.Or(lookErr, err)
+		if !database.Exists(p) {
+			return nil, nil, err
 		}
 		claimed := claimProject(s)
 		if !claimed.held() {
@@ -55,7 +52,7 @@ func momentary(ctx context.Context, s *hubprocess.Settings, log *logging.Log, c 
 	p, lock := c.of()
 	h, err := openProject(ctx, hubOptions{
 		settings: s, log: log, project: p, lock: lock, startsNothing: true,
-		noticed: func([]database.Notice) {}, idle: func() {}, notified: func(context.Context) {},
+		idle: func() {}, notified: func(context.Context) {},
 	})
 	if err != nil {
 		release()

@@ -51,7 +51,7 @@ func newRegistry(h *host) *server.Registry {
 		h.log.Debug("what agents tell of themselves is not kept", "err", err)
 	}
 	h.notified = handlers.RegisterDomain(reg, handlers.Domain{
-		Hub: h.Hub, NextHub: h.nextHub, Version: h.settings.Version, Now: time.Now, Stop: h.life.stop, TakeHistory: h.takeHistory, Clients: h.connections, Logger: h.log.Logger, Workspaces: workspaces,
+		Hub: h.Hub, NextHub: h.nextHub, Version: h.settings.Version, Now: time.Now, Stop: h.life.stop, Clients: h.connections, Logger: h.log.Logger, Workspaces: workspaces,
 		EditorFiles: &h.editorFiles, AgentNotes: notes,
 		Kind: h.kind, Sockets: h.sockets.paths, Unserved: h.sockets.unserved, Configuration: h.settings.ConfigFor,
 	})

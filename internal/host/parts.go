@@ -41,7 +41,7 @@ func (h projectParts) unlisten(all bool) {
 func (h projectParts) open(ctx context.Context) (*openHub, error) {
 	p, lock := h.host.claim.of()
 	return openProject(ctx, hubOptions{
-		settings: h.settings, log: h.log, project: p, lock: lock, noticed: h.notices.add, notified: h.notified, editorFiles: &h.editorFiles,
+		settings: h.settings, log: h.log, project: p, lock: lock, notified: h.notified, editorFiles: &h.editorFiles,
 		idle: func() {
 			select {
 			case h.idle <- struct{}{}:

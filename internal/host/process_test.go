@@ -219,7 +219,7 @@ func TestHubWhoseFilesAreRemoved(t *testing.T) {
 	remove(filepath.Join(s.Root, ".duet"))
 	require.Eventually(t, func() bool {
 		err := e.ask()
-		return err != nil && assert.ErrorContains(t, err, "the project's .duet was removed or replaced while duet-rpc used it")
+		return err != nil && assert.ErrorContains(t, err, "the project's directory or its state was removed, moved or replaced while duet-rpc used it")
 	}, time.Minute, time.Millisecond)
 	e.asks()
 	require.DirExists(t, filepath.Join(s.Root, ".duet"))

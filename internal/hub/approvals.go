@@ -16,7 +16,7 @@ func (h *Hub) Approvals() *approval.Inbox { return h.approvals }
 // newInbox makes the hub's inbox. The store is open.
 func (h *Hub) newInbox() *approval.Inbox {
 	return approval.New(h.ctx, approval.Options{
-		Store: h.store, Policy: policy.New(h.opts.Root, h.opts.Rules), Runs: runsOfHub{h}, Transcript: h.conversation, Logger: h.log,
+		Store: h.store, Policy: policy.New(h.opts.Root, h.opts.Rules), Runs: runsOfHub{h}, Transcript: h.conversation, Logger: h.log, Since: h.opts.Replaced,
 	})
 }
 

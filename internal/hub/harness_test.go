@@ -186,7 +186,7 @@ func openHub(t *testing.T, database string, play func(context.Context, *turn) ca
 	t.Helper()
 	x := &executors{play: play, stops: make(map[string]context.CancelFunc)}
 	opts := Options{
-		OpenStore: sqlite.Opener(database, ""), Database: database, Root: filepath.Dir(database), Agents: agents{}, Limits: config.Limits{MaxRuns: 3, QueueCap: 1000, RunTimeout: time.Hour},
+		OpenStore: sqlite.Opener(database), Database: database, Root: filepath.Dir(database), Agents: agents{}, Limits: config.Limits{MaxRuns: 3, QueueCap: 1000, RunTimeout: time.Hour},
 		Getenv:    func(string) string { return "" },
 		Executors: func(d catalog.Daemon) Executors { x.daemon = d; return x },
 	}

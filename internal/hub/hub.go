@@ -100,7 +100,11 @@ type Options struct {
 	KillAgents func([]domain.Process)
 	// Valid, if set, tells whether this process is still the project's hub. It
 	// is asked often, and must be cheap.
-	Valid   func() error
+	Valid func() error
+	// Replaced, if set, returns when the project's directory was made anew, or the zero time.
+	// Rules and answers from before do not count.
+	Replaced func() time.Time
+
 	History bool // what is kept is only read: nothing is recovered or started, and the store refuses changes
 	// StartsNothing leaves queued runs in the queue: the hub is there for a change of
 	// what is kept alone.
@@ -265,7 +269,6 @@ func (h *Hub) Close() error {
 		h.calm.Stop()
 	}
 	h.mu.Unlock()
-	h.adoption.Close()
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -228,7 +228,7 @@ func awaitAnswer(ctx context.Context, s *Settings, p project.Project, said *os.F
 const longLog = 8 << 20
 
 // DaemonLog is where a daemon's log goes.
-func DaemonLog(p project.Project) string { return filepath.Join(p.StateDir, "logs", "daemon.log") }
+func DaemonLog(p project.Project) string { return filepath.Join(p.StateDir, "daemon.log") }
 
 // putAsideLongLog renames a log that has become long to its name with .1, in
 // place of the one before. No daemon may be writing it.

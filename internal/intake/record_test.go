@@ -53,7 +53,7 @@ func newRecords(t *testing.T) *records {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "duet.db")
 	r := &records{}
-	s, err := sqlite.Opener(path, "")(t.Context(), store.Options{Committed: func([]domain.Event, store.Reader) {
+	s, err := sqlite.Opener(path)(t.Context(), store.Options{Committed: func([]domain.Event, store.Reader) {
 		if r.announced != nil {
 			r.announced()
 		}

@@ -4,20 +4,26 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"time"
 )
 
-// Claim prepares the state directory and takes the project's lock, as whoever is
-// going to be its hub, or use its database where no hub runs. An error is one
-// of [Project.Prepare] or [Project.Lock].
+// Claim prepares the state directory, takes the project's lock, and writes down which
+// directory the state belongs to. It is for the hub. Errors are those of
+// [Project.Prepare] and [Project.Lock].
 func (p Project) Claim(ctx context.Context) (*Lock, error) {
 	if err := p.Prepare(); err != nil {
 		return nil, err
 	}
 	lock, err := p.Lock(ctx)
-	if err == nil {
-		_ = os.Remove(p.stoppedMark()) // mostly it is not there
+	if err != nil {
+		return nil, err
 	}
-	return lock, err
+	if lock.Record, lock.Unrecorded = p.record(time.Now()); lock.Record.Root == "" {
+		lock.Close()
+		return nil, lock.Unrecorded
+	}
+	_ = os.Remove(p.stoppedMark()) // mostly it is not there
+	return lock, nil
 }
 
 // stoppedMark is the file that says that the hub was stopped on purpose.

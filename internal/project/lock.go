@@ -20,6 +20,11 @@ import (
 // A Lock makes its holder the hub of a project. The operating system gives it
 // up when the process ends, however it ends. Close is safe for concurrent use.
 type Lock struct {
+	// Record is the project's, as it was when the lock was taken by [Project.Claim].
+	Record Record
+	// Unrecorded is why Record could not be written, or nil.
+	Unrecorded error
+
 	path  string
 	taken os.FileInfo // the file
 	close func() error

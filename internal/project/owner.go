@@ -49,7 +49,7 @@ func (o Owners) Check(path string, info fs.FileInfo) error {
 		return nil
 	}
 	dir := path
-	if !info.IsDir() || filepath.Base(path) == stateName || filepath.Base(path) == gitName {
+	if !info.IsDir() || filepath.Base(path) == gitName {
 		dir = filepath.Dir(path)
 	}
 	if o.Safe != nil && isSafe(dir, o.Safe()) {

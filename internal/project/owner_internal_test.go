@@ -56,12 +56,12 @@ func place(t *testing.T, names ...string) string {
 
 func finderIn(dir string, owners Owners) finder {
 	env := map[string]string{"XDG_STATE_HOME": filepath.Join(dir, "state")}
-	return finder{home: filepath.Join(dir, "home"), getenv: func(name string) string { return env[name] }, writable: func(string) bool { return true }, owners: owners}
+	return finder{home: filepath.Join(dir, "home"), getenv: func(name string) string { return env[name] }, owners: owners}
 }
 
 // What a stranger owns makes no project, by itself or by its directory.
 func TestMarkersOfOthersCountForNothing(t *testing.T) {
-	for _, marker := range []string{".duet/", ".duet.toml", ".git/"} {
+	for _, marker := range []string{".duet.toml", ".git/"} {
 		for name, c := range map[string]struct {
 			foreign, safe, want string
 			notes               int
@@ -87,7 +87,6 @@ func TestMarkersOfOthersCountForNothing(t *testing.T) {
 				p, err := finderIn(dir, theirs([]string{safe}, filepath.Join(dir, c.foreign))).find("")
 				require.NoError(t, err)
 				assert.Equal(t, filepath.Join(dir, c.want), p.Root)
-				assert.Equal(t, filepath.Join(dir, c.want, ".duet"), p.StateDir)
 				require.Len(t, p.Notes, c.notes)
 				for _, note := range p.Notes {
 					assert.Contains(t, note, "belongs to user 54321 and is not used")
@@ -98,30 +97,10 @@ func TestMarkersOfOthersCountForNothing(t *testing.T) {
 	}
 }
 
-func TestStateIsNotPutWhereOthersHaveTheSay(t *testing.T) {
-	dir := place(t, "home/", "root/")
-	root := filepath.Join(dir, "root")
-	elsewhere := func(p Project, err error) {
-		t.Helper()
-		require.NoError(t, err)
-		assert.Equal(t, root, p.Root)
-		assert.Equal(t, filepath.Join(dir, "state", "duet"), filepath.Dir(p.StateDir))
-	}
-	elsewhere(finderIn(dir, theirs(nil, root)).find(root))
-	p, err := finderIn(dir, theirs([]string{root}, root)).find(root)
-	require.NoError(t, err)
-	assert.Equal(t, filepath.Join(root, ".duet"), p.StateDir, "where it is safe, it is")
-
-	if runtime.GOOS != "windows" {
-		require.NoError(t, os.Chmod(root, 0o777|fs.ModeSticky))
-		elsewhere(finderIn(dir, Owners{}).find(root))
-	}
-}
-
 // Directories that are everybody's, or the home directory, are never found on
 // the way up, whoever has put something there.
 func TestReservedDirectoriesAreNoProject(t *testing.T) {
-	markers := []string{"tmp/.git/", "tmp/.duet.toml", "tmp/work/deep/", "up/.git/", "up/home/.git/", "up/home/x/", "up/home/p/.git/", "up/home/p/q/", "sticky/.duet/", "sticky/x/"}
+	markers := []string{"tmp/.git/", "tmp/.duet.toml", "tmp/work/deep/", "up/.git/", "up/home/.git/", "up/home/x/", "up/home/p/.git/", "up/home/p/q/", "sticky/.git/", "sticky/x/"}
 	dir := place(t, markers...)
 	f := finderIn(dir, Owners{})
 	f.home = filepath.Join(dir, "up/home")
@@ -140,10 +119,8 @@ func TestReservedDirectoriesAreNoProject(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, filepath.Join(dir, want), p.Root)
 		if cwd == "sticky" || cwd == "tmp" || cwd == "up/home" {
-			assert.Equal(t, filepath.Join(dir, "state", "duet"), filepath.Dir(p.StateDir), cwd)
 			assert.Equal(t, cwd != "up/home", len(p.Notes) == 1, "%s: %v", cwd, p.Notes)
 		} else {
-			assert.Equal(t, filepath.Join(dir, want, ".duet"), p.StateDir)
 			assert.Empty(t, p.Notes, cwd)
 		}
 	}
@@ -151,7 +128,6 @@ func TestReservedDirectoriesAreNoProject(t *testing.T) {
 	p, err := f.find("tmp")
 	require.NoError(t, err)
 	assert.Equal(t, filepath.Join(dir, "tmp"), p.Root, "--root may say so")
-	assert.Equal(t, filepath.Join(dir, "state", "duet"), filepath.Dir(p.StateDir), "but nothing is put there")
 	assert.Empty(t, p.Notes)
 }
 

@@ -15,11 +15,20 @@ func SameFile(a, b string) bool {
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-// StateHome is the directory of the state that belongs to no project's own
-// directory: $XDG_STATE_HOME/duet, by default ~/.local/state/duet (XDG Base
-// Directory Specification, which also says that a relative path is ignored).
+// StateVariable is the environment variable that names the state directory.
+const StateVariable = "DUET_STATE_HOME"
+
+// StateHome is the user's state directory: $DUET_STATE_HOME, else
+// $XDG_STATE_HOME/duet, by default ~/.local/state/duet (XDG Base Directory
+// Specification, which also says that a relative path is ignored).
 // Links in the part of it that exists are resolved.
 func StateHome(getenv func(string) string) (string, error) {
+	if dir := getenv(StateVariable); dir != "" {
+		if !filepath.IsAbs(dir) {
+			return "", fmt.Errorf("%s is %q, which is not an absolute path: name a directory from the root on", StateVariable, dir)
+		}
+		return resolve(dir), nil
+	}
 	return xdg(getenv, "XDG_STATE_HOME", ".local", "state")
 }
 

@@ -2,10 +2,12 @@ package project_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -52,21 +54,21 @@ func TestRoot(t *testing.T) {
 		cwd   string
 		want  string
 	}{
-		{"a state directory", []string{"a/.duet/", "a/b/c/"}, "a/b/c", "a"},
 		{"a configuration", []string{"a/.duet.toml", "a/b/c/"}, "a/b/c", "a"},
 		{"a repository", []string{"a/.git/", "a/b/c/"}, "a/b/c", "a"},
 		{"a worktree, where .git is a file", []string{"a/.git", "a/b/c/"}, "a/b/c", "a"},
-		{"the nearest wins", []string{"a/.duet/", "a/b/.git/", "a/b/c/"}, "a/b/c", "a/b"},
+		{"the nearest wins", []string{"a/.duet.toml", "a/b/.git/", "a/b/c/"}, "a/b/c", "a/b"},
 		{"the directory itself", []string{"a/.git/", "a/b/.duet.toml"}, "a/b", "a/b"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			elsewhere(t)
+			_, state := elsewhere(t)
 			dir := tree(t, test.files...)
 			t.Chdir(filepath.Join(dir, test.cwd))
 			p, err := project.Owners{}.Find("")
 			require.NoError(t, err)
 			assert.Equal(t, filepath.Join(dir, test.want), p.Root)
-			assert.Equal(t, filepath.Join(dir, test.want, ".duet"), p.StateDir)
+			assert.Equal(t, filepath.Join(state, "duet", "projects"), filepath.Dir(p.StateDir))
+			assert.Regexp(t, "^"+test.want[strings.LastIndex(test.want, "/")+1:]+"-[0-9a-f]{16}$", filepath.Base(p.StateDir))
 			assert.Equal(t, filepath.Join(p.StateDir, "duet.db"), p.Database())
 			assert.Equal(t, filepath.Join(p.Root, ".duet.toml"), p.ConfigFile())
 		})
@@ -77,7 +79,7 @@ func TestRootWithoutAMarkerIsTheWorkingDirectory(t *testing.T) {
 	elsewhere(t)
 	dir := tree(t, "a/")
 	for up := dir; up != filepath.Dir(up); up = filepath.Dir(up) {
-		for _, marker := range []string{".duet", ".duet.toml", ".git"} {
+		for _, marker := range []string{".duet.toml", ".git"} {
 			if _, err := os.Lstat(filepath.Join(up, marker)); err == nil {
 				t.Skipf("the machine's temporary directory is in a project, %s", up)
 			}
@@ -105,19 +107,6 @@ func TestExplicitRoot(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
-func TestHomeKeepsItsStateElsewhere(t *testing.T) {
-	home, state := elsewhere(t)
-	p, err := project.Owners{}.Find(home)
-	require.NoError(t, err)
-	assert.Equal(t, home, p.Root)
-	assert.Equal(t, filepath.Join(state, "duet"), filepath.Dir(p.StateDir))
-	again, err := project.Owners{}.Find(home)
-	require.NoError(t, err)
-	assert.Equal(t, p, again, "the same root has the same state")
-	require.NoError(t, p.Prepare())
-	assert.NoDirExists(t, filepath.Join(home, ".duet"))
-}
-
 func TestStateHome(t *testing.T) {
 	home := tree(t, "state/")
 	env := map[string]string{"HOME": home}
@@ -132,7 +121,14 @@ func TestStateHome(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, test.want, got)
 	}
-	got, err := project.ConfigHome(getenv)
+	env[project.StateVariable] = filepath.Join(home, "mine")
+	got, err := project.StateHome(getenv)
+	require.NoError(t, err)
+	assert.Equal(t, filepath.Join(home, "mine"), got)
+	env[project.StateVariable] = "relative"
+	_, err = project.StateHome(getenv)
+	require.ErrorContains(t, err, "not an absolute path")
+	got, err = project.ConfigHome(getenv)
 	require.NoError(t, err)
 	assert.Equal(t, filepath.Join(home, ".config", "duet"), got)
 }
@@ -143,66 +139,46 @@ func TestPrepare(t *testing.T) {
 	require.NoError(t, err)
 	for range 2 {
 		require.NoError(t, p.Prepare())
-		for _, dir := range []string{p.StateDir, filepath.Join(p.StateDir, "logs")} {
+		for _, dir := range []string{p.StateDir, filepath.Dir(p.StateDir)} {
 			info, err := os.Lstat(dir)
 			require.NoError(t, err)
 			assert.Equal(t, os.FileMode(0o700), info.Mode().Perm(), dir)
+			// The second time it closes what was opened to others.
+			require.NoError(t, os.Chmod(dir, 0o755))
 		}
-		ignored, err := os.ReadFile(filepath.Join(p.StateDir, ".gitignore"))
-		require.NoError(t, err)
-		assert.Equal(t, "*\n", string(ignored))
-		// The second time it closes what somebody has opened.
-		require.NoError(t, os.Chmod(p.StateDir, 0o755))
 	}
+	entries, err := os.ReadDir(p.Root)
+	require.NoError(t, err)
+	assert.Len(t, entries, 1, "nothing is put into the tree")
 }
 
-func TestPrepareRefusesWhatIsNotOurs(t *testing.T) {
-	elsewhere(t)
-	for name, plant := range map[string]func(t *testing.T, root string){
-		"is a symbolic link": func(t *testing.T, root string) {
-			require.NoError(t, os.Symlink(t.TempDir(), filepath.Join(root, ".duet")))
-		},
-		"is no directory": func(t *testing.T, root string) {
-			require.NoError(t, os.WriteFile(filepath.Join(root, ".duet"), nil, 0o600))
-		},
-		"belongs to another user": func(t *testing.T, root string) {
+func TestPrepareRefusesAStateDirectoryOfOthers(t *testing.T) {
+	for reason, plant := range map[string]func(dir string) error{
+		"is a symbolic link": func(dir string) error { return os.Symlink(t.TempDir(), dir) },
+		"is no directory":    func(dir string) error { return os.WriteFile(dir, nil, 0o600) },
+		"belongs to another user": func(dir string) error {
 			if os.Geteuid() != 0 {
+				return nil // only root can give a directory away
+			}
+			return errors.Join(os.Mkdir(dir, 0o777), os.Chown(dir, 12345, 12345))
+		},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			elsewhere(t)
+			p, err := project.Owners{}.Find(tree(t))
+			require.NoError(t, err)
+			require.NoError(t, os.MkdirAll(filepath.Dir(p.StateDir), 0o700))
+			require.NoError(t, plant(p.StateDir))
+			if _, err := os.Lstat(p.StateDir); err != nil {
 				t.Skip("only root can give a directory away")
 			}
-			require.NoError(t, os.Mkdir(filepath.Join(root, ".duet"), 0o777))
-			require.NoError(t, os.Chown(filepath.Join(root, ".duet"), 12345, 12345))
-		},
-		"logs is a symbolic link": func(t *testing.T, root string) {
-			require.NoError(t, os.Mkdir(filepath.Join(root, ".duet"), 0o700))
-			require.NoError(t, os.Symlink(t.TempDir(), filepath.Join(root, ".duet", "logs")))
-		},
-		"lock is a symbolic link":       linked("lock"),
-		"duet.db is a symbolic link":    linked("duet.db"),
-		"duet.sock is a symbolic link":  linked("duet.sock"),
-		"stopped is a symbolic link":    linked("stopped"),
-		"daemon.log is a symbolic link": linked("logs/daemon.log"),
-	} {
-		t.Run(name, func(t *testing.T) {
-			root := tree(t)
-			plant(t, root)
-			p, err := project.Owners{}.Find(root)
-			require.NoError(t, err)
-			assert.ErrorContains(t, p.Check(), name)
-			err = p.Prepare()
-			var refused *project.NotPrivateError
-			require.ErrorAs(t, err, &refused)
-			assert.ErrorContains(t, err, name)
-			assert.ErrorContains(t, err, "remove it", "it says what to do")
+			for _, err := range []error{p.Check(), p.Prepare()} {
+				var refused *project.NotPrivateError
+				require.ErrorAs(t, err, &refused)
+				assert.ErrorContains(t, err, reason)
+				assert.ErrorContains(t, err, "remove it", "it says what to do")
+			}
 		})
-	}
-}
-
-// linked plants a link to a file that would be written through it.
-func linked(name string) func(t *testing.T, root string) {
-	return func(t *testing.T, root string) {
-		path := filepath.Join(root, ".duet", name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		require.NoError(t, os.Symlink(filepath.Join(t.TempDir(), "elsewhere"), path))
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // its last change.
 func TestSessionsInMemoryAreTrue(t *testing.T) {
 	var q *Queries
-	s, err := sqlite.Opener(filepath.Join(t.TempDir(), "duet.db"), "")(t.Context(), store.Options{Committed: func(events []domain.Event, now store.Reader) { q.Committed(events, now) }})
+	s, err := sqlite.Opener(filepath.Join(t.TempDir(), "duet.db"))(t.Context(), store.Options{Committed: func(events []domain.Event, now store.Reader) { q.Committed(events, now) }})
 	require.NoError(t, err)
 	defer s.Close()
 	q = New(t.Context(), s)

@@ -48,8 +48,6 @@ type Store interface {
 
 // Options configure a store that is opened.
 type Options struct {
-	// ID, if set, is the id that the store must have been made with.
-	ID string
 	// Committed is called with the events of each change after its commit, in
 	// order, by one goroutine; it must not block and not write, and reads by now alone:
 	// whoever reads the store itself waits until it has returned.

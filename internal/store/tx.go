@@ -61,7 +61,7 @@ type ApprovalWriter interface {
 	// approval. An answer that this run was not given, or that was taken, is left
 	// alone.
 	TakeAnswer(id string, run int64) error
-	// PutRule adds a rule, unless it is there.
+	// PutRule adds a rule. One that is there is as one that was made now.
 	PutRule(r domain.Rule) error
 	// DeleteRule takes a rule away. The error is ErrNotFound if there is none.
 	DeleteRule(id int64) error

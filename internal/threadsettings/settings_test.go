@@ -42,7 +42,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{result: catalog.SetSessionResult{Status: catalog.SessionSet}}
 	var err error
-	w.store, err = sqlite.Opener(filepath.Join(t.TempDir(), "duet.db"), "")(t.Context(), store.Options{Committed: func(events []domain.Event, _ store.Reader) {
+	w.store, err = sqlite.Opener(filepath.Join(t.TempDir(), "duet.db"))(t.Context(), store.Options{Committed: func(events []domain.Event, _ store.Reader) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.events = append(w.events, events...)

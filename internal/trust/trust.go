@@ -64,11 +64,31 @@ func (s *Store) Revoke(path string) error {
 	return s.change(func(files map[string]entry) { delete(files, name) })
 }
 
-// Trusts tells whether the user trusts this content of the file, which has been
-// read: what is judged is what is used, whatever becomes of the file meanwhile.
+// Trusts reports whether the user trusts this content of the file, which the caller
+// has read and will use. Trust from before the project's directory was replaced does
+// not count, see [project.Project.Replaced].
 func (s *Store) Trusts(path string, content []byte) (bool, error) {
 	trusted, known, err := s.find(path)
-	return known && trusted.SHA256 == contentHash(content), err
+	if err != nil || !known || trusted.SHA256 != contentHash(content) {
+		return false, err
+	}
+	return !trusted.TrustedAt.Before(s.projectOf(path).Replaced().Truncate(time.Second)), nil
+}
+
+// projectOf is the project whose configuration a file is.
+func (s *Store) projectOf(path string) project.Project {
+	root, err := filepath.Abs(filepath.Dir(path))
+	if err == nil {
+		if real, err := filepath.EvalSymlinks(root); err == nil {
+			root = real
+		}
+	}
+	return project.Project{Root: root, StateDir: project.StateDirIn(filepath.Dir(s.path), root)}
+}
+
+// Files are the files whose content decides whether a file is trusted.
+func (s *Store) Files(path string) []string {
+	return []string{s.path, s.projectOf(path).RecordFile()}
 }
 
 // Remembers tells whether the user trusts any content of the file, which may be

@@ -836,25 +836,6 @@ export interface Methods {
       }>;
     };
   };
-  /** Takes over the history of a database of this project's that was set aside because the user did not make it: its conversations, and nothing that acts. A human is to have looked at it (`duet-rpc trust --database`). No events tell of it: list sessions again. Each conversation is taken at once or not at all, and other changes wait meanwhile, so a long one is refused; called again it goes on where it was ended. */
-  "daemon.takeHistory": {
-    params: {
-      /** The name of the directory in .duet, such as set-aside-20260102T030405Z. */
-      directory: string;
-    };
-    result: {
-      conversations: number;
-      sessions: number;
-      items: number;
-      changes: number;
-      already_here: number;
-      mended: number;
-      left_out: number;
-      not_started: number;
-      /** Where the database is now; nobody needs it any more. */
-      database: string;
-    };
-  };
   /** Starts a session: an agent works on a query in a new conversation. */
   launchSession: {
     params: {
@@ -4068,7 +4049,6 @@ export type Result<M extends Method> = Methods[M]["result"];
 
 /** The methods that may take as long as a person or an agent does; $/cancelRequest cancels them. */
 export const longRunning: ReadonlySet<Method> = new Set<Method>([
-  "daemon.takeHistory",
   "session.set",
   "agent.check",
   "agent.authenticate",

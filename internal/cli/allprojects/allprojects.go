@@ -7,10 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,7 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
-	"github.com/duet-rpc/duet-rpc/internal/project/known"
+	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -39,13 +37,15 @@ type listed struct {
 
 // roots are the projects of this machine, that of the settings among them.
 func roots(s *hubprocess.Settings) ([]string, error) {
-	list, err := known.Default(os.Getenv)
+	records, err := project.All(os.Getenv)
 	if err != nil {
 		return nil, err
 	}
-	found, err := list.Roots()
-	if err != nil {
-		return nil, err
+	var found []string
+	for _, r := range records {
+		if info, err := os.Stat(string(r.Root)); err == nil && info.IsDir() {
+			found = append(found, string(r.Root))
+		}
 	}
 	if here, err := s.Project(); err == nil && !slices.ContainsFunc(found, func(root string) bool { return sameDirectory(root, here.Root) }) {
 		found = append(found, here.Root)
@@ -183,19 +183,4 @@ func rows(all []listed) (list []row) {
 		return cmp.Or(activity(b.Session).Compare(activity(a.Session)), cmp.Compare(a.root, b.root))
 	})
 	return list
-}
-
-// homely is a path as people write it.
-func homely(path string) string {
-	home, err := os.UserHomeDir()
-	if err != nil || len(home) < 2 {
-		return path
-	}
-	if path == home {
-		return "~"
-	}
-	if rest, below := strings.CutPrefix(path, home+string(filepath.Separator)); below {
-		return filepath.Join("~", rest)
-	}
-	return path
 }

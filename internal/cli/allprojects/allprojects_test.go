@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -47,6 +48,6 @@ func TestPathsAsPeopleWriteThem(t *testing.T) {
 		t.Setenv(name, filepath.FromSlash("/home/me"))
 	}
 	for path, want := range map[string]string{"/home/me": "~", "/home/me/p": "~/p", "/home/meant": "/home/meant", "/srv": "/srv"} {
-		assert.Equal(t, filepath.FromSlash(want), homely(filepath.FromSlash(path)))
+		assert.Equal(t, filepath.FromSlash(want), output.HomePath(filepath.FromSlash(path)))
 	}
 }

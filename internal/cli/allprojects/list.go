@@ -54,14 +54,14 @@ func (o Options) list(cmd *cobra.Command, params any, limit int) error {
 	}
 	for _, p := range all {
 		if p.Error != "" {
-			o.Progress(cmd, homely(p.Root)+": "+p.Error)
+			o.Progress(cmd, output.HomePath(p.Root)+": "+p.Error)
 		}
 	}
 	t := output.NewTable(cmd.OutOrStdout(), "PROJECT", "TASK", "STATUS", "AGENT", "ACTIVE", "TITLE")
 	t.Spare("AGENT")
 	t.Empty("no session is kept of any project that is known on this machine: `duet-rpc prompt \"…\"` begins one here")
 	for _, s := range rows(all) {
-		t.Row(homely(s.root), s.TaskID, sessionview.Status(s.Session), s.Agent, output.Age(s.LastActivity), output.Short(s.Called()))
+		t.Row(output.HomePath(s.root), s.TaskID, sessionview.Status(s.Session), s.Agent, output.Age(s.LastActivity), output.Short(s.Called()))
 	}
 	return t.Flush()
 }

@@ -38,7 +38,7 @@ func examineSessions(s *hubprocess.Settings) []Finding {
 		list = append(list, Finding{Check: "project", State: Note, Found: what, Todo: todo})
 	}
 	list = append(list, checkHub(s, p), checkDatabase(p))
-	list = append(list, checkAside(p)...)
+	list = append(list, checkTree(p)...)
 	c, err := s.Config()
 	if err != nil {
 		list = append(list, Finding{Check: "configuration", State: Wrong, Found: strings.ReplaceAll(err.Error(), "\n", "; "), Todo: "fix the lines that are named; `duet-rpc config --defaults` describes every key"})

@@ -47,7 +47,7 @@ func (s *Settings) AddFlags(root *cobra.Command) {
 	f.BoolVar(&s.Stdio, "stdio", false, "serve on standard input and output, even if they are a terminal")
 	f.BoolVar(&s.TestMethods, "test-methods", false, "offer the methods test.sleep, test.fail and test.panic, for authors of clients")
 	f.StringArrayVar(&s.Listen, "listen", nil, "path of another socket to listen on; may be given several times")
-	f.StringVar(&s.Root, "root", "", "the project (default: the nearest with .duet, .duet.toml or .git, else this directory)")
+	f.StringVar(&s.Root, "root", "", "the project (default: the nearest with .duet.toml, .git or state, else this directory)")
 	f.Var((*flagvalue.Duration)(&s.Limits.Timeout), "read-timeout", "how long one message may take to arrive, such as 30s")
 	f.Var((*flagvalue.Bytes)(&s.Limits.MaxFrame), "max-frame-bytes", "the longest message that is accepted")
 	f.Var((*flagvalue.Bytes)(&s.Limits.MaxHeader), "max-header-bytes", "the longest header that is accepted")

@@ -2,6 +2,8 @@ package output
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -134,4 +136,19 @@ func Silence(agent string, since time.Time, tool, note string) string {
 		text += ": " + note
 	}
 	return text
+}
+
+// HomePath is a path with ~ in place of the home directory.
+func HomePath(path string) string {
+	home, err := os.UserHomeDir()
+	if err != nil || len(home) < 2 {
+		return path
+	}
+	if path == home {
+		return "~"
+	}
+	if rest, below := strings.CutPrefix(path, home+string(filepath.Separator)); below {
+		return filepath.Join("~", rest)
+	}
+	return path
 }

@@ -52,10 +52,8 @@ Environment:
   DUET_RPC_MAX_FRAME_BYTES   see --max-frame-bytes
   DUET_RPC_MAX_HEADER_BYTES  see --max-header-bytes
   DUET_ROOT                  see --root
-  DUET_DATABASE_KEY          a secret of yours, 16 bytes or more, that marks your
-                             databases as yours; only needed where the home
-                             directory is new each time, since a file there holds
-                             one otherwise
+  DUET_STATE_HOME            the directory of sessions, locks and logs
+                             ($XDG_STATE_HOME/duet, or ~/.local/state/duet)
   DUET_COMPLETION_TIMEOUT    how long the completion of a shell may take, such as
                              3s on a slow machine (1s)
   DUET_AGENT, DUET_MAX_RUNS, DUET_QUEUE_CAP, DUET_RUN_TIMEOUT, DUET_IDLE_AGENTS, DUET_HUB

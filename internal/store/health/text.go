@@ -10,7 +10,7 @@ import (
 // What users are told.
 const (
 	textFull        = "the disk is full; free some space"
-	textLost        = "the project's .duet was removed or replaced while duet-rpc used it, and what ran has ended"
+	textLost        = "the project's directory or its state was removed, moved or replaced while duet-rpc used it, and what ran has ended"
 	textReportsLost = "events could not be kept; run `duet-rpc doctor`"
 
 	// TextDamaged is of a database that is damaged.

@@ -75,7 +75,7 @@ func openInPlace(ctx context.Context, path string, opts store.Options, refuse Re
 	} else if version < schema.Latest() {
 		old = true
 	} else {
-		err = look(ctx, s.readers, path, opts.ID)
+		err = look(ctx, s.readers, path)
 	}
 	if files.Changed() {
 		err = ErrChanging

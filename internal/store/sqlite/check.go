@@ -63,6 +63,21 @@ func openToRead(ctx context.Context, path string) (db *sql.DB, version int, err 
 	return db, version, nil
 }
 
+// Conversations returns how many conversations the database at path has, which is not
+// changed: 0 if there is none. Errors are those of [Open].
+func Conversations(ctx context.Context, path string) (int, error) {
+	db, _, err := openToRead(ctx, path)
+	if db == nil || err != nil {
+		return 0, err
+	}
+	defer db.Close()
+	var n int
+	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM threads").Scan(&n); err != nil {
+		return 0, &OpenError{path, statement.Reason(err), err}
+	}
+	return n, nil
+}
+
 // KeyAccesses lists when API keys were asked for, the newest first, in the user's
 // own database at path, which is not changed. Errors are those of [Open].
 func KeyAccesses(ctx context.Context, path string, limit int) ([]domain.KeyAccess, error) {

@@ -138,33 +138,19 @@ func aRun(uuid string, task int, metadata string) string {
 		VALUES ('%s', %d, '%s', '%s', 1, 'p', 'a', 'task', 'completed', 1, 1, '%s')`, uuid, task, uuid, uuid, metadata)
 }
 
+// beforeRestricted is the last format whose runs have no column restricted.
+const beforeRestricted = 24
+
 // A run of a client that did not trust the workspace stays restricted.
 func TestRestrictedRunsOfAnEarlierFormat(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "duet.db")
-	ofFormat(t, path, restrictedFormat-1, aThread, aRun("u", 1, ""), aRun("v", 2, `{"workspace_trusted":false,"a":1}`), aRun("w", 3, `{"workspace_trusted":true}`), aRun("x", 4, "no JSON"))
+	ofFormat(t, path, beforeRestricted, aThread, aRun("u", 1, ""), aRun("v", 2, `{"workspace_trusted":false,"a":1}`), aRun("w", 3, `{"workspace_trusted":true}`), aRun("x", 4, "no JSON"))
 	s := openAt(t, path)
 	for id, want := range []string{"", `{"a":1}`, `{"workspace_trusted":true}`, `{"damaged":true}`} {
 		run, err := s.Run(ctx, int64(id+1))
 		require.NoError(t, err)
 		assert.Equal(t, want, string(run.Metadata))
 		assert.Equal(t, id == 1, run.Restricted)
-	}
-}
-
-// The runs of a database that another program has left are read without changing it.
-func TestRunsOfAnEarlierFormatAreRead(t *testing.T) {
-	for format := 1; format <= schema.Latest(); format++ {
-		path := filepath.Join(t.TempDir(), "duet.db")
-		ofFormat(t, path, format, aThread, aRun("u", 1, ""), aRun("v", 2, `{"workspace_trusted":false,"a":1}`), aRun("w", 3, `{"workspace_trusted":true}`))
-		f, err := OpenForeign(ctx, path)
-		require.NoError(t, err)
-		runs, err := f.RunsOfThread(ctx, 1, 0)
-		require.NoError(t, err)
-		require.Len(t, runs, 3)
-		assert.Equal(t, "p", runs[0].Prompt)
-		assert.Equal(t, []bool{false, format < restrictedFormat, false}, []bool{runs[0].Restricted, runs[1].Restricted, runs[2].Restricted})
-		require.NoError(t, f.Close())
-		assert.Equal(t, format, userVersion(t, path))
 	}
 }
 

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -16,7 +15,7 @@ import (
 // An OpenError says why a database cannot be used. The file was not changed.
 type OpenError struct {
 	Path   string
-	Reason string // corrupt, newer, altered (then Err is an *AlteredError), replaced, locked, full, or unreadable
+	Reason string // corrupt, newer, altered (then Err is an *AlteredError), locked, full, or unreadable
 	Err    error
 }
 
@@ -30,12 +29,10 @@ func (e *OpenError) Error() string {
 		return fmt.Sprintf("the database %s is in the hands of another process, which does not let go of it: it was stopped, or hangs; end it and try again (%v)", e.Path, e.Err)
 	case "corrupt":
 		return fmt.Sprintf("the database %s is damaged (%v); it was left as it is: restore it from a backup, try `sqlite3 %s .recover`, or move it away to begin with an empty one", e.Path, e.Err, e.Path)
-	case "replaced":
-		return fmt.Sprintf("%v in the file %s; it was left as it is: move it away to begin with an empty one; `duet-rpc trust --database FILE` shows what it holds, and takes over its history", e.Err, e.Path)
 	case "full":
 		return fmt.Sprintf("there is no room for the database %s: the disk is full; free some space (%v)", e.Path, e.Err)
 	case "altered":
-		return fmt.Sprintf("the database %s was altered (%v), so that it could do what nobody asked for; it was left as it is: restore it from a backup, take out what is named there with sqlite3, or move it away to begin with an empty one", e.Path, e.Err)
+		return fmt.Sprintf("the database %s was altered (%v), by another program; it was left as it is: restore it from a backup, take out what is named there with sqlite3, or move it away to begin with an empty one", e.Path, e.Err)
 	}
 	return fmt.Sprintf("the database %s cannot be opened: %v", e.Path, e.Err)
 }
@@ -68,24 +65,4 @@ func checkVersion(path string, version int) error {
 		return &OpenError{path, "newer", fmt.Errorf("its format is %d, this program knows %d", version, schema.Latest())}
 	}
 	return nil
-}
-
-// checkID compares the id that a database was made with. Its schema must have
-// been looked at.
-func checkID(ctx context.Context, db schema.Querier, version int, id string) error {
-	if id == "" {
-		return nil
-	}
-	if version == 0 {
-		return dbfile.ErrReplaced // it has not even been begun
-	}
-	rows, err := db.QueryContext(ctx, "SELECT 1 FROM meta WHERE key = ? AND value = ?", metaID, id)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	if !rows.Next() && rows.Err() == nil {
-		return dbfile.ErrReplaced
-	}
-	return rows.Err()
 }

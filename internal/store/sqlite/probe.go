@@ -10,21 +10,21 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
-// Inspect looks whether the database at path could be opened, as far as can be seen
-// without reading all of it, and changes nothing. There being none is no error. id
-// is as in [store.Options]. Its errors are those of [Open], which does the same first.
-func Inspect(ctx context.Context, path, id string) error {
+// inspect looks whether the database at path could be opened, as far as can be seen
+// without reading all of it, and changes nothing. There being none is no error. Its
+// errors are those of [Open].
+func inspect(ctx context.Context, path string) error {
 	if err := checkHeader(path); err != nil {
 		return err
 	}
-	return probe(ctx, path, id)
+	return probe(ctx, path)
 }
 
 // probe reads the first rows of every table, so that a database that is
 // damaged there is found before it is opened for writing, and is left as it
 // is. It is quick, however large the database is, and finds no damage that
 // lies deeper: a read that meets that has an error of store.IsDamaged.
-func probe(ctx context.Context, path, id string) error {
+func probe(ctx context.Context, path string) error {
 	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
 		return nil // there is none yet
 	}
@@ -37,11 +37,11 @@ func probe(ctx context.Context, path, id string) error {
 		return &OpenError{path, "unreadable", err}
 	}
 	defer db.Close()
-	return look(ctx, db, path, id)
+	return look(ctx, db, path)
 }
 
 // look reads the first rows of every table of the database that was at path.
-func look(ctx context.Context, db *sql.DB, path, id string) error {
+func look(ctx context.Context, db *sql.DB, path string) error {
 	fail := func(err error) error { return &OpenError{path, statement.Reason(err), err} }
 	var version int
 	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
@@ -51,9 +51,6 @@ func look(ctx context.Context, db *sql.DB, path, id string) error {
 		return err
 	}
 	if err := schema.Check(ctx, db, version); err != nil {
-		return fail(err)
-	}
-	if err := checkID(ctx, db, version, id); err != nil {
 		return fail(err)
 	}
 	rows, err := db.QueryContext(ctx, "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0")

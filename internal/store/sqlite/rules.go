@@ -26,9 +26,9 @@ func scanRule(row statement.Scanner) (r domain.Rule, err error) {
 	return r, err
 }
 
-// PutRule adds a rule, unless it is there.
+// PutRule adds a rule, or notes that it was made again.
 func (t *Tx) PutRule(r domain.Rule) error {
-	_, err := t.exec("INSERT INTO rules (thread, effect, tool, command, pattern, path, created) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+	_, err := t.exec("INSERT INTO rules (thread, effect, tool, command, pattern, path, created) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET created = excluded.created",
 		r.Thread, r.Effect, r.Tool, r.Command, r.Pattern, r.Path, nano(t.now))
 	return err
 }

@@ -30,7 +30,7 @@ type Store struct {
 // need be. What it cannot open it leaves as it is, and tells by *OpenError.
 // Only one process may have it open for writing: see package project's lock.
 func Open(ctx context.Context, path string, opts store.Options) (*Store, error) {
-	if err := Inspect(ctx, path, opts.ID); err != nil {
+	if err := inspect(ctx, path); err != nil {
 		return nil, err
 	}
 	removeOldSnapshots(filepath.Dir(path))
@@ -40,7 +40,7 @@ func Open(ctx context.Context, path string, opts store.Options) (*Store, error) 
 		return nil, &OpenError{path, "unreadable", err}
 	}
 	s.writers.SetMaxOpenConns(1)
-	if err := s.prepare(ctx, opts.ID); err != nil {
+	if err := s.prepare(ctx); err != nil {
 		s.writers.Close()
 		return nil, err
 	}
@@ -74,11 +74,9 @@ func Open(ctx context.Context, path string, opts store.Options) (*Store, error) 
 	return s, nil
 }
 
-// Opener opens the database at path as a [store.Store]; id, if it is not "", is
-// the one that it must have been made with. See [Open].
-func Opener(path, id string) func(context.Context, store.Options) (store.Store, error) {
+// Opener opens the database at path as a [store.Store]. See [Open].
+func Opener(path string) func(context.Context, store.Options) (store.Store, error) {
 	return func(ctx context.Context, opts store.Options) (store.Store, error) {
-		opts.ID = id
 		s, err := Open(ctx, path, opts)
 		if err != nil {
 			return nil, err
@@ -88,7 +86,7 @@ func Opener(path, id string) func(context.Context, store.Options) (store.Store, 
 }
 
 // prepare sets what holds for the whole database, and migrates it.
-func (s *Store) prepare(ctx context.Context, id string) error {
+func (s *Store) prepare(ctx context.Context) error {
 	fail := func(err error) error { return &OpenError{s.path, statement.Reason(err), err} }
 	conn, err := s.writers.Conn(ctx)
 	if err != nil {
@@ -104,9 +102,6 @@ func (s *Store) prepare(ctx context.Context, id string) error {
 	}
 	// Before anything else: with what a log adds to the file.
 	if err := schema.Check(ctx, conn, version); err != nil {
-		return fail(err)
-	}
-	if err := checkID(ctx, conn, version, id); err != nil {
 		return fail(err)
 	}
 	var mode string

@@ -11,6 +11,6 @@ import (
 
 func TestAStoreOfThisKind(t *testing.T) {
 	storetest.Run(t, func(ctx context.Context, dir string, opts store.Options) (store.Store, error) {
-		return Opener(filepath.Join(dir, "duet.db"), "")(ctx, opts)
+		return Opener(filepath.Join(dir, "duet.db"))(ctx, opts)
 	})
 }

@@ -2,6 +2,8 @@ package sqlite
 
 import (
 	"context"
+	"path/filepath"
+	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/agentsessionrow"
@@ -79,5 +81,20 @@ func (t *Tx) PutAgentSession(s domain.AgentSessionSeen) error {
 	if err == nil {
 		_, err = t.exec(put, arguments...)
 	}
+	return err
+}
+
+// MoveDirectories changes the directories of threads, and the files that runs
+// have changed, that are from, or below it, as after a move of the project.
+func (t *Tx) MoveDirectories(from, to string) error {
+	sep := string(filepath.Separator)
+	from, to = strings.TrimSuffix(from, sep), strings.TrimSuffix(to, sep)
+	// Not LIKE: a path may have what is special there.
+	_, err := t.exec("UPDATE threads SET cwd = ?1 || substr(cwd, length(?2) + 1) WHERE cwd = ?2 OR substr(cwd, 1, length(?2) + 1) = ?2 || ?3", to, from, sep)
+	if err != nil {
+		return err
+	}
+	// A run that goes on after a move may have changed a file in both places.
+	_, err = t.exec("UPDATE OR IGNORE changes SET path = ?1 || substr(path, length(?2) + 1) WHERE substr(path, 1, length(?2) + 1) = ?2 || ?3", to, from, sep)
 	return err
 }

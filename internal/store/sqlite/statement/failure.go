@@ -7,13 +7,11 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/dbfile"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
 )
 
 // Reason sorts an error of SQLite by what can be done about it: full,
-// corrupt, locked or unreadable. A schema that is not ours is altered, and
-// another database than the one that was meant is replaced.
+// corrupt, locked or unreadable. A schema that is not ours is altered.
 func Reason(err error) string {
 	var damaged *DamagedError
 	var altered *schema.AlteredError
@@ -22,9 +20,6 @@ func Reason(err error) string {
 		return "corrupt"
 	case errors.As(err, &altered):
 		return "altered"
-	}
-	if errors.Is(err, dbfile.ErrReplaced) {
-		return "replaced"
 	}
 	var e *driver.Error
 	if !errors.As(err, &e) {

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"database/sql"
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -44,8 +43,7 @@ func TestASchemaThatIsNotOurs(t *testing.T) {
 			content, err := os.ReadFile(path)
 			require.NoError(t, err)
 			_, openErr := Open(ctx, path, store.Options{})
-			_, foreignErr := OpenForeign(ctx, path)
-			for _, err := range []error{openErr, foreignErr, Check(ctx, path), Inspect(ctx, path, "")} {
+			for _, err := range []error{openErr, Check(ctx, path), inspect(ctx, path)} {
 				var failed *OpenError
 				require.ErrorAs(t, err, &failed)
 				assert.Equal(t, "altered", failed.Reason)
@@ -75,80 +73,8 @@ func TestASchemaInALog(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(left+suffix, before[suffix], 0o600))
 	}
-	_, err = OpenForeign(ctx, left)
-	require.ErrorAs(t, err, new(*schema.AlteredError))
-	files, err := os.ReadDir(filepath.Dir(left))
-	require.NoError(t, err)
-	assert.Len(t, files, 2, "nothing was made beside it")
-	for suffix, content := range before {
-		now, err := os.ReadFile(left + suffix)
-		require.NoError(t, err)
-		assert.Equal(t, content, now)
-	}
 	_, err = Open(ctx, left, store.Options{})
 	require.ErrorAs(t, err, new(*schema.AlteredError))
-}
-
-func TestAForeignDatabaseIsOnlyRead(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "duet.db")
-	require.NoError(t, Create(ctx, path, "the id", func(s *Store) error {
-		storetest.AddRun(t, s, storetest.NewThread(t, s, "").ID, domain.Queued)
-		return nil
-	}))
-	require.ErrorContains(t, Create(ctx, path, "another", nil), "exists")
-	f, err := OpenForeign(ctx, path)
-	require.NoError(t, err)
-	defer f.Close()
-	id, err := f.ID(ctx)
-	require.NoError(t, err)
-	assert.Equal(t, "the id", id)
-	tally, err := f.Tally(ctx)
-	require.NoError(t, err)
-	assert.Equal(t, domain.Tally{Threads: 1, Runs: 1, Waiting: 1}, tally)
-	_, err = f.db.ExecContext(ctx, "DELETE FROM runs")
-	require.Error(t, err)
-	_, err = f.db.ExecContext(ctx, "ATTACH ':memory:' AS other")
-	require.Error(t, err)
-
-	for _, bad := range []string{filepath.Dir(path), path + "none"} {
-		_, err := OpenForeign(ctx, bad)
-		require.ErrorAs(t, err, new(*OpenError))
-	}
-	_, err = OpenForeign(ctx, path+"none")
-	assert.True(t, errors.Is(err, os.ErrNotExist))
-	execute(t, path, "PRAGMA user_version = 0")
-	_, err = OpenForeign(ctx, path)
-	require.ErrorContains(t, err, "its format is 0")
-}
-
-// A database that was copied over the user's own, into the same file.
-func TestAnotherDatabaseInTheSameFile(t *testing.T) {
-	path, theirs := filepath.Join(t.TempDir(), "duet.db"), filepath.Join(t.TempDir(), "duet.db")
-	require.NoError(t, Create(ctx, path, "mine", nil))
-	require.NoError(t, Create(ctx, theirs, "theirs", nil))
-	s, err := Open(ctx, path, store.Options{ID: "mine"})
-	require.NoError(t, err)
-	require.NoError(t, s.Close())
-	for _, log := range []bool{false, true} {
-		content, err := os.ReadFile(theirs)
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(path, content, 0o600))
-		if log {
-			db, err := sql.Open("sqlite", "file:"+theirs)
-			require.NoError(t, err)
-			defer db.Close()
-			_, err = db.Exec("INSERT INTO rules (thread, effect, tool, created) VALUES (0, 'allow', '*', 1)")
-			require.NoError(t, err)
-			content, err := os.ReadFile(theirs + "-wal")
-			require.NoError(t, err)
-			require.NoError(t, os.WriteFile(path+"-wal", content, 0o600))
-		}
-		_, err = Open(ctx, path, store.Options{ID: "mine"})
-		var failed *OpenError
-		require.ErrorAs(t, err, &failed)
-		assert.Equal(t, "replaced", failed.Reason)
-		assert.Contains(t, err.Error(), path)
-	}
 }
 
 func TestDirectoriesMove(t *testing.T) {

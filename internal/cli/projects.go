@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/database"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+)
+
+const projectsHelp = `List the projects of which sessions are kept on this machine, the last used first:
+how many conversations each has, the size of its state, and whether its directory
+is missing.
+
+A project that was moved on one disk finds its sessions by itself. A copy of a
+project begins with none.`
+
+const projectsKeepHelp = `Let rules, trust and answers count again that you gave before the project's
+directory was deleted and made again. Its sessions are kept in any case. Until you
+say so, the new directory may be anything, so nothing is allowed for it.`
+
+// A projectListed is what --json prints of a project.
+type projectListed struct {
+	Root          string    `json:"root"`
+	State         string    `json:"state"`
+	Conversations int       `json:"conversations"`
+	Bytes         int64     `json:"bytes"`
+	LastUsed      time.Time `json:"last_used"`
+	Missing       bool      `json:"missing"`
+	Replaced      bool      `json:"replaced"`
+	Error         string    `json:"error,omitempty"`
+}
+
+func newProjectsCommand(s *invocation.Settings) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "projects",
+		Short: "List the projects of which sessions are kept, or move or forget them",
+		Long:  projectsHelp,
+		Args:  invocation.NoArguments,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return listProjects(cmd, s) },
+	}
+	cmd.AddCommand(newProjectsMoveCommand(s), newProjectsForgetCommand(s), newProjectsKeepCommand(s))
+	return cmd
+}
+
+func listProjects(cmd *cobra.Command, s *invocation.Settings) error {
+	records, err := project.All(os.Getenv)
+	if err != nil {
+		return err
+	}
+	list := make([]projectListed, 0, len(records))
+	for _, r := range records {
+		list = append(list, describeProject(cmd.Context(), r))
+	}
+	if s.JSON {
+		return output.JSON(cmd.OutOrStdout(), list)
+	}
+	table := output.NewTable(cmd.OutOrStdout(), "PROJECT", "CONVERSATIONS", "SIZE", "USED", "NOTE")
+	table.Empty("no sessions are kept of any project yet")
+	for _, p := range list {
+		note := p.Error
+		switch {
+		case p.Missing:
+			note = "missing"
+		case p.Replaced:
+			note = "replaced; see `duet-rpc projects keep`"
+		}
+		table.Row(output.Line(output.HomePath(p.Root)), output.Number(p.Conversations), fmt.Sprintf("%.1f MB", float64(p.Bytes)/1e6),
+			output.Age(p.LastUsed.Format(time.RFC3339Nano)), note)
+	}
+	return table.Flush()
+}
+
+func describeProject(ctx context.Context, r project.Record) projectListed {
+	p := projectListed{Root: string(r.Root), State: r.StateDir, LastUsed: r.LastUsed, Replaced: !r.ReplacedAt.IsZero()}
+	if _, err := os.Stat(p.Root); errors.Is(err, fs.ErrNotExist) {
+		p.Missing = true
+	}
+	_ = filepath.WalkDir(r.StateDir, func(_ string, d fs.DirEntry, err error) error { // files may come and go meanwhile
+		if err != nil {
+			return nil
+		}
+		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
+			p.Bytes += info.Size()
+		}
+		return nil
+	})
+	var err error
+	if p.Conversations, err = database.Conversations(ctx, project.Project{Root: p.Root, StateDir: r.StateDir}); err != nil {
+		p.Error = err.Error()
+	}
+	return p
+}
+
+func newProjectsMoveCommand(s *invocation.Settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "move OLD NEW",
+		Short: "Give the sessions of the project at OLD to the directory NEW",
+		Long:  "Give the sessions of the project at OLD to the directory NEW, as after a move to another\ndisk. OLD need not exist any more; nothing may be kept of NEW.",
+		Args:  cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := project.Move(cmd.Context(), os.Getenv, args[0], args[1]); err != nil {
+				return explainHeld(err, args[0])
+			}
+			return said(cmd, s, map[string]any{"from": args[0], "to": args[1]}, "the sessions of %s belong to %s now", args[0], args[1])
+		},
+	}
+}
+
+func newProjectsForgetCommand(s *invocation.Settings) *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "forget PATH",
+		Short: "Delete all sessions of the project at PATH for good",
+		Long:  "Delete all that is kept of the project at PATH for good: conversations, rules and logs. The\nfiles of the project are left alone. PATH need not exist any more.",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !yes {
+				question := fmt.Sprintf("Delete all sessions of %s for good?", output.Quoted(args[0]))
+				if err := invocation.AskYes(cmd, s, question, "nothing was deleted", "duet-rpc projects forget"); err != nil {
+					return err
+				}
+			}
+			if err := project.Forget(cmd.Context(), os.Getenv, args[0]); err != nil {
+				return explainHeld(err, args[0])
+			}
+			return said(cmd, s, map[string]any{"forgotten": args[0]}, "all sessions of %s are deleted", args[0])
+		},
+	}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "delete without asking")
+	return cmd
+}
+
+func newProjectsKeepCommand(s *invocation.Settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "keep",
+		Short: "Let rules, trust and answers from before the directory was replaced count again",
+		Long:  projectsKeepHelp,
+		Args:  invocation.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := s.Project()
+			if err != nil {
+				return err
+			}
+			kept, err := p.Keep()
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				return &project.NoStateError{Root: p.Root}
+			case err != nil:
+				return err
+			case !kept:
+				return said(cmd, s, map[string]any{"root": p.Root, "kept": false}, "%s was not replaced: all that you allowed counts", p.Root)
+			}
+			return said(cmd, s, map[string]any{"root": p.Root, "kept": true}, "what you allowed in %s counts again", p.Root)
+		},
+	}
+}
+
+// said prints what a command has done.
+func said(cmd *cobra.Command, s *invocation.Settings, asJSON map[string]any, format string, paths ...string) error {
+	if s.JSON {
+		return output.JSON(cmd.OutOrStdout(), asJSON)
+	}
+	args := make([]any, len(paths))
+	for i, path := range paths {
+		args[i] = output.Line(path)
+	}
+	text := fmt.Sprintf(format, args...)
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), strings.ToUpper(text[:1])+text[1:]+".")
+	return err
+}
+
+// explainHeld says how to end the hub that keeps a project from being moved or forgotten.
+func explainHeld(err error, root string) error {
+	var held *project.HeldError
+	if errors.As(err, &held) {
+		return fmt.Errorf("a hub runs there (process %d): end it with `duet-rpc daemon stop --root %s`, then try again", held.PID, output.ShellWord(root))
+	}
+	return err
+}

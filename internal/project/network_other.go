@@ -1,0 +1,6 @@
+//go:build !linux && !darwin
+
+package project
+
+// networkFileSystem returns "": this system does not say whether a directory is on a network.
+func networkFileSystem(string) string { return "" }
