@@ -5,8 +5,8 @@
 
 ;;; Commentary:
 
-;; A server works in a project, and keeps what it knows in the folder .duet there.
-;; Where there is none, nobody need want one: commands ask first.
+;; A server works in a project, and keeps its sessions in the user's state directory.
+;; Outside of a project the commands ask before they start a server.
 
 ;;; Code:
 
@@ -84,23 +84,39 @@ be what safe_directories in the server's configuration is."
                   eos)
               directory)))))
 
+(defun duet-project--state-directory (directory)
+  "Return where a server keeps the sessions of the project DIRECTORY.
+On another machine that is the default."
+  (let* ((host (file-remote-p directory))
+         (path (directory-file-name (duet-remote-local (if host directory (file-truename directory)))))
+         (name (replace-regexp-in-string "[^-_.0-9A-Za-z]" "-" (file-name-nondirectory path)))
+         (hash (secure-hash 'sha256 (encode-coding-string path (or file-name-coding-system
+                                                                   default-file-name-coding-system 'utf-8))))
+         (home (or (and (not host) (getenv "DUET_STATE_HOME"))
+                   (and (not host) (getenv "XDG_STATE_HOME")
+                        (file-name-absolute-p (getenv "XDG_STATE_HOME"))
+                        (expand-file-name "duet" (getenv "XDG_STATE_HOME")))
+                   (concat host "~/.local/state/duet"))))
+    (expand-file-name (concat "projects/" (substring name 0 (min 24 (length name))) "-" (substring hash 0 16)) home)))
+
 (defun duet-project--marked (directory)
   "Return the nearest directory around DIRECTORY that is marked as a project."
   (locate-dominating-file
    directory
    (lambda (parent)
-     (and (cl-some (lambda (name)
-                     (let ((mark (expand-file-name name parent)))
-                       (and (file-exists-p mark)
-                            (or (and (duet-project--ours-p mark) (duet-project--ours-p parent))
-                                (duet-project--safe-p parent)))))
-                   '(".duet" ".duet.toml" ".git"))
+     (and (or (cl-some (lambda (name)
+                         (let ((mark (expand-file-name name parent)))
+                           (and (file-exists-p mark)
+                                (or (and (duet-project--ours-p mark) (duet-project--ours-p parent))
+                                    (duet-project--safe-p parent)))))
+                       '(".duet.toml" ".git"))
+              (file-exists-p (expand-file-name "project.json" (duet-project--state-directory parent))))
           (not (duet-project--reserved-p parent))))))
 
 (defun duet-project-root (directory)
   "Return the directory of the project that DIRECTORY is in.
-That is the nearest with a .duet, a .duet.toml or a .git that count, as the
-server finds it, else DIRECTORY."
+That is the nearest with a .duet.toml or a .git that count, or with sessions, as
+the server finds it, else DIRECTORY."
   (let ((directory (file-name-as-directory (expand-file-name directory))))
     (condition-case err
         (expand-file-name (or (duet-project--marked directory) directory))

@@ -49,5 +49,13 @@
             (should-not (duet-project--reserved-p place))))
       (delete-directory top t))))
 
+(ert-deftest duet-project-test-state-directory ()
+  "The directory of a project's sessions is named as the server names it."
+  (let ((process-environment (append '("DUET_STATE_HOME" "XDG_STATE_HOME=/state") process-environment)))
+    (should (equal (duet-project--state-directory "/home/me/a project of ä name that is long/")
+                   "/state/duet/projects/a-project-of---name-that-7d76d87cce8a06d4")))
+  (let ((process-environment (append '("DUET_STATE_HOME=/mine") process-environment)))
+    (should (string-prefix-p "/mine/projects/p-" (duet-project--state-directory "/p/")))))
+
 (provide 'duet-project-test)
 ;;; duet-project-test.el ends here

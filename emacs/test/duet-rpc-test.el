@@ -73,7 +73,7 @@
 (ert-deftest duet-rpc-test-shutdown-of-the-hub-of-others ()
   "A process that serves another connection too lives on for it."
   (let ((default-directory (file-name-as-directory (make-temp-file "duet" 'directory))))
-    (make-directory ".duet")
+    (write-region "" nil ".duet.toml" nil 'silent)
     (duet-rpc-test-with (one (duet-rpc-test-connect))
       (let ((hub (plist-get (duet-rpc-request one 'daemon.status nil) :pid))
             (began (float-time)))

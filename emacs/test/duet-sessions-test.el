@@ -288,7 +288,7 @@
     (let* ((root (duet-connection-root connection))
            (other (file-name-as-directory (expand-file-name "../other" root))))
       (make-directory (expand-file-name "sub" root))
-      (make-directory (expand-file-name ".duet" other) t)
+      (make-directory (expand-file-name ".git" other) t)
       (save-window-excursion
         (with-temp-buffer
           (setq default-directory (expand-file-name "sub/" root))

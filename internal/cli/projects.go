@@ -23,11 +23,15 @@ how many conversations each has, the size of its state, and whether its director
 is missing.
 
 A project that was moved on one disk finds its sessions by itself. A copy of a
-project begins with none.`
+project begins with none.
+
+Exit status: 0 if they could be listed, 1 if not.`
 
 const projectsKeepHelp = `Let rules, trust and answers count again that you gave before the project's
 directory was deleted and made again. Its sessions are kept in any case. Until you
-say so, the new directory may be anything, so nothing is allowed for it.`
+say so, the new directory may be anything, so nothing is allowed for it.
+
+Exit status: 0 if what you allowed counts, 1 if nothing is kept of the project.`
 
 // A projectListed is what --json prints of a project.
 type projectListed struct {
@@ -106,7 +110,7 @@ func newProjectsMoveCommand(s *invocation.Settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "move OLD NEW",
 		Short: "Give the sessions of the project at OLD to the directory NEW",
-		Long:  "Give the sessions of the project at OLD to the directory NEW, as after a move to another\ndisk. OLD need not exist any more; nothing may be kept of NEW.",
+		Long:  "Give the sessions of the project at OLD to the directory NEW, as after a move to another\ndisk. OLD need not exist any more; nothing may be kept of NEW.\n\nExit status: 0 if NEW has the sessions, 1 if not.",
 		Args:  cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := project.Move(cmd.Context(), os.Getenv, args[0], args[1]); err != nil {
@@ -122,7 +126,7 @@ func newProjectsForgetCommand(s *invocation.Settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "forget PATH",
 		Short: "Delete all sessions of the project at PATH for good",
-		Long:  "Delete all that is kept of the project at PATH for good: conversations, rules and logs. The\nfiles of the project are left alone. PATH need not exist any more.",
+		Long:  "Delete all that is kept of the project at PATH for good: conversations, rules and logs. The\nfiles of the project are left alone. PATH need not exist any more.\n\nExit status: 0 if all was deleted; 1 if nothing was, as where a hub runs or the answer was no.",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !yes {

@@ -50,7 +50,10 @@ func TestClaim(t *testing.T) {
 
 func TestClaimOfWhatCannotBeUsed(t *testing.T) {
 	s := projectOf(t)
-	state := filepath.Join(s.Root, ".duet")
+	p, err := s.Project()
+	require.NoError(t, err)
+	state := p.StateDir
+	require.NoError(t, os.MkdirAll(filepath.Dir(state), 0o700))
 	require.NoError(t, os.WriteFile(state, nil, 0o600))
 	c := claimProject(s)
 	require.Error(t, c.why())

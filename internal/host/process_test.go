@@ -34,7 +34,7 @@ func projectOf(t *testing.T) *hubprocess.Settings {
 	for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"} {
 		t.Setenv(name, filepath.Join(dir, "home"))
 	}
-	for _, name := range []string{"DUET_HUB", "DUET_ROOT", "DUET_DATABASE_KEY"} {
+	for _, name := range []string{"DUET_HUB", "DUET_ROOT", "DUET_STATE_HOME"} {
 		t.Setenv(name, "")
 	}
 	return &hubprocess.Settings{Version: "test", Root: root, AnswerWithin: time.Minute}
@@ -216,13 +216,15 @@ func TestHubWhoseFilesAreRemoved(t *testing.T) {
 	remove := func(path string) { // something may be made in there meanwhile
 		require.Eventually(t, func() bool { return os.RemoveAll(path) == nil }, time.Minute, time.Millisecond)
 	}
-	remove(filepath.Join(s.Root, ".duet"))
+	p, err := s.Project()
+	require.NoError(t, err)
+	remove(p.StateDir)
 	require.Eventually(t, func() bool {
 		err := e.ask()
 		return err != nil && assert.ErrorContains(t, err, "the project's directory or its state was removed, moved or replaced while duet-rpc used it")
 	}, time.Minute, time.Millisecond)
 	e.asks()
-	require.DirExists(t, filepath.Join(s.Root, ".duet"))
+	require.DirExists(t, p.StateDir)
 	remove(s.Root)
 	e.requireEnd()
 	require.NoDirExists(t, s.Root)

@@ -60,7 +60,7 @@ func TestLossOfAnIdleHub(t *testing.T) {
 					require.Fail(t, "it does not look")
 				}
 				assert.True(t, h.Health().Lost())
-				assert.Contains(t, strings.Join(h.Health().Issues(), "\n"), "was removed or replaced")
+				assert.Contains(t, strings.Join(h.Health().Issues(), "\n"), "was removed, moved or replaced")
 			})
 		})
 	}

@@ -76,7 +76,7 @@ class Home:
         self.programs = programs
         self.terminals = []
         os.mkdir(self.project)
-        os.mkdir(os.path.join(self.project, ".duet"), 0o700)  # else one is asked whether it is a project
+        open(os.path.join(self.project, ".duet.toml"), "x").close()  # else Emacs asks whether it is a project
         os.mkdir(os.path.join(self.path, "run"), 0o700)
         if package:
             shutil.copytree(package, os.path.join(self.path, ".emacs.d", "elpa"))

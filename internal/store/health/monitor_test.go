@@ -161,7 +161,7 @@ func TestALostStoreIsToldOnce(t *testing.T) {
 		}
 		assert.True(t, m.Lost())
 		assert.Equal(t, []string{"lost"}, w.take())
-		assert.Equal(t, 1, strings.Count(log.String(), "was removed or replaced while duet-rpc used it"))
+		assert.Equal(t, 1, strings.Count(log.String(), "was removed, moved or replaced while duet-rpc used it"))
 		m.ReportsLost(nil)
 		assert.Equal(t, []string{textLost}, m.Issues(), "which says why")
 	})

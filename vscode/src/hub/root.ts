@@ -1,10 +1,11 @@
 // Where the project of a folder is.
+import { createHash } from "node:crypto";
 import { existsSync, realpathSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
-import { dirname, join, sep } from "node:path";
+import { basename, dirname, isAbsolute, join, sep } from "node:path";
 
 /** What the root of a project contains, as duet-rpc looks for it. */
-const markers = [".duet", ".duet.toml", ".git"];
+const markers = [".duet.toml", ".git"];
 
 /** Directories that hold projects, and are none. */
 const reserved = new Set([homedir(), tmpdir(), "/", "/tmp", "/var/tmp", "/home"]);
@@ -12,15 +13,28 @@ const reserved = new Set([homedir(), tmpdir(), "/", "/tmp", "/var/tmp", "/home"]
 /** The root of the project that a folder is in: the nearest directory with a marker, else the folder. */
 export function projectRoot(folder: string, exists: (path: string) => boolean = existsSync): string {
   for (let at = folder; ; at = dirname(at)) {
-    if (!reserved.has(at) && markers.some((marker) => exists(join(at, marker)))) return at;
+    if (!reserved.has(at) && (markers.some((marker) => exists(join(at, marker))) || hasState(at, exists))) return at;
     if (dirname(at) === at) return folder;
   }
 }
 
-/** Whether Duet is used in the project of a folder: it has a configuration, or a hub has kept its state there. */
+/** Whether Duet is used in the project of a folder: it has a configuration, or sessions. */
 export function usesDuet(folder: string, exists: (path: string) => boolean = existsSync): boolean {
   const root = projectRoot(folder, exists);
-  return [".duet", ".duet.toml"].some((marker) => exists(join(root, marker)));
+  return exists(join(root, ".duet.toml")) || hasState(root, exists);
+}
+
+/** Whether sessions are kept of the project at a root, which is absolute and without symbolic links. */
+function hasState(root: string, exists: (path: string) => boolean): boolean {
+  return exists(join(stateDirectory(root), "project.json"));
+}
+
+/** The directory in which duet-rpc keeps the sessions of the project at a root. */
+export function stateDirectory(root: string, env: NodeJS.ProcessEnv = process.env): string {
+  const xdg = env.XDG_STATE_HOME !== undefined && isAbsolute(env.XDG_STATE_HOME) ? env.XDG_STATE_HOME : join(homedir(), ".local", "state");
+  const home = env.DUET_STATE_HOME ? env.DUET_STATE_HOME : join(xdg, "duet");
+  const name = basename(root).replace(/[^-_.0-9A-Za-z]/gu, "-").slice(0, 24);
+  return join(home, "projects", `${name}-${createHash("sha256").update(root).digest("hex").slice(0, 16)}`);
 }
 
 /** The folders of each project, by its root. Two folders of one project have one hub. */

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, realpathSync, statSync, writeFileS
 import { join } from "node:path";
 import test from "node:test";
 import type { Locator } from "playwright-core";
+import { stateDirectory } from "../../src/hub/root";
 import { eventually, gone, openWindow } from "./vscode";
 
 test("what is installed is small", () => {
@@ -176,7 +177,7 @@ test("a folder within a project opens as the project does; another folder starts
   await other.page.locator(".statusbar-item").filter({ hasText: "Layout" }).waitFor();
   await new Promise((resolve) => setTimeout(resolve, 5_000));
   assert.equal(await other.page.locator(".statusbar-item").filter({ hasText: "Duet" }).count(), 0);
-  assert.ok(!existsSync(join(other.project.folder, ".duet")));
+  assert.ok(!existsSync(join(stateDirectory(realpathSync(other.project.folder), other.project.env), "project.json")));
   await other.openViews();
   await other.page.locator(".statusbar-item").filter({ hasText: "Duet" }).waitFor();
 });

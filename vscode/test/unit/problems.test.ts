@@ -5,7 +5,7 @@ import { join } from "node:path";
 import test from "node:test";
 import { CancellationTokenSource, ResponseError } from "vscode-jsonrpc/node";
 import type { HubEvent } from "../../src/hub/events";
-import { byRoot, folderWith, projectRoot, usesDuet } from "../../src/hub/root";
+import { byRoot, folderWith, projectRoot, stateDirectory, usesDuet } from "../../src/hub/root";
 import { Builds } from "../../src/problems/build";
 import { Findings, pathOf } from "../../src/problems/diagnostics";
 import type { Report } from "../../src/problems/diagnostics";
@@ -127,8 +127,13 @@ test("a session starts in the folder that contains the active editor's file", ()
   assert.equal(of(join("/repo", "x.ts"), "/"), "/");
 });
 
-test("the project of a folder is where its hub keeps its state", () => {
-  const there = (path: string): boolean => path === join("/home/me/project", ".duet");
+test("the state directory of a project has its name and a hash of its path", () => {
+  assert.equal(stateDirectory("/home/me/a project of ä name that is long", { XDG_STATE_HOME: "/state" }), "/state/duet/projects/a-project-of---name-that-7d76d87cce8a06d4");
+  assert.equal(stateDirectory("/p", { XDG_STATE_HOME: "relative", DUET_STATE_HOME: "/mine" }), "/mine/projects/p-00d74baf14ea415c");
+});
+
+test("a directory of which sessions are kept is a project", () => {
+  const there = (path: string): boolean => path === join(stateDirectory("/home/me/project"), "project.json");
   assert.equal(projectRoot("/home/me/project/sub/dir", there), "/home/me/project");
   assert.equal(projectRoot("/home/me/other", there), "/home/me/other");
   const inGit = (path: string): boolean => there(path) || path === join("/home/me/project/sub", ".git");

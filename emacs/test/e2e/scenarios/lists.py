@@ -136,7 +136,7 @@ def projects(home, emacs):
     """Sessions of all projects are in one list, and each is opened with the server of its own."""
     other = os.path.join(home.path, "other")
     os.mkdir(other)
-    os.mkdir(os.path.join(other, ".duet"), 0o700)
+    open(os.path.join(other, ".duet.toml"), "x").close()
     terminal = start(home, emacs)
     ask(terminal, "quiet here")
     terminal.see(r"^ ● completed")
