@@ -9,9 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/acp"
 	"github.com/duet-rpc/duet-rpc/internal/cli/ask"
@@ -86,10 +88,12 @@ func newRootCommand(version string, args []string) *cobra.Command {
 	usage.Install(root)
 	s.AddFlags(root)
 	commands := commands()
-	if len(args) == 0 && !tty.Is(os.Stdin) { // an editor's process
+	name, found := commandName(root.PersistentFlags(), args)
+	switch create := commands[name]; {
+	case found && name == "" && !tty.Is(os.Stdin): // an editor's process
 		return root
-	} else if len(args) > 0 && commands[args[0]] != nil {
-		root.AddCommand(commands[args[0]](s))
+	case found && create != nil:
+		root.AddCommand(create(s))
 		return root
 	}
 	for _, create := range commands {
@@ -97,6 +101,28 @@ func newRootCommand(version string, args []string) *cobra.Command {
 	}
 	usage.RefuseUnknown(root, invocation.NoArguments)
 	return root
+}
+
+// commandName returns the command among the arguments: the first one that is neither a flag nor
+// a flag's value, or "" if there is none. found is false if another flag than those comes first,
+// such as --help.
+func commandName(flags *pflag.FlagSet, args []string) (name string, found bool) {
+	for len(args) > 0 {
+		long, isFlag := strings.CutPrefix(args[0], "--")
+		if !isFlag {
+			return args[0], !strings.HasPrefix(args[0], "-")
+		}
+		long, _, hasValue := strings.Cut(long, "=")
+		flag := flags.Lookup(long)
+		if flag == nil {
+			return "", false
+		}
+		args = args[1:]
+		if !hasValue && flag.NoOptDefVal == "" && len(args) > 0 {
+			args = args[1:]
+		}
+	}
+	return "", true
 }
 
 // commands makes each command by its name. Cobra sorts them.

@@ -46,15 +46,32 @@ func TestTheVersionsOfATreeAreTheSame(t *testing.T) {
 	}
 }
 
-// A command that is named otherwise than in the table could only be reached behind
-// other flags.
+// A command with another name than in the table could not be reached.
 func TestCommandsAreMadeByTheirNames(t *testing.T) {
 	for name, create := range commands() {
 		require.Equal(t, name, create(&invocation.Settings{}).Name())
 		require.Empty(t, create(&invocation.Settings{}).Aliases)
 		require.Len(t, newRootCommand("", []string{name, "--help"}).Commands(), 1)
 	}
-	require.Greater(t, len(newRootCommand("", []string{"--json", "session"}).Commands()), len(commands()))
+	require.Len(t, newRootCommand("", []string{"--json", "session"}).Commands(), 1)
+	require.Greater(t, len(newRootCommand("", []string{"--help"}).Commands()), len(commands()))
+}
+
+// A start makes only the command that it runs, also behind flags.
+func TestTheNameOfACommandIsFoundBehindFlags(t *testing.T) {
+	flags := newRootCommand("", []string{"version"}).PersistentFlags()
+	for line, want := range map[string]string{
+		"": "", "session list": "session", "--json session": "session", "--root prompt --log-level=debug session": "session",
+		"--root=x session --help": "session", "--root session": "", "--root": "", "--no-color": "", "help session": "help",
+	} {
+		name, found := commandName(flags, strings.Fields(line))
+		require.True(t, found, line)
+		require.Equal(t, want, name, line)
+	}
+	for _, line := range []string{"--help", "-h session", "--root x -- session", "--unknown x session", "- session", "-- session", "--json --version"} {
+		_, found := commandName(flags, strings.Fields(line))
+		require.False(t, found, line)
+	}
 }
 
 // What other programs call a command leads to it.
