@@ -65,13 +65,3 @@ type RecentPath struct {
 	LastUsed time.Time
 	Count    int
 }
-
-// A Tally is how many rows of a kind a database has.
-type Tally struct {
-	Threads, Runs, Items, Changes int
-	Waiting                       int // runs that are queued, or drafts
-	Unfinished                    int // runs that have an agent
-	Rules, Questions, Carried     int // questions are those that are open, carried answers those that were not asked for again
-	Modes, Settings, MCPServers   int // threads and runs with another mode than default; threads with settings, with servers
-	NativeSessions, Agents        int // agents are those that it takes to be alive
-}

@@ -19,12 +19,6 @@ func Of(fs.FileInfo) (uid int, known bool) { return 0, false }
 // IsForeign is always false.
 func IsForeign(fs.FileInfo) bool { return false }
 
-// Links is always 1.
-func Links(fs.FileInfo) uint64 { return 1 }
-
-// OpenToOthers is always false.
-func OpenToOthers(fs.FileInfo) bool { return false }
-
 // SharedWrite is always false.
 func SharedWrite(fs.FileInfo) bool { return false }
 

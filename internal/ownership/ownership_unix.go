@@ -31,18 +31,6 @@ func IsForeign(info fs.FileInfo) bool {
 	return !known || uid != os.Geteuid()
 }
 
-// Links is how many names a file has.
-func Links(info fs.FileInfo) uint64 {
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		return uint64(stat.Nlink) // its type differs between systems
-	}
-	return 1
-}
-
-// OpenToOthers reports whether the file's mode lets its group, or all others,
-// do anything with it.
-func OpenToOthers(info fs.FileInfo) bool { return info.Mode().Perm()&0o077 != 0 }
-
 // SharedWrite reports whether the file's mode lets its group, or all others, write
 // to it.
 func SharedWrite(info fs.FileInfo) bool { return info.Mode().Perm()&0o022 != 0 }
