@@ -230,5 +230,5 @@ func playTimeout(t *testing.T, a dayAgent) string {
 	assert.Equal(t, "timed_out", c.session(l.SessionID).State)
 	assert.False(t, s.exists("made"))
 	s.close(c)
-	return "yes: told with the reason"
+	return "yes: it ends with the reason"
 }
