@@ -14,7 +14,6 @@ import (
 
 func playInterrupt(t *testing.T, a dayAgent) string {
 	s, c, l := a.begins(t, "talk:")
-	s.goesOn = a.straggles
 	c.await("text", func(e event) bool { return e.Type == "message_delta" && e.Data.SessionID == l.SessionID })
 	c.call("interruptSession", object{"session_id": l.SessionID}, nil)
 	require.Equal(t, "interrupted", c.awaitEnd(l.SessionID).Data.State)

@@ -38,7 +38,6 @@ type dayAgent struct {
 	denialEnds bool   // its turn
 	denialSays string // what it says of that itself
 	forgets    bool   // the prompt of an interrupted turn
-	straggles  bool   // it may send text of an interrupted turn behind the end of that
 	mutters    bool   // of a 500, over the protocol or on its standard error
 	withholds  bool   // what it has for its standard error, until it ends
 	retells    string // what it says of each try in its turn
@@ -85,7 +84,7 @@ func dayAgents() []dayAgent {
 			leaves:  []string{"Yes, and use \"auto\" mode", "Yes, and auto-accept edits", "Yes, and manually approve edits", "No, keep planning"},
 			command: "greet", prompt: "/greet you", says: "hello you", unsigned: "Authentication required",
 			start: []string{"claude-agent-acp"}, forks: true,
-			straggles: true, goalless: "not tried",
+			goalless: "not tried",
 		},
 		{
 			name: "Codex", folder: "codex-acp", packaged: "@agentclientprotocol/codex-acp", site: newCodexSite, telling: true, mutters: true,
