@@ -68,6 +68,9 @@ func (h *hub) lateText(task string) string {
 // it, or if the turn was interrupted. All else begins an agent-initiated turn.
 func TestLateText(t *testing.T) {
 	const message, thought, tool = "agent_message_chunk", "agent_thought_chunk", `{"sessionUpdate":"tool_call","toolCallId":"late-1","title":"Look","kind":"think","status":"completed"}`
+	whole := func(id, text string) string {
+		return `{"sessionUpdate":"agent_message","messageId":"` + id + `","content":[{"type":"text","text":"` + text + `"}]}`
+	}
 	for name, c := range map[string]struct {
 		lines       []string
 		interrupted bool
@@ -106,6 +109,14 @@ func TestLateText(t *testing.T) {
 			lines: []string{chunkLine(message, "m1", "one"), chunkLine(thought, "t1", "hm"), "end", "wait", chunkLine(thought, "t1", "?")},
 			first: "one?",
 		},
+		"the whole message again, twice": {
+			lines: []string{chunkLine(message, "m1", "one"), "end", "wait", whole("m1", "one two"), whole("m1", "one two")},
+			first: "one two",
+		},
+		"the whole message, changed": {
+			lines: []string{chunkLine(message, "m1", "one"), "end", whole("m1", "another")},
+			first: "one", own: []string{"another"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -135,7 +146,8 @@ func TestLateText(t *testing.T) {
 			}
 			h.Await(t, func() bool { begun, ended := h.counts(); return ended >= 1+len(c.own) || begun > len(c.own) }, "the end of each turn")
 			said := func() string { return h.said("task-1") + h.lateText("task-1") }
-			h.Await(t, func() bool { begun, _ := h.counts(); return said() == c.first || begun > len(c.own) }, "the late text")
+			// It is reported before the next turn is begun.
+			h.Await(t, func() bool { begun, _ := h.counts(); return said() == c.first || begun > 0 }, "the late text")
 			begun, _ := h.counts()
 			require.Equal(t, len(c.own), begun, "agent-initiated turns")
 			assert.Equal(t, c.first, said())
