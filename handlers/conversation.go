@@ -73,7 +73,7 @@ type conversationEvent struct {
 	Title    string          `json:"title,omitempty" doc:"Of a tool call: what it does, in words."`
 	ToolKind string          `json:"tool_kind,omitempty" doc:"read, edit, delete, move, search, execute, think, fetch or other."`
 	Status   string          `json:"status,omitempty" doc:"Of a tool call: pending, in_progress, completed or failed. Of a message: cancelled, if it was taken back before the agent was given it; the agent is not told of it later."`
-	Data     json.RawMessage `json:"data,omitempty" doc:"Of a tool call: paths, diffs, terminal, attachments. Of a message: attachments. Of a plan: entries. Of a diff: path, added, removed, binary. Of an approval: approval_id, type, decision, title, response_text, input_was_edited, decided_by, explanation."`
+	Data     json.RawMessage `json:"data,omitempty" doc:"Of a tool call: paths, diffs, terminal, attachments, _meta. Of a message or a thought: attachments, _meta: the agent's own, at most 8 KiB. Of a plan: entries. Of a diff: path, added, removed, binary. Of an approval: approval_id, type, decision, title, response_text, input_was_edited, decided_by, explanation."`
 }
 
 func (e *conversationEvent) texts() []*string {

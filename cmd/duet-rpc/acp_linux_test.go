@@ -166,6 +166,42 @@ func TestACPAgentGoesOnByItself(t *testing.T) {
 	c.quit()
 }
 
+// The rest of a message that an agent sends after its turn reaches the editor as more of that
+// message, and starts no agent-initiated turn. A replay has the whole message with its _meta.
+func TestACPLateText(t *testing.T) {
+	t.Parallel()
+	s := withoutDaemons(t, newSite(t))
+	piece := func(id, text string, meta object) object {
+		return object{"sessionUpdate": "agent_message_chunk", "messageId": id, "content": object{"type": "text", "text": text}, "_meta": meta}
+	}
+	s.played(
+		playedStep{Update: piece("m1", "It begins", object{"vendor": object{"n": 1}, "first": true})},
+		playedStep{Late: piece("m1", ", goes on", object{"vendor": object{"n": 2}})}, playedStep{Late: piece("m1", ", and ends.", nil)},
+	)
+	c := s.editor(nil, "--agent", "played")
+	session := c.begin(s.root)
+	require.Equal(t, "end_turn", c.prompt(session, "go"))
+	const want = "It begins, goes on, and ends."
+	c.await("the late text", func() bool { return c.saidLocked("agent_message_chunk") == want })
+	require.Empty(t, c.said("agent_thought_chunk"), "Duet says there that an agent has continued by itself")
+
+	other := s.editor(nil)
+	other.load(session, s.root)
+	other.mu.Lock()
+	defer other.mu.Unlock()
+	var replayed []string
+	for _, u := range other.updates {
+		if u.Kind == "agent_message_chunk" {
+			var all struct {
+				Meta json.RawMessage `json:"_meta"`
+			}
+			require.NoError(t, json.Unmarshal(u.raw, &all))
+			replayed = append(replayed, u.text()+" "+string(all.Meta))
+		}
+	}
+	require.Equal(t, []string{want + ` {"first":true,"vendor":{"n":2}}`}, replayed)
+}
+
 // A turn that is cancelled has ended as cancelled, also one that has hardly begun; an
 // editor that goes cancels nothing, unless it is started so.
 func TestACPCancels(t *testing.T) {

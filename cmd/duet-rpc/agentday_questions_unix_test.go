@@ -81,6 +81,17 @@ func (c *client) neverAsked() {
 	}
 }
 
+// asked counts the questions of a session so far.
+func (c *client) asked(session string) (n int) {
+	c.t.Helper()
+	for _, e := range c.seen() {
+		if e.Type == "new_approval" && e.Data.SessionID == session {
+			n++
+		}
+	}
+	return n
+}
+
 func playDenial(t *testing.T, a dayAgent) string {
 	s, c, l := a.begins(t, "run: touch made")
 	question := s.asksToRun(c, l.SessionID)
@@ -205,6 +216,7 @@ func playSubAgent(t *testing.T, a dayAgent) string {
 		c.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
 		c.completes(l)
 		assert.True(t, s.exists("made"))
+		assert.Equal(t, 1, c.asked(l.SessionID), "one command, one question")
 		var said struct {
 			Events []struct {
 				Type   string `json:"event_type"`

@@ -14,7 +14,6 @@ import (
 
 func playInterrupt(t *testing.T, a dayAgent) string {
 	s, c, l := a.begins(t, "talk:")
-	s.goesOn = a.straggles
 	c.await("text", func(e event) bool { return e.Type == "message_delta" && e.Data.SessionID == l.SessionID })
 	c.call("interruptSession", object{"session_id": l.SessionID}, nil)
 	require.Equal(t, "interrupted", c.awaitEnd(l.SessionID).Data.State)
@@ -55,7 +54,7 @@ func playSignIn(t *testing.T, a dayAgent) string {
 	if a.keyless {
 		assert.Equal(t, "AGENT_ERROR", end.Data.ErrorCode)
 		s.close(c)
-		return "no: it asks its API without a key; what that says is told"
+		return "no: it asks its API without a key; Duet shows the answer"
 	}
 	assert.Equal(t, "AGENT_AUTH_REQUIRED", end.Data.ErrorCode)
 	var state struct {
@@ -66,9 +65,9 @@ func playSignIn(t *testing.T, a dayAgent) string {
 	c.call("getSessionState", object{"session_id": end.Data.SessionID}, &state)
 	s.close(c)
 	if len(state.Session.AuthMethods) == 0 {
-		return "yes: told at once; it names no way to sign in"
+		return "yes: an error at once; it names no way to sign in"
 	}
-	return "yes: told at once, with its ways to sign in"
+	return "yes: an error at once, with its ways to sign in"
 }
 
 // A silence is what is told of an agent that gives no sign of life.
@@ -99,8 +98,8 @@ func (c *client) isSilent(l launched) bool {
 	return state.Session.SilentSince != nil
 }
 
-// While the API is down the agent tries again for minutes. That it says nothing is
-// told, and what it prints; it can be interrupted, and goes on when it works again.
+// playOutage has the API fail for minutes, while the agent tries again. Duet shows the silence
+// and what the agent prints. The user can interrupt the agent, which works again later.
 func playOutage(t *testing.T, a dayAgent) string {
 	s, c, l := a.begins(t, "fail: 500")
 	if a.retells != "" {
@@ -130,10 +129,10 @@ func playOutage(t *testing.T, a dayAgent) string {
 	assert.Contains(t, c.conversation(l.SessionID), "hello")
 	s.close(c)
 	if a.withholds {
-		return "yes: its silence is told; what it prints of that it keeps to itself until it ends"
+		return "yes: Duet shows that it is silent; it prints its errors only when it ends"
 	}
 	if a.mutters {
-		return "yes: its silence is told, and what it says of it"
+		return "yes: Duet shows that it is silent, and the error that it reports"
 	}
-	return "yes: its silence is told"
+	return "yes: Duet shows that it is silent"
 }

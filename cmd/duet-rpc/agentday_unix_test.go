@@ -38,7 +38,6 @@ type dayAgent struct {
 	denialEnds bool   // its turn
 	denialSays string // what it says of that itself
 	forgets    bool   // the prompt of an interrupted turn
-	straggles  bool   // it may send text of an interrupted turn behind the end of that
 	mutters    bool   // of a 500, over the protocol or on its standard error
 	withholds  bool   // what it has for its standard error, until it ends
 	retells    string // what it says of each try in its turn
@@ -85,7 +84,7 @@ func dayAgents() []dayAgent {
 			leaves:  []string{"Yes, and use \"auto\" mode", "Yes, and auto-accept edits", "Yes, and manually approve edits", "No, keep planning"},
 			command: "greet", prompt: "/greet you", says: "hello you", unsigned: "Authentication required",
 			start: []string{"claude-agent-acp"}, forks: true,
-			untried: []string{subAgentScenario}, straggles: true, goalless: "not tried",
+			goalless: "not tried",
 		},
 		{
 			name: "Codex", folder: "codex-acp", packaged: "@agentclientprotocol/codex-acp", site: newCodexSite, telling: true, mutters: true,
@@ -109,7 +108,7 @@ func dayAgents() []dayAgent {
 			name: "opencode", folder: "opencode", packaged: "opencode-linux-x64", site: newOpencodeSite,
 			planless: "no tool of it leaves plan mode", model: "ours/model", denialEnds: true, keyless: true, unsigned: "invalid x-api-key",
 			command: "greet", prompt: "/greet you", says: "hello you",
-			sub: "it does not pass the question on, and waits until it is interrupted or its time is over; its silence is told", subHangs: true,
+			sub: "it does not pass the question on, and waits until it is interrupted or its time is over; Duet shows that it is silent", subHangs: true,
 			start: []string{"opencode", "acp"}, forks: true,
 			foreground: "its shell tool has no way to do that", goalless: "not tried",
 		},
@@ -182,7 +181,7 @@ var dayScenarios = []dayScenario{
 	{name: "The hub is killed (`kill -9`) while a question is open", play: playKill, core: true},
 	{name: "The API says once that it is too much (429)", play: playTooMuch},
 	{name: "The API fails again and again (500)", play: playOutage},
-	{name: "Nobody has signed in", play: playSignIn},
+	{name: "The user is not signed in", play: playSignIn},
 	{name: subAgentScenario, play: playSubAgent},
 	{name: "A list of things to do", play: playTodos},
 	{name: "A command in the background ends after the turn, and the agent goes on by itself", play: playBackground, core: true, brief: true},
@@ -267,7 +266,7 @@ shows as text. In a turn of its own Kimi Code sends the question alone, with the
 such a call, and neither the text nor the tool call of that turn reaches Duet.
 
 Gemini CLI keeps what it would write to its standard error until it ends (its program holds all output back while it speaks the
-protocol). So nobody sees its notices of retries while it works, and Duet tells its silence alone.
+protocol). Duet cannot show its notices of retries while it works, only that it is silent.
 
 Gemini CLI (0.61) does not list its sessions over the protocol; one is adopted by its id (` + "`duet-rpc session adopt ID --agent gemini`" + `), which
 the first line of each of its files in ~/.gemini/tmp has, and in the directory in which it was begun (` + "`--dir`" + `).

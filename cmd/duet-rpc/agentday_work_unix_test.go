@@ -185,7 +185,6 @@ func playSteer(t *testing.T, a dayAgent) string {
 // takesSteering reports whether what a person says while the agent talks reaches it in its turn.
 func (a dayAgent) takesSteering(t *testing.T, s *agentSite) bool {
 	c := s.open()
-	s.goesOn = a.straggles
 	l := c.launch("talk:", s.agent)
 	c.await("text", func(e event) bool { return e.Type == "message_delta" && e.Data.SessionID == l.SessionID })
 	var told struct {
@@ -230,5 +229,5 @@ func playTimeout(t *testing.T, a dayAgent) string {
 	assert.Equal(t, "timed_out", c.session(l.SessionID).State)
 	assert.False(t, s.exists("made"))
 	s.close(c)
-	return "yes: told with the reason"
+	return "yes: it ends with the reason"
 }

@@ -24,6 +24,7 @@ type playedStep struct {
 	Go     string       `json:"go,omitempty"`
 
 	Update map[string]any `json:"update,omitempty"` // of the session, as it is
+	Late   map[string]any `json:"late,omitempty"`   // an update that it sends behind the answer to the prompt
 	Opened map[string]any `json:"opened,omitempty"` // what it tells beside when a session is opened, rather than in a turn
 }
 
@@ -100,6 +101,9 @@ func playAgent(file string) {
 					update(step.Update)
 					continue
 				}
+				if step.Late != nil {
+					continue
+				}
 				if step.Ask == nil {
 					say(step.Say)
 					continue
@@ -134,6 +138,11 @@ func playAgent(file string) {
 				say(fmt.Sprintf("[%d: %s]\n", calls, outcome.Outcome.OptionID))
 			}
 			send(map[string]any{"id": m.ID, "result": map[string]any{"stopReason": "end_turn"}})
+			for _, step := range steps {
+				if step.Late != nil {
+					update(step.Late)
+				}
+			}
 		default:
 			if m.ID != nil && m.Method != "" {
 				send(map[string]any{"id": m.ID, "result": map[string]any{}})

@@ -27,7 +27,7 @@ type Daemon interface {
 	ReportError(context.Context, ReportErrorParams) error
 	ReportCompletion(context.Context, ReportCompletionParams) error
 	ReportSession(context.Context, ReportSessionParams) error
-	// ReportLate reports an event of a tool call whose task has ended.
+	// ReportLate reports an event of a task that has ended.
 	ReportLate(context.Context, ReportLateParams) error
 	TerminalStarted(context.Context, TerminalStartedParams) error
 	TerminalOutput(context.Context, TerminalOutputParams) error
@@ -243,12 +243,12 @@ type ReportSessionParams struct {
 	Session   Session `json:"session" doc:"The parts that changed."`
 }
 
-// ReportLateParams report what an agent tells of a tool call when the task that the call
-// belongs to has ended. Ours.
+// ReportLateParams report what an agent tells of a task that has ended: the rest of a message,
+// an update of a tool call, a notice or usage. Ours.
 type ReportLateParams struct {
 	SessionID string          `json:"session_id" doc:"The conversation, as execute_prompt has named it."`
-	TaskID    string          `json:"task_id" doc:"The task in which the tool call began, or else the last one of the conversation."`
-	EventType string          `json:"event_type" doc:"tool_update, tool_result, notice, compaction or usage."`
+	TaskID    string          `json:"task_id" doc:"The task of the message or of the tool call, or else the last one of the conversation."`
+	EventType string          `json:"event_type" doc:"content_block_delta, thinking_chunk, tool_update, tool_result, notice, compaction or usage. Text is added to the last message of the task."`
 	EventData json.RawMessage `json:"event_data"`
 }
 

@@ -1,7 +1,9 @@
 package conversation
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"strings"
 	"unicode/utf16"
 
@@ -24,13 +26,36 @@ type openMessage struct {
 	agentID string // the agent's id of it
 	parent  string // the tool call of the sub-agent that writes it
 	text    strings.Builder
-	length  int // of text, as of [domain.MessageDelta]
+	meta    json.RawMessage // of its pieces together, see patched
+	said    json.RawMessage // of the last piece that had some
+	length  int             // of text, as of [domain.MessageDelta]
 }
 
 // add puts a piece at the end of the text.
-func (m *openMessage) add(text string) {
+func (m *openMessage) add(text string, meta json.RawMessage) {
 	m.text.WriteString(text)
 	m.length += unitsOf(text)
+	if meta != nil && !bytes.Equal(meta, m.said) { // each piece may repeat it
+		m.meta, m.said = patched(m.meta, meta), meta
+	}
+}
+
+// data is what the message has beside its text, or nil.
+func (m *openMessage) data() domain.ItemData { return withMeta(nil, m.meta) }
+
+// withMeta is the data of a message with the agent's _meta, nil if there is nothing.
+func withMeta(data domain.ItemData, meta json.RawMessage) domain.ItemData {
+	c, _ := data.(domain.MessageContent)
+	if c.Meta = meta; c.Meta == nil && c.Blocks == nil {
+		return nil
+	}
+	return c
+}
+
+// metaOf is the agent's _meta of a message.
+func metaOf(data domain.ItemData) json.RawMessage {
+	c, _ := data.(domain.MessageContent)
+	return c.Meta
 }
 
 // unitsOf is how many UTF-16 code units a text takes.
@@ -94,7 +119,7 @@ func Open(ctx context.Context, r store.EventReader, run int64) (*domain.Item, er
 	m := messageOf(pieces)
 	last := pieces[len(pieces)-1]
 	return &domain.Item{
-		Thread: last.Thread, Run: run, Kind: m.kind(), Key: m.key, ParentID: m.parent, Role: "assistant", Content: m.text.String(),
+		Thread: last.Thread, Run: run, Kind: m.kind(), Key: m.key, ParentID: m.parent, Role: "assistant", Content: m.text.String(), Data: m.data(),
 		Seq: last.Seq, Created: pieces[0].Time, Updated: last.Time,
 	}, nil
 }
@@ -109,10 +134,10 @@ func messageOf(pieces []domain.Event) *openMessage {
 		}
 		if d.Key != m.key { // cannot be: the one before was closed
 			m.text.Reset()
-			m.length = 0
+			m.length, m.meta, m.said = 0, nil, nil
 		}
 		m.isOpen, m.thought, m.key, m.parent = true, d.Thought, d.Key, d.ParentID
-		m.add(d.Text)
+		m.add(d.Text, d.Meta)
 	}
 	return m
 }

@@ -71,7 +71,7 @@ func (w *Writer) Delta(t store.Tx, run int64, d catalog.ContentDelta, thought bo
 	if _, err = t.Append(domain.Event{Thread: thread, Run: run, Payload: piece}); err != nil {
 		return err
 	}
-	m.add(text)
+	m.add(text, d.Meta)
 	return nil
 }
 
@@ -82,9 +82,9 @@ func (w *Writer) CloseMessage(t store.Tx, run *domain.Run) error {
 	if err != nil || !m.isOpen {
 		return err
 	}
-	kind, key, parent, text := m.kind(), m.key, m.parent, m.text.String()
+	kind, key, parent, text, data := m.kind(), m.key, m.parent, m.text.String(), m.data()
 	w.open.drop(t, run.ID) // what fails below leaves it open in the log
-	seq, err := w.announceMessage(t, *run, domain.MessageAdded{Type: kind, Key: key, ParentID: parent, Role: "assistant", Text: text})
+	seq, err := w.announceMessage(t, *run, domain.MessageAdded{Type: kind, Key: key, ParentID: parent, Role: "assistant", Text: text, Meta: m.meta})
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (w *Writer) CloseMessage(t store.Tx, run *domain.Run) error {
 	}
 	*m = openMessage{}
 	w.open.byRun[run.ID] = m
-	item := newItem(t, *run, domain.Item{Seq: seq, Kind: kind, Key: key, ParentID: parent, Role: "assistant", Content: text})
+	item := newItem(t, *run, domain.Item{Seq: seq, Kind: kind, Key: key, ParentID: parent, Role: "assistant", Content: text, Data: data})
 	return t.InsertItem(&item)
 }
 

@@ -372,3 +372,108 @@ func TestMetaOfToolCalls(t *testing.T) {
 		return err
 	})
 }
+
+// Late text is added to the message with which its run has ended, or else becomes a message of
+// its own. A run that goes on takes it as any other.
+func TestLateTextAfterARun(t *testing.T) {
+	for name, c := range map[string]struct {
+		before func(*testing.T, *book)
+		late   catalog.ContentDelta
+		think  bool
+		want   []string
+		result string
+	}{
+		"to the last message": {func(t *testing.T, b *book) { b.say(t, "m", "one", false) }, catalog.ContentDelta{MessageID: "m", Delta: catalog.Delta{Text: ", two"}}, false, []string{"message: one, two"}, "one, two"},
+		"behind a tool call": {func(t *testing.T, b *book) {
+			b.say(t, "m", "one", false)
+			b.write(t, func(tx store.Tx) error {
+				return b.Tool(tx, &b.run, catalog.ToolCall{ToolID: "t", Tool: "Bash", Status: "completed"}, nil, true)
+			})
+		}, catalog.ContentDelta{MessageID: "m", Delta: catalog.Delta{Text: "two"}}, false, []string{"message: one", "tool_call: Bash", "message: two"}, "two"},
+		"to a thought":                 {func(t *testing.T, b *book) { b.say(t, "m", "hm", true) }, catalog.ContentDelta{Delta: catalog.Delta{Text: "?"}}, true, []string{"thinking: hm?"}, ""},
+		"a message behind a thought":   {func(t *testing.T, b *book) { b.say(t, "m", "hm", true) }, catalog.ContentDelta{Delta: catalog.Delta{Text: "so"}}, false, []string{"thinking: hm", "message: so"}, "so"},
+		"of a run without a message":   {func(*testing.T, *book) {}, catalog.ContentDelta{Delta: catalog.Delta{Text: "so"}}, false, []string{"message: so"}, "so"},
+		"of a sub-agent, not the same": {func(t *testing.T, b *book) { b.say(t, "m", "one", false) }, catalog.ContentDelta{ParentID: "call", Delta: catalog.Delta{Text: "sub"}}, false, []string{"message: one", "message: sub"}, "one"},
+		"a long message":               {func(t *testing.T, b *book) { b.say(t, "m", strings.Repeat("x", 1<<20), false) }, catalog.ContentDelta{Delta: catalog.Delta{Text: "y"}}, false, []string{"message: " + strings.Repeat("x", 1<<20), "message: y"}, "y"},
+		"no text":                      {func(t *testing.T, b *book) { b.say(t, "m", "one", false) }, catalog.ContentDelta{}, false, []string{"message: one"}, "one"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBook(t)
+			c.before(t, b)
+			run := b.end(t)
+			b.write(t, func(tx store.Tx) error {
+				run.State = domain.Interrupted
+				if err := tx.UpdateRun(run); err != nil {
+					return err
+				}
+				return b.Late(tx, run, c.late, c.think, func(text string) string { return text })
+			})
+			assert.Equal(t, c.want, b.items(t))
+			open, err := b.store.HasOpenDeltas(t.Context(), b.run.ID)
+			require.NoError(t, err)
+			assert.False(t, open)
+			now, err := b.store.Run(t.Context(), b.run.ID)
+			require.NoError(t, err)
+			assert.Equal(t, c.result, now.Result)
+			assert.Equal(t, strings.Count(strings.Join(c.want, "\n"), "message: "), now.Messages)
+		})
+	}
+	b := newBook(t)
+	b.say(t, "m", "one", false)
+	b.write(t, func(tx store.Tx) error {
+		return b.Late(tx, b.run, catalog.ContentDelta{MessageID: "m", Delta: catalog.Delta{Text: ", two"}}, false, strings.ToUpper)
+	})
+	assert.Empty(t, b.items(t), "the message is open")
+	b.end(t)
+	assert.Equal(t, []string{"message: one, TWO"}, b.items(t))
+}
+
+// The item of a message has the _meta of its pieces together, up to a limit, also while the
+// message is open, after a restart, and with late text.
+func TestMetaOfAMessageIsKept(t *testing.T) {
+	b := newBook(t)
+	piece := func(meta string, thought bool) {
+		t.Helper()
+		b.write(t, func(tx store.Tx) error {
+			return b.Delta(tx, b.run.ID, catalog.ContentDelta{Delta: catalog.Delta{Text: "x"}, Meta: json.RawMessage(meta)}, thought)
+		})
+	}
+	meta := func(data domain.ItemData) string {
+		if data == nil {
+			return ""
+		}
+		return string(data.(domain.MessageContent).Meta)
+	}
+	piece(`{"a":1,"b":1}`, false)
+	piece(`{"a":1,"b":1}`, false)
+	b.reopen()
+	piece(`{"b":2,"c":{}}`, false)
+	piece(`{"large":"`+strings.Repeat("x", catalog.MaxMeta-20)+`"}`, false)
+	open, err := conversation.Open(t.Context(), b.store, b.run.ID)
+	require.NoError(t, err)
+	const want = `{"a":1,"b":2,"c":{}}`
+	assert.Equal(t, want, meta(open.Data), "what would be more than the limit is left out")
+	piece(`{"t":1}`, true)
+	b.say(t, "", "plain", false)
+	run := b.end(t)
+	run.State = domain.Completed
+	b.write(t, func(tx store.Tx) error {
+		if err := tx.UpdateRun(run); err != nil {
+			return err
+		}
+		return b.Late(tx, run, catalog.ContentDelta{Delta: catalog.Delta{Text: " late"}, Meta: json.RawMessage(`{"l":1}`)}, false, strings.Clone)
+	})
+	items, err := b.store.ItemsOfRun(t.Context(), b.run.ID)
+	require.NoError(t, err)
+	var kept, told []string
+	for _, i := range items {
+		kept = append(kept, i.Content+" "+meta(i.Data))
+	}
+	assert.Equal(t, []string{"xxxx " + want, `x {"t":1}`, `plain late {"l":1}`}, kept)
+	for _, p := range b.payloads(t) {
+		if m, ok := p.(domain.MessageAdded); ok {
+			told = append(told, m.Text+" "+string(m.Meta))
+		}
+	}
+	assert.Equal(t, []string{"xxxx " + want, `x {"t":1}`, "plain ", `plain late {"l":1}`}, told)
+}

@@ -33,5 +33,6 @@ func attachments(blocks []domain.Block) []Attachment {
 }
 
 type messageContent struct {
-	Attachments []Attachment `json:"attachments"`
+	Attachments []Attachment    `json:"attachments,omitempty"`
+	Meta        json.RawMessage `json:"_meta,omitempty"`
 }

@@ -59,6 +59,8 @@ type conversationData struct {
 	Subtype     string          `json:"subtype,omitempty"`
 	Truncated   bool            `json:"truncated,omitempty"`
 	Attachments []Attachment    `json:"attachments,omitempty"`
+
+	Meta json.RawMessage `json:"_meta,omitempty"`
 }
 
 type requestedData struct {

@@ -125,7 +125,7 @@ func messageData(ids ids, p domain.MessageAdded) conversationData {
 	}
 	return conversationData{
 		ids: ids, NativeID: p.NativeSession, EventType: p.Type, MessageID: p.Key, ParentID: p.ParentID, Role: p.Role, Content: p.Text, ContentType: contentType,
-		Subtype: p.Subtype, Truncated: p.Truncated, Attachments: attachments(p.Blocks),
+		Subtype: p.Subtype, Truncated: p.Truncated, Attachments: attachments(p.Blocks), Meta: p.Meta,
 	}
 }
 

@@ -157,7 +157,7 @@ func ItemData(data domain.ItemData) json.RawMessage {
 	case domain.ToolDetails:
 		return encode(toolDetailsOf(d))
 	case domain.MessageContent:
-		return encode(messageContent{attachments(d.Blocks)})
+		return encode(messageContent{attachments(d.Blocks), d.Meta})
 	case domain.Plan:
 		return encode(planNote{planEntries(d.Entries)})
 	case domain.FileNote:

@@ -33,7 +33,8 @@ func TestWhatClientsSeeOfAnItem(t *testing.T) {
 		`{"paths":["/p"],"diffs":[{"path":"/p","old_text":"\u003cb\u003e","new_text":""},{"path":"/n","new_text":"n"}],"terminal":"t"}`: domain.ToolDetails{
 			Paths: []string{"/p"}, Diffs: []domain.Diff{{Path: "/p", OldText: &text}, {Path: "/n", NewText: "n"}}, Terminal: "t",
 		},
-		`{"entries":[]}`: domain.Plan{},
+		`{"_meta":{"n":1}}`: domain.MessageContent{Meta: json.RawMessage(`{"n":1}`)},
+		`{"entries":[]}`:    domain.Plan{},
 		`{"entries":[{"content":"c","priority":"low","status":"s"},{"content":""}]}`: domain.Plan{Entries: []domain.PlanEntry{{Content: "c", Priority: "low", Status: "s"}, {}}},
 		`{"path":"/p","added":0,"removed":2,"binary":true}`:                          domain.FileNote{Path: "/p", Removed: 2, Binary: true},
 		`{"approval_id":"a","type":"t","decision":"d","title":"i","response_text":"r","decided_by":"b","input_was_edited":true,"delivery":"y"}`: domain.ApprovalNote{

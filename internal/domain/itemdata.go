@@ -27,7 +27,10 @@ type ToolDetails struct {
 }
 
 // MessageContent is what a message has beside its text (ItemMessage, ItemThinking).
-type MessageContent struct{ Blocks []Block }
+type MessageContent struct {
+	Blocks []Block
+	Meta   json.RawMessage // the agent's own, an object of at most catalog.MaxMeta bytes; nil: none
+}
 
 // Equal reports whether two say the same.
 func (d ToolDetails) Equal(other ToolDetails) bool {

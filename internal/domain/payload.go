@@ -41,6 +41,8 @@ type MessageAdded struct {
 	Subtype       string
 	Truncated     bool    // the item has all of it
 	Blocks        []Block // what it has beside its text
+
+	Meta json.RawMessage // as of MessageContent
 }
 
 // ToolCallChanged is a tool call as it is now.

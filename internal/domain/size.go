@@ -17,7 +17,9 @@ func (p RunStateChanged) Size() int {
 func (d MessageDelta) Size() int { return len(d.Key) + len(d.Text) + len(d.Meta) }
 
 // Size is as of Payload.
-func (p MessageAdded) Size() int { return fieldsSize + len(p.Text) + SizeOfBlocks(p.Blocks) }
+func (p MessageAdded) Size() int {
+	return fieldsSize + len(p.Text) + SizeOfBlocks(p.Blocks) + len(p.Meta)
+}
 
 // Size is as of Payload.
 func (p ToolCallChanged) Size() int {
@@ -132,7 +134,7 @@ func (d ToolDetails) Size() int {
 }
 
 // Size is as of ItemData.
-func (c MessageContent) Size() int { return SizeOfBlocks(c.Blocks) }
+func (c MessageContent) Size() int { return SizeOfBlocks(c.Blocks) + len(c.Meta) }
 
 // Size is as of ItemData.
 func (p Plan) Size() (n int) {

@@ -34,6 +34,8 @@ func TestAChangedToolCallIsAskedAgain(t *testing.T) {
 		"its title":                      {update + `"title":"delete"}`, catalog.RequestPermissionResult{Approved: true}, 2, `{"command":"ls"}`, `"optionId":"y"`},
 		"what it shows":                  {update + `"content":[{"type":"content","content":{"type":"text","text":"and all of it"}}]}`, catalog.RequestPermissionResult{Approved: true}, 2, `{"command":"ls"}`, `"optionId":"y"`},
 		"a file":                         {update + `"content":[{"type":"diff","path":"/a","newText":"x"}]}`, catalog.RequestPermissionResult{Approved: true}, 2, `{"command":"ls"}`, `"optionId":"y"`},
+		"its name, which its kind had":   {update + `"_meta":{"claudeCode":{"toolName":"Bash","parentToolUseId":"c0"}}}`, catalog.RequestPermissionResult{Approved: true}, 1, `{"command":"ls"}`, `"optionId":"y"`},
+		"its name, which is another":     {update + `"_meta":{"claudeCode":{"toolName":"KillShell"}}}`, catalog.RequestPermissionResult{Approved: true}, 2, `{"command":"ls"}`, `"optionId":"y"`},
 		"nothing":                        {update + `"status":"pending"}`, catalog.RequestPermissionResult{Approved: true}, 1, `{"command":"ls"}`, `"optionId":"y"`},
 		"its result begins":              {update + `"status":"in_progress","content":[{"type":"content","content":{"type":"text","text":"a b c"}}]}`, catalog.RequestPermissionResult{Approved: true}, 1, `{"command":"ls"}`, `"optionId":"y"`},
 		"it was denied":                  {update + `"status":"failed","title":"other"}`, catalog.RequestPermissionResult{Reason: "user_denied"}, 1, `{"command":"ls"}`, `"optionId":"n"`},

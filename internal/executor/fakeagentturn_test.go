@@ -230,6 +230,9 @@ func (a *acpAgent) prompt(m wire) {
 			a.ownTurn(style)
 		}
 		return
+	case "late": // sends updates behind the end of its turn: late.json has those inside, and those behind
+		a.lateUpdates(m, words[1] == "interrupted")
+		return
 	case "runs": // a command in the background
 		a.update(map[string]any{"sessionUpdate": "tool_call", "toolCallId": "b1", "title": "Bash", "kind": "execute", "status": "completed", "rawInput": map[string]any{"command": "sleep 600", "run_in_background": true}})
 		sleeper().Start()

@@ -81,7 +81,7 @@ func TestWhatAnAgentTellsLateIsBookedOnItsRun(t *testing.T) {
 	}
 	require.NoError(t, late(catalog.EventUsage, catalog.Usage{ContextUsed: 12, ContextSize: 100, CostUSD: 0.75}))
 	require.NoError(t, late(catalog.EventNotice, catalog.Notice{Severity: "error", Title: "Between"}))
-	assert.Equal(t, domain.KindInvalid, kindOf(t, late(catalog.EventContentDelta, catalog.ContentDelta{})))
+	assert.Equal(t, domain.KindInvalid, kindOf(t, late(catalog.EventContent, catalog.MessageContent{})))
 	said := func() bool {
 		c, err := h.query.Conversation(t.Context(), s.UUID, query.Page{})
 		require.NoError(t, err)
@@ -91,4 +91,46 @@ func TestWhatAnAgentTellsLateIsBookedOnItsRun(t *testing.T) {
 	now, err := h.query.Session(t.Context(), s.UUID)
 	require.NoError(t, err)
 	assert.Equal(t, []any{domain.Completed, 0.75, int64(12)}, []any{now.State, now.Tokens.CostUSD, now.Tokens.ContextUsed})
+}
+
+// Text that an agent sends after the end of its run is part of the run's last message, with keys
+// taken out, also of one that was cut in two by the end. Clients get the whole message again,
+// under its key.
+func TestLateTextIsPartOfItsMessage(t *testing.T) {
+	const secret = "sk-very-secret-0123456789"
+	var daemon catalog.Daemon
+	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult {
+		daemon = x.daemon
+		_, err := x.daemon.GetAPIKey(ctx, catalog.GetAPIKeyParams{SessionToken: x.p.SessionToken, Service: "environmental"})
+		assert.NoError(t, err)
+		x.report(catalog.EventContentDelta, catalog.ContentDelta{MessageID: "m", Delta: catalog.Delta{Text: "It begins"}})
+		return completed
+	}, func(o *Options) { o.Getenv = func(string) string { return secret } })
+	heard := subscribe(t, h, eventlog.Subscribing{Kinds: []domain.EventKind{domain.EventMessage, domain.EventRunState}}, -1)
+	s := await(t, h, launch(t, h, "p"))
+	for _, text := range []string{", goes on ", secret + " sk-very-", "secret-0123456789."} {
+		require.NoError(t, daemon.ReportLate(t.Context(), catalog.ReportLateParams{
+			SessionID: s.Thread.UUID, TaskID: s.UUID, EventType: catalog.EventContentDelta, EventData: encode(catalog.ContentDelta{MessageID: "m", Delta: catalog.Delta{Text: text}}),
+		}))
+	}
+	const want = "It begins, goes on [secret] [secret]."
+	messages := func() (list []domain.MessageAdded) {
+		for _, e := range heard.all() {
+			if m, ok := e.Payload.(domain.MessageAdded); ok && m.Role == "assistant" {
+				list = append(list, m)
+			}
+		}
+		return list
+	}
+	heard.until(t, func() bool { all := messages(); return len(all) > 0 && all[len(all)-1].Text == want })
+	for _, m := range messages() {
+		assert.Equal(t, messages()[0].Key, m.Key)
+	}
+	c, err := h.query.Conversation(t.Context(), s.UUID, query.Page{})
+	require.NoError(t, err)
+	require.Len(t, c.Entries, 2, "the prompt and one message")
+	assert.Equal(t, []any{want, false}, []any{c.Entries[1].Content, c.Entries[1].Open})
+	now, err := h.query.Session(t.Context(), s.UUID)
+	require.NoError(t, err)
+	assert.Equal(t, []any{domain.Completed, want, 1}, []any{now.State, now.Result, now.Messages})
 }

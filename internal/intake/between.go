@@ -50,8 +50,8 @@ func (w *recorder) recordBetween(t store.Tx, from between, s catalog.Session) er
 	return w.recordMode(t, run, catalog.Mode{Current: s.Mode.Current})
 }
 
-// recordLate stores what an agent tells after its run has ended: an update of a tool call of
-// it, a notice, or what the agent has used since.
+// recordLate stores what an agent tells after its run has ended: the rest of a message, an
+// update of a tool call, a notice, or what the agent has used since.
 func (w *recorder) recordLate(t store.Tx, r report) error {
 	run, err := w.runOf(t, *r.between)
 	if err != nil {
@@ -60,6 +60,11 @@ func (w *recorder) recordLate(t store.Tx, r report) error {
 	secrets := w.opts.Keys(run.Thread)
 	r.run, r.between, r.data = run.ID, nil, secrets.JSON(r.data)
 	switch r.kind {
+	case catalog.EventContentDelta, catalog.EventThinkingChunk:
+		if r.delta.Meta != nil {
+			r.delta.Meta = secrets.JSON(r.delta.Meta)
+		}
+		return w.opts.Conversation.Late(t, run, r.delta, r.kind == catalog.EventThinkingChunk, secrets.Text)
 	case catalog.EventNotice, catalog.EventCompaction:
 		return w.recordNote(t, run, r)
 	case catalog.EventUsage:

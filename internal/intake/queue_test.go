@@ -239,3 +239,20 @@ func TestNobodyIsHeardOfARunThatHasEnded(t *testing.T) {
 	assert.Equal(t, completed, d.run.Judge(completed))
 	assert.Error(t, d.ReportProgress(t.Context(), catalog.ReportProgressParams{SessionToken: "another"}))
 }
+
+// Pieces of late text that wait together change their message once.
+func TestLateTextIsJoined(t *testing.T) {
+	d := newDesk(t)
+	d.disk.held = true
+	for _, piece := range []struct{ task, message, text string }{{"a", "m", "1"}, {"a", "m", "2"}, {"a", "n", "3"}, {"b", "n", "4"}, {"b", "", "5"}} {
+		assert.NoError(t, d.ReportLate(t.Context(), catalog.ReportLateParams{
+			SessionID: "s", TaskID: piece.task, EventType: catalog.EventContentDelta, EventData: encode(catalog.ContentDelta{MessageID: piece.message, Delta: catalog.Delta{Text: piece.text}}),
+		}))
+	}
+	d.disk.release()
+	var texts []string
+	for _, r := range d.recorded {
+		texts = append(texts, r.between.task+" "+r.delta.Delta.Text)
+	}
+	assert.Equal(t, []string{"a 12", "a 3", "b 45"}, texts)
+}

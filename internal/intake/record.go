@@ -22,14 +22,14 @@ func (w *recorder) record(t store.Tx, r report) error {
 }
 
 func (w *recorder) recordReport(t store.Tx, r report) error {
+	if r.between != nil && r.kind != kindSessionBetween {
+		return w.recordLate(t, r)
+	}
 	switch r.kind {
 	case catalog.EventContentDelta:
 		return w.opts.Conversation.Delta(t, r.run, r.delta, false)
 	case catalog.EventThinkingChunk:
 		return w.opts.Conversation.Delta(t, r.run, r.delta, true)
-	}
-	if r.between != nil && r.kind != kindSessionBetween {
-		return w.recordLate(t, r)
 	}
 	if r.between != nil {
 		return decoded(r, func(s catalog.Session) error { return w.recordBetween(t, *r.between, s) })

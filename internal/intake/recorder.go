@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"bytes"
 	"context"
 	"errors"
 
@@ -27,7 +28,7 @@ func newRecorder(ctx context.Context, opts Options, runs *runs) *recorder {
 // recordAll keeps reports. One that makes no sense is logged and left out, and its
 // run will not have completed; it takes no other with it.
 func (w *recorder) recordAll(t store.Tx, reports []report) error {
-	for _, r := range reports {
+	for _, r := range joinLate(reports) {
 		if r.between == nil && !w.opts.Runs.GoesOn(r.run) {
 			continue
 		}
@@ -42,6 +43,20 @@ func (w *recorder) recordAll(t store.Tx, reports []report) error {
 		}
 	}
 	return nil
+}
+
+// joinLate joins pieces of late text that follow each other: each changes a whole message.
+func joinLate(reports []report) []report {
+	joined := make([]report, 0, len(reports))
+	for _, r := range reports {
+		if n := len(joined) - 1; n >= 0 && r.isLateText() && joined[n].isLateText() && *joined[n].between == *r.between &&
+			joined[n].continuedBy(r) && bytes.Equal(joined[n].delta.Meta, r.delta.Meta) {
+			joined[n].delta.Delta.Text += r.delta.Delta.Text
+			continue
+		}
+		joined = append(joined, r)
+	}
+	return joined
 }
 
 // errNotKept is why reports were refused that could not be kept; the log says

@@ -46,6 +46,9 @@ func (r *report) isDelta() bool {
 	return r.kind == catalog.EventContentDelta || r.kind == catalog.EventThinkingChunk
 }
 
+// isLateText reports whether it is text of a run that has ended.
+func (r *report) isLateText() bool { return r.between != nil && r.isDelta() }
+
 // continuedBy reports whether the next piece belongs to the same message as this
 // one.
 func (r *report) continuedBy(next report) bool {

@@ -65,7 +65,7 @@ func (in *Intake) ReportSession(_ context.Context, p catalog.ReportSessionParams
 }
 
 // lateEvents are the types of events that ReportLate accepts.
-var lateEvents = []string{catalog.EventToolUpdate, catalog.EventToolResult, catalog.EventNotice, catalog.EventCompaction, catalog.EventUsage}
+var lateEvents = []string{catalog.EventContentDelta, catalog.EventThinkingChunk, catalog.EventToolUpdate, catalog.EventToolResult, catalog.EventNotice, catalog.EventCompaction, catalog.EventUsage}
 
 // ReportLate stores an event of a task that has ended. The caller has checked that the executor
 // runs the conversation's agent.
@@ -73,7 +73,12 @@ func (in *Intake) ReportLate(_ context.Context, p catalog.ReportLateParams) erro
 	if !slices.Contains(lateEvents, p.EventType) {
 		return domain.Invalid("event_type", "one of "+strings.Join(lateEvents, ", "), strconv.Quote(p.EventType))
 	}
-	in.queue.add(report{kind: p.EventType, data: p.EventData, between: &between{p.SessionID, p.TaskID}})
+	r, err := in.reportOf(0, p.EventType, p.EventData)
+	if err != nil {
+		return err
+	}
+	r.between = &between{p.SessionID, p.TaskID}
+	in.queue.add(r)
 	return nil
 }
 

@@ -91,6 +91,8 @@ type EventReader interface {
 type ItemReader interface {
 	// ItemsOfRun lists what a run added to its conversation, in order.
 	ItemsOfRun(ctx context.Context, run int64) ([]domain.Item, error)
+	// LastItem is the last message, thought or tool call of a run.
+	LastItem(ctx context.Context, run int64) (domain.Item, error)
 	// ToolItem is the tool call of a run that has the agent's id.
 	ToolItem(ctx context.Context, run int64, key string) (domain.Item, error)
 	// NotedItem is what a run has one of at most: a plan, the note of a change of

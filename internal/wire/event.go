@@ -88,7 +88,7 @@ type EventData struct {
 	ContextSize int64   `json:"context_size"`
 	CostUSD     float64 `json:"cost_usd"`
 
-	Meta json.RawMessage `json:"_meta"` // the agent's own, of a piece of a message or of its usage
+	Meta json.RawMessage `json:"_meta"` // the agent's own, of a message, a piece of it or its usage
 
 	Path      string `json:"path"`
 	Diff      string `json:"diff"`

@@ -2804,7 +2804,7 @@ export interface Methods {
         tool_kind?: string;
         /** Of a tool call: pending, in_progress, completed or failed. Of a message: cancelled, if it was taken back before the agent was given it; the agent is not told of it later. */
         status?: string;
-        /** Of a tool call: paths, diffs, terminal, attachments. Of a message: attachments. Of a plan: entries. Of a diff: path, added, removed, binary. Of an approval: approval_id, type, decision, title, response_text, input_was_edited, decided_by, explanation. */
+        /** Of a tool call: paths, diffs, terminal, attachments, _meta. Of a message or a thought: attachments, _meta: the agent's own, at most 8 KiB. Of a plan: entries. Of a diff: path, added, removed, binary. Of an approval: approval_id, type, decision, title, response_text, input_was_edited, decided_by, explanation. */
         data?: unknown;
       }>;
       /** How many events there are. */

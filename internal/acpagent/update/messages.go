@@ -13,6 +13,10 @@ type messages struct {
 	// unsure: pieces were left out, perhaps the first ones of a message that is not
 	// known yet.
 	unsure bool
+	// last is the message that was completed last, by its key: late text of an agent is added
+	// to it, and it comes whole again.
+	last    *message
+	lastKey string
 }
 
 // A message is one that is being written.
@@ -27,6 +31,10 @@ func (m *messages) get(key string) *message {
 		m.open = make(map[string]*message)
 	}
 	one := m.open[key]
+	if one == nil && m.last != nil && key == m.lastKey {
+		one = m.last
+		m.open[key] = one
+	}
 	if one == nil {
 		one = &message{digest: fnv.New64a(), held: m.unsure}
 		m.open[key] = one
@@ -49,7 +57,17 @@ func (m *messages) whole(key, text string) string {
 	one := m.get(key)
 	delete(m.open, key)
 	m.unsure = false
-	return one.rest(text)
+	rest := one.rest(text)
+	one.add(rest)
+	one.held = false
+	m.last, m.lastKey = one, key
+	return rest
+}
+
+// ended notes a complete message that has been sent.
+func (m *messages) ended(key, text string) {
+	m.last, m.lastKey = &message{digest: fnv.New64a()}, key
+	m.last.add(text)
 }
 
 // began notes a message of which text has been sent and the rest will come with the

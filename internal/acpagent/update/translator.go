@@ -61,10 +61,13 @@ func (t *Translator) Entry(e wire.Entry) []any {
 	t.note(key, e.Seq)
 	switch e.EventType {
 	case wire.EntryMessage, wire.EntryThinking:
-		if !e.IsCompleted {
+		if e.IsCompleted {
+			t.messages.ended(e.Key, e.Content)
+		} else {
 			t.messages.began(e.Key, e.Content)
 		}
-		return t.said(e.EventType, e.Role, e.Key, t.parentID(e.SessionID, e.ParentTool), e.Content, e.Attachments())
+		data := e.Tool()
+		return t.said(e.EventType, e.Role, e.Key, metaOf(data.Meta, t.parentID(e.SessionID, e.ParentTool)), e.Content, data.Attachments)
 	case wire.EntryToolCall:
 		return t.toolCall(call{
 			session: e.SessionID, id: e.ToolID, name: e.ToolName, title: e.Title, kind: e.ToolKind, status: e.Status, parent: e.ParentTool,
@@ -104,9 +107,7 @@ func (t *Translator) Event(kind string, seq int64, at time.Time, d wire.EventDat
 	switch kind {
 	case wire.EventDelta, wire.EventThinking:
 		if text := t.messages.piece(d.MessageID, d.Delta); text != "" {
-			c := chunk(kindOf(kind == wire.EventThinking, "assistant"), d.MessageID, "", schema.Text(text))
-			c.Meta = metaOf(members(d.Meta), t.parentID(d.SessionID, d.ParentTool))
-			return []any{c}
+			return []any{chunk(kindOf(kind == wire.EventThinking, "assistant"), d.MessageID, metaOf(members(d.Meta), t.parentID(d.SessionID, d.ParentTool)), schema.Text(text))}
 		}
 	case wire.EventConversation:
 		return t.conversation(seq, d)
@@ -147,9 +148,9 @@ func (t *Translator) conversation(seq int64, d wire.EventData) []any {
 			return nil
 		}
 		if d.Role == "user" {
-			return t.said(d.EventType, d.Role, d.MessageID, "", d.Content, d.Attachments)
+			return t.said(d.EventType, d.Role, d.MessageID, nil, d.Content, d.Attachments)
 		}
-		return t.said(d.EventType, d.Role, d.MessageID, t.parentID(d.SessionID, d.ParentTool), t.messages.whole(d.MessageID, d.Content), d.Attachments)
+		return t.said(d.EventType, d.Role, d.MessageID, metaOf(members(d.Meta), t.parentID(d.SessionID, d.ParentTool)), t.messages.whole(d.MessageID, d.Content), d.Attachments)
 	case wire.EntryToolCall, wire.EntryToolResult:
 		if t.wasSent(d.ToolID, seq) {
 			return nil
@@ -172,7 +173,7 @@ func (t *Translator) conversation(seq int64, d wire.EventData) []any {
 
 // aside is something that the hub says in a conversation, beside what the agent says.
 func aside(key, text string) schema.Chunk {
-	return chunk(schema.AgentThoughtChunk, key, "", schema.Text("["+text+"]\n"))
+	return chunk(schema.AgentThoughtChunk, key, nil, schema.Text("["+text+"]\n"))
 }
 
 // notice is a message of the hub in a conversation, for version 2.
@@ -188,13 +189,13 @@ func notice(subtype, text string) schema.Notice {
 
 // said is a message, or a thought, as chunks. What an agent says that is no text has
 // words that stand for it, for clients that do not show it.
-func (t *Translator) said(kind, role, key, parentTool, text string, attached []wire.Attachment) (updates []any) {
+func (t *Translator) said(kind, role, key string, meta map[string]any, text string, attached []wire.Attachment) (updates []any) {
 	as := kindOf(kind == wire.EntryThinking, role)
 	if text != "" && (len(attached) == 0 || role == "user") {
-		updates = append(updates, chunk(as, key, parentTool, schema.Text(text)))
+		updates = append(updates, chunk(as, key, meta, schema.Text(text)))
 	}
 	for _, a := range attached {
-		updates = append(updates, chunk(as, key, parentTool, t.block(a)))
+		updates = append(updates, chunk(as, key, meta, t.block(a)))
 	}
 	return updates
 }
@@ -209,13 +210,13 @@ func kindOf(thought bool, role string) string {
 	return schema.AgentMessageChunk
 }
 
-func chunk(kind, key, parentTool string, content schema.Content) schema.Chunk {
-	return schema.Chunk{Kind: kind, MessageID: key, Content: content, Meta: parent(parentTool)}
+func chunk(kind, key string, meta map[string]any, content schema.Content) schema.Chunk {
+	return schema.Chunk{Kind: kind, MessageID: key, Content: content, Meta: meta}
 }
 
 // Words are something that Duet says in a session.
 func Words(format string, args ...any) schema.Chunk {
-	return chunk(schema.AgentMessageChunk, "", "", schema.Text(fmt.Sprintf(format, args...)))
+	return chunk(schema.AgentMessageChunk, "", nil, schema.Text(fmt.Sprintf(format, args...)))
 }
 
 // Usage says how full the context is.

@@ -95,6 +95,28 @@ func TestAMessageIsToldOnceAndInOrder(t *testing.T) {
 	assert.Equal(t, "of it ", text(translated(t, translator, whole, 24, message("q", "half of it "))))
 }
 
+// Late text of the agent makes the last message longer: a client gets what is new of it, also if
+// it has the message from a replay.
+func TestLateTextOfAMessage(t *testing.T) {
+	late := func(translator *Translator, seq int64, content string) []string {
+		return translated(t, translator, "conversation_updated", seq, `{"session_id":"s","event_type":"message","role":"assistant","message_id":"m","content":"`+content+`"}`)
+	}
+	chunk := func(text string) []string {
+		return []string{`{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":"` + text + `"}}`}
+	}
+	translator := newTranslator()
+	translated(t, translator, "message_delta", 1, `{"session_id":"s","message_id":"m","delta":"one"}`)
+	assert.Empty(t, late(translator, 2, "one"))
+	translated(t, translator, "session_status_changed", 3, `{"session_id":"s","state":"interrupted"}`)
+	assert.Equal(t, chunk(", two"), late(translator, 4, "one, two"))
+	assert.Equal(t, chunk(", three"), late(translator, 5, "one, two, three"))
+
+	translator = newTranslator()
+	translator.Since = 10
+	translatedEntry(t, translator, `{"session_id":"s","event_type":"message","role":"assistant","key":"m","content":"one","is_completed":true,"seq":9}`)
+	assert.Equal(t, chunk(", two"), late(translator, 11, "one, two"))
+}
+
 func TestWhatWasToldAgainIsNotToldByItsEvent(t *testing.T) {
 	translator := newTranslator()
 	translator.Since = 10
@@ -257,6 +279,16 @@ func TestMetaOfToolCalls(t *testing.T) {
 	assert.Equal(t, []string{`{"sessionUpdate":"tool_call","toolCallId":"c","title":"c","_meta":{"duet":{"parentToolCallId":"p"},"vendor":{"n":1}}}`},
 		translated(t, translator, "conversation_updated", 1, `{"session_id":"s","event_type":"tool_call","tool_id":"c","parent_tool_use_id":"p","tool_data":{"_meta":{"vendor":{"n":1}}}}`))
 	assert.Equal(t, map[string]any{"vendor": map[string]any{"n": 1.0}}, translator.Question(wire.Approval{SessionID: "s", ToolUseID: "c"}).Meta)
+}
+
+// A replay has the _meta of messages and thoughts, and so has a message that comes whole.
+func TestMetaOfMessagesInAReplay(t *testing.T) {
+	translator := newTranslator()
+	for kind, update := range map[string]string{"message": "agent_message_chunk", "thinking": "agent_thought_chunk"} {
+		want := []string{`{"sessionUpdate":"` + update + `","messageId":"` + kind + `","content":{"type":"text","text":"x"},"_meta":{"duet":{"parentToolCallId":"p"},"n":1}}`}
+		assert.Equal(t, want, translatedEntry(t, translator, `{"session_id":"s","event_type":"`+kind+`","role":"assistant","key":"`+kind+`","content":"x","parent_tool_use_id":"p","data":{"_meta":{"n":1}},"is_completed":true,"seq":1}`))
+		assert.Equal(t, want, translated(t, newTranslator(), "conversation_updated", 2, `{"session_id":"s","event_type":"`+kind+`","role":"assistant","message_id":"`+kind+`","content":"x","parent_tool_use_id":"p","_meta":{"n":1}}`))
+	}
 }
 
 // The _meta of messages, usage and session updates is passed on as they happen.

@@ -52,6 +52,7 @@ type View struct {
 	redraws  bool   // side is a terminal on which that can be taken away
 	beside   bool   // what is shown now is no answer to it: it is asked again below
 	message  string // the message that is being written
+	shown    shownMessage
 	diffs    map[string]bool
 	tools    map[string]bool // the tool calls whose beginning was shown
 	depths   map[string]int  // of tool calls that are part of others
@@ -84,6 +85,28 @@ func NewView(out, side io.Writer, noColor, json bool) *View {
 		v.drawOn(side, func() (columns, rows int) { columns, rows, _ = tty.Size(side); return columns, rows })
 	}
 	return v
+}
+
+// A shownMessage is the message of the agent that was shown last, and how many bytes of it were.
+// Late text of the agent is added to it, and it comes whole again.
+type shownMessage struct {
+	key   string
+	bytes int
+}
+
+func (s *shownMessage) add(key string, n int) {
+	if key != s.key {
+		*s = shownMessage{key: key}
+	}
+	s.bytes += n
+}
+
+// of returns how many of the bytes of a message were shown, at most size.
+func (s *shownMessage) of(key string, size int) int {
+	if key == "" || key != s.key {
+		return 0
+	}
+	return min(s.bytes, size)
 }
 
 // drawOn lets the view draw the last lines of a terminal.
@@ -209,6 +232,7 @@ func (v *View) showText(kind string, d wire.EventData) {
 			v.message = d.MessageID
 		}
 		v.say(d.Delta)
+		v.shown.add(d.MessageID, len(d.Delta))
 	case wire.EventConversation:
 		v.showItem(d)
 	case wire.EventPlan:
@@ -256,10 +280,11 @@ func (v *View) showItem(d wire.EventData) {
 			}
 			return
 		}
-		if d.Role == "assistant" && v.message != d.MessageID { // it came whole
+		if d.Role == "assistant" && v.message != d.MessageID { // it came whole, or late text was added to it
 			v.endMessage()
-			v.say(d.Content)
+			v.say(d.Content[v.shown.of(d.MessageID, len(d.Content)):])
 		}
+		v.shown = shownMessage{d.MessageID, len(d.Content)}
 		v.endMessage()
 		v.message = ""
 	case wire.EntryThinking:

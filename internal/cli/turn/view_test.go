@@ -46,6 +46,7 @@ func TestWhatAnAgentSaysAndDoesIsShown(t *testing.T) {
 		happened(t, wire.EventConversation, members{"event_type": "tool_result", "tool_id": "c", "tool_name": "Bash", "tool_status": "failed", "refused_by": "mode=plan", "refusal": "it is in plan mode"}),
 		happened(t, wire.EventConversation, members{"event_type": "tool_result", "tool_id": "d", "tool_name": "Bash", "tool_status": "failed", "refused_by": "user", "refusal": "not now"}),
 		happened(t, wire.EventConversation, members{"event_type": "message", "role": "assistant", "message_id": "2", "content": "It came whole."}),
+		happened(t, wire.EventConversation, members{"event_type": "message", "role": "assistant", "message_id": "2", "content": "It came whole. And late."}),
 		happened(t, wire.EventPlan, members{"entries": []members{{"content": "one", "status": "completed"}, {"content": "two"}}}),
 		happened(t, wire.EventPlan, members{"entries": []members{{"content": "one", "status": "completed"}, {"content": "two", "status": "in_progress"}}}),
 		happened(t, wire.EventDiff, members{"path": "f", "binary": true, "diff": ""}),
@@ -55,7 +56,7 @@ func TestWhatAnAgentSaysAndDoesIsShown(t *testing.T) {
 	} {
 		assert.Equal(t, nothingToDo, v.show(e), "%s", e.Data)
 	}
-	assert.Equal(t, "Hello\nIt came whole.\n", out.String())
+	assert.Equal(t, "Hello\nIt came whole.\n And late.\n", out.String())
 	assert.Equal(t, `● Read x
 ● Bash
 ✗ Read

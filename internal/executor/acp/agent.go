@@ -220,8 +220,11 @@ func (a *agent) update(session, update []byte, repaired bool) {
 	}
 	isSetting := a.settings.Update(kind, update) // also in a replay, and between prompts
 	status := readCodexStatus(kind, update)
-	if a.takeLate(kind, update, repaired) {
+	if a.takeLate(kind, update, repaired) || a.takeLateText(kind, update, repaired) {
 		return
+	}
+	if a.current.Load() == nil && isWork(kind, update, status) {
+		a.otherWork()
 	}
 	if kind == "notice" && a.isRepeated(update) {
 		return
@@ -325,6 +328,9 @@ func (a *agent) admit(method string, params []byte) bool {
 	if isQuestion(method) {
 		a.own.questions.Add(1)
 	}
+	if isWorkRequest(method) {
+		a.otherWork()
+	}
 	a.take(func() bool { return isWorkRequest(method) }, requestTrigger(method, params), func(t *turn) {
 		if method == acp.MethodRequestPermission {
 			t.permissionArrived(params)
@@ -425,7 +431,10 @@ func (a *agent) finish(t *turn) {
 	if t.Stopped() && a.own.foreground.Load() {
 		a.own.cut.Store(&lastTask{conversation: t.Params.SessionID, task: t.ID})
 	}
-	t.taking.Lock() // what it takes now would not be reported
+	t.taking.Lock()    // what it takes now would not be reported
+	if t.hasPrompt() { // else the agent does not know of it
+		a.own.ended.Store(&endedTurn{t, time.Now(), t.Stopped()})
+	}
 	a.current.Store(nil)
 	t.taking.Unlock()
 	a.own.turnChanged()

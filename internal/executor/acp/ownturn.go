@@ -43,9 +43,10 @@ type ownTurns struct {
 	questions atomic.Int64  // open permission and elicitation requests
 	signals   atomic.Bool   // the agent sends end signals
 
-	foreground atomic.Bool              // an agent of version 2 has said that it works, and not yet that it is idle
-	cut        atomic.Pointer[lastTask] // the interrupted turn that ended before the agent said that it is idle
-	refused    *lastTask                // begin_turn failed after this task; only the reading goroutine uses it
+	foreground atomic.Bool               // an agent of version 2 has said that it works, and not yet that it is idle
+	cut        atomic.Pointer[lastTask]  // the interrupted turn that ended before the agent said that it is idle
+	ended      atomic.Pointer[endedTurn] // the latest turn, until the agent starts other work
+	refused    *lastTask                 // begin_turn failed after this task; only the reading goroutine uses it
 }
 
 func newOwnTurns() ownTurns {

@@ -238,6 +238,11 @@ func (a *agent) decision(ctx context.Context, t *turn, open *openQuestion) (cata
 			if toolinput.Same(now.ToolInput, q.ToolInput) {
 				now.ToolInput = q.ToolInput
 			}
+			if q.NameByKind && now.ToolName == q.ToolName {
+				// The user sees the same question, and rules can only have been stricter for
+				// it. claude-agent-acp names the tool of a sub-agent after it has asked.
+				now.NameByKind = true
+			}
 			return !call.repaired && reflect.DeepEqual(now, q)
 		}
 		for waiting := true; waiting; {

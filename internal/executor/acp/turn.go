@@ -57,6 +57,8 @@ type turn struct {
 	isReplay bool         // of a Replay: the hub has none of its terminals
 	plans    []namedPlan  // only the goroutine that reads the agent uses it
 	said     saidText     // only the goroutine that reads the agent uses it
+
+	messageIDs []string // of its latest messages; only the goroutine that reads the agent uses it
 }
 
 func newTurn(of *task.Task, o Options) *turn {

@@ -111,6 +111,7 @@ func (t *turn) chunk(parent string, raw []byte, take func(catalog.ContentDelta))
 	if c.isText {
 		id, text := string(c.id), string(c.text)
 		if id != "" {
+			t.noteMessage(id)
 			t.said.add(id, text, false)
 		}
 		take(catalog.ContentDelta{MessageID: id, ParentID: cmp.Or(parent, parentOf(c.meta)), Delta: catalog.Delta{Text: text}, Meta: boundedMeta(c.meta)})
@@ -130,6 +131,7 @@ func (t *turn) message(parent string, raw []byte, thought bool) bool {
 	if thought {
 		take = t.thought
 	}
+	t.noteMessage(string(id))
 	meta := frame.Member(raw, "_meta")
 	parent = cmp.Or(parent, parentOf(meta))
 	if whole := textOf(content); whole != "" {

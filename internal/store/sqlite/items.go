@@ -34,6 +34,11 @@ func (q itemQueries) ItemsAfter(ctx context.Context, run, after int64, limit int
 	return statement.All(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.id > ? ORDER BY i.id LIMIT ?", run, after, limit)
 }
 
+// LastItem is the last message, thought or tool call of a run.
+func (q itemQueries) LastItem(ctx context.Context, run int64) (domain.Item, error) {
+	return statement.One(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.kind IN ('message', 'thinking', 'tool_call') ORDER BY i.id DESC LIMIT 1", run)
+}
+
 // ToolItem is the tool call of a run that has the agent's id.
 func (q itemQueries) ToolItem(ctx context.Context, run int64, key string) (domain.Item, error) {
 	return statement.One(ctx, q.s, scanItem, "SELECT "+itemColumns+" FROM items i WHERE i.run = ? AND i.key = ? AND i.kind = 'tool_call' ORDER BY i.id DESC LIMIT 1", run, key)

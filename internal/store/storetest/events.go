@@ -25,7 +25,7 @@ func payloads() []domain.Payload {
 		domain.MessageDelta{Key: "k", Thought: true, ParentID: "p"},
 		domain.MessageDelta{Key: "k", Text: text, Meta: raw},
 		domain.MessageAdded{NativeSession: "n", Type: "message", Key: "k", ParentID: "p", Role: "user", Text: text, Subtype: "s", Truncated: true},
-		domain.MessageAdded{Type: "message", Key: "k", Blocks: blocks()},
+		domain.MessageAdded{Type: "message", Key: "k", Blocks: blocks(), Meta: raw},
 		domain.ToolCallChanged{ID: "i", Details: &domain.ToolDetails{Blocks: blocks()}},
 		domain.ToolCallChanged{NativeSession: "n", ID: "i", Name: "N", Title: text, ToolKind: "k", Status: "s", ParentID: "p", Input: raw, Details: &details, Ended: true, Result: text, Truncated: true},
 		domain.ToolCallChanged{ID: "i", Details: &domain.ToolDetails{}},

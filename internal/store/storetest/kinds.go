@@ -50,7 +50,7 @@ func testAnItemIsReadAsItWasWritten(t *testing.T, k kind) {
 	s := k.openNew(t)
 	r := AddRun(t, s, NewThread(t, s, "").ID, domain.Running)
 	kinds := map[string][]domain.ItemData{
-		domain.ItemMessage: {nil},
+		domain.ItemMessage: {nil, domain.MessageContent{Blocks: blocks()}, domain.MessageContent{Meta: json.RawMessage(`{"a":1.50}`)}},
 		domain.ItemTool:    {toolDetails(), domain.ToolDetails{}, nil},
 		domain.ItemPlan:    {domain.Plan{Entries: []domain.PlanEntry{{Content: "c <b>", Priority: "high", Status: "pending"}, {}}}, domain.Plan{Entries: []domain.PlanEntry{}}},
 		domain.ItemFile:    {domain.FileNote{Path: "/p", Added: 1, Removed: 2, Binary: true}},

@@ -356,6 +356,17 @@ func testOpenDeltasAreThoseThatNoMessageHolds(t *testing.T, k kind) {
 		}
 		return tx.InsertItem(&domain.Item{Thread: th.ID, Run: r.ID, Seq: seq, Kind: "message", Content: "a"})
 	})
+	last, err := s.LastItem(ctx, r.ID)
+	require.NoError(t, err)
+	assert.Equal(t, "a", last.Content)
+	Write(t, s, func(tx store.Tx) error {
+		return tx.InsertItem(&domain.Item{Thread: th.ID, Run: r.ID, Kind: domain.ItemSystem, Content: "of the hub"})
+	})
+	last, err = s.LastItem(ctx, r.ID)
+	require.NoError(t, err)
+	assert.Equal(t, "a", last.Content, "a note of the hub does not count")
+	_, err = s.LastItem(ctx, r.ID+1)
+	assert.ErrorIs(t, err, store.ErrNotFound)
 	delta("2", "b")
 	delta("2", "c")
 	open, err := s.OpenDeltas(ctx, r.ID)

@@ -171,16 +171,17 @@ type messageRow struct {
 	Subtype       string          `json:"subtype,omitempty"`
 	Truncated     bool            `json:"truncated,omitempty"`
 	Blocks        []rowjson.Block `json:"blocks,omitempty"`
+	Meta          json.RawMessage `json:"_meta,omitempty"`
 }
 
 func messageRowOf(p domain.MessageAdded) messageRow {
-	return messageRow{p.NativeSession, p.Type, p.Key, p.ParentID, p.Role, p.Text, p.Subtype, p.Truncated, rowjson.BlocksOf(p.Blocks)}
+	return messageRow{p.NativeSession, p.Type, p.Key, p.ParentID, p.Role, p.Text, p.Subtype, p.Truncated, rowjson.BlocksOf(p.Blocks), p.Meta}
 }
 
 func (r messageRow) payload() domain.MessageAdded {
 	return domain.MessageAdded{
 		NativeSession: r.NativeSession, Type: r.Type, Key: r.Key, ParentID: r.ParentID, Role: r.Role, Text: r.Text, Subtype: r.Subtype, Truncated: r.Truncated,
-		Blocks: rowjson.Blocks(r.Blocks),
+		Blocks: rowjson.Blocks(r.Blocks), Meta: r.Meta,
 	}
 }
 

@@ -32,5 +32,6 @@ func Blocks(rows []Block) []domain.Block {
 }
 
 type messageContent struct {
-	Blocks []Block `json:"blocks"`
+	Blocks []Block         `json:"blocks,omitempty"`
+	Meta   json.RawMessage `json:"_meta,omitempty"`
 }

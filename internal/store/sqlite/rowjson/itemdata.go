@@ -32,7 +32,7 @@ func ItemDataOf(data domain.ItemData) any {
 	case domain.ToolDetails:
 		return ToolDetailsOf(d)
 	case domain.MessageContent:
-		return messageContent{BlocksOf(d.Blocks)}
+		return messageContent{BlocksOf(d.Blocks), d.Meta}
 	case domain.Plan:
 		return PlanOf(d)
 	case domain.FileNote:
@@ -54,8 +54,8 @@ func ItemData(kind string, data []byte) domain.ItemData {
 	case domain.ItemTool:
 		return read[ToolDetails](data).Value()
 	case domain.ItemMessage, domain.ItemThinking:
-		if blocks := read[messageContent](data).Blocks; blocks != nil {
-			return domain.MessageContent{Blocks: Blocks(blocks)}
+		if c := read[messageContent](data); c.Blocks != nil || c.Meta != nil {
+			return domain.MessageContent{Blocks: Blocks(c.Blocks), Meta: c.Meta}
 		}
 	case domain.ItemPlan:
 		return read[Plan](data).Value()

@@ -19,6 +19,8 @@ func TestTheSpellingOfItemsStaysAsItIs(t *testing.T) {
 		row  string
 	}{
 		{domain.ItemTool, domain.ToolDetails{}, `{}`},
+		{domain.ItemThinking, domain.MessageContent{Meta: json.RawMessage(`{"n":1.50}`)}, `{"_meta":{"n":1.50}}`},
+		{domain.ItemMessage, domain.MessageContent{Blocks: []domain.Block{{Type: "image"}}, Meta: json.RawMessage(`{}`)}, `{"blocks":[{"type":"image"}],"_meta":{}}`},
 		{
 			domain.ItemTool,
 			domain.ToolDetails{Paths: []string{"/p"}, Diffs: []domain.Diff{{Path: "/p", OldText: &text, NewText: "n"}, {Path: "/new"}}, Terminal: "t"},
