@@ -72,7 +72,7 @@ func (s *Store) Trusts(path string, content []byte) (bool, error) {
 	if err != nil || !known || trusted.SHA256 != contentHash(content) {
 		return false, err
 	}
-	return !trusted.TrustedAt.Before(s.projectOf(path).Replaced().Truncate(time.Second)), nil
+	return !trusted.TrustedAt.Before(s.projectOf(path).Replaced()), nil
 }
 
 // projectOf is the project whose configuration a file is.
@@ -119,7 +119,7 @@ func (s *Store) Trust(path string, content []byte) error {
 		return fmt.Errorf("trusting the file: %w", err)
 	}
 	return s.change(func(files map[string]entry) {
-		files[name] = entry{SHA256: contentHash(content), TrustedAt: time.Now().UTC().Truncate(time.Second)}
+		files[name] = entry{SHA256: contentHash(content), TrustedAt: time.Now().UTC()}
 	})
 }
 
