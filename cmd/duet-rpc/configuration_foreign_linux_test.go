@@ -89,7 +89,7 @@ func TestAnotherUsersProjectIsNobodysElse(t *testing.T) {
 	require.NoError(t, os.RemoveAll(s.stateOf(deep)))
 	out, _, err := s.commandIn(deep, "doctor")
 	require.NoError(t, err, out)
-	assert.Regexp(t, `ok +project +`+theirs+`,`, out, "also as a root")
+	assert.Regexp(t, `ok +project +`+theirs+`;`, out, "also as a root")
 }
 
 // No project is found where all users have files, though one may be named.

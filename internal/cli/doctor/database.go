@@ -32,7 +32,7 @@ func checkDatabase(p project.Project) Finding {
 	case err != nil:
 		f.State, f.Found, f.Todo = Wrong, err.Error(), "look at the permissions of the file and its directory"
 	default:
-		f.Found = fmt.Sprintf("%s, %.1f MB", p.Database(), float64(info.Size())/1e6)
+		f.Found = fmt.Sprintf("%.1f MB, nothing wrong", float64(info.Size())/1e6)
 	}
 	return f
 }

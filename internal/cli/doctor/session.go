@@ -31,7 +31,7 @@ func examineSessions(s *hubprocess.Settings) []Finding {
 	if err := p.Check(); err != nil {
 		return []Finding{{Check: "project", State: Wrong, Found: err.Error(), Todo: "sessions are not available until this is fixed; nothing was touched"}}
 	}
-	found := fmt.Sprintf("%s, kept in %s", p.Root, p.StateDir)
+	found := p.Root + "; `duet-rpc paths` prints where its sessions are"
 	list := []Finding{{Check: "project", State: OK, Found: found}}
 	for _, note := range p.Notes {
 		what, todo, _ := strings.Cut(note, ": ")
