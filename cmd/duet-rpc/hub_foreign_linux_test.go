@@ -55,12 +55,16 @@ func TestAnotherUserIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.clearDaemons()
+	temporary := t.TempDir() // the socket of a long state directory is in there
+	s.env = []string{"TMPDIR=" + temporary}
 	s.daemon()
 	_, err := asStranger(s.socketPath())
 	require.ErrorIs(t, err, unix.EACCES, "by the modes")
 
-	for dir := s.state(); len(dir) > len(os.TempDir()); dir = filepath.Dir(dir) {
-		require.NoError(t, os.Chmod(dir, 0o755))
+	for _, dir := range []string{s.state(), filepath.Dir(s.socketPath())} {
+		for ; len(dir) > len(os.TempDir()); dir = filepath.Dir(dir) {
+			require.NoError(t, os.Chmod(dir, 0o755))
+		}
 	}
 	require.NoError(t, os.Chmod(s.socketPath(), 0o666))
 	conn, err := asStranger(s.socketPath())
