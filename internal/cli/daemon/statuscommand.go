@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -11,7 +12,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-const daemonStatusHelp = `Say whether a hub runs here, and what it does.
+const daemonStatusHelp = `Say whether a hub runs here, and what it does. With --json, also where the files of
+the project are, as duet-rpc paths prints them.
 
 Exit status: 0 if a hub runs here, 1 if not.`
 
@@ -31,11 +33,28 @@ func newStatus(o Options) *cobra.Command {
 				return err
 			}
 			if o.JSON() {
-				return output.Raw(cmd.OutOrStdout(), status.Raw)
+				return printJSON(cmd.OutOrStdout(), o, status)
 			}
 			return printStatus(cmd.OutOrStdout(), status)
 		},
 	}
+}
+
+// printJSON prints a status with the paths of the project, which the hub does not tell its
+// clients.
+func printJSON(out io.Writer, o Options, hub wire.HubStatus) error {
+	paths, err := o.Settings.Paths()
+	if err != nil {
+		return err
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(hub.Raw, &members); err != nil {
+		return err
+	}
+	if members["paths"], err = json.Marshal(paths); err != nil {
+		return err
+	}
+	return output.JSON(out, members)
 }
 
 // printStatus prints a status for people.
