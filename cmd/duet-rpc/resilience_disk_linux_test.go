@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// smallDisk puts the project on a disk of its own.
+// smallDisk puts the project and its state on one disk of their own.
 func (s *site) smallDisk(size string) {
 	s.t.Helper()
 	err := syscall.Mount("tmpfs", s.root, "tmpfs", 0, "mode=0755,size="+size)
@@ -29,6 +29,11 @@ func (s *site) smallDisk(size string) {
 	}
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() { _ = syscall.Unmount(s.root, syscall.MNT_DETACH) })
+	onDisk, state := filepath.Join(s.root, "state"), filepath.Join(s.home, "state")
+	require.NoError(s.t, os.Mkdir(onDisk, 0o700))
+	require.NoError(s.t, os.MkdirAll(state, 0o700))
+	require.NoError(s.t, syscall.Mount(onDisk, state, "", syscall.MS_BIND, ""))
+	s.t.Cleanup(func() { _ = syscall.Unmount(state, syscall.MNT_DETACH) })
 }
 
 // fill writes a file until the disk takes no more.
@@ -222,7 +227,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 }
 
 // A project that is begun on a full disk says so, and is none the worse once there is
-// room: git does not see what is kept of it.
+// room: it can be found again.
 func TestAProjectBeginsOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -237,9 +242,7 @@ func TestAProjectBeginsOnAFullDisk(t *testing.T) {
 	require.NoError(t, os.Remove(ballast))
 	_, said, err := s.commandIn(s.root, "prompt", "quiet")
 	require.NoError(t, err, said)
-	ignored, err := os.ReadFile(filepath.Join(s.root, ".duet", ".gitignore"))
-	require.NoError(t, err)
-	assert.Equal(t, "*\n", string(ignored))
+	assert.FileExists(t, filepath.Join(s.state(), "project.json"))
 }
 
 // A prompt ends and says why where there is no room even for the end of its session.
