@@ -268,7 +268,8 @@ while it tries, and ask for a password out of nowhere."
 
 (defun duet-connection-stop (connection)
   "End the server of CONNECTION and do not start it again.
-What runs goes on in the project's daemon."
+What it runs is interrupted unless others use the server too; it can be
+continued."
   (when-let ((timer (duet-connection-timer connection)))
     (cancel-timer timer)
     (setf (duet-connection-timer connection) nil
@@ -279,9 +280,12 @@ What runs goes on in the project's daemon."
     (ignore-errors
       (duet-rpc-request-async
        rpc 'shutdown '(:reason "stopped in Emacs")
-       :success-fn (lambda (_result)
+       :success-fn (lambda (result)
                      (duet-rpc-leave rpc)
-                     (setq rpc nil))
+                     ;; To kill it now would end what runs for others.
+                     (setq rpc nil)
+                     (when (duet-get result :stays)
+                       (message "Duet: the server goes on for others")))
        :error-fn #'ignore))
     (run-at-time duet-connection--patience nil
                  #'duet-connection--put-down (lambda () rpc) 2)))

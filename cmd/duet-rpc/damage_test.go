@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"database/sql"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -105,9 +104,7 @@ func TestDamagedLogIsTold(t *testing.T) {
 				status, issues := c.issues()
 				assert.Equal(t, "degraded", status)
 				assert.Contains(t, strings.Join(issues, "\n"), "duet-rpc doctor")
-				log, err := os.ReadFile(filepath.Join(s.state(), "daemon.log"))
-				require.NoError(t, err)
-				assert.Equal(t, 1, strings.Count(string(log), "the database is damaged"), "%s", log)
+				assert.Equal(t, 1, strings.Count(c.log.String(), "the database is damaged"), "%s", c.log.String())
 				c.closeStdin()
 				c.requireGoodEnd()
 			})

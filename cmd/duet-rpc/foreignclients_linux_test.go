@@ -205,12 +205,11 @@ func TestAIWGIsNotLedToEditors(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.makeAIWG()
-	socket, pidFile := s.aiwgPlace()
 	editor := s.start()
-	editor.requireCore()
+	editor.call("daemon.status", object{}, nil)
+	socket, pidFile := s.aiwgPlace()
 	assert.NoFileExists(t, pidFile)
 	assert.NoFileExists(t, socket)
-	s.requireAIWGFinds(hubOf(t, editor))
 	editor.leave()
 
 	other := newSite(t)
@@ -224,7 +223,7 @@ func TestAIWGIsNotLedToEditors(t *testing.T) {
 	s.args = []string{"--listen", socket}
 	editor = s.start()
 	editor.call("daemon.status", object{}, nil)
-	s.requireAIWGFinds(hubOf(t, editor))
+	s.requireAIWGFinds(editor.cmd.Process.Pid)
 	editor.leave()
 	requireNoFile(t, pidFile)
 }

@@ -21,7 +21,10 @@ import (
 func newDaemonSite(t testing.TB) *site {
 	t.Helper()
 	s := newSite(t)
-	s.daemonStays.Store(true)
+	path := filepath.Join(s.home, "config", "duet", "config.toml")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, append([]byte("hub = \"daemon\"\n"), text...), 0o600))
 	s.clearDaemons()
 	return s
 }
@@ -184,25 +187,42 @@ func TestTheFirstReplyIsBeforeTheDaemon(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Where no daemon can be started the core methods are served, and what needs a hub is refused at
-// once with the reason, until that is mended.
+// Where no daemon can be started the editor's process is the hub, and says so.
 func TestNoDaemonCanBeStarted(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newDaemonSite(t)
 	require.NoError(t, os.MkdirAll(filepath.Join(s.state(), "daemon.log"), 0o700))
 	editor := s.start()
-	editor.requireCore()
-	editor.requireUnavailable("opening the daemon's log")
-	editor.requireLog("no daemon could be started")
+	editor.subscribe()
+	require.Equal(t, editor.cmd.Process.Pid, hubOf(t, editor))
+	assert.Equal(t, "completed", editor.awaitEnd(editor.launch("quiet", "").SessionID).Data.State)
+	editor.requireLog("no daemon could be started, so what runs here ends with its editor: opening the daemon's log")
 	status, issues := editor.issues()
 	assert.Equal(t, "degraded", status)
 	require.Len(t, issues, 1)
-	assert.Contains(t, issues[0], "opening the daemon's log")
-	_, err := s.command("prompt", "quiet")
-	require.ErrorContains(t, err, "opening the daemon's log")
-	require.NoError(t, os.Remove(filepath.Join(s.state(), "daemon.log")))
-	require.Eventually(t, func() bool { return editor.try("listSessions", object{}, nil) == nil }, watchdog/3, 100*time.Millisecond)
+	assert.Contains(t, issues[0], "no daemon could be started")
+	other := s.start()
+	require.Equal(t, editor.cmd.Process.Pid, hubOf(t, other), "others join it")
+	other.leave()
 	editor.leave()
+}
+
+// A project does not decide for its user what stays behind.
+func TestAProjectCannotWantADaemon(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.clearDaemons()
+	require.NoError(t, os.WriteFile(filepath.Join(s.root, ".duet.toml"), []byte("hub = \"daemon\"\n"), 0o600))
+	editor := s.start()
+	require.Equal(t, editor.cmd.Process.Pid, hubOf(t, editor))
+	editor.leave()
+	_, err := s.command("trust", "--yes")
+	require.NoError(t, err)
+	editor = s.start()
+	s.requireDaemon(editor)
+	editor.leave()
+	_, err = s.command("daemon", "stop")
+	require.NoError(t, err)
 }
 
 // A daemon outlives who started it, and holds nothing that was open there: neither a
@@ -244,7 +264,6 @@ func TestADaemonTellsThatItListens(t *testing.T) {
 	said, err := io.ReadAll(read)
 	require.NoError(t, err)
 	assert.Empty(t, said)
-	s.daemonStays.Store(true)
 	_, err = s.command("daemon", "status")
 	require.NoError(t, err, "it answers at once")
 
@@ -253,4 +272,14 @@ func TestADaemonTellsThatItListens(t *testing.T) {
 	require.NoError(t, err)
 	requireNoFile(t, s.socketPath())
 	hub.requireSuccess()
+}
+
+// leaveNoDaemon ends the daemon that a client's process has started.
+func (s *site) leaveNoDaemon() {
+	s.clearDaemons()
+	s.t.Cleanup(func() {
+		if !s.t.Failed() {
+			_, _ = s.command("daemon", "stop", "--force")
+		}
+	})
 }

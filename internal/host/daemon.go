@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/server/stdio"
 )
@@ -15,14 +16,14 @@ import (
 func Daemon(ctx context.Context, s *hubprocess.Settings) error {
 	log := s.OpenLog()
 	defer log.Close(logGrace)
-	ctx, stop := untilSignal(ctx, log)
+	ctx, stop := untilSignal(ctx, log, nil)
 	defer stop()
 	c := claimProject(s)
 	p, _ := c.of()
 	if err := c.why(); err != nil {
 		return unavailable(p, err)
 	}
-	h := newHost(s, log, c)
+	h := newHost(s, log, c, config.HubDaemon)
 	log.Info("started", "version", s.Version, "pid", os.Getpid(), "project", p.Root)
 	if err := (projectParts{h}).listen(); err != nil {
 		h.begin(ctx, false)

@@ -21,6 +21,7 @@ type sockets struct {
 	server *server.Server
 	log    *slog.Logger
 	extra  []string // the paths of --listen
+	daemon bool     // this process serves no editor of its own
 
 	serving *sync.WaitGroup // a goroutine for each socket that is or was open
 
@@ -93,10 +94,14 @@ func (s *sockets) openAt(ctx context.Context, path string) error {
 }
 
 // openForAIWG has AIWG's command line find this process: where its socket was asked for with
-// --listen, or where AIWG is used.
+// --listen, or where somebody uses AIWG and this process is a daemon, since that command line
+// ends it by a signal.
 func (s *sockets) openForAIWG(ctx context.Context, p project.Project) error {
 	path := aiwg.Socket(p.Root)
 	if !slices.Contains(s.paths(), path) {
+		if !s.daemon {
+			return nil
+		}
 		if used, err := aiwg.IsUsed(p.Root); !used {
 			return err
 		}

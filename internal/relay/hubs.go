@@ -68,7 +68,6 @@ func (r *Relay) connect(pause *time.Duration) server.Transport {
 		wanted := len(r.waiting) > 0
 		r.mu.Unlock()
 		t, err := r.opts.Connect(context.WithValue(r.ctx, wantedKey{}, wanted))
-		var unavailable *UnavailableError
 		switch {
 		case r.ctx.Err() != nil:
 			if err == nil {
@@ -77,10 +76,7 @@ func (r *Relay) connect(pause *time.Duration) server.Transport {
 			return nil
 		case err == nil:
 			return t
-		case errors.As(err, &unavailable), errors.Is(err, ErrDormant) && !wanted:
-			if unavailable != nil && wanted {
-				r.refuseWaiting()
-			}
+		case errors.Is(err, ErrDormant) && !wanted:
 			r.logState(stateDormant)
 			if !r.await(r.ctx, func() bool { return len(r.waiting) > 0 }) {
 				return nil

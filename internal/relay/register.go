@@ -86,9 +86,6 @@ func (r *Relay) effect(m *frame.Message, p *rewriting) (then func(*frame.Message
 	case "initialize":
 		r.noteTrust(m)
 	case "shutdown", "exit":
-		if reason := text(frame.Member(named(m.Params), "reason")); reason != nil {
-			r.opts.Logger.Info("shutdown requested", "reason", string(reason))
-		}
 		return r.noteShutdown(m)
 	}
 	if r.joined != bothFamilies {

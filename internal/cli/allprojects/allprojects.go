@@ -1,5 +1,5 @@
-// Package allprojects lists the sessions of all projects of this machine: it asks the hub of
-// each, and starts one where none runs.
+// Package allprojects lists the sessions of all projects of this machine: it asks the hub
+// of each, or reads what was kept where none runs.
 package allprojects
 
 import (
@@ -13,9 +13,8 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
-	"github.com/duet-rpc/duet-rpc/internal/database"
+	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -29,7 +28,7 @@ type listing struct {
 // A listed project has its sessions, or why they cannot be told.
 type listed struct {
 	Root     string            `json:"root"`
-	Hub      bool              `json:"hub"` // one ran before it was asked
+	Hub      bool              `json:"hub"` // one runs; else it is what was kept
 	Sessions []json.RawMessage `json:"sessions"`
 	Error    string            `json:"error,omitempty"`
 
@@ -94,39 +93,31 @@ func ask(ctx context.Context, s *hubprocess.Settings, roots []string, params any
 // askOne asks one project; nil: nothing is kept of it.
 func askOne(ctx context.Context, s *hubprocess.Settings, root string, params any) *listed {
 	one := &listed{Root: root, Sessions: []json.RawMessage{}}
-	kept, err := one.ask(ctx, s, params)
-	if err == nil && !kept {
+	err := one.ask(ctx, s, params)
+	switch {
+	case err == nil:
+		return one
+	case hubprocess.IsNone(err):
 		return nil
 	}
-	if err != nil {
-		one.Error = err.Error()
-	}
+	one.Error = err.Error()
 	return one
 }
 
-// listingIdle is after how long a daemon ends by itself that was started for a listing alone.
-const listingIdle = 5 * time.Second
-
-func (l *listed) ask(ctx context.Context, s *hubprocess.Settings, params any) (kept bool, err error) {
+func (l *listed) ask(ctx context.Context, s *hubprocess.Settings, params any) error {
 	there := *s
-	there.Root, there.Idle = l.Root, listingIdle
+	there.Root = l.Root
 	p, err := there.Project()
 	if err != nil {
-		return true, err
+		return err
 	}
-	c, err := hubprocess.Dial(ctx, &there, p)
-	l.Hub = err == nil
-	if hubprocess.IsNone(err) {
-		if !database.Exists(p) {
-			return false, nil
-		}
-		c, err = reach.Dial(ctx, &there, false)
-	}
+	c, end, kept, err := host.Reach(ctx, &there, p, false)
 	if err != nil {
-		return true, err
+		return err
 	}
-	defer c.Close()
-	return true, refusal.InWords(l.take(ctx, c, params))
+	defer end()
+	l.Hub = !kept
+	return refusal.InWords(l.take(ctx, c, params))
 }
 
 func (l *listed) take(ctx context.Context, c *client.Client, params any) error {

@@ -70,9 +70,11 @@ type building struct {
 	method, name string
 }
 
-// connected builds, or lists, with the hub.
+// connected builds, or lists, with a hub: this process where none runs.
 func (b *building) connected(list bool) error {
-	h, err := reach.Open(b.cmd.Context(), &b.settings.Settings)
+	h, err := reach.Open(b.cmd.Context(), &b.settings.Settings, b.settings.LevelGiven(b.cmd), func(note string) {
+		invocation.Progress(b.cmd, b.settings, "%s", note)
+	})
 	if err != nil {
 		return err
 	}

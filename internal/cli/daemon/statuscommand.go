@@ -54,11 +54,7 @@ func printJSON(out io.Writer, o Options, hub wire.HubStatus) error {
 	if members["paths"], err = json.Marshal(paths); err != nil {
 		return err
 	}
-	raw, err := json.Marshal(members)
-	if err != nil {
-		return err
-	}
-	return output.Raw(out, raw)
+	return output.JSON(out, members)
 }
 
 // printStatus prints a status for people.

@@ -65,6 +65,7 @@ func exchange(program string, show io.Writer) (int, error) {
 	}
 	defer os.RemoveAll(root)
 	cmd := exec.CommandContext(ctx, program, "serve", "--log-level", "error", "--root", root)
+	cmd.Env = append(os.Environ(), "DUET_HUB=embedded") // so that no daemon stays behind
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return 0, err

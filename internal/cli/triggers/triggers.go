@@ -14,6 +14,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -36,7 +37,8 @@ func New(s *invocation.Settings) *cobra.Command {
 
 func newList(s *invocation.Settings) *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List the triggers",
+		Annotations: invocation.ServedWithout(reach.Kept),
+		Use:         "list", Short: "List the triggers",
 		Long: "List the triggers, with what each is for and when it did something last.\n" + invocation.HubStatusHelp,
 		Args: invocation.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -63,7 +65,8 @@ func newList(s *invocation.Settings) *cobra.Command {
 
 func newShow(s *invocation.Settings) *cobra.Command {
 	return &cobra.Command{
-		Use: "show ID", Short: "Show a trigger",
+		Annotations: invocation.ServedWithout(reach.Kept),
+		Use:         "show ID", Short: "Show a trigger",
 		Long:    "Show a trigger as it is configured, and when its time comes.\n" + invocation.HubStatusHelp,
 		Example: "  duet-rpc triggers show tests",
 		Args:    invocation.Exactly("ID"),
@@ -107,7 +110,8 @@ func unknown(id string) error {
 
 func newSwitch(s *invocation.Settings, verb, state string) *cobra.Command {
 	return &cobra.Command{
-		Use: verb + " [ID]", Short: "Switch a trigger " + state + ", or all",
+		Annotations: invocation.ServedWithout(reach.Change),
+		Use:         verb + " [ID]", Short: "Switch a trigger " + state + ", or all",
 		Long:    "Switch a trigger " + state + ", or all as a whole. That holds until it is switched again,\nwhatever the file says.\n" + invocation.HubStatusHelp,
 		Example: "  duet-rpc triggers " + verb + " tests\n  duet-rpc triggers " + verb,
 		Args:    cobra.MaximumNArgs(1),
@@ -134,7 +138,8 @@ func newSwitch(s *invocation.Settings, verb, state string) *cobra.Command {
 func newLog(s *invocation.Settings) *cobra.Command {
 	limit := 20
 	cmd := &cobra.Command{
-		Use: "log [ID]", Short: "What triggers have done",
+		Annotations: invocation.ServedWithout(reach.Kept),
+		Use:         "log [ID]", Short: "What triggers have done",
 		Long:    "What triggers have done, or one of them, the newest first.\n" + invocation.HubStatusHelp,
 		Example: "  duet-rpc triggers log tests --limit 5",
 		Args:    cobra.MaximumNArgs(1),
@@ -161,7 +166,8 @@ func newLog(s *invocation.Settings) *cobra.Command {
 func newTest(s *invocation.Settings) *cobra.Command {
 	var payload string
 	cmd := &cobra.Command{
-		Use: "test SOURCE TYPE", Short: "What triggers would do for an event",
+		Annotations: invocation.ServedWithout(reach.Kept),
+		Use:         "test SOURCE TYPE", Short: "What triggers would do for an event",
 		Long:    "What each trigger would do for an event, without doing it. Whether one is switched on,\nits cooldown and its limits do not count.\n" + invocation.HubStatusHelp,
 		Example: "  duet-rpc triggers test run run.failed --payload '{\"task_id\":\"task-0007\"}'\n  duet-rpc triggers test watch file.modify --payload '{\"path\":\"main.go\"}'",
 		Args:    invocation.Exactly("SOURCE", "TYPE"),
