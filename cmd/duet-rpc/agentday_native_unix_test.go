@@ -120,7 +120,7 @@ func playAdopted(t *testing.T, a dayAgent) string {
 		assert.Contains(t, c.transcript(next.SessionID), "The agent had lost its session; a new one was given the conversation so far: what was said and which tools were used")
 		assert.Contains(t, c.transcript(next.SessionID), "gone on")
 		s.close(c)
-		return "yes, by its id: it does not list them; it is told what was said, since it deletes what it has loaded when it is started again"
+		return "yes, by its id: it does not list them; Duet sends it the transcript, since it deletes what it has loaded when it is started again"
 	}
 	next := s.requireGoesOn(c, adopted.launched, "say: begun alone", "say: gone on")
 	assert.Equal(t, native, c.usage(next.SessionID).Native)
@@ -152,7 +152,7 @@ func playRestarts(t *testing.T, a dayAgent) string {
 	s.close(c)
 	if a.deletes { // the first time already, if that is in the minute in which it was begun
 		assert.Contains(t, said, lost)
-		return "no: it deletes a session that it has loaded when it is started again; it is told what was said, and the conversation says so"
+		return "no: it deletes a session that it has loaded when it is started again; Duet sends it the transcript, and the conversation says so"
 	}
 	assert.NotContains(t, said, lost)
 	return "yes"
@@ -183,5 +183,5 @@ func playFork(t *testing.T, a dayAgent) string {
 	if forked {
 		return "yes: its own session is forked"
 	}
-	return "yes: it is told what was said; its own session it cannot fork"
+	return "yes: it gets the transcript; it cannot fork its own session"
 }

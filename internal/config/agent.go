@@ -218,7 +218,7 @@ func (c *Config) Resolve(name string) (Agent, error) {
 	return a, nil
 }
 
-// firstAgent is what Resolve takes where nobody chose.
+// firstAgent is what Resolve takes if no agent was chosen.
 func (c *Config) firstAgent() string {
 	for _, name := range append(builtInNames(), slices.Sorted(maps.Keys(c.Agents))...) {
 		if a := c.Agents[name]; name != demoAgent && a.Available && a.Trusted {

@@ -20,7 +20,7 @@ type ToolDetails struct {
 	Diffs    []Diff
 	Terminal string // in which it runs, or ""
 
-	RefusedBy string          // who did not let it run, as Approval.DecidedBy; "": nobody is known to
+	RefusedBy string          // who denied it, as Approval.DecidedBy; "": not known
 	Refusal   string          // why, in words
 	Blocks    []Block         // what it gave back that is no text
 	Meta      json.RawMessage // the agent's own, an object; nil: none
