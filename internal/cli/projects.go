@@ -111,7 +111,7 @@ func newProjectsMoveCommand(s *invocation.Settings) *cobra.Command {
 		Use:   "move OLD NEW",
 		Short: "Give the sessions of the project at OLD to the directory NEW",
 		Long:  "Give the sessions of the project at OLD to the directory NEW, as after a move to another\ndisk. OLD need not exist any more; nothing may be kept of NEW.\n\nExit status: 0 if NEW has the sessions, 1 if not.",
-		Args:  cobra.ExactArgs(2),
+		Args:  invocation.Exactly("OLD", "NEW"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := project.Move(cmd.Context(), os.Getenv, args[0], args[1]); err != nil {
 				return explainHeld(err, args[0])
@@ -127,7 +127,7 @@ func newProjectsForgetCommand(s *invocation.Settings) *cobra.Command {
 		Use:   "forget PATH",
 		Short: "Delete all sessions of the project at PATH for good",
 		Long:  "Delete all that is kept of the project at PATH for good: conversations, rules and logs. The\nfiles of the project are left alone. PATH need not exist any more.\n\nExit status: 0 if all was deleted; 1 if nothing was, as where a hub runs or the answer was no.",
-		Args:  cobra.ExactArgs(1),
+		Args:  invocation.Exactly("PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !yes {
 				question := fmt.Sprintf("Delete all sessions of %s for good?", output.Quoted(args[0]))

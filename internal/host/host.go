@@ -175,17 +175,12 @@ func (h *host) issues() (issues []string) {
 		p, _ := h.claim.of()
 		issues = append(issues, p.ShortenPaths(h.problem))
 	}
-	if p, lock := h.claim.of(); lock != nil {
-		if issue := replacedIssue(p); issue != "" {
-			issues = append(issues, issue)
-		}
-	}
 	switch open, err, over := h.life.attempts.result(); {
 	case !over:
 		return issues
 	case err != nil:
 		return append(issues, err.Error())
 	default:
-		return append(issues, open.hub.Health().Issues()...)
+		return append(issues, open.hub.Issues()...)
 	}
 }

@@ -185,15 +185,6 @@ func openStore(p project.Project, r project.Record, log *logging.Log) func(conte
 	}
 }
 
-// replacedIssue says that the project's directory was made anew, or returns "".
-func replacedIssue(p project.Project) string {
-	at := p.Replaced()
-	if at.IsZero() {
-		return ""
-	}
-	return fmt.Sprintf("the project's directory is not the one from before %s, so rules, trust and answers from before do not count; `duet-rpc projects keep` lets them count again", at.Local().Format("2006-01-02 15:04"))
-}
-
 func (h *openHub) lost() <-chan struct{} { return h.gone }
 
 func (h *openHub) idle(ctx context.Context) bool {

@@ -54,7 +54,11 @@ func printJSON(out io.Writer, o Options, hub wire.HubStatus) error {
 	if members["paths"], err = json.Marshal(paths); err != nil {
 		return err
 	}
-	return output.JSON(out, members)
+	raw, err := json.Marshal(members)
+	if err != nil {
+		return err
+	}
+	return output.Raw(out, raw)
 }
 
 // printStatus prints a status for people.

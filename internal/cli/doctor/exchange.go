@@ -7,10 +7,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
 // exchangeTimeout bounds a whole exchange.
@@ -65,7 +67,7 @@ func exchange(program string, show io.Writer) (int, error) {
 	}
 	defer os.RemoveAll(root)
 	cmd := exec.CommandContext(ctx, program, "serve", "--log-level", "error", "--root", root)
-	cmd.Env = append(os.Environ(), "DUET_HUB=embedded") // so that no daemon stays behind
+	cmd.Env = append(os.Environ(), "DUET_HUB=embedded", project.StateVariable+"="+filepath.Join(root, "state")) // so that nothing stays behind
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return 0, err
