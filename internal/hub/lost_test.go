@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // A hub to which nothing is written finds out that its files were removed when it
@@ -61,6 +63,7 @@ func TestLossOfAnIdleHub(t *testing.T) {
 				}
 				assert.True(t, h.Health().Lost())
 				assert.Contains(t, strings.Join(h.Health().Issues(), "\n"), "was removed, moved or replaced")
+				assert.ErrorContains(t, h.OrEnding(t.Context(), domain.ErrEnding), "was removed, moved or replaced", "a request that its end cuts short")
 			})
 		})
 	}

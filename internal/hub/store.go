@@ -5,17 +5,21 @@ import (
 	"errors"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/health"
 )
 
 // stored makes an error of the store one for users.
 func stored(err error) error { return health.Explain(err) }
 
-// OrEnding is the error of a request, or that the hub is ending where that is what
-// cut the request short, which ctx, its own, did not.
+// OrEnding returns the error of a request, or, if the end of the hub cut the request short and
+// not its own ctx, why the hub ends.
 func (h *Hub) OrEnding(ctx context.Context, err error) error {
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil && h.ctx.Err() != nil {
-		return domain.ErrEnding
+		err = domain.ErrEnding
+	}
+	if errors.Is(err, domain.ErrEnding) && h.health.Lost() {
+		return stored(&store.LostError{Err: err})
 	}
 	return err
 }
