@@ -103,11 +103,7 @@ func TestSeveralStaleQuestionsOfOneRun(t *testing.T) {
 	require.NoError(t, h.Close())
 
 	h = openHub(t, path, both, func(o *Options) { o.Limits.MaxRuns = 1 })
-	for _, a := range pendingOf(t, h, 2) {
-		if a.Stale { // the second may have been asked again meanwhile
-			approve(t, h, a, "")
-		}
-	}
+	approve(t, h, pendingOf(t, h, 2)[0], "") // then the agent may ask the second question again at any moment
 	s, err := h.query.Session(context.Background(), "a")
 	require.NoError(t, err)
 	until(t, h, func() bool {
