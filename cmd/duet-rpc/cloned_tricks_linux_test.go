@@ -124,17 +124,6 @@ func pipe(name string) func(*testing.T, *clone) {
 	}
 }
 
-// link has a file of the state be one of the user's own, elsewhere.
-func link(name string) func(*testing.T, *clone) {
-	return func(t *testing.T, c *clone) {
-		path, target := filepath.Join(c.state(), name), filepath.Join(c.outside, "precious")
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		require.NoError(t, os.WriteFile(target, []byte("precious"), 0o600))
-		require.NoError(t, os.Symlink(target, path))
-		unchanged(t, c)
-	}
-}
-
 // unchanged requires at the end that the directory outside is as it is now.
 func unchanged(t *testing.T, c *clone) {
 	before := fingerprint(t, c.outside)

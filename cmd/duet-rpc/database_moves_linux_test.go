@@ -27,16 +27,6 @@ func (s *site) copyTo(name string) *site {
 	return &copied
 }
 
-// agentsAlive are the agents of all of the user's projects.
-func (s *site) agentsAlive() (list []running) {
-	for _, r := range s.running() {
-		if strings.Contains(r.command, "demo-agent") {
-			list = append(list, r)
-		}
-	}
-	return list
-}
-
 // A copy of a project whose hub is at work begins with no history, and touches nothing of the
 // original.
 func TestACopyOfAProjectAtWork(t *testing.T) {
