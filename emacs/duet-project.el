@@ -92,7 +92,8 @@ On another machine that is the default."
          (name (replace-regexp-in-string "[^-_.0-9A-Za-z]" "-" (file-name-nondirectory path)))
          (hash (secure-hash 'sha256 (encode-coding-string path (or file-name-coding-system
                                                                    default-file-name-coding-system 'utf-8))))
-         (home (or (and (not host) (getenv "DUET_STATE_HOME"))
+         (own (and (not host) (getenv "DUET_STATE_HOME")))
+         (home (or (and own (not (equal own "")) own)
                    (and (not host) (getenv "XDG_STATE_HOME")
                         (file-name-absolute-p (getenv "XDG_STATE_HOME"))
                         (expand-file-name "duet" (getenv "XDG_STATE_HOME")))

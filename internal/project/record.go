@@ -157,10 +157,10 @@ func (s states) of(root string) (dir string, moved *Record) {
 		if !s.isHere(r) || !r.is(here) {
 			continue
 		}
-		switch _, err := os.Lstat(string(r.Root)); {
+		switch there, err := identityOf(string(r.Root)); {
 		case err == nil && SameFile(string(r.Root), root): // by another path, as where case does not count
 			return r.StateDir, nil
-		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, fs.ErrNotExist), err == nil && !r.is(there): // also if its old place was taken
 			return dir, &r
 		}
 	}
@@ -260,7 +260,7 @@ func (r Record) write() error {
 		return fmt.Errorf("writing down the project: %w", err)
 	}
 	_, err = f.Write(append(text, '\n'))
-	if err = errors.Join(err, f.Close()); err == nil {
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), filepath.Join(r.StateDir, recordName))
 	}
 	if err != nil {

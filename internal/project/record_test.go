@@ -51,6 +51,21 @@ func TestAProjectThatWasMovedFindsItsState(t *testing.T) {
 	assert.Empty(t, r.MovedFrom)
 }
 
+// The state goes with the directory, also if another one has taken its old place meanwhile.
+func TestAProjectWhoseOldPlaceWasTakenFindsItsState(t *testing.T) {
+	elsewhere(t)
+	dir := tree(t, "old/")
+	old, moved := filepath.Join(dir, "old"), filepath.Join(dir, "moved")
+	_, first := begin(t, old)
+	require.NoError(t, os.Rename(old, moved))
+	require.NoError(t, os.Mkdir(old, 0o700))
+	_, r := begin(t, moved)
+	assert.Equal(t, first.ID, r.ID)
+	assert.True(t, r.ReplacedAt.IsZero())
+	_, r = begin(t, old)
+	assert.NotEqual(t, first.ID, r.ID, "the other directory begins with none")
+}
+
 func TestACopyHasNoHistory(t *testing.T) {
 	elsewhere(t)
 	dir := tree(t, "old/", "copy/")
