@@ -268,8 +268,7 @@ while it tries, and ask for a password out of nowhere."
 
 (defun duet-connection-stop (connection)
   "End the server of CONNECTION and do not start it again.
-What it runs is interrupted unless others use the server too; it can be
-continued."
+What runs goes on in the project's daemon."
   (when-let ((timer (duet-connection-timer connection)))
     (cancel-timer timer)
     (setf (duet-connection-timer connection) nil
@@ -280,12 +279,9 @@ continued."
     (ignore-errors
       (duet-rpc-request-async
        rpc 'shutdown '(:reason "stopped in Emacs")
-       :success-fn (lambda (result)
+       :success-fn (lambda (_result)
                      (duet-rpc-leave rpc)
-                     ;; To kill it now would end what runs for others.
-                     (setq rpc nil)
-                     (when (duet-get result :stays)
-                       (message "Duet: the server goes on for others")))
+                     (setq rpc nil))
        :error-fn #'ignore))
     (run-at-time duet-connection--patience nil
                  #'duet-connection--put-down (lambda () rpc) 2)))

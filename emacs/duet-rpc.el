@@ -106,31 +106,26 @@ the one that came with Emacs."
 
 (defun duet-rpc-shutdown (connection &optional cleanup)
   "Ask the server behind CONNECTION to end, and wait until it has.
-One that serves other editors too goes on for them, without this one.
+The project's daemon, and what runs there, goes on.
 It is killed if it does not answer within 2 seconds.  Kill the buffers of the
 connection too if CLEANUP is non-nil.
 
 Do not call this from `kill-emacs-hook'; without it the server ends too."
   (let ((process (jsonrpc--process connection))
-        (answered nil)
-        (stays nil))
+        (answered nil))
     (when (jsonrpc-running-p connection)
       (ignore-error duet-rpc-died
         (duet-rpc-request-async
          connection 'shutdown '(:reason "the editor is done with it")
-         :success-fn (lambda (result)
-                       (setq answered t
-                             stays (eq (plist-get result :stays) t)))
+         :success-fn (lambda (_result) (setq answered t))
          :error-fn #'ignore))
       ;; What matters is that the end has been noticed, not that it has come:
       ;; the last replies may still have to be read.
       (let ((deadline (+ (float-time) 2)))
-        (while (not (or stays
-                        (duet-rpc--ended connection)
+        (while (not (or (duet-rpc--ended connection)
                         (> (float-time) deadline)))
           (accept-process-output nil 0.02))))
-    ;; One that has answered and is still there serves somebody who has come
-    ;; meanwhile.
+    ;; One that has answered ends by itself.
     (if (and answered (process-live-p process))
         (duet-rpc-leave connection)
       (delete-process process)))

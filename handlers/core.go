@@ -23,13 +23,6 @@ type Core struct {
 	LogLevel *slog.LevelVar // what setLogLevel sets
 	Now      func() time.Time
 	Logger   *slog.Logger // of requests to shut down; nil for none
-	// Busy, if set, tells whether agents are at work, and Pause waits until
-	// none is, as long as ctx lasts, and lets no other begin.
-	Busy  func() bool
-	Pause func(ctx context.Context)
-	// Others, if set, tells whether the process goes on when a connection is shut down: a
-	// daemon does, and a process that serves other clients.
-	Others func() bool
 	// Trust, if set, trusts the project's configuration as it is now.
 	Trust func() error
 	// Workspaces, if set, keeps which connections do not trust the workspace, and the
@@ -54,8 +47,8 @@ func RegisterCore(reg *server.Registry, core Core) {
 	server.Handle(reg, "rpc.discover", discover(reg, core.Version), server.Doc("Describes the methods as an OpenRPC document, with JSON Schemas."))
 	server.Handle(reg, "setLogLevel", core.setLogLevel, server.Doc("Sets how much is logged, until the process ends."))
 	server.Handle(reg, "shutdown", core.shutdown, server.Final(), server.Doc(
-		"Ends the connection, and the process if an editor started it: what arrives later is dropped, running requests are given time. "+
-			"With reason or timeout_ms it first waits for them, and says how that went. Where others are connected the process goes on for them."))
+		"Ends the connection, and the process that an editor started for it: what arrives later is dropped, running requests are given time. "+
+			"With reason or timeout_ms it first waits for them, and says how that went. The project's daemon, and what runs there, goes on."))
 	server.Handle(reg, "client.environment", core.clientEnvironment, server.Doc(
 		"Gives the environment of the client to the agents that it launches on this connection, until it gives another one. The hub keeps it in memory alone. "+
 			"Agents of a client that gives none get the hub's own."))
@@ -263,7 +256,6 @@ type shutdownParams struct {
 
 type shutdownResult struct {
 	Status  string `json:"status,omitempty" doc:"With reason or timeout_ms: idle (nothing ran), completed (what ran has ended) or interrupted (it has not)."`
-	Stays   bool   `json:"stays,omitempty" doc:"With reason or timeout_ms: this process goes on, as a daemon or for other clients. Only the connection ends."`
 	Message string `json:"message"`
 }
 
@@ -273,8 +265,6 @@ const maxShutdownMS = 60_000
 // executor catalog's.
 func (c Core) shutdown(ctx context.Context, p shutdownParams) (shutdownResult, error) {
 	conn := server.ConnFrom(ctx)
-	others := c.Others != nil && c.Others()
-	busy := func() bool { return conn.InFlight() > 0 || !others && c.Busy != nil && c.Busy() }
 	c.logShutdown(p.Reason)
 	result := shutdownResult{Message: "Shutting down gracefully"}
 	wait := time.Duration(0)
@@ -282,15 +272,12 @@ func (c Core) shutdown(ctx context.Context, p shutdownParams) (shutdownResult, e
 		wait = time.Duration(min(*p.TimeoutMS, maxShutdownMS)) * time.Millisecond
 	}
 	if p.Reason != nil || p.TimeoutMS != nil {
-		result.Status, result.Stays = "idle", others
-		if busy() {
+		result.Status = "idle"
+		if conn.InFlight() > 0 {
 			result.Status = "completed"
 			ctx, cancel := context.WithTimeout(ctx, wait)
 			defer cancel()
-			if c.Pause != nil && !others {
-				c.Pause(ctx)
-			}
-			if !conn.Wait(ctx) || busy() {
+			if !conn.Wait(ctx) {
 				result.Status = "interrupted"
 			}
 		}

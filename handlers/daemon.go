@@ -32,7 +32,7 @@ type statusResult struct {
 	Health        string     `json:"health" doc:"healthy or degraded."`
 	Issues        []string   `json:"issues,omitempty" doc:"What is wrong, and what to do."`
 	Version       string     `json:"version"`
-	Hub           string     `json:"hub,omitempty" doc:"daemon: what runs outlives every editor; embedded: it ends with the process that an editor or a command started."`
+	Hub           string     `json:"hub,omitempty" doc:"daemon."`
 	Subsystems    subsystems `json:"subsystems"`
 }
 
@@ -152,7 +152,7 @@ func (m daemon) statusOf(s hub.Status, triggers automationStatus, sources trigge
 	if len(s.Issues) > 0 {
 		r.Health = "degraded"
 	}
-	r.Hub = m.Kind
+	r.Hub = "daemon"
 	if m.Sockets != nil {
 		r.Subsystems.IPC.Sockets = m.Sockets()
 	}

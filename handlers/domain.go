@@ -32,7 +32,6 @@ type Domain struct {
 	// who does not trust the workspace.
 	Configuration func(restricted bool) (*config.Config, error)
 	Clients       func() int      // how many connections there are
-	Kind          string          // of the hub, as the configuration calls it: daemon or embedded
 	Sockets       func() []string // where it listens; may be nil
 	Unserved      func() []string // who cannot reach it who looks for one, and why; may be nil
 	Logger        *slog.Logger

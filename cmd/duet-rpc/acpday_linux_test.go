@@ -55,7 +55,6 @@ func TestACPAgentDay(t *testing.T) {
 			t.Run(a.folder, func(t *testing.T) {
 				t.Parallel()
 				s := a.site(t)
-				s.leaveNoDaemon()
 				d := &editorDay{goEditor: s.goEditor(t, "--agent", s.agent), site: s, a: a}
 				opened, err := d.NewSession(t.Context(), acp.NewSessionRequest{Cwd: s.root, McpServers: []acp.McpServer{}})
 				require.NoError(t, err)

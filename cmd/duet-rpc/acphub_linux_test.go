@@ -6,19 +6,12 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-// crashHub kills the process that is the hub. Another one takes its place when somebody asks.
-func (s *site) crashHub() {
-	s.t.Helper()
-	require.NoError(s.t, syscall.Kill(s.lockHolder(), syscall.SIGKILL))
-}
 
 // orphaned requires that a prompt has ended since the process that ran it has died.
 func orphaned(t *testing.T, r reply) {
@@ -164,29 +157,4 @@ func TestACPHubIsKilledAtAnyMoment(t *testing.T) {
 	}
 	assert.Empty(t, c.said("user_message_chunk"))
 	c.quit()
-}
-
-// A hub that is an editor's own process, and is killed with it: the process of another editor
-// takes its place, and goes on with the session.
-func TestACPHubIsTakenOver(t *testing.T) {
-	t.Parallel()
-	s := withoutDaemons(t, newSite(t))
-	s.env = append(s.env, "DUET_HUB=embedded")
-	first := s.editor(nil)
-	session := first.begin(s.root)
-	first.ask("session/prompt", promptOf(session, "Edit it"))
-	first.awaitAsked(1)
-	require.Equal(t, first.cmd.Process.Pid, s.lockHolder())
-	second := s.editor(nil)
-	second.load(session, s.root)
-	second.awaitAsked(1)
-	first.crash()
-	second.choose(second.awaitAsked(2), "allow_once")
-	second.await("the rest", func() bool { return strings.Contains(second.saidLocked("agent_message_chunk"), "That is all.") })
-	require.Equal(t, second.cmd.Process.Pid, s.lockHolder())
-	require.Equal(t, "end_turn", second.prompt(session, "quiet and on"))
-	second.mu.Lock()
-	require.Len(t, second.asked, 2, "it is asked again once")
-	second.mu.Unlock()
-	second.quit()
 }

@@ -23,7 +23,6 @@ import (
 func TestACPExampleClientOfTheGoSDK(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.leaveNoDaemon()
 	example := filepath.Join(t.TempDir(), "client")
 	out, err := exec.Command("go", "build", "-o", example, "github.com/coder/acp-go-sdk/example/client").CombinedOutput()
 	require.NoError(t, err, "%s", out)
@@ -200,7 +199,6 @@ func (e *goEditor) KillTerminal(context.Context, acp.KillTerminalRequest) (acp.K
 func TestACPClientsOfTheGoSDK(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.leaveNoDaemon()
 	first := s.goEditor(t)
 	opened, err := first.NewSession(t.Context(), acp.NewSessionRequest{Cwd: s.root, McpServers: []acp.McpServer{}})
 	require.NoError(t, err)

@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -24,9 +25,13 @@ func (s *site) onTerminal(t *testing.T, columns uint16, args ...string) *prompti
 	return &prompting{process: l.start(t), tty: tty}
 }
 
-// status waits for the end, and returns the exit status.
+// status waits for the end and for all that was printed, and returns the exit status.
 func (p *prompting) status() int {
 	<-p.ended
+	const mark = "\x00"
+	if _, err := io.WriteString(p.tty.theirs, mark); err == nil {
+		p.tty.printed.AwaitPart(p.t, mark)
+	}
 	return p.cmd.ProcessState.ExitCode()
 }
 

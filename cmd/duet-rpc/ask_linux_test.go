@@ -13,7 +13,6 @@ import (
 func TestAskingFromAScript(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.leaveNoDaemon()
 	person := s.start()
 	type outcome struct {
 		out string

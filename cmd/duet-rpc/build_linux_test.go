@@ -57,13 +57,11 @@ func (s *site) requireNoBuild(when string) {
 	require.Eventually(s.t, func() bool { return len(s.stubbornProcesses()) == 0 }, time.Minute, pollEvery, "the build outlives %s", when)
 }
 
-// hubAndOther are two editors of the project, the first of which is its hub.
+// hubAndOther are two editors of the project.
 func (s *site) hubAndOther() (hub, other *client) {
 	s.t.Helper()
-	hub = s.start()
-	require.Equal(s.t, hub.cmd.Process.Pid, hubOf(s.t, hub))
-	other = s.start()
-	require.Equal(s.t, hub.cmd.Process.Pid, hubOf(s.t, other))
+	hub, other = s.start(), s.start()
+	require.Equal(s.t, hubOf(s.t, hub), hubOf(s.t, other))
 	return hub, other
 }
 

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"database/sql"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -104,7 +105,9 @@ func TestDamagedLogIsTold(t *testing.T) {
 				status, issues := c.issues()
 				assert.Equal(t, "degraded", status)
 				assert.Contains(t, strings.Join(issues, "\n"), "duet-rpc doctor")
-				assert.Equal(t, 1, strings.Count(c.log.String(), "the database is damaged"), "%s", c.log.String())
+				log, err := os.ReadFile(filepath.Join(s.state(), "daemon.log"))
+				require.NoError(t, err)
+				assert.Equal(t, 1, strings.Count(string(log), "the database is damaged"), "%s", log)
 				c.closeStdin()
 				c.requireGoodEnd()
 			})

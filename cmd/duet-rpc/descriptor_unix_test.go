@@ -31,6 +31,7 @@ type fileClient struct {
 
 func (s *site) files() *fileClient {
 	s.t.Helper()
+	s.begin()
 	files := socket.NewFileConn(connect(s.t, s.socketPath()))
 	s.t.Cleanup(func() { files.Close() })
 	return &fileClient{linesOn(s.t, files), files}
@@ -226,12 +227,11 @@ func TestDescriptorsAreForTheSocketAlone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	hub := s.start()
-	require.Equal(t, hub.cmd.Process.Pid, hubOf(t, hub))
 	joined := s.start()
-	require.Equal(t, hub.cmd.Process.Pid, hubOf(t, joined))
+	require.Equal(t, hubOf(t, hub), hubOf(t, joined))
 	var r attachedTo
 	hub.call("spawn_terminal", object{"shell": "cat"}, &r)
-	for name, c := range map[string]*client{"the hub's editor": hub, "an editor that joined": joined} {
+	for name, c := range map[string]*client{"the first editor": hub, "another": joined} {
 		for method, params := range map[string]object{
 			"spawn_terminal":  {"shell": "cat", "descriptor": true},
 			"terminal.attach": {"terminal_id": r.ID, "descriptor": true},

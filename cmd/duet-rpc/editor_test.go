@@ -19,7 +19,8 @@ import (
 type client struct {
 	*process
 	*peer
-	t testing.TB
+	t    testing.TB
+	site *site // nil: the test ends its hub
 }
 
 func newClient(p *process) *client {
@@ -180,11 +181,15 @@ func (c *client) conversation(session string) (said string) {
 	return said
 }
 
-// crash kills the program as a machine out of memory does, and takes what it
+// crash kills the program and its hub as a machine out of memory does, and takes what it
 // still said.
 func (c *client) crash() {
 	c.t.Helper()
-	require.NoError(c.t, c.cmd.Process.Kill())
+	require.NoError(c.t, c.cmd.Process.Kill()) // first: it would start another hub
+	if c.site != nil {
+		c.site.crashHub()
+		defer c.site.left()
+	}
 	<-c.ended
 	c.requireGoodEnd()
 }
@@ -197,6 +202,9 @@ func (c *client) leave() {
 	c.closeStdin()
 	c.requireGoneWithin(goneAfter+raceSlack, watch)
 	c.requireGoodEnd()
+	if c.site != nil {
+		c.site.left()
+	}
 }
 
 // raceSlack is what a busy machine and the race detector may add to a time.

@@ -205,11 +205,12 @@ func TestAIWGIsNotLedToEditors(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.makeAIWG()
-	editor := s.start()
-	editor.call("daemon.status", object{}, nil)
 	socket, pidFile := s.aiwgPlace()
+	editor := s.start()
+	editor.requireCore()
 	assert.NoFileExists(t, pidFile)
 	assert.NoFileExists(t, socket)
+	s.requireAIWGFinds(hubOf(t, editor))
 	editor.leave()
 
 	other := newSite(t)
@@ -223,7 +224,7 @@ func TestAIWGIsNotLedToEditors(t *testing.T) {
 	s.args = []string{"--listen", socket}
 	editor = s.start()
 	editor.call("daemon.status", object{}, nil)
-	s.requireAIWGFinds(editor.cmd.Process.Pid)
+	s.requireAIWGFinds(hubOf(t, editor))
 	editor.leave()
 	requireNoFile(t, pidFile)
 }

@@ -21,10 +21,7 @@ import (
 func newDaemonSite(t testing.TB) *site {
 	t.Helper()
 	s := newSite(t)
-	path := filepath.Join(s.home, "config", "duet", "config.toml")
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(path, append([]byte("hub = \"daemon\"\n"), text...), 0o600))
+	s.daemonStays.Store(true)
 	s.clearDaemons()
 	return s
 }
@@ -187,42 +184,25 @@ func TestTheFirstReplyIsBeforeTheDaemon(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Where no daemon can be started the editor's process is the hub, and says so.
+// Where no daemon can be started the core methods are served, and what needs a hub is refused at
+// once with the reason, until that is mended.
 func TestNoDaemonCanBeStarted(t *testing.T) {
 	t.Parallel()
-	s := newDaemonSite(t)
+	s := newSite(t)
 	require.NoError(t, os.MkdirAll(filepath.Join(s.state(), "daemon.log"), 0o700))
 	editor := s.start()
-	editor.subscribe()
-	require.Equal(t, editor.cmd.Process.Pid, hubOf(t, editor))
-	assert.Equal(t, "completed", editor.awaitEnd(editor.launch("quiet", "").SessionID).Data.State)
-	editor.requireLog("no daemon could be started, so what runs here ends with its editor: opening the daemon's log")
+	editor.requireCore()
+	editor.requireUnavailable("opening the daemon's log")
+	editor.requireLog("no daemon could be started")
 	status, issues := editor.issues()
 	assert.Equal(t, "degraded", status)
 	require.Len(t, issues, 1)
-	assert.Contains(t, issues[0], "no daemon could be started")
-	other := s.start()
-	require.Equal(t, editor.cmd.Process.Pid, hubOf(t, other), "others join it")
-	other.leave()
+	assert.Contains(t, issues[0], "opening the daemon's log")
+	_, err := s.command("prompt", "quiet")
+	require.ErrorContains(t, err, "opening the daemon's log")
+	require.NoError(t, os.Remove(filepath.Join(s.state(), "daemon.log")))
+	require.Eventually(t, func() bool { return editor.try("listSessions", object{}, nil) == nil }, watchdog/3, 100*time.Millisecond)
 	editor.leave()
-}
-
-// A project does not decide for its user what stays behind.
-func TestAProjectCannotWantADaemon(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.clearDaemons()
-	require.NoError(t, os.WriteFile(filepath.Join(s.root, ".duet.toml"), []byte("hub = \"daemon\"\n"), 0o600))
-	editor := s.start()
-	require.Equal(t, editor.cmd.Process.Pid, hubOf(t, editor))
-	editor.leave()
-	_, err := s.command("trust", "--yes")
-	require.NoError(t, err)
-	editor = s.start()
-	s.requireDaemon(editor)
-	editor.leave()
-	_, err = s.command("daemon", "stop")
-	require.NoError(t, err)
 }
 
 // A daemon outlives who started it, and holds nothing that was open there: neither a
@@ -264,6 +244,7 @@ func TestADaemonTellsThatItListens(t *testing.T) {
 	said, err := io.ReadAll(read)
 	require.NoError(t, err)
 	assert.Empty(t, said)
+	s.daemonStays.Store(true)
 	_, err = s.command("daemon", "status")
 	require.NoError(t, err, "it answers at once")
 
@@ -272,14 +253,4 @@ func TestADaemonTellsThatItListens(t *testing.T) {
 	require.NoError(t, err)
 	requireNoFile(t, s.socketPath())
 	hub.requireSuccess()
-}
-
-// leaveNoDaemon ends the daemon that a client's process has started.
-func (s *site) leaveNoDaemon() {
-	s.clearDaemons()
-	s.t.Cleanup(func() {
-		if !s.t.Failed() {
-			_, _ = s.command("daemon", "stop", "--force")
-		}
-	})
 }

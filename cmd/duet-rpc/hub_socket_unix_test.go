@@ -45,6 +45,7 @@ func TestSocketServesAIWG(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	editor := s.start()
+	require.NotZero(t, hubOf(t, editor))
 	c := s.lines()
 
 	assert.Regexp(t, `^\{"jsonrpc":"2\.0","id":1,"result":\{"pong":true,"timestamp":"[-0-9]{10}T[:0-9]{8}\.\d{3}Z"\}\}$`, c.ask(`{"jsonrpc": "2.0", "id": 1, "method": "ping"}`))
@@ -61,7 +62,7 @@ func TestSocketServesAIWG(t *testing.T) {
 		} `json:"subsystems"`
 	}
 	c.call("daemon.status", object{}, &status)
-	assert.Equal(t, editor.cmd.Process.Pid, status.PID)
+	assert.Equal(t, s.lockHolder(), status.PID)
 	assert.Equal(t, "healthy", status.Health)
 	assert.Equal(t, 2, status.Subsystems.IPC.Clients, "the editor and this one")
 	require.NotNil(t, status.Subsystems.Supervisor.MaxConcurrency)
@@ -304,7 +305,7 @@ func TestSocketClientsEndOnlyThemselves(t *testing.T) {
 		framed := s.framesOnSocket()
 		framed.subscribe()
 		framed.awaitQuestion(running.SessionID)
-		require.Equal(t, editor.cmd.Process.Pid, hubOf(t, framed))
+		require.Equal(t, hubOf(t, editor), hubOf(t, framed))
 		framed.call(method, object{}, nil)
 		select {
 		case <-framed.closed:
@@ -375,10 +376,10 @@ func TestListen(t *testing.T) {
 
 	// They are one hub's, and the next hub's when that one is killed.
 	second := s.start()
-	require.Equal(t, first.cmd.Process.Pid, hubOf(t, second))
-	require.Equal(t, first.cmd.Process.Pid, hubOf(t, newLineClient(t, paths[0])))
+	hub := hubOf(t, second)
+	require.Equal(t, hub, hubOf(t, newLineClient(t, paths[0])))
 	first.crash()
-	require.Equal(t, second.cmd.Process.Pid, hubOf(t, second))
+	require.NotEqual(t, hub, hubOf(t, second))
 	for _, path := range append(paths, s.socketPath()) {
 		requireSocket(t, path)
 	}
@@ -392,8 +393,10 @@ func TestListen(t *testing.T) {
 	third := s.start()
 	requireSocket(t, paths[0])
 	third.requireCore()
-	third.requireLog("a socket of --listen cannot be opened")
 	third.leave()
+	log, err := os.ReadFile(filepath.Join(s.state(), "daemon.log"))
+	require.NoError(t, err)
+	assert.Contains(t, string(log), "a socket of --listen cannot be opened")
 	content, err := os.ReadFile(paths[2])
 	require.NoError(t, err)
 	assert.Equal(t, "mine", string(content))
@@ -421,6 +424,7 @@ func TestSocketOfALongPath(t *testing.T) {
 	s.env = []string{"XDG_RUNTIME_DIR=" + short}
 
 	first := s.start()
+	hub := hubOf(t, first)
 	var where string
 	require.Eventually(t, func() bool {
 		text, err := os.ReadFile(filepath.Join(s.state(), "socket"))
@@ -441,14 +445,14 @@ func TestSocketOfALongPath(t *testing.T) {
 	// Others find it, whatever their environment, and take it over.
 	s.env = nil
 	second := s.start()
-	require.Equal(t, first.cmd.Process.Pid, hubOf(t, second))
+	require.Equal(t, hub, hubOf(t, second))
 	out, err := s.command("daemon", "status", "--json")
 	require.NoError(t, err)
 	var status struct{ PID int }
 	require.NoError(t, json.Unmarshal([]byte(out), &status))
-	assert.Equal(t, first.cmd.Process.Pid, status.PID)
+	assert.Equal(t, hub, status.PID)
 	first.crash()
-	require.Equal(t, second.cmd.Process.Pid, hubOf(t, second))
+	require.NotEqual(t, hub, hubOf(t, second))
 	requireSocket(t, s.socketPath())
 	last := s.socketPath()
 	second.leave()

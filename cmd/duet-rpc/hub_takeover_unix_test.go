@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,8 +20,8 @@ const takeovers = 5
 // workingWithin is how long an editor whose hub was killed may be without one.
 const workingWithin = 2 * time.Second
 
-// When the hub is killed, one of the others takes its place at once, and no
-// editor loses anything but what it was just asking.
+// When the daemon is killed, another takes its place at once, and no editor loses
+// anything but what it was just asking.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	fast, err := fastProgram()
@@ -42,18 +41,13 @@ func takeOver(t *testing.T, binary string, times int, within time.Duration) {
 		editors = append(editors, c)
 		return c
 	}
-	for range 4 {
+	for range 3 {
 		join()
 	}
 	var measured []time.Duration
 	known := newLedger()
 	for round := range times {
 		hub := s.lockHolder()
-		i := slices.IndexFunc(editors, func(c *client) bool { return c.cmd.Process.Pid == hub })
-		require.GreaterOrEqual(t, i, 0, "process %d has the lock", hub)
-		dying := editors[i]
-		editors = slices.Delete(editors, i, i+1)
-		require.Len(t, editors, 3)
 
 		// Runs are under way: one that talks, one that asks, one that waits.
 		talking := editors[0].launch(fmt.Sprintf("quiet stream:100000@400 round %d", round), "")
@@ -114,7 +108,7 @@ func takeOver(t *testing.T, binary string, times int, within time.Duration) {
 		mu.Lock()
 		killed = startStopwatch(t)
 		mu.Unlock()
-		dying.crash()
+		s.crashHub()
 		group.Wait()
 		killed.ends()
 		successor := s.lockHolder()
@@ -132,16 +126,7 @@ func takeOver(t *testing.T, binary string, times int, within time.Duration) {
 			took = append(took, o.after)
 		}
 		measured = append(measured, took...)
-		var heirs []int
-		for _, c := range editors {
-			if c.cmd.Process.Pid == successor {
-				heirs = append(heirs, successor)
-				assert.Equal(t, 1, strings.Count(c.log.String(), "this process takes its place"))
-			} else {
-				assert.NotContains(t, c.log.String(), "this process takes its place")
-			}
-		}
-		require.Len(t, heirs, 1, "the successor is one of the editors' processes")
+		require.NotEqual(t, hub, successor)
 		lines := s.lines()
 		assert.Equal(t, successor, hubOf(t, lines), "who has the lock listens")
 		lines.conn.Close()
@@ -198,22 +183,13 @@ func takeOver(t *testing.T, binary string, times int, within time.Duration) {
 			})
 		}
 		require.False(t, t.Failed(), "round %d", round)
+		editors[0].leave()
+		editors = editors[1:]
 	}
 	slices.Sort(measured)
 	t.Logf("from the kill to an answer, for %d editors: median %v, worst %v", len(measured),
 		measured[len(measured)/2].Round(time.Millisecond), measured[len(measured)-1].Round(time.Millisecond))
 
-	// The last hub goes when its editors have gone.
-	hub := s.lockHolder()
-	slices.SortStableFunc(editors, func(a, b *client) int {
-		switch hub {
-		case a.cmd.Process.Pid:
-			return 1
-		case b.cmd.Process.Pid:
-			return -1
-		}
-		return 0
-	})
 	for _, c := range editors {
 		c.leave()
 	}

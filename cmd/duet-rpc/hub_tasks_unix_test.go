@@ -8,16 +8,18 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
 // However a hub ends, who is told of tasks is told once how each has ended,
 // also who came to another hub then.
 func TestEndOfTasksIsToldWhenTheHubEnds(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(t *testing.T, hub, other *client){
-		"SIGKILL": func(t *testing.T, hub, _ *client) { require.NoError(t, hub.cmd.Process.Kill()) },
-		"SIGTERM": func(t *testing.T, hub, _ *client) { require.NoError(t, hub.cmd.Process.Signal(syscall.SIGTERM)) },
-		"daemon.stop": func(_ *testing.T, _, other *client) {
+	for name, end := range map[string]func(t *testing.T, hub int, other *client){
+		"SIGKILL": func(t *testing.T, hub int, _ *client) { require.NoError(t, syscall.Kill(hub, syscall.SIGKILL)) },
+		"SIGTERM": func(t *testing.T, hub int, _ *client) { require.NoError(t, syscall.Kill(hub, syscall.SIGTERM)) },
+		"daemon.stop": func(_ *testing.T, _ int, other *client) {
 			other.call("daemon.stop", object{"force": true}, nil)
 		},
 	} {
@@ -29,7 +31,8 @@ func TestEndOfTasksIsToldWhenTheHubEnds(t *testing.T) {
 			before := hub.launch("quiet permit:1 before", "") // when nobody is told yet
 			hub.awaitQuestion(before.SessionID)
 			attached := s.start()
-			require.Equal(t, hub.cmd.Process.Pid, hubOf(t, attached))
+			process := hubOf(t, attached)
+			require.Equal(t, process, hubOf(t, hub))
 			attached.call("task.stats", object{}, nil)
 			line := s.lines()
 			line.call("task.stats", object{}, nil)
@@ -37,8 +40,9 @@ func TestEndOfTasksIsToldWhenTheHubEnds(t *testing.T) {
 			hub.awaitQuestion(after.SessionID)
 			attached.awaitNote("event.taskStarted", after.TaskID)
 
-			end(t, hub, attached)
-			<-hub.ended                                            // until then it refuses what is asked
+			released := project.Project{StateDir: s.state()}.Released()
+			end(t, process, attached)
+			<-released                                             // until then it refuses what is asked
 			for attached.try("task.stats", object{}, nil) != nil { // what needs a hub
 			}
 			for _, task := range []launched{before, after} {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
@@ -27,6 +28,17 @@ func (s *site) socketPath() string {
 	path, err := socket.Find(s.state())
 	require.NoError(s.t, err)
 	return path
+}
+
+// begin starts a daemon if none runs.
+func (s *site) begin() {
+	s.t.Helper()
+	if (project.Project{StateDir: s.state()}).Unlocked() {
+		stays := s.daemonStays.Load()
+		_, err := s.command("daemon", "start")
+		require.NoError(s.t, err)
+		s.daemonStays.Store(stays)
+	}
 }
 
 // connect connects to a socket of a hub that has just been started.
@@ -75,6 +87,7 @@ func linesOn(t testing.TB, conn net.Conn) *lineClient {
 // lines is a client on the project's own socket.
 func (s *site) lines() *lineClient {
 	s.t.Helper()
+	s.begin()
 	return newLineClient(s.t, s.socketPath())
 }
 
@@ -147,6 +160,7 @@ func (c *lineClient) requireClosed() {
 // frames is an editor's client on the project's own socket.
 func (s *site) framesOnSocket() *client {
 	s.t.Helper()
+	s.begin()
 	file, err := connect(s.t, s.socketPath()).File()
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() { file.Close() })
@@ -160,6 +174,16 @@ func (s *site) lockHolder() int {
 	require.NoError(s.t, err)
 	pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 	return pid
+}
+
+// crashHub kills the process that is the hub. A client that needs one starts another.
+func (s *site) crashHub() {
+	s.t.Helper()
+	hub, err := os.FindProcess(s.lockHolder())
+	require.NoError(s.t, err)
+	released := project.Project{StateDir: s.state()}.Released()
+	require.NoError(s.t, hub.Kill())
+	<-released
 }
 
 // hubOf is the process that answers a client.

@@ -3,6 +3,8 @@
 package main_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -23,7 +25,7 @@ func TestLogHasEveryMessageIfAsked(t *testing.T) {
 			hub.subscribe()
 			hub.awaitEnd(hub.launch("quiet", "").SessionID)
 			attached := s.start()
-			require.Equal(t, hub.cmd.Process.Pid, hubOf(t, attached))
+			require.Equal(t, hubOf(t, hub), hubOf(t, attached))
 			for _, c := range []*client{attached, hub} {
 				_ = c.try("secret.provide", object{"request_id": "r", "secret": secret}, nil)
 				_ = c.try("get_execution_context", object{"session_token": secret}, nil)
@@ -35,7 +37,10 @@ func TestLogHasEveryMessageIfAsked(t *testing.T) {
 				assert.Regexp(t, `\\"request_id\\":\\"r\\".*\(redacted\)|\(redacted\).*\\"request_id\\":\\"r\\"`, log)
 				assert.NotContains(t, log, secret)
 			}
-			assert.Regexp(t, `msg=sent peer="executor \d+".*execute_prompt`, hub.log.String())
+			daemon, err := os.ReadFile(filepath.Join(s.state(), "daemon.log"))
+			require.NoError(t, err)
+			assert.Regexp(t, `msg=sent peer="executor \d+".*execute_prompt`, string(daemon))
+			assert.NotContains(t, string(daemon), secret)
 			assert.NotRegexp(t, `session_token\\":\\"[^(]`, hub.log.String(), "of executors")
 		})
 	}

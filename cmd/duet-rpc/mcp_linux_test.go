@@ -92,7 +92,6 @@ func anyQuestion(shownApproval) bool { return true }
 func TestMCPServer(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.leaveNoDaemon()
 	hub, err := os.FindProcess(s.daemon())
 	require.NoError(t, err)
 	progress := make(chan bool, 1000)

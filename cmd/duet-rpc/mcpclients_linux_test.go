@@ -21,7 +21,6 @@ func TestMCPClientOfTheTypeScriptSDK(t *testing.T) {
 	t.Parallel()
 	sdk := filepath.Join(installedAgent(t, "mcp-server-everything"), "node_modules", "@modelcontextprotocol", "sdk", "dist", "esm", "client")
 	s := newSite(t)
-	s.leaveNoDaemon()
 	script := filepath.Join(t.TempDir(), "client.mjs")
 	require.NoError(t, os.WriteFile(script, fmt.Appendf(nil, `
 import { Client } from %q;
@@ -59,7 +58,6 @@ func TestMCPPermissionToolOfClaudeCode(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, found)
 	s := newClaudeSite(t)
-	s.leaveNoDaemon()
 	servers, err := json.Marshal(object{"mcpServers": object{"duet": object{
 		"type": "stdio", "command": program, "args": append([]string{"mcp", patiently}, s.launch().args...), "env": object{},
 	}}})

@@ -3,6 +3,7 @@ package main_test
 import (
 	"context"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/socket"
 	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
@@ -125,6 +128,12 @@ func homeless(t testing.TB) []string {
 	home := t.TempDir()
 	root := filepath.Join(home, "project")
 	require.NoError(t, os.Mkdir(root, 0o700))
+	t.Cleanup(func() {
+		states, _ := filepath.Glob(filepath.Join(home, "state", "duet", "projects", "*"))
+		for _, dir := range states {
+			stopHub(t, dir)
+		}
+	})
 	return []string{
 		"DUET_ROOT=" + root, "HOME=" + home, "XDG_CONFIG_HOME=" + filepath.Join(home, "config"), "XDG_STATE_HOME=" + filepath.Join(home, "state"),
 		"DUET_DEMO_DELAY=0", "DUET_COMPLETION_TIMEOUT=1m",
@@ -207,3 +216,27 @@ func (p *process) finish() {
 }
 
 func contains(r *witness.Text, text string) bool { return strings.Contains(r.String(), text) }
+
+// stopHub ends the hub of a state directory, if one runs, and returns when it has ended.
+func stopHub(t testing.TB, state string) {
+	p := project.Project{StateDir: state}
+	if p.Unlocked() {
+		return
+	}
+	path, err := socket.Find(state)
+	if err != nil {
+		return
+	}
+	conn, err := net.Dial("unix", path)
+	if err == nil {
+		_ = conn.SetDeadline(time.Now().Add(watchdog / 3))
+		_, _ = io.WriteString(conn, `{"jsonrpc":"2.0","id":1,"method":"daemon.stop","params":{"force":true}}`+"\n")
+		_, _ = io.Copy(io.Discard, conn) // to its end
+		conn.Close()
+	}
+	select {
+	case <-p.Released():
+	case <-time.After(watchdog / 3):
+		t.Logf("the hub of %s does not end", state)
+	}
+}

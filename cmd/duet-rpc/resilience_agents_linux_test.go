@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"fmt"
 	"os"
 	"syscall"
 	"testing"
@@ -172,15 +173,15 @@ command = ["/bin/sh", "-c", "trap '' INT TERM; sleep 601 & while :; do sleep 0.1
 			c.subscribe()
 			told := c.launch(test.query, test.agent)
 			c.awaitState(told.SessionID, "running")
-			before := len(s.running()) // the program and the executor, at least
-			require.Eventually(t, func() bool { return len(s.running()) > 2 }, time.Minute, pollEvery, "no agent: %d processes", before)
+			before := len(s.running()) // the program, the daemon and the executor, at least
+			require.Eventually(t, func() bool { return len(s.running()) > 3 }, time.Minute, pollEvery, "no agent: %d processes", before)
 			if test.ready != nil {
 				test.ready(c, told)
 			}
 			c.call("interruptSession", object{"session_id": told.SessionID}, nil)
 			end := c.awaitEnd(told.SessionID)
 			assert.Equal(t, "interrupted", end.Data.State, "%s", end.Raw)
-			require.Eventually(t, func() bool { return len(s.running()) <= 2 }, time.Minute, pollEvery, "what the agent started is left")
+			require.Eventually(t, func() bool { return len(s.running()) <= 3 }, time.Minute, pollEvery, "what the agent started is left")
 			assert.Equal(t, "completed", c.awaitEnd(c.launch("quiet", "").SessionID).Data.State, "the next run")
 			c.leave()
 			s.requireNobody("after the end")
@@ -220,7 +221,7 @@ start_timeout = "2s"
 	assert.Equal(t, "failed", end.Data.State)
 	assert.Equal(t, "AGENT_TIMEOUT", end.Data.ErrorCode)
 	assert.Contains(t, end.Data.Error, "waiting for a login")
-	require.Eventually(t, func() bool { return len(s.running()) <= 2 }, time.Minute, pollEvery, "the agent is left")
+	require.Eventually(t, func() bool { return len(s.running()) <= 3 }, time.Minute, pollEvery, "the agent is left")
 	c.leave()
 }
 
@@ -243,13 +244,14 @@ func TestRunsLeaveNothingOpen(t *testing.T) {
 	s := newSite(t)
 	c := s.start()
 	c.subscribe()
+	hub := hubOf(t, c)
 	open := func() int {
-		entries, err := os.ReadDir(procPath(c, "fd"))
+		entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", hub))
 		require.NoError(t, err)
 		return len(entries)
 	}
 	threads := func() int {
-		entries, err := os.ReadDir(procPath(c, "task"))
+		entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", hub))
 		require.NoError(t, err)
 		return len(entries)
 	}
@@ -265,6 +267,6 @@ func TestRunsLeaveNothingOpen(t *testing.T) {
 	}
 	assert.Eventually(t, func() bool { return open() <= before+4 }, watchdog/3, pollEvery, "descriptors")
 	assert.LessOrEqual(t, threads(), threadsBefore+16, "threads")
-	require.Eventually(t, func() bool { return len(s.running()) == 3 }, time.Minute, pollEvery, "the program, an executor and its agent: %v", s.processes())
+	require.Eventually(t, func() bool { return len(s.running()) == 4 }, time.Minute, pollEvery, "the program, the daemon, an executor and its agent: %v", s.processes())
 	c.leave()
 }

@@ -46,15 +46,16 @@ func TestAnAnswerOutlivesTheAgent(t *testing.T) {
 	}
 }
 
-// onlyOne makes a new program, so that there is one executor and one agent.
+// onlyOne ends executors and agents, so that there is one of each afterwards.
 func (s *recordedSite) onlyOne(c *client) {
 	s.t.Helper()
+	hub := hubOf(s.t, c)
 	for _, r := range s.running() {
-		if r.pid != c.cmd.Process.Pid {
+		if r.pid != c.cmd.Process.Pid && r.pid != hub {
 			kill(s.t, r)
 		}
 	}
-	require.Eventually(s.t, func() bool { return len(s.processes()) == 1 }, time.Minute, pollEvery)
+	require.Eventually(s.t, func() bool { return len(s.processes()) == 2 }, time.Minute, pollEvery)
 }
 
 // An agent that is resumed with an answer, and ends at once, uses up nothing.

@@ -223,10 +223,16 @@ func (k *kills) round(t *testing.T) {
 
 	// From here on it may end at any moment.
 	after := time.Duration(k.rand.Int64N(int64(700 * time.Millisecond)))
-	killed := time.AfterFunc(after, func() { _ = c.cmd.Process.Kill() })
+	killed := time.AfterFunc(after, func() {
+		_ = c.cmd.Process.Kill()
+		if hub, err := os.FindProcess(k.site.lockHolder()); err == nil {
+			_ = hub.Kill()
+		}
+	})
 	defer killed.Stop()
 	k.work(c)
 	<-c.ended
+	k.site.clients.Add(-1)
 	c.requireGoodEnd()
 	k.take(t, c.seen())
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,12 @@ type site struct {
 	binary string // the program, if it is not the one with the race detector
 
 	watchdog time.Duration // of its processes; 0: that of all
+
+	// Most tests are about what one leaves behind: their daemon ends with the last client that
+	// they started with start or command.
+	clients     *atomic.Int32
+	daemonStays *atomic.Bool // until the test ends it
+	others      *atomic.Bool // there are clients that are not counted: the daemon stays for them
 }
 
 // patiently has the program wait for its hub as long as a slow machine may take,
@@ -39,11 +46,14 @@ const patiently = "--answer-within=1m"
 func newSite(t testing.TB) *site {
 	t.Helper()
 	dir := t.TempDir()
-	s := &site{t: t, root: filepath.Join(dir, "project"), home: filepath.Join(dir, "home")}
+	s := &site{t: t, root: filepath.Join(dir, "project"), home: filepath.Join(dir, "home"), clients: new(atomic.Int32), daemonStays: new(atomic.Bool), others: new(atomic.Bool)}
 	require.NoError(t, os.MkdirAll(s.root, 0o755))
 	require.NoError(t, os.MkdirAll(s.home, 0o755))
 	s.agents("")
-	t.Cleanup(func() { s.requireNobody("when the test has ended") })
+	t.Cleanup(func() {
+		s.endDaemons()
+		s.requireNobody("when the test has ended")
+	})
 	return s
 }
 
@@ -89,8 +99,14 @@ func (s *site) state() string {
 
 func (s *site) database() string { return filepath.Join(s.state(), "duet.db") }
 
-// launch is how the program is started there.
+// launch is how the program is started there, as a client that is not counted.
 func (s *site) launch() launch {
+	s.others.Store(true)
+	return s.counted()
+}
+
+// counted is launch for a client that is counted.
+func (s *site) counted() launch {
 	return launch{
 		binary: s.binary,
 		first:  []string{patiently},
@@ -106,16 +122,36 @@ func (s *site) launch() launch {
 
 // start starts the program with a client.
 func (s *site) start() *client {
-	c := newClient(s.launch().start(s.t))
+	c := newClient(s.counted().start(s.t))
+	c.site = s
+	s.clients.Add(1)
 	c.peer.mu.Lock()
 	defer c.peer.mu.Unlock()
 	c.patient = s.watchdog * 2 / 3
 	return c
 }
 
+// left notes that a client has gone.
+func (s *site) left() {
+	if s.clients.Add(-1) <= 0 && !s.daemonStays.Load() && !s.others.Load() {
+		stopHub(s.t, s.state())
+	}
+}
+
+// endDaemons ends the daemons of the site, also those of other roots.
+func (s *site) endDaemons() {
+	states, _ := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(s.state())), "projects", "*"))
+	for _, dir := range states {
+		stopHub(s.t, dir)
+	}
+}
+
 // requireNobody requires that nothing of what was started there lives.
 func (s *site) requireNobody(when string) {
 	s.t.Helper()
+	if s.clients.Load() <= 0 && !s.daemonStays.Load() {
+		stopHub(s.t, s.state())
+	}
 	var left []string
 	require.Eventually(s.t, func() bool { left = s.processes(); return len(left) == 0 }, time.Minute, 5*time.Millisecond,
 		"processes are left %s: %s", when, deferred(func() string { return strings.Join(left, "; ") }))

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"os"
 	"strconv"
 	"strings"
@@ -14,14 +13,12 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/leftopen"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/pager"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
-	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -39,20 +36,13 @@ func newApprovalsCommand(s *invocation.Settings) *cobra.Command {
 	var wait, list, once bool
 	var session string
 	cmd := &cobra.Command{
-		Annotations: invocation.ServedWithout(reach.Kept),
-		Use:         "approvals",
-		Short:       "List and answer the questions of agents",
-		Long:        approvalsHelp + invocation.HubStatusHelp,
-		Args:        invocation.NoArguments,
+		Use:   "approvals",
+		Short: "List and answer the questions of agents",
+		Long:  approvalsHelp + invocation.HubStatusHelp,
+		Args:  invocation.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if tty.Is(os.Stdin) && tty.Is(cmd.OutOrStdout()) && !s.JSON && !wait && !list {
-				err := goThrough(cmd, s, turn.InboxOptions{Session: session, Once: once})
-				if hubprocess.IsNone(err) {
-					err = goThroughHere(cmd, s, session)
-				}
-				if !errors.Is(err, leftopen.ErrNone) {
-					return refusal.InWords(err)
-				} // else it is said that none is open
+				return refusal.InWords(goThrough(cmd, s, turn.InboxOptions{Session: session, Once: once}))
 			}
 			return invocation.WithHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				if wait {
@@ -68,7 +58,7 @@ func newApprovalsCommand(s *invocation.Settings) *cobra.Command {
 					return output.Raw(cmd.OutOrStdout(), raw)
 				}
 				if len(open) == 0 {
-					invocation.Progress(cmd, s, "no question is open: no agent waits for an answer; where a hub runs, `duet-rpc approvals --wait` waits for the next")
+					invocation.Progress(cmd, s, "no question is open: no agent waits for an answer; `duet-rpc approvals --wait` waits for the next")
 				} else if tty.Is(cmd.OutOrStdout()) {
 					invocation.Progress(cmd, s, "answer one with: duet-rpc approvals approve ID, deny ID or respond ID")
 				}
@@ -95,7 +85,7 @@ func goThrough(cmd *cobra.Command, s *invocation.Settings, o turn.InboxOptions) 
 	signals, stop := interrupt.Signals()
 	defer stop()
 	o.Signals = signals
-	return reach.Do(cmd.Context(), invocation.Reaching(cmd, s, reach.Nothing), func(ctx context.Context, c *client.Client) error {
+	return reach.Do(cmd.Context(), reach.Options{Settings: &s.Settings}, func(ctx context.Context, c *client.Client) error {
 		_, err := turn.Inbox(ctx, c, turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false), o)
 		return err
 	})
@@ -103,9 +93,8 @@ func goThrough(cmd *cobra.Command, s *invocation.Settings, o turn.InboxOptions) 
 
 func newApprovalsShowCommand(s *invocation.Settings) *cobra.Command {
 	return &cobra.Command{
-		Annotations: invocation.ServedWithout(reach.Kept),
-		Use:         "show ID",
-		Short:       "Show a whole question: the tool's input, the diff, the options",
+		Use:   "show ID",
+		Short: "Show a whole question: the tool's input, the diff, the options",
 		Long: "Show a whole question: the tool's input, what it would change, and the options; on\n" +
 			"a terminal with $PAGER or less.\n" + invocation.HubStatusHelp,
 		Args:              invocation.Exactly("ID"),

@@ -14,7 +14,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
-	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -32,9 +31,6 @@ func answerApproval(cmd *cobra.Command, s *invocation.Settings, id string, decid
 		d.ID = a.ID
 		return sendDecision(ctx, cmd, s, c, d)
 	})
-	if hubprocess.IsNone(err) {
-		err = answerHere(cmd, s, id, decide)
-	}
 	return refusal.InWords(err)
 }
 

@@ -35,7 +35,7 @@ detached; 1 if there is no such terminal, or no hub runs here, or the hub ended.
 func newAttachCommand(s *invocation.Settings) *cobra.Command {
 	var o attach.Options
 	cmd := &cobra.Command{
-		Use:     "attach [TERMINAL] | attach --new [COMMAND...]",
+		Use: "attach [TERMINAL] | attach --new [COMMAND...]", Annotations: invocation.Begins(),
 		Short:   "Work in a terminal of the project's hub",
 		Long:    attachHelp,
 		Example: "  duet-rpc attach --new\n  duet-rpc attach --new -- ls -la\n  duet-rpc attach --new --tmux work",

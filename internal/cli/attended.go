@@ -1,10 +1,19 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"os"
 
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
+	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -34,4 +43,34 @@ func statusOf(session wire.Session, interrupted bool) error {
 		return interrupt.Err
 	}
 	return invocation.ExitStatus(1)
+}
+
+// attending are the options of how a session is attended.
+func attending(ctx context.Context, s *invocation.Settings, signals <-chan os.Signal) turn.Options {
+	return turn.Options{
+		Signals: signals, EndNow: func() { os.Exit(interrupt.Status) },
+		SilentAfter: s.AnswerWithin, WhySilent: func() string { return whySilent(ctx, s) },
+	}
+}
+
+// sendDecision answers a question, and says how it was taken.
+func sendDecision(ctx context.Context, cmd *cobra.Command, s *invocation.Settings, c *client.Client, d wire.Decision) error {
+	r, raw, err := wire.Decide(ctx, c, d)
+	if err != nil {
+		return err
+	}
+	if s.JSON {
+		if err := output.Raw(cmd.OutOrStdout(), raw); err != nil || r.Success {
+			return err
+		}
+		return invocation.ExitStatus(1)
+	}
+	if !r.Success {
+		return errors.New(output.Line(cmp.Or(r.Error, "the question could not be answered")))
+	}
+	invocation.Progress(cmd, s, "%s: %s", inbox.ShortID(d.ID), r.Status)
+	if r.ToldTaskID != "" {
+		invocation.Progress(cmd, s, "the agent is told with its next prompt: %s", r.ToldTaskID)
+	}
+	return nil
 }

@@ -34,7 +34,7 @@ Exit status: 0 if there is a result; 1 if it was refused, or no hub runs here;
 func newCallCommand(s *invocation.Settings) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use:     "call METHOD [JSON|-]",
+		Use: "call METHOD [JSON|-]", Annotations: invocation.Begins(),
 		Short:   "Call any method of the project's hub",
 		Long:    callHelp,
 		Example: "  duet-rpc call daemon.status\n  duet-rpc call task.get '{\"taskId\":\"task-0001\"}'",

@@ -44,7 +44,7 @@ func completeAll(s *invocation.Settings, list completer) cobra.CompletionFunc {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin())
 		defer cancel()
 		var fit []string
-		_ = reach.Do(ctx, reach.Options{Settings: &s.Settings, Without: reach.Kept, Quick: true}, func(ctx context.Context, c *client.Client) error {
+		_ = reach.Do(ctx, reach.Options{Settings: &s.Settings}, func(ctx context.Context, c *client.Client) error {
 			for _, candidate := range list(ctx, c) {
 				if strings.HasPrefix(candidate, word) {
 					fit = append(fit, candidate)

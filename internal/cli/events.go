@@ -14,7 +14,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/eventline"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -58,9 +57,6 @@ func newEventsCommand(s *invocation.Settings) *cobra.Command {
 			var since *int64
 			if o.noFollow || cmd.Flags().Changed("since") {
 				since = &o.since
-			}
-			if o.noFollow || !o.follow {
-				cmd.Annotations = invocation.ServedWithout(reach.Kept)
 			}
 			return invocation.WithHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				if o.noFollow || !o.follow {

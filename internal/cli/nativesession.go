@@ -8,7 +8,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/nativesession"
-	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 )
 
@@ -16,11 +15,7 @@ import (
 func nativeSessions(s *invocation.Settings) nativesession.Options {
 	return nativesession.Options{
 		Hub: func(cmd *cobra.Command, do func(context.Context, *client.Client) error) error {
-			serves := reach.Without(cmd.Annotations[invocation.WithoutHub])
-			if serves == reach.Change { // this part of the command asks an agent
-				serves = reach.Nothing
-			}
-			return refusal.InWords(invocation.ConnectedOr(cmd, s, serves, do))
+			return refusal.InWords(invocation.Connected(cmd, s, do))
 		},
 		JSON:     func() bool { return s.JSON },
 		Progress: func(cmd *cobra.Command, format string, args ...any) { invocation.Progress(cmd, s, format, args...) },
@@ -35,6 +30,6 @@ func nativeSessions(s *invocation.Settings) nativesession.Options {
 			p, err := s.Project()
 			return p.Root, err
 		},
-		FullPath: invocation.FullPath, Help: invocation.HubStatusHelp, Starts: invocation.ServedWithout(reach.Daemon),
+		FullPath: invocation.FullPath, Help: invocation.HubStatusHelp, Starts: invocation.Begins(),
 	}
 }

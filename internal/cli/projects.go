@@ -15,7 +15,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/database"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 const projectsHelp = `List the projects of which sessions are kept on this machine, the last used first:
@@ -113,6 +115,7 @@ func newProjectsMoveCommand(s *invocation.Settings) *cobra.Command {
 		Long:  "Give the sessions of the project at OLD to the directory NEW, as after a move to another\ndisk. OLD need not exist any more; nothing may be kept of NEW.\n\nExit status: 0 if NEW has the sessions, 1 if not.",
 		Args:  invocation.Exactly("OLD", "NEW"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			endIdleHub(cmd.Context(), s, args[0])
 			if err := project.Move(cmd.Context(), os.Getenv, args[0], args[1]); err != nil {
 				return explainHeld(err, args[0])
 			}
@@ -135,6 +138,7 @@ func newProjectsForgetCommand(s *invocation.Settings) *cobra.Command {
 					return err
 				}
 			}
+			endIdleHub(cmd.Context(), s, args[0])
 			if err := project.Forget(cmd.Context(), os.Getenv, args[0]); err != nil {
 				return explainHeld(err, args[0])
 			}
@@ -184,11 +188,40 @@ func said(cmd *cobra.Command, s *invocation.Settings, asJSON map[string]any, for
 	return err
 }
 
+// endIdleHub ends the hub of a project if it does nothing and has no other client. Whether it
+// could be ended is seen by its lock.
+func endIdleHub(ctx context.Context, s *invocation.Settings, root string) {
+	r, err := project.Known(os.Getenv, root)
+	if err != nil {
+		return
+	}
+	p := project.Project{Root: string(r.Root), StateDir: r.StateDir}
+	c, err := hubprocess.Dial(ctx, &s.Settings, p)
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	status, err := wire.Status(ctx, c)
+	x := status.Subsystems
+	if err != nil || x.Supervisor.Running+x.Supervisor.Queued > 0 || x.IPC.Clients > 1 {
+		return
+	}
+	released := p.Released()
+	if c.Call(ctx, "daemon.stop", map[string]any{}, nil) != nil {
+		return
+	}
+	select {
+	case <-released:
+	case <-time.After(s.StartWithin()):
+	case <-ctx.Done():
+	}
+}
+
 // explainHeld says how to end the hub that keeps a project from being moved or forgotten.
 func explainHeld(err error, root string) error {
 	var held *project.HeldError
 	if errors.As(err, &held) {
-		return fmt.Errorf("a hub runs there (process %d): end it with `duet-rpc daemon stop --root %s`, then try again", held.PID, output.ShellWord(root))
+		return fmt.Errorf("a hub is in use there (process %d): end it with `duet-rpc daemon stop --root %s`, then try again", held.PID, output.ShellWord(root))
 	}
 	return err
 }

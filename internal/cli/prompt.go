@@ -169,7 +169,7 @@ func runPrompt(cmd *cobra.Command, s *invocation.Settings, o promptOptions, text
 			view.Note(output.Line(note))
 		}
 	}
-	h, err := reach.Open(cmd.Context(), &s.Settings, s.LevelGiven(cmd), view.Note)
+	h, err := reach.Open(cmd.Context(), &s.Settings)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func runPrompt(cmd *cobra.Command, s *invocation.Settings, o promptOptions, text
 	toItsEnd := func() (interrupted bool, err error) {
 		interrupted, err = p.attend(ctx, h.Client)
 		for err == nil && p.hubGone {
-			view.Note("the hub has gone; going on with another one, or in this process")
+			view.Note("the hub has gone; going on with another one")
 			if err = h.Again(); err == nil {
 				interrupted, err = p.attend(ctx, h.Client)
 			}
@@ -201,7 +201,6 @@ func runPrompt(cmd *cobra.Command, s *invocation.Settings, o promptOptions, text
 		return refusal.InWords(err)
 	}
 	session := p.session
-	view.Here = h.Here()
 	view.End(session)
 	if err := statusOf(session, interrupted); err != nil || unfit != nil {
 		return cmp.Or(err, unfit)

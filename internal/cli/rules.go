@@ -8,17 +8,15 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 func newRulesCommand(s *invocation.Settings) *cobra.Command {
 	return &cobra.Command{
-		Annotations: invocation.ServedWithout(reach.Kept),
-		Use:         "rules",
-		Short:       "List the rules that were made by answers with --scope",
-		Long:        "List the rules that were made by answers with --scope: what they match is not asked\nany more.\n" + invocation.HubStatusHelp,
-		Args:        invocation.NoArguments,
+		Use:   "rules",
+		Short: "List the rules that were made by answers with --scope",
+		Long:  "List the rules that were made by answers with --scope: what they match is not asked\nany more.\n" + invocation.HubStatusHelp,
+		Args:  invocation.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return invocation.AskHub(cmd, s, "getRules", struct{}{}, func(r struct{ Rules []wire.Rule }) error {
 				t := output.NewTable(cmd.OutOrStdout(), "ID", "RULE", "FOR", "WHERE", "AGE")
@@ -35,12 +33,11 @@ func newRulesCommand(s *invocation.Settings) *cobra.Command {
 
 func newForgetCommand(s *invocation.Settings) *cobra.Command {
 	return &cobra.Command{
-		Annotations: invocation.ServedWithout(reach.Change),
-		Use:         "forget ID",
-		Short:       "Delete a rule, so that questions are asked again",
-		Long:        "Delete a rule that an answer with --scope has made, so that questions are asked\nagain.\n" + invocation.HubStatusHelp,
-		Example:     "  duet-rpc approvals forget 3",
-		Args:        invocation.Exactly("ID"),
+		Use:     "forget ID",
+		Short:   "Delete a rule, so that questions are asked again",
+		Long:    "Delete a rule that an answer with --scope has made, so that questions are asked\nagain.\n" + invocation.HubStatusHelp,
+		Example: "  duet-rpc approvals forget 3",
+		Args:    invocation.Exactly("ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/nativesession"
 	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
-	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessions"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
@@ -48,11 +47,10 @@ func newSessionListCommand(s *invocation.Settings) *cobra.Command {
 		Archived bool   `json:"archived"`
 	}
 	cmd := &cobra.Command{
-		Annotations: invocation.ServedWithout(reach.Kept),
-		Use:         "list",
-		Short:       "List sessions, the newest first",
-		Long:        "List sessions, the newest first.\n" + invocation.HubStatusHelp,
-		Args:        invocation.NoArguments,
+		Use:   "list",
+		Short: "List sessions, the newest first",
+		Long:  "List sessions, the newest first.\n" + invocation.HubStatusHelp,
+		Args:  invocation.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return invocation.AskHub(cmd, s, "listSessions", p, func(r struct{ Sessions []wire.Session }) error {
 				return sessionview.List(cmd.OutOrStdout(), r.Sessions, sessionview.NoSession(p.Status, p.Agent, p.Archived))
@@ -81,13 +79,13 @@ func findingOptions(s *invocation.Settings) sessions.Options {
 			return invocation.WithHub(cmd, s, do)
 		},
 		Find: func(cmd *cobra.Command, id string) (found wire.Session, err error) {
-			err = invocation.LookedUp(cmd, s, func(ctx context.Context, c *client.Client) (err error) {
+			err = invocation.Connected(cmd, s, func(ctx context.Context, c *client.Client) (err error) {
 				found, _, err = wire.SessionState(ctx, c, id)
 				return err
 			})
 			return found, refusal.InWords(err)
 		},
-		Help: invocation.HubStatusHelp, Reads: invocation.ServedWithout(reach.Kept), Changes: invocation.ServedWithout(reach.Change),
+		Help: invocation.HubStatusHelp,
 		AskYes: func(cmd *cobra.Command, question, no, again string) error {
 			return invocation.AskYes(cmd, s, question, no, again)
 		},
@@ -103,7 +101,7 @@ func newSessionLaunchCommand(s *invocation.Settings) *cobra.Command {
 	var wait bool
 	cmd := &cobra.Command{
 		Use:         "launch [TEXT...]",
-		Annotations: invocation.ServedWithout(reach.Daemon),
+		Annotations: invocation.Begins(),
 		Short:       "Start a session, and print its id",
 		Long: "Start a session in a new conversation, and print its id. The prompt is the\n" +
 			"arguments, or standard input if there are none.\n\n" + attachment.Help + invocation.HubStatusHelp,
@@ -161,7 +159,7 @@ func newContinuingCommand(s *invocation.Settings, use, title, help string, fork 
 	var with attachment.Flags
 	var wait, steer bool
 	cmd := &cobra.Command{
-		Use: use, Short: title, Long: help + invocation.HubStatusHelp, Annotations: invocation.ServedWithout(reach.Daemon),
+		Use: use, Short: title, Long: help + invocation.HubStatusHelp, Annotations: invocation.Begins(),
 		Args:              invocation.AtLeast("ID"),
 		ValidArgsFunction: completeFirst(s, candidate.Tasks),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -225,8 +223,7 @@ func newSessionInterruptCommand(s *invocation.Settings) *cobra.Command {
 
 func newSessionAttachmentCommand(s *invocation.Settings) *cobra.Command {
 	return &cobra.Command{
-		Annotations: invocation.ServedWithout(reach.Kept),
-		Use:         "attachment ID", Args: invocation.Exactly("ID"),
+		Use: "attachment ID", Args: invocation.Exactly("ID"),
 		Short: "Write an image, a sound or a file of a conversation to standard output",
 		Long:  "Write an image, a sound or a file of a conversation to a file: > FILE.\n" + invocation.HubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -25,7 +24,6 @@ func newSessionSetCommand(s *invocation.Settings) *cobra.Command {
 	var a agentSettings
 	var agent string
 	cmd := &cobra.Command{
-		Annotations:       invocation.ServedWithout(reach.Change),
 		Use:               "set ID",
 		Short:             "Set a session's agent to a mode, a model or an option, or have another agent go on",
 		Long:              sessionSetHelp + invocation.HubStatusHelp,
@@ -64,7 +62,6 @@ func newSessionSetCommand(s *invocation.Settings) *cobra.Command {
 
 func newSessionCommandsCommand(s *invocation.Settings) *cobra.Command {
 	return &cobra.Command{
-		Annotations:       invocation.ServedWithout(reach.Kept),
 		Use:               "commands ID",
 		Short:             "List the slash commands of a session's agent",
 		Long:              "List the slash commands that the agent of a session has told of. A prompt may\nbegin with one.\n" + invocation.HubStatusHelp,

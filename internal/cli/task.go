@@ -11,7 +11,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
-	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
 	"github.com/duet-rpc/duet-rpc/internal/cli/spending"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -38,7 +37,7 @@ func newTaskSubmitCommand(s *invocation.Settings) *cobra.Command {
 	var wait bool
 	cmd := &cobra.Command{
 		Use:         "submit [TEXT...]",
-		Annotations: invocation.ServedWithout(reach.Daemon),
+		Annotations: invocation.Begins(),
 		Short:       "Start a task, or queue it, and print its id",
 		Long: "Start a task, or queue it if as many run as may, and print its id. The prompt is\n" +
 			"the arguments, or standard input if there are none.\n" +
@@ -74,11 +73,10 @@ func newTaskListCommand(s *invocation.Settings) *cobra.Command {
 		Limit int    `json:"limit,omitempty"`
 	}
 	cmd := &cobra.Command{
-		Annotations: invocation.ServedWithout(reach.Kept),
-		Use:         "list",
-		Short:       "List tasks, the newest first",
-		Long:        "List tasks, the newest first.\n" + invocation.HubStatusHelp,
-		Args:        invocation.NoArguments,
+		Use:   "list",
+		Short: "List tasks, the newest first",
+		Long:  "List tasks, the newest first.\n" + invocation.HubStatusHelp,
+		Args:  invocation.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return invocation.AskHub(cmd, s, "task.list", p, func(tasks []wire.Task) error {
 				t := output.NewTable(cmd.OutOrStdout(), "TASK", "STATE", "AGENT", "AGE", "PROMPT")
@@ -99,7 +97,6 @@ func newTaskListCommand(s *invocation.Settings) *cobra.Command {
 
 func newTaskGetCommand(s *invocation.Settings) *cobra.Command {
 	return &cobra.Command{
-		Annotations:       invocation.ServedWithout(reach.Kept),
 		Use:               "get ID",
 		Short:             "Show a task and what its agent has said so far",
 		Long:              "Show a task and what its agent has said so far.\n" + invocation.HubStatusHelp,
@@ -121,7 +118,6 @@ func newTaskGetCommand(s *invocation.Settings) *cobra.Command {
 func newTaskCancelCommand(s *invocation.Settings) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
-		Annotations:       invocation.ServedWithout(reach.Change),
 		Use:               "cancel ID",
 		Short:             "Cancel a task that is queued or running",
 		Long:              "Cancel a task that is queued or running. A running one may take a moment to end.\n" + invocation.HubStatusHelp,
@@ -148,9 +144,8 @@ func newTaskCancelCommand(s *invocation.Settings) *cobra.Command {
 func newTaskStatsCommand(s *invocation.Settings) *cobra.Command {
 	var report spending.Report
 	cmd := &cobra.Command{
-		Annotations: invocation.ServedWithout(reach.Kept),
-		Use:         "stats",
-		Short:       "Count tasks by state, or tell what they have used",
+		Use:   "stats",
+		Short: "Count tasks by state, or tell what they have used",
 		Long: "Count tasks by state; with --cost, tell what they have used as far as their agents\nsay, for each day, agent, conversation or model. An agent that tells nothing of its\ntokens counts for none.\n" +
 			invocation.HubStatusHelp,
 		Example: "  duet-rpc task stats\n  duet-rpc task stats --cost --by agent --since 7d\n  duet-rpc task stats --cost --csv > usage.csv",

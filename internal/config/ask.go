@@ -22,9 +22,6 @@ func (l *layer) needTrust(under bounding, withValues bool) []Value {
 	if l.defaultAgent != nil {
 		add("default_agent", *l.defaultAgent)
 	}
-	if l.hub != nil {
-		add("hub", *l.hub)
-	}
 	if raises(l.maxRuns, below.MaxRuns) {
 		add("limits.max_runs", *l.maxRuns)
 	}

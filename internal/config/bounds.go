@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"io/fs"
 
 	"github.com/duet-rpc/duet-rpc/internal/config/bounded"
@@ -30,10 +29,3 @@ const mostServers = 100
 
 // anybodys is the check of who does not care whose a file is.
 func anybodys(string, fs.FileInfo) error { return nil }
-
-// Mentions reports whether a word stands anywhere in a configuration file. It is
-// for whoever has to know quickly that something is not configured.
-func Mentions(path, word string) bool {
-	content, err := bounded.Read(path, boundsOf(SourceUser).bytes, anybodys)
-	return err == nil && bytes.Contains(content, []byte(word))
-}

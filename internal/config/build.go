@@ -50,7 +50,6 @@ func (l *layer) limits(below Limits) Limits {
 
 func newBuilder(getenv func(string) string, projectFile string) *builder {
 	b := &builder{getenv: getenv, c: &Config{
-		Hub:    HubEmbedded,
 		Limits: defaultLimits(),
 		Budget: budgetconfig.Budget{},
 
@@ -137,7 +136,6 @@ func (b *builder) apply(l *layer, trusted bool) {
 		return
 	}
 	set(b, &c.DefaultAgent, l.defaultAgent, "default_agent", l.source)
-	set(b, &c.Hub, l.hub, "hub", l.source)
 	b.applyTriggers(l)
 	c.Builds = commandconfig.Over(c.Builds, l.builds)
 	c.Gates = commandconfig.Over(c.Gates, l.gates)

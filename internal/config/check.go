@@ -5,8 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/duet-rpc/duet-rpc/internal/config/document"
 )
 
 // What limits may be.
@@ -25,5 +23,3 @@ func checkSafe(s string) error {
 	}
 	return nil
 }
-
-func checkHub(s string) error { return document.OneOf(HubEmbedded, HubDaemon)(s) }

@@ -29,12 +29,6 @@ const (
 	SourceFlag        = "flag"
 )
 
-// Values of [Config.Hub].
-const (
-	HubEmbedded = "embedded"
-	HubDaemon   = "daemon"
-)
-
 // Values of [Config.WhenAlone].
 const (
 	AloneContinue  = "continue"
@@ -60,7 +54,6 @@ const DefaultDaemonIdle = 15 * time.Minute
 // Config is the effective configuration.
 type Config struct {
 	DefaultAgent string        // as configured; empty if none was chosen, see [Config.Resolve]
-	Hub          string        // embedded or daemon
 	WhenAlone    string        // continue or interrupt: what a daemon does with the work of clients once none has been there for a minute
 	DaemonIdle   time.Duration // after which a daemon ends that has nothing to do: up to 168 h, default 15 min; 0: never
 	Limits       Limits

@@ -15,7 +15,6 @@ import (
 
 func TestNothingSaid(t *testing.T) {
 	c := newWorld(t).load()
-	assert.Equal(t, config.HubEmbedded, c.Hub)
 	assert.Equal(t, config.Limits{MaxRuns: 3, QueueCap: 1000, RunTimeout: 2 * time.Hour}, c.Limits)
 	assert.Empty(t, c.DefaultAgent)
 	assert.Empty(t, c.Keys)
@@ -27,8 +26,8 @@ func TestNothingSaid(t *testing.T) {
 func TestPrecedence(t *testing.T) {
 	w := newWorld(t)
 	limits := func(n int) string {
-		return fmt.Sprintf("default_agent = \"agent%d\"\nhub = %q\n[limits]\nmax_runs = %d\nqueue_cap = %d\nrun_timeout = \"%dm\"\n",
-			n, []string{"embedded", "daemon"}[n%2], n, n, n)
+		return fmt.Sprintf("default_agent = \"agent%d\"\n[limits]\nmax_runs = %d\nqueue_cap = %d\nrun_timeout = \"%dm\"\n",
+			n, n, n, n)
 	}
 	for n, step := range []struct {
 		source string
@@ -38,14 +37,13 @@ func TestPrecedence(t *testing.T) {
 		{config.SourceProject, func(n int) { w.write(w.project, limits(n)); w.trusted() }},
 		{config.SourceEnvironment, func(n int) {
 			w.env["DUET_AGENT"] = fmt.Sprintf("agent%d", n)
-			w.env["DUET_HUB"] = []string{"embedded", "daemon"}[n%2]
 			w.env["DUET_MAX_RUNS"] = fmt.Sprint(n)
 			w.env["DUET_QUEUE_CAP"] = fmt.Sprint(n)
 			w.env["DUET_RUN_TIMEOUT"] = fmt.Sprintf("%dm", n)
 		}},
 		{config.SourceFlag, func(n int) {
 			w.overrides = config.Overrides{
-				Agent: fmt.Sprintf("agent%d", n), Hub: []string{"embedded", "daemon"}[n%2],
+				Agent:   fmt.Sprintf("agent%d", n),
 				MaxRuns: fmt.Sprint(n), QueueCap: fmt.Sprint(n), RunTimeout: fmt.Sprintf("%dm", n),
 			}
 		}},
@@ -54,9 +52,8 @@ func TestPrecedence(t *testing.T) {
 		step.take(n)
 		c := w.load()
 		assert.Equal(t, fmt.Sprintf("agent%d", n), c.DefaultAgent, step.source)
-		assert.Equal(t, []string{"embedded", "daemon"}[n%2], c.Hub, step.source)
 		assert.Equal(t, config.Limits{MaxRuns: n, QueueCap: n, RunTimeout: time.Duration(n) * time.Minute}, c.Limits, step.source)
-		for _, v := range c.Values()[:5] {
+		for _, v := range c.Values()[:4] {
 			assert.Equal(t, step.source, v.Source, v.Key)
 		}
 	}
@@ -154,12 +151,11 @@ func TestProblems(t *testing.T) {
 		{"unknown in the second rule", "[[rules]]\neffect='deny'\ntool='*'\n[[rules]]\neffect='deny'\ntool='*'\nx=1", `:7:1: unknown key "x" in [[rules]]`},
 		{"unknown in a server", "[agents.a]\ncommand=['a']\n[[agents.a.mcp_servers]]\nname='m'\ncommand='m'\nx=1", `:6:1: unknown key "x" in [[agents.a.mcp_servers]]`},
 		{"not TOML", "hub = ", `this is not TOML`},
-		{"twice", "hub = 'daemon'\nhub = 'daemon'", `:2:1: this is not TOML: key hub is already defined`},
+		{"twice", "default_agent = 'a'\ndefault_agent = 'a'", `:2:1: this is not TOML: key default_agent is already defined`},
 		{"a table that is none", "limits = 3", `:1:10: limits: expected a table, [limits], found a whole number`},
 		{"tables that are none", "agents = 3", `:1:10: agents: expected tables such as [agents.NAME], found a whole number`},
 		{"a table among them that is none", "agents.a = 3", `:1:12: a in [agents]: expected a table, [agents.a], found a whole number`},
 		{"an array of tables that is none", "[rules]", `:1:2: rules: expected tables, each begun with [[rules]], found a table`},
-		{"hub", "hub = 'Daemon'", `:1:7: hub: expected "embedded" or "daemon", found "Daemon"`},
 		{"driver", "[agents.a]\ncommand=['a']\ndriver='ACP'", `:3:8: driver in [agents.a]: expected "acp", "command" or "executor", found "ACP"`},
 		{"no program", "[agents.a]\ndriver='acp'", `:1:9: command is missing in [agents.a]`},
 		{"an empty program", "[agents.a]\ncommand=[]", `:2:1: command in [agents.a]: expected a program and its arguments`},
@@ -204,7 +200,7 @@ func TestProblems(t *testing.T) {
 
 func TestAllProblemsAtOnce(t *testing.T) {
 	w := newWorld(t)
-	w.write(w.project, "hub = 1\n[limits]\nmax_runs = 0\nx = 1\n")
+	w.write(w.project, "default_agent = 1\n[limits]\nmax_runs = 0\nx = 1\n")
 	w.write(w.user, "y = 1\n")
 	w.env["DUET_MAX_RUNS"] = "many"
 	w.overrides.RunTimeout = "soon"
@@ -212,7 +208,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	require.Error(t, err)
 	lines := strings.Split(err.Error(), "\n")
 	require.Len(t, lines, 7)
-	for i, begin := range []string{".duet.toml:1:7:", ".duet.toml:3:12:", ".duet.toml:4:1:", w.user + ":1:1:", "DUET_MAX_RUNS: expected a whole number from 1 to 100, found \"many\"", "--run-timeout: expected a time"} {
+	for i, begin := range []string{".duet.toml:1:17:", ".duet.toml:3:12:", ".duet.toml:4:1:", w.user + ":1:1:", "DUET_MAX_RUNS: expected a whole number from 1 to 100, found \"many\"", "--run-timeout: expected a time"} {
 		assert.True(t, strings.HasPrefix(lines[i], begin), "%s begins with %s", lines[i], begin)
 	}
 }
@@ -262,7 +258,6 @@ func TestDefaultsDescribeEveryKey(t *testing.T) {
 	c := w.load()
 	assert.Equal(t, config.Limits{MaxRuns: 3, QueueCap: 1000, RunTimeout: 2 * time.Hour, IdleAgents: new(3)}, c.Limits)
 	assert.Equal(t, newWorld(t).load().Limits.MostIdle(), *c.Limits.IdleAgents)
-	assert.Equal(t, newWorld(t).load().Hub, c.Hub)
 	assert.Len(t, c.Agents["example"].MCPServers, 2)
 	assert.Len(t, c.Keys, 3)
 	assert.Len(t, c.Rules, 2)

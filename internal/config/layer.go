@@ -24,7 +24,7 @@ type layer struct {
 	source  string
 	foreign error // why the file counts for nothing; nil where it does not
 
-	defaultAgent, hub *string
+	defaultAgent      *string
 	whenAlone         *string // of the user's file alone
 	maxRuns, queueCap *int
 	idleAgents        *int
@@ -61,7 +61,7 @@ type agentTable struct {
 
 // The keys that each table may have.
 var (
-	topKeys    = []string{"default_agent", "hub", "daemon", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "budget", "builds", "gates", "preview", "triggers", "automation"}
+	topKeys    = []string{"default_agent", "daemon", "limits", "agents", "keys", "rules", "safe_directories", "acp", "mcp", "budget", "builds", "gates", "preview", "triggers", "automation"}
 	daemonKeys = []string{"idle", "when_alone"}
 	mcpKeys    = []string{"probe"}
 	limitKeys  = []string{"max_runs", "queue_cap", "run_timeout", "idle_agents"}
@@ -102,7 +102,6 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 	top := l.Table()
 	top.Only(topKeys)
 	l.defaultAgent = top.Checked("default_agent", document.CheckName)
-	l.hub = top.Checked("hub", checkHub)
 	if t, ok := top.Sub("limits"); ok {
 		l.decodeLimits(t)
 	}

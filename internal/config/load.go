@@ -21,7 +21,7 @@ type Sources struct {
 // Overrides are the values of flags as they were written, empty for those that
 // were not given.
 type Overrides struct {
-	Agent, Hub, MaxRuns, QueueCap, RunTimeout, IdleAgents, DaemonIdle string
+	Agent, MaxRuns, QueueCap, RunTimeout, IdleAgents, DaemonIdle string
 }
 
 // Load reads the configuration. What is wrong is an [*Error], which names all

@@ -9,13 +9,13 @@ import (
 
 // textNames are what each value is called where it is a text: a variable or a
 // flag.
-type textNames struct{ agent, hub, maxRuns, queueCap, runTimeout, idleAgents, daemonIdle string }
+type textNames struct{ agent, maxRuns, queueCap, runTimeout, idleAgents, daemonIdle string }
 
 // environmentLayer is what environment variables say.
 func environmentLayer(getenv func(string) string) *layer {
-	names := textNames{"DUET_AGENT", "DUET_HUB", "DUET_MAX_RUNS", "DUET_QUEUE_CAP", "DUET_RUN_TIMEOUT", "DUET_IDLE_AGENTS", "DUET_DAEMON_IDLE"}
+	names := textNames{"DUET_AGENT", "DUET_MAX_RUNS", "DUET_QUEUE_CAP", "DUET_RUN_TIMEOUT", "DUET_IDLE_AGENTS", "DUET_DAEMON_IDLE"}
 	l := textLayer(SourceEnvironment, names, Overrides{
-		Agent: getenv(names.agent), Hub: getenv(names.hub), MaxRuns: getenv(names.maxRuns),
+		Agent: getenv(names.agent), MaxRuns: getenv(names.maxRuns),
 		QueueCap: getenv(names.queueCap), RunTimeout: getenv(names.runTimeout), IdleAgents: getenv(names.idleAgents), DaemonIdle: getenv(names.daemonIdle),
 	})
 	if getenv("DUET_ACP_SAVED_FILES") != "" {
@@ -27,14 +27,14 @@ func environmentLayer(getenv func(string) string) *layer {
 
 // flagLayer is what flags say.
 func flagLayer(o Overrides) *layer {
-	return textLayer(SourceFlag, textNames{"--agent", "--hub", "--max-runs", "--queue-cap", "--run-timeout", "--idle-agents", "--daemon-idle"}, o)
+	return textLayer(SourceFlag, textNames{"--agent", "--max-runs", "--queue-cap", "--run-timeout", "--idle-agents", "--daemon-idle"}, o)
 }
 
 // textLayer is what texts say. An empty one says nothing.
 func textLayer(source string, names textNames, texts Overrides) *layer {
 	l := &layer{Document: &document.Document{Root: map[string]any{}}, source: source}
 	t := l.Table()
-	for name, text := range map[string]string{names.agent: texts.Agent, names.hub: texts.Hub, names.runTimeout: texts.RunTimeout, names.daemonIdle: texts.DaemonIdle} {
+	for name, text := range map[string]string{names.agent: texts.Agent, names.runTimeout: texts.RunTimeout, names.daemonIdle: texts.DaemonIdle} {
 		if text != "" {
 			t.Values[name] = text
 		}
@@ -52,7 +52,6 @@ func textLayer(source string, names textNames, texts Overrides) *layer {
 		return t.Whole(name, least, most)
 	}
 	l.defaultAgent = t.Checked(names.agent, document.CheckName)
-	l.hub = t.Checked(names.hub, checkHub)
 	l.maxRuns = whole(names.maxRuns, texts.MaxRuns, leastRuns, mostRuns)
 	l.queueCap = whole(names.queueCap, texts.QueueCap, leastQueue, mostQueue)
 	l.idleAgents = whole(names.idleAgents, texts.IdleAgents, leastIdle, mostIdle)

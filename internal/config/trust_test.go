@@ -15,7 +15,6 @@ import (
 
 const greedy = `
 default_agent = "team"
-hub = "daemon"
 [limits]
 max_runs = 7
 queue_cap = 9
@@ -45,10 +44,9 @@ func TestUntrustedProject(t *testing.T) {
 	assert.Equal(t, []string{w.project}, c.Untrusted)
 	assert.Equal(t, config.Limits{MaxRuns: 3, QueueCap: 9, RunTimeout: 2 * time.Hour}, c.Limits, "a lower limit counts, a higher one does not")
 	assert.Empty(t, c.DefaultAgent, "the choice of an agent does not count")
-	assert.Equal(t, config.HubEmbedded, c.Hub)
 	assert.Equal(t, map[string]config.Key{"anthropic": {Env: "MINE"}}, c.Keys)
 	assert.Equal(t, []config.Rule{
-		{Effect: "deny", Tool: "Read", Source: "project", File: ".duet.toml", Line: 18},
+		{Effect: "deny", Tool: "Read", Source: "project", File: ".duet.toml", Line: 17},
 		{Effect: "allow", Tool: "Edit", Source: "user", File: w.user, Line: 3},
 	}, c.Rules)
 	_, err := c.Resolve("team")
@@ -82,7 +80,6 @@ func TestUntrustedProject(t *testing.T) {
 	assert.Equal(t, config.Limits{MaxRuns: 7, QueueCap: 9, RunTimeout: 2 * time.Hour}, c.Limits)
 	assert.Equal(t, "team", c.DefaultAgent)
 	assert.True(t, c.Agents["team"].FromProject)
-	assert.Equal(t, config.HubDaemon, c.Hub)
 	assert.Len(t, c.Keys, 2)
 	assert.Len(t, c.Rules, 3)
 	a, err := c.Resolve("claude")
@@ -153,7 +150,6 @@ func TestWhatNeedsTrust(t *testing.T) {
 		{"[limits]\nrun_timeout = '121m'", true},
 		{"[limits]\nmax_runs = 1\nqueue_cap = 1\nidle_agents = 0\nrun_timeout = '1m'\n[[rules]]\neffect = 'deny'\ntool = '*'\n", false},
 		{"[[rules]]\neffect = 'allow'\ntool = '*'\n", true},
-		{"hub = 'daemon'", true},
 		{"[agents.claude]", true},
 		{"[agents.claude]\ntitle = 'x'", true},
 		{"[agents.a]\ncommand = ['a']", true},
@@ -190,7 +186,6 @@ func TestInspect(t *testing.T) {
 	team := filepath.Join(filepath.Dir(w.project), "team")
 	assert.Equal(t, []string{
 		`default_agent = "team"`,
-		`hub = "daemon"`,
 		`limits.max_runs = 7`,
 		`agents.claude.env = { LD_PRELOAD = "evil.so" }`,
 		`agents.team.command = ["` + team + `\x1b[2J"]`,

@@ -23,7 +23,6 @@ func (c *Config) Values() []Value {
 		agent = c.firstAgent()
 	}
 	add("default_agent", agent)
-	add("hub", c.Hub)
 	add("limits.max_runs", c.Limits.MaxRuns)
 	add("limits.queue_cap", c.Limits.QueueCap)
 	add("limits.run_timeout", document.ShortDuration(c.Limits.RunTimeout))

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/project"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 )
 
@@ -34,22 +33,6 @@ func Check(ctx context.Context, p project.Project) (tellsTodo bool, err error) {
 // IsUnusable reports whether an error says that a database cannot be used, and not that
 // something around it went wrong.
 func IsUnusable(err error) bool { return errors.As(err, new(*sqlite.OpenError)) }
-
-// IsChanging reports whether an error says that a database is in use, so that it could not be
-// read beside the hub that has it.
-func IsChanging(err error) bool { return errors.Is(err, sqlite.ErrChanging) }
-
-// Refusals are the errors of a database that is only read.
-type Refusals = sqlite.Refusals
-
-// Snapshot opens the project's database for reading, without the project's lock. The store
-// refuses changes. The error is [ErrNone] if there is no database.
-func Snapshot(ctx context.Context, p project.Project, opts store.Options, refuse Refusals) (store.Store, error) {
-	if !Exists(p) {
-		return nil, ErrNone
-	}
-	return sqlite.OpenSnapshot(ctx, p.Database(), opts, refuse)
-}
 
 // Conversations returns how many conversations the project has. A hub may use the database
 // meanwhile.

@@ -51,6 +51,13 @@ func (c *claim) take(ctx context.Context) (taken bool, err error) {
 	return err == nil, err
 }
 
+// know notes which project it is, for errors, where the claim is not taken.
+func (c *claim) know(p project.Project) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.project = p
+}
+
 // release gives the lock up.
 func (c *claim) release(why error) {
 	c.mu.Lock()

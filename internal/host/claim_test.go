@@ -5,12 +5,34 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// projectOf are the settings of a process of a project of its own, whose user has
+// a home of its own.
+func projectOf(t *testing.T) *hubprocess.Settings {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	root := filepath.Join(dir, "project")
+	require.NoError(t, os.Mkdir(root, 0o755))
+	for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"} {
+		t.Setenv(name, filepath.Join(dir, "home"))
+	}
+	for _, name := range []string{"DUET_ROOT", "DUET_STATE_HOME"} {
+		t.Setenv(name, "")
+	}
+	return &hubprocess.Settings{Version: "test", Root: root, AnswerWithin: time.Minute}
+}
 
 func TestClaim(t *testing.T) {
 	s := projectOf(t)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/server/stdio"
 )
@@ -16,14 +15,14 @@ import (
 func Daemon(ctx context.Context, s *hubprocess.Settings) error {
 	log := s.OpenLog()
 	defer log.Close(logGrace)
-	ctx, stop := untilSignal(ctx, log, nil)
+	ctx, stop := untilSignal(ctx, log)
 	defer stop()
 	c := claimProject(s)
 	p, _ := c.of()
 	if err := c.why(); err != nil {
 		return unavailable(p, err)
 	}
-	h := newHost(s, log, c, config.HubDaemon)
+	h := newHost(s, log, c)
 	log.Info("started", "version", s.Version, "pid", os.Getpid(), "project", p.Root)
 	if err := (projectParts{h}).listen(); err != nil {
 		h.begin(ctx, false)

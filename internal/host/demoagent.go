@@ -29,7 +29,7 @@ func TryDemoAgent(ctx context.Context, s hubprocess.Settings, log *logging.Log) 
 	defer os.RemoveAll(p.StateDir)
 	h, err := openProject(ctx, hubOptions{
 		settings: &s, log: log, project: p, lock: lock,
-		idle: func() {}, notified: func(context.Context) {},
+		notified: func(context.Context) {},
 	})
 	if err != nil {
 		return unavailable(p, err)

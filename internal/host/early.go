@@ -3,42 +3,62 @@ package host
 import (
 	"bytes"
 	"context"
-	"encoding/json"
+	"strconv"
+	"sync"
 
 	"github.com/duet-rpc/duet-rpc/frame"
-	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// needsNoHub are the methods whose answer is the same whoever gives it.
-func needsNoHub(method string) bool {
+// isCore reports whether a method's answer is the same with or without a hub.
+func isCore(method string) bool {
 	switch method {
-	case "initialize", "ping", "health", "echo", "version", "listMethods", "describeMethods", "rpc.discover", "shutdown", "exit":
+	case "initialize", "ping", "health", "echo", "version", "listMethods", "describeMethods", "rpc.discover", "setLogLevel", "shutdown", "exit",
+		"test.panic", "test.fail":
 		return true
 	}
 	return false
 }
 
-// An earlyServer answers an attached editor while there is no hub. It is used
-// by one goroutine at a time.
+// An earlyServer answers an editor while there is no hub. It has the methods of a hub that is
+// never opened. It may be used by any goroutine.
 type earlyServer struct {
-	host   *host
+	host *host
+
+	mu     sync.Mutex // guards the fields below
 	near   server.Transport
 	reader *frame.Reader
 	buf    []byte
+	marks  int // how many answers were read to their end
 }
 
-// newEarlyServer serves the methods of a host that is never opened, until ctx
-// ends. Its health tells of trouble, if there is any.
+// newEarlyServer serves until ctx ends. Its health tells of trouble, if there is any.
 func newEarlyServer(ctx context.Context, s *hubprocess.Settings, log *logging.Log, trouble func() string) *earlyServer {
-	h := newHost(s, log.WithoutMessages(), &claim{}, config.HubEmbedded) // the relay has them
+	h := newHost(s, log.WithoutMessages(), &claim{find: s.Project}) // the relay has the messages
 	h.trouble = trouble
 	near, far := server.Pipe()
-	h.serving.Go(func() { h.serveEditor(ctx, far) })
+	h.serving.Go(func() {
+		if err := h.srv.Serve(ctx, far, frame.LSP); err != nil {
+			log.Debug("the core methods are not served any more", "err", err)
+		}
+	})
 	limits := frame.Limits{MaxFrame: 1<<30 - 1, Timeout: -1} // it is our own
 	return &earlyServer{host: h, near: near, reader: frame.NewReader(near, frame.LSP, limits)}
+}
+
+func (e *earlyServer) close() {
+	e.near.Close()
+	e.host.serving.Wait()
+}
+
+// say has requests refused with an error until the next one.
+func (e *earlyServer) say(err error) {
+	if p, err := e.host.settings.Project(); err == nil {
+		e.host.claim.know(p)
+	}
+	e.host.life.attempts.refuse(err)
 }
 
 // isLong reports whether requests of a method may take long to be answered.
@@ -47,19 +67,80 @@ func (e *earlyServer) isLong(method []byte) bool {
 	return m != nil && m.LongRunning
 }
 
-// answer is the response to a request that needs no hub; nil for another one.
-func (e *earlyServer) answer(m *frame.Message) []byte {
-	var method string
-	if json.Unmarshal(m.Method, &method) != nil || !needsNoHub(method) {
-		return nil
+// needsHub reports whether a message has a request or a notification that a hub is needed for.
+// Everything else is answered the same way by any process: core methods, unknown ones and what
+// is no request at all.
+func (e *earlyServer) needsHub(m *frame.Message) bool {
+	switch m.Kind {
+	case frame.Object:
+		method, ok := frame.Text(m.Method)
+		if !ok { // a response is for a hub that has asked
+			return m.Method == nil && (m.Result != nil || m.Error != nil)
+		}
+		return !isCore(string(method)) && e.host.srv.Method(string(method)) != nil
+	case frame.Array:
+		var one frame.Message
+		for element := range frame.Elements(m.Body) {
+			if frame.Parse(element, &one); e.needsHub(&one) {
+				return true
+			}
+		}
 	}
-	e.buf = frame.Append(e.buf[:0], frame.LSP, m.Body)
+	return false
+}
+
+// answer answers a message for which no hub is needed; answered is false for another one. The
+// response is nil if there is none.
+func (e *earlyServer) answer(m *frame.Message) (response []byte, answered bool) {
+	if e.needsHub(m) {
+		return nil, false
+	}
+	return e.exchange(m.Body), true
+}
+
+// refuse answers a message for which no hub can be had.
+func (e *earlyServer) refuse(body []byte) (response []byte) { return e.exchange(body) }
+
+// wantsResponse reports whether a message has a response, or more than one in a batch.
+func wantsResponse(m *frame.Message) bool {
+	switch m.Kind {
+	case frame.Object:
+		return m.ID != nil || m.Method == nil
+	case frame.Array:
+		var one frame.Message
+		none := true
+		for element := range frame.Elements(m.Body) {
+			none = false
+			if frame.Parse(element, &one); wantsResponse(&one) {
+				return true
+			}
+		}
+		return none
+	}
+	return true
+}
+
+// exchange sends a message to the server and returns its response, or nil. A ping behind it
+// shows that a message without a response was read.
+func (e *earlyServer) exchange(body []byte) (response []byte) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.marks++
+	mark := `"duet-early-` + strconv.Itoa(e.marks) + `"`
+	e.buf = frame.Append(e.buf[:0], frame.LSP, body)
+	e.buf = frame.Append(e.buf, frame.LSP, []byte(`{"jsonrpc":"2.0","id":`+mark+`,"method":"ping"}`))
 	if _, err := e.near.Write(e.buf); err != nil {
 		return nil // it has ended
 	}
-	var response frame.Message
-	if e.reader.Next(&response) != nil {
-		return nil
+	var asked, got frame.Message
+	frame.Parse(body, &asked)
+	waits, marked := wantsResponse(&asked), false // a long-running request is answered behind the ping
+	for (waits || !marked) && e.reader.Next(&got) == nil {
+		if string(got.ID) == mark {
+			marked = true
+			continue
+		}
+		response, waits = bytes.Clone(got.Body), false
 	}
-	return bytes.Clone(response.Body)
+	return response
 }

@@ -48,8 +48,6 @@ type hubOptions struct {
 	notified func(context.Context) // waits until subscribers know what has happened
 
 	editorFiles catalog.EditorFiles // may be nil
-
-	startsNothing bool // the hub is there for a change of what is kept alone
 }
 
 // openProject opens the project's hub, for whoever has the lock.
@@ -127,10 +125,7 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 		Restricted: func() (*config.Config, error) { return live.Current(true) },
 		AgentTold:  func(a config.Agent, answered bool) { notes.Turn(a.Name, a.StartCommand(), answered) },
 		Getenv:     os.Getenv, Logger: o.log.Logger, KillAgents: supervisor.KillAgents,
-		Idle: func() {
-			debug.FreeOSMemory()
-			o.idle()
-		},
+		Idle: debug.FreeOSMemory,
 		Valid: func() error {
 			if err := o.lock.Valid(); err != nil {
 				return err
@@ -140,7 +135,6 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 		Removed: removed,
 		Lost:    func(error) { lost() },
 
-		StartsNothing: o.startsNothing,
 		Executors: func(daemon catalog.Daemon) hub.Executors {
 			h.executors = supervisor.New(supervisor.Options{
 				Daemon: daemon, EditorFiles: o.editorFiles, Command: command, Environment: environment, Logger: o.log.Logger, WireError: handlers.ExecutorError,

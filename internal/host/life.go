@@ -24,8 +24,7 @@ import (
 //	                                └─► leaving ──► ended, when a daemon has had nothing to do for long
 //
 // In every state daemon.stop leads to draining, or with force to stopping, a
-// signal to signalled and so to ended, and to ended leads that nobody is there
-// any more whom the process serves. Whoever asks for the hub waits for what the
+// signal to signalled and so to ended. Whoever asks for the hub waits for what the
 // states do: see [attempts].
 type life[H opened] struct {
 	parts parts[H]
@@ -35,7 +34,6 @@ type life[H opened] struct {
 
 	signal <-chan struct{} // closed by a signal that ends processes
 	stops  chan bool       // from daemon.stop; true: at once
-	alone  chan struct{}   // closed when nobody is there any more whom the process serves
 	over   chan struct{}   // closed when the life is
 
 	said     string         // why there was no hub the last time
@@ -115,7 +113,7 @@ var errEnding error = domain.ErrEnding
 
 func newLife[H opened](p parts[H], log *slog.Logger) *life[H] {
 	l := &life[H]{
-		parts: p, log: log, stops: make(chan bool, 2), alone: make(chan struct{}), over: make(chan struct{}),
+		parts: p, log: log, stops: make(chan bool, 2), over: make(chan struct{}),
 		attempts: attempts[H]{needed: make(chan struct{}, 1), unavailable: p.unavailable},
 	}
 	l.ctx, l.end = context.WithCancel(context.Background())
@@ -159,7 +157,7 @@ func (l *life[H]) opening() state {
 	}
 	switch {
 	case errors.As(attempt.err, new(*project.HeldError)):
-		return l.ended // an editor starts another process, which joins
+		return l.ended // clients connect to that one
 	case attempt.err != nil:
 		if why := attempt.shown.Error(); why != l.said {
 			l.said = why
@@ -359,7 +357,7 @@ const (
 	stopAsked    // by daemon.stop
 	stopForced   // by daemon.stop with force
 	endSignalled // by a signal that ends processes
-	nobodyLeft   // or it is to end at once
+	endNow       // by its owner
 )
 
 // leaves reports whether an event ends a life in every state.
@@ -395,10 +393,8 @@ func (l *life[H]) wait(after <-chan time.Time, what, lost <-chan struct{}) event
 		return stopAsked
 	case <-l.signal:
 		return endSignalled
-	case <-l.alone:
-		return nobodyLeft
 	case <-l.ctx.Done():
-		return nobodyLeft
+		return endNow
 	}
 }
 

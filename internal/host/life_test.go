@@ -466,7 +466,7 @@ func TestEndOfALifeInEveryState(t *testing.T) {
 		with   script
 		to     func(s *stage)
 		signal []string // what is done after a signal, but for the release
-		alone  []string // after the last one has gone
+		alone  []string // when it is closed
 	}{
 		{state: "starting", to: func(*stage) {}},
 		{
@@ -485,7 +485,6 @@ func TestEndOfALifeInEveryState(t *testing.T) {
 	} {
 		for name, end := range map[string]func(s *stage) []string{
 			"signal": func(s *stage) []string { s.signal(); return c.signal },
-			"alone":  func(s *stage) []string { close(s.alone); return c.alone },
 			"close":  func(s *stage) []string { s.end(); return c.alone },
 		} {
 			play(t, c.state+", "+name, c.with, func(s *stage) {

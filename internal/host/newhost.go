@@ -8,7 +8,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/handlers"
 	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
-	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -16,24 +15,19 @@ import (
 
 // newHost makes a host of the project that is claimed. Nothing is done before
 // [host.begin].
-func newHost(s *hubprocess.Settings, log *logging.Log, c *claim, kind string) *host {
-	h := &host{settings: s, log: log, kind: kind, claim: c, idle: make(chan struct{}, 1)}
+func newHost(s *hubprocess.Settings, log *logging.Log, c *claim) *host {
+	h := &host{settings: s, log: log, claim: c}
 	h.life = newLife(projectParts{h}, log.Logger)
-	h.linger = linger{count: h.connections, since: time.Now(), alone: h.life.alone}
+	h.vacant = vacancy{count: h.connections, since: time.Now()}
 	h.srv = server.New(newRegistry(h), server.Options{
-		Limits:   s.Limits,
-		Logger:   log.Logger,
-		Grace:    handlerGrace,
-		Released: debug.FreeOSMemory,
-		ConnEnding: func() {
-			if h.ending != nil {
-				h.ending()
-			}
-		},
-		ConnEnded: h.connectionEnded,
+		Limits:    s.Limits,
+		Logger:    log.Logger,
+		Grace:     handlerGrace,
+		Released:  debug.FreeOSMemory,
+		ConnEnded: h.vacant.connectionEnded,
 		Trace:     traceOf(log),
 	})
-	h.sockets = sockets{server: h.srv, log: log.Logger, extra: s.Listen, daemon: kind == config.HubDaemon, serving: &h.serving}
+	h.sockets = sockets{server: h.srv, log: log.Logger, extra: s.Listen, serving: &h.serving}
 	return h
 }
 
@@ -43,8 +37,8 @@ func newRegistry(h *host) *server.Registry {
 	workspaces := handlers.NewWorkspaces()
 	handlers.RegisterCore(reg, handlers.Core{
 		Version: h.settings.Version, LogLevel: h.log.Level, Now: time.Now, Logger: h.log.Logger, Issues: h.issues,
-		Trust: func() error { return trustWorkspace(h.settings, h.log) },
-		Busy:  h.busy, Pause: h.pause, Others: h.staysWithout, Workspaces: workspaces,
+		Trust:      func() error { return trustWorkspace(h.settings, h.log) },
+		Workspaces: workspaces,
 	})
 	notes, err := agentstatus.DefaultNotes(os.Getenv)
 	if err != nil {
@@ -53,7 +47,7 @@ func newRegistry(h *host) *server.Registry {
 	h.notified = handlers.RegisterDomain(reg, handlers.Domain{
 		Hub: h.Hub, NextHub: h.nextHub, Version: h.settings.Version, Now: time.Now, Stop: h.life.stop, Clients: h.connections, Logger: h.log.Logger, Workspaces: workspaces,
 		EditorFiles: &h.editorFiles, AgentNotes: notes,
-		Kind: h.kind, Sockets: h.sockets.paths, Unserved: h.sockets.unserved, Configuration: h.settings.ConfigFor,
+		Sockets: h.sockets.paths, Unserved: h.sockets.unserved, Configuration: h.settings.ConfigFor,
 	})
 	if h.settings.TestMethods {
 		handlers.RegisterTestMethods(reg)

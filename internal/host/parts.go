@@ -42,21 +42,12 @@ func (h projectParts) open(ctx context.Context) (*openHub, error) {
 	p, lock := h.host.claim.of()
 	return openProject(ctx, hubOptions{
 		settings: h.settings, log: h.log, project: p, lock: lock, notified: h.notified, editorFiles: &h.editorFiles,
-		idle: func() {
-			select {
-			case h.idle <- struct{}{}:
-			default:
-			}
-		},
 	})
 }
 
-func (h projectParts) vacantFor() time.Duration { return h.linger.vacantFor() }
+func (h projectParts) vacantFor() time.Duration { return h.vacant.lasts() }
 
 func (h projectParts) idleAfter() time.Duration {
-	if h.kind != config.HubDaemon {
-		return 0
-	}
 	c, err := h.settings.Config()
 	if err != nil { // health says what is wrong
 		return config.DefaultDaemonIdle
@@ -65,9 +56,6 @@ func (h projectParts) idleAfter() time.Duration {
 }
 
 func (h projectParts) interruptsAlone() bool {
-	if h.kind != config.HubDaemon {
-		return false
-	}
 	c, err := h.settings.Config()
 	return err == nil && c.WhenAlone == config.AloneInterrupt
 }

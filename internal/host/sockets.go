@@ -21,7 +21,6 @@ type sockets struct {
 	server *server.Server
 	log    *slog.Logger
 	extra  []string // the paths of --listen
-	daemon bool     // this process serves no editor of its own
 
 	serving *sync.WaitGroup // a goroutine for each socket that is or was open
 
@@ -94,14 +93,10 @@ func (s *sockets) openAt(ctx context.Context, path string) error {
 }
 
 // openForAIWG has AIWG's command line find this process: where its socket was asked for with
-// --listen, or where somebody uses AIWG and this process is a daemon, since that command line
-// ends it by a signal.
+// --listen, or where AIWG is used.
 func (s *sockets) openForAIWG(ctx context.Context, p project.Project) error {
 	path := aiwg.Socket(p.Root)
 	if !slices.Contains(s.paths(), path) {
-		if !s.daemon {
-			return nil
-		}
 		if used, err := aiwg.IsUsed(p.Root); !used {
 			return err
 		}

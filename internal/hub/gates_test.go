@@ -290,27 +290,6 @@ func TestGatesAreCheckedAgainByTheNextHub(t *testing.T) {
 	assert.Equal(t, []string{"first", "second", "first", "second"}, g.lines())
 }
 
-// A hub that only reads, or serves a moment, starts none.
-func TestNoGateRunsWhereNothingIsStarted(t *testing.T) {
-	file := database(t)
-	checking := make(chan struct{}, 1)
-	g := &gateRunner{does: func(ctx context.Context, _ string, _ int) (int, string) {
-		checking <- struct{}{}
-		<-ctx.Done()
-		return 130, ""
-	}}
-	h := openHub(t, file, works, g.option)
-	s := launchGated(t, h, "p", gate.Spec{Gates: []string{"x"}})
-	<-checking
-	require.NoError(t, h.Close())
-	h = openHub(t, file, works, g.option, func(o *Options) { o.StartsNothing = true })
-	assert.False(t, h.Busy())
-	l, _, err := h.Gates().Of(context.Background(), s.Run.ID)
-	require.NoError(t, err)
-	assert.Equal(t, domain.LoopChecking, l.State)
-	assert.Len(t, g.lines(), 1)
-}
-
 // What the configuration calls a gate is looked up when it is to run.
 func TestGatesOfTheConfiguration(t *testing.T) {
 	var mu sync.Mutex

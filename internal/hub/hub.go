@@ -105,10 +105,6 @@ type Options struct {
 	// Rules and answers from before do not count.
 	Replaced func() time.Time
 
-	History bool // what is kept is only read: nothing is recovered or started, and the store refuses changes
-	// StartsNothing leaves queued runs in the queue: the hub is there for a change of
-	// what is kept alone.
-	StartsNothing bool
 	// Removed, if set, has one in it when the database, or what Valid looks at, may
 	// have been removed or replaced. Else that is looked for every second.
 	Removed <-chan struct{}
@@ -166,7 +162,6 @@ type Hub struct {
 	awaiting map[int64][]chan struct{}
 	closing  bool
 	draining bool          // nothing new is started
-	paused   bool          // nothing new is started until Resume
 	rested   chan struct{} // for Drain: closed when a run ends, or begins to wait for a human; nil while nobody drains
 	calm     *time.Timer   // calls Options.Idle
 }
@@ -180,7 +175,7 @@ func Open(ctx context.Context, opts Options) (*Hub, error) {
 	if full { // what was set aside is room enough to look at what there is
 		h, err = openOnce(ctx, opts)
 	}
-	if err == nil && !opts.History {
+	if err == nil {
 		h.health.Watch(full)
 	}
 	return h, err
@@ -193,7 +188,7 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h := &Hub{
 		opts: opts, log: opts.Logger, started: time.Now(),
 		live: make(map[int64]*liveRun), awaiting: make(map[int64][]chan struct{}),
-		tokens: credential.NewTokens(), toExecute: newStartQueue(), environments: newRunEnvironments(), draining: opts.StartsNothing,
+		tokens: credential.NewTokens(), toExecute: newStartQueue(), environments: newRunEnvironments(),
 	}
 	h.configured = &configured.Configuration{Agents: opts.Agents, Keys: opts.Keys, Restricted: opts.Restricted, Logger: h.log}
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -243,13 +238,11 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		h.store.Close()
 		return nil, err
 	}
-	if !opts.History {
-		if err := h.gates.Resume(ctx); err != nil {
-			h.log.Warn("gates that were checked when a process died are not checked again", "err", err)
-		}
+	if err := h.gates.Resume(ctx); err != nil {
+		h.log.Warn("gates that were checked when a process died are not checked again", "err", err)
 	}
 	h.cutShort.DiskHasRoom()
-	if opts.Triggers != nil && !opts.History && !opts.StartsNothing {
+	if opts.Triggers != nil {
 		h.triggers.Start()
 	}
 	return h, nil

@@ -18,25 +18,6 @@ func (h *Hub) Drain(ctx context.Context) {
 	h.rest(ctx)
 }
 
-// Pause is Drain for a hub that may stay: it starts nothing new until [Hub.Resume] is called.
-func (h *Hub) Pause(ctx context.Context) {
-	h.mu.Lock()
-	h.paused = true
-	h.mu.Unlock()
-	h.rest(ctx)
-}
-
-// Resume ends a Pause, where the process stays for other clients: queued runs start again.
-func (h *Hub) Resume() {
-	h.mu.Lock()
-	was := h.paused
-	h.paused = false
-	h.mu.Unlock()
-	if was {
-		_ = h.write(h.ctx, h.schedule) // it fails where the hub is closed meanwhile
-	}
-}
-
 // rest waits until nothing runs that does not wait for a human, or ctx ends.
 func (h *Hub) rest(ctx context.Context) {
 	// A change that is under way may still start some. That it is kept is no matter.
@@ -119,7 +100,7 @@ func (h *Hub) works() bool {
 func (h *Hub) isClosing() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.closing || h.draining || h.paused
+	return h.closing || h.draining
 }
 
 // calmAfter is how long nothing must run before memory is given back.

@@ -49,15 +49,6 @@ func TestIdle(t *testing.T) {
 	requireIdle(t, h, false, "its agent works in the background")
 	background()
 	requireIdle(t, h, true, "that has ended")
-
-	h.Pause(t.Context())
-	queued := launch(t, h, "two")
-	assert.Equal(t, domain.Queued, queued.State)
-	requireIdle(t, h, false, "a run waits")
-	h.Resume()
-	release <- struct{}{}
-	await(t, h, queued)
-	requireIdle(t, h, true, "it has ended, too")
 }
 
 func TestWhatClientsHaveBegunIsInterrupted(t *testing.T) {

@@ -38,9 +38,6 @@ func (h *Hub) newMCP(ctx context.Context) *mcpclient.Clients {
 // those of an agent of the configuration, "" for the default one, and whose they are.
 func (m MCP) Servers(ctx context.Context, agent, thread string) (of string, list []mcpclient.Server, err error) {
 	h := m.hub
-	if h.opts.History || h.opts.StartsNothing {
-		return "", nil, domain.Errorf(domain.KindUnavailable, "no hub runs that could start an MCP server: start one, as with duet-rpc daemon start")
-	}
 	var own domain.Thread
 	restrict := restricted.Is(ctx)
 	if thread != "" {

@@ -11,7 +11,7 @@ import (
 // interrupted and can be continued, its questions stay, its agents are ended.
 // Runs that were queued are started.
 func (h *Hub) recover(ctx context.Context) error {
-	if err := h.events.Open(ctx, h.store); err != nil || h.opts.History {
+	if err := h.events.Open(ctx, h.store); err != nil {
 		return err
 	}
 	left, err := h.store.Processes(ctx)

@@ -220,34 +220,6 @@ func TestDrainLetsWhatRunsEndAndStartsNothing(t *testing.T) {
 	}
 }
 
-// A hub that stays after a Pause starts what was queued before and during it, and what comes
-// later. A hub that drains stays drained.
-func TestResumeStartsWhatIsQueued(t *testing.T) {
-	release := make(chan struct{})
-	h := openHub(t, database(t), func(context.Context, *turn) catalog.ExecutePromptResult { <-release; return completed },
-		func(o *Options) { o.Limits.MaxRuns = 1 })
-	inState(t, h, launch(t, h, "runs"), domain.Running)
-	before := launch(t, h, "before")
-	var paused sync.WaitGroup
-	paused.Go(func() { h.Pause(context.Background()) })
-	close(release)
-	paused.Wait()
-	during := launch(t, h, "during")
-	now, err := h.query.Session(context.Background(), during.UUID)
-	require.NoError(t, err)
-	assert.Equal(t, domain.Queued, now.State)
-	h.Resume()
-	for _, s := range []domain.Session{before, during, launch(t, h, "later")} {
-		assert.Equal(t, domain.Completed, await(t, h, s).State)
-	}
-	h.Drain(context.Background())
-	h.Resume()
-	late := launch(t, h, "late")
-	now, err = h.query.Session(context.Background(), late.UUID)
-	require.NoError(t, err)
-	assert.Equal(t, domain.Queued, now.State)
-}
-
 // What waits for a human is not waited for: its question stays.
 func TestDrainDoesNotWaitForAHuman(t *testing.T) {
 	h := openHub(t, database(t), askOnce)

@@ -15,37 +15,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
-
-// WantsDaemon reports whether the configuration says hub = "daemon". One that
-// is wrong says nothing: whoever opens the hub tells what is wrong with it.
-func WantsDaemon(s *Settings) bool {
-	if !SaysHub(s) {
-		return false // the start is quicker without a look for every agent
-	}
-	c, err := s.Config()
-	return err == nil && c.Hub == config.HubDaemon
-}
-
-// SaysHub reports whether the user has said what the hub is to be.
-func SaysHub(s *Settings) bool { return os.Getenv("DUET_HUB") != "" || mentionsHub(s) }
-
-// mentionsHub reports whether there is a file that could say something of it.
-func mentionsHub(s *Settings) bool {
-	p, err := s.Project()
-	if err != nil {
-		return false
-	}
-	files, err := configFiles(p)
-	return err == nil && slices.ContainsFunc(files, func(file string) bool {
-		return config.Mentions(file, "hub")
-	})
-}
 
 // errOtherHub says that a daemon was not started because another process is
 // the hub, or is about to be, or has not quite ended.
@@ -296,6 +270,9 @@ func daemonCommand(s *Settings, p project.Project) (*exec.Cmd, error) {
 	cmd.Dir = p.Root
 	// Its log is the daemon's own, wherever that of whoever started it goes.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "DUET_RPC_LOG=") })
+	if s.Idle > 0 {
+		cmd.Env = append(cmd.Env, "DUET_DAEMON_IDLE="+s.Idle.String())
+	}
 	detach(cmd)
 	return cmd, nil
 }

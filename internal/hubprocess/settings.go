@@ -22,6 +22,8 @@ type Settings struct {
 	Limits      frame.Limits
 	// AnswerWithin is how long a hub may take to answer who comes to it.
 	AnswerWithin time.Duration
+	// Idle, if set, is after how long without clients a daemon ends that this process starts.
+	Idle time.Duration
 }
 
 // Project is the project that the process is about.
@@ -52,15 +54,6 @@ func (s *Settings) OpenLog() *logging.Log {
 	return logging.Open(logging.Options{
 		Level: s.LogLevel.Slog(), Path: os.Getenv("DUET_RPC_LOG"), NoColor: s.NoColor, Messages: logging.LogsMessages(os.Getenv),
 	})
-}
-
-// configFiles are the files that the configuration is in.
-func configFiles(p project.Project) ([]string, error) {
-	user, err := config.UserFile(os.Getenv)
-	if err != nil {
-		return nil, err
-	}
-	return []string{p.ConfigFile(), user}, nil
 }
 
 // LiveConfig is the configuration of a project as it is whenever it is asked for.

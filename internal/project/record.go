@@ -344,19 +344,28 @@ func (e *MovedError) Error() string {
 	return fmt.Sprintf("the project was moved here from %s, where its hub still runs (process %d): end that, then try again", e.From, e.PID)
 }
 
+// endsWithin is how long a hub whose root was moved may take to end.
+const endsWithin = 2 * time.Second
+
 // moveState gives a state directory the name of another root. Any number of processes may do
 // it at once. An error is a *[MovedError] if a hub has the state.
 func (s states) moveState(r Record, root string) error {
 	from := Project{Root: string(r.Root), StateDir: r.StateDir}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), endsWithin)
 	defer cancel()
-	lock, err := from.Lock(ctx)
 	var held *HeldError
+	lock, err := from.Lock(ctx)
+	for errors.As(err, &held) && ctx.Err() == nil { // it ends by itself when it sees that its root is gone
+		time.Sleep(20 * time.Millisecond)
+		lock, err = from.Lock(ctx)
+	}
 	switch {
 	case errors.As(err, &held):
 		return &MovedError{From: from.Root, PID: held.PID}
 	case errors.Is(err, fs.ErrNotExist): // another process was quicker
 		return nil
+	case err != nil && held != nil:
+		return &MovedError{From: from.Root, PID: held.PID}
 	case err != nil:
 		return err
 	}
@@ -407,6 +416,16 @@ func (s states) find(root string) (Record, error) {
 		}
 	}
 	return Record{}, &NoStateError{root}
+}
+
+// Known returns the record of the project at root, which may be gone. The error is a
+// *[NoStateError] if nothing is kept of it.
+func Known(getenv func(string) string, root string) (Record, error) {
+	s, err := statesOf(getenv)
+	if err != nil {
+		return Record{}, err
+	}
+	return s.find(root)
 }
 
 // Move gives the state of the project at one root to that at another, which has to be a

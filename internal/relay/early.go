@@ -5,14 +5,11 @@ import "github.com/duet-rpc/duet-rpc/frame"
 // early answers a message for which no hub is needed, while there is none, and
 // reports whether that is done. The goroutine that reads the editor calls it.
 func (r *Relay) early(m *frame.Message) (done bool) {
-	if r.opts.Early == nil || m.Kind != frame.Object || m.Method == nil {
+	if r.opts.Early == nil {
 		return false
 	}
-	shutdown := isShutdown(m)
-	if m.ID == nil && !shutdown || m.ID != nil && !frame.ValidID(m.ID) {
-		return false
-	}
-	if string(text(m.Method)) == "initialize" {
+	shutdown := m.Kind == frame.Object && m.Method != nil && isShutdown(m)
+	if m.Kind == frame.Object && m.Method != nil && string(text(m.Method)) == "initialize" {
 		r.mu.Lock()
 		r.noteTrust(m) // before a hub may come, which is told of it
 		there := r.hub != nil || r.opening != nil
@@ -24,14 +21,14 @@ func (r *Relay) early(m *frame.Message) (done bool) {
 	if !r.noHub() {
 		return false
 	}
-	var answer []byte
-	if m.ID != nil {
-		if answer = r.opts.Early(m); answer == nil {
-			return false
-		}
+	answer, answered := r.opts.Early(m)
+	if !answered {
+		return false
+	}
+	if answer != nil && shutdown {
 		var resp frame.Message
 		frame.Parse(answer, &resp)
-		shutdown = shutdown && resp.Error == nil
+		shutdown = resp.Error == nil
 	}
 	if !r.await(r.ctx, func() bool { return r.replyBytes < maxReplyBytes }) {
 		return true

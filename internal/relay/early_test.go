@@ -2,6 +2,7 @@ package relay_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,14 +18,16 @@ import (
 
 // answerPing answers ping, and shutdown and exit but with params.
 func answerPing(o *relay.Options) {
-	o.Early = func(m *frame.Message) []byte {
+	o.Early = func(m *frame.Message) ([]byte, bool) {
 		switch method := string(m.Method); {
-		case method == `"ping"`, method != `"x"` && m.Params == nil:
-			return []byte(response(string(m.ID), `"early"`))
-		case method != `"x"`:
-			return []byte(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":{"code":-32602,"message":"no"}}`)
+		case m.Kind != frame.Object, method == `"x"`:
+			return nil, false
+		case m.ID == nil:
+			return nil, true
+		case method == `"ping"`, m.Params == nil:
+			return []byte(response(string(m.ID), `"early"`)), true
 		}
-		return nil
+		return []byte(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":{"code":-32602,"message":"no"}}`), true
 	}
 }
 
@@ -42,14 +45,13 @@ func TestEarly(t *testing.T) {
 	s.send(request(4, "ping", `{}`))
 	assert.Equal(t, request(4, "ping", `{}`), hub.next(), "a hub that is there is asked")
 
-	// Batches, notifications and ids that are none are the hub's.
-	for _, m := range []string{
-		`[` + request(1, "ping", `{}`) + `]`, `{"jsonrpc":"2.0","method":"ping"}`, `{"jsonrpc":"2.0","id":{},"method":"ping"}`,
-	} {
-		s := start(t, answerPing)
-		s.send(m)
-		assert.Equal(t, m, s.hub().next())
-	}
+	// A notification has no answer, and what Early does not answer is the hub's.
+	batch := `[` + request(2, "ping", `{}`) + `]`
+	s = start(t, answerPing)
+	s.send(`{"jsonrpc":"2.0","method":"ping"}`)
+	assert.Equal(t, response(1, `"early"`), s.ask(request(1, "ping", `{}`)))
+	s.send(batch)
+	assert.Equal(t, batch, s.hub().next())
 }
 
 // A connection that ends before there is a hub needs none.
@@ -96,4 +98,32 @@ func TestEarlyWhileDormant(t *testing.T) {
 		s.cancel()
 		require.NoError(t, s.returned())
 	})
+}
+
+// What waits for a hub that cannot be had is refused at once, and a hub is looked for when the
+// editor needs one next.
+func TestUnavailable(t *testing.T) {
+	tries := 0
+	s := start(t, answerPing, func(o *relay.Options) {
+		connect := o.Connect
+		o.Connect = func(ctx context.Context) (server.Transport, error) {
+			if !relay.Wanted(ctx) {
+				return nil, relay.ErrDormant
+			}
+			if tries++; tries == 1 {
+				return nil, &relay.UnavailableError{Err: errors.New("no room")}
+			}
+			return connect(ctx)
+		}
+		o.Unavailable = func(body []byte) []byte {
+			var m frame.Message
+			if frame.Parse(body, &m); m.ID == nil {
+				return nil
+			}
+			return []byte(response(string(m.ID), `"refused"`))
+		}
+	})
+	assert.Equal(t, response(1, `"refused"`), s.ask(request(1, "x", `[]`)))
+	s.send(request(2, "x", `[]`))
+	assert.Equal(t, request(2, "x", `[]`), s.hub().next())
 }

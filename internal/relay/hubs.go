@@ -68,6 +68,7 @@ func (r *Relay) connect(pause *time.Duration) server.Transport {
 		wanted := len(r.waiting) > 0
 		r.mu.Unlock()
 		t, err := r.opts.Connect(context.WithValue(r.ctx, wantedKey{}, wanted))
+		var unavailable *UnavailableError
 		switch {
 		case r.ctx.Err() != nil:
 			if err == nil {
@@ -76,7 +77,10 @@ func (r *Relay) connect(pause *time.Duration) server.Transport {
 			return nil
 		case err == nil:
 			return t
-		case errors.Is(err, ErrDormant) && !wanted:
+		case errors.As(err, &unavailable), errors.Is(err, ErrDormant) && !wanted:
+			if unavailable != nil && wanted {
+				r.refuseWaiting()
+			}
 			r.logState(stateDormant)
 			if !r.await(r.ctx, func() bool { return len(r.waiting) > 0 }) {
 				return nil

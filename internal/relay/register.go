@@ -86,6 +86,9 @@ func (r *Relay) effect(m *frame.Message, p *rewriting) (then func(*frame.Message
 	case "initialize":
 		r.noteTrust(m)
 	case "shutdown", "exit":
+		if reason := text(frame.Member(named(m.Params), "reason")); reason != nil {
+			r.opts.Logger.Info("shutdown requested", "reason", string(reason))
+		}
 		return r.noteShutdown(m)
 	}
 	if r.joined != bothFamilies {

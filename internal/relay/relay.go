@@ -41,6 +41,14 @@ const maxHubFrame = 1<<30 - 1
 // with a context for which [Wanted] is true.
 var ErrDormant = errors.New("relay: no hub is wanted until the editor needs one")
 
+// An UnavailableError is what Connect returns where no hub can be had until something is mended.
+// What waits is answered by Options.Unavailable. Connect is called again when the editor needs a
+// hub next.
+type UnavailableError struct{ Err error }
+
+func (e *UnavailableError) Error() string { return e.Err.Error() }
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
 // What the log says, at debug, of the connection to the hub.
 const (
 	stateConnecting = "connecting" // Connect is called until it succeeds
@@ -59,13 +67,16 @@ type Options struct {
 	// loss of a hub. It should return when ctx ends. The relay closes what it
 	// returned.
 	Connect func(ctx context.Context) (server.Transport, error)
-	// Early, if set, answers a request for which no hub is needed: it returns
-	// the response, or nil if it is none of those. It is called while there is
-	// no hub and nothing of the editor waits for one, by one goroutine at a
-	// time, which reads nothing more until it returns; m is valid until then.
-	// A shutdown or exit that it answers without an error ends the relay, as
-	// does one without an id: no hub is started to be told of the end.
-	Early func(m *frame.Message) (response []byte)
+	// Early, if set, answers a message for which no hub is needed, with a nil
+	// response if there is none; answered is false for one that needs a hub. It is
+	// called while there is no hub and nothing of the editor waits for one, by
+	// one goroutine at a time, which reads nothing more until it returns; m is
+	// valid until then. A shutdown or exit that it answers without an error ends
+	// the relay, as does one without an id: no hub is started to be told of the end.
+	Early func(m *frame.Message) (response []byte, answered bool)
+	// Unavailable, if set, answers a message that waits for a hub when Connect has
+	// returned an [UnavailableError]; nil if the message has no response.
+	Unavailable func(body []byte) (response []byte)
 	// Patience is how long a message of the editor waits for a hub; then a
 	// request is answered with hub_lost and anything else is dropped. Default
 	// 5 s.

@@ -327,11 +327,8 @@ func TestEveryHubIsToldWhoIsNotTrusted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, func(o *relay.Options) {
 				if c.early {
-					o.Early = func(m *frame.Message) []byte {
-						if string(m.Method) == `"initialize"` {
-							return []byte(response(string(m.ID), `"early"`))
-						}
-						return nil
+					o.Early = func(m *frame.Message) ([]byte, bool) {
+						return []byte(response(string(m.ID), `"early"`)), string(m.Method) == `"initialize"`
 					}
 				}
 			})

@@ -69,6 +69,34 @@ func (r *Relay) flushWaiting(hub *link) {
 	}
 }
 
+// refuseWaiting answers everything that waits, since no hub can be had.
+func (r *Relay) refuseWaiting() {
+	var m frame.Message
+	for r.ctx.Err() == nil {
+		r.mu.Lock()
+		if len(r.waiting) == 0 {
+			r.mu.Unlock()
+			return
+		}
+		body := r.take().body
+		r.mu.Unlock()
+		var answer []byte
+		if r.opts.Unavailable != nil {
+			answer = r.opts.Unavailable(body)
+		}
+		frame.Parse(body, &m)
+		ends := m.Kind == frame.Object && m.Method != nil && isShutdown(&m)
+		r.mu.Lock()
+		if answer != nil {
+			r.answer(answer)
+		}
+		r.mu.Unlock()
+		if ends {
+			r.endAnswered()
+		}
+	}
+}
+
 // expire gives up messages that have waited for a hub for too long.
 func (r *Relay) expire() {
 	const never = time.Hour

@@ -128,7 +128,7 @@ export interface Methods {
       success: boolean;
     };
   };
-  /** Ends the connection, and the process if an editor started it: what arrives later is dropped, running requests are given time. With reason or timeout_ms it first waits for them, and says how that went. Where others are connected the process goes on for them. */
+  /** Ends the connection, and the process that an editor started for it: what arrives later is dropped, running requests are given time. With reason or timeout_ms it first waits for them, and says how that went. The project's daemon, and what runs there, goes on. */
   shutdown: {
     params: {
       /** Why, for the log. */
@@ -139,8 +139,6 @@ export interface Methods {
     result: {
       /** With reason or timeout_ms: idle (nothing ran), completed (what ran has ended) or interrupted (it has not). */
       status?: string;
-      /** With reason or timeout_ms: this process goes on, as a daemon or for other clients. Only the connection ends. */
-      stays?: boolean;
       message: string;
     };
   };
@@ -518,7 +516,7 @@ export interface Methods {
       /** What is wrong, and what to do. */
       issues?: Array<string>;
       version: string;
-      /** daemon: what runs outlives every editor; embedded: it ends with the process that an editor or a command started. */
+      /** daemon. */
       hub?: string;
       subsystems: {
         ipc: {

@@ -1,5 +1,5 @@
-// Package allprojects lists the sessions of all projects of this machine: it asks the hub
-// of each, or reads what was kept where none runs.
+// Package allprojects lists the sessions of all projects of this machine: it asks the hub of
+// each, and starts one where none runs.
 package allprojects
 
 import (
@@ -13,8 +13,9 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
-	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/database"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -28,7 +29,7 @@ type listing struct {
 // A listed project has its sessions, or why they cannot be told.
 type listed struct {
 	Root     string            `json:"root"`
-	Hub      bool              `json:"hub"` // one runs; else it is what was kept
+	Hub      bool              `json:"hub"` // one ran before it was asked
 	Sessions []json.RawMessage `json:"sessions"`
 	Error    string            `json:"error,omitempty"`
 
@@ -93,31 +94,39 @@ func ask(ctx context.Context, s *hubprocess.Settings, roots []string, params any
 // askOne asks one project; nil: nothing is kept of it.
 func askOne(ctx context.Context, s *hubprocess.Settings, root string, params any) *listed {
 	one := &listed{Root: root, Sessions: []json.RawMessage{}}
-	err := one.ask(ctx, s, params)
-	switch {
-	case err == nil:
-		return one
-	case hubprocess.IsNone(err):
+	kept, err := one.ask(ctx, s, params)
+	if err == nil && !kept {
 		return nil
 	}
-	one.Error = err.Error()
+	if err != nil {
+		one.Error = err.Error()
+	}
 	return one
 }
 
-func (l *listed) ask(ctx context.Context, s *hubprocess.Settings, params any) error {
+// listingIdle is after how long a daemon ends by itself that was started for a listing alone.
+const listingIdle = 5 * time.Second
+
+func (l *listed) ask(ctx context.Context, s *hubprocess.Settings, params any) (kept bool, err error) {
 	there := *s
-	there.Root = l.Root
+	there.Root, there.Idle = l.Root, listingIdle
 	p, err := there.Project()
 	if err != nil {
-		return err
+		return true, err
 	}
-	c, end, kept, err := host.Reach(ctx, &there, p, false)
+	c, err := hubprocess.Dial(ctx, &there, p)
+	l.Hub = err == nil
+	if hubprocess.IsNone(err) {
+		if !database.Exists(p) {
+			return false, nil
+		}
+		c, err = reach.Dial(ctx, &there, false)
+	}
 	if err != nil {
-		return err
+		return true, err
 	}
-	defer end()
-	l.Hub = !kept
-	return refusal.InWords(l.take(ctx, c, params))
+	defer c.Close()
+	return true, refusal.InWords(l.take(ctx, c, params))
 }
 
 func (l *listed) take(ctx context.Context, c *client.Client, params any) error {

@@ -13,7 +13,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 )
 
 // denied is the exit status where somebody has said no.
@@ -48,7 +47,7 @@ func NewQuestion(s *invocation.Settings) *cobra.Command {
 		in
 	}
 	cmd := &cobra.Command{
-		Use: "ask TEXT", Annotations: invocation.ServedWithout(reach.Started), Args: invocation.Exactly("TEXT"),
+		Use: "ask TEXT", Annotations: invocation.Begins(), Args: invocation.Exactly("TEXT"),
 		Short:   "Ask people something in the inbox, and print the answer",
 		Long:    "Ask people something in the inbox, and print the answer when it comes.\n" + statusHelp,
 		Example: "  duet-rpc ask \"Which version is this to be?\"\n  duet-rpc ask \"Deploy?\" --option now --option tomorrow",
@@ -81,7 +80,7 @@ func NewPermission(s *invocation.Settings) *cobra.Command {
 	}
 	var input string
 	cmd := &cobra.Command{
-		Use: "permission TOOL", Annotations: invocation.ServedWithout(reach.Started), Args: invocation.Exactly("TOOL"),
+		Use: "permission TOOL", Annotations: invocation.Begins(), Args: invocation.Exactly("TOOL"),
 		Short: "Ask rules, and then people, whether a tool may run",
 		Long: "Ask whether a tool may run: rules and modes first, as of an agent, then people in the\n" +
 			"inbox. The input with which it may run is printed, since they may change it.\n" + statusHelp,

@@ -70,11 +70,9 @@ type building struct {
 	method, name string
 }
 
-// connected builds, or lists, with a hub: this process where none runs.
+// connected builds, or lists, with the hub.
 func (b *building) connected(list bool) error {
-	h, err := reach.Open(b.cmd.Context(), &b.settings.Settings, b.settings.LevelGiven(b.cmd), func(note string) {
-		invocation.Progress(b.cmd, b.settings, "%s", note)
-	})
+	h, err := reach.Open(b.cmd.Context(), &b.settings.Settings)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -30,9 +29,6 @@ func Start(ctx context.Context, s *hubprocess.Settings, p project.Project) (stat
 
 // checkWanted gives an error if a hub is not what daemon start is to start.
 func checkWanted(hub wire.HubStatus, s *hubprocess.Settings) error {
-	if hub.Hub == config.HubEmbedded {
-		return fmt.Errorf("the hub here is process %d, which an editor or a command started, and what runs in it ends with it; close that and try again, or set hub = \"daemon\" in your configuration", hub.PID)
-	}
 	if hub.Subsystems.Store.Path == "" && len(hub.Issues) > 0 {
 		return fmt.Errorf("the hub here (process %d) runs, but %s; stop it and start it again when that is mended: duet-rpc daemon stop", hub.PID, strings.Join(hub.Issues, "; "))
 	}

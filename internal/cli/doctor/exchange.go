@@ -67,7 +67,7 @@ func exchange(program string, show io.Writer) (int, error) {
 	}
 	defer os.RemoveAll(root)
 	cmd := exec.CommandContext(ctx, program, "serve", "--log-level", "error", "--root", root)
-	cmd.Env = append(os.Environ(), "DUET_HUB=embedded", project.StateVariable+"="+filepath.Join(root, "state")) // so that nothing stays behind
+	cmd.Env = append(os.Environ(), project.StateVariable+"="+filepath.Join(root, "state")) // so that nothing stays behind
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return 0, err

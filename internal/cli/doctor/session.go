@@ -70,10 +70,8 @@ func checkHub(s *hubprocess.Settings, p project.Project) Finding {
 		if len(status.Issues) > 0 { // they say what to do
 			f.State, f.Found = Wrong, f.Found+": "+strings.ReplaceAll(strings.Join(status.Issues, "; "), "; `duet-rpc doctor` says more", "")
 		}
-	case errors.As(err, &nobody) && hubprocess.WantsDaemon(s):
-		f.Found = "none runs here; an editor or a prompt starts a daemon"
 	case errors.As(err, &nobody):
-		f.Found = "none runs here; an editor starts one, and so does `duet-rpc daemon start`"
+		f.Found = "none runs here; an editor or a command starts a daemon"
 	case errors.As(err, new(*hubprocess.SilentError)):
 		f.State, f.Found, f.Todo = Wrong, err.Error(), "look at `duet-rpc daemon logs` for what it did last"
 	default:

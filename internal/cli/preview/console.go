@@ -7,7 +7,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -17,7 +16,7 @@ func newConsole(s *invocation.Settings) *cobra.Command {
 	var problems bool
 	limit := uint(100)
 	cmd := &cobra.Command{
-		Use: "console", Annotations: invocation.ServedWithout(reach.Kept), Args: invocation.NoArguments,
+		Use: "console", Args: invocation.NoArguments,
 		Short: "Print what pages of the preview have said",
 		Long: "Print what pages of the preview have written to their consoles, what went wrong in\n" +
 			"them, and where they were, the oldest first. The last thousand messages are kept.\n\n" +

@@ -74,7 +74,7 @@ type serving struct {
 
 // serve serves until a signal comes.
 func serve(cmd *cobra.Command, s *invocation.Settings, o options) error {
-	h, err := reach.Open(cmd.Context(), &s.Settings, s.LevelGiven(cmd), func(note string) { invocation.Progress(cmd, s, "%s", note) })
+	h, err := reach.Open(cmd.Context(), &s.Settings)
 	if err != nil {
 		return err
 	}

@@ -25,9 +25,6 @@ type Options struct {
 	// Find finds a session by any of its ids, where no hub runs, too.
 	Find func(cmd *cobra.Command, id string) (wire.Session, error)
 	Help string // what the commands over a hub have in common
-	// Reads marks a command that asks of what is kept alone, Changes one that changes
-	// that: where no hub runs its [Options.Hub] keeps editors waiting.
-	Reads, Changes map[string]string
 	// AskYes asks on the terminal. An error says no, and what to run again.
 	AskYes func(cmd *cobra.Command, question, no, again string) error
 	// Progress says something beside the result.
@@ -62,7 +59,7 @@ func (o Options) change(cmd *cobra.Command, id, method string, params map[string
 
 func newArchive(o Options) *cobra.Command {
 	return &cobra.Command{
-		Use: "archive ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes, Annotations: o.Changes,
+		Use: "archive ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes,
 		Short: "Put a session's conversation away",
 		Long:  "Put a session's conversation away: it is not listed any more but by session list\n--archived. To continue it takes it back.\n" + o.Help,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -73,7 +70,7 @@ func newArchive(o Options) *cobra.Command {
 
 func newUnarchive(o Options) *cobra.Command {
 	return &cobra.Command{
-		Use: "unarchive ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes, Annotations: o.Changes,
+		Use: "unarchive ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes,
 		Short: "Take a session's conversation back from the archive",
 		Long:  "Take a session's conversation back from the archive.\n" + o.Help,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -84,7 +81,7 @@ func newUnarchive(o Options) *cobra.Command {
 
 func newRename(o Options) *cobra.Command {
 	return &cobra.Command{
-		Use: "rename ID TITLE...", Args: o.AtLeast("ID", "TITLE"), ValidArgsFunction: o.Completes, Annotations: o.Changes,
+		Use: "rename ID TITLE...", Args: o.AtLeast("ID", "TITLE"), ValidArgsFunction: o.Completes,
 		Short: "Give a session's conversation a title",
 		Long:  "Give a session's conversation a title.\n" + o.Help, Example: "  duet-rpc session rename last The parser",
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -14,7 +14,7 @@ import (
 func newDelete(o Options) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use: "delete ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes, Annotations: o.Changes,
+		Use: "delete ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes,
 		Short: "Delete a session's conversation for good",
 		Long: "Delete a session's conversation with all that only it has: what was said and done,\n" +
 			"attachments, questions, rules and the former contents of files. Files of the\nproject stay as they are. A conversation that runs has to be interrupted first.\n" +

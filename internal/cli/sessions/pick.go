@@ -20,7 +20,7 @@ const offered = 500
 
 func newPick(o Options) *cobra.Command {
 	return &cobra.Command{
-		Use: "pick", Annotations: o.Reads, Args: o.Exactly(),
+		Use: "pick", Args: o.Exactly(),
 		Short: "Choose a session with a few typed letters, and print its id",
 		Long: "Choose a session on the terminal, and print the id of its task. Letters that you type\n" +
 			"narrow the list, the arrows or C-n and C-p move in it, RET chooses, ESC or C-c\ndoes not.\n" + o.Help,

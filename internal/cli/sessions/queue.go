@@ -15,7 +15,7 @@ func newQueue(o Options) *cobra.Command {
 	var edit, before string
 	var last bool
 	cmd := &cobra.Command{
-		Use: "queue ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes, Annotations: o.Changes,
+		Use: "queue ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes,
 		Short: "Show the prompts that wait in a session's conversation, edit or move one",
 		Long: "Show the prompts that wait for their turn in a session's conversation, the next one\n" +
 			"first. With a flag, change the one that ID names. task cancel takes one back.\n" + o.Help,

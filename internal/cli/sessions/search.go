@@ -32,7 +32,7 @@ func (h hit) by() string { return cmp.Or(h.ToolName, h.Role, h.EventType) }
 func NewSearch(o Options) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
-		Use: "search WORDS...", Args: o.AtLeast("WORDS"), Annotations: o.Reads,
+		Use: "search WORDS...", Args: o.AtLeast("WORDS"),
 		Short:   "Find what was said or done in any conversation",
 		Long:    "Find what was said or done in any conversation of the project: all words have to be\nthere, the last may be the beginning of one. The best come first.\n" + o.Help,
 		Example: "  duet-rpc search parser tests",

@@ -29,7 +29,7 @@ func newShow(o Options) *cobra.Command {
 	var whole, changes bool
 	var export string
 	cmd := &cobra.Command{
-		Use: "show ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes, Annotations: o.Reads,
+		Use: "show ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes,
 		Short:   "Show a session: its state, its transcript, its changes; export it",
 		Long:    showHelp + o.Help,
 		Example: "  duet-rpc session show last --transcript\n  duet-rpc session show task-0001 --diff | git apply\n  duet-rpc session show task-0001 --export md > session.md",

@@ -14,7 +14,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -37,8 +36,7 @@ func New(s *invocation.Settings) *cobra.Command {
 
 func newList(s *invocation.Settings) *cobra.Command {
 	return &cobra.Command{
-		Annotations: invocation.ServedWithout(reach.Kept),
-		Use:         "list", Short: "List the triggers",
+		Use: "list", Short: "List the triggers",
 		Long: "List the triggers, with what each is for and when it did something last.\n" + invocation.HubStatusHelp,
 		Args: invocation.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -65,8 +63,7 @@ func newList(s *invocation.Settings) *cobra.Command {
 
 func newShow(s *invocation.Settings) *cobra.Command {
 	return &cobra.Command{
-		Annotations: invocation.ServedWithout(reach.Kept),
-		Use:         "show ID", Short: "Show a trigger",
+		Use: "show ID", Short: "Show a trigger",
 		Long:    "Show a trigger as it is configured, and when its time comes.\n" + invocation.HubStatusHelp,
 		Example: "  duet-rpc triggers show tests",
 		Args:    invocation.Exactly("ID"),
@@ -110,8 +107,7 @@ func unknown(id string) error {
 
 func newSwitch(s *invocation.Settings, verb, state string) *cobra.Command {
 	return &cobra.Command{
-		Annotations: invocation.ServedWithout(reach.Change),
-		Use:         verb + " [ID]", Short: "Switch a trigger " + state + ", or all",
+		Use: verb + " [ID]", Short: "Switch a trigger " + state + ", or all",
 		Long:    "Switch a trigger " + state + ", or all as a whole. That holds until it is switched again,\nwhatever the file says.\n" + invocation.HubStatusHelp,
 		Example: "  duet-rpc triggers " + verb + " tests\n  duet-rpc triggers " + verb,
 		Args:    cobra.MaximumNArgs(1),
@@ -138,8 +134,7 @@ func newSwitch(s *invocation.Settings, verb, state string) *cobra.Command {
 func newLog(s *invocation.Settings) *cobra.Command {
 	limit := 20
 	cmd := &cobra.Command{
-		Annotations: invocation.ServedWithout(reach.Kept),
-		Use:         "log [ID]", Short: "What triggers have done",
+		Use: "log [ID]", Short: "What triggers have done",
 		Long:    "What triggers have done, or one of them, the newest first.\n" + invocation.HubStatusHelp,
 		Example: "  duet-rpc triggers log tests --limit 5",
 		Args:    cobra.MaximumNArgs(1),
@@ -166,8 +161,7 @@ func newLog(s *invocation.Settings) *cobra.Command {
 func newTest(s *invocation.Settings) *cobra.Command {
 	var payload string
 	cmd := &cobra.Command{
-		Annotations: invocation.ServedWithout(reach.Kept),
-		Use:         "test SOURCE TYPE", Short: "What triggers would do for an event",
+		Use: "test SOURCE TYPE", Short: "What triggers would do for an event",
 		Long:    "What each trigger would do for an event, without doing it. Whether one is switched on,\nits cooldown and its limits do not count.\n" + invocation.HubStatusHelp,
 		Example: "  duet-rpc triggers test run run.failed --payload '{\"task_id\":\"task-0007\"}'\n  duet-rpc triggers test watch file.modify --payload '{\"path\":\"main.go\"}'",
 		Args:    invocation.Exactly("SOURCE", "TYPE"),

@@ -38,9 +38,6 @@ type View struct {
 	json      bool // events go to out, and nothing else does
 	watched   bool // side is a terminal: somebody looks on
 
-	// Here says that this process is the hub, so that agents end with it.
-	Here bool
-
 	session  wire.Session
 	ended    string    // the session whose end was told
 	seq      int64     // of the last event that was shown
@@ -150,11 +147,7 @@ func (v *View) End(s wire.Session) {
 		v.Note("the MCP server " + name + " has not answered yet; `duet-rpc doctor` tries it again")
 	}
 	if titles := s.BackgroundTitles(); titles != "" {
-		how := "duet-rpc session interrupt " + s.TaskID + " ends it"
-		if v.Here {
-			how = "it ends with this command; `duet-rpc daemon start` keeps agents running"
-		}
-		v.Note("works in the background: " + titles + "; " + how)
+		v.Note("works in the background: " + titles + "; duet-rpc session interrupt " + s.TaskID + " ends it")
 	}
 	goOn := fmt.Sprintf("go on with: duet-rpc prompt --continue %s \"…\"", s.TaskID)
 	if whole := s.Outcome() + "; " + goOn; output.Fits(v.side, "— "+whole) {

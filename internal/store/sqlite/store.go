@@ -33,7 +33,6 @@ func Open(ctx context.Context, path string, opts store.Options) (*Store, error) 
 	if err := inspect(ctx, path); err != nil {
 		return nil, err
 	}
-	removeOldSnapshots(filepath.Dir(path))
 	s := &Store{path: path}
 	var err error
 	if s.writers, err = sql.Open("sqlite", dsn(path, "_txlock=immediate&_pragma=busy_timeout(5000)")); err != nil {

@@ -1,0 +1,259 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
+	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/relay"
+	"github.com/duet-rpc/duet-rpc/internal/socket"
+	"github.com/duet-rpc/duet-rpc/server"
+	"github.com/duet-rpc/duet-rpc/server/stdio"
+)
+
+// The end of a process, in parts.
+const (
+	handlerGrace = 500 * time.Millisecond // for requests that are under way
+	hubGrace     = 900 * time.Millisecond // for executors to be gone
+	logGrace     = 400 * time.Millisecond
+
+	// EndWithin is how long a process takes at most to end after a signal, and an editor's
+	// process after its editor has begun to leave.
+	EndWithin = 1900 * time.Millisecond
+)
+
+// calmMemory is how much memory an editor's process may have before it collects garbage more
+// eagerly than it otherwise would, in bytes. It is no limit.
+const calmMemory = 16 << 20
+
+// Serve serves the editor that started this process until the editor leaves or a signal comes.
+// It answers the core methods by itself, and relays everything else to the project's daemon.
+func Serve(ctx context.Context, s *hubprocess.Settings) error {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(calmMemory)
+	}
+	transport, log, stopped, err := begin(s, s.OpenLog())
+	if err != nil {
+		return err
+	}
+	defer stopped()
+	ctx, stop := untilSignal(ctx, log)
+	defer stop()
+	e := newEditorProcess(s, log)
+	e.exit = os.Exit
+	e.run(ctx, transport)
+	return nil
+}
+
+// ServeThrough serves the editor that started this process as [Serve] does, but in another
+// protocol: serve speaks it with the editor, until that leaves or its context ends, and with the
+// project's hub through a client that never loses its connection. The log is closed at the end.
+func ServeThrough(ctx context.Context, s *hubprocess.Settings, log *logging.Log, serve func(ctx context.Context, editor server.Transport, hub *client.Client, log *logging.Log) error) error {
+	editor, log, stopped, err := begin(s, log)
+	if err != nil {
+		return err
+	}
+	defer stopped()
+	ctx, stop := untilSignal(ctx, log)
+	defer stop()
+	near, far := server.Pipe()
+	relaying, end := context.WithCancel(ctx)
+	defer end()
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { newEditorProcess(s, log).run(relaying, far) })
+	hub, err := client.Dial(ctx, client.OverTransport(near, frame.LSP), client.WithLogger(slog.New(slog.DiscardHandler)), client.WithResend(relay.KindHubLost))
+	if err != nil {
+		end()
+		return err
+	}
+	defer hub.Close()
+	return serve(ctx, editor, hub, log)
+}
+
+// begin takes standard input and output. stopped is to be called at the end.
+func begin(s *hubprocess.Settings, log *logging.Log) (editor server.Transport, _ *logging.Log, stopped func(), err error) {
+	if editor, err = stdio.Take(); err != nil {
+		log.Close(logGrace)
+		return nil, nil, nil, fmt.Errorf("cannot serve on standard input and output: %w", err)
+	}
+	// A write shows that the editor, or the reader of the log, has closed its end. Notify, not
+	// Ignore: what is ignored stays ignored in child processes.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	log.Info("started", "version", s.Version, "pid", os.Getpid(), "level", s.LogLevel.String(), "sink", log.Sink)
+	return editor, log, func() {
+		log.Info("stopped")
+		log.Close(logGrace)
+	}, nil
+}
+
+// An editorProcess relays one editor to the project's daemon:
+//
+//	looking ── a daemon answers ──► joined ── it has gone ──► looking
+//	   │
+//	   └── none runs ──► dormant ── the editor needs one ──► one is started ──► looking
+//	                        ▲                                      │
+//	                        └── it cannot be: what waits is refused ┘
+type editorProcess struct {
+	settings *hubprocess.Settings
+	log      *logging.Log
+	exit     func(status int) // ends the process at once; nil: it takes as long as it takes
+
+	relay   *relay.Relay
+	early   *earlyServer
+	silence atomic.Pointer[hubprocess.SilentError] // why no hub could be joined lately
+
+	// For the relay's goroutine that connects.
+	failed    time.Time // when no daemon could be started last
+	failure   error
+	wasJoined bool
+}
+
+func newEditorProcess(s *hubprocess.Settings, log *logging.Log) *editorProcess {
+	return &editorProcess{settings: s, log: log}
+}
+
+// run relays the editor at the other end of a transport until it leaves or ctx ends.
+func (e *editorProcess) run(ctx context.Context, t server.Transport) {
+	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	e.early = newEarlyServer(serving, e.settings, e.log, e.trouble)
+	defer e.early.close()
+	defer cancel()
+	opts := relay.Options{
+		Connect: e.connect, Early: e.early.answer, Unavailable: e.early.refuse, Limits: e.settings.Limits, Logger: e.log.Logger,
+		Silence: e.settings.AnswerWithin, Silent: e.whySilent, Problem: e.whyNobody, Long: e.early.isLong,
+		Ending: e.ending, Released: debug.FreeOSMemory,
+	}
+	if messages := e.log.Messages(); messages != nil {
+		opts.Trace = func(sent bool, message []byte) { messages("editor", sent, message) }
+	}
+	e.relay = relay.New(t, opts)
+	if err := e.relay.Run(ctx); err != nil {
+		e.log.Error("the connection failed", "err", err)
+	}
+}
+
+// ending is called when the editor begins to leave: the process is gone within EndWithin.
+func (e *editorProcess) ending() {
+	if e.exit != nil {
+		time.AfterFunc(EndWithin, func() { e.exit(0) })
+	}
+}
+
+// connect joins the project's daemon. If none runs, one is started once a message of the editor
+// needs it.
+func (e *editorProcess) connect(ctx context.Context) (server.Transport, error) {
+	wanted := relay.Wanted(ctx) || len(e.settings.Listen) > 0 // which are for others
+	for {
+		p, err := e.settings.Project()
+		if err != nil {
+			return nil, e.unavailable(err)
+		}
+		t, err := hubprocess.Connect(ctx, e.settings, p)
+		if err != nil && ctx.Err() != nil {
+			return nil, err
+		}
+		e.noteSilence(err)
+		switch {
+		case err == nil:
+			e.log.Info("attached to the project's hub")
+			e.failure, e.wasJoined = nil, true
+			return t, nil
+		case errors.As(err, new(*hubprocess.SilentError)) && !wanted:
+			return nil, err // it may answer in a moment
+		case !hubprocess.MayComeYet(err):
+			return nil, e.unavailable(err)
+		case !wanted && (!e.wasJoined || p.Stopped()):
+			return nil, relay.ErrDormant
+		case e.failure != nil && time.Since(e.failed) < openAgainAfter:
+			return nil, e.unavailable(e.failure)
+		}
+		if err := e.startDaemon(ctx, p); err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			var silent *hubprocess.SilentError
+			if errors.As(err, &silent) {
+				e.noteSilence(err)
+				return nil, err
+			}
+			e.log.Warn("no daemon could be started", "err", err)
+			e.failed, e.failure = time.Now(), err
+			return nil, e.unavailable(err)
+		}
+	}
+}
+
+// daemonWithin is how long a daemon may take to answer before a message that waits for it is
+// answered with an error.
+const daemonWithin = 4 * time.Second
+
+func (e *editorProcess) startDaemon(ctx context.Context, p project.Project) error {
+	ctx, cancel := context.WithTimeout(ctx, max(daemonWithin, e.settings.AnswerWithin))
+	defer cancel()
+	e.log.Info("no hub runs here; starting a daemon")
+	return hubprocess.EnsureDaemon(ctx, e.settings, p)
+}
+
+// unavailable is why no hub can be had until something is mended.
+func (e *editorProcess) unavailable(err error) error {
+	e.early.say(err)
+	return &relay.UnavailableError{Err: err}
+}
+
+// noteSilence notes whether a hub could not be joined since it does not answer; err is nil if
+// one was joined.
+func (e *editorProcess) noteSilence(err error) {
+	var silent *hubprocess.SilentError
+	if errors.As(err, &silent) && e.silence.Load() == nil {
+		e.log.Warn(silent.Error())
+	}
+	e.silence.Store(silent)
+}
+
+// whySilent names a hub that was joined and does not answer.
+func (e *editorProcess) whySilent() string {
+	p, err := e.settings.Project()
+	if err != nil {
+		return err.Error()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	pid, held := p.Holder(ctx)
+	path, _ := socket.Find(p.StateDir)
+	return p.ShortenPaths((&hubprocess.SilentError{PID: pid, Held: held, Path: path}).Error())
+}
+
+// whyNobody says why no hub could be joined; "": there is none, or it is not known.
+func (e *editorProcess) whyNobody() string {
+	silent := e.silence.Load()
+	if silent == nil {
+		return ""
+	}
+	p, err := e.settings.Project()
+	if err != nil {
+		return silent.Error()
+	}
+	return p.ShortenPaths(silent.Error())
+}
+
+// trouble is what health tells while no hub answers.
+func (e *editorProcess) trouble() string {
+	if why := e.relay.Silence(); why != "" {
+		return why
+	}
+	return e.whyNobody()
+}
