@@ -59,9 +59,11 @@ func (e *HeldError) Error() string {
 }
 
 // Lock takes the lock of the project, whose state directory must have been
-// prepared, or gives a [HeldError] without waiting for it to become free. ctx
-// limits the moment that it waits for a holder which has just taken the lock
-// to write its process id. Symbolic links are not followed.
+// prepared, or gives a [HeldError] without waiting for the process whose id it has to
+// give it up. Where the id is missing, or that of a process which has ended, the holder
+// has just taken the lock, or is a process that only looks whether it is free
+// ([Project.Unlocked], [Project.Released]): the lock is tried for 100 ms more, or until
+// ctx ends. Symbolic links are not followed.
 func (p Project) Lock(ctx context.Context) (*Lock, error) { return p.lock(ctx, "lock") }
 
 // LockStart is as Lock, for whoever starts a hub in another process: one at a time.
@@ -74,13 +76,20 @@ func (p Project) lock(ctx context.Context, name string) (*Lock, error) {
 	}
 	path := filepath.Join(p.StateDir, name)
 	file := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|ownership.NoFollow), flock.SetPermissions(0o600))
-	got, err := file.TryLock()
-	if err != nil {
-		return nil, fmt.Errorf("locking the project: %w", err)
-	}
-	if !got {
-		file.Close()
-		return nil, &HeldError{PID: holder(ctx, path), Path: path}
+	trying, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		got, err := file.TryLock()
+		if err != nil {
+			return nil, fmt.Errorf("locking the project: %w", err)
+		}
+		if got {
+			break
+		}
+		if pid := readPID(path); hasProcess(pid) || !pause(trying) {
+			file.Close()
+			return nil, &HeldError{PID: pid, Path: path}
+		}
 	}
 	// On a full disk the lock holds, only nobody is told whose it is.
 	if err := writePID(path); err != nil && !errors.Is(err, syscall.ENOSPC) {
@@ -129,27 +138,40 @@ func (l *Lock) Close() error {
 	return l.close()
 }
 
+// patience is how long the holder of a lock may take to write its process id.
+const patience = 100 * time.Millisecond
+
 // holder reads who holds the lock. It is empty for as long as the holder needs
 // to write it.
 func holder(ctx context.Context, path string) int {
-	const (
-		patience = 100 * time.Millisecond
-		between  = 5 * time.Millisecond
-	)
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return 0
-		}
-		if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && pid > 0 {
+		if pid := readPID(path); pid > 0 || !pause(ctx) {
 			return pid
 		}
-		select {
-		case <-ctx.Done():
-			return 0
-		case <-time.After(between):
-		}
 	}
+}
+
+// pause waits a moment, and reports whether ctx is still alive.
+func pause(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(5 * time.Millisecond):
+		return true
+	}
+}
+
+// readPID is the process id in a lock, or 0.
+func readPID(path string) int {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || pid < 0 {
+		return 0
+	}
+	return pid
 }

@@ -273,6 +273,33 @@ func TestLockOfOneAmongMany(t *testing.T) {
 	require.NoError(t, (<-locks).Close())
 }
 
+// Who looks whether the lock is free does not keep others from taking it.
+func TestLockIsTakenWhileOthersLook(t *testing.T) {
+	p := prepared(t)
+	stop := make(chan struct{})
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				p.Unlocked()
+				<-p.Released()
+			}
+		}
+	})
+	for range 200 {
+		lock, err := p.Lock(t.Context())
+		if !assert.NoError(t, err) {
+			break
+		}
+		assert.NoError(t, lock.Close())
+	}
+	close(stop)
+	looking.Wait()
+}
+
 func TestLockNeedsAContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
