@@ -74,7 +74,7 @@ var tricks = []struct {
 		c.file(".duet/config.toml", "default_agent = \"unsafe\"\n")
 		c.file(".duet/duet.toml", "default_agent = \"unsafe\"\n")
 		c.file("duet.toml", "default_agent = \"unsafe\"\n")
-		c.file(".env", "DUET_AGENT=unsafe\nDUET_HUB=daemon\n")
+		c.file(".env", "DUET_AGENT=unsafe\nDUET_STATE_HOME=state\n")
 		c.file(".envrc", c.tripwire+"\n")
 		c.file(".mcp.json", fmt.Sprintf(`{"mcpServers":{"x":{"command":%q}}}`, c.tripwire))
 		c.file("config/duet/config.toml", "default_agent = \"unsafe\"\n")

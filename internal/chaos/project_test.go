@@ -29,7 +29,7 @@ type project struct {
 	log             *os.File
 }
 
-func newProject(t *testing.T, daemon bool) *project {
+func newProject(t *testing.T) *project {
 	t.Helper()
 	dir := t.TempDir()
 	p := &project{dir: dir, root: filepath.Join(dir, "project"), home: filepath.Join(dir, "home"), agents: filepath.Join(dir, "agents")}
@@ -43,19 +43,14 @@ func newProject(t *testing.T, daemon bool) *project {
 	require.NoError(t, err)
 	self, err := os.Executable()
 	require.NoError(t, err)
-	hub := "embedded"
-	if daemon {
-		hub = "daemon"
-	}
 	require.NoError(t, os.WriteFile(filepath.Join(p.home, "config", "duet", "config.toml"), fmt.Appendf(nil, `default_agent = "scripted"
-hub = %q
 [limits]
 max_runs = 6
 [agents.scripted]
 driver = "acp"
 command = [%q]
 env = { %s = %q, GORACE = "atexit_sleep_ms=0" }
-`, hub, self, agentVariable, p.agents), 0o600))
+`, self, agentVariable, p.agents), 0o600))
 	p.log, err = os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	require.NoError(t, err)
 	t.Cleanup(func() {

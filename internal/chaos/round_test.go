@@ -41,7 +41,6 @@ type round struct {
 	began       time.Time
 	rand        *rand.Rand
 	views       []*view         // guarded by board.mu
-	daemon      bool            // the hub is a daemon
 	interrupted map[string]bool // sessions that a person tried to interrupt; guarded by board.mu
 	findings    []finding
 	judged      int // approvals of which it was checked what came of them
@@ -50,10 +49,10 @@ type round struct {
 
 func newRound(t *testing.T, seed, number uint64) *round {
 	r := &round{
-		t: t, board: newBoard(), began: time.Now(), daemon: number%3 == 0,
+		t: t, board: newBoard(), began: time.Now(),
 		rand: rand.New(rand.NewPCG(seed, number)), interrupted: make(map[string]bool),
 	}
-	r.project = newProject(t, r.daemon)
+	r.project = newProject(t)
 	r.killer = &killer{project: r.project, rand: r.newRand(), done: make(map[string]int)}
 	return r
 }
@@ -98,12 +97,10 @@ func (r *round) run() {
 	}
 	r.examine(ctx, checker)
 	checker.leave()
-	if r.daemon {
-		stop := exec.CommandContext(ctx, program, "daemon", "stop", "--root", r.project.root)
-		stop.Dir, stop.Env = r.project.root, r.project.environment()
-		if out, err := stop.CombinedOutput(); err != nil {
-			r.found(checkLeft, "the daemon does not stop: %v: %s", err, out)
-		}
+	stop := exec.CommandContext(ctx, program, "daemon", "stop", "--root", r.project.root)
+	stop.Dir, stop.Env = r.project.root, r.project.environment()
+	if out, err := stop.CombinedOutput(); err != nil {
+		r.found(checkLeft, "the daemon does not stop: %v: %s", err, out)
 	}
 	r.requireNobody()
 	r.requireSound()

@@ -24,9 +24,8 @@ conversations of the project's hub, with any agent behind: they outlive the edit
 their questions are in the editor and in the inbox, and everybody who is connected
 to the hub sees them.
 
-The hub is a daemon, which is started where none runs, unless the configuration says
-hub = "embedded". When the editor goes, turns go on and questions stay open; another
-editor, or duet-rpc itself, goes on with them.
+The hub is a daemon, which is started if none runs. When the editor goes, turns go on
+and questions stay open; another editor, or duet-rpc itself, goes on with them.
 
 Exit status: 0 when the editor has gone; 1 if it could not start.`
 

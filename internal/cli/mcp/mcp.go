@@ -29,9 +29,8 @@ Claude Code asks you in your editor or shell, instead of in its terminal, with
   claude mcp add duet -- duet-rpc mcp
   claude -p --permission-prompt-tool mcp__duet__request_permission "..."
 
-The hub is a daemon, which is started where none runs, unless the configuration says
-hub = "embedded". A question stays open when the agent goes: one of the same name that
-asks the same again gets the answer.
+The hub is a daemon, which is started if none runs. A question stays open when the
+agent goes: one of the same name that asks the same again gets the answer.
 
 Exit status: 0 when the agent has gone; 1 if it could not start.`
 

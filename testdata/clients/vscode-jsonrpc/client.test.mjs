@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { connect, DEADLINE, FOREVER, frame, isGone, program, SOON, start, until, within } from './server.mjs';
+import { connect, DEADLINE, FOREVER, frame, isGone, program, Project, SOON, start, until, within } from './server.mjs';
 
 const require = createRequire(import.meta.url);
 const limit = { timeout: 2 * DEADLINE };
@@ -248,7 +248,7 @@ for (const version of ['8.2.1', '10.0.0']) {
 				assert.deepEqual(await within(connection.sendRequest('echo', { n }), 'echo'), { n });
 			}
 			assert.equal(slowIsSettled, false);
-			await until(() => /test\.panic/.test(server.stderr), 'the log to tell of the panic');
+			await until(() => /test\.panic/.test(server.project.daemonLog()), 'the daemon\'s log to tell of the panic');
 		});
 
 		it('sees only frames, however much there is to log', limit, async (t) => {
@@ -330,13 +330,17 @@ describe('any client', () => {
 
 	it('that is killed leaves no server behind', limit, async (t) => {
 		for (const first of ['', frame({ jsonrpc: '2.0', id: 1, method: 'test.sleep', params: FOREVER })]) {
+			const project = new Project();
 			const host = spawn(process.execPath, ['--input-type=module', '--eval', `
 				import { spawn } from 'node:child_process';
 				const server = spawn(process.argv[1], ['--test-methods'], { stdio: ['pipe', 'pipe', 'ignore'] });
 				server.stdin.write(process.argv[2]);
 				console.log(server.pid);
-			`, '--', program(), first + frame({ jsonrpc: '2.0', id: 2, method: 'ping' })], { stdio: ['ignore', 'pipe', 'inherit'] });
-			t.after(() => host.kill('SIGKILL'));
+			`, '--', program(), first + frame({ jsonrpc: '2.0', id: 2, method: 'ping' })], { cwd: project.root, env: project.env, stdio: ['ignore', 'pipe', 'inherit'] });
+			t.after(() => {
+				host.kill('SIGKILL');
+				project.end();
+			});
 			const pid = Number(await within(new Promise((done) => host.stdout.once('data', done)), 'the host to start a server'));
 			assert.equal(isGone(pid), false);
 			host.kill('SIGKILL');

@@ -17,15 +17,19 @@ describe('the Node example of docs/clients.md', () => {
 	for (const major of ['8', '10']) {
 		it(`prints its events and ends, with vscode-jsonrpc ${major}`, { timeout: 2 * DEADLINE }, (t) => {
 			const folder = mkdtempSync(join(tmpdir(), 'duet-readme-'));
-			t.after(() => rmSync(folder, { recursive: true, force: true }));
 			const project = join(folder, 'project');
 			mkdirSync(join(project, 'bin'), { recursive: true });
 			mkdirSync(join(project, 'node_modules'));
 			symlinkSync(program(), join(project, 'bin', 'duet-rpc'));
 			symlinkSync(fileURLToPath(new URL(`node_modules/vscode-jsonrpc-${major}`, import.meta.url)), join(project, 'node_modules', 'vscode-jsonrpc'));
 			writeFileSync(join(project, 'hello.js'), examples[0]);
+			const env = { PATH: '/usr/bin:/bin', HOME: folder, DUET_DEMO_DELAY: '0' };
+			t.after(() => {
+				spawnSync(program(), ['daemon', 'stop', '--force'], { cwd: project, env, timeout: DEADLINE });
+				rmSync(folder, { recursive: true, force: true });
+			});
 			const { status, stdout, stderr, error } = spawnSync(process.execPath, ['hello.js'], {
-				cwd: project, encoding: 'utf8', timeout: DEADLINE, env: { PATH: '/usr/bin:/bin', HOME: folder, DUET_DEMO_DELAY: '0' },
+				cwd: project, encoding: 'utf8', timeout: DEADLINE, env,
 			});
 			assert.equal(status, 0, `${error ?? ''}\n${stdout}\n${stderr}`);
 			assert.match(stdout, /^\d+ new_approval /m);

@@ -1,9 +1,10 @@
 // Starts the server for a test, connects a client to it and sees to it that
 // both are gone afterwards.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { accessSync, constants, readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { spawn, spawnSync } from 'node:child_process';
+import { accessSync, constants, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 
 // How many milliseconds anything may take; only a broken server takes them.
 export const DEADLINE = 60_000;
@@ -43,10 +44,32 @@ export async function until(condition, what, milliseconds = DEADLINE) {
 	}
 }
 
+// A Project is a folder with a user of its own.
+export class Project {
+	constructor() {
+		this.folder = mkdtempSync(join(tmpdir(), 'duet-jsonrpc-'));
+		this.root = join(this.folder, 'project');
+		mkdirSync(this.root);
+		const { DUET_ROOT, DUET_SOCKET, DUET_STATE_HOME, XDG_RUNTIME_DIR, XDG_STATE_HOME, ...rest } = process.env;
+		this.env = { ...rest, HOME: this.folder, XDG_CONFIG_HOME: join(this.folder, 'config'), DUET_DEMO_DELAY: '0' };
+	}
+
+	daemonLog() {
+		return spawnSync(program(), ['daemon', 'logs'], { cwd: this.root, env: this.env, encoding: 'utf8', timeout: DEADLINE }).stdout;
+	}
+
+	// end stops the daemon, if one runs. No client may be left, which would start another.
+	end() {
+		spawnSync(program(), ['daemon', 'stop', '--force'], { cwd: this.root, env: this.env, timeout: DEADLINE });
+		rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
+	}
+}
+
 // start starts a server. All that it writes is kept.
 export function start(t, ...flags) {
-	const child = spawn(program(), ['--test-methods', ...flags], { stdio: 'pipe' });
-	const server = { child, stdout: [], stderr: '' };
+	const project = new Project();
+	const child = spawn(program(), ['--test-methods', ...flags], { cwd: project.root, env: project.env, stdio: 'pipe' });
+	const server = { child, project, stdout: [], stderr: '' };
 	child.stdout.on('data', (chunk) => server.stdout.push(chunk));
 	child.stderr.setEncoding('utf8').on('data', (text) => (server.stderr += text));
 	child.stdin.on('error', () => {}); // a server that was killed does not read
@@ -55,6 +78,7 @@ export function start(t, ...flags) {
 	t.after(async () => {
 		child.kill('SIGKILL');
 		await within(server.closed, 'the server to be gone');
+		project.end();
 	});
 	return server;
 }
