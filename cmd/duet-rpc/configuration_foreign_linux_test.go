@@ -86,6 +86,8 @@ func TestAnotherUsersProjectIsNobodysElse(t *testing.T) {
 	require.NoError(t, os.WriteFile(config, append([]byte("safe_directories = ['"+shared+"/*']\n"), text...), 0o600))
 	assert.Equal(t, "1", s.configured(theirs)["limits.max_runs"])
 	assert.Equal(t, "7", s.configured(theirs)["limits.queue_cap"])
+	_, _, err = s.commandIn(deep, "daemon", "stop")
+	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(s.stateOf(deep)))
 	out, _, err := s.commandIn(deep, "doctor")
 	require.NoError(t, err, out)
@@ -115,7 +117,7 @@ func TestNoProjectIsFoundInAPlaceForTemporaryFiles(t *testing.T) {
 	assert.Contains(t, out, "name one with --root")
 	out, problem, err = s.commandIn("/", "task", "list")
 	require.Error(t, err, out)
-	assert.Contains(t, problem, "no hub runs here")
+	assert.Contains(t, problem, "nothing is kept of this project yet")
 }
 
 func (s *site) stateOf(root string) string {

@@ -36,9 +36,14 @@ func (s *site) clearDaemons() {
 		for _, d := range s.daemons() {
 			_ = syscall.Kill(d.pid, syscall.SIGKILL)
 		}
-		log, _ := os.ReadFile(filepath.Join(s.state(), "daemon.log"))
-		s.t.Logf("the daemon's log:\n%s", log)
+		s.t.Logf("the daemon's log:\n%s", s.daemonLog())
 	})
+}
+
+// daemonLog is what the daemons of the site have logged.
+func (s *site) daemonLog() string {
+	log, _ := os.ReadFile(filepath.Join(s.state(), "daemon.log"))
+	return string(log)
 }
 
 // daemons are the site's processes that were started as daemons.

@@ -102,9 +102,10 @@ func TestAnotherUsersSocketStays(t *testing.T) {
 		s.requireNobody("after " + args[0])
 	}
 	editor := s.start()
-	editor.subscribe()
-	assert.Equal(t, "completed", editor.awaitEnd(editor.launch("quiet", "").SessionID).Data.State, "an editor does without")
-	editor.requireLog("the project's socket cannot be opened; other editors cannot join")
+	refused := editor.refused("launchSession", object{"query": "quiet"})
+	assert.Equal(t, "subsystem_unavailable", refused.kind())
+	assert.Contains(t, refused.Message, fmt.Sprintf("belongs to user %d and is not used", stranger))
+	editor.requireCore()
 	editor.leave()
 	after, err := os.Lstat(s.socketPath())
 	require.NoError(t, err)

@@ -70,15 +70,13 @@ func TestReadmeInAShell(t *testing.T) {
 			assert.Contains(t, out, "You asked: Review this")
 			assert.Contains(t, out, "allowed by --yes")
 			assert.Contains(t, out, "You asked: And now fix it")
-		case strings.Contains(block, "duet-rpc daemon start"):
-			run(`export PATH="$PWD/bin:$PATH"` + "\n" + block + "duet-rpc daemon status\nduet-rpc daemon stop\n")
 		default:
 			assert.NotContains(t, block, "duet-rpc ", "no test runs this block")
 			continue
 		}
 		tried++
 	}
-	assert.Equal(t, 2, tried)
+	assert.Equal(t, 1, tried)
 }
 
 // TestReadmeInAFreshClone runs the first commands of the README in a new clone, with an
@@ -143,7 +141,7 @@ func TestReadmeInAFreshClone(t *testing.T) {
 	assert.NotContains(t, said, "??")
 
 	examples := blocks(t, "toml", guides...)
-	assert.Len(t, examples, 2)
+	assert.Len(t, examples, 1)
 	for _, block := range examples {
 		require.NoError(t, os.MkdirAll(filepath.Join(home, ".config", "duet"), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(home, ".config", "duet", "config.toml"), []byte(block), 0o600))

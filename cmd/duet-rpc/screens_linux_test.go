@@ -145,6 +145,7 @@ func beside(st *stage) {
 
 // inbox is how questions are answered of what was submitted.
 func inbox(st *stage) {
+	st.scene("stopped", "duet-rpc daemon stop").ends()
 	st.shows("daemon-start", "duet-rpc daemon start", "duet-rpc daemon status")
 	st.shows("task-submit", `duet-rpc task submit "Say hello"`, `duet-rpc approvals --wait --list >/dev/null`, `duet-rpc task submit permit:1`)
 	st.scene("asking", "until test $(duet-rpc approvals --json | tr , '\\n' | grep -c '\"approval_id\"') = 2; do sleep 0.1; done").ends()
@@ -164,8 +165,11 @@ func inbox(st *stage) {
 	sc.waits("[q]uit: ")
 	sc.is("left-open-question")
 	sc.presses("y")
+	sc.waits("C-c ends")
+	sc.presses("C-c")
 	sc.ends()
 	sc.is("left-open")
+	st.scene("continued", "until duet-rpc task list --state completed | grep -q task-0008; do sleep 0.1; done").ends()
 }
 
 // finding is what was said and done, found again.
@@ -202,13 +206,14 @@ func mistakes(st *stage) {
 		{"no-adapter", "duet-rpc prompt --agent codex hello"},
 		{"unknown-id", "duet-rpc session show task-0099"},
 		{"no-question", "duet-rpc approvals approve nosuchid"},
-		{"no-hub", "duet-rpc call ping"},
 		{"no-file", "duet-rpc prompt --file nothing.txt hello"},
 		{"agent-fails", "duet-rpc prompt quiet fail"},
 		{"agent-crashes", "duet-rpc prompt quiet crash"},
 	} {
 		st.shows("error-"+c.name, c.command)
 	}
+	st.scene("stopped-again", "duet-rpc daemon stop").ends()
+	st.shows("error-no-hub", "duet-rpc daemon status")
 }
 
 // lists are those with nothing in them, and those of which a narrow terminal has no room

@@ -9,10 +9,21 @@ import (
 	"github.com/duet-rpc/duet-rpc/server/stdio"
 )
 
-// Daemon makes this process the project's hub, without an editor, until a
-// signal comes, ctx ends or somebody stops it. When it listens it lets go of
-// standard output, on which it says nothing: whoever has the other end of that is told.
+// Daemon makes this process the project's hub until a signal comes, ctx ends or a client
+// stops it. It closes standard output when it listens, which its starter waits for. If that
+// is a pipe and the daemon fails before, it writes the reason there: the log may be on a full disk.
 func Daemon(ctx context.Context, s *hubprocess.Settings) error {
+	err := daemon(ctx, s)
+	if err == nil {
+		return nil
+	}
+	if info, statErr := os.Stdout.Stat(); statErr == nil && info.Mode()&os.ModeNamedPipe != 0 {
+		fmt.Println(err)
+	}
+	return err
+}
+
+func daemon(ctx context.Context, s *hubprocess.Settings) error {
 	log := s.OpenLog()
 	defer log.Close(logGrace)
 	ctx, stop := untilSignal(ctx, log)

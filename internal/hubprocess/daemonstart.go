@@ -1,7 +1,6 @@
 package hubprocess
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -128,7 +127,12 @@ func startOne(ctx context.Context, s *Settings, p project.Project) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait(); close(ended) }() // until the daemon ends, or this process does
-	err = awaitAnswer(ctx, s, p, said, ended)
+	reason := make(chan string, 1)
+	go func() { // until the daemon closes its output, or said is closed
+		text, _ := io.ReadAll(io.LimitReader(said, 4096))
+		reason <- strings.TrimSpace(string(text))
+	}()
+	err = awaitAnswer(ctx, s, p, reason, ended)
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return giveUp(ctx, s, p, cmd.Process, ended)
 	}
@@ -162,16 +166,12 @@ func giveUp(ctx context.Context, s *Settings, p project.Project, daemon *os.Proc
 	return ctx.Err()
 }
 
-// awaitAnswer waits until a daemon answers: it lets go of its output, of which said is
-// the other end, when it listens, or ends.
-func awaitAnswer(ctx context.Context, s *Settings, p project.Project, said *os.File, ended <-chan error) error {
-	listens := make(chan struct{})
-	go func() { // until the daemon lets go of it, or said is closed
-		defer close(listens)
-		_, _ = io.Copy(io.Discard, said)
-	}()
+// awaitAnswer waits until a daemon answers. The channel reason gets an empty text when the
+// daemon listens, or the text that it wrote before it ended.
+func awaitAnswer(ctx context.Context, s *Settings, p project.Project, reason <-chan string, ended <-chan error) error {
+	why := ""
 	select {
-	case <-listens:
+	case why = <-reason:
 	case <-ctx.Done():
 	}
 	var pause Pause
@@ -188,7 +188,10 @@ func awaitAnswer(ctx context.Context, s *Settings, p project.Project, said *os.F
 			if err != nil && !MayComeYet(err) {
 				return err
 			}
-			return fmt.Errorf("the daemon ended at once (%v)%s", status, lastWords(p))
+			if why == "" {
+				return fmt.Errorf("the daemon ended at once (%v); its log may say why: duet-rpc daemon logs", status)
+			}
+			return errors.New("no daemon can be started: " + visible.ForTerminal().Line(why))
 		default:
 		}
 		// It listened, or is about to end. Who listens and does not answer yet does not say when.
@@ -212,21 +215,6 @@ func putAsideLongLog(path string) error {
 		return nil // whoever opens it tells what is wrong with it
 	}
 	return os.Rename(path, path+".1")
-}
-
-// lastWords is what a daemon that failed has said last, or where to look.
-func lastWords(p project.Project) string {
-	if file, err := os.Open(DaemonLog(p)); err == nil {
-		defer file.Close()
-		_, _ = file.Seek(-4096, io.SeekEnd) // a shorter one is read from its beginning
-		text, _ := io.ReadAll(file)
-		text = bytes.TrimSpace(text)
-		last := text[bytes.LastIndexByte(text, '\n')+1:]
-		if why, ok := bytes.CutPrefix(last, []byte("duet-rpc: ")); ok {
-			return ": " + visible.ForTerminal().Line(string(why))
-		}
-	}
-	return "; its log says why: duet-rpc daemon logs"
 }
 
 // checkNoHub gives errOtherHub if a process has the hub's lock.

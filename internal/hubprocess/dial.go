@@ -88,7 +88,9 @@ func connect(ctx context.Context, s *Settings, p project.Project, environment fu
 		return conn, nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case errors.As(err, &nobody), errors.As(err, &unsafe):
+	case errors.As(err, &unsafe):
+		return nil, unsafe
+	case errors.As(err, &nobody):
 		return nil, err
 	}
 	pid, held := p.Holder(ctx)

@@ -13,11 +13,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
-const daemonStartHelp = `Start a hub for this project in the background, and return when it answers. If a
-daemon runs already, nothing is started. If an editor's process is the hub, the
-command fails, since what that process runs ends with the editor. The daemon runs
-until daemon stop or a signal, or until it had no client and nothing to do for 15
-minutes (daemon.idle in your configuration).
+const daemonStartHelp = `Start the project's daemon in the background, and return when it answers. If one
+runs already, nothing is started. Every command and editor that needs a daemon starts
+one by itself. It runs until daemon stop or a signal, or until it had no client and
+nothing to do for 15 minutes (daemon.idle in your configuration).
 
 Exit status: 0 if a daemon answers, has sessions, and listens on each --listen; 1
 if not; 130 if you interrupted it: a daemon that does not answer yet is ended then.
