@@ -28,6 +28,9 @@ type Core struct {
 	// Workspaces, if set, keeps which connections do not trust the workspace, and the
 	// environments of clients.
 	Workspaces *Workspaces
+	// Build, if set, notes the build of the client at the other end of a connection, "" if it is
+	// not known, and returns the daemon's answer. It must not wait for anything.
+	Build func(ctx context.Context, conn *server.Conn, build, version string) DaemonBuild
 	// Issues, if set, tells what is wrong, and what to do; it must not wait
 	// for anything. Nothing: all is well.
 	Issues func() []string
@@ -52,6 +55,8 @@ func RegisterCore(reg *server.Registry, core Core) {
 	server.Handle(reg, "client.environment", core.clientEnvironment, server.Doc(
 		"Gives the environment of the client to the agents that it launches on this connection, until it gives another one. The hub keeps it in memory alone. "+
 			"Agents of a client that gives none get the hub's own."))
+	server.Handle(reg, "client.build", core.clientBuild, server.Doc(
+		"Gives the daemon the build of a client that could start a daemon itself. A daemon of another build ends if it has nothing to do and no client of its own build; else it goes on until then, and health says so."))
 	server.HandleRaw(reg, "exit", exit, server.Final(), server.Doc("Ends the connection, and the process if an editor started it."))
 }
 
@@ -247,6 +252,25 @@ func (c Core) clientEnvironment(ctx context.Context, p clientEnvironmentParams) 
 	}
 	c.Workspaces.setEnvironment(ctx, p.Environment)
 	return success{true}, nil
+}
+
+type clientBuildParams struct {
+	Build   string `json:"build,omitempty" doc:"The build id of the program that the client would start as a daemon."`
+	Version string `json:"version,omitempty" doc:"Its version."`
+}
+
+// A DaemonBuild is the answer to client.build.
+type DaemonBuild struct {
+	Version  string `json:"version" doc:"Of the daemon."`
+	Protocol int    `json:"protocol" doc:"The version of the protocol between clients and the daemon. A client of another build uses the daemon only if it has the same one."`
+	Ends     bool   `json:"ends" doc:"True: the daemon closes the connection and ends, so that the client can start another one."`
+}
+
+func (c Core) clientBuild(ctx context.Context, p clientBuildParams) (DaemonBuild, error) {
+	if c.Build == nil {
+		return DaemonBuild{Version: c.Version}, nil
+	}
+	return c.Build(ctx, server.ConnFrom(ctx), p.Build, p.Version), nil
 }
 
 type shutdownParams struct {

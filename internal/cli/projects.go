@@ -196,7 +196,7 @@ func endIdleHub(ctx context.Context, s *invocation.Settings, root string) {
 		return
 	}
 	p := project.Project{Root: string(r.Root), StateDir: r.StateDir}
-	c, err := hubprocess.Dial(ctx, &s.Settings, p)
+	c, err := hubprocess.Dial(ctx, s.ForAnyBuild(), p)
 	if err != nil {
 		return
 	}

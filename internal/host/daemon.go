@@ -33,7 +33,7 @@ func daemon(ctx context.Context, s *hubprocess.Settings) error {
 	if err := c.why(); err != nil {
 		return unavailable(p, err)
 	}
-	h := newHost(s, log, c)
+	h := newHost(s, log, c, hubprocess.Build(runningProgram()))
 	log.Info("started", "version", s.Version, "pid", os.Getpid(), "project", p.Root)
 	if err := (projectParts{h}).listen(); err != nil {
 		h.begin(ctx, false)
@@ -48,4 +48,22 @@ func daemon(ctx context.Context, s *hubprocess.Settings) error {
 	h.close()
 	log.Info("stopped")
 	return nil
+}
+
+// runningProgram is the path of the program that this process runs. On Linux it leads to that
+// program also when its file was replaced or removed.
+func runningProgram() string {
+	const itself = "/proc/self/exe"
+	path, err := os.Executable()
+	if err != nil {
+		return itself
+	}
+	running, err := os.Stat(itself)
+	if err != nil { // not on Linux
+		return path
+	}
+	if now, err := os.Stat(path); err != nil || !os.SameFile(now, running) {
+		return itself
+	}
+	return path // which is more readable in a list of processes
 }

@@ -36,7 +36,7 @@ type earlyServer struct {
 
 // newEarlyServer serves until ctx ends. Its health tells of trouble, if there is any.
 func newEarlyServer(ctx context.Context, s *hubprocess.Settings, log *logging.Log, trouble func() string) *earlyServer {
-	h := newHost(s, log.WithoutMessages(), &claim{find: s.Project}) // the relay has the messages
+	h := newHost(s, log.WithoutMessages(), &claim{find: s.Project}, "") // the relay has the messages
 	h.trouble = trouble
 	near, far := server.Pipe()
 	h.serving.Go(func() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/duet-rpc/duet-rpc/handlers"
 	"github.com/duet-rpc/duet-rpc/internal/editorfiles"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
@@ -24,6 +25,7 @@ type host struct {
 	srv      *server.Server
 	sockets  sockets
 	vacant   vacancy
+	builds   *builds
 	life     *life[*openHub]
 	notified func(context.Context) // waits until subscribers know what has happened
 	serving  sync.WaitGroup        // the life, and connections and sockets
@@ -81,6 +83,17 @@ func (h *host) nextHub(ctx context.Context, lost *hub.Hub) (*hub.Hub, error) {
 	return open.hub, nil
 }
 
+// meet notes the build of a client. If all clients are of other builds and nothing is to be done,
+// this daemon ends.
+func (h *host) meet(ctx context.Context, conn *server.Conn, build, version string) handlers.DaemonBuild {
+	answer := handlers.DaemonBuild{Version: h.settings.Version, Protocol: hubprocess.Protocol}
+	if h.builds.add(ctx, conn, build, version) {
+		answer.Ends = h.life.isDeserted()
+		h.builds.wake()
+	}
+	return answer
+}
+
 func (h *host) connections() int { return h.srv.ConnCount() }
 
 // issues lists what is wrong, without waiting.
@@ -89,6 +102,9 @@ func (h *host) issues() (issues []string) {
 		if why := h.trouble(); why != "" {
 			issues = append(issues, why)
 		}
+	}
+	if issue := h.builds.issue(h.settings.Version); issue != "" {
+		issues = append(issues, issue)
 	}
 	switch open, err, over := h.life.attempts.result(); {
 	case !over:

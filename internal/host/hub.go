@@ -67,10 +67,6 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 	for _, file := range c.Untrusted {
 		o.log.Warn("a project's configuration waits for your trust; parts of it have no effect", "file", file, "todo", "duet-rpc trust")
 	}
-	command, environment, err := executorCommand()
-	if err != nil {
-		return nil, err
-	}
 	if err := o.lock.Unrecorded; err != nil {
 		o.log.Warn("the project was not written down, so it may not be found again after it was moved", "err", err)
 	}
@@ -137,7 +133,7 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 
 		Executors: func(daemon catalog.Daemon) hub.Executors {
 			h.executors = supervisor.New(supervisor.Options{
-				Daemon: daemon, EditorFiles: o.editorFiles, Command: command, Environment: environment, Logger: o.log.Logger, WireError: handlers.ExecutorError,
+				Daemon: daemon, EditorFiles: o.editorFiles, Command: executorCommand, Environment: executorEnvironment(), Logger: o.log.Logger, WireError: handlers.ExecutorError,
 				Trace: traceExecutors(o.log), MostIdle: c.Limits.MostIdle(),
 			})
 			return h.executors
@@ -220,19 +216,19 @@ func traceExecutors(log *logging.Log) func(pid int, sent bool, message []byte) {
 	}
 }
 
-// executorCommand is how an executor is started, and its environment, which
-// is built from nothing.
-func executorCommand() (command, environment []string, err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, nil, fmt.Errorf("finding the program itself, which is also the executor: %w", err)
-	}
+// executorCommand is how an executor is started: with the program that this process runs, even
+// if its file was replaced by another build.
+func executorCommand() []string { return []string{runningProgram(), "executor"} }
+
+// executorEnvironment is the environment of executors, which has none of the secrets that the
+// daemon's may have.
+func executorEnvironment() (environment []string) {
 	for _, name := range []string{"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TMPDIR", "USER", "LOGNAME", "SHELL", "GORACE"} {
 		if value, ok := os.LookupEnv(name); ok {
 			environment = append(environment, name+"="+value)
 		}
 	}
-	return []string{self, "executor"}, environment, nil
+	return environment
 }
 
 // unavailable is why there is no hub of a project, as clients are told it.

@@ -60,6 +60,10 @@ type parts[H opened] interface {
 	open(ctx context.Context) (H, error)
 	// vacantFor returns how long no client has been connected; 0 while one is.
 	vacantFor() time.Duration
+	// superseded reports whether all clients are of another build, so that a process ends that
+	// has nothing to do; met has a value when such a client has come.
+	superseded() bool
+	met() <-chan struct{}
 	// idleAfter is how long no client may be connected before a process ends that has nothing
 	// to do; 0: it does not end for that reason.
 	idleAfter() time.Duration
@@ -90,12 +94,13 @@ type opened interface {
 
 // The clocks of a life.
 const (
-	listenAfter     = 10 * time.Millisecond  // after the start: the first reply comes first, and who wants to join tries again
-	openAfter       = 100 * time.Millisecond // after the start, at the latest: runs that were queued when a process died go on without anybody asking
-	openAgainAfter  = time.Second            // for which a failure to open the hub is believed
-	aloneAfter      = time.Minute            // without clients, after which work may be interrupted, and again
-	idleAgainAfter  = time.Minute            // at most, after which it is looked again whether a hub without clients is idle
-	claimAgainAfter = 300 * time.Millisecond // which whoever removes a project's state is given to be done with it
+	listenAfter       = 10 * time.Millisecond  // after the start: the first reply comes first, and who wants to join tries again
+	openAfter         = 100 * time.Millisecond // after the start, at the latest: runs that were queued when a process died go on without anybody asking
+	openAgainAfter    = time.Second            // for which a failure to open the hub is believed
+	aloneAfter        = time.Minute            // without clients, after which work may be interrupted, and again
+	idleAgainAfter    = time.Minute            // at most, after which it is looked again whether a hub without clients is idle
+	replaceAgainAfter = time.Second            // after which it is looked again whether a superseded process is idle
+	claimAgainAfter   = 300 * time.Millisecond // which whoever removes a project's state is given to be done with it
 
 	// DrainWithin is how long daemon.stop lets work finish.
 	DrainWithin = 15 * time.Second
@@ -200,10 +205,10 @@ func (l *life[H]) unavailable() state {
 func (l *life[H]) serving() state {
 	hub, _ := l.attempts.ready()
 	for {
-		switch e := l.wait(l.lookAfter(), nil, hub.lost()); {
+		switch e := l.wait(l.lookAfter(), l.parts.met(), hub.lost()); {
 		case e == filesLost:
 			return l.losing
-		case e != timeOver:
+		case e.leaves():
 			return l.leave(e)
 		}
 		if l.parts.interruptsAlone() && l.parts.vacantFor() >= aloneAfter {
@@ -234,16 +239,20 @@ func (l *life[H]) lookAfter() <-chan time.Time {
 			next = left
 		}
 	}
+	if l.parts.superseded() && (next == 0 || replaceAgainAfter < next) {
+		next = replaceAgainAfter
+	}
 	if next == 0 {
 		return nil
 	}
 	return time.After(next)
 }
 
-// isDeserted reports whether the process has had no client for long, and has nothing to do.
+// isDeserted reports whether the process has had no client for long, or none of its own build,
+// and has nothing to do.
 func (l *life[H]) isDeserted() bool {
 	after := l.parts.idleAfter()
-	if after == 0 || l.parts.vacantFor() < after {
+	if !l.parts.superseded() && (after == 0 || l.parts.vacantFor() < after) {
 		return false
 	}
 	hub, ok := l.attempts.ready()
@@ -255,7 +264,7 @@ func (l *life[H]) isDeserted() bool {
 func (l *life[H]) leaving() state {
 	l.parts.unlisten(false)
 	if l.isDeserted() {
-		l.log.Info("no client was here for long and nothing is to be done, so this daemon ends")
+		l.log.Info("the daemon ends: it has nothing to do, and has had no client for long, or none of its own build")
 		return l.ended
 	}
 	_ = l.parts.listen()

@@ -28,6 +28,7 @@ type script struct {
 	working  time.Duration // how long the hub has something to do
 	client   time.Duration // when the last client leaves
 	alone    bool          // work is interrupted then
+	other    bool          // all clients are of another build
 	comes    bool          // another client comes when the sockets are closed
 }
 
@@ -38,9 +39,10 @@ type played struct {
 
 	mu sync.Mutex // guards the fields below
 	script
-	did  []string
-	had  bool // the lock is
-	hubs []*playedHub
+	did   []string
+	had   bool // the lock is
+	meets chan struct{}
+	hubs  []*playedHub
 }
 
 type playedHub struct {
@@ -120,6 +122,14 @@ func (p *played) open(context.Context) (*playedHub, error) {
 }
 
 func (p *played) idleAfter() time.Duration { return p.idleFor }
+
+func (p *played) superseded() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.other
+}
+
+func (p *played) met() <-chan struct{} { return p.meets }
 
 func (p *played) interruptsAlone() bool { return p.alone }
 
@@ -261,6 +271,10 @@ func TestADaemonEndsThatIsNotNeeded(t *testing.T) {
 		s.forget()
 		s.requiresEnd("1h15m0s look", "1h16m0s look", "1h17m0s look", "1h18m0s look", "1h19m0s look",
 			"1h20m0s look", "1h20m0s unlisten: false", "1h20m0s look", "1h20m0s close", "1h20m0s release: "+errEnding.Error())
+	})
+	play(t, "all its clients are of another build", script{idleFor: time.Hour, client: 2 * time.Hour, working: 2500 * time.Millisecond, other: true}, func(s *stage) {
+		s.requiresEnd("10ms listen", "100ms listen", "100ms open: <nil>", "1.1s look", "2.1s look", "3.1s look", "3.1s unlisten: false",
+			"3.1s look", "3.1s close", "3.1s release: "+errEnding.Error())
 	})
 	play(t, "a client comes at the last moment", script{idleFor: time.Minute, comes: true}, func(s *stage) {
 		s.at(61 * time.Second)

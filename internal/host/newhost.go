@@ -13,12 +13,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// newHost makes a host of the project that is claimed. Nothing is done before
-// [host.begin].
-func newHost(s *hubprocess.Settings, log *logging.Log, c *claim) *host {
+// newHost makes a host of the project that is claimed, for a daemon of a build. Nothing is done
+// before [host.begin].
+func newHost(s *hubprocess.Settings, log *logging.Log, c *claim, build string) *host {
 	h := &host{settings: s, log: log, claim: c}
 	h.life = newLife(projectParts{h}, log.Logger)
 	h.vacant = vacancy{count: h.connections, since: time.Now()}
+	h.builds = newBuilds(build, h.connections)
 	h.srv = server.New(newRegistry(h), server.Options{
 		Limits:    s.Limits,
 		Logger:    log.Logger,
@@ -38,7 +39,7 @@ func newRegistry(h *host) *server.Registry {
 	handlers.RegisterCore(reg, handlers.Core{
 		Version: h.settings.Version, LogLevel: h.log.Level, Now: time.Now, Logger: h.log.Logger, Issues: h.issues,
 		Trust:      func() error { return trustWorkspace(h.settings, h.log) },
-		Workspaces: workspaces,
+		Workspaces: workspaces, Build: h.meet,
 	})
 	notes, err := agentstatus.DefaultNotes(os.Getenv)
 	if err != nil {

@@ -47,6 +47,10 @@ func (h projectParts) open(ctx context.Context) (*openHub, error) {
 
 func (h projectParts) vacantFor() time.Duration { return h.vacant.lasts() }
 
+func (h projectParts) superseded() bool { return h.builds.superseded() }
+
+func (h projectParts) met() <-chan struct{} { return h.builds.changed }
+
 func (h projectParts) idleAfter() time.Duration {
 	c, err := h.settings.Config()
 	if err != nil { // health says what is wrong

@@ -65,8 +65,8 @@ func Connect(ctx context.Context, s *Settings, p project.Project) (net.Conn, err
 	return connect(ctx, s, p, s.environment)
 }
 
-// connect is Connect with the message that gives the hub this process's environment; nil
-// for a connection that launches nothing.
+// connect is Connect with the message that gives the daemon this process's environment; nil
+// for a connection that only finds out whether a daemon of any build answers.
 func connect(ctx context.Context, s *Settings, p project.Project, environment func() []byte) (net.Conn, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -79,10 +79,11 @@ func connect(ctx context.Context, s *Settings, p project.Project, environment fu
 	defer cancel()
 	conn, err := socket.Dial(greeting, path)
 	if err == nil {
-		err = greet(greeting, conn, environment)
+		err = s.greet(greeting, conn, environment)
 	}
 	var nobody *socket.NobodyError
 	var unsafe *socket.UnsafeError
+	var incompatible *IncompatibleError
 	switch {
 	case err == nil:
 		return conn, nil
@@ -92,26 +93,31 @@ func connect(ctx context.Context, s *Settings, p project.Project, environment fu
 		return nil, unsafe
 	case errors.As(err, &nobody):
 		return nil, err
+	case errors.As(err, &incompatible):
+		incompatible.PID, _ = p.Holder(ctx)
+		return nil, incompatible
 	}
 	pid, held := p.Holder(ctx)
 	return nil, &SilentError{PID: pid, Held: held, Path: path, err: err}
 }
 
-// greet makes sure that a hub answers at the other end, before ctx ends: the
-// socket of one that was killed takes connections until the system has closed
-// it. If none does the connection is closed. It also sends the environment that
-// agents of this process get, as a notification: a hub of an earlier version
-// ignores it, and no request on the connection overtakes it.
-func greet(ctx context.Context, conn net.Conn, environment func() []byte) error {
+// greet makes sure that a daemon of a build that can be used answers at the other end, before
+// ctx ends: the socket of one that was killed takes connections until the system has closed it.
+// It closes the connection if not. It also sends the environment that agents of this process get,
+// as a notification, which no request on the connection overtakes.
+func (s *Settings) greet(ctx context.Context, conn net.Conn, environment func() []byte) error {
 	// Not by a deadline, which is the frame reader's to set.
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	_, err := conn.Write(frame.Append(nil, frame.LSP, []byte(`{"jsonrpc":"2.0","id":0,"method":"ping"}`)))
-	if err == nil && environment != nil { // it is collected while the hub answers
+	_, err := conn.Write(frame.Append(nil, frame.LSP, s.greeting(environment == nil)))
+	if err == nil && environment != nil { // it is collected while the daemon answers
 		_, err = conn.Write(frame.Append(nil, frame.LSP, environment()))
 	}
+	var answer frame.Message
 	if err == nil {
-		var answer frame.Message
 		err = frame.NewReader(conn, frame.LSP, frame.Limits{}).Next(&answer)
+	}
+	if err == nil && environment != nil {
+		err = s.settle(conn, &answer)
 	}
 	if !stop() {
 		return ctx.Err()

@@ -22,6 +22,9 @@ type Settings struct {
 	Limits      frame.Limits
 	// AnswerWithin is how long a hub may take to answer who comes to it.
 	AnswerWithin time.Duration
+	// AnyBuild has a daemon of another build used as it is, whatever its protocol: to look at it,
+	// or to end it.
+	AnyBuild bool
 	// Idle, if set, is after how long without clients a daemon ends that this process starts.
 	Idle time.Duration
 }
@@ -69,4 +72,11 @@ func (s *Settings) LiveConfig(p project.Project) (*config.Live, error) {
 		}
 		return c, nil
 	})
+}
+
+// ForAnyBuild returns the settings with AnyBuild.
+func (s *Settings) ForAnyBuild() *Settings {
+	own := *s
+	own.AnyBuild = true
+	return &own
 }

@@ -122,10 +122,12 @@ func (s *Supervisor) start(of purpose, want catalog.LeaseRequest, replaces *proc
 	}
 	p := &process{
 		supervisor: s, kind: of.kind, threads: make(map[purpose]int), started: make(chan struct{}), exited: make(chan struct{}),
-		command: s.opts.Command, replaces: replaces,
+		replaces: replaces,
 	}
 	if want.Driver == "executor" {
 		p.command, p.foreign = want.Command, true
+	} else {
+		p.command = s.opts.Command()
 	}
 	s.processes[p] = struct{}{}
 	s.work.Go(p.run)

@@ -215,7 +215,7 @@ func newSupervisor(t *testing.T, change ...func(*Options)) *Supervisor {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	opts := Options{
-		Daemon: &asked{}, MostIdle: 10, Command: []string{self}, Environment: []string{role + "=executor", "LISTED=yes", atOnce},
+		Daemon: &asked{}, MostIdle: 10, Command: func() []string { return []string{self} }, Environment: []string{role + "=executor", "LISTED=yes", atOnce},
 		WireError: func(err error) error { return &jsonrpc2.Error{Code: -32077, Message: "told: " + err.Error()} },
 	}
 	for _, f := range change {

@@ -18,8 +18,8 @@ type Options struct {
 	Daemon catalog.Daemon
 	// EditorFiles, if set, can be asked for files, too.
 	EditorFiles catalog.EditorFiles
-	// Command is how an executor of ours is started.
-	Command []string
+	// Command returns how an executor of ours is started, at each start.
+	Command func() []string
 	// Environment is that of executors: nothing is inherited.
 	Environment []string
 	// WireError turns an error of Daemon into one that executors are told.

@@ -194,7 +194,7 @@ func TestWhatIsNoExecutor(t *testing.T) {
 			s := newSupervisor(t, func(o *Options) {
 				o.StartWithin = 300 * time.Millisecond
 				if c.role == "" {
-					o.Command = c.command
+					o.Command = func() []string { return c.command }
 				} else {
 					o.Environment = []string{role + "=" + c.role, atOnce}
 				}
@@ -249,7 +249,7 @@ func TestAcquireEndsWithItsContext(t *testing.T) {
 // An executor that somebody else wrote runs one thread of one agent, and is
 // started by its own command.
 func TestAForeignExecutor(t *testing.T) {
-	s := newSupervisor(t, func(o *Options) { o.Command = []string{"/no/such/program"} })
+	s := newSupervisor(t, func(o *Options) { o.Command = func() []string { return []string{"/no/such/program"} } })
 	pids := map[string]bool{}
 	for _, w := range []catalog.LeaseRequest{foreign("x", "1"), foreign("x", "2"), foreign("y", "1")} {
 		l := acquire(t, s, w)

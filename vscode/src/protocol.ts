@@ -152,6 +152,23 @@ export interface Methods {
       success: boolean;
     };
   };
+  /** Gives the daemon the build of a client that could start a daemon itself. A daemon of another build ends if it has nothing to do and no client of its own build; else it goes on until then, and health says so. */
+  "client.build": {
+    params: {
+      /** The build id of the program that the client would start as a daemon. */
+      build?: string;
+      /** Its version. */
+      version?: string;
+    };
+    result: {
+      /** Of the daemon. */
+      version: string;
+      /** The version of the protocol between clients and the daemon. A client of another build uses the daemon only if it has the same one. */
+      protocol: number;
+      /** True: the daemon closes the connection and ends, so that the client can start another one. */
+      ends: boolean;
+    };
+  };
   /** Ends the connection, and the process if an editor started it. */
   exit: {
     params: unknown;

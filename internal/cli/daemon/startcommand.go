@@ -29,7 +29,7 @@ func afterInterrupt(ctx context.Context, o Options, p project.Project) string {
 	if p.Unlocked() {
 		return "interrupted; no daemon runs here"
 	}
-	status, err := Status(ctx, o.Settings, p)
+	status, err := Status(ctx, o.Settings.ForAnyBuild(), p)
 	if err != nil {
 		return "interrupted; no daemon was started, but another process is the hub here, and does not answer: `duet-rpc daemon status` tells more"
 	}

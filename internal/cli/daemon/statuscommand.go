@@ -28,7 +28,7 @@ func newStatus(o Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			status, err := Status(cmd.Context(), o.Settings, p)
+			status, err := Status(cmd.Context(), o.Settings.ForAnyBuild(), p)
 			if err != nil {
 				return err
 			}

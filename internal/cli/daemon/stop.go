@@ -48,6 +48,7 @@ func Stop(ctx context.Context, s *hubprocess.Settings, p project.Project, force 
 
 // askToStop asks the hub to end, and waits until it has, or ctx ends.
 func askToStop(ctx context.Context, s *hubprocess.Settings, p project.Project, force bool, note func(string)) (wire.HubStatus, error) {
+	s = s.ForAnyBuild()
 	status, err := Status(ctx, s, p)
 	if err != nil {
 		return status, err

@@ -58,7 +58,7 @@ func checkHub(s *hubprocess.Settings, p project.Project) Finding {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*s.AnswerWithin)
 	defer cancel()
 	var status wire.HubStatus
-	c, err := hubprocess.Dial(ctx, s, p)
+	c, err := hubprocess.Dial(ctx, s.ForAnyBuild(), p)
 	if err == nil {
 		defer c.Close()
 		status, err = wire.Status(ctx, c)

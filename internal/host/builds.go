@@ -1,0 +1,73 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/duet-rpc/duet-rpc/server"
+)
+
+// builds knows which clients are of another build than this daemon. A daemon that has no others
+// ends as soon as it has nothing to do, and the next one is of the clients' build. It may be used
+// by any goroutine.
+type builds struct {
+	own         string        // the build id of this daemon; "" if it is not known
+	connections func() int    // how many clients there are
+	changed     chan struct{} // has one in it when a client of another build has come
+
+	mu     sync.Mutex
+	others map[*server.Conn]string // their versions
+}
+
+func newBuilds(own string, connections func() int) *builds {
+	return &builds{own: own, connections: connections, changed: make(chan struct{}, 1), others: make(map[*server.Conn]string)}
+}
+
+// add notes the build of a client until its connection ends, with ctx, and reports whether it
+// is another one.
+func (b *builds) add(ctx context.Context, conn *server.Conn, build, version string) (other bool) {
+	if conn == nil || b.own == "" || build == "" || build == b.own {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, known := b.others[conn]; !known {
+		context.AfterFunc(ctx, func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			delete(b.others, conn)
+		})
+	}
+	b.others[conn] = version
+	return true
+}
+
+// superseded reports whether there are clients, and all of them are of another build.
+func (b *builds) superseded() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.others) > 0 && len(b.others) >= b.connections()
+}
+
+// wake has the daemon look whether it can end.
+func (b *builds) wake() {
+	select {
+	case b.changed <- struct{}{}:
+	default:
+	}
+}
+
+// issue says that there are clients of another build; "" if there are none.
+func (b *builds) issue(version string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.others) == 0 {
+		return ""
+	}
+	clients := slices.Compact(slices.Sorted(maps.Values(b.others)))
+	return fmt.Sprintf("the daemon (%s) is of another build than clients of it (%s): it is replaced when it has nothing to do and no client of its own build is connected; `duet-rpc daemon stop` ends it before",
+		version, clients[0])
+}
