@@ -29,7 +29,7 @@ wait; wait"""
 // stubbornProcesses are those of such a build that live.
 func (s *site) stubbornProcesses() (list []string) {
 	for _, r := range s.running() {
-		if strings.Contains(r.command, "6061") {
+		if strings.Contains(r.command, "sleep 6061") {
 			list = append(list, r.command)
 		}
 	}
