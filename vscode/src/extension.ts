@@ -66,7 +66,7 @@ async function tellFailure(reason: string, log: vscode.LogOutputChannel): Promis
   else if (pressed === showLog) log.show();
 }
 
-/** VS Code waits for this, a few seconds at most: no process is left behind. */
+/** Stops the window's processes. VS Code waits for it, a few seconds at most. Work in the projects' daemons goes on. */
 export async function deactivate(): Promise<void> {
   await Promise.all([projects?.stop(), drafts?.written()]);
 }

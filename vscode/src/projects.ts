@@ -1,4 +1,4 @@
-// The hub of each folder of the workspace.
+// The projects of the workspace, each with a connection to its hub.
 import * as vscode from "vscode";
 import { findBinary } from "./hub/binary";
 import { HubConnection } from "./hub/connection";
@@ -34,7 +34,7 @@ export interface ProjectQuestion {
 /** The projects of the workspace. Folders come and go. */
 export class Projects implements vscode.Disposable {
   private readonly byRoot = new Map<string, Project>();
-  /** Whether hubs are started: at once in projects that use Duet, elsewhere when a person uses the extension. */
+  /** Whether the projects are connected: at once where one uses Duet, else when a person uses the extension. */
   private wanted = false;
   private readonly changeEmitter = new Emitter<undefined>();
   private readonly questionsEmitter = new Emitter<ProjectQuestion[]>();
@@ -71,7 +71,7 @@ export class Projects implements vscode.Disposable {
     return this.all.find((project) => project.folder.uri.fsPath === folder) ?? this.byRoot.get(projectRoot(realPath(folder)));
   }
 
-  /** Starts the hubs, unless they were: a person uses the extension. */
+  /** Connects the projects, unless they are: a person uses the extension. */
   start(): void {
     if (this.wanted) return;
     this.wanted = true;
@@ -86,13 +86,13 @@ export class Projects implements vscode.Disposable {
     return this.all.flatMap((project) => project.model.questions.map((question) => ({ project, question })));
   }
 
-  /** How all hubs are together: failed if one has, else starting or stopped if one is. */
+  /** The state of all connections together: failed if one has failed, else starting or stopped if one is. */
   get state(): "stopped" | "starting" | "ready" | "failed" {
     const states = this.all.map(({ connection }) => connection.state.is);
     return (["failed", "starting", "stopped"] as const).find((state) => states.includes(state)) ?? (states.length > 0 ? "ready" : "stopped");
   }
 
-  /** Why hubs have failed. */
+  /** Why connections have failed. */
   get reasons(): string[] {
     return this.all.flatMap(({ connection }) => (connection.state.is === "failed" ? [connection.state.reason] : []));
   }
@@ -101,7 +101,7 @@ export class Projects implements vscode.Disposable {
     await Promise.all(this.all.map(({ connection }) => connection.restart()));
   }
 
-  /** Ends all hubs that are this window's own. Resolves when their processes have ended. */
+  /** Stops the window's processes, and resolves when they have ended. Work in the daemons goes on. */
   async stop(): Promise<void> {
     const all = this.all;
     this.byRoot.clear();

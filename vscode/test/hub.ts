@@ -1,7 +1,9 @@
-// Starts the built duet-rpc for tests, in a project and a home of their own.
-import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+// Starts the built duet-rpc for tests. Each test has its own project, home and state directory.
+import { execFile } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { promisify } from "node:util";
 import { findBinary } from "../src/hub/binary";
 import { HubConnection } from "../src/hub/connection";
 import type { ConnectionOptions, Log } from "../src/hub/connection";
@@ -21,12 +23,28 @@ export function newProject(name = "project"): TestProject {
   const [folder, home] = [join(top, name), join(top, "home")];
   mkdirSync(folder);
   mkdirSync(home);
-  const env: NodeJS.ProcessEnv = { PATH: process.env["PATH"], HOME: home, DUET_RPC_BIN: duetBinary, TMPDIR: process.env["TMPDIR"] };
+  const env: NodeJS.ProcessEnv = { PATH: process.env["PATH"], HOME: home, DUET_STATE_HOME: join(top, "state"), DUET_RPC_BIN: duetBinary, TMPDIR: process.env["TMPDIR"] };
   return { folder, home, env };
 }
 
-export function removeProject({ folder }: TestProject): void {
+/** removeProject stops the daemons of the project and of others in its state directory, and removes all files. */
+export async function removeProject({ folder, env }: TestProject): Promise<void> {
+  for (const root of knownRoots(env)) {
+    try {
+      await promisify(execFile)(duetBinary, ["--root", root, "daemon", "stop", "--force"], { env });
+    } catch (error) {
+      if (!/no hub runs here/.test(String((error as { stderr?: string }).stderr))) throw error;
+    }
+  }
   rmSync(join(folder, ".."), { recursive: true, force: true, maxRetries: 5 });
+}
+
+/** knownRoots lists the roots of all projects that have a state directory. */
+function knownRoots(env: NodeJS.ProcessEnv): string[] {
+  const parent = join(env["DUET_STATE_HOME"]!, "projects");
+  if (!existsSync(parent)) return [];
+  const records = readdirSync(parent).map((name) => join(parent, name, "project.json")).filter((file) => existsSync(file));
+  return records.map((file) => (JSON.parse(readFileSync(file, "utf8")) as { root: string }).root);
 }
 
 export interface TestHub {
@@ -36,11 +54,13 @@ export interface TestHub {
   log: string[];
   /** Resolves when holds is true, which is looked at after each event and each change of the model. */
   until: (what: string, holds: () => boolean) => Promise<void>;
-  /** Ends the process, and resolves when it has ended. */
+  /** Returns the id of the project's daemon. */
+  daemon: () => Promise<number>;
+  /** Stops the process of the connection, and resolves when it has ended. The daemon runs until removeProject. */
   end: () => Promise<void>;
 }
 
-/** startHub begins no process: connection.start does. */
+/** startHub makes a connection, and starts no process: connection.start does. */
 export function startHub(over: Partial<ConnectionOptions>, project: TestProject): TestHub {
   const log: string[] = [];
   const note = (message: string): void => void log.push(message);
@@ -67,5 +87,6 @@ export function startHub(over: Partial<ConnectionOptions>, project: TestProject)
       stops.push(model.onChange(look), connection.onState(look), connection.onEvent(look));
       look();
     });
-  return { project, connection, model, log, until, end };
+  const daemon = async (): Promise<number> => (await connection.request("daemon.status", {})).pid;
+  return { project, connection, model, log, until, daemon, end };
 }

@@ -1,4 +1,4 @@
-// The process duet-rpc of a folder, and what is said to it.
+// Runs duet-rpc for a folder, and exchanges messages with it.
 import { spawn } from "node:child_process";
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { createMessageConnection, ErrorCodes, ResponseError, StreamMessageReader, StreamMessageWriter } from "vscode-jsonrpc/node";
@@ -15,8 +15,8 @@ import type { Followed, FollowListener } from "./following";
 import { RestartRule } from "./restart";
 
 /**
- * stopped: nobody has started it, or somebody has ended it; starting: also after a crash;
- * ready: events come; failed: it has to be started by a person, and reason says why.
+ * The state of the process. stopped: it was not started, or it was stopped; starting: also after a crash;
+ * ready: events come; failed: a person must start it, and reason says why.
  */
 export type ConnectionState = { is: "stopped" | "starting" } | { is: "ready"; version: string } | { is: "failed"; reason: string };
 
@@ -28,7 +28,7 @@ export interface Log {
 }
 
 export interface ConnectionOptions {
-  /** The folder of the workspace: the hub is that of its project. */
+  /** A folder of the workspace. The hub is the daemon of its project. */
   folder: string;
   /** Asked at each start, so that a setting that was changed counts. */
   findBinary: () => Promise<Binary>;
@@ -39,7 +39,7 @@ export interface ConnectionOptions {
   rule?: RestartRule;
 }
 
-/** How long a server that is to end may take, in milliseconds. */
+/** How long the process may take to end after each step of stopping it, in milliseconds. */
 const patience = 2_000;
 
 /** How long it is waited for the last words of a process that has ended, in milliseconds. */
@@ -72,8 +72,9 @@ interface Server {
 }
 
 /**
- * One process duet-rpc at a time, started again when it dies. After a restart it goes
- * on with the events behind the last one that was seen, so that none is missed.
+ * HubConnection runs one process duet-rpc at a time, and starts it again when it dies. That process relays to the
+ * project's daemon, which runs the agents: work goes on there without the process. After a restart the subscriptions
+ * continue behind the last event that came, so that no event is lost.
  */
 export class HubConnection {
   private readonly stateEmitter = new Emitter<ConnectionState>();
@@ -112,7 +113,7 @@ export class HubConnection {
     return this.current;
   }
 
-  /** The id of the process, while there is one. */
+  /** The id of the process that relays to the daemon, while there is one. */
   get pid(): number | undefined {
     return this.server?.process.pid;
   }
@@ -134,14 +135,14 @@ export class HubConnection {
     while (this.current.is === "starting"); // it has crashed meanwhile, and may be tried again
   }
 
-  /** Ends the server, if there is one, and starts another. */
+  /** Stops the process, if there is one, and starts another. Work in the daemon goes on. */
   async restart(): Promise<void> {
     await this.stop();
     this.rule.forget();
     await this.start();
   }
 
-  /** Ends the server. Resolves when its process has ended. */
+  /** Stops the process, and resolves when it has ended. Work in the daemon goes on. */
   async stop(): Promise<void> {
     this.generation++;
     const server = this.server;
@@ -338,24 +339,14 @@ export class HubConnection {
     const killed = setTimeout(() => child.kill("SIGTERM"), patience);
     const forced = setTimeout(() => child.kill("SIGKILL"), 2 * patience);
     try {
-      const { stays } = await connection.sendRequest<Result<"shutdown">>("shutdown", { reason: "VS Code has ended it" });
-      if (stays) {
-        // It goes on for others, and ends with the last of them.
-        this.options.log.info(`${this.folder}: the hub goes on for others`);
-        connection.dispose();
-        for (const stream of child.stdio) stream?.destroy();
-        child.unref();
-        return;
-      }
-      child.stdin.end();
-      await server.ended;
+      await connection.sendRequest<Result<"shutdown">>("shutdown", { reason: "VS Code closes the window, or restarts duet-rpc" });
     } catch {
-      child.stdin.end(); // it has ended before it could answer
-      await server.ended;
-    } finally {
-      clearTimeout(killed);
-      clearTimeout(forced);
+      // The process has ended before it could answer.
     }
+    child.stdin.end();
+    await server.ended;
+    clearTimeout(killed);
+    clearTimeout(forced);
   }
 
   private fail(reason: string): void {
@@ -392,7 +383,7 @@ function messageOf(error: unknown): string {
 }
 
 /** Requests that may be carried out twice: the second time they change nothing. */
-const repeatable = /^(get|list|fetch|search)[A-Z]|^(sendDecision|interruptSession|archiveSession|session\.(queue|editQueued|moveQueued))$/;
+const repeatable = /^(get|list|fetch|search)[A-Z]|\.list$|^(sendDecision|interruptSession|archiveSession|session\.(queue|editQueued|moveQueued)|terminal\.attach)$/;
 
 /**
  * mayRetry tells whether another hub can carry a request out. One that was pending when its

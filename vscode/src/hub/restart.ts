@@ -2,7 +2,7 @@
 const tooMany = 5;
 const within = 3 * 60_000;
 
-/** Tells whether a server that has died is started again. That somebody ended it on purpose is no crash. */
+/** RestartRule decides whether a process that has died is started again. Stopping it on purpose is not a crash. */
 export class RestartRule {
   private crashes: number[] = [];
 

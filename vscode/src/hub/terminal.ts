@@ -141,7 +141,7 @@ export class HubTerminal {
     if (event.data.terminal_id !== this.id) return;
     if (event.type === "terminal_exit") {
       const { exit_code, signal } = event.data;
-      this.end(exit_code, signal ? `ended by ${signal}` : `ended with status ${exit_code}`);
+      this.end(exit_code, reasonOf(exit_code, signal));
       return;
     }
     const { data, encoding, dropped_bytes } = event.data;
@@ -154,4 +154,10 @@ export class HubTerminal {
     this.over = true;
     this.endEmitter.fire({ code, reason });
   }
+}
+
+/** reasonOf says why a program has ended. The relay reports "hub gone" for the terminals of a daemon that has died. */
+function reasonOf(code: number, signal?: string): string {
+  if (signal === "hub gone") return "ended with the daemon of duet-rpc";
+  return signal ? `ended by ${signal}` : `ended with status ${code}`;
 }

@@ -57,26 +57,42 @@ test("a person begins a session and allows it in the inbox; questions of a windo
   await page.locator('.activitybar a[aria-label*="question"]').waitFor({ state: "detached" });
 });
 
-test("duet-rpc is killed while a question waits, and the window goes on", async (t) => {
-  const { page, project, row, press, openViews, newSession, hub } = await openWindow((end) => t.after(end));
+test("the daemon is killed while a question waits, and the window goes on", async (t) => {
+  const { project, row, press, openViews, newSession, daemon } = await openWindow((end) => t.after(end));
   await openViews();
   await newSession("Greet the reader");
   await row("Write demo.txt").waitFor();
-  const before = await hub();
+  const before = await daemon();
   process.kill(before, "SIGKILL");
   await row("its agent has ended").waitFor();
   await press(row(/^Allow$/), row("Done"));
   assert.ok(existsSync(join(project.folder, "demo.txt")));
-
-  // A person who closes the window takes its duet-rpc along.
-  const after = await hub();
-  assert.notEqual(after, before);
-  await page.close({ runBeforeUnload: true });
-  await gone(after);
+  assert.notEqual(await daemon(), before);
 });
 
-test("a session is interrupted at its row; a question outlives a reload of the window", async (t) => {
-  const { row, panel, press, openViews, newSession, hub, reload, picture } = await openWindow((end) => t.after(end), { theme: "Default Light Modern" });
+test("a session goes on when its window is closed, and the next window has it", async (t) => {
+  const { page, project, row, openViews, newSession, call, daemon, editorProcesses, another } = await openWindow((end) => t.after(end));
+  await openViews();
+  await newSession("Greet the reader");
+  await row("Write demo.txt").waitFor();
+  const before = await daemon();
+  const [pid, ...others] = editorProcesses();
+  assert.deepEqual(others, []);
+  await page.close({ runBeforeUnload: true });
+  await gone(pid!);
+  const { sessions } = await call("getSessionLeaves", {});
+  assert.deepEqual([await daemon(), sessions.map(({ status }) => status)], [before, ["waiting_input"]]);
+
+  const next = await another();
+  await next.openViews();
+  await next.row("Write demo.txt").waitFor();
+  await next.press(next.row(/^Allow$/), next.row("Done"));
+  assert.ok(existsSync(join(project.folder, "demo.txt")));
+  assert.deepEqual((await call("getSessionLeaves", {})).sessions.map(({ id }) => id), [sessions[0]!.id]);
+});
+
+test("a session is interrupted at its row; a question and its agent outlive a reload of the window", async (t) => {
+  const { row, panel, press, openViews, newSession, call, daemon, editorProcesses, reload, picture } = await openWindow((end) => t.after(end), { theme: "Default Light Modern" });
   await openViews();
   await newSession("Take your time");
   await row("Write demo.txt").waitFor();
@@ -89,10 +105,12 @@ test("a session is interrupted at its row; a question outlives a reload of the w
   await row("Write demo.txt").waitFor();
   await panel.getByText("Hello from the demo agent").waitFor();
   await picture("light");
-  const before = await hub();
+  const [before, [pid]] = [await daemon(), editorProcesses()];
   await reload("duet.session");
-  await gone(before);
+  await gone(pid!);
   await row("Write demo.txt").waitFor();
+  assert.equal(await daemon(), before);
+  assert.deepEqual((await call("fetchApprovals", {})).approvals.map(({ stale }) => stale ?? false), [false]);
   await press(row(/^Allow$/), row("Done"));
 });
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
-import { eventually, openWindow } from "./vscode";
+import { eventually, gone, openWindow } from "./vscode";
 
 test("a person allows, denies and interrupts in the panel, and finds it again with what was not sent", async (t) => {
   const { page, project, row, notification, panel, answer, openViews, newSession, call, reload, picture } = await openWindow((end) => t.after(end));
@@ -59,7 +59,7 @@ test("a person allows, denies and interrupts in the panel, and finds it again wi
   await panel.getByText("This conversation was deleted.").waitFor();
 });
 
-test("duet-rpc is killed while a panel streams, and the panel goes on; two windows have the same conversation", async (t) => {
+test("the window's process and then the daemon are killed while a panel streams, and the panel goes on; two windows have the same conversation", async (t) => {
   const first = await openWindow((end) => t.after(end));
   await first.openViews();
   await first.newSession("Greet the reader");
@@ -79,10 +79,15 @@ test("duet-rpc is killed while a panel streams, and the panel goes on; two windo
   await prompt.fill("quiet slow stream:20000@20");
   await prompt.press("Enter");
   await first.panel.getByText("chunk 5", { exact: false }).first().waitFor();
-  const before = await first.hub();
-  process.kill(before, "SIGKILL");
-  await first.row(/Failed|Done|Working/).waitFor();
+  await eventually(() => assert.equal(first.editorProcesses().length, 1)); // that of the second window has ended
+  const [pid] = first.editorProcesses();
+  const last = Number(/chunk (\d+)(?!.*chunk)/s.exec(await first.panel.locator("body").innerText())?.[1]);
+  process.kill(pid!, "SIGKILL");
+  await first.panel.getByText(`chunk ${last + 100}`, { exact: false }).first().waitFor();
   await first.panel.getByText(/duet-rpc is being started/).waitFor({ state: "detached" });
+  await first.row("Working").waitFor();
+  process.kill(await first.daemon(), "SIGKILL");
+  await first.row("Failed or interrupted").waitFor();
   await prompt.fill("Say it again");
   await prompt.press("Enter");
   await first.answer("Allow").click();
@@ -129,15 +134,17 @@ test("a change is reverted and taken back, hunk by hunk, in VS Code's own diff e
   assert.equal(text()[0], "all is otherwise");
 });
 
-test("the extension host is killed, and no duet-rpc is left behind", async (t) => {
-  const { project, answer, openViews, newSession, hub } = await openWindow((end) => t.after(end));
+test("the extension host is killed: its duet-rpc ends, and the session goes on", async (t) => {
+  const { answer, openViews, newSession, call, daemon, editorProcesses } = await openWindow((end) => t.after(end));
   await openViews();
   await newSession("Greet the reader");
   await answer("Allow").waitFor();
-  const pid = await hub();
+  const before = await daemon();
+  const [pid] = editorProcesses();
   const parent = Number(/^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
   assert.match(readFileSync(`/proc/${parent}/cmdline`, "utf8"), /extensionHost/);
   process.kill(parent, "SIGKILL");
-  for (const until = Date.now() + 60_000; existsSync(`/proc/${pid}`); await new Promise((resolve) => setTimeout(resolve, 50))) assert.ok(Date.now() < until, "duet-rpc is left behind");
-  assert.ok(existsSync(project.folder));
+  await gone(pid!);
+  const { sessions } = await call("getSessionLeaves", {});
+  assert.deepEqual([await daemon(), sessions.map(({ status }) => status)], [before, ["waiting_input"]]);
 });

@@ -67,7 +67,9 @@ test("a shell session and its panel show the same question, and the panel sees t
     settings: { "terminal.integrated.defaultLocation": "editor", "terminal.integrated.fontSize": 13, "terminal.integrated.lineHeight": 1.2, "duet.notifications": "none" },
     prepare: ({ home, env }) => {
       env["SHELL"] = join(home, "sh");
-      writeFileSync(env["SHELL"], `#!/bin/sh\nexport LANG=C.UTF-8 PS1='$ ' PATH='${dirname(duetBinary)}':"$PATH"\nexec /bin/sh "$@"\n`, { mode: 0o755 });
+      // A terminal of the hub gets few variables of the environment; the shell sets the others, as a user's shell does.
+      const exported = `LANG=C.UTF-8 PS1='$ ' PATH='${dirname(duetBinary)}':"$PATH" DUET_STATE_HOME='${env["DUET_STATE_HOME"]!}'`;
+      writeFileSync(env["SHELL"], `#!/bin/sh\nexport ${exported}\nexec /bin/sh "$@"\n`, { mode: 0o755 });
     },
   });
   await openViews();

@@ -2,7 +2,7 @@
 // installed, and a window of it in Chromium.
 import { execFile, spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
@@ -56,8 +56,10 @@ export interface Window {
   answer: (label: string) => Locator;
   /** Takes a picture of the window. It names the project's folder as a folder of Alice's home. */
   picture: (name: string) => Promise<void>;
-  /** The process that is the hub of the project. */
-  hub: () => Promise<number>;
+  /** Returns the id of the project's daemon. */
+  daemon: () => Promise<number>;
+  /** Returns the ids of the processes that windows have started for the project's folder. */
+  editorProcesses: () => number[];
   /** The person goes to another window of the desktop, or comes back. */
   setFocused: (focused: boolean) => Promise<void>;
   /** Loads the window again, once VS Code has stored the layout whose active editor has a text, such as its type. */
@@ -112,7 +114,7 @@ export async function openWindow(after: (end: () => Promise<void>) => void, opti
     await page?.screenshot({ path: join(pictures, `last-${testFile}-${++windows}.png`), timeout: 5_000 }).catch(() => {});
     await browser?.close();
     await endGroup(server);
-    removeProject(project);
+    await removeProject(project);
   });
   const port = await portOf(server);
   browser = await startChromium();
@@ -185,7 +187,8 @@ function handles(page: Page, project: TestProject): Omit<Window, "another"> {
       await page.screenshot({ path: join(pictures, `${name}.png`), animations: "disabled" });
       for (const observer of renamed) await observer?.evaluate((observer) => observer.disconnect()).catch(() => {});
     },
-    hub: () => hubOf(project),
+    daemon: async () => (await call(project, "daemon.status", {})).pid,
+    editorProcesses: () => editorProcesses(project),
     setFocused: (focused) => setFocused(page, focused),
     reload: async (kept) => {
       // A window in a browser stores its layout when it loses the focus, or a minute later.
@@ -266,15 +269,22 @@ export async function eventually(check: () => void | Promise<void>): Promise<voi
   }
 }
 
-/** gone waits until a process has ended. Nothing tells of the end of somebody else's child, so it is looked. */
+/** gone waits until a process has ended. It polls, since a process is notified of the ends of its own children only. */
 export async function gone(pid: number): Promise<void> {
   for (const until = Date.now() + patience; existsSync(`/proc/${pid}`); await new Promise((resolve) => setTimeout(resolve, 50))) {
     if (Date.now() > until) throw new Error(`process ${pid} is left behind`);
   }
 }
 
-async function hubOf(project: TestProject): Promise<number> {
-  return (await call(project, "daemon.status", {})).pid;
+function editorProcesses({ folder }: TestProject): number[] {
+  const isOne = (pid: string): boolean => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, "utf8") === `${duetBinary}\0--stdio\0` && readlinkSync(`/proc/${pid}/cwd`) === folder;
+    } catch {
+      return false; // the process has ended meanwhile
+    }
+  };
+  return readdirSync("/proc").filter((name) => /^\d+$/.test(name) && isOne(name)).map(Number);
 }
 
 async function call<M extends Method>({ folder, env }: TestProject, method: M, params: Params<M>): Promise<Result<M>> {
@@ -298,7 +308,7 @@ function portOf(server: ChildProcess): Promise<string> {
   });
 }
 
-/** endGroup ends the server with all that it has started, such as the extension host, which would outlive it. */
+/** endGroup ends the server and its children, such as the extension host, which would outlive it. A daemon has its own group. */
 async function endGroup(server: ChildProcess): Promise<void> {
   if (server.exitCode !== null || server.pid === undefined) return;
   const ended = new Promise((resolve) => server.on("exit", resolve));

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import test from "node:test";
 import { CancellationTokenSource, ResponseError } from "vscode-jsonrpc/node";
 import { checkGate, listGates, statusOf } from "../../src/hub/gates";
+import { ErrorCode } from "../../src/rpc/error";
 import { newProject, removeProject, startHub } from "../hub";
 import type { TestHub } from "../hub";
 
@@ -29,7 +30,7 @@ command = ["sh", "-c", "echo begun; sleep 1000"]
   const started = startHub({ trusted: () => trusted }, project);
   t.after(async () => {
     await started.end();
-    removeProject(project);
+    await removeProject(project);
   });
   await started.connection.start();
   return started;
@@ -64,6 +65,14 @@ test("a gate is ended with what it has started", async (t) => {
   const { connection } = await gated(t);
   const cancelling = new CancellationTokenSource();
   await assert.rejects(checkGate(connection, "endless", () => cancelling.cancel(), cancelling.token), (error) => error instanceof ResponseError && error.code === -32800);
+});
+
+test("a gate that runs when the daemon dies fails with hub_lost", async (t) => {
+  const { connection, daemon } = await gated(t);
+  const pid = await daemon();
+  const { token } = new CancellationTokenSource();
+  await assert.rejects(checkGate(connection, "endless", () => process.kill(pid, "SIGKILL"), token), { code: ErrorCode.HubLost });
+  assert.notEqual(await daemon(), pid);
 });
 
 test("in a workspace that is not trusted nothing is listed or run", async (t) => {

@@ -14,24 +14,24 @@ import type { Params } from "../../src/protocol";
 import { newProject, removeProject, startHub } from "../hub";
 import type { TestHub } from "../hub";
 
-/** hub is one whose process ends with the test, and its project with it. */
+/** hub makes a connection for one test. After the test it stops the process and the daemon. */
 function hub(t: test.TestContext, over: Parameters<typeof startHub>[0] = {}, project = newProject()): TestHub {
   const started = startHub(over, project);
   t.after(async () => {
     await started.end();
-    removeProject(project);
+    await removeProject(project);
   });
   return started;
 }
 
-/** twoHubs have one project: the first is the hub, to which the second is attached. */
+/** twoHubs makes two connections to the daemon of one project, as two windows have them. */
 async function twoHubs(t: test.TestContext): Promise<[TestHub, TestHub]> {
   const project = newProject();
   const [first, second] = [startHub({}, project), startHub({}, project)];
   t.after(async () => {
     await second.end();
     await first.end();
-    removeProject(project);
+    await removeProject(project);
   });
   await first.connection.start();
   await second.connection.start();
@@ -105,25 +105,42 @@ test("what is denied is not done", async (t) => {
   assert.equal(existsSync(join(project.folder, "demo.txt")), false);
 });
 
-test("a server that is killed is started again, and the question is still there", async (t) => {
-  const { connection, model, until } = hub(t);
+test("a process that is killed is started again, and the session goes on meanwhile", async (t) => {
+  const { connection, model, until, daemon } = hub(t);
   await connection.start();
   const states: string[] = [];
   connection.onState((state) => states.push(state.is));
   const { session_id } = await connection.request("launchSession", { query: "hello", agent: "demo" });
   await until("a question", () => model.questions.length === 1);
-  const before = connection.pid!;
+  const [before, hubBefore] = [connection.pid!, await daemon()];
   process.kill(before, "SIGKILL");
   await until("another process", () => connection.state.is === "ready" && connection.pid !== before);
-  await until("the question of the session that was cut off", () => model.questions[0]?.stale === true);
   assert.deepEqual(states, ["starting", "ready"]);
-  // It goes on for the answer, in the same conversation.
+  assert.equal(await daemon(), hubBefore);
+  assert.equal((await connection.request("getSessionState", { session_id })).session.status, "waiting_input");
+  await connection.request("sendDecision", choose(model.questions[0]!, "approve"));
+  await until("the end of the session", () => model.session(session_id)?.status === "completed");
+});
+
+test("a daemon that is killed is replaced, and the question is still there", async (t) => {
+  const { connection, model, until, daemon } = hub(t);
+  await connection.start();
+  const states: string[] = [];
+  connection.onState((state) => states.push(state.is));
+  const { session_id } = await connection.request("launchSession", { query: "hello", agent: "demo" });
+  await until("a question", () => model.questions.length === 1);
+  const [before, hubBefore] = [connection.pid!, await daemon()];
+  process.kill(hubBefore, "SIGKILL");
+  await until("the question of the session that was cut off", () => model.questions[0]?.stale === true);
+  assert.notEqual(await daemon(), hubBefore);
+  assert.deepEqual([connection.pid, states], [before, []], "the process of the connection goes on");
+  // The answer continues the session, in the same conversation.
   await connection.request("sendDecision", choose(model.questions[0]!, "approve"));
   const thread = (await connection.request("getSessionState", { session_id })).session.thread_id;
   await until("the end of what goes on", () => model.sessions.some((session) => session.thread_id === thread && session.status === "completed"));
 });
 
-test("what happened while the server was away is told afterwards", async (t) => {
+test("events that a process has missed come after its restart, in order and once", async (t) => {
   const [first, second] = await twoHubs(t);
   const seen: number[] = [];
   second.connection.onEvent(({ seq }) => seen.push(seq));
@@ -132,11 +149,11 @@ test("what happened while the server was away is told afterwards", async (t) => 
   const { session_id } = await first.connection.request("launchSession", { query: "quiet", agent: "demo" });
   await first.until("its end", () => first.model.session(session_id)?.status === "completed");
   process.kill(stopped, "SIGKILL");
-  await second.until("the same session over there", () => second.model.session(session_id)?.status === "completed");
-  assert.deepEqual(seen, [...new Set(seen)].sort((a, b) => a - b), "events come once, and in order");
+  await second.until("the end of the session in the other window", () => second.model.session(session_id)?.status === "completed");
+  assert.deepEqual(seen, [...new Set(seen)].sort((a, b) => a - b));
 });
 
-test("a server that keeps dying is given up, until a person wants it", async (t) => {
+test("a process that keeps dying is not started again, until a person asks for it", async (t) => {
   const project = newProject();
   const program = join(project.folder, "dying");
   writeFileSync(program, `#!/bin/sh\ncase $1 in --version) echo duet-rpc 0.1.0;; *) echo "no disk" >&2; exit 3;; esac\n`, { mode: 0o755 });
@@ -169,15 +186,21 @@ test("a request over the limit is refused before it is sent", async (t) => {
   await assert.rejects(connection.request("launchSession", { query: "x".repeat(10 * 1024 * 1024), agent: "demo", working_dir: project.folder }), /10\.0 MiB.*the limit is 10 MiB/);
 });
 
-test("stopped on purpose it stays stopped, and its process is gone", async (t) => {
-  const { connection, log } = hub(t);
+test("a connection that is stopped ends its process, and running work goes on until the next one", async (t) => {
+  const { connection, model, log, until, daemon } = hub(t);
   await connection.start();
-  const pid = connection.pid!;
+  const { session_id } = await connection.request("launchSession", { query: "hello", agent: "demo" });
+  await until("a question", () => model.questions.length === 1);
+  const [pid, hubBefore] = [connection.pid!, await daemon()];
   await connection.stop();
   assert.deepEqual(connection.state, { is: "stopped" });
   assert.throws(() => process.kill(pid, 0), { code: "ESRCH" }, log.join("\n"));
   await connection.restart();
   assert.equal(connection.state.is, "ready");
+  assert.equal(await daemon(), hubBefore);
+  assert.equal((await connection.request("getSessionState", { session_id })).session.status, "waiting_input");
+  await connection.request("interruptSession", { session_id });
+  await until("the end of the session", () => model.session(session_id)?.status === "interrupted");
 });
 
 test("two windows see the same question, and the first answer counts", async (t) => {

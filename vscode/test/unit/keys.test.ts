@@ -27,7 +27,7 @@ async function start(t: test.TestContext, over: { trusted?: boolean; answer?: (a
   const started = startHub({}, project);
   t.after(async () => {
     await started.end();
-    removeProject(project);
+    await removeProject(project);
   });
   const { connection, model, until } = started;
   const kept = new Map<string, string>();

@@ -13,7 +13,7 @@ test("another project's sessions are listed, and those of open projects are not"
   const started = startHub({}, other);
   t.after(async () => {
     await started.end();
-    removeProject(project);
+    await removeProject(project);
   });
   await started.connection.start();
   const { session_id } = await started.connection.request("launchSession", { query: "Elsewhere", agent: "demo" });

@@ -74,7 +74,7 @@ async function begin(t: test.TestContext): Promise<TestHub> {
   const hub = startHub({}, project);
   t.after(async () => {
     await hub.end();
-    removeProject(project);
+    await removeProject(project);
   });
   await hub.connection.start();
   return hub;
@@ -161,20 +161,16 @@ test("a page has the attachments of its conversation", async (t) => {
   assert.ok(image.data.length > 0);
 });
 
-test("duet-rpc is killed while text streams: the page has it all in the end, and is told when it has", async (t) => {
-  const first = await begin(t);
-  const { session, thread } = await launch(first, "quiet stream:600@200");
-  // The window's own process relays to the first one, which runs the agent: it dies, and the session goes on.
-  const second = startHub({}, first.project);
-  t.after(() => second.end());
-  await second.connection.start();
-  const page = openPage(t, second, thread, session);
+test("the window's process is killed while text streams: the page gets all of the text, and is told when it is ready", async (t) => {
+  const hub = await begin(t);
+  const { session, thread } = await launch(hub, "quiet stream:600@200");
+  const page = openPage(t, hub, thread, session);
   await page.request("panel.start", {});
   const followed = new Conversation();
   const { events } = await page.request<Result<"getConversation">>("getConversation", { session_id: session });
   followed.load(events);
   await until("text", () => page.events.filter(({ event }) => event.type === "message_delta").length > 2);
-  process.kill(second.connection.pid!, "SIGKILL");
+  process.kill(hub.connection.pid!, "SIGKILL");
   await until("the connection", () => page.connections.at(-1)?.is === "ready");
   assert.deepEqual(page.connections.map(({ is }) => is), ["starting", "ready"]);
   await until("the end", () => page.events.some(({ event }) => event.data["state"] === "completed"));
@@ -187,7 +183,23 @@ test("duet-rpc is killed while text streams: the page has it all in the end, and
   assert.deepEqual(said(followed), said(later));
 });
 
-test("what happened while there was no duet-rpc has come before the page is told that it is ready", async (t) => {
+test("the daemon is killed while text streams: the page shows the end of the session, and goes on with the next one", async (t) => {
+  const hub = await begin(t);
+  const { session, thread } = await launch(hub, "quiet slow stream:20000@20");
+  const page = openPage(t, hub, thread, session);
+  await page.request("panel.start", {});
+  await until("text", () => page.events.filter(({ event }) => event.type === "message_delta").length > 2);
+  process.kill(await hub.daemon(), "SIGKILL");
+  const states = (of: string): unknown[] => page.events.filter(({ event }) => event.type === "session_status_changed" && event.data.session_id === of).map(({ event }) => event.data["state"]);
+  await until("the end", () => /failed|interrupted/.test(String(states(session).at(-1))));
+  const next = await page.request<Result<"continueSession">>("continueSession", { session_id: thread, query: "quiet" });
+  await until("the end of the next one", () => states(next.session_id).at(-1) === "completed");
+  const numbers = page.events.map(({ seq }) => seq).filter((seq) => seq > 0);
+  assert.deepEqual(numbers, [...new Set(numbers)].sort((a, b) => a - b), "events come in order, and once");
+  assert.deepEqual(page.connections, [], "the window's process goes on");
+});
+
+test("events that the window's process has missed come before the page is told that it is ready", async (t) => {
   const first = await begin(t);
   const second = startHub({}, first.project);
   t.after(() => second.end());
@@ -239,7 +251,7 @@ test("a page that is there before duet-rpc is told when that is ready; one that 
   const hub = startHub({}, project);
   t.after(async () => {
     await hub.end();
-    removeProject(project);
+    await removeProject(project);
   });
   await hub.connection.start();
   const { session, thread } = await launch(hub, "quiet");

@@ -21,7 +21,7 @@ test("a conversation that was followed is the one that is loaded later", async (
   const { connection, model, until, end } = startHub({}, project);
   t.after(async () => {
     await end();
-    removeProject(project);
+    await removeProject(project);
   });
   await connection.start();
   const followed = new Conversation();
@@ -55,7 +55,7 @@ test("an agent that goes on by itself works in the same conversation, without a 
   const { connection, model, until, end } = startHub({}, project);
   t.after(async () => {
     await end();
-    removeProject(project);
+    await removeProject(project);
   });
   await connection.start();
   const asked: string[] = [];
@@ -88,7 +88,7 @@ test("work in the background is listed and shown in the panel, and ends when it 
   const { connection, model, until, end } = startHub({}, project);
   t.after(async () => {
     await end();
-    removeProject(project);
+    await removeProject(project);
   });
   await connection.start();
   const followed = new Conversation();
@@ -114,7 +114,7 @@ test("a prompt that is sent now reaches an agent that works, or waits if that ta
   const { connection, until, end } = startHub({}, project);
   t.after(async () => {
     await end();
-    removeProject(project);
+    await removeProject(project);
   });
   await connection.start();
   const host = { request: (...given: Parameters<typeof connection.request>) => connection.request(...given) } as unknown as Host;
@@ -141,7 +141,7 @@ test("queued prompts that were edited and moved are the same in a panel that fol
   const { connection, until, end } = startHub({}, project);
   t.after(async () => {
     await end();
-    removeProject(project);
+    await removeProject(project);
   });
   await connection.start();
   const host = { request: (...given: Parameters<typeof connection.request>) => connection.request(...given) } as unknown as Host;
@@ -191,7 +191,7 @@ test("a tool's output that an event cuts comes whole from the hub, with its end"
   const { connection, model, until, end } = startHub({}, project);
   t.after(async () => {
     await end();
-    removeProject(project);
+    await removeProject(project);
   });
   await connection.start();
   const followed = new Conversation();

@@ -19,7 +19,7 @@ function hub(t: test.TestContext, config: string, trusted = true): TestHub {
   const started = startHub({ trusted: () => trusted }, project);
   t.after(async () => {
     await started.end();
-    removeProject(project);
+    await removeProject(project);
   });
   return started;
 }

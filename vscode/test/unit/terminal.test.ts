@@ -40,7 +40,7 @@ function hub(t: test.TestContext): TestHub {
   const started = startHub({ env: { ...project.env, SHELL: "/bin/sh" } }, project);
   t.after(async () => {
     await started.end();
-    removeProject(project);
+    await removeProject(project);
   });
   return started;
 }
@@ -104,13 +104,13 @@ test("one is closed with its view; one that is watched goes on", async (t) => {
   assert.match((await third.end).reason, /^ended/);
 });
 
-test("a terminal of another hub's life is told to be gone, one of a hub that goes on is watched again", async (t) => {
+test("a terminal is watched again after a restart of the process, and ends with the daemon", async (t) => {
   const project = newProject();
   const [first, second] = [startHub({}, project), startHub({}, project)];
   t.after(async () => {
     await second.end();
     await first.end();
-    removeProject(project);
+    await removeProject(project);
   });
   await first.connection.start();
   await second.connection.start();
@@ -118,15 +118,15 @@ test("a terminal of another hub's life is told to be gone, one of a hub that goe
   await shown.terminal.open(undefined);
   await shown.terminal.write("echo before-$((1+1))\n");
   await shown.prints(/before-2/);
-  process.kill(second.connection.pid!, "SIGKILL"); // the hub is the other one
+  process.kill(second.connection.pid!, "SIGKILL");
   await shown.prints(/\u001bc/);
   await shown.terminal.settled();
   await shown.terminal.write("echo after-$((1+2))\n");
   await shown.prints(/after-3/);
 
-  await second.end();
-  await first.connection.restart();
-  const own = show(first, { attach: "nothing" });
-  await Promise.all([own.terminal.open(undefined), own.end]);
-  assert.match((await own.end).reason, /nothing/);
+  process.kill(await first.daemon(), "SIGKILL");
+  assert.equal((await shown.end).reason, "ended with the daemon of duet-rpc");
+  const other = show(first, { attach: "nothing" });
+  await Promise.all([other.terminal.open(undefined), other.end]);
+  assert.match((await other.end).reason, /nothing/);
 });
