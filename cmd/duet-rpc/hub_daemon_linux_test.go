@@ -259,3 +259,25 @@ func TestADaemonTellsThatItListens(t *testing.T) {
 	requireNoFile(t, s.socketPath())
 	hub.requireSuccess()
 }
+
+// An editor whose daemon was stopped starts none by itself, and joins the one that another
+// client starts.
+func TestAnEditorJoinsTheNextDaemon(t *testing.T) {
+	t.Parallel()
+	s := newDaemonSite(t)
+	editor := s.start()
+	editor.subscribe()
+	_, err := s.command("daemon", "stop")
+	require.NoError(t, err)
+	editor.requireLog("the hub has gone")
+	s.daemonStays.Store(true)
+	require.Empty(t, s.daemons())
+	_, err = s.command("prompt", "quiet")
+	require.NoError(t, err)
+	editor.await("the end of a run that it has not begun", func(e event) bool {
+		return e.Type == "session_status_changed" && e.Data.State == "completed"
+	})
+	editor.leave()
+	_, err = s.command("daemon", "stop")
+	require.NoError(t, err)
+}

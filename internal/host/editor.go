@@ -133,7 +133,7 @@ func (e *editorProcess) run(ctx context.Context, t server.Transport) {
 	defer e.early.close()
 	defer cancel()
 	opts := relay.Options{
-		Connect: e.connect, Early: e.early.answer, Unavailable: e.early.refuse, Limits: e.settings.Limits, Logger: e.log.Logger,
+		Connect: e.connect, Arrival: e.arrival, Early: e.early.answer, Unavailable: e.early.refuse, Limits: e.settings.Limits, Logger: e.log.Logger,
 		Silence: e.settings.AnswerWithin, Silent: e.whySilent, Problem: e.whyNobody, Long: e.early.isLong,
 		Ending: e.ending, Released: debug.FreeOSMemory,
 	}
@@ -195,6 +195,17 @@ func (e *editorProcess) connect(ctx context.Context) (server.Transport, error) {
 			return nil, e.unavailable(err)
 		}
 	}
+}
+
+// arrival returns when another process may have started a daemon, or ctx ends. An editor that
+// was never joined has asked for nothing, and needs none.
+func (e *editorProcess) arrival(ctx context.Context) {
+	p, err := e.settings.Project()
+	if err != nil || !e.wasJoined {
+		<-ctx.Done()
+		return
+	}
+	p.AwaitClaim(ctx)
 }
 
 // daemonWithin is how long a daemon may take to answer before a message that waits for it is

@@ -2,9 +2,12 @@ package project
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/filewatch"
 )
 
 // Claim prepares the state directory, takes the project's lock, and writes down which
@@ -32,6 +35,33 @@ func (p Project) stoppedMark() string { return filepath.Join(p.StateDir, "stoppe
 // MarkStopped notes that the hub was stopped on purpose: whoever is attached to
 // it does not take its place at once. Who claims the project ends that.
 func (p Project) MarkStopped() error { return os.WriteFile(p.stoppedMark(), nil, 0o600) }
+
+// AwaitClaim returns when another process may have claimed the project since [Project.MarkStopped],
+// or without that since the call, or when ctx ends.
+func (p Project) AwaitClaim(ctx context.Context) {
+	watch, err := filewatch.Written(p.stoppedMark()) // which a claim removes
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		watch, err = filewatch.Written(filepath.Join(p.StateDir, "lock"))
+	case err == nil && !p.Stopped():
+		watch.Close()
+		return
+	}
+	if err == nil {
+		defer watch.Close()
+		select {
+		case <-watch.C:
+		case <-ctx.Done():
+		}
+		return
+	}
+	for ctx.Err() == nil && p.Unlocked() { // nothing tells here
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+	}
+}
 
 // Stopped reports whether the hub was stopped on purpose, and there was none
 // since.

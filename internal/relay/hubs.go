@@ -82,10 +82,11 @@ func (r *Relay) connect(pause *time.Duration) server.Transport {
 				r.refuseWaiting()
 			}
 			r.logState(stateDormant)
-			if !r.await(r.ctx, func() bool { return len(r.waiting) > 0 }) {
-				return nil
+			if r.rest() {
+				*pause = firstPause
+			} else {
+				r.sleep(pause) // or it would try without an end where nothing changes
 			}
-			*pause = firstPause
 			r.logState(stateConnecting)
 			continue
 		}
@@ -93,6 +94,20 @@ func (r *Relay) connect(pause *time.Duration) server.Transport {
 		r.sleep(pause)
 	}
 	return nil
+}
+
+// rest waits until a message of the editor waits for a hub, which it reports, until a hub may have
+// come by itself, or until the relay ends.
+func (r *Relay) rest() (wanted bool) {
+	ctx, cancel := context.WithCancel(r.ctx)
+	defer cancel()
+	if r.opts.Arrival != nil {
+		r.jobs.Go(func() {
+			defer cancel()
+			r.opts.Arrival(ctx)
+		})
+	}
+	return r.await(ctx, func() bool { return len(r.waiting) > 0 })
 }
 
 // sleep waits for a pause, and doubles it.

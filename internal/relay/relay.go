@@ -38,7 +38,7 @@ const maxHubFrame = 1<<30 - 1
 // ErrDormant is what Connect returns, wrapped or not, where there is no hub
 // and there should be none until the editor needs one, as after daemon.stop.
 // The relay then waits for the editor's next message and calls Connect again,
-// with a context for which [Wanted] is true.
+// with a context for which [Wanted] is true, or for Options.Arrival.
 var ErrDormant = errors.New("relay: no hub is wanted until the editor needs one")
 
 // An UnavailableError is what Connect returns where no hub can be had until something is mended.
@@ -67,6 +67,9 @@ type Options struct {
 	// loss of a hub. It should return when ctx ends. The relay closes what it
 	// returned.
 	Connect func(ctx context.Context) (server.Transport, error)
+	// Arrival, if set, returns when another process may have started a hub, or when ctx ends. It
+	// is called after Connect has returned [ErrDormant] or an [UnavailableError].
+	Arrival func(ctx context.Context)
 	// Early, if set, answers a message for which no hub is needed, with a nil
 	// response if there is none; answered is false for one that needs a hub. It is
 	// called while there is no hub and nothing of the editor waits for one, by
