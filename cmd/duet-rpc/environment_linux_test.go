@@ -132,6 +132,22 @@ func TestAnAgentHasTheEnvironmentOfItsClient(t *testing.T) {
 	s.requireOf("first", "of-foreign")
 	assert.Equal(t, "secret-named-first", s.written("of-foreign")["NAMED"])
 
+	for _, c := range []struct {
+		name   string
+		client *client
+	}{{"first", first}, {"second", second}} { // so does a terminal that the client opens
+		var terminal struct {
+			TerminalID string `json:"terminal_id"`
+		}
+		c.client.call("spawn_terminal", object{"shell": "sh", "args": []string{"-c", `env > "$0".part; mv "$0".part "$0"`, s.file("terminal-of-" + c.name)}}, &terminal)
+		require.Eventually(t, func() bool { _, err := os.Stat(s.file("terminal-of-" + c.name)); return err == nil }, watchdog/3, pollEvery)
+		s.requireOf(c.name, "terminal-of-"+c.name)
+		env := s.written("terminal-of-" + c.name)
+		assert.NotContains(t, env, "NAMED")
+		assert.Equal(t, "xterm-256color", env["TERM"])
+		assert.Equal(t, filepath.Join(s.home, "state"), env["XDG_STATE_HOME"], "duet-rpc finds the same sessions there")
+	}
+
 	works := first.launch(s.file("works"), "gated")
 	first.awaitState(works.SessionID, "running")
 	queued := second.next(works, s.file("queued"))

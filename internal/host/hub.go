@@ -223,7 +223,7 @@ func executorCommand() []string { return []string{runningProgram(), "executor"} 
 // executorEnvironment is the environment of executors, which has none of the secrets that the
 // daemon's may have.
 func executorEnvironment() (environment []string) {
-	for _, name := range []string{"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TMPDIR", "USER", "LOGNAME", "SHELL", "GORACE"} {
+	for _, name := range []string{"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TMPDIR", "USER", "LOGNAME", "SHELL", "GORACE", project.StateVariable, "XDG_STATE_HOME"} {
 		if value, ok := os.LookupEnv(name); ok {
 			environment = append(environment, name+"="+value)
 		}

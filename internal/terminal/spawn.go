@@ -3,10 +3,12 @@ package terminal
 import (
 	"cmp"
 	"context"
+	"maps"
 	"strings"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
@@ -26,6 +28,7 @@ func (r *Registry) Spawn(ctx context.Context, p catalog.SpawnTerminalParams, del
 		return nil, &domain.Error{Kind: domain.KindExecutor, Message: "no executor could be started: " + err.Error(), Err: err}
 	}
 	p.SessionToken = ""
+	p = inClientEnvironment(p, clientenv.From(ctx))
 	p.TmuxSessionName = tmuxName.Replace(p.TmuxSessionName)
 	r.mu.Lock()
 	r.starting++
@@ -44,6 +47,21 @@ func (r *Registry) Spawn(ctx context.Context, p catalog.SpawnTerminalParams, del
 		executor.Release() // it has ended already
 	}
 	return view, nil
+}
+
+// inClientEnvironment returns parameters with the variables that a client passes on to what it
+// starts. Those in p.Env win, and what kind of terminal it is does not depend on the client's own.
+func inClientEnvironment(p catalog.SpawnTerminalParams, client clientenv.Environment) catalog.SpawnTerminalParams {
+	if client == nil {
+		return p
+	}
+	none := func(string) string { return "" }
+	env := client.For(nil, none)
+	delete(env, "TERM")
+	maps.Copy(env, p.Env)
+	p.Env = env
+	p.Shell = cmp.Or(p.Shell, client["SHELL"])
+	return p
 }
 
 // add makes a terminal known that was started, with its first view. It reports

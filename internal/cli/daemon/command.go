@@ -17,17 +17,16 @@ type Options struct {
 	Progress func(cmd *cobra.Command, what string)
 }
 
-const daemonHelp = `A daemon is a hub without an editor: what it runs goes on when editors close.
-Editors that you start in the project connect to it by themselves.
+const daemonHelp = `Each project has one daemon: the hub that runs the agents. Editors and commands that
+need it start it and connect to it. What runs there goes on when they end.
 
-With hub = "daemon" in your configuration, a daemon is started when it is needed
-and no hub runs: by an editor's process, and by the commands that start work
-(prompt, task submit, session launch, continue and fork).
+A daemon ends by itself when it has had no client and nothing to do for 15 minutes
+(daemon.idle in your configuration).
 
 Exit status: 0 if it was done; 1 if it was not, or no hub runs here.`
 
 // New makes the command.
 func New(o Options) *cobra.Command {
-	return o.Group("daemon", "Start, inspect and stop a hub that outlives every editor", daemonHelp,
+	return o.Group("daemon", "Start, inspect and stop the project's daemon", daemonHelp,
 		newStart(o), newStop(o), newStatus(o), newLogs(o))
 }

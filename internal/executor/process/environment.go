@@ -13,7 +13,8 @@ import (
 
 // inherited are the variables of the executor that a child may see. Nothing
 // else gets in unasked.
-var inherited = []string{"PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER"}
+// With the last two, duet-rpc in a child finds the same sessions.
+var inherited = []string{"PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER", "DUET_STATE_HOME", "XDG_STATE_HOME"}
 
 // An Environment is a child's environment while it is made.
 type Environment map[string]string
