@@ -11,41 +11,47 @@
 (ert-deftest duet-quit-test-agents-go-on ()
   "To stop the server ends no turn, asks nothing, and the next one shows the turn."
   (duet-test-with-project connection
-    (let* ((session (duet-test-launch connection "quiet stream:60@40"))
-           (buffer (duet-transcript-open connection session))
+    (let* ((session (duet-test-launch connection "hello"))
+           (approval (duet-test-question session))
            (process (jsonrpc--process (duet-connection-rpc connection)))
            (daemon (duet-test-daemon default-directory)))
-      (duet-test-wait-for-text buffer "chunk 3 ")
       (duet-test-listening
         (cl-letf (((symbol-function 'y-or-n-p) (lambda (prompt) (ert-fail prompt))))
-          (with-current-buffer buffer (call-interactively #'duet-stop)))
+          (call-interactively #'duet-stop))
         (should (duet-test-heard "\\`The server is stopped; its agents go on with 1 turn\\'")))
       (duet-test-wait-for (not (process-live-p process)))
       (should (eql (process-exit-status process) 0))
       (should (eql (duet-test-daemon default-directory) daemon))
-      (should-not (string-match-p "chunk 60 " (duet-test-text buffer)))
       (duet-connection-restart connection)
+      (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
+      (should (eq (duet-session-state session) 'waiting_input))
+      (duet-test-request connection 'sendDecision
+                         (list :approval_id (duet-approval-id approval) :decision "approve"))
       (duet-test-wait-for-state session 'completed)
-      (duet-test-wait-for-text buffer "chunk 60 ")
-      (should-not (string-match-p "Interrupted" (duet-test-text buffer))))))
+      (should (equal (duet-test-demo-file connection) "Turn 1: hello\n")))))
 
 (ert-deftest duet-quit-test-others-go-on ()
   "To stop the server of one editor ends nothing of what runs for another."
   (duet-test-with-project connection
     (let* ((other (duet-rpc-connect :name "another editor"
                                     :directory (duet-connection-root connection)))
-           (id (plist-get (duet-rpc-request other 'launchSession
-                                            '(:query "quiet stream:20@50"))
+           (id (plist-get (duet-rpc-request other 'launchSession '(:query "hello"))
                           :session_id))
            (state (lambda ()
                     (plist-get (plist-get (duet-rpc-request other 'getSessionState
                                                             (list :session_id id))
                                           :session)
-                               :status))))
+                               :status)))
+           (process (jsonrpc--process (duet-connection-rpc connection))))
       (unwind-protect
-          (progn
-            (duet-test-wait-for (equal (funcall state) "running"))
+          (let ((approval (duet-test-question
+                           (duet-test-wait-for (duet-connection-session connection id)))))
             (duet-connection-stop connection)
+            (duet-test-wait-for (not (process-live-p process)))
+            (should (equal (funcall state) "waiting_input"))
+            (duet-rpc-request other 'sendDecision
+                              (list :approval_id (duet-approval-id approval)
+                                    :decision "approve"))
             (duet-test-wait-for (equal (funcall state) "completed")))
         (duet-rpc-shutdown other t)))))
 

@@ -210,7 +210,8 @@
   "Return the process id of the server of CONNECTION on the other machine."
   (let ((shell (process-id (jsonrpc--process (duet-connection-rpc connection)))))
     (cl-find-if (lambda (pid)
-                  (and (equal (alist-get 'comm (process-attributes pid)) "duet-rpc")
+                  (and (string-match-p "\\`[^ ]+ serve --stdio\\'"
+                                       (or (alist-get 'args (process-attributes pid)) ""))
                        (cl-loop for ancestor = pid
                                 then (alist-get 'ppid (process-attributes ancestor))
                                 while (and ancestor (> ancestor 1))
