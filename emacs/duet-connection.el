@@ -48,7 +48,7 @@ non-nil if it may; and nil to leave that to `duet-trust'.")
   "The version of the server, its first two numbers, that this package is for.")
 
 (defvar duet-connection--patience 3
-  "How many seconds a server that is stopped may take to answer.")
+  "How many seconds a server may take to end when it is stopped.")
 
 (defvar duet-connection--well 30
   "How many seconds a server must live to be no longer one that keeps dying.")
@@ -268,7 +268,7 @@ while it tries, and ask for a password out of nowhere."
 
 (defun duet-connection-stop (connection)
   "End the server of CONNECTION and do not start it again.
-What runs goes on in the project's daemon."
+Agents go on in the project's daemon."
   (when-let ((timer (duet-connection-timer connection)))
     (cancel-timer timer)
     (setf (duet-connection-timer connection) nil
@@ -277,24 +277,14 @@ What runs goes on in the project's daemon."
   (when-let ((rpc (duet-connection-rpc connection)))
     (setf (duet-connection-rpc connection) nil)
     (ignore-errors
-      (duet-rpc-request-async
-       rpc 'shutdown '(:reason "stopped in Emacs")
-       :success-fn (lambda (_result)
-                     (duet-rpc-leave rpc)
-                     (setq rpc nil))
-       :error-fn #'ignore))
+      (duet-rpc-request-async rpc 'shutdown '(:reason "stopped in Emacs") :error-fn #'ignore))
     (run-at-time duet-connection--patience nil
-                 #'duet-connection--put-down (lambda () rpc) 2)))
+                 #'duet-connection--put-down (jsonrpc--process rpc))))
 
-(defun duet-connection--put-down (server tries)
-  "Have the server end that the function SERVER returns, if it does not answer.
-It is killed when this was tried TRIES times; its answer may have come, and
-be read after the first."
-  (when-let ((rpc (funcall server)))
-    (if (> tries 1)
-        (run-at-time duet-connection--patience nil
-                     #'duet-connection--put-down server (1- tries))
-      (delete-process (jsonrpc--process rpc)))))
+(defun duet-connection--put-down (process)
+  "Kill PROCESS, a server that was asked to end, if it has not."
+  (when (process-live-p process)
+    (delete-process process)))
 
 (defun duet-connection-restart (connection)
   "Start the server of CONNECTION, now."

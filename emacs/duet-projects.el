@@ -6,9 +6,9 @@
 ;;; Commentary:
 
 ;; `duet-projects' lists the sessions of all projects.  The program duet-rpc knows
-;; which there are on a machine, and asks their hubs, or reads what was kept.  Of
-;; projects whose server this Emacs has started, its own models are shown, and the
-;; list follows them; of others it tells how they were when it was asked.
+;; which there are on a machine, and asks the daemon of each.  Of projects whose
+;; server this Emacs has started, its own models are shown, and the list follows
+;; them; of others it tells how they were when it was asked.
 ;;
 ;; The machine is this one, and each on which a project is open by TRAMP.
 

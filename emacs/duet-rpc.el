@@ -10,8 +10,9 @@
 ;;; Commentary:
 
 ;; duet-rpc is the one process that an editor starts to work with coding
-;; agents.  It speaks JSON-RPC 2.0 on its standard input and output.  This
-;; library starts it and talks with it:
+;; agents.  It speaks JSON-RPC 2.0 on its standard input and output, and
+;; connects to the project's daemon, which runs the agents.  This library
+;; starts it and talks with it:
 ;;
 ;;   (let ((connection (duet-rpc-connect)))
 ;;     (duet-rpc-request connection 'ping nil)    ; => (:pong t :timestamp ...)
@@ -30,7 +31,6 @@
 (require 'cl-lib)
 (require 'eieio)
 (require 'jsonrpc)
-(require 'duet-remote)
 (require 'duet-rpc-process)
 (require 'duet-rpc-request)
 
@@ -106,46 +106,28 @@ the one that came with Emacs."
 
 (defun duet-rpc-shutdown (connection &optional cleanup)
   "Ask the server behind CONNECTION to end, and wait until it has.
-The project's daemon, and what runs there, goes on.
-It is killed if it does not answer within 2 seconds.  Kill the buffers of the
-connection too if CLEANUP is non-nil.
+Kill it if it does not end within 2 seconds.  The project's daemon, and the
+agents there, go on.  Kill the buffers of the connection too if CLEANUP is
+non-nil.
 
 Do not call this from `kill-emacs-hook'; without it the server ends too."
-  (let ((process (jsonrpc--process connection))
-        (answered nil))
+  (let ((process (jsonrpc--process connection)))
     (when (jsonrpc-running-p connection)
       (ignore-error duet-rpc-died
         (duet-rpc-request-async
-         connection 'shutdown '(:reason "the editor is done with it")
-         :success-fn (lambda (_result) (setq answered t))
-         :error-fn #'ignore))
+         connection 'shutdown '(:reason "the editor is done with it") :error-fn #'ignore))
       ;; What matters is that the end has been noticed, not that it has come:
       ;; the last replies may still have to be read.
       (let ((deadline (+ (float-time) 2)))
         (while (not (or (duet-rpc--ended connection)
                         (> (float-time) deadline)))
           (accept-process-output nil 0.02))))
-    ;; One that has answered ends by itself.
-    (if (and answered (process-live-p process))
-        (duet-rpc-leave connection)
-      (delete-process process)))
+    (delete-process process))
   (when cleanup
     (mapc #'kill-buffer
           (delq nil (list (process-buffer (jsonrpc--process connection))
                           (jsonrpc-stderr-buffer connection)
                           (jsonrpc-events-buffer connection))))))
-
-;; Emacs keeps trying to read what a process has closed that goes on; Emacs 28
-;; does nothing else then, for ever.
-(defun duet-rpc-leave (connection)
-  "Have nothing to do any more with the server of CONNECTION, which may go on.
-It has answered a request to shut down, so nothing else will be answered."
-  (let ((process (jsonrpc--process connection)))
-    (if (duet-remote-p process)
-        ;; No end of file gets there; a server that others use goes on for them.
-        (delete-process process)
-      (set-process-filter process t)
-      (ignore-errors (process-send-eof process)))))
 
 (defun duet-rpc-unreachable-p (connection)
   "Return non-nil if CONNECTION ended, and not because its server did.

@@ -15,8 +15,8 @@
 ;; buffer.  There, `c' asks an agent for something, RET shows what was said, and
 ;; `?' tells what else there is.
 ;;
-;; Sessions belong to the server, the program duet-rpc: they go on where they
-;; were whatever happens to Emacs, and other editors show them too.
+;; Sessions belong to the project's daemon, a process of the program duet-rpc.
+;; They go on when Emacs ends, and other editors show them too.
 ;;
 ;; What is where, in the order in which data flow:
 ;;
@@ -91,13 +91,11 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'subr-x)
 (require 'duet-approvals)
 (require 'duet-attach)
 (require 'duet-attachment)
 (require 'duet-bookmark)
 (require 'duet-build-flymake)
-(require 'duet-command)
 (require 'duet-compose)
 (require 'duet-connection)
 (require 'duet-diff)
@@ -169,8 +167,7 @@ project ask, if ASK is non-nil."
 
 (defun duet-stop ()
   "End the server of the current buffer's project.
-What it runs is interrupted unless another editor has the project open,
-and can be continued; you are asked first."
+Agents go on in the project's daemon."
   (interactive)
   (let ((connection (gethash (duet-project-root
                               (if duet-connection (duet-connection-root duet-connection)
@@ -178,96 +175,14 @@ and can be continued; you are asked first."
                              duet-connections)))
     (unless (and connection (duet-connection-rpc connection))
       (user-error "No server runs for this project"))
-    (let ((turns (duet-quit-turns connection)))
-      (if (not (or (zerop turns)
-                   ;; Where others are connected the server goes on for them.
-                   (y-or-n-p (format "Agents work on %d turn%s here; stop the server? "
-                                     turns (if (= turns 1) "" "s")))))
-          (message "Nothing is stopped")
-        (duet-connection-stop connection)
-        (message "The server is stopped")))))
-
-
-;;; What ends with Emacs or with a server
-
-;; When Emacs ends, so do the servers that it has started, and the turns that
-;; agents work on there are interrupted.  Somebody who ends either is told how
-;; many, and asked first.
-;;
-;; A server may only pass on what the hub of the project says, which another
-;; editor or a daemon is; then nothing ends.  The program tells who is the hub.
-;; It is asked when agents begin to work, since a turn ends with its hub.
-
-(defcustom duet-confirm-kill-emacs t
-  "Whether to ask before Emacs ends while agents work in servers of its own."
-  :type 'boolean
-  :group 'duet)
-
-(defvar duet-quit--hubs (make-hash-table :test #'eq :weakness 'key)
-  "What is known of who works for a connection: t while that is asked, or a pid.")
-
-(defun duet-quit--active (connection)
-  "Return the number of turns that agents work on in the project of CONNECTION."
-  (cl-count-if #'duet-session-active-run
-               (duet-model-session-list (duet-connection-model connection))))
-
-(defun duet-quit--observe (model kind &rest _)
-  "Find out who works for MODEL's connection if KIND says that somebody begins."
-  (when (memq kind '(session sessions))
-    (when-let ((connection (duet-connection-of model)))
-      (cond
-       ((zerop (duet-quit--active connection)) (remhash connection duet-quit--hubs))
-       ((null (gethash connection duet-quit--hubs)) (duet-quit--ask connection))))))
-
-(defun duet-quit--ask (connection)
-  "Ask the program who is the hub of the project of CONNECTION."
-  (puthash connection t duet-quit--hubs)
-  (duet-command-json
-   (duet-connection-root connection) '("daemon" "status")
-   (lambda (status)
-     (when (gethash connection duet-quit--hubs)
-       (puthash connection (or (duet-get-number status :pid) t) duet-quit--hubs)))
-   #'ignore))
-
-(defun duet-quit--elsewhere-p (connection)
-  "Return non-nil if it is known that no process of ours works for CONNECTION."
-  (let* ((pid (gethash connection duet-quit--hubs))
-         (process (jsonrpc--process (duet-connection-rpc connection)))
-         (own (process-id process)))
-    (and (integerp pid)
-         own
-         ;; What processes another machine has is not known here.
-         (not (duet-remote-p process))
-         ;; The program may have been started by another, which is ours.
-         (cl-loop for ancestor = pid
-                  then (alist-get 'ppid (process-attributes ancestor))
-                  repeat 10
-                  while (and ancestor (> ancestor 1))
-                  never (eql ancestor own)))))
-
-(defun duet-quit-turns (connection)
-  "Return how many turns are interrupted when the server of CONNECTION ends."
-  (if (or (null (duet-connection-rpc connection))
-          (duet-quit--elsewhere-p connection))
-      0
-    (duet-quit--active connection)))
-
-(defun duet-quit-query ()
-  "Ask whether Emacs may end though agents work; return non-nil if it may.
-One of `kill-emacs-query-functions'."
-  (or (not duet-confirm-kill-emacs)
-      (let ((turns 0))
-        (maphash (lambda (_ connection)
-                   (setq turns (+ turns (or (duet-log-guard "Turns"
-                                              (duet-quit-turns connection))
-                                            0))))
-                 duet-connections)
-        (or (zerop turns)
-            (y-or-n-p (format "%d turn%s of agents would be interrupted; exit anyway? "
-                              turns (if (= turns 1) "" "s")))))))
-
-(add-hook 'kill-emacs-query-functions #'duet-quit-query)
-(duet-model-add-observer #'duet-quit--observe)
+    (duet-connection-stop connection)
+    (let ((turns (cl-count-if #'duet-session-active-run
+                              (duet-model-session-list (duet-connection-model connection)))))
+      (message "The server is stopped%s"
+               (pcase turns
+                 (0 "")
+                 (1 "; its agents go on with 1 turn")
+                 (_ (format "; its agents go on with %d turns" turns)))))))
 
 (provide 'duet)
 ;;; duet.el ends here

@@ -150,14 +150,15 @@
         (cancel-timer duet-approvals--timer)
         (setq duet-approvals--timer nil)))))
 
-(ert-deftest duet-approvals-test-lost-server ()
-  "An answer that does not reach the server is not lost: the question goes on waiting."
+(defun duet-approvals-test-lose (lose code)
+  "Check that a question goes on waiting when LOSE, a function, loses its answer.
+It is called with the connection; CODE is that of the error."
   (duet-test-with-questions connection
     (save-window-excursion (duet-approvals))
     (let* ((session (duet-test-launch connection "hello"))
            (approval (duet-test-question session))
            (id (duet-approval-id approval))
-           (process (jsonrpc--process (duet-connection-rpc connection)))
+           (stale (eql code -32042))
            fail)
       (cl-letf (((symbol-function 'duet-connection-request)
                  (lambda (&rest arguments) (setq fail (plist-get (cdddr arguments) :error-fn)))))
@@ -165,22 +166,30 @@
       (should (duet-approval-sending-p approval))
       (should-error (duet-approval-approve approval) :type 'user-error)
       (should (string-match-p "sending" (duet-test-questions-text)))
-      (signal-process process 'KILL)
-      (duet-test-wait-for (not (eq (duet-connection-state connection) 'ready)))
-      (funcall fail (list :code -1 :message "Server died"))
+      (funcall lose connection)
+      (funcall fail (list :code code :message "Server died"))
       (duet-test-wait-for (duet-test-heard "it goes on waiting"))
       (should-not (duet-approval-sending-p approval))
       (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
-      ;; The one that comes after it knows the question, as a stale one.
+      ;; The one that comes after it knows the question.
       (let ((again (duet-test-wait-for
                     (let ((approval (gethash id (duet-model-approvals
                                                  (duet-connection-model connection)))))
-                      (and approval (duet-approval-stale approval) approval)))))
-        (duet-test-wait-for (string-match-p "stale demo.txt \\+1 −0"
+                      (and approval (eq (and (duet-approval-stale approval) t) stale)
+                           approval)))))
+        (duet-test-wait-for (string-match-p (if stale "stale demo.txt \\+1 −0" "Write +demo.txt \\+1 −0")
                                             (duet-test-questions-text)))
         (duet-approval-approve again)
         (duet-test-wait-for-state session 'completed)
         (should (equal (duet-test-demo-file connection) "Turn 1: hello\n"))))))
+
+(ert-deftest duet-approvals-test-lost-server ()
+  "An answer that the server loses is not lost: the question goes on waiting."
+  (duet-approvals-test-lose #'duet-test-kill-server -1))
+
+(ert-deftest duet-approvals-test-lost-daemon ()
+  "An answer that the daemon loses is not lost: the question waits, as a stale one."
+  (duet-approvals-test-lose #'duet-test-kill-daemon -32042))
 
 (provide 'duet-approvals-test)
 ;;; duet-approvals-test.el ends here

@@ -7,11 +7,15 @@
 
 (require 'duet-test-lib)
 
-(defun duet-connection-test-kill (connection)
-  "Kill the server of CONNECTION and wait until that is known."
-  (let ((rpc (duet-connection-rpc connection)))
-    (signal-process (process-id (jsonrpc--process rpc)) 'SIGKILL)
-    (duet-test-wait-for (not (eq (duet-connection-rpc connection) rpc)))))
+(defun duet-connection-test-note-states (connection)
+  "Return a function that returns the states of CONNECTION from now on.
+The last comes first."
+  (let ((states '()))
+    (duet-model-add-observer
+     (lambda (_ kind _session state _extra)
+       (when (eq kind 'connection) (push state states)))
+     (duet-connection-model connection))
+    (lambda () states)))
 
 (ert-deftest duet-connection-test-one-for-each-project ()
   "Directories of one project share a connection."
@@ -27,18 +31,29 @@
         (should-error (duet-connection-ensure away) :type 'user-error)))))
 
 (ert-deftest duet-connection-test-server-is-killed ()
-  "After a kill -9 in the middle of a run, buffers go on where they were."
+  "A run goes on when its server is killed, and so do buffers where they were."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "quiet stream:60@40"))
+           (buffer (duet-transcript-open connection session))
+           (states (duet-connection-test-note-states connection)))
+      (duet-test-wait-for-text buffer "chunk 3 ")
+      (duet-test-kill-server connection)
+      (duet-test-wait-for (equal (funcall states) '(ready starting lost)))
+      (duet-test-wait-for-state session 'completed)
+      (duet-test-wait-for-text buffer "chunk 60 ")
+      (let ((text (duet-test-text buffer)))
+        (should-not (string-match-p "Interrupted" text))
+        (dotimes (n 60)
+          (should (= (length (split-string text (format "chunk %d " (1+ n)))) 2)))))))
+
+(ert-deftest duet-connection-test-daemon-is-killed ()
+  "After a kill -9 of the daemon in the middle of a run, buffers go on where they were."
   (duet-test-with-project connection
     (let* ((session (duet-test-launch connection "quiet stream:1000@50"))
            (buffer (duet-transcript-open connection session))
-           (states '()))
+           (states (duet-connection-test-note-states connection)))
       (duet-test-wait-for-text buffer "chunk 3 ")
-      (duet-model-add-observer
-       (lambda (_ kind _session state _extra)
-         (when (eq kind 'connection) (push state states)))
-       (duet-connection-model connection))
-      (duet-connection-test-kill connection)
-      (duet-test-wait-for (equal states '(ready starting lost)))
+      (duet-test-kill-daemon connection)
       (duet-test-wait-for-state session 'interrupted)
       (duet-test-wait-for-text buffer "chunk 3 \\(.*\\)\n\n■ Interrupted")
       (let ((text (duet-test-text buffer)))
@@ -49,23 +64,44 @@
           (call-interactively #'duet-continue)
           (duet-test-write-and-send "quiet after all")))
       (duet-test-wait-for-state session 'completed)
-      (duet-test-wait-for-text buffer "❯ quiet after all\n\nHello"))))
+      (duet-test-wait-for-text buffer "❯ quiet after all\n\nHello")
+      ;; The server has found another daemon.
+      (should-not (funcall states)))))
+
+(ert-deftest duet-connection-test-pending-when-the-daemon-is-killed ()
+  "What was asked of a daemon that is killed has an error, and what is asked later an answer."
+  (duet-test-with-project connection
+    (let ((pid (duet-test-daemon default-directory))
+          failure)
+      ;; It takes requests, and answers none.
+      (signal-process pid 'SIGSTOP)
+      (duet-connection-request connection 'getSessionLeaves nil
+                               :error-fn (lambda (err) (setq failure err)))
+      (signal-process pid 'SIGKILL)
+      (duet-test-wait-for failure)
+      (should (eql (plist-get failure :code) -32042))
+      (should (duet-test-request connection 'getSessionLeaves nil))
+      (should (eq (duet-connection-state connection) 'ready)))))
 
 (ert-deftest duet-connection-test-questions-survive ()
-  "A question that waited when the server was killed is there again, once."
+  "A question goes on waiting when the server is killed; with the daemon it becomes stale."
   (duet-test-with-project connection
-    (let ((session (duet-test-launch connection "hello")))
-      (duet-test-wait-for-state session 'waiting_input)
-      (duet-test-wait-for (duet-session-approvals session))
-      (duet-connection-test-kill connection)
+    (let* ((session (duet-test-launch connection "hello"))
+           (approval (duet-test-question session)))
+      (duet-test-kill-server connection)
       (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
+      (duet-test-wait-for (equal (mapcar #'duet-approval-id (duet-session-approvals session))
+                                 (list (duet-approval-id approval))))
+      (should-not (duet-approval-stale (car (duet-session-approvals session))))
+      (should (eq (duet-session-state session) 'waiting_input))
+      (duet-test-kill-daemon connection)
       (duet-test-wait-for-state session 'interrupted)
-      (let ((approval (duet-test-wait-for
-                       (cl-find-if #'duet-approval-stale
-                                   (duet-session-approvals session)))))
+      (let ((stale (duet-test-wait-for
+                    (cl-find-if #'duet-approval-stale
+                                (duet-session-approvals session)))))
         (should (= (length (duet-session-approvals session)) 1))
         (duet-test-request connection 'sendDecision
-                           (list :approval_id (duet-approval-id approval)
+                           (list :approval_id (duet-approval-id stale)
                                  :decision "deny" :comment "no"))
         (duet-test-wait-for (null (duet-session-approvals session)))))))
 
@@ -83,7 +119,7 @@
       ;; Somebody must hold the pipe: a batch Emacs does not survive SIGPIPE.
       (setq duet-rpc-command
             '("sh" "-c" "exec 3<&0; (sleep 1 <&3 >/dev/null 2>&1 &); echo broken on purpose >&2; exit 3"))
-      (duet-connection-test-kill connection)
+      (duet-test-kill-server connection)
       (duet-test-wait-for (>= (length delays) 5))
       (setq delays (reverse delays))
       (cl-loop for delay in delays for most in '(0.01 0.05 0.1 0.1 0.1)
@@ -140,14 +176,13 @@
 (ert-deftest duet-connection-test-mistake-in-the-configuration ()
   "A mistake in the project is shown in the list, and when it is mended all is well."
   (duet-test-with-project connection
-    ;; The next would join it while it is there.
-    (let ((process (jsonrpc--process (duet-connection-rpc connection))))
-      (duet-connection-stop connection)
-      (duet-test-wait-for (not (process-live-p process))))
+    ;; A daemon that runs would go on with the configuration that it has.
+    (duet-test-end connection)
+    (duet-test-end-daemon default-directory)
     (let* ((file (expand-file-name ".duet.toml" default-directory))
            (duet-connection--mended 0.3)
            (buffer (progn
-                     (write-region "hub = \n" nil file nil 'silent)
+                     (write-region "default_agent = \n" nil file nil 'silent)
                      (duet)
                      (current-buffer))))
       (duet-test-wait-for-text buffer "\\.duet\\.toml:1")
@@ -199,7 +234,7 @@
 Where its program is not there the tries go on."
   (duet-test-with-project connection
     (let ((duet-restart-delays '(1000)))
-      (duet-connection-test-kill connection)
+      (duet-test-kill-server connection)
       (duet-test-wait-for (eq (duet-connection-state connection) 'lost))
       (with-current-buffer (duet-sessions-buffer connection)
         (let ((duet-rpc-command '("no-such-program-anywhere")))
@@ -224,7 +259,7 @@ Where its program is not there the tries go on."
                  (lambda (rpc)
                    (funcall bury rpc)
                    (push rpc buried))))
-        (duet-connection-test-kill connection)
+        (duet-test-kill-server connection)
         (let ((new (duet-test-wait-for
                     (and (not (eq (duet-connection-rpc connection) old))
                          (eq (duet-connection-state connection) 'ready)

@@ -26,7 +26,7 @@
 
 (defmacro duet-projects-test-with-list (names &rest body)
   "Run BODY in the list of all projects.
-NAMES are what a connection, and the directory of a project without a hub, are
+NAMES are what a connection, and the directory of a project without one, are
 bound to.  Each has a session."
   (declare (indent 1) (debug (sexp body)))
   (pcase-let ((`(,connection ,other) names))
@@ -46,7 +46,7 @@ bound to.  Each has a session."
   (beginning-of-line))
 
 (ert-deftest duet-projects-test-lists ()
-  "Sessions of all projects are listed, whether a hub runs there or not."
+  "Sessions of all projects are listed, whether a daemon runs there or not."
   (duet-projects-test-with-list (connection other)
     (should (string-match-p "● +completed +other +quiet elsewhere +demo +now"
                             (duet-test-text (current-buffer))))
@@ -63,6 +63,10 @@ bound to.  Each has a session."
     (duet-projects-test-prompt other "quiet later")
     (duet-test-press "g" #'duet-projects-refresh)
     (duet-test-wait-for-text (current-buffer) "● +completed +other +quiet later")
+    (duet-projects-test-prompt other "quiet last")
+    (duet-test-end-daemon other)
+    (duet-test-press "g" #'duet-projects-refresh)
+    (duet-test-wait-for-text (current-buffer) "● +completed +other +quiet last")
     (should (looking-at-p ".*elsewhere"))))
 
 (ert-deftest duet-projects-test-open ()
@@ -146,6 +150,8 @@ bound to.  Each has a session."
   "What cannot be asked is named below the others; no session is at point there."
   (duet-projects-test-with-list (connection other)
     (ignore connection)
+    ;; A daemon that runs would go on with the configuration that it has.
+    (duet-test-end-daemon other)
     (write-region "default_agent =" nil (concat other ".duet.toml") nil 'silent)
     (duet-test-press "g" #'duet-projects-refresh)
     (duet-test-wait-for-text (current-buffer) "^ .*/other/: .*toml")

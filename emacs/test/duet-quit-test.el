@@ -1,4 +1,4 @@
-;;; duet-quit-test.el --- Tests of how servers and Emacs end  -*- lexical-binding: t; -*-
+;;; duet-quit-test.el --- Tests of servers that are stopped  -*- lexical-binding: t; -*-
 
 ;; Copyright (c) 2026 The Duet authors
 ;; SPDX-License-Identifier: MIT
@@ -8,46 +8,52 @@
 (require 'duet-test-lib)
 (require 'duet)
 
-(defmacro duet-quit-test-with-project (name &rest body)
-  "Run BODY in a project of its own, with NAME bound to its connection."
-  (declare (indent 1) (debug (symbolp body)))
-  `(duet-test-with-project ,name
-     (duet-model-add-observer #'duet-quit--observe)
-     (duet-test-listening ,@body)))
-
-(defun duet-quit-test-join (connection)
-  "Return a connection of another editor to the project of CONNECTION.
-It is known to the hub."
-  (let ((rpc (duet-rpc-connect :name "another editor"
-                               :directory (duet-connection-root connection))))
-    (duet-rpc-request rpc 'getSessionLeaves nil)
-    rpc))
-
-(defun duet-quit-test-state (rpc id)
-  "Return the state of the session ID, as the hub behind RPC says."
-  (plist-get (plist-get (duet-rpc-request rpc 'getSessionState (list :session_id id))
-                        :session)
-             :status))
+(ert-deftest duet-quit-test-agents-go-on ()
+  "To stop the server ends no turn, asks nothing, and the next one shows the turn."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "hello"))
+           (approval (duet-test-question session))
+           (process (jsonrpc--process (duet-connection-rpc connection)))
+           (daemon (duet-test-daemon default-directory)))
+      (duet-test-listening
+        (cl-letf (((symbol-function 'y-or-n-p) (lambda (prompt) (ert-fail prompt))))
+          (call-interactively #'duet-stop))
+        (should (duet-test-heard "\\`The server is stopped; its agents go on with 1 turn\\'")))
+      (duet-test-wait-for (not (process-live-p process)))
+      (should (eql (process-exit-status process) 0))
+      (should (eql (duet-test-daemon default-directory) daemon))
+      (duet-connection-restart connection)
+      (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
+      (should (eq (duet-session-state session) 'waiting_input))
+      (duet-test-request connection 'sendDecision
+                         (list :approval_id (duet-approval-id approval) :decision "approve"))
+      (duet-test-wait-for-state session 'completed)
+      (should (equal (duet-test-demo-file connection) "Turn 1: hello\n")))))
 
 (ert-deftest duet-quit-test-others-go-on ()
   "To stop the server of one editor ends nothing of what runs for another."
-  (duet-quit-test-with-project connection
-    (let* ((duet-connection--patience 0.2)
-           (process (jsonrpc--process (duet-connection-rpc connection)))
-           (other (duet-quit-test-join connection))
-           (id (plist-get (duet-rpc-request other 'launchSession
-                                            '(:query "quiet stream:100@50"))
-                          :session_id)))
+  (duet-test-with-project connection
+    (let* ((other (duet-rpc-connect :name "another editor"
+                                    :directory (duet-connection-root connection)))
+           (id (plist-get (duet-rpc-request other 'launchSession '(:query "hello"))
+                          :session_id))
+           (state (lambda ()
+                    (plist-get (plist-get (duet-rpc-request other 'getSessionState
+                                                            (list :session_id id))
+                                          :session)
+                               :status)))
+           (process (jsonrpc--process (duet-connection-rpc connection))))
       (unwind-protect
-          (progn
-            (duet-test-wait-for (equal (duet-quit-test-state other id) "running"))
+          (let ((approval (duet-test-question
+                           (duet-test-wait-for (duet-connection-session connection id)))))
             (duet-connection-stop connection)
-            (duet-test-wait-for (duet-test-heard "the server goes on for others"))
-            (should (process-live-p process))
-            (duet-test-wait-for (not (equal (duet-quit-test-state other id) "running")))
-            (should (equal (duet-quit-test-state other id) "completed")))
-        (duet-rpc-shutdown other t))
-      (duet-test-wait-for (not (process-live-p process))))))
+            (duet-test-wait-for (not (process-live-p process)))
+            (should (equal (funcall state) "waiting_input"))
+            (duet-rpc-request other 'sendDecision
+                              (list :approval_id (duet-approval-id approval)
+                                    :decision "approve"))
+            (duet-test-wait-for (equal (funcall state) "completed")))
+        (duet-rpc-shutdown other t)))))
 
 (defun duet-quit-test-stands-still (process)
   "Return non-nil if all threads of PROCESS stand still, as far as is known."
@@ -59,7 +65,7 @@ It is known to the hub."
 
 (ert-deftest duet-quit-test-does-not-answer ()
   "A server that is stopped and does not answer is killed."
-  (duet-quit-test-with-project connection
+  (duet-test-with-project connection
     (let ((duet-connection--patience 0.1)
           (process (jsonrpc--process (duet-connection-rpc connection))))
       (signal-process (process-id process) 'SIGSTOP)
@@ -70,7 +76,7 @@ It is known to the hub."
 
 (ert-deftest duet-quit-test-start-after-stop ()
   "A server that is started right after one was stopped outlives its remains."
-  (duet-quit-test-with-project connection
+  (duet-test-with-project connection
     (let* ((old (duet-connection-rpc connection))
            (remains (list (process-buffer (jsonrpc--process old))
                           (jsonrpc-stderr-buffer old)))
@@ -85,48 +91,6 @@ It is known to the hub."
       (duet-test-request connection 'ping nil)
       (should (eq (duet-connection-rpc connection) new))
       (should-not (duet-test-heard "another try")))))
-
-(ert-deftest duet-quit-test-asks ()
-  "Who stops a server where agents work, or ends Emacs, is told and asked."
-  (duet-quit-test-with-project connection
-    (should (duet-quit-query))
-    (dotimes (_ 2)
-      (duet-test-wait-for-state (duet-test-launch connection "quiet hang") 'running))
-    (duet-test-wait-for (integerp (gethash connection duet-quit--hubs)))
-    (let* ((asked '())
-           (answer nil))
-      (cl-letf (((symbol-function 'y-or-n-p)
-                 (lambda (prompt) (push prompt asked) answer)))
-        (should-not (run-hook-with-args-until-failure 'kill-emacs-query-functions))
-        (should (equal asked '("2 turns of agents would be interrupted; exit anyway? ")))
-        (call-interactively #'duet-stop)
-        (should (equal (car asked) "Agents work on 2 turns here; stop the server? "))
-        (should (eq (duet-connection-state connection) 'ready))
-        (setq answer t)
-        (should (duet-quit-query))
-        (setq asked nil)
-        (let ((duet-confirm-kill-emacs nil)) (should (duet-quit-query)))
-        (should-not asked)
-        (call-interactively #'duet-stop)
-        (should (eq (duet-connection-state connection) 'stopped))
-        (should (= (length asked) 1))
-        (should (duet-quit-query))
-        (should (= (length asked) 1))))))
-
-(ert-deftest duet-quit-test-of-others ()
-  "What another editor's server runs does not end with this Emacs."
-  (duet-quit-test-with-project connection
-    (let ((other (duet-quit-test-join connection)))
-      (unwind-protect
-          (progn
-            (duet-connection-stop connection)
-            (duet-connection-restart connection)
-            (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
-            (duet-test-wait-for-state (duet-test-launch connection "quiet hang") 'running)
-            (duet-test-wait-for (integerp (gethash connection duet-quit--hubs)))
-            (should (= (duet-quit-turns connection) 0))
-            (should (duet-quit-query)))
-        (duet-rpc-shutdown other t)))))
 
 (provide 'duet-quit-test)
 ;;; duet-quit-test.el ends here

@@ -47,6 +47,7 @@
                 (default-directory (concat "/mock::" root))
                 (,connection nil))
            (duet-test-end ,local)
+           (duet-test-end-daemon root)
            (remhash root duet-connections)
            (setq ,connection (duet-connection-ensure default-directory))
            (unwind-protect
@@ -205,17 +206,29 @@
           (duet-test-press "k" #'duet-diff-revert))
         (should (equal (duet-test-demo-file connection) "Turn 1: hello\n"))))))
 
+(defun duet-remote-test-server (connection)
+  "Return the process id of the server of CONNECTION on the other machine."
+  (let ((shell (process-id (jsonrpc--process (duet-connection-rpc connection)))))
+    (cl-find-if (lambda (pid)
+                  (and (string-match-p "\\`[^ ]+ serve --stdio\\'"
+                                       (or (alist-get 'args (process-attributes pid)) ""))
+                       (cl-loop for ancestor = pid
+                                then (alist-get 'ppid (process-attributes ancestor))
+                                while (and ancestor (> ancestor 1))
+                                thereis (eql ancestor shell))))
+                (list-system-processes))))
+
 (ert-deftest duet-remote-test-restart ()
   "A server that dies there is started again; a machine that is gone is not asked."
   (duet-remote-test-with-project connection
-    (let ((kill (lambda (pid) (call-process "kill" nil nil nil "-9" pid)))
-          (model (duet-connection-model connection))
+    (let ((model (duet-connection-model connection))
+          (session (duet-test-launch connection "quiet stream:10000@50"))
           (states '()))
+      (duet-test-wait-for-state session 'running)
       (duet-model-add-observer (lambda (_ kind _session state _extra)
                                  (when (eq kind 'connection) (push state states)))
                                model)
-      (funcall kill (number-to-string
-                     (duet-get-number (duet-test-request connection 'daemon.status nil) :pid)))
+      (signal-process (duet-remote-test-server connection) 'SIGKILL)
       (duet-test-wait-for (memq 'lost states))
       (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
       ;; The line breaks.
@@ -227,7 +240,13 @@
         (should (duet-test-heard "g in the list of sessions tries again")))
       (with-current-buffer (duet-sessions-buffer connection)
         (duet-test-press "g" #'duet-sessions-refresh))
-      (duet-test-wait-for (eq (duet-connection-state connection) 'ready)))))
+      (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
+      ;; What agents do there has gone on.
+      (should (eq (duet-session-state session) 'running))
+      (should (equal (duet-get-string (duet-test-request connection 'getSessionState
+                                                         (list :session_id (duet-session-leaf-id session)))
+                                      :session :status)
+                     "running")))))
 
 (ert-deftest duet-remote-test-terminal ()
   "A terminal runs there, and is shown here."

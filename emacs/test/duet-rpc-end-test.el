@@ -182,9 +182,29 @@
                              (lambda () (duet-rpc-notify connection 'ping nil))))
         (should-error (funcall attempt) :type 'duet-rpc-died)))))
 
+(ert-deftest duet-rpc-test-daemon-is-killed ()
+  "The death of the daemon ends what waits for it; the server finds another one."
+  (duet-rpc-test-with (connection (duet-rpc-test-connect))
+    (let ((daemon (plist-get (duet-rpc-request connection 'daemon.status nil) :pid))
+          failure)
+      (duet-rpc-request-async connection 'test.sleep duet-rpc-test-forever
+                              :error-fn (lambda (err) (setq failure err)))
+      ;; Behind its answer the daemon has the request before it.
+      (should (duet-rpc-request connection 'daemon.status nil))
+      (signal-process daemon 'SIGKILL)
+      (duet-rpc-test-wait-for failure)
+      (should (eql (plist-get failure :code) -32042))
+      (should (equal (plist-get failure :data) '(:kind "hub_lost" :retry t)))
+      (should-not (eql (plist-get (duet-rpc-request connection 'daemon.status nil) :pid)
+                       daemon)))))
+
 (defun duet-rpc-test-orphan (form)
   "Start an Emacs that connects, evaluates FORM and waits; kill it.
 Return once its server is gone."
+  (duet-rpc-test-call-in-project (lambda () (duet-rpc-test--orphan form))))
+
+(defun duet-rpc-test--orphan (form)
+  "Do what `duet-rpc-test-orphan' does with FORM, in the current directory."
   (let* ((library (file-name-directory (locate-library "duet-rpc")))
          (output (generate-new-buffer " *child*"))
          (program

@@ -16,6 +16,7 @@
 (require 'cl-lib)
 (require 'ert)
 (require 'jsonrpc)
+(require 'duet-daemon-test-lib)
 (require 'duet-rpc)
 
 (defconst duet-rpc-test-deadline 60
@@ -37,15 +38,37 @@ The rest is for a busy machine.")
 
 (defmacro duet-rpc-test-with (binding &rest body)
   "Run BODY with BINDING, (VARIABLE FORM), to the connection that FORM makes.
-The server is gone afterwards, and so are the buffers."
+That is in a project of its own, or in that of an outer BODY.  The server is
+gone afterwards, and so are the buffers and the project."
   (declare (indent 1) (debug ((symbolp form) body)))
-  `(let* ((inhibit-message t)
-          (jsonrpc-default-request-timeout duet-rpc-test-deadline)
-          (duet-rpc-request-timeout duet-rpc-test-deadline)
-          ,binding)
-     (ignore jsonrpc-default-request-timeout)
-     (unwind-protect (progn ,@body)
-       (duet-rpc-test-bury ,(car binding)))))
+  `(duet-rpc-test-call-in-project
+    (lambda ()
+      (let* ((inhibit-message t)
+             (jsonrpc-default-request-timeout duet-rpc-test-deadline)
+             (duet-rpc-request-timeout duet-rpc-test-deadline)
+             ,binding)
+        (ignore jsonrpc-default-request-timeout)
+        (unwind-protect (progn ,@body)
+          (duet-rpc-test-bury ,(car binding)))))))
+
+(defvar duet-rpc-test--in-project nil
+  "Non-nil in a function that `duet-rpc-test-call-in-project' calls.")
+
+(defun duet-rpc-test-call-in-project (function)
+  "Call FUNCTION in a project of its own, or in that of an outer call."
+  (if duet-rpc-test--in-project
+      (funcall function)
+    (let* ((duet-rpc-test--in-project t)
+           (home (file-name-as-directory (make-temp-file "duet-test" t)))
+           (default-directory (concat home "project/"))
+           (process-environment (append (duet-daemon-test-environment home) process-environment)))
+      (unwind-protect
+          (progn
+            (make-directory default-directory)
+            (write-region "" nil ".duet.toml" nil 'silent)
+            (funcall function))
+        (duet-daemon-test-end-all home)
+        (delete-directory home t)))))
 
 (defun duet-rpc-test-bury (connection)
   "Kill the process and the buffers of CONNECTION."

@@ -15,6 +15,7 @@
 (require 'ert)
 (require 'tramp)
 (require 'duet)
+(require 'duet-daemon-test-lib)
 
 ;; Nothing of what tests write is for the user's own history.
 (setq duet-compose-history-file nil)
@@ -47,10 +48,8 @@ All that was started is gone afterwards, and so are the buffers."
          (home (file-name-as-directory (make-temp-file "duet-test" t)))
          (root (concat home "project/"))
          (process-environment
-          (append (list (concat "XDG_STATE_HOME=" home "state")
-                        (concat "XDG_CONFIG_HOME=" home "config")
-                        "XDG_RUNTIME_DIR"
-                        "DUET_DEMO_DELAY=2ms" "DUET_ROOT" "DUET_AGENT" "DUET_HUB")
+          (append (duet-daemon-test-environment home)
+                  '("DUET_DEMO_DELAY=2ms")
                   process-environment))
          (duet-connections (make-hash-table :test #'equal))
          (duet-model-observers nil)
@@ -69,11 +68,13 @@ All that was started is gone afterwards, and so are the buffers."
           (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
           (unwind-protect (funcall function connection)
             (duet-test-end connection)))
-      ;; Nobody starts a server again where the project is gone.
+      ;; No server is started again where the project is gone.
       (dolist (timer timer-list)
         (when (and (eq (timer--function timer) #'duet-connection--start)
                    (equal (duet-connection-root (car (timer--args timer))) root))
           (cancel-timer timer)))
+      (maphash (lambda (_ connection) (duet-test-end connection)) duet-connections)
+      (duet-daemon-test-end-all home)
       (dolist (buffer (buffer-list))
         (unless (or (memq buffer buffers) (not (buffer-live-p buffer))
                     (equal (buffer-name buffer) duet-log-buffer))
@@ -100,7 +101,7 @@ bound to the project's."
        (with-current-buffer (duet-sessions-buffer connection) ,@body))))
 
 (defun duet-test-end (connection)
-  "End the server of CONNECTION and wait until it has."
+  "End the server of CONNECTION and wait until it has; its daemon goes on."
   (when-let ((timer (duet-connection-timer connection)))
     (cancel-timer timer))
   (setf (duet-connection-state connection) 'stopped)
@@ -108,6 +109,27 @@ bound to the project's."
     (setf (duet-connection-rpc connection) nil)
     (duet-rpc-shutdown rpc)
     (duet-connection--bury rpc)))
+
+(defun duet-test-daemon (directory)
+  "Return the process id of the daemon of the project DIRECTORY, or nil."
+  (duet-daemon-test-pid (duet-project--state-directory directory)))
+
+(defun duet-test-end-daemon (directory)
+  "End the daemon of the project DIRECTORY and wait until it has."
+  (duet-daemon-test-end (duet-project--state-directory directory)))
+
+(defun duet-test-kill-daemon (connection)
+  "Kill the daemon of CONNECTION, and wait until another one runs."
+  (let* ((root (duet-connection-root connection))
+         (pid (duet-test-daemon root)))
+    (signal-process pid 'SIGKILL)
+    (duet-test-wait-for (not (memq (duet-test-daemon root) (list nil pid))))))
+
+(defun duet-test-kill-server (connection)
+  "Kill the server of CONNECTION and wait until that is known."
+  (let ((rpc (duet-connection-rpc connection)))
+    (signal-process (process-id (jsonrpc--process rpc)) 'SIGKILL)
+    (duet-test-wait-for (not (eq (duet-connection-rpc connection) rpc)))))
 
 (defun duet-test-wait-for-1 (condition form seconds)
   "Wait until CONDITION, which FORM spells, is non-nil, for SECONDS at most."

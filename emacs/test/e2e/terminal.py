@@ -129,10 +129,35 @@ class Home:
             raise Failure(f"{' '.join(command)}: {done.stdout}{done.stderr}")
         return done.stdout
 
+    def daemon(self, state=None):
+        """Returns the process id of the project's daemon, or None; of another project if its state directory is given."""
+        states = [state] if state else glob.glob(os.path.join(self.path, ".local/state/duet/projects/project-*"))
+        for lock in (os.path.join(state, "lock") for state in states):
+            try:
+                with open(lock, encoding="utf-8") as file:
+                    pid = file.read().strip()
+            except FileNotFoundError:
+                continue
+            # The file outlives the daemon.
+            listing = subprocess.run(["ps", "-o", "args=", "-p", pid], capture_output=True, text=True)
+            if " daemon start " in listing.stdout and self.path in listing.stdout:
+                return int(pid)
+        return None
+
+    def end_daemons(self):
+        """Ends the daemons of all projects of this home, and waits until they have ended."""
+        for state in glob.glob(os.path.join(self.path, ".local/state/duet/projects/*")):
+            pid = self.daemon(state)
+            if pid:
+                os.kill(pid, signal.SIGTERM)
+                wait_for(lambda: self.daemon(state) is None, "a daemon to end")
+
     def close(self):
         """Ends all that was started, and removes the directory; returns what was said by each Emacs that could."""
-        # A server may stay for another Emacs, so all of these go first.
-        Terminal.await_end([pid for terminal in self.terminals for pid in terminal.close(stays=True)])
+        try:
+            Terminal.await_end([pid for terminal in self.terminals for pid in terminal.close()])
+        finally:
+            self.end_daemons()
         try:
             with open(os.path.join(self.path, "said"), encoding="utf-8", errors="replace") as file:
                 said = file.read()
@@ -315,18 +340,12 @@ class Terminal:
         os.kill(self.pid, signal.SIGKILL)
         wait_for(lambda: not alive(self.pid), "Emacs to be gone")
 
-    def close(self, stays=False):
-        """Ends Emacs and its terminal; returns its servers, which end too.
-
-        Unless they stay, for another Emacs.
-        """
+    def close(self):
+        """Ends Emacs and its terminal; returns its servers, which end too."""
         server = [pid for pid, name in children(self.pid).items() if name == "duet-rpc"]
         subprocess.run(["tmux", "-L", self.socket, "kill-server"], capture_output=True)
         # At its end Emacs writes into its home.
         wait_for(lambda: not alive(self.pid), "Emacs to end")
-        if stays:
-            return server
-        self.await_end(server)
         return server
 
     @staticmethod

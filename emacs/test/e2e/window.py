@@ -160,6 +160,6 @@ class Window:
         """Writes what is shown into a PNG file."""
         self.evaluate(f'(window-picture "{file}")')
 
-    def close(self, stays=False):
+    def close(self):
         end(self.emacs, "Emacs")
         return []

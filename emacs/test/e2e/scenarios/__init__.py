@@ -13,7 +13,8 @@ SMOKE = [
     "fills_in_a_form",             # form
     "reverts_one_of_two",          # diff, hunks, files on disk
     "server_killed",               # reconnect after a kill
-    "emacs_killed",                # a question outlives Emacs
+    "daemon_killed",               # a turn is continued after a kill
+    "emacs_killed",                # a turn and a question outlive Emacs
     "two_emacsen",                 # two editors, one answer
     "terminals_in_term",           # terminal
     "menu",                        # menu

@@ -87,7 +87,7 @@ def quits_questions(home, emacs):
 
 @scenario
 def quits_emacs(home, emacs):
-    """Who ends Emacs while an agent works is asked; what was being written is there in the next Emacs."""
+    """Emacs ends without a question while an agent works; the turn and what was being written are there in the next one."""
     terminal = start(home, emacs)
     ask(terminal, "quiet stream:5000@20")
     terminal.see(r"chunk \d+ ")
@@ -96,31 +96,24 @@ def quits_emacs(home, emacs):
     terminal.type("half a thought")
     terminal.see(r"^half a thought")
     terminal.press("C-x", "C-c")
-    terminal.see(r"^1 turn of agents would be interrupted; exit anyway\? \(y or n\)")
-    terminal.press("n")
-    terminal.see(r"exit anyway\? .* n$")
-    terminal.press("C-e")
-    terminal.see_no(r"exit anyway")
-    terminal.see(r"^half a thought")
-    terminal.see(r"^ ◐ +running")
-    terminal.press("C-x", "C-c")
-    terminal.see(r"exit anyway\?")
-    terminal.press("y")
-    wait_for(lambda: not alive(terminal.pid), "Emacs to be gone")
+    wait_for(lambda: not alive(terminal.pid), "Emacs to be gone", screen=terminal.screen)
     terminal = start(home, emacs)
-    terminal.see(r"^ ■ +interrupted +quiet stream:5000@20 +demo")
+    terminal.see(r"^ ◐ +running +quiet stream:5000@20 +demo")
     terminal.press("c")
     terminal.see(r"C-c C-c send")
     terminal.press("M-p")
     terminal.see(r"^half a thought")
-    # Nothing runs, so there is nothing to ask.
-    terminal.press("C-c", "C-k", "C-x", "C-c")
-    wait_for(lambda: not alive(terminal.pid), "Emacs to be gone")
+    terminal.press("C-c", "C-k")
+    terminal.see_no(r"C-c C-c send")
+    terminal.press("i")
+    terminal.see(r"^ ■ +interrupted +quiet stream:5000@20 +demo")
+    terminal.press("C-x", "C-c")
+    wait_for(lambda: not alive(terminal.pid), "Emacs to be gone", screen=terminal.screen)
 
 
 @scenario
 def stops_the_server(home, emacs):
-    """Who stops the server of a project leaves what runs for another Emacs, and can start it again at once."""
+    """The server of a project is stopped, and what runs goes on; it can be started again at once."""
     one = start(home, emacs)
     one.see(r"No sessions yet")
     other = start(home, emacs)
@@ -128,11 +121,9 @@ def stops_the_server(home, emacs):
     other.see(r"chunk \d+ ")
     one.see(r"^ ◐ +running")
     one.command("duet-stop")
-    one.see(r"^Agents work on 1 turn here; stop the server\? \(y or n\)")
-    one.press("y")
-    one.see(r"the server goes on for others")
+    one.see(r"^The server is stopped; its agents go on with 1 turn$")
     one.see(r"\[stopped\]")
-    # Emacs is there, and the agent, well after one that does not answer is killed.
+    # Emacs is there, and the agent, well after a server that does not answer is killed.
     other.see(r"chunk 199 ")
     other.see(r"^ ● completed · demo")
     for _ in range(3):

@@ -116,6 +116,7 @@ def ends_what_hangs(home, emacs):
     terminal.see(r"^■ Interrupted")
     terminal.see(r"^ ■ interrupted")
     terminal.kill()
+    home.end_daemons()  # limits count from the start of a daemon
     home.configure('[limits]\nrun_timeout = "1s"\n')
     terminal = start(home, emacs)
     ask(terminal, "hang")
@@ -136,6 +137,7 @@ def ends_a_sub_agent_that_hangs(home, emacs):
     terminal.see(r"^  ✗ touch made")
     terminal.see_no(r"○ (touch made|Look around)|has said nothing")
     terminal.kill()
+    home.end_daemons()  # limits count from the start of a daemon
     home.configure('[limits]\nrun_timeout = "2s"\n')
     terminal = start(home, emacs)
     ask(terminal, "quiet stuck")
@@ -201,23 +203,41 @@ def shows_the_end(home, emacs):
 
 @scenario
 def server_killed(home, emacs):
-    """A server that dies in the midst of a turn is started again; the turn can be continued."""
+    """A server that dies in the midst of a turn is started again; the turn goes on."""
     terminal = start(home, emacs)
-    ask(terminal, "quiet stream:2000@20")
+    ask(terminal, "quiet stream:200@50")
     terminal.see(r"chunk \d+ ")
     first = terminal.server()
     os.kill(first, signal.SIGKILL)
-    terminal.see(r"(?i)■ interrupted")
     wait_for(lambda: terminal.server() != first, "another server", screen=terminal.screen)
-    terminal.see(r"^ ■ interrupted · demo")
+    terminal.see(r"chunk 199 ")
+    terminal.see(r"^ ● completed · demo")
+    expect(not terminal.shows(r"(?i)interrupted"), "the turn was interrupted", terminal)
     ask(terminal, "quiet and on", key="r")
     terminal.see(r"^❯ quiet and on$")
     terminal.see(r"^ ● completed")
 
 
 @scenario
+def daemon_killed(home, emacs):
+    """A daemon that dies in the midst of a turn is started again; the turn can be continued."""
+    terminal = start(home, emacs)
+    ask(terminal, "quiet stream:2000@20")
+    terminal.see(r"chunk \d+ ")
+    first, server = home.daemon(), terminal.server()
+    os.kill(first, signal.SIGKILL)
+    terminal.see(r"(?i)■ interrupted")
+    wait_for(lambda: home.daemon() not in (None, first), "another daemon", screen=terminal.screen)
+    terminal.see(r"^ ■ interrupted · demo")
+    ask(terminal, "quiet and on", key="r")
+    terminal.see(r"^❯ quiet and on$")
+    terminal.see(r"^ ● completed")
+    expect(terminal.server() == server, "the server has ended with its daemon", terminal)
+
+
+@scenario
 def emacs_killed(home, emacs):
-    """Emacs dies while an agent works and while a question waits: another one has both."""
+    """Emacs dies while an agent works and while a question waits: both go on in another one."""
     terminal = start(home, emacs)
     ask(terminal, "hello")
     terminal.see(r"waits for you")
@@ -226,10 +246,11 @@ def emacs_killed(home, emacs):
     terminal.see(r"chunk \d+ ")
     terminal.kill()
     terminal = start(home, emacs)
-    terminal.see(r"^ ■ +interrupted +quiet stream")
+    terminal.see(r"^ ◐ +running +quiet stream")
     terminal.see(r"Duet\[1!\]")
     terminal.press("j")
-    terminal.see(r"^\? Write +demo\.txt.*stale")
+    terminal.see(r"^\? Write +demo\.txt")
+    expect(not terminal.shows(r"stale"), "the question is stale", terminal)
     terminal.press("a")
     terminal.see(r"^ ● completed")
     terminal.see_no(r"Duet\[")
@@ -254,14 +275,12 @@ def two_emacsen(home, emacs):
     for terminal in first, second:
         terminal.see(r"^ ● completed")
         terminal.see_no(r"Duet\[")
-    # The one that has the hub ends; its server stays for the other, and no longer.
-    server = first.close(stays=True)
+    # The Emacs that started the daemon ends, and its server; the daemon goes on.
+    first.await_end(first.close())
     ask(second, "quiet alone", key="r")
     second.see(r"^❯ quiet alone$")
     second.see(r"^ ● completed")
     second.see(r"^Hello from")
-    second.close()
-    second.await_end(server)
 
 
 @scenario
