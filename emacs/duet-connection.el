@@ -168,10 +168,13 @@ Where it has no sessions, since something is wrong with the project, that
 is tried again: the user may have mended it."
   (duet-connection-request
    connection 'Subscribe
-   (when-let ((seq (duet-model-seq (duet-connection-model connection))))
-     (list :since seq))
+   (nconc (list :notices t)
+          (when-let ((seq (duet-model-seq (duet-connection-model connection))))
+            (list :since seq)))
    :success-fn
-   (lambda (_)
+   (lambda (result)
+     (when-let ((notice (duet-get-string result :notice)))
+       (message "Duet: %s" notice))
      (let ((rpc (duet-connection-rpc connection)))
        (run-at-time duet-connection--well nil
                     (lambda ()

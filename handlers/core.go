@@ -31,6 +31,8 @@ type Core struct {
 	// Build, if set, notes the build of the client at the other end of a connection, "" if it is
 	// not known, and returns the daemon's answer. It must not wait for anything.
 	Build func(ctx context.Context, conn *server.Conn, build, version string) DaemonBuild
+	// Unwatched, if set, remembers what went on without a client.
+	Unwatched *Unwatched
 	// Issues, if set, tells what is wrong, and what to do; it must not wait
 	// for anything. Nothing: all is well.
 	Issues func() []string
@@ -257,12 +259,14 @@ func (c Core) clientEnvironment(ctx context.Context, p clientEnvironmentParams) 
 type clientBuildParams struct {
 	Build   string `json:"build,omitempty" doc:"The build id of the program that the client would start as a daemon."`
 	Version string `json:"version,omitempty" doc:"Its version."`
+	Notices bool   `json:"notices,omitempty" doc:"The client shows its user the notice of the result."`
 }
 
 // A DaemonBuild is the answer to client.build.
 type DaemonBuild struct {
 	Version  string `json:"version" doc:"Of the daemon."`
 	Protocol int    `json:"protocol" doc:"The version of the protocol between clients and the daemon. A client of another build uses the daemon only if it has the same one."`
+	Notice   string `json:"notice,omitempty" doc:"With notices: as in the result of Subscribe."`
 	Ends     bool   `json:"ends" doc:"True: the daemon closes the connection and ends, so that the client can start another one."`
 }
 
@@ -270,7 +274,11 @@ func (c Core) clientBuild(ctx context.Context, p clientBuildParams) (DaemonBuild
 	if c.Build == nil {
 		return DaemonBuild{Version: c.Version}, nil
 	}
-	return c.Build(ctx, server.ConnFrom(ctx), p.Build, p.Version), nil
+	answer := c.Build(ctx, server.ConnFrom(ctx), p.Build, p.Version)
+	if p.Notices && !answer.Ends {
+		answer.Notice = c.Unwatched.Notice()
+	}
+	return answer, nil
 }
 
 type shutdownParams struct {

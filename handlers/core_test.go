@@ -1,6 +1,7 @@
 package handlers_test
 
 import (
+	"context"
 	"log/slog"
 	"testing"
 	"time"
@@ -39,6 +40,19 @@ func TestInitializeOffersWhatThereIs(t *testing.T) {
 	offer = jsontest.As[map[string]any](t, c.ask("initialize", `{"capabilities":{}}`), "capabilities")
 	assert.Equal(t, []any{"core"}, offer["methodFamilies"])
 	assert.NotContains(t, offer, "eventTypes")
+}
+
+func TestAClientSendsItsBuild(t *testing.T) {
+	reg := server.NewRegistry()
+	handlers.RegisterCore(reg, handlers.Core{
+		Version: "1", LogLevel: &slog.LevelVar{}, Now: time.Now,
+		Build: func(_ context.Context, conn *server.Conn, build, version string) handlers.DaemonBuild {
+			return handlers.DaemonBuild{Version: "1", Protocol: 7, Ends: conn != nil && build == "other" && version == "2"}
+		},
+	})
+	c := connectTo(t, server.New(reg, server.Options{}), frame.LSP)
+	assert.JSONEq(t, `{"version":"1","protocol":7,"ends":false}`, string(c.ask("client.build", `{"notices":true}`)))
+	assert.JSONEq(t, `{"version":"1","protocol":7,"ends":true}`, string(c.ask("client.build", `{"build":"other","version":"2"}`)))
 }
 
 func TestAClientSendsItsEnvironment(t *testing.T) {

@@ -39,6 +39,8 @@ type Domain struct {
 	EditorFiles *editorfiles.Readers
 	// Workspaces, if set, knows who does not trust the workspace.
 	Workspaces *Workspaces
+	// Unwatched, if set, remembers what went on without a client.
+	Unwatched *Unwatched
 	// AgentNotes, if set, are what agents have told of themselves last.
 	AgentNotes *agentstatus.Notes
 }

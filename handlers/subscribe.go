@@ -23,7 +23,7 @@ const heartbeatEvery = 30 * time.Second
 
 // registerSubscribe registers Subscribe and Unsubscribe (docs/protocol.md, "Events").
 func registerSubscribe(reg *server.Registry, d Domain, w *watching) *subscriptions {
-	s := &subscriptions{next: d.NextHub, watching: w, open: make(map[string]*subscription), count: make(map[*server.Conn]int)}
+	s := &subscriptions{next: d.NextHub, watching: w, unwatched: d.Unwatched, open: make(map[string]*subscription), count: make(map[*server.Conn]int)}
 	handle(reg, d, dialect.Session, "Subscribe", s.subscribe,
 		server.Doc("Sends events from now on, and first those after since, if that is given. "+
 			"With LSP framing they are notifications of the method event; as NDJSON they are results without an id. "+
@@ -34,8 +34,9 @@ func registerSubscribe(reg *server.Registry, d Domain, w *watching) *subscriptio
 
 // subscriptions are those of all connections.
 type subscriptions struct {
-	next     func(context.Context, *hub.Hub) (*hub.Hub, error) // see [Domain]
-	watching *watching
+	next      func(context.Context, *hub.Hub) (*hub.Hub, error) // see [Domain]
+	watching  *watching
+	unwatched *Unwatched
 
 	mu    sync.Mutex // guards the fields below
 	open  map[string]*subscription
@@ -96,6 +97,7 @@ type subscribeParams struct {
 	SessionID     string   `json:"session_id,omitempty" doc:"Only events of this session; every id of the run will do."`
 	RunID         string   `json:"run_id,omitempty" doc:"Another name for session_id; with both, only events of this run, which must be one of the session's conversation."`
 	Since         *int64   `json:"since,omitempty" doc:"First what the log has after this seq; 0: all of it."`
+	Notices       bool     `json:"notices,omitempty" doc:"The client shows its user the notice of the result."`
 	DeltaInterval *int64   `json:"delta_interval_ms,omitempty" doc:"How far apart message_delta and thinking_delta of a message come, in milliseconds: 16 to 1000; absent: 50. The first of a message comes at once. What is written meanwhile is joined."`
 }
 
@@ -144,6 +146,7 @@ func (p subscribeParams) checkRun(ctx context.Context, h *hub.Hub) error {
 type subscribeResult struct {
 	SubscriptionID string `json:"subscription_id"`
 	Message        string `json:"message"`
+	Notice         string `json:"notice,omitempty" doc:"With notices: that sessions went on while no client followed events, in words. A user is told once."`
 	Seq            *int64 `json:"seq,omitempty" doc:"LSP framing: the seq after which the events begin, for a since of later."`
 }
 
@@ -174,6 +177,8 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 	server.AfterReply(ctx, func() {
 		started := conn.Go(func(connected context.Context) {
 			defer context.AfterFunc(connected, cancel)()
+			s.unwatched.begin()
+			defer s.unwatched.end(h)
 			feed.Start()
 			s.serve(alive, h, want, sub, feed)
 		})
@@ -183,6 +188,9 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 		}
 	})
 	result := subscribeResult{SubscriptionID: sub.id, Message: "Subscription established. Waiting for events..."}
+	if p.Notices {
+		result.Notice = s.unwatched.Notice()
+	}
 	if sub.dialect.TellsSeq {
 		from := feed.From()
 		result.Seq = &from

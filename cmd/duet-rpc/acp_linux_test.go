@@ -347,8 +347,8 @@ func TestACPUnsavedFiles(t *testing.T) {
 	other := s.acp(allowing, "--saved-files")
 	other.initializeWith(object{"readTextFile": true})
 	other.call("session/resume", object{"sessionId": session, "cwd": s.root}, nil)
+	c.quit() // or it may answer before the other one is asked
 	require.Contains(t, turn(other, "Edit it"), `"oldText":"saved\n"`)
-	c.quit()
 	other.quit()
 
 	// The configuration says it, too.

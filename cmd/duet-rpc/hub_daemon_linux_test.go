@@ -281,3 +281,44 @@ func TestAnEditorJoinsTheNextDaemon(t *testing.T) {
 	_, err = s.command("daemon", "stop")
 	require.NoError(t, err)
 }
+
+// Work goes on without a client, and the next one says so: once for each user.
+func TestTheNextClientSaysThatWorkWentOn(t *testing.T) {
+	t.Parallel()
+	s := newDaemonSite(t)
+	notice := func(c *client) string {
+		var r struct {
+			Notice string `json:"notice"`
+		}
+		c.call("Subscribe", object{"notices": true}, &r)
+		return r.Notice
+	}
+	for i, want := range []string{
+		`task-0001 went on while no editor or shell was there; with when_alone = "interrupt" in [daemon] of your configuration such work is interrupted`, "",
+	} {
+		first := s.start()
+		require.Empty(t, notice(first))
+		run := first.launch("quiet stream:1000000@100", "")
+		first.awaitState(run.SessionID, "running")
+		first.leave()
+		next := s.start()
+		require.Eventually(t, func() bool {
+			var status struct {
+				Subsystems struct {
+					IPC struct {
+						Clients int `json:"clients"`
+					} `json:"ipc"`
+				} `json:"subsystems"`
+			}
+			next.call("daemon.status", object{}, &status)
+			return status.Subsystems.IPC.Clients == 1
+		}, watchdog/3, pollEvery)
+		require.Equal(t, want, notice(next), i)
+		require.Empty(t, notice(next))
+		next.call("interruptSession", object{"session_id": run.SessionID}, nil)
+		next.awaitState(run.SessionID, "interrupted")
+		next.leave()
+	}
+	_, err := s.command("daemon", "stop")
+	require.NoError(t, err)
+}

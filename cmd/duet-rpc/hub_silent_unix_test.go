@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
@@ -172,7 +173,7 @@ func TestCommandWaitsForTheSocketOfAHub(t *testing.T) {
 				var m frame.Message
 				for reader.Next(&m) == nil {
 					if len(m.ID) > 0 { // else it is the client's environment
-						_, _ = conn.Write(frame.Append(nil, frame.LSP, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID)))
+						_, _ = conn.Write(frame.Append(nil, frame.LSP, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"protocol":%d}}`, m.ID, hubprocess.Protocol)))
 					}
 				}
 			}()

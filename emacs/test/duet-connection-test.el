@@ -46,6 +46,27 @@ The last comes first."
         (dotimes (n 60)
           (should (= (length (split-string text (format "chunk %d " (1+ n)))) 2)))))))
 
+;; The daemon may notice late that a client has gone, so this waits until the only client
+;; is the one that asks.
+(ert-deftest duet-connection-test-work-goes-on ()
+  "The next server of Emacs says that work went on without one."
+  (duet-test-with-project connection
+    (let* ((session (duet-test-launch connection "quiet stream:1000000@100"))
+           (run (duet-session-leaf session)))
+      (duet-test-wait-for-state session 'running)
+      (duet-connection-stop connection)
+      (duet-test-wait-for
+       (string-match-p "\"clients\":1\\b"
+                       (with-output-to-string
+                         (call-process (car (duet-rpc-process-words)) nil standard-output nil
+                                       "daemon" "status" "--json"))))
+      (duet-test-listening
+        (duet-connection-restart connection)
+        (duet-test-wait-for (eq (duet-connection-state connection) 'ready))
+        (should (duet-test-heard "Duet: task-0001 went on while no editor")))
+      (duet-test-request connection 'interruptSession (list :session_id (duet-run-id run)))
+      (duet-test-wait-for-state session 'interrupted))))
+
 (ert-deftest duet-connection-test-daemon-is-killed ()
   "After a kill -9 of the daemon in the middle of a run, buffers go on where they were."
   (duet-test-with-project connection

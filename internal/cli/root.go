@@ -73,6 +73,9 @@ func newRootCommand(version string, args []string) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if side := cmd.ErrOrStderr(); tty.Is(side) {
+				s.Notice = func(text string) { fmt.Fprintln(side, output.Lines(side, "— "+output.Line(text))) }
+			}
 			return s.Complete(cmd)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {

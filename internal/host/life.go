@@ -264,7 +264,11 @@ func (l *life[H]) isDeserted() bool {
 func (l *life[H]) leaving() state {
 	l.parts.unlisten(false)
 	if l.isDeserted() {
-		l.log.Info("the daemon ends: it has nothing to do, and has had no client for long, or none of its own build")
+		why := "no client was here for long"
+		if l.parts.superseded() {
+			why = "all clients are of another build"
+		}
+		l.log.Info(why + ", and nothing is to be done, so this daemon ends")
 		return l.ended
 	}
 	_ = l.parts.listen()

@@ -10,6 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -36,10 +37,11 @@ func newHost(s *hubprocess.Settings, log *logging.Log, c *claim, build string) *
 func newRegistry(h *host) *server.Registry {
 	reg := server.NewRegistry()
 	workspaces := handlers.NewWorkspaces()
+	unwatched := handlers.NewUnwatched(func() bool { return project.FirstTime(os.Getenv, "work-went-on") })
 	handlers.RegisterCore(reg, handlers.Core{
 		Version: h.settings.Version, LogLevel: h.log.Level, Now: time.Now, Logger: h.log.Logger, Issues: h.issues,
 		Trust:      func() error { return trustWorkspace(h.settings, h.log) },
-		Workspaces: workspaces, Build: h.meet,
+		Workspaces: workspaces, Build: h.meet, Unwatched: unwatched,
 	})
 	notes, err := agentstatus.DefaultNotes(os.Getenv)
 	if err != nil {
@@ -47,7 +49,7 @@ func newRegistry(h *host) *server.Registry {
 	}
 	h.notified = handlers.RegisterDomain(reg, handlers.Domain{
 		Hub: h.Hub, NextHub: h.nextHub, Version: h.settings.Version, Now: time.Now, Stop: h.life.stop, Clients: h.connections, Logger: h.log.Logger, Workspaces: workspaces,
-		EditorFiles: &h.editorFiles, AgentNotes: notes,
+		EditorFiles: &h.editorFiles, AgentNotes: notes, Unwatched: unwatched,
 		Sockets: h.sockets.paths, Unserved: h.sockets.unserved, Configuration: h.settings.ConfigFor,
 	})
 	if h.settings.TestMethods {

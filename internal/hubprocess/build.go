@@ -59,6 +59,7 @@ func programBuild() string {
 type BuildAnswer struct {
 	Version  string `json:"version"`
 	Protocol int    `json:"protocol"` // 0: it does not know client.build
+	Notice   string `json:"notice"`   // for the user
 	// Ends says that the daemon ends, so that the client can start one of its own build.
 	Ends bool `json:"ends"`
 }
@@ -90,7 +91,7 @@ func (s *Settings) greeting(looks bool) []byte {
 	if looks || s.AnyBuild {
 		return []byte(`{"jsonrpc":"2.0","id":0,"method":"ping"}`)
 	}
-	params, _ := json.Marshal(map[string]string{"build": programBuild(), "version": s.Version}) // texts
+	params, _ := json.Marshal(map[string]any{"build": programBuild(), "version": s.Version, "notices": s.Notice != nil}) // texts and a boolean
 	return append(append([]byte(`{"jsonrpc":"2.0","id":0,"method":"client.build","params":`), params...), '}')
 }
 
@@ -111,6 +112,9 @@ func (s *Settings) settle(conn net.Conn, answer *frame.Message) error {
 		return &socket.NobodyError{Path: conn.RemoteAddr().String(), Err: errReplaced}
 	case r.Protocol != Protocol:
 		return &IncompatibleError{BuildAnswer: r}
+	}
+	if r.Notice != "" && s.Notice != nil {
+		s.Notice(r.Notice)
 	}
 	return nil
 }

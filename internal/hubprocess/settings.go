@@ -25,6 +25,8 @@ type Settings struct {
 	// AnyBuild has a daemon of another build used as it is, whatever its protocol: to look at it,
 	// or to end it.
 	AnyBuild bool
+	// Notice, if set, gets what the daemon has for the user, once.
+	Notice func(text string)
 	// Idle, if set, is after how long without clients a daemon ends that this process starts.
 	Idle time.Duration
 }

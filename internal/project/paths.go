@@ -32,6 +32,25 @@ func StateHome(getenv func(string) string) (string, error) {
 	return xdg(getenv, "XDG_STATE_HOME", ".local", "state")
 }
 
+// FirstTime reports true the first time that a user is told something, which has a name, and
+// notes that in the user's state directory. Where nothing can be written it is false.
+func FirstTime(getenv func(string) string, name string) bool {
+	home, err := StateHome(getenv)
+	if err != nil {
+		return false
+	}
+	dir := filepath.Join(home, "told")
+	if os.MkdirAll(dir, 0o700) != nil {
+		return false
+	}
+	file, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return false
+	}
+	file.Close()
+	return true
+}
+
 // ConfigHome is the directory of the user's configuration:
 // $XDG_CONFIG_HOME/duet, by default ~/.config/duet.
 func ConfigHome(getenv func(string) string) (string, error) {

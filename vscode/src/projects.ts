@@ -154,6 +154,7 @@ export class Projects implements vscode.Disposable {
     model.onQuestions((questions) => this.questionsEmitter.fire(questions.map((question) => ({ project, question }))));
     connection.onEvent((params) => this.eventEmitter.fire({ project, params }));
     connection.onNotification((notification) => this.notificationEmitter.fire({ project, notification }));
+    connection.onNotice((message) => void vscode.window.showInformationMessage(`Duet: ${message}`));
     connection.onWarning((message) => void vscode.window.showWarningMessage(`Duet: ${message}`));
     void connection.start();
     return project;

@@ -159,12 +159,16 @@ export interface Methods {
       build?: string;
       /** Its version. */
       version?: string;
+      /** The client shows its user the notice of the result. */
+      notices?: boolean;
     };
     result: {
       /** Of the daemon. */
       version: string;
       /** The version of the protocol between clients and the daemon. A client of another build uses the daemon only if it has the same one. */
       protocol: number;
+      /** With notices: as in the result of Subscribe. */
+      notice?: string;
       /** True: the daemon closes the connection and ends, so that the client can start another one. */
       ends: boolean;
     };
@@ -3719,12 +3723,16 @@ export interface Methods {
       run_id?: string;
       /** First what the log has after this seq; 0: all of it. */
       since?: number;
+      /** The client shows its user the notice of the result. */
+      notices?: boolean;
       /** How far apart message_delta and thinking_delta of a message come, in milliseconds: 16 to 1000; absent: 50. The first of a message comes at once. What is written meanwhile is joined. */
       delta_interval_ms?: number;
     };
     result: {
       subscription_id: string;
       message: string;
+      /** With notices: that sessions went on while no client followed events, in words. A user is told once. */
+      notice?: string;
       /** LSP framing: the seq after which the events begin, for a since of later. */
       seq?: number;
     };

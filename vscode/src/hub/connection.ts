@@ -82,6 +82,7 @@ export class HubConnection {
   private readonly terminalEmitter = new Emitter<TerminalEvent>();
   private readonly notificationEmitter = new Emitter<HubNotification>();
   private readonly warningEmitter = new Emitter<string>();
+  private readonly noticeEmitter = new Emitter<string>();
   private readonly rule: RestartRule;
   private current: ConnectionState = { is: "stopped" };
   private server: Server | undefined;
@@ -100,6 +101,8 @@ export class HubConnection {
   readonly onNotification = this.notificationEmitter.on;
   /** Something that a person should know, though all works. */
   readonly onWarning = this.warningEmitter.on;
+  /** What the daemon has for the user, once: that sessions went on while no client was there. */
+  readonly onNotice = this.noticeEmitter.on;
 
   constructor(private readonly options: ConnectionOptions) {
     this.rule = options.rule ?? new RestartRule();
@@ -220,7 +223,8 @@ export class HubConnection {
     try {
       const { serverInfo } = await server.connection.sendRequest<Result<"initialize">>("initialize", this.hello());
       const since = this.lastSeq === undefined ? {} : { since: this.lastSeq };
-      const subscribed = await server.connection.sendRequest<Result<"Subscribe">>("Subscribe", { event_types: followedEvents, ...since });
+      const subscribed = await server.connection.sendRequest<Result<"Subscribe">>("Subscribe", { event_types: followedEvents, notices: true, ...since });
+      if (subscribed.notice) this.noticeEmitter.fire(subscribed.notice);
       this.lastSeq ??= subscribed.seq;
       server.subscription = subscribed.subscription_id;
       await Promise.all([...this.followings].map((following) => this.resume(following, server)));

@@ -1,8 +1,10 @@
 // The connection and the model of a project, against the built duet-rpc and its demo agent.
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
+import { promisify } from "node:util";
 import { ResponseError } from "vscode-jsonrpc/node";
 import { BinaryError } from "../../src/hub/binary";
 import { NotConnectedError } from "../../src/hub/connection";
@@ -10,9 +12,9 @@ import type { ConnectionState } from "../../src/hub/connection";
 import { groupOf, nameOf } from "../../src/hub/groups";
 import type { Question } from "../../src/hub/model";
 import { choicesOf } from "../../src/hub/questions";
-import type { Params } from "../../src/protocol";
-import { newProject, removeProject, startHub } from "../hub";
-import type { TestHub } from "../hub";
+import type { Params, Result } from "../../src/protocol";
+import { duetBinary, newProject, removeProject, startHub } from "../hub";
+import type { TestHub, TestProject } from "../hub";
 
 /** hub makes a connection for one test. After the test it stops the process and the daemon. */
 function hub(t: test.TestContext, over: Parameters<typeof startHub>[0] = {}, project = newProject()): TestHub {
@@ -36,6 +38,14 @@ async function twoHubs(t: test.TestContext): Promise<[TestHub, TestHub]> {
   await first.connection.start();
   await second.connection.start();
   return [first, second];
+}
+
+/** noOtherClient resolves when the daemon has seen that every client has gone. */
+async function noOtherClient({ folder, env }: TestProject): Promise<void> {
+  for (;;) {
+    const { stdout } = await promisify(execFile)(duetBinary, ["--root", folder, "daemon", "status", "--json"], { env });
+    if ((JSON.parse(stdout) as Result<"daemon.status">).subsystems.ipc.clients === 1) return; // the one that asks
+  }
 }
 
 function choose(question: Question, id: string): Params<"sendDecision"> {
@@ -151,6 +161,22 @@ test("events that a process has missed come after its restart, in order and once
   process.kill(stopped, "SIGKILL");
   await second.until("the end of the session in the other window", () => second.model.session(session_id)?.status === "completed");
   assert.deepEqual(seen, [...new Set(seen)].sort((a, b) => a - b));
+});
+
+test("the next window says that work went on without one", async (t) => {
+  const { connection, model, until, project } = hub(t);
+  const notices: string[] = [];
+  connection.onNotice((text) => notices.push(text));
+  await connection.start();
+  const { session_id } = await connection.request("launchSession", { query: "quiet stream:1000000@100", agent: "demo" });
+  await until("its work", () => model.session(session_id)?.status === "running");
+  await connection.stop();
+  await noOtherClient(project);
+  await connection.start();
+  assert.equal(notices.length, 1);
+  assert.match(notices[0]!, /^task-0001 went on while no editor or shell was there/);
+  await connection.request("interruptSession", { session_id });
+  await until("its end", () => model.session(session_id)?.status === "interrupted");
 });
 
 test("a process that keeps dying is not started again, until a person asks for it", async (t) => {
