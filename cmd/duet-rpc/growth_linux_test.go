@@ -24,6 +24,7 @@ func TestAHubDoesNotGrowWithItsRuns(t *testing.T) {
 	s.watchdog = 15 * time.Minute
 	s.agents("[agents.quick]\ndriver = \"command\"\ncommand = [\"true\", \"{prompt}\"]\n")
 	c := s.start()
+	hub := hubOf(t, c)
 	lowest := [4]float64{math.Inf(1), math.Inf(1), math.Inf(1), math.Inf(1)}
 	for look := range looks {
 		var work sync.WaitGroup
@@ -35,7 +36,7 @@ func TestAHubDoesNotGrowWithItsRuns(t *testing.T) {
 			})
 		}
 		work.Wait()
-		anon := float64(c.memory(t, "RssAnon")) / (1 << 20)
+		anon := float64(memoryOf(t, hub, "RssAnon")) / (1 << 20)
 		quarter := look * len(lowest) / looks
 		lowest[quarter] = min(lowest[quarter], anon)
 		t.Logf("%d runs: %.1f MB", (look+1)*batch, anon)

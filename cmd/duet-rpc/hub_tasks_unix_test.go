@@ -8,8 +8,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
 // However a hub ends, who is told of tasks is told once how each has ended,
@@ -40,9 +38,8 @@ func TestEndOfTasksIsToldWhenTheHubEnds(t *testing.T) {
 			hub.awaitQuestion(after.SessionID)
 			attached.awaitNote("event.taskStarted", after.TaskID)
 
-			released := project.Project{StateDir: s.state()}.Released()
 			end(t, process, attached)
-			<-released                                             // until then it refuses what is asked
+			s.awaitRelease(process)                                // until then it refuses what is asked
 			for attached.try("task.stats", object{}, nil) != nil { // what needs a hub
 			}
 			for _, task := range []launched{before, after} {

@@ -35,8 +35,8 @@ func wakes(t *testing.T, pid int) (n int) {
 	return n
 }
 
-// Who does nothing lets a laptop sleep: an editor's process that is the hub, one
-// that is attached to it, and one that is subscribed.
+// Processes that do nothing let a laptop sleep, and take little memory: the daemon, and editors'
+// processes.
 func TestIdleProcessesDoNotWake(t *testing.T) {
 	t.Parallel()
 	for name, configured := range map[string]string{"as they are": "", "with triggers": `
@@ -67,16 +67,15 @@ func (s *site) requireIdle(t *testing.T) {
 		window = 3 * time.Second
 		most   = 3 // in a window; a timer of a second makes some 30
 	)
-	hub := s.start()
-	hub.call("task.stats", object{}, nil)
 	attached := s.start()
 	attached.call("task.stats", object{}, nil)
 	subscribed := s.start()
 	subscribed.subscribe()
-	for _, c := range []*client{hub, attached, subscribed} {
-		require.Equal(t, hub.cmd.Process.Pid, hubOf(t, c))
-	}
-	pids := map[string]int{"the hub": hub.cmd.Process.Pid, "an attached process": attached.cmd.Process.Pid, "a subscribed one": subscribed.cmd.Process.Pid}
+	core := s.start() // needs no daemon
+	core.call("ping", object{}, nil)
+	daemon := hubOf(t, attached)
+	pids := map[string]int{"the daemon": daemon, "an editor's process": attached.cmd.Process.Pid, "a subscribed one": subscribed.cmd.Process.Pid, "one that needs no daemon": core.cmd.Process.Pid}
+	limits := map[int]int{daemon: 25 << 20, attached.cmd.Process.Pid: 12 << 20, subscribed.cmd.Process.Pid: 12 << 20, core.cmd.Process.Pid: 12 << 20}
 	woken := map[string]int{}
 	for deadline := time.Now().Add(20 * time.Second); len(pids) > 0 && time.Now().Before(deadline); { // what is done once after the start is over soon
 		before := map[string]int{}
@@ -91,7 +90,12 @@ func (s *site) requireIdle(t *testing.T) {
 		}
 	}
 	assert.Empty(t, pids, "times woken in %v: %v", window, woken)
-	for _, c := range []*client{subscribed, attached, hub} {
+	for pid, most := range limits {
+		rests := memoryOf(t, pid, "VmRSS")
+		assert.Less(t, rests, most, "process %d of %d", pid, daemon)
+		t.Logf("%.1f of %d MB", float64(rests)/(1<<20), most>>20)
+	}
+	for _, c := range []*client{core, subscribed, attached} {
 		c.leave()
 	}
 }

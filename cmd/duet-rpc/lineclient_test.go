@@ -179,11 +179,25 @@ func (s *site) lockHolder() int {
 // crashHub kills the process that is the hub. A client that needs one starts another.
 func (s *site) crashHub() {
 	s.t.Helper()
-	hub, err := os.FindProcess(s.lockHolder())
+	pid := s.lockHolder()
+	hub, err := os.FindProcess(pid)
 	require.NoError(s.t, err)
-	released := project.Project{StateDir: s.state()}.Released()
 	require.NoError(s.t, hub.Kill())
-	<-released
+	s.awaitRelease(pid)
+}
+
+// awaitRelease waits until a process does not have the lock any more. The next one may take it
+// before it is seen to be free.
+func (s *site) awaitRelease(pid int) {
+	s.t.Helper()
+	released := project.Project{StateDir: s.state()}.Released()
+	for s.lockHolder() == pid {
+		select {
+		case <-released:
+			return
+		case <-time.After(pollEvery):
+		}
+	}
 }
 
 // hubOf is the process that answers a client.

@@ -31,3 +31,6 @@ func watchMemory(int) (most func() int64) { return func() int64 { return 0 } }
 
 // memory is a figure of the process's memory in bytes, in `make soak`.
 func (p *process) memory(testing.TB, string) int { return 0 }
+
+// memoryOf is such a figure of a process with an id, in `make soak`.
+func memoryOf(testing.TB, int, string) int { return 0 }

@@ -43,7 +43,13 @@ func watchMemory(pid int) (most func() int64) {
 // or VmHWM, the most it ever had.
 func (p *process) memory(t testing.TB, name string) int {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	return memoryOf(t, p.cmd.Process.Pid, name)
+}
+
+// memoryOf is such a figure of a process with an id.
+func memoryOf(t testing.TB, pid int, name string) int {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	require.NoError(t, err)
 	for line := range strings.Lines(string(status)) {
 		if value, ok := strings.CutPrefix(line, name+":"); ok {

@@ -39,7 +39,8 @@ func TestManyFilesThatChangeAreOneEvent(t *testing.T) {
 		editor.call("daemon.status", object{}, &watched)
 		return watched.Subsystems.Watcher.Directories == dirs+2
 	}, watchdog/3, pollEvery)
-	before := editor.memory(t, "VmHWM")
+	hub := hubOf(t, editor)
+	before := memoryOf(t, hub, "VmHWM")
 	began := time.Now()
 	for i := range dirs {
 		for j := range files {
@@ -61,7 +62,7 @@ func TestManyFilesThatChangeAreOneEvent(t *testing.T) {
 	} // else the system may have left changes out, and those of the last minute are told once more
 	// An event takes a silence of 5 s, or half a minute of changes.
 	assert.LessOrEqual(t, events, 1+int(writing/(5*time.Second)), "writing took %s", writing)
-	after := editor.memory(t, "VmHWM")
+	after := memoryOf(t, hub, "VmHWM")
 	t.Logf("%d MiB at most, %d before", after>>20, before>>20)
 	assert.Less(t, after-before, 48<<20)
 	editor.leave()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/server/stdio"
@@ -34,6 +35,9 @@ func daemon(ctx context.Context, s *hubprocess.Settings) error {
 		return unavailable(p, err)
 	}
 	h := newHost(s, log, c, hubprocess.Build(runningProgram()))
+	rest := time.AfterFunc(restAfter, restMemory)
+	defer rest.Stop()
+	h.vacant.ended = func() { rest.Reset(restAfter) }
 	log.Info("started", "version", s.Version, "pid", os.Getpid(), "project", p.Root)
 	if err := (projectParts{h}).listen(); err != nil {
 		h.begin(ctx, false)

@@ -35,6 +35,10 @@ const (
 	EndWithin = 1900 * time.Millisecond
 )
 
+// restAfter is after how long a process gives back the memory that its start needed: after the
+// start, after an editor's process has joined a daemon, and after a daemon's last client has gone.
+const restAfter = 2 * time.Second
+
 // calmMemory is how much memory an editor's process may have before it collects garbage more
 // eagerly than it otherwise would, in bytes. It is no limit.
 const calmMemory = 16 << 20
@@ -113,6 +117,7 @@ type editorProcess struct {
 	exit     func(status int) // ends the process at once; nil: it takes as long as it takes
 
 	relay   *relay.Relay
+	rest    *time.Timer // calls restMemory
 	early   *earlyServer
 	silence atomic.Pointer[hubprocess.SilentError] // why no hub could be joined lately
 
@@ -132,10 +137,12 @@ func (e *editorProcess) run(ctx context.Context, t server.Transport) {
 	e.early = newEarlyServer(serving, e.settings, e.log, e.trouble)
 	defer e.early.close()
 	defer cancel()
+	e.rest = time.AfterFunc(restAfter, restMemory)
+	defer e.rest.Stop()
 	opts := relay.Options{
 		Connect: e.connect, Arrival: e.arrival, Early: e.early.answer, Unavailable: e.early.refuse, Limits: e.settings.Limits, Logger: e.log.Logger,
 		Silence: e.settings.AnswerWithin, Silent: e.whySilent, Problem: e.whyNobody, Long: e.early.isLong,
-		Ending: e.ending, Released: debug.FreeOSMemory,
+		Ending: e.ending, Released: restMemory,
 	}
 	if messages := e.log.Messages(); messages != nil {
 		opts.Trace = func(sent bool, message []byte) { messages("editor", sent, message) }
@@ -171,6 +178,7 @@ func (e *editorProcess) connect(ctx context.Context) (server.Transport, error) {
 		case err == nil:
 			e.log.Info("attached to the project's hub")
 			e.failure, e.wasJoined = nil, true
+			e.rest.Reset(restAfter)
 			return t, nil
 		case errors.As(err, new(*hubprocess.SilentError)) && !wanted:
 			return nil, err // it may answer in a moment

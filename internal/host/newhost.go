@@ -3,7 +3,6 @@ package host
 import (
 	"fmt"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/handlers"
@@ -25,7 +24,7 @@ func newHost(s *hubprocess.Settings, log *logging.Log, c *claim, build string) *
 		Limits:    s.Limits,
 		Logger:    log.Logger,
 		Grace:     handlerGrace,
-		Released:  debug.FreeOSMemory,
+		Released:  restMemory,
 		ConnEnded: h.vacant.connectionEnded,
 		Trace:     traceOf(log),
 	})

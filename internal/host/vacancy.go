@@ -8,6 +8,7 @@ import (
 // A vacancy knows how long no client has been connected.
 type vacancy struct {
 	count func() int // how many connections there are
+	ended func()     // called when the last one has ended; may be nil
 
 	mu    sync.Mutex // guards the field below
 	since time.Time  // when the last connection ended, or the process began
@@ -16,8 +17,11 @@ type vacancy struct {
 // connectionEnded notes that a connection has ended.
 func (v *vacancy) connectionEnded() {
 	v.mu.Lock()
-	defer v.mu.Unlock()
 	v.since = time.Now()
+	v.mu.Unlock()
+	if v.ended != nil && v.count() == 0 {
+		v.ended()
+	}
 }
 
 // lasts returns how long there has been no connection; 0 while there is one.

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package host
+
+import "runtime/debug"
+
+func restMemory() { debug.FreeOSMemory() }
