@@ -60,19 +60,18 @@ func procPath(c *client, name string) string {
 
 func containsText(b []byte, text string) bool { return bytes.Contains(b, []byte(text)) }
 
-// readOnly makes the project's directory one that cannot be written, for root
-// too.
-func (s *site) readOnly(t testing.TB) {
+// readOnly makes a directory one that cannot be written, for root too.
+func readOnly(t testing.TB, dir string) {
 	t.Helper()
 	if os.Getuid() != 0 {
-		require.NoError(t, os.Chmod(s.root, 0o555))
-		t.Cleanup(func() { _ = os.Chmod(s.root, 0o755) })
+		require.NoError(t, os.Chmod(dir, 0o555))
+		t.Cleanup(func() { _ = os.Chmod(dir, 0o755) })
 		return
 	}
-	err := syscall.Mount("tmpfs", s.root, "tmpfs", syscall.MS_RDONLY, "mode=0755,size=64k")
+	err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_RDONLY, "mode=0755,size=64k")
 	if errors.Is(err, syscall.EPERM) && os.Getenv("CI") != "true" {
 		t.Skip("root may write everywhere and can mount nothing here")
 	}
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = syscall.Unmount(s.root, syscall.MNT_DETACH) })
+	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 }

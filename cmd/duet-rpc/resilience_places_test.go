@@ -158,7 +158,7 @@ func TestNothingIsPutIntoTheTree(t *testing.T) {
 		place func(t *testing.T, s *site)
 	}{
 		{"the home directory", func(_ *testing.T, s *site) { s.root = s.home }},
-		{"a directory that cannot be written", func(t *testing.T, s *site) { s.readOnly(t) }},
+		{"a directory that cannot be written", func(t *testing.T, s *site) { readOnly(t, s.root) }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -185,7 +185,7 @@ func TestNothingIsPutIntoTheTree(t *testing.T) {
 func TestNoPlaceForState(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.readOnly(t)
+	readOnly(t, s.root)
 	require.NoError(t, os.WriteFile(filepath.Join(s.home, "state"), nil, 0o600)) // where a directory would have to be
 	c := s.start()
 	c.requireCore()
