@@ -1,6 +1,9 @@
 package frame
 
-import "io"
+import (
+	"bytes"
+	"io"
+)
 
 // A Reader takes messages from a byte stream. It is for one goroutine.
 //
@@ -38,6 +41,10 @@ func (r *Reader) Unread(head []byte) {
 	r.in.reserve(len(head))
 	r.in.end += copy(r.in.buf[r.in.end:], head)
 }
+
+// Rest returns a copy of what was read from the source and not yet used, for whoever reads the
+// source next. It must not be called after an error.
+func (r *Reader) Rest() []byte { return bytes.Clone(r.in.Bytes()) }
 
 // Next reads the next message into m.
 //

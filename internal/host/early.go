@@ -9,6 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/internal/relay"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -18,6 +19,59 @@ func isCore(method string) bool {
 	case "initialize", "ping", "health", "echo", "version", "listMethods", "describeMethods", "rpc.discover", "setLogLevel", "shutdown", "exit",
 		"test.panic", "test.fail":
 		return true
+	}
+	return false
+}
+
+// serveCore serves the editor until a message needs the daemon. It returns what was read and not
+// served, and whether the editor has said that it does not trust the workspace; head is nil where
+// the editor has left, or ctx has ended.
+func (e *editorProcess) serveCore(ctx context.Context, t server.Transport) (head []byte, restricted bool) {
+	h := newHost(e.settings, e.log, &claim{find: e.settings.Project}, "")
+	h.trouble = e.trouble
+	h.ending = e.ending
+	var last []byte // a method that needs nothing, which most messages of a burst name
+	head, err := h.srv.ServeUntil(ctx, t, frame.LSP, func(m *frame.Message) bool {
+		if m.Kind == frame.Object && last != nil && bytes.Equal(m.Method, last) {
+			return false
+		}
+		if e.needsDaemon(h.srv, m, &restricted) {
+			return true
+		}
+		switch string(m.Method) {
+		case `"ping"`, `"echo"`, `"version"`:
+			last = bytes.Clone(m.Method)
+		}
+		return false
+	})
+	if err != nil {
+		e.log.Error("the connection failed", "err", err)
+	}
+	return head, restricted
+}
+
+// needsDaemon reports whether a message is for the daemon, and notes what an initialize says of
+// the workspace. What is asked about the process is for a daemon that runs.
+func (e *editorProcess) needsDaemon(methods *server.Server, m *frame.Message, restricted *bool) bool {
+	if needsHub(methods, m) {
+		return true
+	}
+	switch m.Kind {
+	case frame.Object:
+		switch method, _ := frame.Text(m.Method); string(method) {
+		case "initialize":
+			*restricted = relay.Restricts(m, *restricted)
+		case "health", "setLogLevel":
+			p, err := e.settings.Project()
+			return err == nil && !p.Unlocked()
+		}
+	case frame.Array:
+		var one frame.Message
+		for element := range frame.Elements(m.Body) {
+			if frame.Parse(element, &one); e.needsDaemon(methods, &one, restricted) {
+				return true
+			}
+		}
 	}
 	return false
 }
@@ -70,18 +124,18 @@ func (e *earlyServer) isLong(method []byte) bool {
 // needsHub reports whether a message has a request or a notification that a hub is needed for.
 // Everything else is answered the same way by any process: core methods, unknown ones and what
 // is no request at all.
-func (e *earlyServer) needsHub(m *frame.Message) bool {
+func needsHub(methods *server.Server, m *frame.Message) bool {
 	switch m.Kind {
 	case frame.Object:
 		method, ok := frame.Text(m.Method)
 		if !ok { // a response is for a hub that has asked
 			return m.Method == nil && (m.Result != nil || m.Error != nil)
 		}
-		return !isCore(string(method)) && e.host.srv.Method(string(method)) != nil
+		return !isCore(string(method)) && methods.Method(string(method)) != nil
 	case frame.Array:
 		var one frame.Message
 		for element := range frame.Elements(m.Body) {
-			if frame.Parse(element, &one); e.needsHub(&one) {
+			if frame.Parse(element, &one); needsHub(methods, &one) {
 				return true
 			}
 		}
@@ -92,7 +146,7 @@ func (e *earlyServer) needsHub(m *frame.Message) bool {
 // answer answers a message for which no hub is needed; answered is false for another one. The
 // response is nil if there is none.
 func (e *earlyServer) answer(m *frame.Message) (response []byte, answered bool) {
-	if e.needsHub(m) {
+	if needsHub(e.host.srv, m) {
 		return nil, false
 	}
 	return e.exchange(m.Body), true

@@ -41,7 +41,7 @@ const restAfter = 2 * time.Second
 
 // calmMemory is how much memory an editor's process may have before it collects garbage more
 // eagerly than it otherwise would, in bytes. It is no limit.
-const calmMemory = 16 << 20
+const calmMemory = 48 << 20
 
 // Serve serves the editor that started this process until the editor leaves or a signal comes.
 // It answers the core methods by itself, and relays everything else to the project's daemon.
@@ -58,6 +58,7 @@ func Serve(ctx context.Context, s *hubprocess.Settings) error {
 	defer stop()
 	e := newEditorProcess(s, log)
 	e.exit = os.Exit
+	e.direct = len(s.Listen) == 0 // the sockets of --listen are for others, and the daemon's
 	e.run(ctx, transport)
 	return nil
 }
@@ -104,7 +105,8 @@ func begin(s *hubprocess.Settings, log *logging.Log) (editor server.Transport, _
 	}, nil
 }
 
-// An editorProcess relays one editor to the project's daemon:
+// An editorProcess serves one editor. Until a message needs the project's daemon it answers the
+// core methods itself, with nothing between the editor and the server. Then it relays:
 //
 //	looking ── a daemon answers ──► joined ── it has gone ──► looking
 //	   │
@@ -115,6 +117,7 @@ type editorProcess struct {
 	settings *hubprocess.Settings
 	log      *logging.Log
 	exit     func(status int) // ends the process at once; nil: it takes as long as it takes
+	direct   bool             // the editor is served without a relay until it needs a daemon
 
 	relay   *relay.Relay
 	rest    *time.Timer // calls restMemory
@@ -122,9 +125,10 @@ type editorProcess struct {
 	silence atomic.Pointer[hubprocess.SilentError] // why no hub could be joined lately
 
 	// For the relay's goroutine that connects.
-	failed    time.Time // when no daemon could be started last
-	failure   error
-	wasJoined bool
+	failed  time.Time // when no daemon could be started last
+	failure error
+
+	wasJoined atomic.Bool
 }
 
 func newEditorProcess(s *hubprocess.Settings, log *logging.Log) *editorProcess {
@@ -133,13 +137,21 @@ func newEditorProcess(s *hubprocess.Settings, log *logging.Log) *editorProcess {
 
 // run relays the editor at the other end of a transport until it leaves or ctx ends.
 func (e *editorProcess) run(ctx context.Context, t server.Transport) {
+	e.rest = time.AfterFunc(restAfter, restMemory)
+	defer e.rest.Stop()
+	var head []byte
+	restricted := false
+	if e.direct {
+		if head, restricted = e.serveCore(ctx, t); head == nil {
+			return
+		}
+	}
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	e.early = newEarlyServer(serving, e.settings, e.log, e.trouble)
 	defer e.early.close()
 	defer cancel()
-	e.rest = time.AfterFunc(restAfter, restMemory)
-	defer e.rest.Stop()
 	opts := relay.Options{
+		Head: head, Restricted: restricted,
 		Connect: e.connect, Arrival: e.arrival, Early: e.early.answer, Unavailable: e.early.refuse, Limits: e.settings.Limits, Logger: e.log.Logger,
 		Silence: e.settings.AnswerWithin, Silent: e.whySilent, Problem: e.whyNobody, Long: e.early.isLong,
 		Ending: e.ending, Released: restMemory,
@@ -177,14 +189,15 @@ func (e *editorProcess) connect(ctx context.Context) (server.Transport, error) {
 		switch {
 		case err == nil:
 			e.log.Info("attached to the project's hub")
-			e.failure, e.wasJoined = nil, true
+			e.failure = nil
+			e.wasJoined.Store(true)
 			e.rest.Reset(restAfter)
 			return t, nil
 		case errors.As(err, new(*hubprocess.SilentError)) && !wanted:
 			return nil, err // it may answer in a moment
 		case !hubprocess.MayComeYet(err):
 			return nil, e.unavailable(err)
-		case !wanted && (!e.wasJoined || p.Stopped()):
+		case !wanted && (!e.wasJoined.Load() || p.Stopped()):
 			return nil, relay.ErrDormant
 		case e.failure != nil && time.Since(e.failed) < openAgainAfter:
 			return nil, e.unavailable(e.failure)
@@ -209,7 +222,7 @@ func (e *editorProcess) connect(ctx context.Context) (server.Transport, error) {
 // was never joined has asked for nothing, and needs none.
 func (e *editorProcess) arrival(ctx context.Context) {
 	p, err := e.settings.Project()
-	if err != nil || !e.wasJoined {
+	if err != nil || !e.wasJoined.Load() {
 		<-ctx.Done()
 		return
 	}
@@ -271,8 +284,10 @@ func (e *editorProcess) whyNobody() string {
 
 // trouble is what health tells while no hub answers.
 func (e *editorProcess) trouble() string {
-	if why := e.relay.Silence(); why != "" {
-		return why
+	if e.relay != nil {
+		if why := e.relay.Silence(); why != "" {
+			return why
+		}
 	}
 	return e.whyNobody()
 }

@@ -18,6 +18,7 @@ type host struct {
 	settings *hubprocess.Settings
 	log      *logging.Log
 	trouble  func() string // what else health is to tell; may be nil
+	ending   func()        // called when a connection begins to end; may be nil
 
 	editorFiles editorfiles.Readers
 

@@ -21,10 +21,15 @@ func newHost(s *hubprocess.Settings, log *logging.Log, c *claim, build string) *
 	h.vacant = vacancy{count: h.connections, since: time.Now()}
 	h.builds = newBuilds(build, h.connections)
 	h.srv = server.New(newRegistry(h), server.Options{
-		Limits:    s.Limits,
-		Logger:    log.Logger,
-		Grace:     handlerGrace,
-		Released:  restMemory,
+		Limits:   s.Limits,
+		Logger:   log.Logger,
+		Grace:    handlerGrace,
+		Released: restMemory,
+		ConnEnding: func() {
+			if h.ending != nil {
+				h.ending()
+			}
+		},
 		ConnEnded: h.vacant.connectionEnded,
 		Trace:     traceOf(log),
 	})

@@ -131,13 +131,18 @@ func (r *Relay) mustWait(m *frame.Message) (must bool) {
 }
 
 // noteTrust notes what an initialize says of the workspace. r.mu is held.
-func (r *Relay) noteTrust(m *frame.Message) {
+func (r *Relay) noteTrust(m *frame.Message) { r.restricted = Restricts(m, r.restricted) }
+
+// Restricts returns whether an editor does not trust the workspace after an initialize, of which
+// before is what it has said before.
+func Restricts(m *frame.Message, before bool) bool {
 	switch string(frame.Member(named(m.Params), "workspaceTrusted")) {
 	case "true":
-		r.restricted = false
+		return false
 	case "false":
-		r.restricted = true
+		return true
 	}
+	return before
 }
 
 // restoration is what a new hub is told, each a request of our own: that the
