@@ -30,11 +30,7 @@ func acpAdds(c cell) (measurement, error) {
 		return nil, err
 	}
 	duet := []string{c.server.command[0], "acp", "--root", p.root, "--agent", "bench"}
-	defer func() {
-		stop := exec.Command(duet[0], "daemon", "stop", "--force", "--root", p.root)
-		stop.Env = environment(p.home)
-		_ = stop.Run() // none runs where nothing came so far
-	}()
+	defer stopDaemon(duet[0], p)
 	calls, chunks := c.count(eventCount)&^1, c.count(acpFlood)
 	var latencies [2][]time.Duration
 	var rates [2][]float64

@@ -261,17 +261,18 @@ func (e *editor) close() error {
 	return e.child.Wait()
 }
 
-// executors are the processes that duet-rpc has started.
-func (e *editor) executors() []int {
-	var list []int
-	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", e.child.Process.Pid))
-	for _, file := range tasks {
-		text, _ := os.ReadFile(file)
-		for _, word := range strings.Fields(string(text)) {
-			if pid, err := strconv.Atoi(word); err == nil {
-				list = append(list, pid)
-			}
-		}
+// daemon returns the id of the project's daemon, which is started if none runs.
+func (e *editor) daemon() (pid int, err error) {
+	var status struct {
+		PID int `json:"pid"`
 	}
-	return list
+	err = e.call("daemon.status", nil, &status)
+	return status.PID, err
+}
+
+// stopDaemon ends the daemon of a place, if one runs.
+func stopDaemon(program string, p place) {
+	stop := exec.Command(program, "daemon", "stop", "--force", "--root", p.root)
+	stop.Env = environment(p.home)
+	_ = stop.Run() // it may have ended
 }

@@ -54,6 +54,7 @@ func (c cell) at(p place, work func(*editor, place) error, event func(time.Time,
 	if ended := e.close(); err == nil && ended != nil {
 		err = fmt.Errorf("duet-rpc did not end well: %w", ended)
 	}
+	stopDaemon(c.server.command[0], p)
 	return err
 }
 
@@ -226,7 +227,11 @@ func chunkThroughput(c cell) (m measurement, err error) {
 		if _, err := e.launch("calls 2@0"); err != nil { // starts the executor
 			return err
 		}
-		begin, hub := time.Now(), cpuOf(e.child.Process.Pid)
+		daemon, err := e.daemon()
+		if err != nil {
+			return err
+		}
+		begin, hub := time.Now(), cpuOf(daemon)
 		session, err := e.launch(fmt.Sprintf("chunks %d@0", n))
 		if err != nil {
 			return err
@@ -237,7 +242,7 @@ func chunkThroughput(c cell) (m measurement, err error) {
 		wall := time.Since(begin)
 		m = measurement{
 			chunkRate: float64(n) / wall.Seconds() / 1e3,
-			chunkCPU:  (cpuOf(e.child.Process.Pid) - hub).Seconds() / float64(n) * 1e6,
+			chunkCPU:  (cpuOf(daemon) - hub).Seconds() / float64(n) * 1e6,
 		}
 		return nil
 	}, func(time.Time, []byte) {})
@@ -292,13 +297,13 @@ func hubMemory(c cell) (m measurement, err error) {
 	m = measurement{}
 	n := c.count(eventCount)
 	err = c.in(func(e *editor, _ place) error {
-		pid := e.child.Process.Pid
+		pid, err := e.daemon()
+		if err != nil {
+			return err
+		}
 		rss := func(f *figure) error {
 			value, err := memoryOf(pid, "VmRSS")
 			m[f] = value
-			return err
-		}
-		if err := e.call("daemon.status", nil, nil); err != nil { // opens the hub
 			return err
 		}
 		time.Sleep(idlePause)
@@ -327,9 +332,13 @@ func hubMemory(c cell) (m measurement, err error) {
 		if err != nil {
 			return err
 		}
+		daemon, err := e.daemon()
+		if err != nil {
+			return err
+		}
 		reading.Lock()
 		time.Sleep(deafPause)
-		m[hubDeaf], err = memoryOf(e.child.Process.Pid, "VmRSS")
+		m[hubDeaf], err = memoryOf(daemon, "VmRSS")
 		reading.Unlock()
 		if err != nil {
 			return err
