@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
@@ -33,6 +34,9 @@ type Options struct {
 
 	Again bool // it was attended with the same view before: what was shown is not shown again
 }
+
+// ErrHungUp says that the terminal was closed. The session goes on without it.
+var ErrHungUp = errors.New("the terminal was closed; the session goes on in the project's daemon")
 
 // endWithin is how long a process that was told to end waits for the end of its
 // session: longer than an agent is given to end.
@@ -73,6 +77,23 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 		session, since = *next, 0
 		view.Begin(session)
 	}
+}
+
+// hangUpWithin is how long after the end of its input a process may get SIGHUP, if that was the
+// end of its terminal.
+const hangUpWithin = 200 * time.Millisecond
+
+// hangsUp reports whether the end of the input is that of the terminal, and not C-d.
+func (a *asker) hangsUp() bool {
+	select {
+	case sig := <-a.Signals:
+		if sig == syscall.SIGHUP {
+			return true
+		}
+		a.interrupt(sig)
+	case <-time.After(hangUpWithin):
+	}
+	return false
 }
 
 // attend shows what has happened in a session since an event, to its end.
@@ -138,6 +159,9 @@ func (a *asker) attend(ctx context.Context, session wire.Session, since int64, r
 			case nothingToDo:
 			}
 		case line := <-a.typed:
+			if line.err != nil && a.hangsUp() {
+				return session, ErrHungUp
+			}
 			a.answered(ctx, line)
 		case <-a.continued:
 			a.next()
@@ -150,6 +174,9 @@ func (a *asker) attend(ctx context.Context, session wire.Session, since int64, r
 		case silent := <-a.silence:
 			a.hubSilent(silent, a.view.remark)
 		case sig := <-a.Signals:
+			if sig == syscall.SIGHUP {
+				return session, ErrHungUp
+			}
 			a.interrupt(sig)
 		case err := <-refused:
 			switch {
