@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -51,11 +50,6 @@ func (s *site) find(t testing.TB, text string) running {
 	}
 	require.Len(t, found, 1, "processes with %q of %v", text, s.processes())
 	return found[0]
-}
-
-// procPath is a file of the program's process in /proc.
-func procPath(c *client, name string) string {
-	return filepath.Join("/proc", strconv.Itoa(c.cmd.Process.Pid), name)
 }
 
 func containsText(b []byte, text string) bool { return bytes.Contains(b, []byte(text)) }

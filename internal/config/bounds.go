@@ -1,8 +1,6 @@
 package config
 
 import (
-	"io/fs"
-
 	"github.com/duet-rpc/duet-rpc/internal/config/bounded"
 )
 
@@ -26,6 +24,3 @@ func boundsOf(source string) bounds {
 
 // mostServers is how many MCP servers an agent may have.
 const mostServers = 100
-
-// anybodys is the check of who does not care whose a file is.
-func anybodys(string, fs.FileInfo) error { return nil }

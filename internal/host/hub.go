@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/handlers"
@@ -44,7 +43,6 @@ type hubOptions struct {
 	log      *logging.Log
 	project  project.Project
 	lock     *project.Lock
-	idle     func()                // is called a moment after the last run has ended
 	notified func(context.Context) // waits until subscribers know what has happened
 
 	editorFiles catalog.EditorFiles // may be nil
@@ -121,7 +119,7 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 		Restricted: func() (*config.Config, error) { return live.Current(true) },
 		AgentTold:  func(a config.Agent, answered bool) { notes.Turn(a.Name, a.StartCommand(), answered) },
 		Getenv:     os.Getenv, Logger: o.log.Logger, KillAgents: supervisor.KillAgents,
-		Idle: debug.FreeOSMemory,
+		Idle: restMemory,
 		Valid: func() error {
 			if err := o.lock.Valid(); err != nil {
 				return err
