@@ -46,9 +46,7 @@ type Conn struct {
 	disconnect context.CancelCauseFunc
 	owned      background.Group // the goroutines of Go
 
-	handsOver func(m *frame.Message) bool // of ServeUntil; nil: nothing is handed over
-	rest      []byte                      // what is handed over; written before loopEnded is closed
-
+	handover    *handover              // of ServeUntil; nil: nothing is handed over
 	closing     atomic.Bool            // a final method is being served: messages are dropped
 	final       tasks                  // its goroutine
 	failed      atomic.Pointer[string] // the notification that failed last, and how

@@ -22,18 +22,6 @@ func (s *Server) Serve(ctx context.Context, t Transport, f frame.Framing) error 
 	return s.connect(ctx, t, f, nil).serve(ctx)
 }
 
-// ServeUntil serves a connection as Serve does until handsOver reports true of a message, which it
-// has borrowed. Then it returns when all messages before that one were answered and the answers
-// were written; rest has the message and what was read behind it, as it came, and the transport
-// is open. Where rest is nil the connection has ended as with Serve. handsOver is called for each
-// message, in order, before it is served; it must not block.
-func (s *Server) ServeUntil(ctx context.Context, t Transport, f frame.Framing, handsOver func(m *frame.Message) bool) (rest []byte, err error) {
-	c := s.connect(ctx, t, f, nil)
-	c.handsOver = handsOver
-	err = c.serve(ctx)
-	return c.rest, err
-}
-
 // Connect starts to serve a connection and returns it, for a program that
 // wants to call its peer. The connection lives as long as ctx and the peer;
 // Conn.Done tells when it has ended.
@@ -105,23 +93,14 @@ func (c *Conn) serve(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	c.End()
-	select {
-	case <-c.loopEnded:
-		if c.rest != nil && !(c.flights.wait(ctx) && c.out.finish(ctx)) {
-			c.rest = nil // the end came first
-		}
-	default:
-	}
-	ends := c.rest == nil
+	ends := !c.isHandedOver() || !c.flights.wait(ctx) || !c.out.finish(ctx)
 	if ending := c.srv.opts.ConnEnding; ending != nil && ends {
 		ending()
 	}
 	idle := c.drain()
 	if ends {
-		c.rest = nil // the loop may have ended since
 		c.t.Close()
-	} else { // what served it has set them
-		_ = c.t.SetReadDeadline(time.Time{})
+	} else { // the outbox has set one
 		_ = c.t.SetWriteDeadline(time.Time{})
 	}
 	// A handler that ignores the end, or a call of the transport that outlives
@@ -186,9 +165,8 @@ func (c *Conn) readLoop() error {
 	for c.phase.Load() != stopped {
 		err := c.reader.Next(&m)
 		if err == nil {
-			if c.handsOver != nil && !c.closing.Load() && c.handsOver(&m) {
-				c.rest = append(frame.Append(nil, c.framing, m.Body), c.reader.Rest()...)
-				c.out.flush() // requests that are under way are waited for
+			if c.handover != nil && !c.closing.Load() && c.handover.wanted(&m) {
+				c.handOver(&m)
 				return nil
 			}
 			if trace := c.srv.opts.Trace; trace != nil {

@@ -83,7 +83,7 @@ func TestBusyDaemonOfAnotherBuildIsUsed(t *testing.T) {
 	status, issues := editor.issues()
 	require.Equal(t, "degraded", status)
 	require.Len(t, issues, 1)
-	require.Contains(t, issues[0], "is of another build than clients of it")
+	require.Contains(t, issues[0], "are of different builds")
 	editor.call("sendDecision", object{"approval_id": question.Data.ApprovalID, "decision": "approve"}, nil)
 	require.Equal(t, "completed", editor.awaitEnd(run.SessionID).Data.State)
 	require.Eventually(t, func() bool {

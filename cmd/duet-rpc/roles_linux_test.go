@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -135,4 +136,34 @@ func TestTheClockJumps(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, strings.LastIndex(out, "task-0004"), strings.LastIndex(out, "task-0001"), "events are in the order of their numbers")
 	editor.leave()
+}
+
+// An editor may send all that it has before it reads: requests for the process itself, and then
+// for the daemon.
+func TestAnEditorThatReadsLast(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	p := s.launch().start(t)
+	var all strings.Builder
+	const pings = 5_000
+	for i := range 2*pings + 1 {
+		method := "ping"
+		if i == pings {
+			method = "task.stats"
+		}
+		all.WriteString(framed(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"%s"}`, i, method)))
+	}
+	_, err := p.stdin.WriteString(all.String())
+	require.NoError(t, err)
+	answered := make(map[string]bool)
+	for range 2*pings + 1 {
+		var r struct {
+			ID json.RawMessage `json:"id"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(p.next()), &r))
+		answered[string(r.ID)] = true
+	}
+	require.Len(t, answered, 2*pings+1)
+	require.NoError(t, p.stdin.Close())
+	<-p.ended
 }

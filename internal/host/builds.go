@@ -68,6 +68,6 @@ func (b *builds) issue(version string) string {
 		return ""
 	}
 	clients := slices.Compact(slices.Sorted(maps.Values(b.others)))
-	return fmt.Sprintf("the daemon (%s) is of another build than clients of it (%s): it is replaced when it has nothing to do and no client of its own build is connected; `duet-rpc daemon stop` ends it before",
+	return fmt.Sprintf("this daemon (%s) and a client (%s) are of different builds: the daemon is replaced when its work is done and no client of its own build is connected; `duet-rpc daemon stop` ends it before that",
 		version, clients[0])
 }

@@ -23,15 +23,15 @@ func isCore(method string) bool {
 	return false
 }
 
-// serveCore serves the editor until a message needs the daemon. It returns what was read and not
-// served, and whether the editor has said that it does not trust the workspace; head is nil where
-// the editor has left, or ctx has ended.
-func (e *editorProcess) serveCore(ctx context.Context, t server.Transport) (head []byte, restricted bool) {
+// serveCore serves the editor until a message needs the daemon. It returns the transport, which
+// begins with that message, and whether the editor has said that it does not trust the workspace;
+// next is nil where the editor has left, or ctx has ended.
+func (e *editorProcess) serveCore(ctx context.Context, t server.Transport) (next server.Transport, restricted bool) {
 	h := newHost(e.settings, e.log, &claim{find: e.settings.Project}, "")
 	h.trouble = e.trouble
 	h.ending = e.ending
 	var last []byte // a method that needs nothing, which most messages of a burst name
-	head, err := h.srv.ServeUntil(ctx, t, frame.LSP, func(m *frame.Message) bool {
+	next, err := h.srv.ServeUntil(ctx, t, frame.LSP, func(m *frame.Message) bool {
 		if m.Kind == frame.Object && last != nil && bytes.Equal(m.Method, last) {
 			return false
 		}
@@ -47,7 +47,7 @@ func (e *editorProcess) serveCore(ctx context.Context, t server.Transport) (head
 	if err != nil {
 		e.log.Error("the connection failed", "err", err)
 	}
-	return head, restricted
+	return next, restricted
 }
 
 // needsDaemon reports whether a message is for the daemon, and notes what an initialize says of

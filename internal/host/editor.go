@@ -139,10 +139,9 @@ func newEditorProcess(s *hubprocess.Settings, log *logging.Log) *editorProcess {
 func (e *editorProcess) run(ctx context.Context, t server.Transport) {
 	e.rest = time.AfterFunc(restAfter, restMemory)
 	defer e.rest.Stop()
-	var head []byte
 	restricted := false
 	if e.direct {
-		if head, restricted = e.serveCore(ctx, t); head == nil {
+		if t, restricted = e.serveCore(ctx, t); t == nil {
 			return
 		}
 	}
@@ -151,8 +150,8 @@ func (e *editorProcess) run(ctx context.Context, t server.Transport) {
 	defer e.early.close()
 	defer cancel()
 	opts := relay.Options{
-		Head: head, Restricted: restricted,
-		Connect: e.connect, Arrival: e.arrival, Early: e.early.answer, Unavailable: e.early.refuse, Limits: e.settings.Limits, Logger: e.log.Logger,
+		Restricted: restricted,
+		Connect:    e.connect, Arrival: e.arrival, Early: e.early.answer, Unavailable: e.early.refuse, Limits: e.settings.Limits, Logger: e.log.Logger,
 		Silence: e.settings.AnswerWithin, Silent: e.whySilent, Problem: e.whyNobody, Long: e.early.isLong,
 		Ending: e.ending, Released: restMemory,
 	}

@@ -14,8 +14,6 @@ import (
 func (r *Relay) readEditor() error {
 	var to *link // where the last message went
 	reader := frame.NewReader(r.editor.t, frame.LSP, r.opts.Limits)
-	reader.Unread(r.opts.Head)
-	r.opts.Head = nil
 	reader.Released = r.opts.Released
 	reader.BeforeRead = func() {
 		if to != nil {

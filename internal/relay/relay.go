@@ -67,8 +67,6 @@ type Options struct {
 	// loss of a hub. It should return when ctx ends. The relay closes what it
 	// returned.
 	Connect func(ctx context.Context) (server.Transport, error)
-	// Head is what was read from the editor already and not served.
-	Head []byte
 	// Restricted says that the editor has said that it does not trust the workspace.
 	Restricted bool
 	// Arrival, if set, returns when another process may have started a hub, or when ctx ends. It
