@@ -32,10 +32,11 @@ CHAOSTIME ?= 5m
 .PHONY: run build install test race test-clients soak agents lint fmt fuzz cross bench load chaos docs generate pictures clean help
 
 run: build ## build, and have a session with the demo agent (the default)
-	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
+	@dir=$$(mktemp -d) && export DUET_STATE_HOME="$$dir/state" && mkdir "$$dir/project" && \
+	trap '$(BIN) --root "$$dir/project" daemon stop --force >/dev/null; rm -rf "$$dir"' EXIT && \
 	answer=$$(test -t 0 || echo --yes) && \
 	echo "duet-rpc prompt $$answer --agent demo \"Greet the README's reader\"" && \
-	$(BIN) --root "$$dir" prompt $$answer --agent demo "Greet the README's reader"
+	$(BIN) --root "$$dir/project" prompt $$answer --agent demo "Greet the README's reader"
 
 build: ## build bin/duet-rpc
 	$(PURE) $(GO) build $(FLAGS) -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/duet-rpc
