@@ -122,6 +122,7 @@ func TestAnAgentHasTheEnvironmentOfItsClient(t *testing.T) {
 	assert.NotContains(t, env, "DISPLAY")
 	assert.Equal(t, "secret-named-second", env["NAMED"], "env_from")
 	assert.Equal(t, s.home, env["HOME"])
+	assert.Equal(t, filepath.Join(s.home, "state"), env["XDG_STATE_HOME"], "duet-rpc finds the same sessions there")
 	second.completes(second.launch(s.file("of-tool"), "tool"))
 	s.requireOf("second", "of-tool")
 

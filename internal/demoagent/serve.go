@@ -45,9 +45,12 @@ type Options struct {
 }
 
 // DefaultStateDir is where sessions are kept if nothing else is said:
-// $XDG_STATE_HOME/duet/demo, else ~/.local/state/duet/demo. It fails where
-// there is no home directory.
+// $DUET_STATE_HOME/demo, else $XDG_STATE_HOME/duet/demo, else ~/.local/state/duet/demo.
+// It fails where there is no home directory.
 func DefaultStateDir() (string, error) {
+	if dir := os.Getenv("DUET_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "demo"), nil
+	}
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "duet", "demo"), nil
 	}

@@ -36,6 +36,7 @@ func TestADaemonIsEndedWhoseStarterGivesUp(t *testing.T) {
 	runs := filepath.Join(dir, "runs")
 	require.NoError(t, syscall.Mkfifo(runs, 0o600))
 	t.Setenv("TEST_RUNS", runs)
+	t.Setenv("DUET_STATE_HOME", filepath.Join(dir, "state"))
 	s := &Settings{Root: dir, AnswerWithin: time.Minute}
 	p, err := s.Project()
 	require.NoError(t, err)

@@ -13,16 +13,26 @@ import (
 
 // inherited are the variables of the executor that a child may see. Nothing
 // else gets in unasked.
-// With the last two, duet-rpc in a child finds the same sessions.
-var inherited = []string{"PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER", "DUET_STATE_HOME", "XDG_STATE_HOME"}
+var inherited = append([]string{"PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER"}, statePlaces...)
+
+// statePlaces lead duet-rpc in a child to the sessions of the daemon.
+var statePlaces = []string{"DUET_STATE_HOME", "XDG_STATE_HOME"}
 
 // An Environment is a child's environment while it is made.
 type Environment map[string]string
 
 // NewEnvironment is what every child gets, and more; the last one counts.
-func NewEnvironment(more ...map[string]string) Environment {
+func NewEnvironment(more ...map[string]string) Environment { return own(inherited, more...) }
+
+// ClientEnvironment is the environment of a client for a child, and more; the last one counts.
+func ClientEnvironment(client map[string]string, more ...map[string]string) Environment {
+	return own(statePlaces, append([]map[string]string{client}, more...)...)
+}
+
+// own returns variables of this process, and more.
+func own(names []string, more ...map[string]string) Environment {
 	e := make(Environment)
-	for _, name := range inherited {
+	for _, name := range names {
 		if value, ok := os.LookupEnv(name); ok {
 			e[name] = value
 		}

@@ -119,7 +119,7 @@ func LaunchEnvironment(l *catalog.AgentLaunch) process.Environment {
 	if l.Environment == nil {
 		return process.NewEnvironment(l.Env)
 	}
-	return process.Environment(l.Environment).With(l.Env)
+	return process.ClientEnvironment(l.Environment, l.Env)
 }
 
 // Environment is the agent's environment. Keys are fetched for it now and are
