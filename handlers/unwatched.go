@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -73,5 +72,5 @@ func (u *Unwatched) Notice() string {
 	}
 	which := strings.Join(u.sessions, ", ")
 	u.sessions = nil
-	return fmt.Sprintf(`%s went on while no editor or shell was there; with when_alone = "interrupt" in [daemon] of your configuration such work is interrupted`, which)
+	return which + " went on while no editor or shell was there; see when_alone in [daemon]"
 }

@@ -294,7 +294,7 @@ func TestTheNextClientSaysThatWorkWentOn(t *testing.T) {
 		return r.Notice
 	}
 	for i, want := range []string{
-		`task-0001 went on while no editor or shell was there; with when_alone = "interrupt" in [daemon] of your configuration such work is interrupted`, "",
+		"task-0001 went on while no editor or shell was there; see when_alone in [daemon]", "",
 	} {
 		first := s.start()
 		require.Empty(t, notice(first))
