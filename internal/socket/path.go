@@ -63,6 +63,9 @@ func isIndirectDir(dir string) bool {
 	return dir == filepath.Clean(dir) && (name == "duet" || name == "duet-"+strconv.Itoa(ourUID()))
 }
 
+// maxAnnounced is how long an announcement may be, in bytes.
+const maxAnnounced = 4096
+
 // Announce writes the place of an indirect socket to the file "socket" in
 // stateDir (mode 0600, one line), which takes the place of an older one at
 // once, so that a reader never sees a part. A file there that is not ours is
@@ -72,6 +75,9 @@ func Announce(stateDir, path string) (err error) {
 	to := filepath.Join(stateDir, announceName)
 	if err := checkReplaceable(to); err != nil {
 		return fmt.Errorf("announcing the socket: %w", err)
+	}
+	if text, err := readPrivate(to, maxAnnounced); err == nil && string(text) == path+"\n" {
+		return nil // it need not be written again, for which a full disk may have no room
 	}
 	f, err := os.CreateTemp(stateDir, "."+announceName+"-*") // mode 0600
 	if err != nil {
@@ -101,8 +107,7 @@ func Find(stateDir string) (string, error) {
 	if err != nil || !indirect {
 		return path, err
 	}
-	const most = 4096 // bytes
-	text, err := readPrivate(filepath.Join(stateDir, announceName), most)
+	text, err := readPrivate(filepath.Join(stateDir, announceName), maxAnnounced)
 	if errors.Is(err, fs.ErrNotExist) {
 		return path, nil
 	}
