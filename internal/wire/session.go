@@ -28,6 +28,9 @@ const (
 	Discarded   = "discarded"
 )
 
+// StoreFull is the error code of a session that a full disk has ended.
+const StoreFull = "STORE_FULL"
+
 // Ended reports whether a state is final.
 func Ended(state string) bool {
 	switch state {

@@ -139,6 +139,11 @@ func (a *asker) attend(ctx context.Context, session wire.Session, since int64, r
 	if since > 0 && session.Gates != nil && session.State == wire.Completed && !session.AreChecked() { // another hub has checked them
 		return session, nil
 	}
+	// That a full disk has ended it is announced before it can be stored, perhaps before the
+	// subscription began: then no event comes.
+	if now, _, err := wire.SessionState(ctx, a.hub, session.ID); err == nil && now.ErrorCode == wire.StoreFull {
+		return now, nil
+	}
 	for {
 		a.promptAgain()
 		select {
