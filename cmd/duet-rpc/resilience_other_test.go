@@ -12,12 +12,12 @@ import (
 // processes cannot be told.
 func (s *site) processes() []string { return nil }
 
-// readOnly makes the project's directory one that cannot be written.
-func (s *site) readOnly(t testing.TB) {
+// readOnly makes a directory one that cannot be written.
+func readOnly(t testing.TB, dir string) {
 	t.Helper()
 	if os.Getuid() == 0 {
 		t.Skip("root may write everywhere")
 	}
-	require.NoError(t, os.Chmod(s.root, 0o555))
-	t.Cleanup(func() { _ = os.Chmod(s.root, 0o755) })
+	require.NoError(t, os.Chmod(dir, 0o555))
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o755) })
 }
