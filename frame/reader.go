@@ -42,8 +42,8 @@ func (r *Reader) Unread(head []byte) {
 	r.in.end += copy(r.in.buf[r.in.end:], head)
 }
 
-// Rest returns a copy of what was read from the source and not yet used, for whoever reads the
-// source next. It must not be called after an error.
+// Rest returns a copy of the bytes that were read from the source and not yet used, for the next
+// reader of the source. It must not be called after an error.
 func (r *Reader) Rest() []byte { return bytes.Clone(r.in.Bytes()) }
 
 // Next reads the next message into m.

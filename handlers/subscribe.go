@@ -146,7 +146,7 @@ func (p subscribeParams) checkRun(ctx context.Context, h *hub.Hub) error {
 type subscribeResult struct {
 	SubscriptionID string `json:"subscription_id"`
 	Message        string `json:"message"`
-	Notice         string `json:"notice,omitempty" doc:"With notices: that sessions went on while no client followed events, in words. A user is told once."`
+	Notice         string `json:"notice,omitempty" doc:"With notices: says in words that sessions went on while no client followed events. Each user gets it once."`
 	Seq            *int64 `json:"seq,omitempty" doc:"LSP framing: the seq after which the events begin, for a since of later."`
 }
 

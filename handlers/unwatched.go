@@ -11,7 +11,7 @@ import (
 )
 
 // Unwatched remembers which sessions were at work when the last subscription ended, so that the
-// next client can tell its user that they went on. A user is told once. A nil one remembers
+// next client can show that they went on. Each user gets that once. A nil one remembers
 // nothing. It may be used by many goroutines at once.
 type Unwatched struct {
 	once func() bool // reports true once for each user

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 )
 
@@ -130,23 +129,7 @@ func TestDaemonOfAnotherProtocol(t *testing.T) {
 			l, err := net.Listen("unix", s.socketPath())
 			require.NoError(t, err)
 			defer l.Close()
-			go func() {
-				for {
-					conn, err := l.Accept()
-					if err != nil {
-						return
-					}
-					go func() {
-						defer conn.Close()
-						var m frame.Message
-						for r := frame.NewReader(conn, frame.LSP, frame.Limits{}); r.Next(&m) == nil; {
-							if m.ID != nil {
-								_, _ = conn.Write(frame.Append(nil, frame.LSP, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%s}`, m.ID, test.answer)))
-							}
-						}
-					}()
-				}
-			}()
+			go answerAll(l, test.answer)
 			_, err = s.command("prompt", "quiet")
 			require.ErrorContains(t, err, test.says)
 			require.ErrorContains(t, err, "`duet-rpc daemon stop` ends it")

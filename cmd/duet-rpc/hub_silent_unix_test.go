@@ -161,25 +161,28 @@ func TestCommandWaitsForTheSocketOfAHub(t *testing.T) {
 	}()
 	l := s.stranger() // as that process would
 	defer l.Close()
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				reader := frame.NewReader(conn, frame.LSP, frame.Limits{})
-				var m frame.Message
-				for reader.Next(&m) == nil {
-					if len(m.ID) > 0 { // else it is the client's environment
-						_, _ = conn.Write(frame.Append(nil, frame.LSP, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"protocol":%d}}`, m.ID, hubprocess.Protocol)))
-					}
-				}
-			}()
-		}
-	}()
+	go answerAll(l, fmt.Sprintf(`"result":{"protocol":%d}`, hubprocess.Protocol))
 	assert.NoError(t, <-done)
+}
+
+// answerAll answers each request on the connections to a socket in the same way, until the socket
+// is closed.
+func answerAll(l net.Listener, answer string) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer conn.Close()
+			var m frame.Message
+			for reader := frame.NewReader(conn, frame.LSP, frame.Limits{}); reader.Next(&m) == nil; {
+				if len(m.ID) > 0 { // else it is the client's environment
+					_, _ = conn.Write(frame.Append(nil, frame.LSP, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%s}`, m.ID, answer)))
+				}
+			}
+		}()
+	}
 }
 
 // daemon start does not pass a daemon off as one that listens where it does not.

@@ -24,8 +24,8 @@ import (
 //	                                └─► leaving ──► ended, when a daemon has had nothing to do for long
 //
 // In every state daemon.stop leads to draining, or with force to stopping, a
-// signal to signalled and so to ended. Whoever asks for the hub waits for what the
-// states do: see [attempts].
+// signal to signalled and so to ended. Callers that need the hub wait for the
+// states: see [attempts].
 type life[H opened] struct {
 	parts parts[H]
 	log   *slog.Logger
@@ -100,7 +100,7 @@ const (
 	aloneAfter        = time.Minute            // without clients, after which work may be interrupted, and again
 	idleAgainAfter    = time.Minute            // at most, after which it is looked again whether a hub without clients is idle
 	replaceAgainAfter = time.Second            // after which it is looked again whether a superseded process is idle
-	claimAgainAfter   = 300 * time.Millisecond // which whoever removes a project's state is given to be done with it
+	claimAgainAfter   = 300 * time.Millisecond // grace period after the project's state was removed
 
 	// DrainWithin is how long daemon.stop lets work finish.
 	DrainWithin = 15 * time.Second

@@ -32,8 +32,8 @@ func StateHome(getenv func(string) string) (string, error) {
 	return xdg(getenv, "XDG_STATE_HOME", ".local", "state")
 }
 
-// FirstTime reports true the first time that a user is told something, which has a name, and
-// notes that in the user's state directory. Where nothing can be written it is false.
+// FirstTime reports whether this is the first call with the name for the user, and notes the
+// call in the user's state directory. It is false if that cannot be written.
 func FirstTime(getenv func(string) string, name string) bool {
 	home, err := StateHome(getenv)
 	if err != nil {

@@ -3731,7 +3731,7 @@ export interface Methods {
     result: {
       subscription_id: string;
       message: string;
-      /** With notices: that sessions went on while no client followed events, in words. A user is told once. */
+      /** With notices: says in words that sessions went on while no client followed events. Each user gets it once. */
       notice?: string;
       /** LSP framing: the seq after which the events begin, for a since of later. */
       seq?: number;

@@ -79,22 +79,8 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 	}
 }
 
-// hangUpWithin is how long after the end of its input a process may get SIGHUP, if that was the
-// end of its terminal.
-const hangUpWithin = 200 * time.Millisecond
-
-// hangsUp reports whether the end of the input is that of the terminal, and not C-d.
-func (a *asker) hangsUp() bool {
-	select {
-	case sig := <-a.Signals:
-		if sig == syscall.SIGHUP {
-			return true
-		}
-		a.interrupt(sig)
-	case <-time.After(hangUpWithin):
-	}
-	return false
-}
+// isHungUp reports whether the terminal was closed, as its ioctls tell then: after C-d they do not.
+func (a *asker) isHungUp() bool { return a.terminal != nil && !tty.Is(a.terminal) }
 
 // attend shows what has happened in a session since an event, to its end.
 func (a *asker) attend(ctx context.Context, session wire.Session, since int64, running *sync.WaitGroup) (wire.Session, error) {
@@ -164,7 +150,7 @@ func (a *asker) attend(ctx context.Context, session wire.Session, since int64, r
 			case nothingToDo:
 			}
 		case line := <-a.typed:
-			if line.err != nil && a.hangsUp() {
+			if line.err != nil && a.isHungUp() {
 				return session, ErrHungUp
 			}
 			a.answered(ctx, line)
