@@ -37,7 +37,10 @@ func playPlan(t *testing.T, a dayAgent) string {
 		s.close(c)
 		return "no: " + a.planless
 	}
-	exit := c.awaitQuestion(l.SessionID)
+	exit := c.await("a question, or the session's end", func(e event) bool {
+		return e.Data.SessionID == l.SessionID && (e.Type == "new_approval" || e.Type == "session_status_changed" && ended(e.Data.State))
+	})
+	require.Equal(t, "new_approval", exit.Type, "%s", c.conversation(l.SessionID))
 	var asked struct {
 		Options []struct {
 			ID   string `json:"option_id"`

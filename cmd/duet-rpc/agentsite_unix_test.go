@@ -125,6 +125,9 @@ func claudeSite(t testing.TB, path string) *agentSite {
 	s.signOut = func() { s.service, s.env = "", append(s.env, "ANTHROPIC_API_KEY=") }
 	s.counted = 2
 	s.records = s.recordsIn(".claude/projects/*/*.jsonl")
+	// Once in a while Claude Code removes this directory while it is empty, and then cannot
+	// write the plan for which it has just made it.
+	s.put(filepath.Join(s.home, ".claude", "plans", "earlier.md"), "# A plan\n")
 	s.configure()
 	return s
 }
