@@ -8,6 +8,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/configured"
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
@@ -75,6 +76,10 @@ func (m signIn) launch(ctx context.Context, name string) (agentlink.Launch, []st
 	agent, err := configured.AgentIn(c, name)
 	if err != nil {
 		return agentlink.Launch{}, nil, err
+	}
+	ctx = m.Workspaces.context(ctx)
+	if program := agent.ProgramOn(clientenv.From(ctx)["PATH"]); program != "" { // the hub's process may have another PATH
+		agent.Path, agent.CLI, agent.Available = program, "", true
 	}
 	if err := agentlink.Askable(agent); err != nil {
 		return agentlink.Launch{}, nil, &domain.Error{Kind: domain.KindExecutor, Message: err.Error(), Err: err}

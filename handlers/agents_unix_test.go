@@ -23,6 +23,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/jsontest"
 	"github.com/duet-rpc/duet-rpc/internal/signin"
 	"github.com/duet-rpc/duet-rpc/internal/trust"
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -47,7 +48,7 @@ done
 func askable(t *testing.T) (dir string, mine *client) {
 	t.Helper()
 	dir = t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "theirs"), []byte(signsIn), 0o700))
+	witness.Program(t, filepath.Join(dir, "theirs"), signsIn)
 	file := filepath.Join(dir, ".duet.toml")
 	require.NoError(t, os.WriteFile(file, []byte("[agents.theirs]\ncommand = [\"./theirs\"]\n[agents.plain]\ndriver = \"command\"\ncommand = [\"echo\"]\n"), 0o600))
 	trusted := trust.New(filepath.Join(dir, "trusted.json"))

@@ -20,8 +20,7 @@ import (
 type broadcasts struct {
 	log *slog.Logger
 
-	watching sync.Mutex // guards the two below, and is held while a watch begins
-	hub      *hub.Hub   // that is being watched
+	watching sync.Mutex // guards the field below, and is held while a watch begins
 	events   *eventlog.Watch
 
 	mu      sync.Mutex // guards the fields below
@@ -32,23 +31,13 @@ func newBroadcasts(log *slog.Logger) *broadcasts {
 	return &broadcasts{log: log, members: make(map[*server.Conn]*member)}
 }
 
-// watch makes sure that the events of h are seen. A process has one hub at a
-// time, so the last one counts.
+// watch makes sure that the events of the hub are seen.
 func (b *broadcasts) watch(h *hub.Hub) {
 	b.watching.Lock()
 	defer b.watching.Unlock()
-	if b.hub == h {
-		return
+	if b.events == nil {
+		b.events = h.Events().Watch(b.see)
 	}
-	if b.events != nil {
-		b.events.Stop()
-		b.mu.Lock()
-		for _, m := range b.members {
-			m.expect(-1) // the numbers are of another log now
-		}
-		b.mu.Unlock()
-	}
-	b.hub, b.events = h, h.Events().Watch(b.see)
 }
 
 // join makes the connection a member, if it is none, and holds its broadcasts

@@ -3,27 +3,22 @@ package handlers
 import (
 	"context"
 	"os"
-	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
-	"github.com/duet-rpc/duet-rpc/internal/trigger"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // registerDaemon registers daemon.* (AIWG).
 func registerDaemon(reg *server.Registry, d Domain) {
-	m := daemon{Domain: d, started: d.Now()}
-	server.Handle(reg, "daemon.status", m.status, server.Doc("Tells what the process is doing, and whether anything is wrong."))
+	m := daemon{d}
+	handle(reg, d, dialect.Task, "daemon.status", m.status, server.Doc("Tells what the process is doing, and whether anything is wrong."))
 	server.Handle(reg, "daemon.stop", m.stop,
 		server.Doc("Ends the process that runs the agents, after this reply. Running tasks are given 15 s, but those that wait for a human, whose questions stay, are interrupted at once; queued ones stay queued; with force nothing is waited for."))
 }
 
-type daemon struct {
-	Domain
-	started time.Time
-}
+type daemon struct{ Domain }
 
 type statusResult struct {
 	PID           int        `json:"pid"`
@@ -118,33 +113,17 @@ type approvalsStatus struct {
 
 const promptShown = 80
 
-// status answers also without a store: then it says so.
-func (m daemon) status(ctx context.Context, _ none) (statusResult, error) {
-	var s hub.Status
-	triggers := automationStatus{Rules: []automationRule{}, RecentExecutions: []executionResult{}}
-	var sources trigger.Sources
-	h, err := m.Hub(ctx)
-	if err == nil {
-		if s, err = h.Status(ctx); err == nil {
-			triggers, err = automationStatusOf(ctx, h, none{})
-		}
-		sources = h.Triggers().Sources()
-		s.Issues = append(s.Issues, sources.Issues...)
-		err = h.OrEnding(ctx, err)
-	}
+func (m daemon) status(ctx context.Context, h *hub.Hub, _ none) (statusResult, error) {
+	s, err := h.Status(ctx)
 	if err != nil {
-		if hubKind(err) == "" {
-			return statusResult{}, err
-		}
-		s.Issues = []string{err.Error()}
+		return statusResult{}, err
 	}
-	return m.statusOf(s, triggers, sources), nil
-}
-
-func (m daemon) statusOf(s hub.Status, triggers automationStatus, sources trigger.Sources) statusResult {
-	if s.Started.IsZero() {
-		s.Started = m.started
+	triggers, err := automationStatusOf(ctx, h, none{})
+	if err != nil {
+		return statusResult{}, err
 	}
+	sources := h.Triggers().Sources()
+	s.Issues = append(s.Issues, sources.Issues...)
 	r := statusResult{
 		PID: os.Getpid(), UptimeSeconds: int64(m.Now().Sub(s.Started).Seconds()), StartedAt: dialect.Timestamp(s.Started),
 		Health: "healthy", Issues: s.Issues, Version: m.Version,
@@ -191,7 +170,7 @@ func (m daemon) statusOf(s hub.Status, triggers automationStatus, sources trigge
 	r.Subsystems.Store = storeStatus{s.Database, s.LastSeq}
 	r.Subsystems.Executors.Running = s.Executors
 	r.Subsystems.Approvals.Pending = s.Pending
-	return r
+	return r, nil
 }
 
 type stopParams struct {

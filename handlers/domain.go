@@ -16,12 +16,9 @@ import (
 // A Domain is what the methods that work with agents stand on. All functions
 // may be called from any goroutine.
 type Domain struct {
-	// Hub waits for the store to open. If there is none, its error, a
-	// *domain.Error of KindUnavailable, says why.
-	Hub func(ctx context.Context) (*hub.Hub, error)
-	// NextHub waits for another hub than one that was lost. Its error is that of
-	// ctx.
-	NextHub func(ctx context.Context, lost *hub.Hub) (*hub.Hub, error)
+	// Hub returns the hub. If there is none, its error, a *domain.Error of
+	// KindUnavailable, says why.
+	Hub     func(ctx context.Context) (*hub.Hub, error)
 	Version string
 	Now     func() time.Time
 	// Stop begins to end the process and returns at once; the reply that

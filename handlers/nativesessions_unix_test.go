@@ -18,6 +18,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/jsontest"
 	"github.com/duet-rpc/duet-rpc/internal/trust"
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -43,7 +44,7 @@ func TestSessionsOfAgents(t *testing.T) {
 	const key = "sk-1234567890-abcdef"
 	w := newWorld(t, nil)
 	program, file := filepath.Join(w.dir, "keeps"), filepath.Join(w.dir, "config.toml")
-	require.NoError(t, os.WriteFile(program, []byte(keeps), 0o700))
+	witness.Program(t, program, keeps)
 	require.NoError(t, os.WriteFile(file, []byte("[agents.theirs]\ncommand = ["+`"`+program+`"`+"]\nkeys = { THEIR_KEY = \"theirs\" }\n[keys.theirs]\ncommand = [\"echo\", \""+key+"\"]\n"), 0o600))
 	reg := server.NewRegistry()
 	handlers.RegisterDomain(reg, handlers.Domain{

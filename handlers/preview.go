@@ -18,7 +18,7 @@ import (
 // registerPreview registers what clients that show the pages of a project call (application
 // boundaries).
 func registerPreview(reg *server.Registry, d Domain) {
-	p := &previews{watchers: make(map[*server.Conn]*previewWatcher)}
+	p := &previews{watchers: make(map[*server.Conn]*preview.Watcher)}
 	f := dialect.Boundary
 	const within = " An address is a path, such as /index.html, or a whole URL of origin; what leads elsewhere is the error -32006."
 	handle(reg, d, f, "fetch", p.fetch, server.LongRunning(),
@@ -34,17 +34,10 @@ func registerPreview(reg *server.Registry, d Domain) {
 	handle(reg, d, f, "listPageMessages", p.list, server.Doc("Lists what pages of the preview have said, the oldest first."))
 }
 
-// previews are the connections that watch previews. A process has one hub at a time.
+// previews are the connections that watch previews.
 type previews struct {
 	mu       sync.Mutex // guards the field below
-	watchers map[*server.Conn]*previewWatcher
-}
-
-// A previewWatcher is a connection as the preview of a hub knows it.
-type previewWatcher struct {
-	of *preview.Preview
-	*preview.Watcher
-	replaced chan struct{} // closed when another hub's has taken its place
+	watchers map[*server.Conn]*preview.Watcher
 }
 
 // watcher is that of the connection, which is made if need be; nil where it is ending.
@@ -55,45 +48,36 @@ func (p *previews) watcher(ctx context.Context, h *hub.Hub) *preview.Watcher {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	old := p.watchers[conn]
-	if old != nil && old.of == h.Preview() {
-		return old.Watcher
+	if w := p.watchers[conn]; w != nil {
+		return w
 	}
-	if old != nil {
-		close(old.replaced)
-		delete(p.watchers, conn)
-	}
-	w := &previewWatcher{of: h.Preview(), Watcher: h.Preview().Watch(), replaced: make(chan struct{})}
+	w := h.Preview().Watch()
 	started := conn.Go(func(ctx context.Context) {
-		defer w.of.Leave(w.Watcher)
-		defer p.drop(conn, w)
+		defer h.Preview().Leave(w)
+		defer p.drop(conn)
 		for {
 			select {
 			case told := <-w.C:
 				if tellPreview(ctx, conn, told) != nil {
 					return
 				}
-			case <-w.replaced:
-				return
 			case <-ctx.Done():
 				return
 			}
 		}
 	})
 	if !started {
-		w.of.Leave(w.Watcher)
+		h.Preview().Leave(w)
 		return nil
 	}
 	p.watchers[conn] = w
-	return w.Watcher
+	return w
 }
 
-func (p *previews) drop(conn *server.Conn, w *previewWatcher) {
+func (p *previews) drop(conn *server.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.watchers[conn] == w {
-		delete(p.watchers, conn)
-	}
+	delete(p.watchers, conn)
 }
 
 func tellPreview(ctx context.Context, conn *server.Conn, t preview.Told) error {

@@ -23,7 +23,7 @@ const heartbeatEvery = 30 * time.Second
 
 // registerSubscribe registers Subscribe and Unsubscribe (docs/protocol.md, "Events").
 func registerSubscribe(reg *server.Registry, d Domain, w *watching) *subscriptions {
-	s := &subscriptions{next: d.NextHub, watching: w, unwatched: d.Unwatched, open: make(map[string]*subscription), count: make(map[*server.Conn]int)}
+	s := &subscriptions{watching: w, unwatched: d.Unwatched, open: make(map[string]*subscription), count: make(map[*server.Conn]int)}
 	handle(reg, d, dialect.Session, "Subscribe", s.subscribe,
 		server.Doc("Sends events from now on, and first those after since, if that is given. "+
 			"With LSP framing they are notifications of the method event; as NDJSON they are results without an id. "+
@@ -34,7 +34,6 @@ func registerSubscribe(reg *server.Registry, d Domain, w *watching) *subscriptio
 
 // subscriptions are those of all connections.
 type subscriptions struct {
-	next      func(context.Context, *hub.Hub) (*hub.Hub, error) // see [Domain]
 	watching  *watching
 	unwatched *Unwatched
 
@@ -179,8 +178,11 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 			defer context.AfterFunc(connected, cancel)()
 			s.unwatched.begin()
 			defer s.unwatched.end(h)
+			defer s.forget(sub.id, conn)
+			defer cancel()
 			feed.Start()
-			s.serve(alive, h, want, sub, feed)
+			sub.live(alive, feed.Done())
+			feed.Close()
 		})
 		if !started {
 			s.forget(sub.id, conn)
@@ -196,40 +198,6 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 		result.Seq = &from
 	}
 	return result, nil
-}
-
-// serve keeps a subscription until ctx, its connection or its feed ends.
-func (s *subscriptions) serve(ctx context.Context, h *hub.Hub, want eventlog.Subscribing, sub *subscription, feed *eventlog.Subscription) {
-	defer s.forget(sub.id, sub.conn)
-	defer sub.cancel()
-	for feed != nil {
-		sub.live(ctx, feed.Done())
-		if !h.Health().Lost() {
-			sub.cancel()
-		}
-		feed.Close()
-		h, feed = s.again(ctx, h, want, sub)
-	}
-}
-
-// again subscribes anew where the hub was lost, as soon as there is another: to
-// all that it tells, since its log is another one too.
-func (s *subscriptions) again(ctx context.Context, lost *hub.Hub, want eventlog.Subscribing, sub *subscription) (*hub.Hub, *eventlog.Subscription) {
-	if ctx.Err() != nil {
-		return nil, nil
-	}
-	h, err := s.next(ctx, lost)
-	if err != nil {
-		return nil, nil // nobody waits for it any more
-	}
-	want.Since = 0
-	feed, err := h.Events().Subscribe(ctx, want, sub.deliver)
-	if err != nil {
-		return nil, nil // the session is not there any more
-	}
-	sub.feed.Store(feed)
-	feed.Start()
-	return h, feed
 }
 
 type unsubscribeParams struct {

@@ -3,11 +3,12 @@ package main_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 // outsider is an agent that takes prompts when somebody has signed in: by a request, or in
@@ -32,7 +33,7 @@ func TestACPSignIn(t *testing.T) {
 	t.Parallel()
 	s := withoutDaemons(t, newSite(t))
 	program := filepath.Join(s.home, "outsider")
-	require.NoError(t, os.WriteFile(program, fmt.Appendf(nil, outsider, filepath.Join(s.home, "in")), 0o700))
+	witness.Program(t, program, fmt.Appendf(nil, outsider, filepath.Join(s.home, "in")))
 	s.agents(fmt.Sprintf("[agents.outsider]\ncommand = [%q]\n", program))
 
 	type method struct {
@@ -77,7 +78,7 @@ func TestACPSignInVersion2(t *testing.T) {
 	t.Parallel()
 	s := withoutDaemons(t, newSite(t))
 	program, in := filepath.Join(s.home, "outsider"), filepath.Join(s.home, "in")
-	require.NoError(t, os.WriteFile(program, fmt.Appendf(nil, outsider, in), 0o700))
+	witness.Program(t, program, fmt.Appendf(nil, outsider, in))
 	s.agents(fmt.Sprintf("[agents.outsider]\ncommand = [%q]\n", program))
 	c := s.acp(nil, "--agent", "outsider")
 	c.call("initialize", object{"protocolVersion": 2, "info": object{"name": "test", "version": "2"}}, nil)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 // In a narrow terminal the list of agents keeps what it is for: how the missing ones
@@ -20,7 +22,7 @@ func TestAgentsAreListedAtSixtyColumns(t *testing.T) {
 	programs := filepath.Join(s.home, "programs")
 	require.NoError(t, os.MkdirAll(programs, 0o700))
 	for name, text := range map[string]string{"claude": "", "gemini": "echo 1.2.3"} {
-		require.NoError(t, os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700))
+		witness.Program(t, filepath.Join(programs, name), "#!/bin/sh\n"+text+"\n")
 	}
 	s.env = append(s.env, "PATH="+programs+":/usr/bin:/bin", "TERM=xterm-256color")
 	p := s.onTerminal(t, 60, "agents")

@@ -290,7 +290,7 @@ func attachToAnAgentsTerminal(t *testing.T, version, runs string, with ...string
 	t.Parallel()
 	s := newSite(t)
 	bin := t.TempDir() // what the agent runs is ls
-	require.NoError(t, os.WriteFile(filepath.Join(bin, "ls"), []byte("#!/bin/sh\necho one; echo two\nuntil [ -e go ]; do sleep 0.02; done\necho three\nexit 4\n"), 0o755))
+	witness.Program(t, filepath.Join(bin, "ls"), "#!/bin/sh\necho one; echo two\nuntil [ -e go ]; do sleep 0.02; done\necho three\nexit 4\n")
 	agent, err := fastProgram()
 	require.NoError(t, err)
 	s.agents(fmt.Sprintf("[agents.watched]\ndriver = \"acp\"\ncommand = [%q, \"demo-agent\", \"--protocol\", %q]\nenv = { PATH = %q, DUET_DEMO_DELAY = \"0\" }\n", agent, version, bin+":/usr/bin:/bin"))

@@ -72,7 +72,7 @@ func (c *clone) program(path string) {
 	c.t.Helper()
 	require.NoError(c.t, os.MkdirAll(filepath.Dir(path), 0o755))
 	script := fmt.Sprintf("#!/bin/sh\necho \"$0 $*\" >>%s\n", c.fired)
-	require.NoError(c.t, os.WriteFile(path, []byte(script), 0o755))
+	witness.Program(c.t, path, script)
 }
 
 // file writes a file of the repository.

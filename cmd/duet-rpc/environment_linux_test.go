@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 // An environmentSite has agents that write their environment to the file that the prompt names.
@@ -109,7 +111,7 @@ func TestAnAgentHasTheEnvironmentOfItsClient(t *testing.T) {
 	first := s.client("first", "DISPLAY=:1")
 	tools := filepath.Join(s.home, "tools")
 	require.NoError(t, os.Mkdir(tools, 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(tools, "duet-test-tool"), []byte("#!/bin/sh\nenv > \"$1\"\n"), 0o700))
+	witness.Program(t, filepath.Join(tools, "duet-test-tool"), "#!/bin/sh\nenv > \"$1\"\n")
 	second := s.client("second", "PATH="+tools+":"+os.Getenv("PATH"))
 	hub := s.requireDaemon(first, second)
 

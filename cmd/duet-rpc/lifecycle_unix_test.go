@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
 // goneAfter is how long the process may live on once its end has begun.
@@ -253,7 +255,8 @@ func TestTheEndDoesNotWaitForTheHub(t *testing.T) {
 			l.stderr = deafLog(t)
 			p := l.start(t)
 			p.send(framed(`{"jsonrpc":"2.0","id":"hub","method":"execute_prompt","params":{"prompt":"quiet"}}`))
-			p.startLong()
+			project := project.Project{StateDir: s.state()}
+			require.Eventually(t, func() bool { return !project.Unlocked() }, watchdog/3, pollEvery, "a daemon opens the database")
 			watch := startStopwatch(t)
 			e.end(p)
 			p.rest()

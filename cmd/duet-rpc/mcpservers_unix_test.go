@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 // mcpProgram is a server that does what its argument says, and notes that it was started.
@@ -28,7 +30,7 @@ esac
 func (s *site) mcpServers(more string, others ...string) (program string) {
 	s.t.Helper()
 	program = filepath.Join(s.home, "server")
-	require.NoError(s.t, os.WriteFile(program, []byte(mcpProgram), 0o700))
+	witness.Program(s.t, program, mcpProgram)
 	agent, err := fastProgram()
 	require.NoError(s.t, err)
 	text := more + fmt.Sprintf("[agents.served]\ncommand = [%q, \"demo-agent\"]\nenv = { DUET_DEMO_DELAY = \"0\", DUET_DEMO_STATE = %q }\n", agent, filepath.Join(s.home, "demo"))

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 // lockedAgent is an agent that opens no session before somebody has signed in.
@@ -43,7 +45,7 @@ const (
 func (s *site) locked(methods ...string) {
 	s.t.Helper()
 	path := filepath.Join(s.home, "locked")
-	require.NoError(s.t, os.WriteFile(path, []byte(strings.Replace(lockedAgent, "METHODS", strings.Join(methods, ","), 1)), 0o700))
+	witness.Program(s.t, path, strings.Replace(lockedAgent, "METHODS", strings.Join(methods, ","), 1))
 	s.agents(fmt.Sprintf("[agents.locked]\ncommand = [%q]\n", path))
 }
 

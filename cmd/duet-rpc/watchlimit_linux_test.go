@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/needs"
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 // A limit of the system that is reached is told wherever somebody looks.
@@ -62,6 +63,6 @@ func (s *site) watchAtMost(n int) {
 	// A shell would not keep the arguments apart that the program is given.
 	script := filepath.Join(s.home, "limited")
 	text := fmt.Sprintf("#!/bin/sh\nexec %s --user --map-root-user sh -c 'echo %d >/proc/sys/user/max_inotify_watches; exec \"$@\"' sh %s \"$@\"\n", unshare, n, program)
-	require.NoError(s.t, os.WriteFile(script, []byte(text), 0o755))
+	witness.Program(s.t, script, text)
 	s.binary = script
 }

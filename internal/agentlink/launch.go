@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
@@ -33,9 +34,10 @@ func Askable(a config.Agent) error {
 }
 
 // LaunchOf is how an agent is started, and in words which of its keys could not be
-// had: it is started without them. Nobody is asked for a key.
+// had: it is started without them. Nobody is asked for a key. ctx may have the environment of
+// the client that asks (package clientenv); else it is that of this process, by getenv.
 func LaunchOf(ctx context.Context, c *config.Config, a config.Agent, getenv func(string) string) (l Launch, missing []string) {
-	env := a.Variables(getenv)
+	env := a.Variables(clientenv.From(ctx), getenv)
 	keys, missing := c.FetchKeys(ctx, a, getenv)
 	maps.Copy(env, keys)
 	return Launch{Name: a.Name, Command: a.StartCommand(), Environment: env, Keys: slices.Collect(maps.Values(keys))}, missing

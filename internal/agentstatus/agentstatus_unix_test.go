@@ -16,6 +16,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/signin"
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -43,7 +44,7 @@ func (m *machine) file(name, text string) string {
 	m.t.Helper()
 	path := filepath.Join(m.home, name)
 	require.NoError(m.t, os.MkdirAll(filepath.Dir(path), 0o700))
-	require.NoError(m.t, os.WriteFile(path, []byte(text), 0o700))
+	witness.Program(m.t, path, text)
 	return path
 }
 

@@ -155,7 +155,7 @@ func printedVersion(ctx context.Context, a config.Agent) (version string, asked 
 	defer os.RemoveAll(dir)
 	runner := process.NewRunner(ctx, slog.New(slog.DiscardHandler), process.Grace{})
 	defer runner.Close()
-	p, err := runner.Start(process.Spec{Path: a.Path, Argv: []string{a.Path, "--version"}, CWD: dir, Env: process.NewEnvironment(a.Variables(os.Getenv))})
+	p, err := runner.Start(process.Spec{Path: a.Path, Argv: []string{a.Path, "--version"}, CWD: dir, Env: process.NewEnvironment(a.Variables(nil, os.Getenv))})
 	if err != nil {
 		return "", false
 	}

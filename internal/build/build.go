@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
 	"github.com/duet-rpc/duet-rpc/internal/diagnostic"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -213,7 +214,7 @@ func (b *Builds) run(ctx context.Context, id string, t Target, listener Listener
 	b.tell(domain.BuildProgressed{BuildID: id, Name: t.Name, Stage: domain.BuildStarted, Command: t.Text()})
 	listener.Started(ctx, id, t)
 	ran, err := b.opts.Run(ctx, usercommand.Command{
-		Argv: t.Command, Shell: t.Shell, Directory: directory, Env: usercommand.Environment(b.opts.Getenv, t.Env), Timeout: t.Timeout, Output: reader.Take,
+		Argv: t.Command, Shell: t.Shell, Directory: directory, Env: clientenv.From(ctx).ForCommand(b.opts.Getenv, t.Env), Timeout: t.Timeout, Output: reader.Take,
 	})
 	reader.Flush(ctx)
 	result.Result = ran

@@ -31,17 +31,33 @@ var passed = []string{
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
 }
 
+// tools are the variables that say where tools are and keep their files, and the way to the
+// network. A command of the user, such as a build, gets them beside the ones above that name no
+// session of a desktop, and nothing else: there may be keys among the rest.
+var tools = []string{
+	"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
+	"GOPATH", "GOROOT", "GOCACHE", "GOMODCACHE", "GOFLAGS", "GOPROXY", "GOSUMDB", "GOPRIVATE", "GOTOOLCHAIN",
+	"CARGO_HOME", "RUSTUP_HOME", "NVM_DIR", "PNPM_HOME", "NPM_CONFIG_PREFIX", "JAVA_HOME", "GRADLE_USER_HOME", "MAVEN_HOME",
+	"DOTNET_ROOT", "ANDROID_HOME", "VIRTUAL_ENV", "PYENV_ROOT", "CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "PKG_CONFIG_PATH", "MAKEFLAGS",
+}
+
+// basic are the variables among passed that a command of the user gets.
+var basic = []string{
+	"PATH", "HOME", "USER", "SHELL", "TERM", "TMPDIR", "LANG", "LC_ALL", "LC_CTYPE", "XDG_RUNTIME_DIR",
+	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
+}
+
 // An Environment has the variables of a client by name. It is not changed once it is in use.
 // A nil one is that of a client that has sent none.
 type Environment map[string]string
 
-// Collect returns the variables that a client sends: those that every agent gets, and more, the
-// names in the env_from of agents. Variables that are empty, are not UTF-8 or exceed the limits
+// Collect returns the variables that a client sends: those that every agent gets, more, the
+// names in the env_from of agents, and those of tools. Variables that are empty, are not UTF-8 or exceed the limits
 // are left out.
 func Collect(getenv func(string) string, more []string) Environment {
 	e := make(Environment)
 	size := 0
-	for _, name := range slices.Concat(passed, more) {
+	for _, name := range slices.Concat(passed, more, tools) {
 		value := getenv(name)
 		if _, has := e[name]; has || value == "" || !utf8.ValidString(value) || len(e) == MaxVariables || size+len(name)+len(value) > MaxBytes {
 			continue
@@ -74,27 +90,38 @@ func (e Environment) Check() error {
 	return nil
 }
 
-// For returns the variables that an agent gets. Those that every agent gets are the client's,
-// or getenv's for a client that has sent none. Those that from names, the agent's env_from,
-// are the client's, or getenv's where the client has not sent the variable.
-func (e Environment) For(from []string, getenv func(string) string) map[string]string {
-	of := make(map[string]string, len(passed)+len(from))
-	for _, name := range passed {
-		value := e[name]
-		if e == nil {
-			value = getenv(name)
+// lookup returns how a variable is found for a child that the client has launched: of the client,
+// or, where that has sent none, of the hub's process by getenv. A client that has sent variables
+// has those that every agent gets, or lacks them.
+func (e Environment) lookup(getenv func(string) string) func(name string) string {
+	return func(name string) string {
+		if value, has := e[name]; has || e != nil && slices.Contains(passed, name) {
+			return value
 		}
-		if value != "" {
-			of[name] = value
-		}
+		return getenv(name)
 	}
-	for _, name := range from {
-		value := e[name]
-		if value == "" && !slices.Contains(passed, name) {
-			value = getenv(name)
-		}
-		if value != "" {
-			of[name] = value
+}
+
+// For returns the variables of an agent that the client launches: those that every agent gets,
+// and the named ones. One that the client has not sent is that of the hub's process, by getenv.
+func (e Environment) For(from []string, getenv func(string) string) map[string]string {
+	return pick(e.lookup(getenv), passed, from)
+}
+
+// ForCommand returns the variables of a command of the user, such as a build, and more, which win.
+func (e Environment) ForCommand(getenv func(string) string, more map[string]string) map[string]string {
+	of := pick(e.lookup(getenv), basic, tools)
+	maps.Copy(of, more)
+	return of
+}
+
+func pick(lookup func(string) string, lists ...[]string) map[string]string {
+	of := make(map[string]string)
+	for _, names := range lists {
+		for _, name := range names {
+			if value := lookup(name); value != "" {
+				of[name] = value
+			}
 		}
 	}
 	return of

@@ -10,6 +10,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/trust"
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 // world is a user and a project.
@@ -56,7 +57,7 @@ func (w *world) read(path string) []byte {
 func (w *world) install(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
-		require.NoError(w.t, os.WriteFile(filepath.Join(w.bin, executable(name)), []byte("#!/bin/sh\n"), 0o700))
+		witness.Program(w.t, filepath.Join(w.bin, executable(name)), "#!/bin/sh\n")
 	}
 }
 

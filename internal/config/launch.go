@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 )
 
 // StartCommand is the agent's command with its program where it was found,
@@ -41,14 +43,10 @@ func (c *Config) VariablesFrom() []string {
 	return slices.Compact(names)
 }
 
-// Variables are the agent's variables, but for those that hold keys.
-func (a Agent) Variables(getenv func(string) string) map[string]string {
-	env := make(map[string]string, len(a.Env)+len(a.EnvFrom))
-	for _, name := range a.EnvFrom {
-		if value := getenv(name); value != "" {
-			env[name] = value
-		}
-	}
+// Variables are the agent's variables where a client launches it, but for those that hold keys.
+// For the client and getenv see [clientenv.Environment.For].
+func (a Agent) Variables(client clientenv.Environment, getenv func(string) string) map[string]string {
+	env := client.For(a.EnvFrom, getenv)
 	maps.Copy(env, a.Env)
 	return env
 }

@@ -18,14 +18,11 @@ func (a Agent) LoginFile(getenv func(string) string) string {
 	if !ok || b.login.file == "" {
 		return ""
 	}
-	variables := a.Variables(getenv)
+	variables := a.Variables(nil, getenv)
 	if base := variables[b.login.variable]; filepath.IsAbs(base) {
 		return filepath.Join(base, b.login.file)
 	}
 	home := variables["HOME"]
-	if home == "" {
-		home = getenv("HOME")
-	}
 	if !filepath.IsAbs(home) {
 		return ""
 	}

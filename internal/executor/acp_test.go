@@ -360,7 +360,7 @@ func TestServersThatWillNotBeThereAreReported(t *testing.T) {
 	x := newExecutor(t, h, executor.Options{})
 	p := prompt(t, "forgetful", "echo") // so it is told of them twice
 	program := filepath.Join(p.CWD, "server")
-	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\n"), 0o700))
+	witness.Program(t, program, "#!/bin/sh\n")
 	require.NoError(t, os.WriteFile(program+".txt", nil, 0o600))
 	h.context.NativeSessionID = "before"
 	h.context.MCPServers = []catalog.MCPServer{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config/gateconfig"
 	"github.com/duet-rpc/duet-rpc/internal/diagnostic"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -19,7 +20,7 @@ func (e *Engine) start(run int64) {
 	if e.opts.Runs.Resting() {
 		return
 	}
-	ctx, cancel := context.WithCancel(e.ctx)
+	ctx, cancel := context.WithCancel(clientenv.Context(e.ctx, e.opts.Runs.Environment(run)))
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.checking[run] != nil {
@@ -153,7 +154,7 @@ func (e *Engine) run(ctx context.Context, c gateconfig.Gate, cwd string, printed
 		Found:  func(_ context.Context, d domain.Diagnostic) { count(&r, d) },
 	}
 	ran, err := e.opts.Run(ctx, usercommand.Command{
-		Argv: c.Command, Shell: c.Shell, Directory: directory, Env: usercommand.Environment(e.opts.Getenv, c.Env), Timeout: c.Timeout, Output: reader.Take, Keep: keptOutput,
+		Argv: c.Command, Shell: c.Shell, Directory: directory, Env: clientenv.From(ctx).ForCommand(e.opts.Getenv, c.Env), Timeout: c.Timeout, Output: reader.Take, Keep: keptOutput,
 	})
 	reader.Flush(ctx)
 	r.Duration = ran.Duration

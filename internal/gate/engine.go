@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/background"
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config/gateconfig"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -25,6 +26,8 @@ type Runs interface {
 	MayStart(t store.Tx)
 	// Say notes something in the conversation of a run.
 	Say(t store.Tx, run domain.Run, text string) error
+	// Environment is that of the client that launched a run, or nil.
+	Environment(run int64) clientenv.Environment
 	// Resting reports whether nothing new is to be started.
 	Resting() bool
 	// Rested tells that a check has ended.

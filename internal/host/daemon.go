@@ -4,9 +4,17 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/editorfiles"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
+	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/server"
 	"github.com/duet-rpc/duet-rpc/server/stdio"
 )
 
@@ -14,7 +22,7 @@ import (
 // stops it. It closes standard output when it listens, which its starter waits for. If that
 // is a pipe and the daemon fails before, it writes the reason there: the log may be on a full disk.
 func Daemon(ctx context.Context, s *hubprocess.Settings) error {
-	err := daemon(ctx, s)
+	err := runDaemon(ctx, s)
 	if err == nil {
 		return nil
 	}
@@ -24,34 +32,195 @@ func Daemon(ctx context.Context, s *hubprocess.Settings) error {
 	return err
 }
 
-func daemon(ctx context.Context, s *hubprocess.Settings) error {
+// claimWithin is how long another process that has just taken the lock may take
+// to write which one it is.
+const claimWithin = time.Second
+
+func runDaemon(ctx context.Context, s *hubprocess.Settings) error {
 	log := s.OpenLog()
 	defer log.Close(logGrace)
 	ctx, stop := untilSignal(ctx, log)
 	defer stop()
-	c := claimProject(s)
-	p, _ := c.of()
-	if err := c.why(); err != nil {
+	p, lock, err := claim(ctx, s)
+	if err != nil {
 		return unavailable(p, err)
 	}
-	h := newHost(s, log, c, hubprocess.Build(runningProgram()))
-	rest := time.AfterFunc(restAfter, restMemory)
-	defer rest.Stop()
-	h.vacant.ended = func() { rest.Reset(restAfter) }
-	log.Info("started", "version", s.Version, "pid", os.Getpid(), "project", p.Root)
-	if err := (projectParts{h}).listen(); err != nil {
-		h.begin(ctx, false)
-		h.close()
-		return fmt.Errorf("nobody could reach the daemon: %w", err)
+	defer lock.Close()
+	d, err := newDaemon(ctx, s, log, p, lock)
+	if err != nil {
+		return unavailable(p, err)
+	}
+	defer d.close()
+	if err := d.listen(); err != nil {
+		return fmt.Errorf("nothing could reach the daemon: %w", err)
 	}
 	if err := stdio.CloseOutput(); err != nil {
 		log.Debug("who started the daemon is not told that it listens", "err", err)
 	}
-	h.begin(ctx, true)
-	<-h.life.ctx.Done()
-	h.close()
-	log.Info("stopped")
+	d.rest.Reset(restAfter)
+	if err := d.lifecycle.run(ctx); err != nil {
+		log.Error("the daemon ends", "err", err)
+		return err
+	}
 	return nil
+}
+
+// claim takes the lock of the project, which makes this process its hub.
+func claim(ctx context.Context, s *hubprocess.Settings) (project.Project, *project.Lock, error) {
+	ctx, cancel := context.WithTimeout(ctx, claimWithin)
+	defer cancel()
+	p, err := s.Project()
+	if err != nil {
+		return p, nil, err
+	}
+	lock, err := p.Claim(ctx)
+	return p, lock, err
+}
+
+// A daemon is this process as the hub of its project: one server for the clients that connect
+// to its sockets.
+type daemon struct {
+	settings  *hubprocess.Settings
+	log       *logging.Log
+	project   project.Project
+	hub       *openHub
+	srv       *server.Server
+	sockets   sockets
+	builds    *builds
+	lifecycle *lifecycle
+	notified  func(context.Context) // waits until subscribers know what has happened
+	rest      *time.Timer           // calls restMemory
+
+	ctx     context.Context // of the connections
+	end     context.CancelFunc
+	serving sync.WaitGroup // a goroutine for each socket that is or was open
+
+	mu     sync.Mutex
+	vacant time.Time // when the last connection ended, or the process began
+}
+
+// newDaemon opens the project's hub.
+func newDaemon(ctx context.Context, s *hubprocess.Settings, log *logging.Log, p project.Project, lock *project.Lock) (*daemon, error) {
+	log.Info("started", "version", s.Version, "pid", os.Getpid(), "project", p.Root)
+	files := new(editorfiles.Readers)
+	h, err := openProject(context.WithoutCancel(ctx), hubOptions{settings: s, log: log, project: p, lock: lock, editorFiles: files})
+	if err != nil {
+		return nil, err
+	}
+	d := &daemon{settings: s, log: log, project: p, hub: h, vacant: time.Now()}
+	d.ctx, d.end = context.WithCancel(context.Background())
+	d.rest = time.AfterFunc(restAfter, restMemory)
+	d.builds = newBuilds(hubprocess.Build(runningProgram()), d.clients)
+	d.lifecycle = newLifecycle(d, log.Logger)
+	var reg *server.Registry
+	reg, d.notified = newRegistry(s, log, handlers.Core{Issues: d.issues, Build: d.meet}, handlers.Domain{
+		Hub:  func(context.Context) (*hub.Hub, error) { return h.hub, nil },
+		Stop: d.lifecycle.stop, Clients: d.clients, EditorFiles: files, Sockets: d.sockets.paths, Unserved: d.sockets.unserved,
+	})
+	d.srv = server.New(reg, server.Options{
+		Limits: s.Limits, Logger: log.Logger, Grace: handlerGrace, Released: restMemory, ConnEnded: d.connectionEnded, Trace: traceOf(log),
+	})
+	d.sockets = sockets{server: d.srv, log: log.Logger, extra: s.Listen, serving: &d.serving}
+	return d, nil
+}
+
+// close ends the daemon, and everything that it runs.
+func (d *daemon) close() {
+	closing, cancel := context.WithTimeout(context.Background(), hubGrace)
+	defer cancel()
+	d.end()
+	d.rest.Stop()
+	d.hub.close(closing)
+	d.sockets.close() // before the lock is free: a client that sees that finds no socket
+	ended := make(chan struct{})
+	go func() { // until the connections have ended, or the process has
+		d.serving.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-closing.Done():
+	}
+	d.log.Info("stopped")
+}
+
+// meet notes the build of a client. If all clients are of other builds and nothing is to be done,
+// this daemon ends.
+func (d *daemon) meet(ctx context.Context, conn *server.Conn, build, version string) handlers.DaemonBuild {
+	answer := handlers.DaemonBuild{Version: d.settings.Version, Protocol: hubprocess.Protocol}
+	if d.builds.add(ctx, conn, build, version) {
+		answer.Ends = d.lifecycle.isDeserted(ctx)
+		d.builds.wake()
+	}
+	return answer
+}
+
+// issues lists what is wrong, without waiting.
+func (d *daemon) issues() (issues []string) {
+	if issue := d.builds.issue(d.settings.Version); issue != "" {
+		issues = append(issues, issue)
+	}
+	return append(issues, d.hub.hub.Issues()...)
+}
+
+func (d *daemon) clients() int { return d.srv.ConnCount() }
+
+func (d *daemon) connectionEnded() {
+	d.mu.Lock()
+	d.vacant = time.Now()
+	d.mu.Unlock()
+	if d.clients() == 0 {
+		d.rest.Reset(restAfter)
+	}
+}
+
+func (d *daemon) vacantFor() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.clients() > 0 {
+		return 0
+	}
+	return time.Since(d.vacant)
+}
+
+func (d *daemon) listen() error { return d.sockets.open(d.ctx, d.project) }
+func (d *daemon) unlisten()     { d.sockets.close() }
+
+func (d *daemon) superseded() bool     { return d.builds.superseded() }
+func (d *daemon) met() <-chan struct{} { return d.builds.changed }
+
+func (d *daemon) lost() <-chan struct{}             { return d.hub.gone }
+func (d *daemon) interruptWork(ctx context.Context) { d.hub.hub.InterruptWork(ctx, "alone") }
+func (d *daemon) drain(ctx context.Context)         { d.hub.hub.Drain(ctx) }
+
+func (d *daemon) idle(ctx context.Context) bool {
+	idle, err := d.hub.hub.Idle(ctx)
+	return err == nil && idle
+}
+
+func (d *daemon) interrupt(ctx context.Context) {
+	if d.hub.hub.Abandon(ctx) == nil {
+		d.notified(ctx)
+	}
+}
+
+func (d *daemon) idleAfter() time.Duration {
+	c, err := d.settings.Config()
+	if err != nil { // health says what is wrong
+		return config.DefaultDaemonIdle
+	}
+	return c.DaemonIdle
+}
+
+func (d *daemon) interruptsAlone() bool {
+	c, err := d.settings.Config()
+	return err == nil && c.WhenAlone == config.AloneInterrupt
+}
+
+func (d *daemon) noteStop() {
+	if err := d.project.MarkStopped(); err != nil {
+		d.log.Debug("the stop could not be noted", "err", err)
+	}
 }
 
 // runningProgram is the path of the program that this process runs. On Linux it leads to that

@@ -20,17 +20,13 @@ func TryDemoAgent(ctx context.Context, s hubprocess.Settings, log *logging.Log) 
 	}
 	defer os.RemoveAll(dir)
 	s.Root = dir
-	c := claimProject(&s)
-	defer c.release(nil)
-	p, lock := c.of()
-	if err := c.why(); err != nil {
+	p, lock, err := claim(ctx, &s)
+	if err != nil {
 		return unavailable(p, err)
 	}
 	defer os.RemoveAll(p.StateDir)
-	h, err := openProject(ctx, hubOptions{
-		settings: &s, log: log, project: p, lock: lock,
-		notified: func(context.Context) {},
-	})
+	defer lock.Close()
+	h, err := openProject(ctx, hubOptions{settings: &s, log: log, project: p, lock: lock})
 	if err != nil {
 		return unavailable(p, err)
 	}

@@ -3,10 +3,13 @@ package host
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"strconv"
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/relay"
@@ -27,15 +30,13 @@ func isCore(method string) bool {
 // begins with that message, and whether the editor has said that it does not trust the workspace;
 // next is nil where the editor has left, or ctx has ended.
 func (e *editorProcess) serveCore(ctx context.Context, t server.Transport) (next server.Transport, restricted bool) {
-	h := newHost(e.settings, e.log, &claim{find: e.settings.Project}, "")
-	h.trouble = e.trouble
-	h.ending = e.ending
+	srv := newCoreServer(e.settings, e.log, handlers.Core{Issues: e.issues}, e.noHub, e.ending)
 	var last []byte // a method that needs nothing, which most messages of a burst name
-	next, err := h.srv.ServeUntil(ctx, t, frame.LSP, func(m *frame.Message) bool {
+	next, err := srv.ServeUntil(ctx, t, frame.LSP, func(m *frame.Message) bool {
 		if m.Kind == frame.Object && last != nil && bytes.Equal(m.Method, last) {
 			return false
 		}
-		if e.needsDaemon(h.srv, m, &restricted) {
+		if e.needsDaemon(srv, m, &restricted) {
 			return true
 		}
 		switch string(m.Method) {
@@ -76,10 +77,24 @@ func (e *editorProcess) needsDaemon(methods *server.Server, m *frame.Message, re
 	return false
 }
 
-// An earlyServer answers an editor while there is no hub. It has the methods of a hub that is
-// never opened. It may be used by any goroutine.
+// newCoreServer makes a server for an editor while there is no hub: it answers the core methods,
+// and refuses the others with the error of noHub. ending, if set, is called when a connection
+// begins to end.
+func newCoreServer(s *hubprocess.Settings, log *logging.Log, core handlers.Core, noHub func() error, ending func()) *server.Server {
+	reg, _ := newRegistry(s, log, core, handlers.Domain{
+		Hub:  func(context.Context) (*hub.Hub, error) { return nil, noHub() },
+		Stop: func(bool) {},
+	})
+	return server.New(reg, server.Options{
+		Limits: s.Limits, Logger: log.Logger, Grace: handlerGrace, Released: restMemory, ConnEnding: ending, Trace: traceOf(log),
+	})
+}
+
+// An earlyServer answers messages of an editor, for a relay, while there is no hub. It may be
+// used by any goroutine.
 type earlyServer struct {
-	host *host
+	srv     *server.Server
+	serving sync.WaitGroup
 
 	mu     sync.Mutex // guards the fields below
 	near   server.Transport
@@ -88,36 +103,27 @@ type earlyServer struct {
 	marks  int // how many answers were read to their end
 }
 
-// newEarlyServer serves until ctx ends. Its health tells of trouble, if there is any.
-func newEarlyServer(ctx context.Context, s *hubprocess.Settings, log *logging.Log, trouble func() string) *earlyServer {
-	h := newHost(s, log.WithoutMessages(), &claim{find: s.Project}, "") // the relay has the messages
-	h.trouble = trouble
+// newEarlyServer serves until ctx ends.
+func newEarlyServer(ctx context.Context, srv *server.Server, log *slog.Logger) *earlyServer {
 	near, far := server.Pipe()
-	h.serving.Go(func() {
-		if err := h.srv.Serve(ctx, far, frame.LSP); err != nil {
+	limits := frame.Limits{MaxFrame: 1<<30 - 1, Timeout: -1} // it is our own
+	e := &earlyServer{srv: srv, near: near, reader: frame.NewReader(near, frame.LSP, limits)}
+	e.serving.Go(func() {
+		if err := srv.Serve(ctx, far, frame.LSP); err != nil {
 			log.Debug("the core methods are not served any more", "err", err)
 		}
 	})
-	limits := frame.Limits{MaxFrame: 1<<30 - 1, Timeout: -1} // it is our own
-	return &earlyServer{host: h, near: near, reader: frame.NewReader(near, frame.LSP, limits)}
+	return e
 }
 
 func (e *earlyServer) close() {
 	e.near.Close()
-	e.host.serving.Wait()
-}
-
-// say has requests refused with an error until the next one.
-func (e *earlyServer) say(err error) {
-	if p, err := e.host.settings.Project(); err == nil {
-		e.host.claim.know(p)
-	}
-	e.host.life.attempts.refuse(err)
+	e.serving.Wait()
 }
 
 // isLong reports whether requests of a method may take long to be answered.
 func (e *earlyServer) isLong(method []byte) bool {
-	m := e.host.srv.Method(string(method))
+	m := e.srv.Method(string(method))
 	return m != nil && m.LongRunning
 }
 
@@ -146,7 +152,7 @@ func needsHub(methods *server.Server, m *frame.Message) bool {
 // answer answers a message for which no hub is needed; answered is false for another one. The
 // response is nil if there is none.
 func (e *earlyServer) answer(m *frame.Message) (response []byte, answered bool) {
-	if needsHub(e.host.srv, m) {
+	if needsHub(e.srv, m) {
 		return nil, false
 	}
 	return e.exchange(m.Body), true

@@ -15,6 +15,8 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
@@ -119,16 +121,15 @@ type editorProcess struct {
 	exit     func(status int) // ends the process at once; nil: it takes as long as it takes
 	direct   bool             // the editor is served without a relay until it needs a daemon
 
-	relay   *relay.Relay
-	rest    *time.Timer // calls restMemory
-	early   *earlyServer
-	silence atomic.Pointer[hubprocess.SilentError] // why no hub could be joined lately
-
-	// For the relay's goroutine that connects.
-	failed  time.Time // when no daemon could be started last
-	failure error
+	relay *relay.Relay // nil while the editor is served directly
+	rest  *time.Timer  // calls restMemory
+	early *earlyServer
 
 	wasJoined atomic.Bool
+
+	mu      sync.Mutex // guards the fields below
+	failure error      // why no hub can be had; nil: that is not known to be so
+	failed  time.Time  // when a daemon could not be started, if that is why
 }
 
 func newEditorProcess(s *hubprocess.Settings, log *logging.Log) *editorProcess {
@@ -146,13 +147,14 @@ func (e *editorProcess) run(ctx context.Context, t server.Transport) {
 		}
 	}
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	e.early = newEarlyServer(serving, e.settings, e.log, e.trouble)
+	log := e.log.WithoutMessages() // the relay has them
+	e.early = newEarlyServer(serving, newCoreServer(e.settings, log, handlers.Core{Issues: e.issues}, e.noHub, nil), log.Logger)
 	defer e.early.close()
 	defer cancel()
 	opts := relay.Options{
 		Restricted: restricted,
 		Connect:    e.connect, Arrival: e.arrival, Early: e.early.answer, Unavailable: e.early.refuse, Limits: e.settings.Limits, Logger: e.log.Logger,
-		Silence: e.settings.AnswerWithin, Silent: e.whySilent, Problem: e.whyNobody, Long: e.early.isLong,
+		Silence: e.settings.AnswerWithin, Silent: e.whySilent, Long: e.early.isLong,
 		Ending: e.ending, Released: restMemory,
 	}
 	if messages := e.log.Messages(); messages != nil {
@@ -171,6 +173,9 @@ func (e *editorProcess) ending() {
 	}
 }
 
+// startAgainAfter is for how long the failure to start a daemon is believed.
+const startAgainAfter = time.Second
+
 // connect joins the project's daemon. If none runs, one is started once a message of the editor
 // needs it.
 func (e *editorProcess) connect(ctx context.Context) (server.Transport, error) {
@@ -181,38 +186,41 @@ func (e *editorProcess) connect(ctx context.Context) (server.Transport, error) {
 			return nil, e.unavailable(err)
 		}
 		t, err := hubprocess.Connect(ctx, e.settings, p)
-		if err != nil && ctx.Err() != nil {
-			return nil, err
-		}
-		e.noteSilence(err)
-		switch {
-		case err == nil:
+		if err == nil {
 			e.log.Info("attached to the project's hub")
-			e.failure = nil
+			e.noteFailure(nil, time.Time{})
 			e.wasJoined.Store(true)
 			e.rest.Reset(restAfter)
 			return t, nil
-		case errors.As(err, new(*hubprocess.SilentError)) && !wanted:
-			return nil, err // it may answer in a moment
+		}
+		if silent := new(hubprocess.SilentError); errors.As(err, &silent) {
+			e.relay.NoteProblem(p.ShortenPaths(silent.Error()))
+			if !wanted {
+				return nil, err // it may answer in a moment
+			}
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil, err
 		case !hubprocess.MayComeYet(err):
 			return nil, e.unavailable(err)
 		case !wanted && (!e.wasJoined.Load() || p.Stopped()):
 			return nil, relay.ErrDormant
-		case e.failure != nil && time.Since(e.failed) < openAgainAfter:
-			return nil, e.unavailable(e.failure)
 		}
-		if err := e.startDaemon(ctx, p); err != nil {
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			var silent *hubprocess.SilentError
-			if errors.As(err, &silent) {
-				e.noteSilence(err)
-				return nil, err
-			}
+		if at, why := e.lastFailure(); time.Since(at) < startAgainAfter {
+			return nil, &relay.UnavailableError{Err: why}
+		}
+		err = e.startDaemon(ctx, p)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.As(err, new(*hubprocess.SilentError)):
+			return nil, err
+		default:
 			e.log.Warn("no daemon could be started", "err", err)
-			e.failed, e.failure = time.Now(), err
-			return nil, e.unavailable(err)
+			e.noteFailure(err, time.Now())
+			return nil, &relay.UnavailableError{Err: err}
 		}
 	}
 }
@@ -239,20 +247,46 @@ func (e *editorProcess) startDaemon(ctx context.Context, p project.Project) erro
 	return hubprocess.EnsureDaemon(ctx, e.settings, p)
 }
 
-// unavailable is why no hub can be had until something is mended.
+// unavailable notes why no hub can be had until something is mended.
 func (e *editorProcess) unavailable(err error) error {
-	e.early.say(err)
+	e.noteFailure(err, time.Time{})
 	return &relay.UnavailableError{Err: err}
 }
 
-// noteSilence notes whether a hub could not be joined since it does not answer; err is nil if
-// one was joined.
-func (e *editorProcess) noteSilence(err error) {
-	var silent *hubprocess.SilentError
-	if errors.As(err, &silent) && e.silence.Load() == nil {
-		e.log.Warn(silent.Error())
+// noteFailure notes why no hub can be had; nil: one is. started is when one could not be started.
+func (e *editorProcess) noteFailure(err error, started time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.failed, e.failure = started, err
+}
+
+func (e *editorProcess) lastFailure() (started time.Time, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.failed, e.failure
+}
+
+// noHub is the error of a request for which no hub can be had.
+func (e *editorProcess) noHub() error {
+	_, err := e.lastFailure()
+	if err == nil {
+		return domain.ErrEnding
 	}
-	e.silence.Store(silent)
+	p, _ := e.settings.Project()
+	return unavailable(p, err)
+}
+
+// issues are what health tells while no hub answers.
+func (e *editorProcess) issues() (issues []string) {
+	if e.relay != nil {
+		if why := e.relay.Trouble(); why != "" {
+			issues = append(issues, why)
+		}
+	}
+	if _, err := e.lastFailure(); err != nil {
+		issues = append(issues, e.noHub().Error())
+	}
+	return issues
 }
 
 // whySilent names a hub that was joined and does not answer.
@@ -266,27 +300,4 @@ func (e *editorProcess) whySilent() string {
 	pid, held := p.Holder(ctx)
 	path, _ := socket.Find(p.StateDir)
 	return p.ShortenPaths((&hubprocess.SilentError{PID: pid, Held: held, Path: path}).Error())
-}
-
-// whyNobody says why no hub could be joined; "": there is none, or it is not known.
-func (e *editorProcess) whyNobody() string {
-	silent := e.silence.Load()
-	if silent == nil {
-		return ""
-	}
-	p, err := e.settings.Project()
-	if err != nil {
-		return silent.Error()
-	}
-	return p.ShortenPaths(silent.Error())
-}
-
-// trouble is what health tells while no hub answers.
-func (e *editorProcess) trouble() string {
-	if e.relay != nil {
-		if why := e.relay.Silence(); why != "" {
-			return why
-		}
-	}
-	return e.whyNobody()
 }

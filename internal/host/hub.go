@@ -32,9 +32,8 @@ type openHub struct {
 	hub       *hub.Hub
 	executors *supervisor.Supervisor
 	log       *logging.Log
-	watch     *filewatch.Watch      // of its directory; nil: nothing tells of that
-	gone      chan struct{}         // closed when its files are the project's no more
-	notified  func(context.Context) // waits until subscribers know what has happened
+	watch     *filewatch.Watch // of its directory; nil: nothing tells of that
+	gone      chan struct{}    // closed when its files are the project's no more
 }
 
 // hubOptions are what a hub is opened with.
@@ -43,7 +42,6 @@ type hubOptions struct {
 	log      *logging.Log
 	project  project.Project
 	lock     *project.Lock
-	notified func(context.Context) // waits until subscribers know what has happened
 
 	editorFiles catalog.EditorFiles // may be nil
 }
@@ -72,7 +70,7 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 	if err != nil {
 		o.log.Debug("what agents tell of themselves is not kept", "err", err)
 	}
-	h := &openHub{log: o.log, gone: make(chan struct{}), notified: o.notified}
+	h := &openHub{log: o.log, gone: make(chan struct{})}
 	lost := sync.OnceFunc(func() { close(h.gone) })
 	var removed <-chan struct{}
 	if h.watch, err = filewatch.Directory(p.StateDir, p.Root); err == nil {
@@ -170,24 +168,6 @@ func openStore(p project.Project, r project.Record, log *logging.Log) func(conte
 			return nil, errors.Join(fmt.Errorf("moving the project from %s: %w", from, err), s.Close())
 		}
 		return s, nil
-	}
-}
-
-func (h *openHub) lost() <-chan struct{} { return h.gone }
-
-func (h *openHub) idle(ctx context.Context) bool {
-	idle, err := h.hub.Idle(ctx)
-	return err == nil && idle
-}
-
-func (h *openHub) interruptWork(ctx context.Context) { h.hub.InterruptWork(ctx, "alone") }
-
-func (h *openHub) drain(ctx context.Context) { h.hub.Drain(ctx) }
-
-// interrupt interrupts what runs, and returns when subscribers know it.
-func (h *openHub) interrupt(ctx context.Context) {
-	if h.hub.Abandon(ctx) == nil {
-		h.notified(ctx)
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// sockets are what others reach the hub by: the project's own, those of --listen,
-// and where AIWG's command line looks for one. One goroutine at a time opens and closes them; any may ask for the
-// paths.
+// sockets are those on which clients connect: the project's own, those of --listen, and the one
+// that AIWG's command line looks for. One goroutine at a time opens and closes them; any may ask
+// for the paths.
 type sockets struct {
 	server *server.Server
 	log    *slog.Logger
@@ -24,29 +24,15 @@ type sockets struct {
 
 	serving *sync.WaitGroup // a goroutine for each socket that is or was open
 
-	mu        sync.Mutex         // guards the fields below
-	ctx       context.Context    // of the connections
-	end       context.CancelFunc // ends ctx; nil: the sockets were not opened since they were closed for all
-	closed    bool               // since they were opened, but those who had come stay
+	mu        sync.Mutex // guards the fields below
 	listeners []net.Listener
 	pidFile   *aiwg.PIDFile // nil: AIWG's command line is not served
 	trouble   string        // why it is not, where it should be
 }
 
-// open opens the sockets, unless that was tried since they were closed;
-// connections over them end with ctx. What cannot be opened is logged; an editor
-// on pipes does without. The error is that of the project's own.
+// open opens the sockets; connections over them end with ctx. A socket of --listen that cannot be
+// opened is logged. The error is that of the project's own.
 func (s *sockets) open(ctx context.Context, p project.Project) error {
-	s.mu.Lock()
-	if s.end != nil && !s.closed {
-		s.mu.Unlock()
-		return nil
-	}
-	if s.end == nil {
-		s.ctx, s.end = context.WithCancel(ctx)
-	}
-	ctx, s.closed = s.ctx, false
-	s.mu.Unlock()
 	if _, err := socket.RaiseFileLimit(); err != nil {
 		s.log.Debug("the limit of open files stays as it is", "err", err)
 	}
@@ -68,9 +54,6 @@ func (s *sockets) open(ctx context.Context, p project.Project) error {
 	}
 	if err == nil && indirect {
 		err = socket.Announce(p.StateDir, path)
-	}
-	if err != nil {
-		s.log.Warn("the project's socket cannot be opened; other editors cannot join", "err", err)
 	}
 	return err
 }
@@ -114,8 +97,7 @@ func (s *sockets) openForAIWG(ctx context.Context, p project.Project) error {
 	return err
 }
 
-// close closes the sockets: who comes is to find whoever is the hub. Who has come
-// stays, for there may be a hub here again in a moment.
+// close closes the sockets. Connections go on.
 func (s *sockets) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,22 +107,11 @@ func (s *sockets) close() {
 		}
 		s.pidFile = nil
 	}
-	s.trouble, s.closed = "", true
+	s.trouble = ""
 	for _, l := range s.listeners {
 		l.Close()
 	}
 	s.listeners = nil
-}
-
-// disconnect ends the connections, too.
-func (s *sockets) disconnect() {
-	s.close()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.end != nil {
-		s.end()
-		s.end = nil
-	}
 }
 
 // unserved says who cannot reach this process who looks for one, and why.

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/gate"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -59,6 +60,9 @@ func (f forGates) MayStart(store.Tx) { f.hub.mayStart = true }
 func (f forGates) Say(t store.Tx, run domain.Run, text string) error {
 	return f.hub.conversation.GatesChecked(t, run, text)
 }
+
+// Environment is as of [gate.Runs].
+func (f forGates) Environment(run int64) clientenv.Environment { return f.hub.environments.of(run) }
 
 // Resting is as of [gate.Runs].
 func (f forGates) Resting() bool { return f.hub.isClosing() }

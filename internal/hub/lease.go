@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"maps"
 	"path/filepath"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -33,11 +32,4 @@ func programFor(a config.Agent, client clientenv.Environment) string {
 		return ""
 	}
 	return a.ProgramOn(client["PATH"])
-}
-
-// environmentOf returns the environment of the agent of a run without its keys.
-func (h *Hub) environmentOf(run int64, a config.Agent) map[string]string {
-	env := h.environments.of(run).For(a.EnvFrom, h.opts.Getenv)
-	maps.Copy(env, a.Env)
-	return env
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/mcpclient"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
@@ -62,7 +63,7 @@ func (m MCP) Servers(ctx context.Context, agent, thread string) (of string, list
 		all = append(slices.DeleteFunc(all, func(o catalog.MCPServer) bool { return o.Name == s.Name }), catalog.MCPServer(s))
 	}
 	for _, s := range all {
-		list = append(list, mcpclient.Server{MCPServer: s, Dir: own.CWD, Environment: configured.Variables(h.opts.Getenv)})
+		list = append(list, mcpclient.Server{MCPServer: s, Dir: own.CWD, Environment: configured.Variables(clientenv.From(ctx), h.opts.Getenv)})
 	}
 	return configured.Name, list, nil
 }

@@ -24,7 +24,7 @@ func (h *Hub) tryServers(s domain.Session, agent config.Agent, servers []catalog
 	if h.servers == nil || agent.Driver != config.DriverACP {
 		return
 	}
-	h.servers.Try(mcpservers.Gets{Run: s.Run.ID, Thread: s.Run.Thread, Dir: s.Thread.CWD, Environment: h.environmentOf(s.Run.ID, agent), Servers: servers})
+	h.servers.Try(mcpservers.Gets{Run: s.Run.ID, Thread: s.Run.Thread, Dir: s.Thread.CWD, Environment: agent.Variables(h.environments.of(s.Run.ID), h.opts.Getenv), Servers: servers})
 }
 
 // UnansweredServers are the names of the MCP servers that the agent of a run got and

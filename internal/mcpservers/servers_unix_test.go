@@ -18,6 +18,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/mcpservers"
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -45,7 +46,7 @@ type world struct {
 func newWorld(t *testing.T, patience time.Duration) *world {
 	w := &world{t: t, dir: t.TempDir(), said: make(chan string, 100)}
 	w.enabled.Store(true)
-	require.NoError(t, os.WriteFile(filepath.Join(w.dir, "server"), []byte(server), 0o700))
+	witness.Program(t, filepath.Join(w.dir, "server"), server)
 	w.servers = mcpservers.New(t.Context(), mcpservers.Options{
 		Enabled: w.enabled.Load, Patience: patience,
 		Tell: func(_ context.Context, run int64, text string) { w.said <- fmt.Sprintf("%d: %s", run, text) },

@@ -38,10 +38,8 @@ func (r *Relay) unsentError() *jsonrpc2.Error {
 	if r.silence != "" {
 		return hubSilent(r.silence+"; the request was not carried out and may be sent again", true)
 	}
-	if r.opts.Problem != nil {
-		if why := r.opts.Problem(); why != "" {
-			return hubLost(why + "; the request was not carried out and may be sent again")
-		}
+	if r.problem != "" {
+		return hubLost(r.problem + "; the request was not carried out and may be sent again")
 	}
 	return lostUnsent
 }

@@ -85,6 +85,9 @@ func (r *Relay) fromEditor(m *frame.Message) *link {
 		case len(r.waiting) == 0 || len(r.waiting) < maxWaiting && r.bytes+len(m.Body) <= maxWaitingBytes:
 			r.waiting = append(r.waiting, waiting{bytes.Clone(m.Body), time.Now().Add(r.opts.Patience)})
 			r.bytes += len(m.Body)
+			if m.Kind == frame.Object && isShutdown(m) { // what waits has as long as at any other end
+				r.hurry(time.Now().Add(r.opts.Grace))
+			}
 			if r.hub != nil && r.silence == "" && !r.flushing {
 				r.startFlush(r.hub)
 			}

@@ -76,13 +76,15 @@ func (r *Relay) connect(pause *time.Duration) server.Transport {
 			}
 			return nil
 		case err == nil:
+			r.NoteProblem("")
 			return t
 		case errors.As(err, &unavailable), errors.Is(err, ErrDormant) && !wanted:
+			r.NoteProblem("")
 			if unavailable != nil && wanted {
 				r.refuseWaiting()
 			}
 			r.logState(stateDormant)
-			if r.rest() {
+			if r.rest(unavailable != nil) {
 				*pause = firstPause
 			} else {
 				r.sleep(pause) // or it would try without an end where nothing changes
@@ -96,11 +98,32 @@ func (r *Relay) connect(pause *time.Duration) server.Transport {
 	return nil
 }
 
+// NoteProblem notes why Connect has found no hub until now; "": that is not known. What waits for a
+// hub too long is told it. Connect may call it.
+func (r *Relay) NoteProblem(why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if why != "" && r.problem == "" {
+		r.opts.Logger.Warn(why)
+	}
+	r.problem = why
+}
+
+// mendedAfter is how often a hub is asked for by itself where one could not be had and the editor
+// has a subscription: what was wrong may have been mended.
+const mendedAfter = 5 * time.Second
+
 // rest waits until a message of the editor waits for a hub, which it reports, until a hub may have
-// come by itself, or until the relay ends.
-func (r *Relay) rest() (wanted bool) {
+// come by itself, or until the relay ends; with broken, no longer than mendedAfter if the editor
+// has a subscription.
+func (r *Relay) rest(broken bool) (wanted bool) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
+	r.mu.Lock()
+	if broken && len(r.subs.byEditor) > 0 {
+		defer time.AfterFunc(mendedAfter, cancel).Stop()
+	}
+	r.mu.Unlock()
 	if r.opts.Arrival != nil {
 		r.jobs.Go(func() {
 			defer cancel()

@@ -102,8 +102,6 @@ type Options struct {
 	Silence time.Duration
 	// Silent, if set, says of a hub that does not answer who it is and what to do.
 	Silent func() string
-	// Problem, if set, says why Connect finds no hub; "": that is not known.
-	Problem func() string
 	// Long, if set, reports whether requests of a method may take long to be
 	// answered: then they go on waiting for a hub that does not answer now.
 	Long func(method []byte) bool
@@ -147,6 +145,7 @@ type Relay struct {
 	change      chan struct{}
 	hub         *link     // nil: there is none to send to
 	silence     string    // why the hub that is there does not answer; "": it does
+	problem     string    // see NoteProblem
 	opening     *link     // connected, but not told yet what it has to know
 	flushing    bool      // a goroutine sends what waits; nothing may overtake it
 	waiting     []waiting // messages of the editor, in their order

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -147,12 +148,12 @@ func (r *Relay) hubSpoke() {
 	}
 }
 
-// Silence says why a hub that is there does not answer; "": there is none, or it
-// does. It may be called by any goroutine.
-func (r *Relay) Silence() string {
+// Trouble says why the hub that is there does not answer, or why none could be joined lately; "":
+// nothing is known. It may be called by any goroutine.
+func (r *Relay) Trouble() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.silence
+	return cmp.Or(r.silence, r.problem)
 }
 
 // tellOfSilence tells who is subscribed; r.mu is held.

@@ -2,7 +2,6 @@ package relay
 
 import (
 	"bytes"
-	"time"
 
 	"github.com/duet-rpc/duet-rpc/frame"
 )
@@ -40,7 +39,6 @@ func (f family) probe() string {
 type subscription struct {
 	editor string // its id as the editor knows it
 	hub    string // as the hub that is there knows it; empty: not restored yet
-	denied bool   // by the hub that is there, for now
 	params []byte // the object that Subscribe was given, without since; or nil
 	last   int64  // the last seq seen, or where the log was; -1: not known
 	floor  int64  // what a hub that replays may not repeat: 0, or last at the takeover
@@ -78,7 +76,7 @@ func (s *subscriptions) remove(one *subscription) {
 // hubGone notes that the hub has gone.
 func (s *subscriptions) hubGone() {
 	for _, one := range s.byEditor {
-		one.hub, one.denied = "", false
+		one.hub = ""
 		one.floor = max(one.last, 0)
 	}
 	clear(s.byHub)
@@ -124,7 +122,7 @@ func (r *Relay) mustWait(m *frame.Message) (must bool) {
 	each(m, func(one *frame.Message, _ bool) {
 		if string(text(one.Method)) == "Unsubscribe" {
 			s := r.subs.byEditor[string(frame.Member(named(one.Params), "subscription_id"))]
-			must = must || s != nil && s.hub == "" && !s.denied
+			must = must || s != nil && s.hub == ""
 		}
 	})
 	return must
@@ -164,24 +162,7 @@ func (r *Relay) restoration() [][]byte {
 
 // join makes the request that has the editor told of tasks again.
 func (r *Relay) join() []byte {
-	return r.request(r.joined.probe(), with(nil, "since", r.lastTask), func(resp *frame.Message) {
-		hub := r.current()
-		if !isUnavailable(resp.Error) {
-			return
-		}
-		r.jobs.Go(func() {
-			r.pause(nil, restoreAgainAfter)
-			r.mu.Lock()
-			if r.ctx.Err() != nil || r.current() != hub {
-				r.mu.Unlock()
-				return
-			}
-			again := r.join()
-			r.mu.Unlock()
-			hub.send(again)
-			_ = hub.flush()
-		})
-	})
+	return r.request(r.joined.probe(), with(nil, "since", r.lastTask), func(*frame.Message) {})
 }
 
 // restore makes the Subscribe that restores a subscription from where it was.
@@ -195,20 +176,14 @@ func (r *Relay) restore(one *subscription) []byte {
 		switch {
 		case r.subs.byEditor[one.editor] != one:
 		case text(id) != nil:
-			one.hub, one.denied = string(id), false
+			one.hub = string(id)
 			r.subs.byHub[one.hub] = one
 			r.subs.restored++
 		case one.last >= 0 && isAboutSince(resp.Error):
 			// This hub has another log, which has not come that far.
 			one.last, one.floor = -1, 0
-			r.restoreAgain(one, 0)
-		case isUnavailable(resp.Error):
-			// A mistake in the configuration, say, that the user may mend.
-			if !one.denied {
-				r.opts.Logger.Warn("there are no events for now", "error", string(resp.Error))
-			}
-			one.denied = true
-			r.restoreAgain(one, restoreAgainAfter)
+			r.restoreAnew(one)
+		case isUnavailable(resp.Error): // it is about to end, and the next hub is asked
 		default:
 			r.subs.remove(one)
 			r.opts.Logger.Warn("a subscription could not be restored", "error", string(resp.Error))
@@ -217,30 +192,17 @@ func (r *Relay) restore(one *subscription) []byte {
 	})
 }
 
-// restoreAgainAfter is when a hub that has no sessions is asked again.
-const restoreAgainAfter = time.Second
-
-// restoreAgain asks the hub that is there again to restore a subscription,
-// after a pause. r.mu is held.
-func (r *Relay) restoreAgain(one *subscription, after time.Duration) {
-	hub := r.current()
+// restoreAnew asks the hub that is there again to restore a subscription. r.mu is held, by the
+// goroutine that reads the hub.
+func (r *Relay) restoreAnew(one *subscription) {
+	hub, again := r.current(), r.restore(one)
 	r.jobs.Go(func() {
-		if after > 0 {
-			r.pause(nil, after)
-		}
-		r.mu.Lock()
-		if r.ctx.Err() != nil || r.current() != hub || r.subs.byEditor[one.editor] != one {
-			r.mu.Unlock()
-			return
-		}
-		again := r.restore(one)
-		r.mu.Unlock()
 		hub.send(again)
 		_ = hub.flush()
 	})
 }
 
-// isUnavailable reports whether an error says that the hub cannot be opened.
+// isUnavailable reports whether an error says that a hub has no sessions.
 func isUnavailable(err []byte) bool {
 	return string(text(frame.Member(frame.Member(err, "data"), "kind"))) == "subsystem_unavailable"
 }

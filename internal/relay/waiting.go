@@ -25,6 +25,15 @@ func (r *Relay) take() waiting {
 	return w
 }
 
+// hurry has what waits given up at a time, or earlier; r.mu is held.
+func (r *Relay) hurry(until time.Time) {
+	for i := range r.waiting {
+		if until.Before(r.waiting[i].until) {
+			r.waiting[i].until = until
+		}
+	}
+}
+
 // startFlush begins to send what waits; r.mu is held.
 func (r *Relay) startFlush(hub *link) {
 	r.flushing = true

@@ -17,6 +17,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/signin"
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -37,7 +38,7 @@ while read -r line; do
 	esac
 done
 `
-	require.NoError(t, os.WriteFile(program, []byte(script), 0o700))
+	witness.Program(t, program, script)
 	return agentlink.Launch{Name: "theirs", Command: []string{program}, Environment: map[string]string{"AGENT_STATE": t.TempDir()}}
 }
 

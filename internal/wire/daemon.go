@@ -25,8 +25,8 @@ type HubStatus struct {
 		Supervisor struct{ Running, Queued, MaxConcurrency int }
 		Approvals  struct{ Pending int }
 		Store      struct {
-			Path    string // "": sessions are not available, and Issues say why
-			LastSeq int64  `json:"last_seq"`
+			Path    string
+			LastSeq int64 `json:"last_seq"`
 		}
 	} `json:"subsystems"`
 	Raw json.RawMessage `json:"-"` // all of it, as it came

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/project"
@@ -29,9 +28,6 @@ func Start(ctx context.Context, s *hubprocess.Settings, p project.Project) (stat
 
 // checkWanted gives an error if a hub is not what daemon start is to start.
 func checkWanted(hub wire.HubStatus, s *hubprocess.Settings) error {
-	if hub.Subsystems.Store.Path == "" && len(hub.Issues) > 0 {
-		return fmt.Errorf("the hub here (process %d) runs, but %s; stop it and start it again when that is mended: duet-rpc daemon stop", hub.PID, strings.Join(hub.Issues, "; "))
-	}
 	for _, path := range s.Listen {
 		if !slices.ContainsFunc(hub.Subsystems.IPC.Sockets, func(socket string) bool { return project.SameFile(socket, path) }) {
 			return fmt.Errorf("the hub here (process %d) does not listen on %s, and cannot be told to while it runs: stop it and start it again with --listen; its log may say more: duet-rpc daemon logs", hub.PID, path)

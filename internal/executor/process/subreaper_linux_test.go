@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
+	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
 // TestMain makes the test binary a subreaper, too.
@@ -73,7 +74,7 @@ func TestAProgramBelowASubreaperEndsAsItWouldWithout(t *testing.T) {
 
 func TestAProgramBelowASubreaperThatCannotBeStarted(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "no-program")
-	require.NoError(t, os.WriteFile(file, []byte("words\n"), 0o755))
+	witness.Program(t, file, "words\n")
 	_, err := below(t, file)
 	require.ErrorIs(t, err, syscall.ENOEXEC)
 	_, err = below(t, filepath.Join(t.TempDir(), "nothing"))

@@ -35,7 +35,7 @@ func Open(ctx context.Context, path string, opts store.Options) (*Store, error) 
 	}
 	s := &Store{path: path}
 	var err error
-	if s.writers, err = sql.Open("sqlite", dsn(path, "_txlock=immediate&_pragma=busy_timeout(5000)")); err != nil {
+	if s.writers, err = sql.Open("sqlite", dsn(path, "_txlock=immediate&_pragma=busy_timeout(2500)")); err != nil {
 		return nil, &OpenError{path, "unreadable", err}
 	}
 	s.writers.SetMaxOpenConns(1)
