@@ -15,7 +15,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
-	"github.com/duet-rpc/duet-rpc/handlers"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
@@ -123,7 +122,6 @@ type editorProcess struct {
 
 	relay *relay.Relay // nil while the editor is served directly
 	rest  *time.Timer  // calls restMemory
-	early *earlyServer
 
 	wasJoined atomic.Bool
 
@@ -147,14 +145,12 @@ func (e *editorProcess) run(ctx context.Context, t server.Transport) {
 		}
 	}
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	log := e.log.WithoutMessages() // the relay has them
-	e.early = newEarlyServer(serving, newCoreServer(e.settings, log, handlers.Core{Issues: e.issues}, e.noHub, nil), log.Logger)
-	defer e.early.close()
 	defer cancel()
+	early := earlyServer{e.coreServer(e.log.WithoutMessages(), nil), serving} // the relay has the messages
 	opts := relay.Options{
 		Restricted: restricted,
-		Connect:    e.connect, Arrival: e.arrival, Early: e.early.answer, Unavailable: e.early.refuse, Limits: e.settings.Limits, Logger: e.log.Logger,
-		Silence: e.settings.AnswerWithin, Silent: e.whySilent, Long: e.early.isLong,
+		Connect:    e.connect, Arrival: e.arrival, Early: early.answer, Unavailable: early.exchange, Limits: e.settings.Limits, Logger: e.log.Logger,
+		Silence: e.settings.AnswerWithin, Silent: e.whySilent, Long: early.isLong,
 		Ending: e.ending, Released: restMemory,
 	}
 	if messages := e.log.Messages(); messages != nil {
