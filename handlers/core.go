@@ -55,8 +55,8 @@ func RegisterCore(reg *server.Registry, core Core) {
 		"Ends the connection, and the process that an editor started for it: what arrives later is dropped, running requests are given time. "+
 			"With reason or timeout_ms it first waits for them, and says how that went. The project's daemon, and what runs there, goes on."))
 	server.Handle(reg, "client.environment", core.clientEnvironment, server.Doc(
-		"Gives the environment of the client to the agents that it launches on this connection, until it gives another one. The hub keeps it in memory alone. "+
-			"Agents of a client that gives none get the hub's own."))
+		"Gives the environment of the client to the agents, builds, gates and terminals that it starts on this connection, until it gives another one. The hub keeps it in memory alone. "+
+			"Those of a client that gives none get the hub's own."))
 	server.Handle(reg, "client.build", core.clientBuild, server.Doc(
 		"Gives the daemon the build of a client that could start a daemon itself. A daemon of another build ends if it has nothing to do and no client of its own build; else it goes on until then, and health says so."))
 	server.HandleRaw(reg, "exit", exit, server.Final(), server.Doc("Ends the connection, and the process if an editor started it."))
@@ -241,7 +241,7 @@ func (c Core) setLogLevel(_ context.Context, p setLogLevelParams) (setLogLevelRe
 }
 
 type clientEnvironmentParams struct {
-	Environment clientenv.Environment `json:"environment" doc:"Variables, at most 256 and 64 KiB. An agent gets those that every agent gets (docs/configuration.md), and those that its env_from names."`
+	Environment clientenv.Environment `json:"environment" doc:"Variables, at most 256 and 64 KiB. docs/configuration.md says which of them reach what."`
 }
 
 // clientEnvironment keeps the environment of a client; see package clientenv.

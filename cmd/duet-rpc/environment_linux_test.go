@@ -44,6 +44,18 @@ env = { GATE = "`+s.gate+`" }
 driver = "command"
 command = ["duet-test-tool"]
 history = "none"
+[agents.asked]
+command = ["duet-test-tool", "`+filepath.Join(s.home, "asked")+`"]
+[[agents.asked.mcp_servers]]
+name = "served"
+command = "duet-test-tool"
+args = ["`+filepath.Join(s.home, "served")+`"]
+[[builds]]
+name = "built"
+command = ["duet-test-tool", "`+filepath.Join(s.home, "built")+`"]
+[[gates]]
+name = "checked"
+command = ["duet-test-tool", "`+filepath.Join(s.home, "checked")+`"]
 `...), 0o600))
 	return s
 }
@@ -172,6 +184,45 @@ func TestAnAgentHasTheEnvironmentOfItsClient(t *testing.T) {
 	_, err = s.command("daemon", "stop")
 	require.NoError(t, err)
 	s.requireNoValues()
+}
+
+// What a client has the hub start beside runs, and the gates of its runs, have its environment, too.
+func TestWhatAClientStartsHasItsEnvironment(t *testing.T) {
+	t.Parallel()
+	s := newEnvironmentSite(t)
+	first := s.client("first", "CC=of-first")
+	tools := filepath.Join(s.home, "tools")
+	require.NoError(t, os.Mkdir(tools, 0o700))
+	witness.Program(t, filepath.Join(tools, "duet-test-tool"), "#!/bin/sh\nenv > \"$1\"\n")
+	second := s.client("second", "CC=of-second", "PATH="+tools+":"+os.Getenv("PATH"))
+	s.requireDaemon(first, second)
+
+	require.Error(t, first.try("build", object{"name": "built"}, nil), "the program is on the path of the other client alone")
+	second.call("build", object{"name": "built"}, nil)
+	second.call("checkGate", object{"gate": "checked"}, nil)
+	for _, name := range []string{"built", "checked"} {
+		env := s.written(name)
+		assert.Equal(t, "of-second", env["CC"], name)
+		assert.NotContains(t, env, "SSH_AUTH_SOCK", name)
+		assert.Equal(t, filepath.Join(s.home, "state"), env["XDG_STATE_HOME"], "duet-rpc finds the same sessions there")
+	}
+
+	require.NoError(t, os.Remove(s.file("checked")))
+	var l launched
+	second.call("launchSession", object{"query": s.file("gated"), "agent": "plain", "gates": []string{"checked"}}, &l)
+	second.await("the gate passes", gatesEnded("passed"))
+	assert.Equal(t, "of-second", s.written("checked")["CC"], "that of the client that launched the run")
+
+	require.Error(t, second.try("agent.check", object{"agent": "asked"}, nil), "it says nothing")
+	s.requireOf("second", "asked")
+	_ = second.try("mcp.listTools", object{"agent": "asked", "server": "served"}, nil) // nor does this
+	s.requireOf("second", "served")
+
+	first.leave()
+	second.leave()
+	s.requireNoValues(first, second)
+	_, err := s.command("daemon", "stop")
+	require.NoError(t, err)
 }
 
 // A run that is resumed after a crash has the environment of the client that resumes it.

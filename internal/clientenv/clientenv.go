@@ -41,6 +41,12 @@ var tools = []string{
 	"DOTNET_ROOT", "ANDROID_HOME", "VIRTUAL_ENV", "PYENV_ROOT", "CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "PKG_CONFIG_PATH", "MAKEFLAGS",
 }
 
+// IsPublic reports whether a variable says nothing secret: it is one that every agent gets, and
+// no proxy, whose address may have a password.
+func IsPublic(name string) bool {
+	return slices.Contains(passed, name) && !strings.HasSuffix(strings.ToLower(name), "_proxy")
+}
+
 // basic are the variables among passed that a command of the user gets.
 var basic = []string{
 	"PATH", "HOME", "USER", "SHELL", "TERM", "TMPDIR", "LANG", "LC_ALL", "LC_CTYPE", "XDG_RUNTIME_DIR",

@@ -71,6 +71,15 @@ func TestTheVariablesOfAnAgent(t *testing.T) {
 	assert.Empty(t, clientenv.Environment{}.For(nil, hub))
 }
 
+func TestTheVariablesOfACommand(t *testing.T) {
+	hub := from(map[string]string{"PATH": "/hub", "CC": "hub", "GOPATH": "/hub", "SSH_AUTH_SOCK": "hub"})
+	more := map[string]string{"GOPATH": "/more"}
+	assert.Equal(t, map[string]string{"PATH": "/client", "CC": "hub", "GOPATH": "/more"},
+		clientenv.Environment{"PATH": "/client", "GOPATH": "/client", "SSH_AUTH_SOCK": "client", "SECRET": "s"}.ForCommand(hub, more))
+	assert.Equal(t, map[string]string{"PATH": "/hub", "CC": "hub", "GOPATH": "/more"}, clientenv.Environment(nil).ForCommand(hub, more))
+	assert.NotContains(t, clientenv.Environment{}.ForCommand(hub, nil), "PATH", "the client has none")
+}
+
 func TestTheContextCarriesIt(t *testing.T) {
 	assert.Nil(t, clientenv.From(t.Context()))
 	e := clientenv.Environment{"A": "b"}

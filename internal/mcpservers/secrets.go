@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
 )
@@ -19,8 +20,8 @@ var secretName = lazyregexp.New(`(?i)key|token|secret|passw|pwd|auth|credential|
 func WithoutSecrets(text string, server catalog.MCPServer, environment map[string]string) string {
 	var secrets definitionSecrets
 	for _, values := range []map[string]string{server.Env, server.Headers, environment} {
-		for _, value := range values {
-			if !filepath.IsAbs(value) { // where things are says what is wrong
+		for name, value := range values {
+			if !clientenv.IsPublic(name) && !filepath.IsAbs(value) { // where things are says what is wrong
 				secrets.add(value)
 			}
 		}

@@ -1,12 +1,10 @@
 // Package relay stands between an editor and a hub that lives in another
 // process.
 //
-// The process that an editor started, and that found the hub's lock taken,
-// runs a [Relay]: frames in, frames out. The editor sees one connection that
+// An editor's process runs a [Relay] once a message needs the hub: frames in, frames out. The editor sees one connection that
 // never breaks. The hub behind it may: then the relay answers what it was
 // asked and the hub never will (-32042 hub_lost), asks Options.Connect for the
-// next hub, which may be one in this very process, and gives it what it has to
-// know of the editor: its subscriptions, from where each of them was, and that
+// next hub, and gives it what it has to know of the editor: its subscriptions, from where each of them was, and that
 // it gets the broadcasts of tasks. The editor is told nothing else.
 //
 // Messages pass byte for byte but for these, once a hub was replaced: the

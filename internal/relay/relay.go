@@ -61,8 +61,7 @@ const (
 
 // Options configure a Relay. Connect is required.
 type Options struct {
-	// Connect returns a connection to a hub that speaks LSP framing: a socket,
-	// or an end of server.Pipe where this process became the hub. It is called
+	// Connect returns a connection to a hub that speaks LSP framing. It is called
 	// again after 10 ms, doubled up to 1 s, until it succeeds, and after each
 	// loss of a hub. It should return when ctx ends. The relay closes what it
 	// returned.

@@ -142,10 +142,10 @@ export interface Methods {
       message: string;
     };
   };
-  /** Gives the environment of the client to the agents that it launches on this connection, until it gives another one. The hub keeps it in memory alone. Agents of a client that gives none get the hub's own. */
+  /** Gives the environment of the client to the agents, builds, gates and terminals that it starts on this connection, until it gives another one. The hub keeps it in memory alone. Those of a client that gives none get the hub's own. */
   "client.environment": {
     params: {
-      /** Variables, at most 256 and 64 KiB. An agent gets those that every agent gets (docs/configuration.md), and those that its env_from names. */
+      /** Variables, at most 256 and 64 KiB. docs/configuration.md says which of them reach what. */
       environment: Record<string, string>;
     };
     result: {
