@@ -23,7 +23,7 @@ const heartbeatEvery = 30 * time.Second
 
 // registerSubscribe registers Subscribe and Unsubscribe (docs/protocol.md, "Events").
 func registerSubscribe(reg *server.Registry, d Domain, w *watching) *subscriptions {
-	s := &subscriptions{watching: w, unwatched: d.Unwatched, open: make(map[string]*subscription), count: make(map[*server.Conn]int)}
+	s := &subscriptions{watching: w, unwatched: d.Unwatched, open: make(map[subscriptionKey]*subscription), count: make(map[*server.Conn]int)}
 	handle(reg, d, dialect.Session, "Subscribe", s.subscribe,
 		server.Doc("Sends events from now on, and first those after since, if that is given. "+
 			"With LSP framing they are notifications of the method event; as NDJSON they are results without an id. "+
@@ -38,8 +38,14 @@ type subscriptions struct {
 	unwatched *Unwatched
 
 	mu    sync.Mutex // guards the fields below
-	open  map[string]*subscription
+	open  map[subscriptionKey]*subscription
 	count map[*server.Conn]int // of open
+}
+
+// A subscriptionKey says which subscription: an id is that of a connection.
+type subscriptionKey struct {
+	conn *server.Conn
+	id   string
 }
 
 // subscriptionsAtMost is how many a connection has at most. Each holds goroutines
@@ -56,7 +62,11 @@ func (s *subscriptions) add(sub *subscription) error {
 	if s.count[sub.conn] >= subscriptionsAtMost {
 		return errTooManySubscriptions
 	}
-	s.open[sub.id] = sub
+	key := subscriptionKey{sub.conn, sub.id}
+	if s.open[key] != nil {
+		return server.InvalidParam(server.ParamError{Param: "subscription_id", Expected: "an id that no subscription of this connection has", Received: sub.id})
+	}
+	s.open[key] = sub
 	s.count[sub.conn]++
 	return nil
 }
@@ -80,21 +90,26 @@ func (s *subscriptions) flushed(ctx context.Context) {
 func (s *subscriptions) forget(id string, conn *server.Conn) *subscription {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sub := s.open[id]
-	if sub == nil || sub.conn != conn {
+	key := subscriptionKey{conn, id}
+	sub := s.open[key]
+	if sub == nil {
 		return nil
 	}
-	delete(s.open, id)
+	delete(s.open, key)
 	if s.count[conn]--; s.count[conn] == 0 {
 		delete(s.count, conn)
 	}
 	return sub
 }
 
+// longestSubscriptionID limits an id that a client chooses, in bytes.
+const longestSubscriptionID = 100
+
 type subscribeParams struct {
 	EventTypes    []string `json:"event_types,omitempty" doc:"Only these; absent or empty: all. approval_requested, approval_responded and session_updated are other names of new_approval, approval_resolved and session_status_changed. A type that is not known here is ignored: if no other is named, nothing comes but heartbeats."`
 	SessionID     string   `json:"session_id,omitempty" doc:"Only events of this session; every id of the run will do."`
 	RunID         string   `json:"run_id,omitempty" doc:"Another name for session_id; with both, only events of this run, which must be one of the session's conversation."`
+	ID            string   `json:"subscription_id,omitempty" doc:"The id that it gets, as one on an earlier connection had; absent: a new one. A connection has each id once."`
 	Since         *int64   `json:"since,omitempty" doc:"First what the log has after this seq; 0: all of it."`
 	Notices       bool     `json:"notices,omitempty" doc:"The client shows its user the notice of the result."`
 	DeltaInterval *int64   `json:"delta_interval_ms,omitempty" doc:"How far apart message_delta and thinking_delta of a message come, in milliseconds: 16 to 1000; absent: 50. The first of a message comes at once. What is written meanwhile is joined."`
@@ -103,6 +118,9 @@ type subscribeParams struct {
 func (p subscribeParams) check() error {
 	if p.Since != nil && *p.Since < 0 {
 		return server.InvalidParam(server.ParamError{Param: "since", Expected: "integer from 0 on", Received: "a negative one"})
+	}
+	if len(p.ID) > longestSubscriptionID {
+		return server.InvalidParam(server.ParamError{Param: "subscription_id", Expected: fmt.Sprintf("at most %d bytes", longestSubscriptionID), Received: strconv.Itoa(len(p.ID))})
 	}
 	if d := p.DeltaInterval; d != nil && (milliseconds(*d) < eventlog.ShortestPace || milliseconds(*d) > eventlog.LongestPace) {
 		return server.InvalidParam(server.ParamError{
@@ -156,6 +174,7 @@ func (s *subscriptions) subscribe(ctx context.Context, h *hub.Hub, p subscribePa
 	conn := server.ConnFrom(ctx)
 	want := p.wanted()
 	sub := newSubscription(dialect.Of(conn), conn.Send)
+	sub.id = cmp.Or(p.ID, sub.id)
 	sub.room = conn.MaxMessage()
 	if len(p.EventTypes) == 0 { // who wants it by name gets it
 		sub.known = func(n eventlog.Notice) bool { return s.watching.tells(conn, n) }

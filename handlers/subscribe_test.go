@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -217,6 +218,22 @@ func TestSubscriptionsOfAConnectionAreLimited(t *testing.T) {
 		c.ask("Subscribe", `{"event_types":["usage"]}`)
 		assert.Equal(t, "too_many_subscriptions", c.fail("Subscribe", `{}`).Data["kind"])
 	}
+}
+
+// A client whose hub was replaced gives a subscription the id that it had.
+func TestSubscriptionGetsTheIDThatAClientChooses(t *testing.T) {
+	w := newWorld(t, quick)
+	one, other := w.connect(frame.LSP), w.connect(frame.LSP)
+	for _, c := range []*client{one, other} {
+		assert.Equal(t, "mine", jsontest.As[string](t, c.ask("Subscribe", `{"subscription_id":"mine"}`), "subscription_id"))
+	}
+	e := one.fail("Subscribe", `{"subscription_id":"mine"}`)
+	assert.Equal(t, "subscription_id", e.Data["param"])
+	assert.Equal(t, -32602, one.fail("Subscribe", `{"subscription_id":"`+strings.Repeat("x", 101)+`"}`).Code)
+	one.ask("Unsubscribe", `{"subscription_id":"mine"}`)
+	assert.Equal(t, "subscription_not_found", one.fail("Unsubscribe", `{"subscription_id":"mine"}`).Data["kind"])
+	other.ask("Unsubscribe", `{"subscription_id":"mine"}`)
+	one.ask("Subscribe", `{"subscription_id":"mine"}`)
 }
 
 // One who does not read is waited for as long as it is given, and takes no time of

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/jsontest"
 	"github.com/duet-rpc/duet-rpc/internal/witness"
 	"github.com/duet-rpc/duet-rpc/server"
 	"github.com/duet-rpc/duet-rpc/server/stdio"
@@ -78,6 +80,24 @@ func TestCallsToThePeer(t *testing.T) {
 	}
 	assert.Contains(t, c.ask(`{"jsonrpc":"2.0","id":1,"method":"askInline"}`), "register the method with LongRunning")
 	require.NoError(t, c.close())
+}
+
+// An answer that comes late, to a call of another connection, fits no call here.
+func TestIDsOfCallsMayBeRandom(t *testing.T) {
+	seen := make(map[string]bool)
+	for range 20 {
+		c := connect(t, asking(), frame.LSP, server.Options{RandomCallIDs: true})
+		for n := range 2 {
+			c.send(`{"jsonrpc":"2.0","id":` + strconv.Itoa(n) + `,"method":"ask"}`)
+			id := string(jsontest.Member(t, c.next(), "id"))
+			assert.False(t, seen[id], id)
+			seen[id] = true
+			exact, err := strconv.ParseUint(id, 10, 53)
+			assert.NoError(t, err, "%d", exact)
+			c.send(`{"jsonrpc":"2.0","id":` + id + `,"result":1}`)
+			c.next()
+		}
+	}
 }
 
 func TestCallsTimeOut(t *testing.T) {

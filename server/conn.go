@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,6 +84,9 @@ func newConn(ctx context.Context, s *Server, t Transport, f frame.Framing, head 
 		stop:      make(chan struct{}),
 		loopEnded: make(chan struct{}),
 		done:      make(chan struct{}),
+	}
+	if s.opts.RandomCallIDs {
+		c.lastCall.Store(rand.Uint64N(1 << 52)) // numbers in JSON are exact below 1 << 53
 	}
 	if trace := s.opts.Trace; trace != nil {
 		c.out.trace = func(message []byte) { trace(c, true, message) }

@@ -22,6 +22,9 @@ type Options struct {
 	// first bytes; false asks for more of them, which then come without those
 	// that were looked at. Default: [frame.Detect].
 	Detect func(head []byte) (frame.Framing, bool)
+	// RandomCallIDs begins the ids of a connection's calls anywhere, so that an answer which comes
+	// late, to a call of an earlier connection or process, fits none of its own.
+	RandomCallIDs bool
 	// Logger gets what happens: warnings for what a peer did wrong, and for
 	// errors of handlers that a peer learns no more of than that the log has
 	// them; every request at debug. Nothing of what a peer sent is logged but

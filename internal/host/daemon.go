@@ -118,7 +118,7 @@ func newDaemon(ctx context.Context, s *hubprocess.Settings, log *logging.Log, p 
 		Stop: d.lifecycle.stop, Clients: d.clients, EditorFiles: files, Sockets: d.sockets.paths, Unserved: d.sockets.unserved,
 	})
 	d.srv = server.New(reg, server.Options{
-		Limits: s.Limits, Logger: log.Logger, Grace: handlerGrace, Released: restMemory, ConnEnded: d.connectionEnded, Trace: traceOf(log),
+		Limits: s.Limits, Logger: log.Logger, Grace: handlerGrace, RandomCallIDs: true, Released: restMemory, ConnEnded: d.connectionEnded, Trace: traceOf(log),
 	})
 	d.sockets = sockets{server: d.srv, log: log.Logger, extra: s.Listen, serving: &d.serving}
 	return d, nil

@@ -87,16 +87,13 @@ func (e *editorProcess) coreServer(log *logging.Log, ending func()) *server.Serv
 }
 
 // needsHub reports whether a message has a request or a notification that a hub is needed for.
-// Everything else is answered the same way by any process: core methods, unknown ones and what
-// is no request at all.
+// Everything else is answered the same way by any process: core methods and unknown ones. A
+// response is to a hub that has gone.
 func needsHub(methods *server.Server, m *frame.Message) bool {
 	switch m.Kind {
 	case frame.Object:
 		method, ok := frame.Text(m.Method)
-		if !ok { // a response is for a hub that has asked
-			return m.Method == nil && (m.Result != nil || m.Error != nil)
-		}
-		return !isCore(string(method)) && methods.Method(string(method)) != nil
+		return ok && !isCore(string(method)) && methods.Method(string(method)) != nil
 	case frame.Array:
 		var one frame.Message
 		for element := range frame.Elements(m.Body) {

@@ -7,11 +7,9 @@
 // next hub, and gives it what it has to know of the editor: its subscriptions, from where each of them was, and that
 // it gets the broadcasts of tasks. The editor is told nothing else.
 //
-// Messages pass byte for byte but for these, once a hub was replaced: the
-// subscription_id of events is the one that the editor knows, that of
-// Unsubscribe the one that the hub knows, and a request of the hub whose id
-// an earlier hub has used and got no answer to has another id on the editor's
-// side.
+// Messages pass byte for byte. The next hub is asked to give a subscription the
+// id that it had, and the ids of hubs' requests are random, so that an answer to
+// a hub that has gone is none to the next one.
 //
 // What needs no hub is answered by Options.Early while there is none, so that
 // an editor's first requests do not wait for a hub that is being started.

@@ -2,8 +2,6 @@ package relay
 
 import (
 	"slices"
-	"strconv"
-	"unsafe"
 
 	"github.com/duet-rpc/duet-rpc/frame"
 )
@@ -48,14 +46,14 @@ func integer(raw []byte) int64 {
 	return n
 }
 
-// without is a copy of an object that lacks a member; nil if object is nil.
-func without(object []byte, name string) []byte {
+// without is a copy of an object that lacks some members; nil if object is nil.
+func without(object []byte, names ...string) []byte {
 	if object == nil {
 		return nil
 	}
 	out := []byte{'{'}
 	for n, v := range frame.Members(object) {
-		if string(text(n)) == name {
+		if slices.Contains(names, string(text(n))) {
 			continue
 		}
 		if len(out) > 1 {
@@ -66,52 +64,14 @@ func without(object []byte, name string) []byte {
 	return append(out, '}')
 }
 
-// with is a copy of an object, or of {} if it is nil, to which a number is
+// with is a copy of an object, or of {} if it is nil, to which a raw value is
 // added as a member that it has not.
-func with(object []byte, name string, value int64) []byte {
-	out := append(append([]byte(`{"`), name...), `":`...)
-	out = strconv.AppendInt(out, value, 10)
+func with(object []byte, name, value string) []byte {
+	out := append([]byte(`{"`+name+`":`), value...)
 	if len(object) > len(`{}`) {
 		return append(append(out, ','), object[1:]...)
 	}
 	return append(out, '}')
-}
-
-// An edit replaces a span of a message.
-type edit struct {
-	span []byte // of the message's own bytes
-	with string
-}
-
-// edited is body with edits made, which are in the order of their spans. It is
-// body itself if there are none.
-func edited(body []byte, edits []edit) []byte {
-	if len(edits) == 0 {
-		return body
-	}
-	size := len(body)
-	for _, e := range edits {
-		size += len(e.with) - len(e.span)
-	}
-	out := make([]byte, 0, size)
-	from := 0
-	for _, e := range edits {
-		at := offset(body, e.span)
-		out = append(append(out, body[from:at]...), e.with...)
-		from = at + len(e.span)
-	}
-	return append(out, body[from:]...)
-}
-
-// sorted puts edits into the order of their spans in body.
-func sorted(body []byte, edits []edit) []edit {
-	slices.SortFunc(edits, func(a, b edit) int { return offset(body, a.span) - offset(body, b.span) })
-	return edits
-}
-
-// offset is where span, which is a slice of body, begins in it.
-func offset(body, span []byte) int {
-	return int(uintptr(unsafe.Pointer(unsafe.SliceData(span))) - uintptr(unsafe.Pointer(unsafe.SliceData(body))))
 }
 
 // each calls f with the objects of a message: itself, or the elements of a

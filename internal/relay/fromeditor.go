@@ -74,12 +74,12 @@ func (r *Relay) fromEditor(m *frame.Message) *link {
 		case r.drain:
 			r.mu.Unlock()
 			return nil
-		case r.hub != nil && r.silence == "" && !r.flushing && !r.mustWait(m):
+		case r.hub != nil && r.silence == "" && !r.flushing:
 			hub := r.hub
-			body := r.register(m)
+			pass := r.register(m)
 			r.mu.Unlock()
-			if body != nil {
-				hub.send(body)
+			if pass {
+				hub.send(m.Body)
 			}
 			return hub
 		case len(r.waiting) == 0 || len(r.waiting) < maxWaiting && r.bytes+len(m.Body) <= maxWaitingBytes:

@@ -70,21 +70,19 @@ func (r *Relay) takeOwn(id []byte) (then func(*frame.Message), ours bool) {
 	return then, true
 }
 
-// batchFromHub notes what an array answers and asks.
+// batchFromHub notes what an array answers, and returns it as the editor is to get it; nil if it
+// is not.
 func (r *Relay) batchFromHub(m *frame.Message) []byte {
-	var edits []edit
 	late := false
 	each(m, func(one *frame.Message, _ bool) {
 		if isResponse(one) {
 			late = r.answered(one) || late // all of them were answered, or none
-		} else if one.Method != nil && one.ID != nil {
-			edits = r.question(one, edits)
 		}
 	})
 	if late {
 		return nil
 	}
-	return edited(m.Body, sorted(m.Body, edits))
+	return m.Body
 }
 
 // answered takes the call that a response answers, and reports whether that was
@@ -101,7 +99,7 @@ func (r *Relay) answered(resp *frame.Message) (late bool) {
 // it is not.
 func (r *Relay) callFromHub(m *frame.Message) []byte {
 	if m.ID != nil {
-		return edited(m.Body, r.question(m, nil))
+		return m.Body
 	}
 	if r.joined&taskFamily != 0 && bytes.HasPrefix(m.Method, []byte(`"event.task`)) {
 		if n := integer(frame.Member(m.Params, "seq")); n > 0 {
@@ -109,51 +107,37 @@ func (r *Relay) callFromHub(m *frame.Message) []byte {
 		}
 		return m.Body
 	}
-	if len(r.terminals) > 0 && string(m.Method) == `"event"` {
-		r.terminals.sawExit(m.Params)
-	}
-	if len(r.subs.byHub) == 0 && len(r.subs.ended) == 0 {
-		return m.Body
-	}
 	switch string(m.Method) {
 	case `"event"`, `"heartbeat"`:
-		return r.event(m)
+		if len(r.terminals) > 0 {
+			r.terminals.sawExit(m.Params)
+		}
+		if !r.event(m.Params) {
+			return nil
+		}
 	}
 	return m.Body
 }
 
-// question notes a request of the hub.
-func (r *Relay) question(m *frame.Message, edits []edit) []edit {
-	if !frame.ValidID(m.ID) {
-		return edits
+// event notes an event or heartbeat of a subscription, and reports whether the editor is to get
+// it: it may have had it from an earlier hub.
+func (r *Relay) event(params []byte) (pass bool) {
+	if len(r.subs.open) == 0 && len(r.subs.ended) == 0 {
+		return true
 	}
-	if instead := r.hubRequests.add(m.ID, r.ownID); instead != "" {
-		edits = append(edits, edit{m.ID, instead})
-	}
-	return edits
-}
-
-// event is an event or heartbeat of a subscription as the editor is to get it;
-// nil if it has had it already.
-func (r *Relay) event(m *frame.Message) []byte {
-	id, seq := eventHead(m.Params)
-	one := r.subs.byHub[string(id)]
+	id, seq := eventHead(params)
+	one := r.subs.open[string(id)]
 	if one == nil {
-		if _, ended := r.subs.ended[string(id)]; ended {
-			return nil
-		}
-		return m.Body
+		_, ended := r.subs.ended[string(id)]
+		return !ended
 	}
 	if n := integer(seq); seq != nil && n > 0 {
 		if n <= one.floor {
-			return nil
+			return false
 		}
 		one.last = max(one.last, n)
 	}
-	if one.hub != one.editor {
-		return edited(m.Body, []edit{{id, one.editor}})
-	}
-	return m.Body
+	return true
 }
 
 // eventHead finds the raw subscription_id and seq of an event; nil where it

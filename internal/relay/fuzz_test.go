@@ -17,7 +17,7 @@ func FuzzEnvelopes(f *testing.F) {
 	for _, s := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"Subscribe","params":{"since":5,"a":[1]}}`, `{"id":1,"result":{"subscription_id":"one"}}`,
 		`{"id":2,"method":"Unsubscribe","params":[{"subscription_id":"old"}]}`, `[{"id":"x","method":"a"},{"id":7,"result":1},5]`,
-		`{"method":"event","params":{"subscription_id":"new","seq":3,"event":{}}}`, `{"method":"heartbeat","params":{"subscription_id":"new"}}`,
+		`{"method":"event","params":{"subscription_id":"old","seq":3,"event":{}}}`, `{"method":"heartbeat","params":{"subscription_id":"old"}}`,
 		`{"id":null,"error":{"data":{"reason":"batch-too-large"}}}`, `[{"id":7,"method":"ask"},{"id":7,"method":"ask"}]`, `{"id":7,"result":1}`,
 		`{"method":"sh\u0075tdown","id":1e3}`, `{}`, `[]`, `5`, ` {"id" : "a" , "id":"b","params":null,"method":"task.x"} `,
 	} {
@@ -29,9 +29,7 @@ func FuzzEnvelopes(f *testing.F) {
 		defer a.Close()
 		defer b.Close()
 		r := New(a, Options{})
-		r.subs.byEditor[`"old"`] = &subscription{editor: `"old"`, hub: `"new"`, last: 2}
-		r.subs.byHub[`"new"`], r.subs.restored = r.subs.byEditor[`"old"`], 1
-		r.hubRequests.lost.Add([]byte("7"), struct{}{})
+		r.subs.open[`"old"`] = &subscription{id: `"old"`, last: 2}
 		hubSays := func() {
 			if !frame.Parse(fromHub, &m) {
 				return
@@ -49,8 +47,7 @@ func FuzzEnvelopes(f *testing.F) {
 		}
 		hubSays()
 		if frame.Parse(fromEditor, &m) {
-			body := r.register(&m)
-			require.True(t, body == nil || json.Valid(body), "%s", body)
+			r.register(&m)
 			if answer := unsent(fromEditor, lostUnsent); answer != nil {
 				require.True(t, json.Valid(answer), "%s", answer)
 			}

@@ -120,7 +120,7 @@ func (r *Relay) rest(broken bool) (wanted bool) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
 	r.mu.Lock()
-	if broken && len(r.subs.byEditor) > 0 {
+	if broken && len(r.subs.open) > 0 {
 		defer time.AfterFunc(mendedAfter, cancel).Stop()
 	}
 	r.mu.Unlock()
@@ -193,7 +193,6 @@ func (r *Relay) hubGone(hub *link) (another bool) {
 		answers = nil // it was the editor's wish
 	}
 	r.ownRequests.Clear()
-	r.hubRequests.hubGone()
 	r.subs.hubGone()
 	r.logState(stateLost)
 	r.changed()

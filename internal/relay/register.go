@@ -5,49 +5,28 @@ import (
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
-// A rewriting is what is noted of a message on its way to the hub.
-type rewriting struct {
-	edits []edit
-	drop  bool
+// register notes what of a message has to be known later, and reports whether the hub is to get
+// it. r.mu is held.
+func (r *Relay) register(m *frame.Message) (pass bool) {
+	switch m.Kind {
+	case frame.Object:
+		return r.registerOne(m, nil)
+	case frame.Array:
+		b := &batch{}
+		each(m, func(one *frame.Message, _ bool) { r.registerOne(one, b) })
+	}
+	return true
 }
 
-// register notes what of a message has to be known later. It returns the
-// message as the hub is to get it, nil if it is not. r.mu is held.
-func (r *Relay) register(m *frame.Message) (body []byte) {
-	if m.Kind == frame.Array {
-		return r.registerBatch(m)
-	}
-	var p rewriting
-	if m.Kind == frame.Object {
-		r.registerOne(m, nil, &p)
-	}
-	if p.drop {
-		return nil
-	}
-	return edited(m.Body, p.edits)
-}
-
-func (r *Relay) registerBatch(m *frame.Message) (body []byte) {
-	var p rewriting
-	b := &batch{}
-	each(m, func(one *frame.Message, _ bool) { r.registerOne(one, b, &p) })
-	return edited(m.Body, sorted(m.Body, p.edits))
-}
-
-func (r *Relay) registerOne(m *frame.Message, b *batch, p *rewriting) {
-	if isResponse(m) {
-		r.registerAnswer(m, b, p)
-		return
-	}
-	if r.shutdown == shutdownAgreed { // the hub answers nothing more
-		return
+func (r *Relay) registerOne(m *frame.Message, b *batch) (pass bool) {
+	if isResponse(m) || r.shutdown == shutdownAgreed { // after which the hub answers nothing more
+		return true
 	}
 	if b == nil && wantsAnswer(m) && wantsDescriptor(m) {
 		r.answer(frame.ErrorBody(m.ID, noDescriptor))
-		p.drop = true
-		return
+		return false
 	}
-	then := r.effect(m, p)
+	then := r.effect(m)
 	if wantsAnswer(m) {
 		name := text(m.Method)
 		if r.calls.none() {
@@ -55,32 +34,18 @@ func (r *Relay) registerOne(m *frame.Message, b *batch, p *rewriting) {
 		}
 		r.calls.add(m.ID, call{batch: b, then: then, long: r.opts.Long != nil && r.opts.Long(name), subscribes: string(name) == "Subscribe"})
 	}
-}
-
-// registerAnswer looks for the request that the editor answers.
-func (r *Relay) registerAnswer(m *frame.Message, b *batch, p *rewriting) {
-	there, known := r.hubRequests.answered(m.ID)
-	switch {
-	case known && there != string(m.ID):
-		p.edits = append(p.edits, edit{m.ID, there})
-	case known:
-	case b == nil:
-		r.opts.Logger.Debug("response dropped: the hub that asked has gone, or nobody asked")
-		p.drop = true
-	case m.ID != nil: // so that it answers nothing
-		p.edits = append(p.edits, edit{m.ID, "null"})
-	}
+	return true
 }
 
 // effect notes what a message changes by its method, and returns what is to be
 // done with the response, or nil.
-func (r *Relay) effect(m *frame.Message, p *rewriting) (then func(*frame.Message)) {
+func (r *Relay) effect(m *frame.Message) (then func(*frame.Message)) {
 	name := text(m.Method)
 	switch string(name) {
 	case "Subscribe":
 		return r.subscribe(m)
 	case "Unsubscribe":
-		return r.unsubscribe(m, p)
+		return r.unsubscribe(m)
 	case "spawn_terminal", "terminal.attach", "terminal.detach":
 		return r.terminal(m, string(name))
 	case "initialize":

@@ -154,7 +154,6 @@ type Relay struct {
 	lastID      uint64
 	ownRequests pending.Table[func(*frame.Message)] // requests of our own that the hub has not answered
 	calls       calls
-	hubRequests hubRequests
 	subs        subscriptions
 	joined      family
 	lastTask    int64 // the seq of the last event.task… that the editor was told; -1: of none

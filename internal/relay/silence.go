@@ -105,7 +105,7 @@ func (r *Relay) signExpectedAfter() time.Duration {
 	switch {
 	case !r.calls.none():
 		return r.opts.Silence / 4
-	case len(r.subs.byEditor) > 0:
+	case len(r.subs.open) > 0:
 		return heartbeatLate
 	}
 	return 0
@@ -159,7 +159,7 @@ func (r *Relay) Trouble() string {
 // tellOfSilence tells who is subscribed; r.mu is held.
 func (r *Relay) tellOfSilence(kind, message string) {
 	now := time.Now().UTC()
-	for id := range r.subs.byEditor {
+	for id := range r.subs.open {
 		body, _ := json.Marshal(silenceEvent{"2.0", "event", silenceParams{
 			json.RawMessage(id), silenceBody{kind, now, map[string]string{"message": message}},
 		}})

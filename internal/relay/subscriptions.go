@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"strconv"
 
 	"github.com/duet-rpc/duet-rpc/frame"
 )
@@ -35,97 +36,48 @@ func (f family) probe() string {
 	return "daemon.status"
 }
 
-// A subscription is one that the editor has. Its ids are raw JSON.
+// A subscription is one that the editor has. Each hub knows it by the same id.
 type subscription struct {
-	editor string // its id as the editor knows it
-	hub    string // as the hub that is there knows it; empty: not restored yet
+	id     string // raw JSON
 	params []byte // the object that Subscribe was given, without since; or nil
 	last   int64  // the last seq seen, or where the log was; -1: not known
-	floor  int64  // what a hub that replays may not repeat: 0, or last at the takeover
+	floor  int64  // what a hub that replays may not repeat: 0, or last when its predecessor had gone
 }
 
-// subscriptions are those of the editor.
+// subscriptions are those of the editor, by their raw ids.
 type subscriptions struct {
-	byEditor map[string]*subscription
-	byHub    map[string]*subscription
-	ended    map[string]struct{} // ids of the hub whose events the editor is not told
-	restored int                 // how many of byEditor have an id of the hub
+	open  map[string]*subscription
+	ended map[string]struct{} // those of the hub whose events the editor is not told
 }
 
 func newSubscriptions() subscriptions {
-	return subscriptions{byEditor: make(map[string]*subscription), byHub: make(map[string]*subscription), ended: make(map[string]struct{})}
-}
-
-func (s *subscriptions) add(one *subscription) {
-	s.byEditor[one.editor] = one
-	s.byHub[one.hub] = one
-	s.restored++
-}
-
-func (s *subscriptions) remove(one *subscription) {
-	if s.byEditor[one.editor] != one {
-		return
-	}
-	delete(s.byEditor, one.editor)
-	if one.hub != "" {
-		delete(s.byHub, one.hub)
-		s.restored--
-	}
+	return subscriptions{open: make(map[string]*subscription), ended: make(map[string]struct{})}
 }
 
 // hubGone notes that the hub has gone.
 func (s *subscriptions) hubGone() {
-	for _, one := range s.byEditor {
-		one.hub = ""
+	for _, one := range s.open {
 		one.floor = max(one.last, 0)
 	}
-	clear(s.byHub)
 	clear(s.ended)
-	s.restored = 0
 }
 
-// subscribe notes a Subscribe. Until an event has come, a takeover has to know
+// subscribe notes a Subscribe. Until an event has come, the next hub has to know
 // where the log was when the subscription was made: the reply's seq.
 func (r *Relay) subscribe(m *frame.Message) (then func(*frame.Message)) {
-	params := without(named(m.Params), "since")
+	params := without(named(m.Params), "since", "subscription_id")
 	return func(resp *frame.Message) {
 		if id := frame.Member(resp.Result, "subscription_id"); text(id) != nil {
 			r.expectSign()
-			r.subs.add(&subscription{editor: string(id), hub: string(id), params: params, last: integer(frame.Member(resp.Result, "seq"))})
+			r.subs.open[string(id)] = &subscription{id: string(id), params: params, last: integer(frame.Member(resp.Result, "seq"))}
 		}
 	}
 }
 
-// unsubscribe gives an Unsubscribe the id that the hub knows.
-func (r *Relay) unsubscribe(m *frame.Message, p *rewriting) (then func(*frame.Message)) {
-	id := frame.Member(named(m.Params), "subscription_id")
-	one := r.subs.byEditor[string(id)]
-	if one == nil {
-		return nil
-	}
-	if one.hub != one.editor && one.hub != "" {
-		p.edits = append(p.edits, edit{id, one.hub})
-	}
-	return func(resp *frame.Message) {
-		if resp.Error == nil || one.hub == "" {
-			r.subs.remove(one)
-		}
-	}
-}
-
-// mustWait reports whether a message is an Unsubscribe of what is being
-// restored just now: the hub does not know it yet.
-func (r *Relay) mustWait(m *frame.Message) (must bool) {
-	if r.subs.restored == len(r.subs.byEditor) {
-		return false
-	}
-	each(m, func(one *frame.Message, _ bool) {
-		if string(text(one.Method)) == "Unsubscribe" {
-			s := r.subs.byEditor[string(frame.Member(named(one.Params), "subscription_id"))]
-			must = must || s != nil && s.hub == ""
-		}
-	})
-	return must
+// unsubscribe notes an Unsubscribe. What is to be ended is not restored, whatever the hub says.
+func (r *Relay) unsubscribe(m *frame.Message) (then func(*frame.Message)) {
+	id := string(frame.Member(named(m.Params), "subscription_id"))
+	return func(*frame.Message) { delete(r.subs.open, id) }
 }
 
 // noteTrust notes what an initialize says of the workspace. r.mu is held.
@@ -154,7 +106,7 @@ func (r *Relay) restoration() [][]byte {
 	if r.joined != 0 {
 		all = append(all, r.join())
 	}
-	for _, one := range r.subs.byEditor {
+	for _, one := range r.subs.open {
 		all = append(all, r.restore(one))
 	}
 	return all
@@ -162,42 +114,38 @@ func (r *Relay) restoration() [][]byte {
 
 // join makes the request that has the editor told of tasks again.
 func (r *Relay) join() []byte {
-	return r.request(r.joined.probe(), with(nil, "since", r.lastTask), func(*frame.Message) {})
+	return r.request(r.joined.probe(), with(nil, "since", strconv.FormatInt(r.lastTask, 10)), func(*frame.Message) {})
 }
 
 // restore makes the Subscribe that restores a subscription from where it was.
 func (r *Relay) restore(one *subscription) []byte {
-	params := one.params
+	params := with(one.params, "subscription_id", one.id)
 	if one.last >= 0 {
-		params = with(params, "since", one.last)
+		params = with(params, "since", strconv.FormatInt(one.last, 10))
 	}
 	return r.request("Subscribe", params, func(resp *frame.Message) {
-		id := frame.Member(resp.Result, "subscription_id")
 		switch {
-		case r.subs.byEditor[one.editor] != one:
-		case text(id) != nil:
-			one.hub = string(id)
-			r.subs.byHub[one.hub] = one
-			r.subs.restored++
+		case resp.Error == nil && r.subs.open[one.id] != one: // it was ended meanwhile
+			r.unsubscribeLate(resp)
+		case resp.Error == nil || r.subs.open[one.id] != one:
 		case one.last >= 0 && isAboutSince(resp.Error):
 			// This hub has another log, which has not come that far.
 			one.last, one.floor = -1, 0
-			r.restoreAnew(one)
+			r.sendLater(r.restore(one))
 		case isUnavailable(resp.Error): // it is about to end, and the next hub is asked
 		default:
-			r.subs.remove(one)
+			delete(r.subs.open, one.id)
 			r.opts.Logger.Warn("a subscription could not be restored", "error", string(resp.Error))
 		}
-		r.changed()
 	})
 }
 
-// restoreAnew asks the hub that is there again to restore a subscription. r.mu is held, by the
-// goroutine that reads the hub.
-func (r *Relay) restoreAnew(one *subscription) {
-	hub, again := r.current(), r.restore(one)
+// sendLater sends a request of our own to the hub that is being read, by another goroutine than
+// the one that reads it. r.mu is held.
+func (r *Relay) sendLater(body []byte) {
+	hub := r.current()
 	r.jobs.Go(func() {
-		hub.send(again)
+		hub.send(body)
 		_ = hub.flush()
 	})
 }
@@ -212,18 +160,12 @@ func isAboutSince(err []byte) bool {
 	return string(text(frame.Member(frame.Member(err, "data"), "param"))) == "since"
 }
 
-// unsubscribeLate ends a subscription of which the editor was told that there is
-// none. r.mu is held.
+// unsubscribeLate ends a subscription of the hub that the editor does not know. r.mu is held.
 func (r *Relay) unsubscribeLate(resp *frame.Message) {
-	hub, id := r.current(), bytes.Clone(frame.Member(resp.Result, "subscription_id"))
-	if hub == nil || text(id) == nil {
+	id := string(frame.Member(resp.Result, "subscription_id"))
+	if text([]byte(id)) == nil {
 		return
 	}
-	r.subs.ended[string(id)] = struct{}{}
-	params := append(append([]byte(`{"subscription_id":`), id...), '}')
-	body := r.request("Unsubscribe", params, func(*frame.Message) { delete(r.subs.ended, string(id)) })
-	r.jobs.Go(func() { // not the goroutine that reads the hub
-		hub.send(body)
-		_ = hub.flush()
-	})
+	r.subs.ended[id] = struct{}{}
+	r.sendLater(r.request("Unsubscribe", with(nil, "subscription_id", id), func(*frame.Message) { delete(r.subs.ended, id) }))
 }

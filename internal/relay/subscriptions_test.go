@@ -1,6 +1,7 @@
 package relay_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -48,6 +49,7 @@ func (j *journal) called(method string) {
 }
 
 type subscribeParams struct {
+	ID    string `json:"subscription_id,omitempty"`
 	Since *int64 `json:"since,omitempty"`
 	Label string `json:"label,omitempty"`
 }
@@ -86,7 +88,9 @@ func (j *journal) subscribe(ctx context.Context, p subscribeParams) (any, error)
 	defer j.Note(func() {})
 	j.Lock()
 	defer j.Unlock()
-	raw, _ := json.Marshal(p)
+	asked := p
+	asked.ID = ""
+	raw, _ := json.Marshal(asked)
 	j.asked = append(j.asked, string(raw))
 	cursor := j.last
 	if p.Since != nil {
@@ -96,7 +100,7 @@ func (j *journal) subscribe(ctx context.Context, p subscribeParams) (any, error)
 		}
 	}
 	j.subs++
-	id := fmt.Sprintf("sub_%d", j.subs)
+	id := cmp.Or(p.ID, fmt.Sprintf("sub_%d", j.subs))
 	alive, stop := context.WithCancel(context.Background())
 	j.live[id] = stop
 	server.AfterReply(ctx, func() { go j.tail(alive, conn, id, p.Label, cursor) })
@@ -222,7 +226,6 @@ func TestSubscriptionsSurviveTakeovers(t *testing.T) {
 				}
 			}
 			assert.Equal(t, response(9, `1`), s.insist(request(9, "echo", `1`)))
-			// The editor ends one by the id that it knows; the hub knows another.
 			s.send(request(10, "Unsubscribe", `{"subscription_id":"`+ids["all"]+`"}`))
 			assert.Equal(t, response(10, `{"success":true}`), s.calm())
 			s.send(`[` + request(11, "Unsubscribe", `{"subscription_id":"`+ids["new"]+`"}`) + `,` + request(12, "Unsubscribe", `{"subscription_id":"sub_x"}`) + `]`)
@@ -364,7 +367,7 @@ func TestEveryHubIsToldWhoIsNotTrusted(t *testing.T) {
 	}
 }
 
-// An Unsubscribe of what the next hub does not know yet waits until it does.
+// A subscription that the editor ends while the next hub restores it is ended there, too.
 func TestUnsubscribeDuringATakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t)
@@ -378,19 +381,46 @@ func TestUnsubscribeDuringATakeover(t *testing.T) {
 		s.send(request(2, "Unsubscribe", `{"subscription_id":"one"}`), request(3, "x", `[]`))
 		hub = s.hub()
 		restore := hub.next()
-		assert.Equal(t, `{"since":3}`, string(jsontest.Member(t, restore, "params")))
-		hub.send(`{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"two","event":{}}}`) // not known yet: as it is
-		assert.Contains(t, s.next(), `"two"`)
-		synctest.Wait() // what the relay would send now it has sent
-		hub.send(response(string(jsontest.Member(t, restore, "id")), `{"subscription_id":"two"}`))
-		assert.Equal(t, request(2, "Unsubscribe", `{"subscription_id":"two"}`), hub.next())
+		assert.Equal(t, `{"since":3,"subscription_id":"one"}`, string(jsontest.Member(t, restore, "params")))
+		assert.Equal(t, request(2, "Unsubscribe", `{"subscription_id":"one"}`), hub.next())
 		assert.Equal(t, request(3, "x", `[]`), hub.next())
-		hub.send(`{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"two","seq":3,"event":{}}}`, // it has had this
-			`{"jsonrpc":"2.0","method":"event","params":{"event":{"a":1},"seq":4,"subscription_id":"two"}}`, response(2, `1`),
-			`{"jsonrpc":"2.0","method":"heartbeat","params":{"subscription_id":"two"}}`)
+		restored := string(jsontest.Member(t, restore, "id"))
+		hub.send(response(restored, `{"subscription_id":"one"}`), `{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"one","seq":3,"event":{}}}`, // it has had this
+			`{"jsonrpc":"2.0","method":"event","params":{"event":{"a":1},"seq":4,"subscription_id":"one"}}`, response(2, `1`))
 		assert.Equal(t, `{"jsonrpc":"2.0","method":"event","params":{"event":{"a":1},"seq":4,"subscription_id":"one"}}`, s.next())
 		assert.Equal(t, response(2, `1`), s.next())
-		assert.Contains(t, s.next(), `"two"`, "it is not mapped any more")
+		hub.end.Close()
+		s.await("lost")
+		hub = s.hub()
+		s.send(request(4, "x", `[]`))
+		assert.Equal(t, request(4, "x", `[]`), hub.next(), "it is not restored again")
+	})
+}
+
+// One that is made anew there, since that hub has another log, is ended when the editor has ended it.
+func TestUnsubscribeBeforeASubscriptionIsMadeAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t)
+		hub := s.hub()
+		s.send(request(1, "Subscribe", `{"since":3}`))
+		hub.next()
+		go hub.send(response(1, `{"subscription_id":"one","seq":3}`))
+		s.next()
+		hub.end.Close()
+		s.await("lost")
+		hub = s.hub()
+		id := string(jsontest.Member(t, hub.next(), "id"))
+		s.send(request(2, "Unsubscribe", `{"subscription_id":"one"}`))
+		assert.Equal(t, request(2, "Unsubscribe", `{"subscription_id":"one"}`), hub.next())
+		go hub.send(`{"jsonrpc":"2.0","id":`+id+`,"error":{"code":-32602,"message":"m","data":{"param":"since"}}}`, `{"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"m"}}`)
+		assert.Contains(t, s.next(), `"error"`)
+		again := hub.next()
+		assert.Equal(t, `{"subscription_id":"one"}`, string(jsontest.Member(t, again, "params")))
+		go hub.send(response(string(jsontest.Member(t, again, "id")), `{"subscription_id":"one"}`), `{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"one","seq":1,"event":{}}}`, `{"jsonrpc":"2.0","method":"x"}`)
+		end := hub.next()
+		assert.Equal(t, `{"subscription_id":"one"}`, string(jsontest.Member(t, end, "params")))
+		assert.Contains(t, end, `"Unsubscribe"`)
+		assert.Equal(t, `{"jsonrpc":"2.0","method":"x"}`, s.next(), "and the editor gets none of its events")
 	})
 }
 
@@ -413,9 +443,9 @@ func TestASubscriptionThatAHubAtItsEndDenies(t *testing.T) {
 		s.await("lost")
 		hub = s.hub()
 		again := hub.next()
-		assert.Equal(t, `{"since":3}`, string(jsontest.Member(t, again, "params")))
-		hub.send(response(string(jsontest.Member(t, again, "id")), `{"subscription_id":"two"}`),
-			`{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"two","seq":4,"event":{}}}`)
+		assert.Equal(t, `{"since":3,"subscription_id":"one"}`, string(jsontest.Member(t, again, "params")))
+		hub.send(response(string(jsontest.Member(t, again, "id")), `{"subscription_id":"one"}`),
+			`{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"one","seq":4,"event":{}}}`)
 		assert.Equal(t, `{"jsonrpc":"2.0","method":"event","params":{"subscription_id":"one","seq":4,"event":{}}}`, s.next())
 	})
 }

@@ -60,19 +60,11 @@ func (r *Relay) flushWaiting(hub *link) {
 			_ = hub.flush()
 			return
 		}
-		first := r.waiting[0]
-		frame.Parse(first.body, &m)
-		if left := time.Until(first.until); r.mustWait(&m) && left > 0 {
-			change := r.change
-			r.mu.Unlock()
-			_ = hub.flush()
-			r.pause(change, left)
-			continue
-		}
-		r.take()
-		body := r.register(&m)
+		body := r.take().body
+		frame.Parse(body, &m)
+		pass := r.register(&m)
 		r.mu.Unlock()
-		if body != nil {
+		if pass {
 			hub.send(body)
 		}
 	}

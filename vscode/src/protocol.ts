@@ -3721,6 +3721,8 @@ export interface Methods {
       session_id?: string;
       /** Another name for session_id; with both, only events of this run, which must be one of the session's conversation. */
       run_id?: string;
+      /** The id that it gets, as one on an earlier connection had; absent: a new one. A connection has each id once. */
+      subscription_id?: string;
       /** First what the log has after this seq; 0: all of it. */
       since?: number;
       /** The client shows its user the notice of the result. */
