@@ -13,11 +13,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/pager"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
-	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -41,7 +39,7 @@ func newApprovalsCommand(s *invocation.Settings) *cobra.Command {
 		Long:  approvalsHelp + invocation.HubStatusHelp,
 		Args:  invocation.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if tty.Is(os.Stdin) && tty.Is(cmd.OutOrStdout()) && !s.JSON && !wait && !list {
+			if term.IsTerminal(os.Stdin) && term.IsTerminal(cmd.OutOrStdout()) && !s.JSON && !wait && !list {
 				return refusal.InWords(goThrough(cmd, s, turn.InboxOptions{Session: session, Once: once}))
 			}
 			return invocation.WithHub(cmd, s, func(ctx context.Context, c *client.Client) error {
@@ -55,17 +53,17 @@ func newApprovalsCommand(s *invocation.Settings) *cobra.Command {
 					return err
 				}
 				if s.JSON {
-					return output.Raw(cmd.OutOrStdout(), raw)
+					return term.Raw(cmd.OutOrStdout(), raw)
 				}
 				if len(open) == 0 {
 					invocation.Progress(cmd, s, "no question is open: no agent waits for an answer; `duet-rpc approvals --wait` waits for the next")
-				} else if tty.Is(cmd.OutOrStdout()) {
+				} else if term.IsTerminal(cmd.OutOrStdout()) {
 					invocation.Progress(cmd, s, "answer one with: duet-rpc approvals approve ID, deny ID or respond ID")
 				}
-				t := output.NewTable(cmd.OutOrStdout(), "ID", "TASK", "AGENT", "AGE", "ASKS")
+				t := term.NewTable(cmd.OutOrStdout(), "ID", "TASK", "AGENT", "AGE", "ASKS")
 				t.Spare("AGENT")
 				for _, a := range open {
-					t.Row(inbox.UniqueID(a.ID, open), a.TaskID, a.Agent, output.Age(a.CreatedAt), output.Short(inbox.AsksAgain(a)+a.Asks()))
+					t.Row(inbox.UniqueID(a.ID, open), a.TaskID, a.Agent, term.Age(a.CreatedAt), term.Short(inbox.AsksAgain(a)+a.Asks()))
 				}
 				return t.Flush()
 			})
@@ -107,13 +105,13 @@ func newApprovalsShowCommand(s *invocation.Settings) *cobra.Command {
 				}
 				out := cmd.OutOrStdout()
 				if s.JSON {
-					return output.Raw(out, raw)
+					return term.Raw(out, raw)
 				}
 				stale := ""
 				if a.Stale {
 					stale = "the agent that asked is gone; approving continues its session"
 				}
-				fields := []output.Field{
+				fields := []term.Field{
 					{"question", a.ID},
 					{"task", a.TaskID},
 					{"agent", a.Agent},
@@ -131,10 +129,10 @@ func newApprovalsShowCommand(s *invocation.Settings) *cobra.Command {
 					{"response", a.Response},
 				}
 				for i, o := range a.Options {
-					fields = append(fields, output.Field{"option " + strconv.Itoa(i+1), o.InWords()})
+					fields = append(fields, term.Field{"option " + strconv.Itoa(i+1), o.InWords()})
 				}
 				text := &strings.Builder{}
-				_ = output.Fields(text, fields...)                      // a Builder takes all
+				_ = term.Fields(text, fields...)                        // a Builder takes all
 				session, _, _ := wire.SessionState(ctx, c, a.SessionID) // else names stay as they are
 				for i, line := range inbox.Sheet(a, session.WorkingDir).Details() {
 					if i == 0 {
@@ -142,7 +140,7 @@ func newApprovalsShowCommand(s *invocation.Settings) *cobra.Command {
 					}
 					text.WriteString(line.Text + "\n")
 				}
-				return pager.Show(out, text.String())
+				return term.Page(out, text.String())
 			})
 		},
 	}

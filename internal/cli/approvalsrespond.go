@@ -11,7 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -72,7 +72,7 @@ func (r response) decision(a wire.Approval) (wire.Decision, error) {
 	case words == "":
 		return wire.Decision{}, errors.New("\"duet-rpc approvals respond\" needs TEXT")
 	case a.Mode == wire.ModeURL && words != "yes":
-		return wire.Decision{}, fmt.Errorf("this asks whether you open %s: type yes, or use --decline or --cancel", output.Line(a.URL))
+		return wire.Decision{}, fmt.Errorf("this asks whether you open %s: type yes, or use --decline or --cancel", term.Line(a.URL))
 	}
 	d := wire.Decision{Decision: wire.Respond, Comment: words}
 	for i, o := range a.Options {

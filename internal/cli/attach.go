@@ -10,7 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/attach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -81,7 +81,7 @@ func listTerminals(ctx context.Context, cmd *cobra.Command, s *invocation.Settin
 		return err
 	}
 	if s.JSON {
-		return output.Raw(cmd.OutOrStdout(), raw)
+		return term.Raw(cmd.OutOrStdout(), raw)
 	}
 	if len(terminals) == 0 {
 		invocation.Progress(cmd, s, "no terminal runs; duet-rpc attach --new starts one")

@@ -12,7 +12,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -60,13 +60,13 @@ func sendDecision(ctx context.Context, cmd *cobra.Command, s *invocation.Setting
 		return err
 	}
 	if s.JSON {
-		if err := output.Raw(cmd.OutOrStdout(), raw); err != nil || r.Success {
+		if err := term.Raw(cmd.OutOrStdout(), raw); err != nil || r.Success {
 			return err
 		}
 		return invocation.ExitStatus(1)
 	}
 	if !r.Success {
-		return errors.New(output.Line(cmp.Or(r.Error, "the question could not be answered")))
+		return errors.New(term.Line(cmp.Or(r.Error, "the question could not be answered")))
 	}
 	invocation.Progress(cmd, s, "%s: %s", inbox.ShortID(d.ID), r.Status)
 	if r.ToldTaskID != "" {

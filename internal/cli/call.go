@@ -15,7 +15,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 )
 
 const callHelp = `Call any method of the project's hub and print its result as JSON. The second
@@ -61,13 +61,13 @@ func newCallCommand(s *invocation.Settings) *cobra.Command {
 				return errorOf(cmd, s, err)
 			}
 			if s.JSON {
-				return output.Raw(cmd.OutOrStdout(), raw)
+				return term.Raw(cmd.OutOrStdout(), raw)
 			}
 			var indented bytes.Buffer
 			if err := json.Indent(&indented, raw, "", "  "); err != nil {
 				return fmt.Errorf("reading what the hub answered: %w", err)
 			}
-			return output.Raw(cmd.OutOrStdout(), indented.Bytes())
+			return term.Raw(cmd.OutOrStdout(), indented.Bytes())
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long the call may take, such as 30s (0: no limit)")
@@ -99,7 +99,7 @@ func callParams(in io.Reader, args []string) (any, error) {
 		return nil, fmt.Errorf("the parameters are not JSON: %w", err)
 	}
 	if text[0] != '{' && text[0] != '[' {
-		return nil, fmt.Errorf("the parameters must be a JSON object or array, got %s", output.Short(string(text)))
+		return nil, fmt.Errorf("the parameters must be a JSON object or array, got %s", term.Short(string(text)))
 	}
 	return value, nil
 }
@@ -115,12 +115,12 @@ func errorOf(cmd *cobra.Command, s *invocation.Settings, err error) error {
 		if err != nil {
 			return err
 		}
-		_ = output.Raw(cmd.ErrOrStderr(), raw)
+		_ = term.Raw(cmd.ErrOrStderr(), raw)
 		return invocation.ExitStatus(1)
 	}
-	text := fmt.Sprintf("%s (code %d", output.Line(e.Message), e.Code)
+	text := fmt.Sprintf("%s (code %d", term.Line(e.Message), e.Code)
 	if kind := e.Kind(); kind != "" {
-		text += ", kind " + output.Line(string(kind))
+		text += ", kind " + term.Line(string(kind))
 	}
 	return errors.New(strings.TrimSpace(text) + ")")
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/config/document"
 )
@@ -44,7 +44,7 @@ func newConfigCommand(s *invocation.Settings) *cobra.Command {
 				return config.Explain(err)
 			}
 			if s.JSON {
-				return output.JSON(out, map[string]any{"values": c.Values(), "untrusted": append([]string{}, c.Untrusted...)})
+				return term.JSON(out, map[string]any{"values": c.Values(), "untrusted": append([]string{}, c.Untrusted...)})
 			}
 			return printValues(out, c)
 		},
@@ -72,16 +72,16 @@ func checkConfig(out io.Writer, c *config.Config, err error, asJSON bool) error 
 		}
 	}
 	if asJSON {
-		if err := output.JSON(out, problems); err != nil {
+		if err := term.JSON(out, problems); err != nil {
 			return err
 		}
 	} else {
 		for _, p := range problems {
-			fmt.Fprintln(out, output.Exact(p.String()))
+			fmt.Fprintln(out, term.Exact(p.String()))
 		}
 	}
 	if len(problems) > 0 {
-		return fmt.Errorf("the configuration has %s; `duet-rpc config --defaults` describes every key", output.Count(len(problems), "mistake"))
+		return fmt.Errorf("the configuration has %s; `duet-rpc config --defaults` describes every key", term.Count(len(problems), "mistake"))
 	}
 	return nil
 }
@@ -94,16 +94,16 @@ func printValues(out io.Writer, c *config.Config) error {
 		if v.Waits {
 			source += ", waits for trust"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\n", output.Line(v.Key), output.Line(source), output.Exact(config.ValueText(v.Value)))
+		fmt.Fprintf(table, "%s\t%s\t%s\n", term.Line(v.Key), term.Line(source), term.Exact(config.ValueText(v.Value)))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	for _, note := range c.Notes {
-		fmt.Fprintf(out, "\n%s\n", output.Line(note))
+		fmt.Fprintf(out, "\n%s\n", term.Line(note))
 	}
 	for _, file := range c.Untrusted {
-		fmt.Fprintf(out, "\n%s is not trusted: see what it asks for and allow it with `duet-rpc trust`\n", output.Quoted(file))
+		fmt.Fprintf(out, "\n%s is not trusted: see what it asks for and allow it with `duet-rpc trust`\n", term.Quoted(file))
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/doctor"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 )
 
 const doctorHelp = `Check everything that duet-rpc needs, and say what was found, what is wrong and
@@ -46,7 +46,7 @@ func newDoctorCommand(s *invocation.Settings) *cobra.Command {
 			out := cmd.OutOrStdout()
 			var err error
 			if s.JSON {
-				err = output.JSON(out, findings)
+				err = term.JSON(out, findings)
 			} else {
 				err = doctor.Print(out, findings)
 			}

@@ -10,9 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/highlight"
-	"github.com/duet-rpc/duet-rpc/internal/cli/markdown"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/transcript"
 	"github.com/duet-rpc/duet-rpc/internal/diagnostic"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
@@ -42,18 +40,18 @@ func TestLongLinesTakeLinearTime(t *testing.T) {
 	var secrets redact.Secrets
 	secrets.Add("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab")
 	for name, read := range map[string]func(text string){
-		"Markdown": func(text string) { (&markdown.Renderer{Columns: 80, Marks: marks}).Text(text) },
+		"Markdown": func(text string) { (&term.Renderer{Columns: 80, Marks: marks}).Text(text) },
 		"Markdown in pieces": func(text string) {
-			s := markdown.Stream{Renderer: markdown.Renderer{Columns: 80, Marks: marks}}
+			s := term.Stream{Renderer: term.Renderer{Columns: 80, Marks: marks}}
 			for ; len(text) > 4096; text = text[4096:] {
 				s.Next(text[:4096])
 			}
 			s.Next(text)
 			s.End()
 		},
-		"Go code":   func(text string) { highlight.For("go").Line(text) },
-		"a script":  func(text string) { highlight.For("sh").Line(text) },
-		"markup":    func(text string) { highlight.For("html").Line(text) },
+		"Go code":   func(text string) { term.For("go").Line(text) },
+		"a script":  func(text string) { term.For("sh").Line(text) },
+		"markup":    func(text string) { term.For("html").Line(text) },
 		"exact":     func(text string) { marks.Exact(text) },
 		"a line":    func(text string) { marks.Line(text) },
 		"prose":     func(text string) { marks.Prose(text) },
@@ -78,10 +76,10 @@ func TestLongLinesTakeLinearTime(t *testing.T) {
 			toolinput.Print(asInput(text))
 		},
 		"a command":   func(text string) { shellcommand.Read(text).CouldRun(shellcommand.Glob("*x*y*")) },
-		"a short one": func(text string) { output.Short(text) },
+		"a short one": func(text string) { term.Short(text) },
 		"a wrapped one": func(text string) {
-			output.Wrapped(text, 80, "  ")
-			output.CutToFit(text, 80)
+			term.Wrapped(text, 80, "  ")
+			term.CutToFit(text, 80)
 		},
 		"a conversation": func(text string) {
 			r := transcript.Conversation{Diff: text, Entries: []wire.Entry{

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 )
 
 const pathsHelp = `Print where everything of this project is: its root, the directory of its state,
@@ -28,7 +28,7 @@ func newPathsCommand(s *invocation.Settings) *cobra.Command {
 				return err
 			}
 			if s.JSON {
-				return output.JSON(cmd.OutOrStdout(), found)
+				return term.JSON(cmd.OutOrStdout(), found)
 			}
 			table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			for _, row := range [][2]string{
@@ -40,7 +40,7 @@ func newPathsCommand(s *invocation.Settings) *cobra.Command {
 				{"project's configuration", found.Project},
 				{"your configuration", found.User},
 			} {
-				fmt.Fprintf(table, "%s\t%s\n", row[0], output.Line(row[1]))
+				fmt.Fprintf(table, "%s\t%s\n", row[0], term.Line(row[1]))
 			}
 			return table.Flush()
 		},

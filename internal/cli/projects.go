@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/database"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/project"
@@ -69,9 +69,9 @@ func listProjects(cmd *cobra.Command, s *invocation.Settings) error {
 		list = append(list, describeProject(cmd.Context(), r))
 	}
 	if s.JSON {
-		return output.JSON(cmd.OutOrStdout(), list)
+		return term.JSON(cmd.OutOrStdout(), list)
 	}
-	table := output.NewTable(cmd.OutOrStdout(), "PROJECT", "CONVERSATIONS", "SIZE", "USED", "NOTE")
+	table := term.NewTable(cmd.OutOrStdout(), "PROJECT", "CONVERSATIONS", "SIZE", "USED", "NOTE")
 	table.Empty("no sessions are kept of any project yet")
 	for _, p := range list {
 		note := p.Error
@@ -81,8 +81,8 @@ func listProjects(cmd *cobra.Command, s *invocation.Settings) error {
 		case p.Replaced:
 			note = "replaced; see `duet-rpc projects keep`"
 		}
-		table.Row(output.Line(output.HomePath(p.Root)), output.Number(p.Conversations), fmt.Sprintf("%.1f MB", float64(p.Bytes)/1e6),
-			output.Age(p.LastUsed.Format(time.RFC3339Nano)), note)
+		table.Row(term.Line(term.HomePath(p.Root)), term.Number(p.Conversations), fmt.Sprintf("%.1f MB", float64(p.Bytes)/1e6),
+			term.Age(p.LastUsed.Format(time.RFC3339Nano)), note)
 	}
 	return table.Flush()
 }
@@ -133,7 +133,7 @@ func newProjectsForgetCommand(s *invocation.Settings) *cobra.Command {
 		Args:  invocation.Exactly("PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !yes {
-				question := fmt.Sprintf("Delete all sessions of %s for good?", output.Quoted(args[0]))
+				question := fmt.Sprintf("Delete all sessions of %s for good?", term.Quoted(args[0]))
 				if err := invocation.AskYes(cmd, s, question, "nothing was deleted", "duet-rpc projects forget"); err != nil {
 					return err
 				}
@@ -177,11 +177,11 @@ func newProjectsKeepCommand(s *invocation.Settings) *cobra.Command {
 // said prints what a command has done.
 func said(cmd *cobra.Command, s *invocation.Settings, asJSON map[string]any, format string, paths ...string) error {
 	if s.JSON {
-		return output.JSON(cmd.OutOrStdout(), asJSON)
+		return term.JSON(cmd.OutOrStdout(), asJSON)
 	}
 	args := make([]any, len(paths))
 	for i, path := range paths {
-		args[i] = output.Line(path)
+		args[i] = term.Line(path)
 	}
 	text := fmt.Sprintf(format, args...)
 	_, err := fmt.Fprintln(cmd.OutOrStdout(), strings.ToUpper(text[:1])+text[1:]+".")
@@ -221,7 +221,7 @@ func endIdleHub(ctx context.Context, s *invocation.Settings, root string) {
 func explainHeld(err error, root string) error {
 	var held *project.HeldError
 	if errors.As(err, &held) {
-		return fmt.Errorf("a hub is in use there (process %d): end it with `duet-rpc daemon stop --root %s`, then try again", held.PID, output.ShellWord(root))
+		return fmt.Errorf("a hub is in use there (process %d): end it with `duet-rpc daemon stop --root %s`, then try again", held.PID, term.ShellWord(root))
 	}
 	return err
 }

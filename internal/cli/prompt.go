@@ -19,12 +19,11 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/gates"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/cli/spending"
-	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -166,7 +165,7 @@ func runPrompt(cmd *cobra.Command, s *invocation.Settings, o promptOptions, text
 	view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, s.JSON)
 	if p, err := s.Project(); err == nil {
 		for _, note := range p.Notes {
-			view.Note(output.Line(note))
+			view.Note(term.Line(note))
 		}
 	}
 	h, err := reach.Open(cmd.Context(), &s.Settings)
@@ -266,7 +265,7 @@ func (p *prompting) attend(ctx context.Context, c *client.Client) (interrupted b
 	}
 	options := attending(ctx, p.settings, p.interrupts)
 	options.Yes, options.Deny, options.Again = p.options.yes, p.options.deny, again
-	if !p.settings.JSON && tty.Is(os.Stdin) && tty.Is(os.Stderr) {
+	if !p.settings.JSON && term.IsTerminal(os.Stdin) && term.IsTerminal(os.Stderr) {
 		options.SignIn = func(ctx context.Context, agent, method string) error {
 			return agentsOptions(p.settings).Login(ctx, os.Stderr, agent, method)
 		}

@@ -21,11 +21,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/mcp"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/preview"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessions"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/triggers"
-	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/cli/usage"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
@@ -53,8 +52,8 @@ func Run(version string) int {
 	case errors.Is(err, syscall.EPIPE):
 		return 1 // nobody reads any more
 	case err != nil:
-		side := output.Terminal(os.Stderr)
-		fmt.Fprintln(side, output.Lines(side, "duet-rpc: "+output.Exact(err.Error()))) // it may quote anybody
+		side := term.Terminal(os.Stderr)
+		fmt.Fprintln(side, term.Lines(side, "duet-rpc: "+term.Exact(err.Error()))) // it may quote anybody
 		return 1
 	}
 	return 0
@@ -73,27 +72,27 @@ func newRootCommand(version string, args []string) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if side := cmd.ErrOrStderr(); tty.Is(side) {
-				s.Notice = func(text string) { fmt.Fprintln(side, output.Lines(side, "— "+output.Line(text))) }
+			if side := cmd.ErrOrStderr(); term.IsTerminal(side) {
+				s.Notice = func(text string) { fmt.Fprintln(side, term.Lines(side, "— "+term.Line(text))) }
 			}
 			return s.Complete(cmd)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if tty.Is(os.Stdin) && !s.Stdio {
+			if term.IsTerminal(os.Stdin) && !s.Stdio {
 				return cmd.Help()
 			}
 			return host.Serve(cmd.Context(), &s.Settings)
 		},
 	}
 	root.SetVersionTemplate(versionLine(s.Version) + "\n")
-	root.SetOut(output.Terminal(os.Stdout))
-	root.SetErr(output.Terminal(os.Stderr))
+	root.SetOut(term.Terminal(os.Stdout))
+	root.SetErr(term.Terminal(os.Stderr))
 	usage.Install(root)
 	s.AddFlags(root)
 	commands := commands()
 	name, found := commandName(root.PersistentFlags(), args)
 	switch create := commands[name]; {
-	case found && name == "" && !tty.Is(os.Stdin): // an editor's process
+	case found && name == "" && !term.IsTerminal(os.Stdin): // an editor's process
 		return root
 	case found && create != nil:
 		root.AddCommand(create(s))

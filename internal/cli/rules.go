@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -19,11 +19,11 @@ func newRulesCommand(s *invocation.Settings) *cobra.Command {
 		Args:  invocation.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return invocation.AskHub(cmd, s, "getRules", struct{}{}, func(r struct{ Rules []wire.Rule }) error {
-				t := output.NewTable(cmd.OutOrStdout(), "ID", "RULE", "FOR", "WHERE", "AGE")
+				t := term.NewTable(cmd.OutOrStdout(), "ID", "RULE", "FOR", "WHERE", "AGE")
 				t.Below("FOR", "WHERE")
 				t.Empty("no rule was made: an answer with --scope makes one, such as `duet-rpc approvals approve ID --scope session`")
 				for _, rule := range r.Rules {
-					t.Row(strconv.FormatInt(rule.ID, 10), rule.Effect, output.Short(rule.Subject()), output.Short(rule.Where()), output.Age(rule.CreatedAt))
+					t.Row(strconv.FormatInt(rule.ID, 10), rule.Effect, term.Short(rule.Subject()), term.Short(rule.Where()), term.Age(rule.CreatedAt))
 				}
 				return t.Flush()
 			})

@@ -12,7 +12,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -51,9 +51,9 @@ func sayStarted(ctx context.Context, cmd *cobra.Command, s *invocation.Settings,
 	case wait:
 		return waitFor(ctx, cmd, s, c, id, r.SessionID)
 	case s.JSON:
-		return output.Raw(cmd.OutOrStdout(), raw)
+		return term.Raw(cmd.OutOrStdout(), raw)
 	}
-	_, err := fmt.Fprintln(cmd.OutOrStdout(), output.Line(id))
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), term.Line(id))
 	return err
 }
 
@@ -79,7 +79,7 @@ func waitFor(ctx context.Context, cmd *cobra.Command, s *invocation.Settings, c 
 		return wire.OrGone(ctx, err)
 	}
 	if s.JSON {
-		err = output.Raw(cmd.OutOrStdout(), raw)
+		err = term.Raw(cmd.OutOrStdout(), raw)
 	} else {
 		invocation.Progress(cmd, s, "%s %s; go on with: duet-rpc session continue %s \"…\"", t.ID, t.Outcome(), t.ID)
 	}

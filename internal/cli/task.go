@@ -9,10 +9,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/gates"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
 	"github.com/duet-rpc/duet-rpc/internal/cli/spending"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -79,11 +79,11 @@ func newTaskListCommand(s *invocation.Settings) *cobra.Command {
 		Args:  invocation.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return invocation.AskHub(cmd, s, "task.list", p, func(tasks []wire.Task) error {
-				t := output.NewTable(cmd.OutOrStdout(), "TASK", "STATE", "AGENT", "AGE", "PROMPT")
+				t := term.NewTable(cmd.OutOrStdout(), "TASK", "STATE", "AGENT", "AGE", "PROMPT")
 				t.Spare("AGENT")
 				t.Empty(sessionview.NoTask(p.State, p.Agent))
 				for _, task := range tasks {
-					t.Row(task.ID, task.StateInWords(), task.Agent, output.Age(task.CreatedAt), output.Short(task.Summary))
+					t.Row(task.ID, task.StateInWords(), task.Agent, term.Age(task.CreatedAt), term.Short(task.Summary))
 				}
 				return t.Flush()
 			})
@@ -105,10 +105,10 @@ func newTaskGetCommand(s *invocation.Settings) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return invocation.AskHub(cmd, s, "task.get", map[string]string{"taskId": args[0]}, func(t wire.TaskState) error {
 				out := cmd.OutOrStdout()
-				err := output.Fields(out, output.Field{"task", t.ID}, output.Field{"state", t.StateInWords()}, output.Field{"gates", t.Gates.Words()}, output.Field{"agent", t.Agent}, output.Field{"prompt", t.Prompt},
-					output.Field{"title", t.Title}, output.Field{"directory", t.CWD}, output.Field{"created", output.Time(t.CreatedAt)}, output.Field{"started", output.Time(t.StartedAt)},
-					output.Field{"ended", output.Time(t.CompletedAt)}, output.Field{"error", t.Error}, output.Field{"error code", t.ErrorCode}, output.Field{"session", t.SessionID})
-				output.Body(out, t.Output, !s.NoColor)
+				err := term.Fields(out, term.Field{"task", t.ID}, term.Field{"state", t.StateInWords()}, term.Field{"gates", t.Gates.Words()}, term.Field{"agent", t.Agent}, term.Field{"prompt", t.Prompt},
+					term.Field{"title", t.Title}, term.Field{"directory", t.CWD}, term.Field{"created", term.Time(t.CreatedAt)}, term.Field{"started", term.Time(t.StartedAt)},
+					term.Field{"ended", term.Time(t.CompletedAt)}, term.Field{"error", t.Error}, term.Field{"error code", t.ErrorCode}, term.Field{"session", t.SessionID})
+				term.Body(out, t.Output, !s.NoColor)
 				return err
 			})
 		},
@@ -158,9 +158,9 @@ func newTaskStatsCommand(s *invocation.Settings) *cobra.Command {
 				return report.Print(cmd, s)
 			}
 			return invocation.AskHub(cmd, s, "task.stats", nil, func(r struct{ Total, Running, Queued, Completed, Failed, Cancelled int }) error {
-				return output.Fields(cmd.OutOrStdout(), output.Field{"running", strconv.Itoa(r.Running)}, output.Field{"queued", strconv.Itoa(r.Queued)},
-					output.Field{"completed", strconv.Itoa(r.Completed)}, output.Field{"failed", strconv.Itoa(r.Failed)},
-					output.Field{"cancelled", strconv.Itoa(r.Cancelled)}, output.Field{"total", strconv.Itoa(r.Total)})
+				return term.Fields(cmd.OutOrStdout(), term.Field{"running", strconv.Itoa(r.Running)}, term.Field{"queued", strconv.Itoa(r.Queued)},
+					term.Field{"completed", strconv.Itoa(r.Completed)}, term.Field{"failed", strconv.Itoa(r.Failed)},
+					term.Field{"cancelled", strconv.Itoa(r.Cancelled)}, term.Field{"total", strconv.Itoa(r.Total)})
 			})
 		},
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
@@ -73,9 +73,9 @@ func revoke(cmd *cobra.Command, s *invocation.Settings, store *trust.Store, path
 		return err
 	}
 	if s.JSON {
-		return output.JSON(cmd.OutOrStdout(), map[string]any{"file": path, "trusted": false})
+		return term.JSON(cmd.OutOrStdout(), map[string]any{"file": path, "trusted": false})
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is no longer trusted; a hub that runs ends the agents that it defines.\n", output.Quoted(path))
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is no longer trusted; a hub that runs ends the agents that it defines.\n", term.Quoted(path))
 	return err
 }
 
@@ -89,7 +89,7 @@ func trustFile(cmd *cobra.Command, s *invocation.Settings, store *trust.Store, f
 		// A program reads this: it cannot be asked, and sees the outcome.
 		w := out
 		defer func() {
-			_ = output.JSON(w, map[string]any{"file": file.File, "trusted": trusted, "asks": append([]config.Value{}, file.Asks...)})
+			_ = term.JSON(w, map[string]any{"file": file.File, "trusted": trusted, "asks": append([]config.Value{}, file.Asks...)})
 		}()
 		out = io.Discard
 	}
@@ -119,11 +119,11 @@ func trustFile(cmd *cobra.Command, s *invocation.Settings, store *trust.Store, f
 // printAsks shows what a file asks for, escaped: the file is somebody else's.
 func printAsks(out io.Writer, file *config.Inspection) {
 	if len(file.Asks) == 0 {
-		fmt.Fprintf(out, "Nothing in %s needs your trust.\n", output.Quoted(file.File))
+		fmt.Fprintf(out, "Nothing in %s needs your trust.\n", term.Quoted(file.File))
 		return
 	}
-	fmt.Fprintf(out, "%s asks for this:\n", output.Quoted(file.File))
+	fmt.Fprintf(out, "%s asks for this:\n", term.Quoted(file.File))
 	for _, v := range file.Asks {
-		fmt.Fprintf(out, "  %s = %s\n", output.Line(v.Key), output.Exact(config.ValueText(v.Value)))
+		fmt.Fprintf(out, "  %s = %s\n", term.Line(v.Key), term.Exact(config.ValueText(v.Value)))
 	}
 }

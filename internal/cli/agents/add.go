@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/registry"
 	"github.com/duet-rpc/duet-rpc/internal/registry/added"
@@ -92,17 +92,17 @@ func add(cmd *cobra.Command, o Options, a addOptions, id string) error {
 		return err
 	}
 	if o.JSON() {
-		return output.JSON(cmd.OutOrStdout(), map[string]any{"name": agent.Name, "version": plan.Entry.Version, "command": plan.Command, "file": edit.File})
+		return term.JSON(cmd.OutOrStdout(), map[string]any{"name": agent.Name, "version": plan.Entry.Version, "command": plan.Command, "file": edit.File})
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is added: `duet-rpc agents check %s` starts it, and says whether you are signed in.\n", output.Line(agent.Name), output.Line(agent.Name))
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is added: `duet-rpc agents check %s` starts it, and says whether you are signed in.\n", term.Line(agent.Name), term.Line(agent.Name))
 	return err
 }
 
 // printPlan shows what would be done, escaped: the registry is somebody else's.
 func printPlan(out io.Writer, from string, p registry.Plan, a *config.Edit) {
-	fmt.Fprintf(out, "%s %s, as %s says: %s\n", output.Line(p.Entry.Name), output.Line(p.Entry.Version), output.Quoted(from), output.Line(p.Entry.Description))
+	fmt.Fprintf(out, "%s %s, as %s says: %s\n", term.Line(p.Entry.Name), term.Line(p.Entry.Version), term.Quoted(from), term.Line(p.Entry.Description))
 	printArchive(out, p)
-	fmt.Fprintf(out, "\nThis is appended to %s:\n", output.Quoted(a.File))
+	fmt.Fprintf(out, "\nThis is appended to %s:\n", term.Quoted(a.File))
 	printLines(out, "  ", a.Text)
 	printCommand(out, p)
 	fmt.Fprintln(out)
@@ -111,21 +111,21 @@ func printPlan(out io.Writer, from string, p registry.Plan, a *config.Edit) {
 // printArchive shows what is downloaded.
 func printArchive(out io.Writer, p registry.Plan) {
 	if p.Archive != "" {
-		fmt.Fprintf(out, "\nThis is downloaded and unpacked into %s:\n  %s\n  sha256 %s\n", output.Quoted(p.Directory), output.Line(p.Archive), p.SHA256)
+		fmt.Fprintf(out, "\nThis is downloaded and unpacked into %s:\n  %s\n  sha256 %s\n", term.Quoted(p.Directory), term.Line(p.Archive), p.SHA256)
 	}
 }
 
 // printLines prints the lines of a text behind something.
 func printLines(out io.Writer, behind, text string) {
 	for line := range strings.Lines(text) {
-		fmt.Fprintf(out, "%s%s\n", behind, output.Line(strings.TrimSuffix(line, "\n")))
+		fmt.Fprintf(out, "%s%s\n", behind, term.Line(strings.TrimSuffix(line, "\n")))
 	}
 }
 
 // printCommand shows what runs.
 func printCommand(out io.Writer, p registry.Plan) {
-	fmt.Fprintf(out, "\nFrom then on this runs as you whenever the agent is asked:\n  %s\n", output.Line(strings.Join(words(p), " ")))
+	fmt.Fprintf(out, "\nFrom then on this runs as you whenever the agent is asked:\n  %s\n", term.Line(strings.Join(words(p), " ")))
 	for _, note := range p.Notes {
-		fmt.Fprintf(out, "%s\n", output.Line(note))
+		fmt.Fprintf(out, "%s\n", term.Line(note))
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/registry"
@@ -102,10 +102,10 @@ func carryOut(ctx context.Context, c change) error {
 func words(p registry.Plan) []string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
-		words = append(words, name+"="+output.ShellWord(p.Env[name]))
+		words = append(words, name+"="+term.ShellWord(p.Env[name]))
 	}
 	for _, arg := range p.Command {
-		words = append(words, output.ShellWord(arg))
+		words = append(words, term.ShellWord(arg))
 	}
 	return words
 }

@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/signin"
 )
@@ -84,22 +84,22 @@ func printChecked(out io.Writer, checked []checkedAgent) error {
 	fmt.Fprintln(table, "AGENT\tVERSION\tSIGNED IN\t")
 	for _, a := range checked {
 		if a.Error != "" {
-			fmt.Fprintf(table, "%s\t\tcannot be asked\t%s\n", output.Line(a.Name), output.Line(a.Error))
+			fmt.Fprintf(table, "%s\t\tcannot be asked\t%s\n", term.Line(a.Name), term.Line(a.Error))
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", output.Line(a.Name), output.Line(a.Version), signedInText(a.SignedIn), output.Line(a.Account))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", term.Line(a.Name), term.Line(a.Version), signedInText(a.SignedIn), term.Line(a.Account))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	for _, a := range checked {
 		for _, m := range a.Missing {
-			fmt.Fprintf(out, "\n%s does not get %s\n", output.Line(a.Name), output.Line(m))
+			fmt.Fprintf(out, "\n%s does not get %s\n", term.Line(a.Name), term.Line(m))
 		}
 		if a.Report == nil || len(a.Methods) == 0 || a.SignedIn == signin.SignedIn {
 			continue
 		}
-		fmt.Fprintf(out, "\nTo sign in to %s:\n", output.Line(a.Name))
+		fmt.Fprintf(out, "\nTo sign in to %s:\n", term.Line(a.Name))
 		printMethods(out, a.Name, a.Methods)
 	}
 	return nil
@@ -128,7 +128,7 @@ func printMethods(out io.Writer, agent string, methods []signin.Method) {
 		case len(m.Missing) > 0:
 			note = " (needs " + strings.Join(m.Missing, ", ") + ")"
 		}
-		fmt.Fprintf(table, "  duet-rpc agents login %s --method %s\t%s\n", output.Line(agent), output.Line(output.ShellWord(m.ID)), output.Line(m.Name+note))
+		fmt.Fprintf(table, "  duet-rpc agents login %s --method %s\t%s\n", term.Line(agent), term.Line(term.ShellWord(m.ID)), term.Line(m.Name+note))
 	}
 	table.Flush()
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/signin"
 )
@@ -57,7 +57,7 @@ Exit status: 0 if they are listed; 1 if the configuration is wrong.`,
 			}
 			list := describe(cmd.Context(), c, o)
 			if o.JSON() {
-				return output.JSON(cmd.OutOrStdout(), list)
+				return term.JSON(cmd.OutOrStdout(), list)
 			}
 			return printAgents(cmd.OutOrStdout(), list)
 		},
@@ -93,7 +93,7 @@ func newCheck(o Options) *cobra.Command {
 			}
 			checked := checkAll(cmd.Context(), c, agents)
 			if o.JSON() {
-				err = output.JSON(cmd.OutOrStdout(), checked)
+				err = term.JSON(cmd.OutOrStdout(), checked)
 			} else {
 				err = printChecked(cmd.OutOrStdout(), checked)
 			}
@@ -104,7 +104,7 @@ func newCheck(o Options) *cobra.Command {
 				}
 			}
 			if err == nil && failed > 0 {
-				err = fmt.Errorf("%s could not be asked", output.Count(failed, "agent"))
+				err = fmt.Errorf("%s could not be asked", term.Count(failed, "agent"))
 			}
 			return err
 		},
@@ -195,7 +195,7 @@ Exit status: 0 if it has signed you out; 1 if not.`,
 				return err
 			}
 			notes().SignedOut(launch.Name, launch.Command)
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s has signed you out.\n", output.Line(launch.Name))
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s has signed you out.\n", term.Line(launch.Name))
 			return err
 		},
 	}

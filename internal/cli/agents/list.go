@@ -12,8 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/signin"
 )
@@ -58,13 +57,13 @@ const programColumns = 100
 // printAgents prints a table; * marks the default. On a terminal, which would cut it,
 // how agents are got stands below the table.
 func printAgents(out io.Writer, agents []listed) error {
-	columns, _, below := tty.Size(out)
+	columns, _, below := term.Size(out)
 	heading := []string{"", "AGENT", "STATE", "SOURCE", "VERSION", "SIGNED IN"}
 	programs := !below || columns >= programColumns
 	if programs {
 		heading = append(heading, "PROGRAM")
 	}
-	table := output.NewTable(out, heading...)
+	table := term.NewTable(out, heading...)
 	table.Spare("SOURCE")
 	var notes []string
 	for _, a := range agents {
@@ -79,12 +78,12 @@ func printAgents(out io.Writer, agents []listed) error {
 		case todo != "":
 			program = "→ " + todo
 		case a.Path != "":
-			program = output.Quoted(a.Path)
+			program = term.Quoted(a.Path)
 		}
 		row := []string{mark, a.Name, state, a.Source, cmp.Or(a.Version, "-"), signedInCell(a.Status), program}
 		table.Row(row[:len(heading)]...)
 		if from := a.Added; from != nil {
-			added := fmt.Sprintf("%s %s (%s) from %s", from.ID, from.Version, from.Via, output.Quoted(from.From))
+			added := fmt.Sprintf("%s %s (%s) from %s", from.ID, from.Version, from.Via, term.Quoted(from.From))
 			if below {
 				note = added
 			} else {
@@ -92,7 +91,7 @@ func printAgents(out io.Writer, agents []listed) error {
 			}
 		}
 		if note != "" {
-			notes = append(notes, output.Line(a.Name)+": "+output.Line(note))
+			notes = append(notes, term.Line(a.Name)+": "+term.Line(note))
 		}
 	}
 	if err := table.Flush(); err != nil {
@@ -100,7 +99,7 @@ func printAgents(out io.Writer, agents []listed) error {
 	}
 	notes = append(notes, signInNotes(agents)...)
 	if len(notes) > 0 {
-		_, err := fmt.Fprintf(out, "\n%s\n", output.Lines(out, strings.Join(notes, "\n")))
+		_, err := fmt.Fprintf(out, "\n%s\n", term.Lines(out, strings.Join(notes, "\n")))
 		return err
 	}
 	return nil
@@ -112,7 +111,7 @@ func stateOf(a listed) (state, todo string) {
 	case !a.Trusted:
 		return "not trusted", "look at it with `duet-rpc trust`"
 	case a.CLI != "":
-		return "needs adapter", fmt.Sprintf("%s (%s alone does not speak the Agent Client Protocol)", a.Install, output.Quoted(a.CLI))
+		return "needs adapter", fmt.Sprintf("%s (%s alone does not speak the Agent Client Protocol)", a.Install, term.Quoted(a.CLI))
 	case !a.Available:
 		return "not found", a.Install
 	}
@@ -136,7 +135,7 @@ func signedInCell(s agentstatus.Status) string {
 		cell = signedInText(s.SignedIn)
 	}
 	if s.ToldAt != nil {
-		cell += ", " + output.Age(s.ToldAt.Format(time.RFC3339Nano)) + " ago"
+		cell += ", " + term.Age(s.ToldAt.Format(time.RFC3339Nano)) + " ago"
 	}
 	return cell
 }
@@ -147,12 +146,12 @@ func signInNotes(agents []listed) (notes []string) {
 	for _, a := range agents {
 		switch {
 		case a.SignedIn == signin.SignedOut:
-			notes = append(notes, fmt.Sprintf("%s: sign in with `duet-rpc agents login %s`", output.Line(a.Name), output.Line(output.ShellWord(a.Name))))
+			notes = append(notes, fmt.Sprintf("%s: sign in with `duet-rpc agents login %s`", term.Line(a.Name), term.Line(term.ShellWord(a.Name))))
 		case a.SignedIn == agentstatus.Unknown && a.Hint != "":
-			notes = append(notes, fmt.Sprintf("%s: likely signed in, %s", output.Line(a.Name), output.Line(a.Hint)))
+			notes = append(notes, fmt.Sprintf("%s: likely signed in, %s", term.Line(a.Name), term.Line(a.Hint)))
 		}
 		if a.SignedIn == agentstatus.Unknown {
-			unknown = append(unknown, output.Line(output.ShellWord(a.Name)))
+			unknown = append(unknown, term.Line(term.ShellWord(a.Name)))
 		}
 	}
 	if len(unknown) > 0 {

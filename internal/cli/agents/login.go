@@ -11,8 +11,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/signin"
 )
 
@@ -43,7 +42,7 @@ func login(ctx context.Context, out, side io.Writer, launch agentlink.Launch, id
 		if method.Type == signin.TypeVariable {
 			how = "it may keep what it is given in files of its own"
 		}
-		fmt.Fprintf(side, "%s: %s; %s\n", output.Line(launch.Name), output.Line(method.Name), how)
+		fmt.Fprintf(side, "%s: %s; %s\n", term.Line(launch.Name), term.Line(method.Name), how)
 		if err := signin.Authenticate(ctx, launch, method.ID, quiet); err != nil {
 			return err
 		}
@@ -59,20 +58,20 @@ func login(ctx context.Context, out, side io.Writer, launch agentlink.Launch, id
 	if report.SignedIn == signin.SignedOut {
 		return fmt.Errorf("%s still says that nobody is signed in: %s", launch.Name, report.Account)
 	}
-	_, err = fmt.Fprintln(out, strings.TrimSpace(output.Line(fmt.Sprintf("You are signed in to %s. %s", launch.Name, report.Account))))
+	_, err = fmt.Fprintln(out, strings.TrimSpace(term.Line(fmt.Sprintf("You are signed in to %s. %s", launch.Name, report.Account))))
 	return err
 }
 
 // runLogin runs the program of a way to sign in, in this terminal.
 func runLogin(ctx context.Context, out, side io.Writer, launch agentlink.Launch, method signin.Method) error {
-	if !tty.Is(os.Stdin) {
+	if !term.IsTerminal(os.Stdin) {
 		return &signin.TerminalError{Agent: launch.Name, Method: method.ID}
 	}
 	path, argv, env, err := signin.Terminal(launch, method)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(side, "Running %s\n", output.Line(strings.Join(argv, " ")))
+	fmt.Fprintf(side, "Running %s\n", term.Line(strings.Join(argv, " ")))
 	program := exec.CommandContext(ctx, path, argv[1:]...)
 	program.Env, program.Stdin, program.Stdout, program.Stderr = env, os.Stdin, out, side
 	// The first C-c is the program's, which shares the terminal: it is not killed for it.

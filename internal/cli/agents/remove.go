@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/registry/added"
 )
@@ -47,7 +47,7 @@ func remove(cmd *cobra.Command, o Options, name string, yes bool) error {
 		return err
 	}
 	if working := o.Working(cmd, name); len(working) > 0 {
-		return fmt.Errorf("%s works on %s: wait for its end, or `duet-rpc task cancel %s`", name, output.Line(working[0]), output.Line(working[0]))
+		return fmt.Errorf("%s works on %s: wait for its end, or `duet-rpc task cancel %s`", name, term.Line(working[0]), term.Line(working[0]))
 	}
 	directories := records.Mine(r, r.Directories)
 	if !o.JSON() {
@@ -70,22 +70,22 @@ func remove(cmd *cobra.Command, o Options, name string, yes bool) error {
 		return err
 	}
 	if o.JSON() {
-		return output.JSON(out, map[string]any{"name": name, "removed": true, "directories": directories})
+		return term.JSON(out, map[string]any{"name": name, "removed": true, "directories": directories})
 	}
-	_, err = fmt.Fprintf(out, "%s is removed.\n", output.Line(name))
+	_, err = fmt.Fprintf(out, "%s is removed.\n", term.Line(name))
 	return err
 }
 
 func printRemoval(out io.Writer, r added.Record, edit *config.Edit, directories []string) {
-	fmt.Fprintf(out, "%s %s, which came from %s\n", output.Line(r.Name), output.Line(r.Version), output.Quoted(r.From))
+	fmt.Fprintf(out, "%s %s, which came from %s\n", term.Line(r.Name), term.Line(r.Version), term.Quoted(r.From))
 	if edit != nil {
-		fmt.Fprintf(out, "\nThis is taken out of %s:\n", output.Quoted(edit.File))
+		fmt.Fprintf(out, "\nThis is taken out of %s:\n", term.Quoted(edit.File))
 		printLines(out, "  ", r.Text)
 	}
 	if len(directories) > 0 {
 		fmt.Fprintln(out, "\nThis is removed, with all that is in it:")
 		for _, d := range directories {
-			fmt.Fprintf(out, "  %s\n", output.Quoted(d))
+			fmt.Fprintf(out, "  %s\n", term.Quoted(d))
 		}
 	}
 	fmt.Fprintln(out, "\nConversations with it cannot be continued. Agents of it that work in other projects may fail.")

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/registry"
 	"github.com/duet-rpc/duet-rpc/internal/registry/added"
@@ -67,12 +67,12 @@ func newUpdate(o Options) *cobra.Command {
 					if len(list) == 1 {
 						return fmt.Errorf("%s is as it was: %w", r.Name, err)
 					}
-					fmt.Fprintf(cmd.ErrOrStderr(), "%s is as it was: %s\n", output.Line(r.Name), output.Exact(err.Error()))
+					fmt.Fprintf(cmd.ErrOrStderr(), "%s is as it was: %s\n", term.Line(r.Name), term.Exact(err.Error()))
 					failed++
 				}
 			}
 			if failed > 0 {
-				return fmt.Errorf("%s could not be brought up to date", output.Count(failed, "agent"))
+				return fmt.Errorf("%s could not be brought up to date", term.Count(failed, "agent"))
 			}
 			return nil
 		},
@@ -157,26 +157,26 @@ func checkUpdates(cmd *cobra.Command, o Options, u updateOptions, list []added.R
 		return err
 	}
 	if failed > 0 {
-		return fmt.Errorf("of %s it cannot be said", output.Count(failed, "agent"))
+		return fmt.Errorf("of %s it cannot be said", term.Count(failed, "agent"))
 	}
 	return nil
 }
 
 func printOffers(out io.Writer, o Options, offers []offer) error {
 	if o.JSON() {
-		return output.JSON(out, offers)
+		return term.JSON(out, offers)
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "AGENT\tVERSION\tOFFERED\tFROM")
 	for _, f := range offers {
-		there := output.Line(f.There)
+		there := term.Line(f.There)
 		switch {
 		case f.Error != "":
-			there = "? " + output.Line(f.Error)
+			there = "? " + term.Line(f.Error)
 		case f.There == f.Here:
 			there = "the same"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", output.Line(f.Name), output.Line(f.Here), there, output.Quoted(f.From))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", term.Line(f.Name), term.Line(f.Here), there, term.Quoted(f.From))
 	}
 	return table.Flush()
 }
@@ -195,9 +195,9 @@ func update(cmd *cobra.Command, o Options, u updateOptions, records *added.Recor
 	is := added.Of(r.Name, from, plan, edit.Text, r)
 	if is.Text == r.Text && is.SHA256 == r.SHA256 && is.Version == r.Version && is.From == r.From {
 		if o.JSON() {
-			return output.JSON(out, map[string]any{"name": r.Name, "version": r.Version, "updated": false})
+			return term.JSON(out, map[string]any{"name": r.Name, "version": r.Version, "updated": false})
 		}
-		_, err = fmt.Fprintf(out, "%s is up to date: %s\n", output.Line(r.Name), output.Line(r.Version))
+		_, err = fmt.Fprintf(out, "%s is up to date: %s\n", term.Line(r.Name), term.Line(r.Version))
 		return err
 	}
 	if !o.JSON() {
@@ -218,28 +218,28 @@ func update(cmd *cobra.Command, o Options, u updateOptions, records *added.Recor
 		return err
 	}
 	if err := added.RemoveDirectories(old); err != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "an old version could not be removed: %s\n", output.Exact(err.Error()))
+		fmt.Fprintf(cmd.ErrOrStderr(), "an old version could not be removed: %s\n", term.Exact(err.Error()))
 	}
 	if o.JSON() {
-		return output.JSON(out, map[string]any{"name": r.Name, "version": is.Version, "updated": true, "command": plan.Command, "file": edit.File})
+		return term.JSON(out, map[string]any{"name": r.Name, "version": is.Version, "updated": true, "command": plan.Command, "file": edit.File})
 	}
-	_, err = fmt.Fprintf(out, "%s is %s now: `duet-rpc agents check %s` starts it.\n", output.Line(r.Name), output.Line(is.Version), output.Line(r.Name))
+	_, err = fmt.Fprintf(out, "%s is %s now: `duet-rpc agents check %s` starts it.\n", term.Line(r.Name), term.Line(is.Version), term.Line(r.Name))
 	return err
 }
 
 // printUpdate shows what would be done, escaped: the registry is somebody else's.
 func printUpdate(out io.Writer, from string, p registry.Plan, e *config.Edit, r added.Record) {
-	fmt.Fprintf(out, "%s: %s → %s, as %s says\n", output.Line(r.Name), output.Line(r.Version), output.Line(p.Entry.Version), output.Quoted(from))
+	fmt.Fprintf(out, "%s: %s → %s, as %s says\n", term.Line(r.Name), term.Line(r.Version), term.Line(p.Entry.Version), term.Quoted(from))
 	if from != r.From {
-		fmt.Fprintf(out, "It came from another registry: %s\n", output.Quoted(r.From))
+		fmt.Fprintf(out, "It came from another registry: %s\n", term.Quoted(r.From))
 	}
 	printArchive(out, p)
 	if e.Text != r.Text {
-		fmt.Fprintf(out, "\nIn %s this\n", output.Quoted(e.File))
+		fmt.Fprintf(out, "\nIn %s this\n", term.Quoted(e.File))
 		printLines(out, "- ", r.Text)
 		fmt.Fprintln(out, "becomes")
 		printLines(out, "+ ", e.Text)
 	}
 	printCommand(out, p)
-	fmt.Fprintf(out, "Conversations that are open go on with %s until their agents end.\n\n", output.Line(r.Version))
+	fmt.Fprintf(out, "Conversations that are open go on with %s until their agents end.\n\n", term.Line(r.Version))
 }

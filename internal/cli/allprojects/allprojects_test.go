@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -48,6 +48,6 @@ func TestPathsAsPeopleWriteThem(t *testing.T) {
 		t.Setenv(name, filepath.FromSlash("/home/me"))
 	}
 	for path, want := range map[string]string{"/home/me": "~", "/home/me/p": "~/p", "/home/meant": "/home/meant", "/srv": "/srv"} {
-		assert.Equal(t, filepath.FromSlash(want), output.HomePath(filepath.FromSlash(path)))
+		assert.Equal(t, filepath.FromSlash(want), term.HomePath(filepath.FromSlash(path)))
 	}
 }

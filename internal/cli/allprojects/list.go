@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 )
 
@@ -50,18 +50,18 @@ func (o Options) list(cmd *cobra.Command, params any, limit int) error {
 		if err != nil {
 			return err
 		}
-		return output.Raw(cmd.OutOrStdout(), raw)
+		return term.Raw(cmd.OutOrStdout(), raw)
 	}
 	for _, p := range all {
 		if p.Error != "" {
-			o.Progress(cmd, output.HomePath(p.Root)+": "+p.Error)
+			o.Progress(cmd, term.HomePath(p.Root)+": "+p.Error)
 		}
 	}
-	t := output.NewTable(cmd.OutOrStdout(), "PROJECT", "TASK", "STATUS", "AGENT", "ACTIVE", "TITLE")
+	t := term.NewTable(cmd.OutOrStdout(), "PROJECT", "TASK", "STATUS", "AGENT", "ACTIVE", "TITLE")
 	t.Spare("AGENT")
 	t.Empty("no session is kept of any project that is known on this machine: `duet-rpc prompt \"…\"` begins one here")
 	for _, s := range rows(all) {
-		t.Row(output.HomePath(s.root), s.TaskID, sessionview.Status(s.Session), s.Agent, output.Age(s.LastActivity), output.Short(s.Called()))
+		t.Row(term.HomePath(s.root), s.TaskID, sessionview.Status(s.Session), s.Agent, term.Age(s.LastActivity), term.Short(s.Called()))
 	}
 	return t.Flush()
 }

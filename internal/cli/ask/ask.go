@@ -12,7 +12,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 )
 
 // denied is the exit status where somebody has said no.
@@ -106,7 +106,7 @@ func NewPermission(s *invocation.Settings) *cobra.Command {
 				if len(r.UpdatedInput) == 0 {
 					r.UpdatedInput = p.Input
 				}
-				return output.Raw(cmd.OutOrStdout(), r.UpdatedInput)
+				return term.Raw(cmd.OutOrStdout(), r.UpdatedInput)
 			})
 		},
 	}
@@ -122,14 +122,14 @@ func wait(cmd *cobra.Command, s *invocation.Settings, method string, params any,
 		err := c.Call(ctx, method, params, &answer, client.WithTimeout(0))
 		var refused *client.Error
 		if errors.As(err, &refused) && refused.Code == codeDenied {
-			fmt.Fprintln(cmd.ErrOrStderr(), output.Line(refused.Message))
+			fmt.Fprintln(cmd.ErrOrStderr(), term.Line(refused.Message))
 			return invocation.ExitStatus(denied)
 		}
 		if err != nil {
 			return err
 		}
 		if s.JSON {
-			return output.Raw(cmd.OutOrStdout(), answer)
+			return term.Raw(cmd.OutOrStdout(), answer)
 		}
 		return print(answer)
 	})

@@ -5,16 +5,16 @@ import (
 	"io"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // PrintList prints terminals as a table.
 func PrintList(out io.Writer, terminals []wire.Terminal) error {
-	t := output.NewTable(out, "TERMINAL", "SIZE", "AGE", "COMMAND", "")
+	t := term.NewTable(out, "TERMINAL", "SIZE", "AGE", "COMMAND", "")
 	t.Below("")
 	for _, one := range terminals {
-		t.Row(one.ID, size(one), output.Age(one.StartedAt), command(one), users(one))
+		t.Row(one.ID, size(one), term.Age(one.StartedAt), command(one), users(one))
 	}
 	return t.Flush()
 }
@@ -51,5 +51,5 @@ func users(t wire.Terminal) string {
 }
 
 func command(t wire.Terminal) string {
-	return output.Short(strings.Join(append([]string{t.Program}, t.Args...), " "))
+	return term.Short(strings.Join(append([]string{t.Program}, t.Args...), " "))
 }

@@ -15,11 +15,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/term"
+	xterm "golang.org/x/term"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -92,12 +91,12 @@ func (w *window) run(ctx context.Context, o Options) (status int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if w.raw = tty.Is(w.in); w.raw {
-		before, err := term.MakeRaw(int(w.in.Fd()))
+	if w.raw = term.IsTerminal(w.in); w.raw {
+		before, err := xterm.MakeRaw(int(w.in.Fd()))
 		if err != nil {
 			return 0, fmt.Errorf("preparing the terminal: %w", err)
 		}
-		defer term.Restore(int(w.in.Fd()), before)
+		defer xterm.Restore(int(w.in.Fd()), before)
 		w.greet()
 	}
 	close(w.named) // what came is shown from here on
@@ -107,7 +106,7 @@ func (w *window) run(ctx context.Context, o Options) (status int, err error) {
 		fmt.Fprint(w.out, w.modes.undo(), "\r\n")
 	}
 	if errors.Is(err, errDetached) {
-		fmt.Fprintf(w.side, "— detached; the program goes on; come back with: duet-rpc attach %s\r\n", output.Line(w.id))
+		fmt.Fprintf(w.side, "— detached; the program goes on; come back with: duet-rpc attach %s\r\n", term.Line(w.id))
 		return 0, nil
 	}
 	if w.c.Dropped() > 0 || w.lost.Load() {
@@ -122,12 +121,12 @@ func (w *window) greet() {
 	if w.watch {
 		about = ", an agent's: what you type goes nowhere"
 	}
-	fmt.Fprintf(w.side, "— %s%s; C-] detaches\r\n", output.Line(w.id), about)
+	fmt.Fprintf(w.side, "— %s%s; C-] detaches\r\n", term.Line(w.id), about)
 }
 
 // work passes on what is typed until the program ends, with its exit status.
 func (w *window) work(ctx context.Context, disconnected <-chan struct{}) (status int, err error) {
-	resized, stop := tty.Resized()
+	resized, stop := term.Resized()
 	defer stop()
 	detached := make(chan struct{})
 	go w.read(detached)
@@ -167,7 +166,7 @@ func (w *window) work(ctx context.Context, disconnected <-chan struct{}) (status
 
 // start starts a program in a new terminal.
 func (w *window) start(ctx context.Context, o Options) error {
-	params := w.size(map[string]any{"cwd": o.CWD, "env": passedOn(os.Environ(), tty.Is(w.out))})
+	params := w.size(map[string]any{"cwd": o.CWD, "env": passedOn(os.Environ(), term.IsTerminal(w.out))})
 	if len(o.Command) > 0 {
 		params["shell"], params["args"] = o.Command[0], o.Command[1:]
 	}
@@ -188,7 +187,7 @@ func (w *window) join(ctx context.Context, id string) error {
 
 // size adds the size of this terminal to parameters, if it has one.
 func (w *window) size(params map[string]any) map[string]any {
-	if columns, rows, ok := tty.Size(w.out); ok {
+	if columns, rows, ok := term.Size(w.out); ok {
 		params["cols"], params["rows"] = columns, rows
 	}
 	return params

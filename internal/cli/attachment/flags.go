@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
@@ -64,7 +64,7 @@ func (f *Flags) Read(cmd *cobra.Command, s interface {
 	}
 	mentioned, outside := Mentioned(text, dir, p.Root)
 	for _, path := range outside {
-		fmt.Fprintf(cmd.ErrOrStderr(), "— @%s is outside of the project, and stays here: --attach sends it\n", output.Line(path))
+		fmt.Fprintf(cmd.ErrOrStderr(), "— @%s is outside of the project, and stays here: --attach sends it\n", term.Line(path))
 	}
 	f.blocks = append(f.blocks, mentioned...)
 	return nil

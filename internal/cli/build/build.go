@@ -16,9 +16,9 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -94,9 +94,9 @@ func (b *building) list(ctx context.Context, c *client.Client) error {
 	}
 	out := b.cmd.OutOrStdout()
 	if b.settings.JSON {
-		return output.Raw(out, raw)
+		return term.Raw(out, raw)
 	}
-	table := output.NewTable(out, "BUILD", "COMMAND", "")
+	table := term.NewTable(out, "BUILD", "COMMAND", "")
 	for _, t := range r.Builds {
 		var notes []string
 		if t.Backend {
@@ -127,7 +127,7 @@ func (b *building) build(ctx context.Context, c *client.Client) error {
 	out := b.cmd.OutOrStdout()
 	switch {
 	case failed && b.settings.JSON:
-		if err := output.Raw(out, refused.Data); err != nil {
+		if err := term.Raw(out, refused.Data); err != nil {
 			return err
 		}
 		return invocation.ExitStatus(1)
@@ -136,13 +136,13 @@ func (b *building) build(ctx context.Context, c *client.Client) error {
 	case err != nil:
 		return err
 	case b.settings.JSON:
-		return output.Raw(out, raw)
+		return term.Raw(out, raw)
 	}
 	var r wire.Built
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return fmt.Errorf("reading what the hub answered to %s: %w", b.method, err)
 	}
-	invocation.Progress(b.cmd, b.settings, "%s succeeded in %s%s", r.Name, output.Duration(time.Since(begun)), r.Found())
+	invocation.Progress(b.cmd, b.settings, "%s succeeded in %s%s", r.Name, term.Duration(time.Since(begun)), r.Found())
 	return nil
 }
 
@@ -178,7 +178,7 @@ func (b *building) print(out io.Writer, text string) {
 	}
 	for line := range strings.Lines(text) {
 		line, newline := strings.CutSuffix(line, "\n")
-		fmt.Fprint(out, output.Exact(visible.WithoutColors(line)))
+		fmt.Fprint(out, term.Exact(visible.WithoutColors(line)))
 		if newline {
 			fmt.Fprintln(out)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/attach"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -17,7 +17,7 @@ func Tasks(ctx context.Context, c *client.Client) []string {
 	tasks, _, _ := wire.Call[[]wire.Task](ctx, c, "task.list", map[string]int{"limit": 50})
 	var out []string
 	for _, t := range tasks {
-		out = append(out, t.ID+"\t"+output.Short(t.StateInWords()+" · "+t.Summary))
+		out = append(out, t.ID+"\t"+term.Short(t.StateInWords()+" · "+t.Summary))
 	}
 	if len(out) > 0 {
 		out = append(out, "last\tthe session that was started last")
@@ -30,7 +30,7 @@ func Approvals(ctx context.Context, c *client.Client) []string {
 	open, _, _ := wire.OpenApprovals(ctx, c, "")
 	var out []string
 	for _, a := range open {
-		out = append(out, a.ID+"\t"+output.Short(a.TaskID+" · "+a.Asks()))
+		out = append(out, a.ID+"\t"+term.Short(a.TaskID+" · "+a.Asks()))
 	}
 	return out
 }
@@ -50,7 +50,7 @@ func Methods(ctx context.Context, c *client.Client) []string {
 	methods, _, _ := wire.Call[[]struct{ Name, Description string }](ctx, c, "listMethods", nil)
 	var out []string
 	for _, m := range methods {
-		out = append(out, m.Name+"\t"+output.Short(m.Description))
+		out = append(out, m.Name+"\t"+term.Short(m.Description))
 	}
 	return out
 }
@@ -81,7 +81,7 @@ func described(choices []wire.Choice, prefix string) (words []string) {
 		if c.Description != "" {
 			about = strings.TrimPrefix(about+": "+c.Description, ": ")
 		}
-		words = append(words, strings.TrimSuffix(prefix+c.ID+"\t"+output.Short(about), "\t"))
+		words = append(words, strings.TrimSuffix(prefix+c.ID+"\t"+term.Short(about), "\t"))
 	}
 	return words
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/filewatch"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 )
@@ -47,7 +47,7 @@ func newLogs(o Options) *cobra.Command {
 				defer watch.Close()
 				written = watch.C
 			}
-			lines := &output.LogLines{Out: cmd.OutOrStdout(), JSON: o.JSON()}
+			lines := &term.LogLines{Out: cmd.OutOrStdout(), JSON: o.JSON()}
 			defer lines.Close()
 			for {
 				if _, err := io.Copy(lines, file); err != nil || !follow {

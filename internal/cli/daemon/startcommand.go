@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
@@ -56,7 +56,7 @@ func newStart(o Options) *cobra.Command {
 			status, started, err := Start(ctx, o.Settings, p)
 			if err != nil && ctx.Err() != nil {
 				side := cmd.ErrOrStderr()
-				fmt.Fprintln(side, output.Lines(side, "duet-rpc: "+afterInterrupt(context.WithoutCancel(ctx), o, p)))
+				fmt.Fprintln(side, term.Lines(side, "duet-rpc: "+afterInterrupt(context.WithoutCancel(ctx), o, p)))
 				return interrupt.Err
 			}
 			if err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -58,7 +58,7 @@ func printJSON(out io.Writer, o Options, hub wire.HubStatus) error {
 	if err != nil {
 		return err
 	}
-	return output.Raw(out, raw)
+	return term.Raw(out, raw)
 }
 
 // printStatus prints a status for people.
@@ -68,12 +68,12 @@ func printStatus(out io.Writer, hub wire.HubStatus) error {
 	fmt.Fprintf(out, "process %d, %s, up %s, %s\n", hub.PID, hub.Version, up, hub.Health)
 	_, err := fmt.Fprintf(out, "%d running (at most %d), %d queued, %s, %s\n",
 		x.Supervisor.Running, x.Supervisor.MaxConcurrency, x.Supervisor.Queued,
-		output.Count(x.Approvals.Pending, "question open", "questions open"), output.Count(x.IPC.Clients, "client"))
+		term.Count(x.Approvals.Pending, "question open", "questions open"), term.Count(x.IPC.Clients, "client"))
 	for _, issue := range hub.Issues {
-		fmt.Fprintln(out, output.Lines(out, "! "+output.Line(issue)))
+		fmt.Fprintln(out, term.Lines(out, "! "+term.Line(issue)))
 	}
 	for _, who := range x.IPC.Unserved {
-		fmt.Fprintln(out, output.Lines(out, "— "+output.Line(who)))
+		fmt.Fprintln(out, term.Lines(out, "— "+term.Line(who)))
 	}
 	return err
 }
@@ -81,7 +81,7 @@ func printStatus(out io.Writer, hub wire.HubStatus) error {
 // sayHub says what was done about a hub, or prints its status as JSON.
 func sayHub(out io.Writer, o Options, hub wire.HubStatus, what string) error {
 	if o.JSON() {
-		return output.Raw(out, hub.Raw)
+		return term.Raw(out, hub.Raw)
 	}
 	_, err := fmt.Fprintf(out, "%s (process %d)\n", what, hub.PID)
 	return err

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/project"
@@ -54,7 +54,7 @@ func askToStop(ctx context.Context, s *hubprocess.Settings, p project.Project, f
 		return status, err
 	}
 	if running := status.Subsystems.Supervisor.Running; running > 0 && !force {
-		note(fmt.Sprintf("waiting for %s at work, at most %v; --force would not wait", output.Count(running, "agent"), host.DrainWithin))
+		note(fmt.Sprintf("waiting for %s at work, at most %v; --force would not wait", term.Count(running, "agent"), host.DrainWithin))
 	}
 	c, err := hubprocess.Dial(ctx, s, p, client.WithReconnect(false))
 	if err != nil {

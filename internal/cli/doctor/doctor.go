@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
 	"github.com/duet-rpc/duet-rpc/internal/project"
@@ -116,5 +116,5 @@ func Print(w io.Writer, findings []Finding) error {
 			rows = append(rows, []string{"", "", "→ " + f.Todo})
 		}
 	}
-	return output.Listing(w, rows)
+	return term.Listing(w, rows)
 }

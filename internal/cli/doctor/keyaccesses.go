@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/database"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
@@ -31,12 +31,12 @@ func ShowKeyAccesses(ctx context.Context, p project.Project, asJSON bool, out io
 	case err != nil:
 		return err
 	case asJSON:
-		return output.JSON(out, list)
+		return term.JSON(out, list)
 	case len(list) == 0:
 		_, err := fmt.Fprintln(out, "no agent has asked for a key here")
 		return err
 	}
-	table := output.NewTable(out, "TIME", "SERVICE", "OUTCOME", "SESSION")
+	table := term.NewTable(out, "TIME", "SERVICE", "OUTCOME", "SESSION")
 	table.Below("SESSION")
 	for _, a := range list {
 		table.Row(a.At.Local().Format(time.DateTime), a.Service, a.Outcome, a.SessionID)

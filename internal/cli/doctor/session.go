@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
@@ -138,7 +138,7 @@ func checkNode(c *config.Config) []Finding {
 	}
 	return []Finding{{
 		Check: "Node.js", State: Note,
-		Found: fmt.Sprintf("%s; npm installs old versions of %s on it, such as claude-agent-acp 0.49", output.Line(version), strings.Join(names, ", ")),
+		Found: fmt.Sprintf("%s; npm installs old versions of %s on it, such as claude-agent-acp 0.49", term.Line(version), strings.Join(names, ", ")),
 		Todo:  fmt.Sprintf("install Node.js %d or later, then install these agents again", needs),
 	}}
 }

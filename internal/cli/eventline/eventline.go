@@ -11,7 +11,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -24,7 +24,7 @@ func Print(out io.Writer, e client.Event, asJSON bool) {
 			Timestamp time.Time       `json:"timestamp"`
 			Data      json.RawMessage `json:"data"`
 		}{e.Seq, e.Type, e.Timestamp, e.Data})
-		_ = output.Raw(out, line)
+		_ = term.Raw(out, line)
 		return
 	}
 	d, seq := wire.DataOf(e), "-"
@@ -32,7 +32,7 @@ func Print(out io.Writer, e client.Event, asJSON bool) {
 		seq = fmt.Sprint(e.Seq)
 	}
 	fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("%6s  %s  %-24s  %-9s  %s",
-		seq, e.Timestamp.Local().Format(time.TimeOnly), output.Line(e.Type), output.Line(cmp.Or(d.TaskID, "-")), gist(e, d)), " "))
+		seq, e.Timestamp.Local().Format(time.TimeOnly), term.Line(e.Type), term.Line(cmp.Or(d.TaskID, "-")), gist(e, d)), " "))
 }
 
 // gist is what is worth telling of an event, in a line.
@@ -46,24 +46,24 @@ func gist(e client.Event, d wire.EventData) string {
 		if why := cmp.Or(d.Error, d.Reason); why != "" {
 			text += ": " + why
 		}
-		return output.Short(text)
+		return term.Short(text)
 	case wire.EventConversation:
 		if d.EventType == wire.EntryToolCall || d.EventType == wire.EntryToolResult {
-			return below(d) + output.Short(d.EventType+": "+cmp.Or(d.ToolTitle, d.ToolName)+" "+d.ToolStatus)
+			return below(d) + term.Short(d.EventType+": "+cmp.Or(d.ToolTitle, d.ToolName)+" "+d.ToolStatus)
 		}
-		return below(d) + output.Short(cmp.Or(d.Role, d.EventType)+": "+d.Content)
+		return below(d) + term.Short(cmp.Or(d.Role, d.EventType)+": "+d.Content)
 	case wire.EventDelta, wire.EventThinking:
-		return below(d) + output.Short(d.Delta)
+		return below(d) + term.Short(d.Delta)
 	case wire.EventApproval:
-		return output.Short(inbox.ShortID(d.ApprovalID) + " " + cmp.Or(d.Title, d.ToolName))
+		return term.Short(inbox.ShortID(d.ApprovalID) + " " + cmp.Or(d.Title, d.ToolName))
 	case wire.EventResolved:
 		text := inbox.ShortID(d.ApprovalID) + " " + d.Decision + " by " + d.DecidedBy
 		if d.Comment != "" {
 			text += ": " + d.Comment
 		}
-		return output.Short(text)
+		return term.Short(text)
 	case wire.EventDiff:
-		return output.Short(fmt.Sprintf("%s +%d -%d", d.Path, d.Added, d.Removed))
+		return term.Short(fmt.Sprintf("%s +%d -%d", d.Path, d.Added, d.Removed))
 	case wire.EventPlan:
 		done := 0
 		for _, step := range d.Entries {
@@ -77,38 +77,38 @@ func gist(e client.Event, d wire.EventData) string {
 		case d.EventType == "native_session":
 			return "the agent's own session is known"
 		case d.AgentMode != "":
-			return output.Short("mode " + d.AgentMode)
+			return term.Short("mode " + d.AgentMode)
 		}
 	case wire.EventAgentSession:
-		return output.Short(toldOf(d.AgentSession))
+		return term.Short(toldOf(d.AgentSession))
 	case wire.EventDeleted:
-		return output.Short(strings.Join(d.TaskIDs, ", "))
+		return term.Short(strings.Join(d.TaskIDs, ", "))
 	case wire.EventIteration:
 		return fmt.Sprintf("turn %d of %d", d.Iteration, d.MaxIterations)
 	case wire.EventGateStart:
-		return output.Short(d.Gate)
+		return term.Short(d.Gate)
 	case wire.EventGate:
 		r := d.GateResult()
-		return output.Short(map[bool]string{true: "passed: ", false: "failed: "}[r.Passed] + r.Outcome())
+		return term.Short(map[bool]string{true: "passed: ", false: "failed: "}[r.Passed] + r.Outcome())
 	case wire.EventGatesEnded:
-		return output.Short(d.GatesEnded().Words())
+		return term.Short(d.GatesEnded().Words())
 	case wire.EventTerminalExit:
-		return output.Short(fmt.Sprintf("%s ended with %d", d.TerminalID, d.ExitCode))
+		return term.Short(fmt.Sprintf("%s ended with %d", d.TerminalID, d.ExitCode))
 	}
-	return output.Short(withoutIDs(e.Data))
+	return term.Short(withoutIDs(e.Data))
 }
 
 // withoutIDs is the data of an event without the ids that say whose it is.
 func withoutIDs(data json.RawMessage) string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(data, &members) != nil {
-		return output.Inert(data)
+		return term.Inert(data)
 	}
 	for _, id := range []string{"session_id", "run_id", "task_id", "thread_id", "claude_session_id"} {
 		delete(members, id)
 	}
 	rest, _ := json.Marshal(members) // it came as JSON
-	return output.Inert(rest)
+	return term.Inert(rest)
 }
 
 // toldOf is what an agent has told of its session.

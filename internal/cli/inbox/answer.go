@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/form"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -16,7 +16,7 @@ import (
 func FormValues(a wire.Approval, given []string) (json.RawMessage, error) {
 	f, err := form.Read(a.Schema)
 	if err != nil {
-		return nil, errors.New(output.Line(err.Error()))
+		return nil, errors.New(term.Line(err.Error()))
 	}
 	values := f.Defaults()
 	for _, pair := range given {
@@ -29,12 +29,12 @@ func FormValues(a wire.Approval, given []string) (json.RawMessage, error) {
 			values[name], err = field.Parse(typed)
 		}
 		if err != nil {
-			return nil, errors.New(output.Line(err.Error()))
+			return nil, errors.New(term.Line(err.Error()))
 		}
 	}
 	content := f.Values(values)
 	if err := f.Check(content); err != nil {
-		return nil, errors.New(output.Line(err.Error()))
+		return nil, errors.New(term.Line(err.Error()))
 	}
 	return content, nil
 }
@@ -56,5 +56,5 @@ func WithOption(d wire.Decision, a wire.Approval, word string) (wire.Decision, e
 	if len(names) == 0 {
 		return d, errors.New("--option: the agent offers none")
 	}
-	return d, errors.New(output.Line(fmt.Sprintf("--option %q is none of: %s", word, strings.Join(names, "; "))))
+	return d, errors.New(term.Line(fmt.Sprintf("--option %q is none of: %s", word, strings.Join(names, "; "))))
 }

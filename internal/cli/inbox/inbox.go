@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/form"
 	"github.com/duet-rpc/duet-rpc/internal/question"
@@ -81,7 +81,7 @@ func Sheet(a wire.Approval, dir string) question.Sheet {
 		for _, o := range a.Options {
 			q.Options = append(q.Options, o.InWords())
 		}
-		return question.Lay(q, output.Marks)
+		return question.Lay(q, term.Marks)
 	}
 	switch a.Mode {
 	case wire.ModeForm:
@@ -94,7 +94,7 @@ func Sheet(a wire.Approval, dir string) question.Sheet {
 	for _, o := range a.Options {
 		q.Options = append(q.Options, o.Name)
 	}
-	return question.Lay(q, output.Marks)
+	return question.Lay(q, term.Marks)
 }
 
 // HowToAnswer is how another command answers a question that is known by an id.

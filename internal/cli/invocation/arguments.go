@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 )
 
 // suggestsWithin is how many letters may be wrong in a command for it to be suggested.
@@ -31,7 +31,7 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 			meant = fmt.Sprintf(" (did you mean %s?)", strings.Join(close, " or "))
 		}
 		if !cmd.HasParent() && strings.ContainsAny(args[0], " \t\n") {
-			return fmt.Errorf("there is no command %q; to give it to an agent: duet-rpc prompt \"…\"", output.Short(args[0]))
+			return fmt.Errorf("there is no command %q; to give it to an agent: duet-rpc prompt \"…\"", term.Short(args[0]))
 		}
 		return fmt.Errorf("there is no command %q%s; `%s --help` lists them", args[0], meant, cmd.CommandPath())
 	}

@@ -9,9 +9,9 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -38,7 +38,7 @@ func AskHub[R any](cmd *cobra.Command, s *Settings, method string, params any, p
 			return err
 		}
 		if s.JSON {
-			return output.Raw(cmd.OutOrStdout(), raw)
+			return term.Raw(cmd.OutOrStdout(), raw)
 		}
 		return print(r)
 	})
@@ -67,7 +67,7 @@ func Begins() map[string]string { return map[string]string{begins: "work"} }
 func Progress(cmd *cobra.Command, s *Settings, format string, args ...any) {
 	if !s.JSON {
 		side := cmd.ErrOrStderr()
-		fmt.Fprintln(side, output.Lines(side, "— "+output.Line(fmt.Sprintf(format, args...))))
+		fmt.Fprintln(side, term.Lines(side, "— "+term.Line(fmt.Sprintf(format, args...))))
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -60,7 +60,7 @@ func NewAdopt(o Options) *cobra.Command {
 				if done, err := o.raw(cmd, raw); done {
 					return err
 				}
-				fmt.Fprintln(cmd.OutOrStdout(), output.Line(r.Session))
+				fmt.Fprintln(cmd.OutOrStdout(), term.Line(r.Session))
 				if r.Note != "" {
 					o.Progress(cmd, "%s", r.Note)
 				}
@@ -134,7 +134,7 @@ func (o Options) delete(cmd *cobra.Command, w which, word string) error {
 			return err
 		}
 		if yes, _ := cmd.Flags().GetBool("yes"); !yes {
-			question := fmt.Sprintf("Delete %q (%s, in %s) for good?", output.Short(s.Title), s.ID, output.Line(s.Dir))
+			question := fmt.Sprintf("Delete %q (%s, in %s) for good?", term.Short(s.Title), s.ID, term.Line(s.Dir))
 			if err := o.AskYes(cmd, question, "not deleted", strings.TrimSpace("duet-rpc session delete --native "+s.ID+w.again())); err != nil {
 				return err
 			}

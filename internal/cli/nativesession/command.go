@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -163,7 +163,7 @@ func (w *which) words(o Options, more ...string) cobra.CompletionFunc {
 		got, _, _ := wire.Call[page](ctx, c, "agent.sessions", p)
 		words := more
 		for _, s := range got.Sessions {
-			words = append(words, s.ID+"\t"+output.Short(output.Age(s.UpdatedAt)+" · "+s.Title))
+			words = append(words, s.ID+"\t"+term.Short(term.Age(s.UpdatedAt)+" · "+s.Title))
 		}
 		return words
 	})
@@ -172,7 +172,7 @@ func (w *which) words(o Options, more ...string) cobra.CompletionFunc {
 // exactlyID refuses all but one argument.
 func exactlyID(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 || args[0] == "" {
-		return fmt.Errorf("%q takes ID, got %s; `duet-rpc session list --native` lists them", cmd.CommandPath(), output.Count(len(args), "argument"))
+		return fmt.Errorf("%q takes ID, got %s; `duet-rpc session list --native` lists them", cmd.CommandPath(), term.Count(len(args), "argument"))
 	}
 	return nil
 }
@@ -182,5 +182,5 @@ func (o Options) raw(cmd *cobra.Command, raw json.RawMessage) (bool, error) {
 	if !o.JSON() {
 		return false, nil
 	}
-	return true, output.Raw(cmd.OutOrStdout(), raw)
+	return true, term.Raw(cmd.OutOrStdout(), raw)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -56,14 +56,14 @@ func (o Options) list(cmd *cobra.Command, w which, limit int) error {
 			o.Progress(cmd, "%s has no session %s", got.Agent, w.place("; --everywhere lists those in all directories"))
 			return nil
 		}
-		t := output.NewTable(cmd.OutOrStdout(), "ID", "ADOPTED", "AGE", "TITLE", "DIRECTORY")
+		t := term.NewTable(cmd.OutOrStdout(), "ID", "ADOPTED", "AGE", "TITLE", "DIRECTORY")
 		t.Below("DIRECTORY", "TITLE")
 		for _, s := range got.Sessions {
 			adopted := s.Task
 			if adopted == "" {
 				adopted = "-"
 			}
-			t.Row(s.ID, adopted, output.Age(s.UpdatedAt), output.Short(s.Title), s.Dir)
+			t.Row(s.ID, adopted, term.Age(s.UpdatedAt), term.Short(s.Title), s.Dir)
 		}
 		if err := t.Flush(); err != nil {
 			return err

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -29,7 +29,7 @@ func newConsole(s *invocation.Settings) *cobra.Command {
 			}
 			return invocation.AskHub(cmd, s, "listPageMessages", params, func(r wire.PageMessages) error {
 				for _, m := range r.Messages {
-					fmt.Fprintln(cmd.OutOrStdout(), output.Exact(m.Text()))
+					fmt.Fprintln(cmd.OutOrStdout(), term.Exact(m.Text()))
 				}
 				return nil
 			})

@@ -17,10 +17,10 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
 	"github.com/duet-rpc/duet-rpc/internal/cli/preview/web"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -159,7 +159,7 @@ func (p *serving) tellAddress() {
 	out := p.cmd.OutOrStdout()
 	if p.settings.JSON {
 		if line, err := json.Marshal(map[string]string{"url": p.web.Address(), "origin": p.web.Origin()}); err == nil {
-			_ = output.Raw(out, line) // a line, as those of messages
+			_ = term.Raw(out, line) // a line, as those of messages
 		}
 		return
 	}
@@ -195,11 +195,11 @@ func (p *serving) report(ctx context.Context, r web.Report) error {
 func printMessage(cmd *cobra.Command, s *invocation.Settings, raw json.RawMessage) {
 	out := cmd.OutOrStdout()
 	if s.JSON {
-		_ = output.Raw(out, raw)
+		_ = term.Raw(out, raw)
 		return
 	}
 	var m wire.PageMessage
 	if json.Unmarshal(raw, &m) == nil {
-		fmt.Fprintln(out, output.Exact(m.Text()))
+		fmt.Fprintln(out, term.Exact(m.Text()))
 	}
 }

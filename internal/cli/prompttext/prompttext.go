@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 )
 
 // most is how long standard input may be, in bytes.
@@ -19,7 +19,7 @@ const most = 8 << 20
 func Read(in io.Reader, args []string) (string, error) {
 	text := strings.Join(args, " ")
 	if text == "" || text == "-" {
-		if tty.Is(os.Stdin) {
+		if term.IsTerminal(os.Stdin) {
 			return "", errors.New(`say what the agent is to do, such as: duet-rpc prompt "Say hello"`)
 		}
 		var err error
@@ -59,7 +59,7 @@ func withInput(in io.Reader, args []string, note func(string), p patience) (stri
 	case strings.TrimSpace(text) == "" || text == "-":
 		defer time.AfterFunc(p.silently, func() { note("reading the prompt from standard input") }).Stop()
 		return Read(in, args)
-	case wanted && tty.Is(in):
+	case wanted && term.IsTerminal(in):
 		return "", errors.New(`"-" is for what comes through a pipe or from a file, and standard input is a terminal`)
 	case !wanted && !isPiped(in):
 		return text, nil

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -23,9 +23,9 @@ func InWords(err error) error {
 	}
 	unlisted := func(value string) bool { return !strings.Contains(text, value) }
 	if !slices.ContainsFunc(r.Accepted, unlisted) {
-		return errors.New(output.Line(text + whereToLook(r.Kind)))
+		return errors.New(term.Line(text + whereToLook(r.Kind)))
 	}
-	return errors.New(output.Line(text + "; there is " + strings.Join(r.Accepted, ", ")))
+	return errors.New(term.Line(text + "; there is " + strings.Join(r.Accepted, ", ")))
 }
 
 // whereToLook says which command lists what was not found, or nothing.

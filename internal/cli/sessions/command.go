@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -50,7 +50,7 @@ func (o Options) change(cmd *cobra.Command, id, method string, params map[string
 			return err
 		}
 		if o.JSON() {
-			return output.Raw(cmd.OutOrStdout(), raw)
+			return term.Raw(cmd.OutOrStdout(), raw)
 		}
 		o.Progress(cmd, s.TaskID+" "+now)
 		return nil

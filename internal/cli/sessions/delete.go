@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -26,7 +26,7 @@ func newDelete(o Options) *cobra.Command {
 				return err
 			}
 			if !yes {
-				question := fmt.Sprintf("Delete the conversation of %s (%s) for good?", s.TaskID, output.Short(s.Called()))
+				question := fmt.Sprintf("Delete the conversation of %s (%s) for good?", s.TaskID, term.Short(s.Called()))
 				if err := o.AskYes(cmd, question, s.TaskID+" was not deleted", "duet-rpc session delete "+s.TaskID); err != nil {
 					return err
 				}
@@ -37,11 +37,11 @@ func newDelete(o Options) *cobra.Command {
 					return err
 				}
 				if o.JSON() {
-					return output.Raw(cmd.OutOrStdout(), raw)
+					return term.Raw(cmd.OutOrStdout(), raw)
 				}
-				text := output.Count(r.Deleted, "session") + " deleted"
+				text := term.Count(r.Deleted, "session") + " deleted"
 				if r.Kept > 0 {
-					text += "; " + output.Count(r.Kept, "session") + " kept in the archive, since others were forked from there"
+					text += "; " + term.Count(r.Kept, "session") + " kept in the archive, since others were forked from there"
 				}
 				o.Progress(cmd, text)
 				return nil

@@ -9,9 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/picker"
-	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -26,7 +24,7 @@ func newPick(o Options) *cobra.Command {
 			"narrow the list, the arrows or C-n and C-p move in it, RET chooses, ESC or C-c\ndoes not.\n" + o.Help,
 		Example: "  duet-rpc prompt --continue \"$(duet-rpc session pick)\" \"And now fix it\"",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !tty.Is(os.Stdin) || !tty.Is(os.Stderr) {
+			if !term.IsTerminal(os.Stdin) || !term.IsTerminal(os.Stderr) {
 				return errors.New("there is no terminal to choose on; session list lists the sessions")
 			}
 			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
@@ -34,14 +32,14 @@ func newPick(o Options) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				chosen, err := picker.Pick(ctx, os.Stdin, os.Stderr, offeredLines(list.Sessions))
+				chosen, err := term.Pick(ctx, os.Stdin, os.Stderr, offeredLines(list.Sessions))
 				if err != nil {
 					return err
 				}
 				if chosen < 0 {
 					return errors.New("nothing was chosen")
 				}
-				_, err = fmt.Fprintln(cmd.OutOrStdout(), output.Line(list.Sessions[chosen].TaskID))
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), term.Line(list.Sessions[chosen].TaskID))
 				return err
 			})
 		},
@@ -55,7 +53,7 @@ func offeredLines(list []wire.Session) (lines []string) {
 		task, status = max(task, len(s.TaskID)), max(status, len(s.Status))
 	}
 	for _, s := range list {
-		lines = append(lines, fmt.Sprintf("%-*s  %-3s  %-*s  %s", task, s.TaskID, output.Age(s.LastActivity), status, s.Status, output.Line(s.Called())))
+		lines = append(lines, fmt.Sprintf("%-*s  %-3s  %-*s  %s", task, s.TaskID, term.Age(s.LastActivity), status, s.Status, term.Line(s.Called())))
 	}
 	return lines
 }

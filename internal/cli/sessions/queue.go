@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -45,7 +45,7 @@ func newQueue(o Options) *cobra.Command {
 					return err
 				}
 				if o.JSON() {
-					return output.Raw(cmd.OutOrStdout(), raw)
+					return term.Raw(cmd.OutOrStdout(), raw)
 				}
 				var r struct {
 					Queued []struct {
@@ -57,10 +57,10 @@ func newQueue(o Options) *cobra.Command {
 				if err := json.Unmarshal(raw, &r); err != nil {
 					return err
 				}
-				t := output.NewTable(cmd.OutOrStdout(), "TASK", "AGE", "PROMPT")
+				t := term.NewTable(cmd.OutOrStdout(), "TASK", "AGE", "PROMPT")
 				t.Empty("no prompt waits in the conversation of " + s.TaskID)
 				for _, p := range r.Queued {
-					t.Row(p.TaskID, output.Age(p.CreatedAt), output.Short(p.Query))
+					t.Row(p.TaskID, term.Age(p.CreatedAt), term.Short(p.Query))
 				}
 				return t.Flush()
 			})

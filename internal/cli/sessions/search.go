@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -43,7 +43,7 @@ func NewSearch(o Options) *cobra.Command {
 					return err
 				}
 				if o.JSON() {
-					return output.Raw(cmd.OutOrStdout(), raw)
+					return term.Raw(cmd.OutOrStdout(), raw)
 				}
 				if len(r.Hits) == 0 {
 					return fmt.Errorf("nothing was found for %q: all words have to be there, in one message; fewer words find more", joined(args))
@@ -77,7 +77,7 @@ func aroundMatch(snippet string) string {
 
 func printHits(ctx context.Context, cmd *cobra.Command, c *client.Client, hits []hit) error {
 	tasks := make(map[string]string) // of sessions
-	t := output.NewTable(cmd.OutOrStdout(), "TASK", "AGE", "BY", "FOUND")
+	t := term.NewTable(cmd.OutOrStdout(), "TASK", "AGE", "BY", "FOUND")
 	t.Spare("BY", "AGE")
 	for _, h := range hits {
 		if tasks[h.SessionID] == "" {
@@ -87,7 +87,7 @@ func printHits(ctx context.Context, cmd *cobra.Command, c *client.Client, hits [
 			}
 			tasks[h.SessionID] = s.TaskID
 		}
-		t.Row(tasks[h.SessionID], output.Age(h.CreatedAt), h.by(), aroundMatch(h.Snippet))
+		t.Row(tasks[h.SessionID], term.Age(h.CreatedAt), h.by(), aroundMatch(h.Snippet))
 	}
 	return t.Flush()
 }

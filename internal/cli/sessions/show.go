@@ -9,11 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/pager"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/transcript"
-	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -49,14 +47,14 @@ func newShow(o Options) *cobra.Command {
 					if err != nil {
 						return err
 					}
-					return pager.Show(out, t.Text(o.look(out)))
+					return term.Page(out, t.Text(o.look(out)))
 				}
 				s, raw, err := wire.SessionState(ctx, c, args[0])
 				if err != nil {
 					return err
 				}
 				if o.JSON() {
-					return output.Raw(out, raw)
+					return term.Raw(out, raw)
 				}
 				return sessionview.Print(out, s, !o.NoColor())
 			})
@@ -72,8 +70,8 @@ func newShow(o Options) *cobra.Command {
 
 // look is how a conversation looks on out.
 func (o Options) look(out io.Writer) transcript.Look {
-	columns, _, _ := tty.Size(out)
-	return transcript.Look{Columns: columns, Color: !o.NoColor() && tty.Draws(out) && pager.ShowsColors()}
+	columns, _, _ := term.Size(out)
+	return transcript.Look{Columns: columns, Color: !o.NoColor() && term.Draws(out) && term.ShowsColors()}
 }
 
 // printExport prints a conversation for other tools, which get the words of others as
@@ -89,7 +87,7 @@ func printExport(ctx context.Context, c *client.Client, out io.Writer, id, forma
 		if err != nil {
 			return err
 		}
-		text = output.Inert(raw) + "\n"
+		text = term.Inert(raw) + "\n"
 	}
 	return printText(out, text)
 }
@@ -103,16 +101,16 @@ func printDiff(ctx context.Context, c *client.Client, out io.Writer, id string) 
 	if err != nil {
 		return err
 	}
-	if text == "" && tty.Is(out) {
-		_, err := fmt.Fprintln(out, output.Lines(out, "— "+output.Line(s.TaskID)+" has changed no file"))
+	if text == "" && term.IsTerminal(out) {
+		_, err := fmt.Fprintln(out, term.Lines(out, "— "+term.Line(s.TaskID)+" has changed no file"))
 		return err
 	}
 	return printText(out, text)
 }
 
 func printText(out io.Writer, text string) error {
-	if tty.Is(out) {
-		return pager.Show(out, output.Exact(text))
+	if term.IsTerminal(out) {
+		return term.Page(out, term.Exact(text))
 	}
 	_, err := io.WriteString(out, text)
 	return err

@@ -8,23 +8,23 @@ import (
 	"strings"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // List prints sessions, a line each; where there are none, on a terminal what that means.
 func List(out io.Writer, sessions []wire.Session, none string) error {
-	t := output.NewTable(out, "SESSION", "TASK", "STATUS", "AGENT", "ACTIVE", "TITLE")
+	t := term.NewTable(out, "SESSION", "TASK", "STATUS", "AGENT", "ACTIVE", "TITLE")
 	t.Spare("SESSION", "AGENT")
 	t.Empty(none)
 	told := make(map[string]bool) // conversations of which a session is listed
 	for _, x := range sessions {
-		title := output.Short(x.Called())
+		title := term.Short(x.Called())
 		if n := len(x.Background); n > 0 && wire.Ended(x.State) && !told[x.ThreadID] {
-			title = output.Cut(title, besideBackground) + " — works in the background: " + output.Count(n, "task")
+			title = term.Cut(title, besideBackground) + " — works in the background: " + term.Count(n, "task")
 		}
 		told[x.ThreadID] = true
-		t.Row(x.ID, x.TaskID, Status(x), x.Agent, output.Age(x.LastActivity), title)
+		t.Row(x.ID, x.TaskID, Status(x), x.Agent, term.Age(x.LastActivity), title)
 	}
 	return t.Flush()
 }
@@ -38,15 +38,15 @@ func Status(x wire.Session) string {
 	if x.SilentSince.IsZero() {
 		return x.Status + x.Gates.Short()
 	}
-	return x.Status + ", silent for " + output.Age(x.SilentSince.Format(time.RFC3339Nano))
+	return x.Status + ", silent for " + term.Age(x.SilentSince.Format(time.RFC3339Nano))
 }
 
 // Commands prints the slash commands of a session's agent, a line each.
 func Commands(out io.Writer, x wire.Session) error {
-	t := output.NewTable(out, "COMMAND", "INPUT", "DESCRIPTION")
+	t := term.NewTable(out, "COMMAND", "INPUT", "DESCRIPTION")
 	t.Empty("its agent has told of no slash commands, or has not run yet")
 	for _, c := range x.AgentSession.Commands {
-		t.Row("/"+c.Name, output.Short(c.InputHint), output.Short(c.Description))
+		t.Row("/"+c.Name, term.Short(c.InputHint), term.Short(c.Description))
 	}
 	return t.Flush()
 }
@@ -56,7 +56,7 @@ func Commands(out io.Writer, x wire.Session) error {
 func Print(out io.Writer, x wire.Session, color bool) error {
 	tokens, cost, silence := "", "", ""
 	if !x.SilentSince.IsZero() {
-		silence = output.Silence(x.Agent, x.SilentSince, x.SilentTool, x.SilentNote)
+		silence = term.Silence(x.Agent, x.SilentSince, x.SilentTool, x.SilentNote)
 	}
 	if x.TotalTokens > 0 {
 		tokens = fmt.Sprint(x.TotalTokens)
@@ -64,23 +64,23 @@ func Print(out io.Writer, x wire.Session, color bool) error {
 	if x.CostUSD > 0 {
 		cost = fmt.Sprintf("$%.4f", x.CostUSD)
 	}
-	fields := []output.Field{
+	fields := []term.Field{
 		{"session", x.ID}, {"task", x.TaskID}, {"conversation", x.ThreadID}, {"continues", x.ParentID}, {"status", x.Status}, {"gates", x.Gates.Words()}, {"silence", silence}, {"in the background", x.BackgroundTitles()}, {"agent", agentOf(x)},
 	}
 	fields = append(fields, agentFields(x)...)
-	fields = append(fields, output.Field{"title", x.Title},
-		output.Field{"query", x.Query}, output.Field{"directory", x.WorkingDir}, output.Field{"created", output.Time(x.CreatedAt)}, output.Field{"ended", output.Time(x.CompletedAt)},
-		output.Field{"stop reason", x.StopReason}, output.Field{"error", x.Error}, output.Field{"error code", x.ErrorCode},
-		output.Field{"agent's session", x.AgentSessionID}, output.Field{"tokens", tokens}, output.Field{"cost", cost})
-	err := output.Fields(out, fields...)
+	fields = append(fields, term.Field{"title", x.Title},
+		term.Field{"query", x.Query}, term.Field{"directory", x.WorkingDir}, term.Field{"created", term.Time(x.CreatedAt)}, term.Field{"ended", term.Time(x.CompletedAt)},
+		term.Field{"stop reason", x.StopReason}, term.Field{"error", x.Error}, term.Field{"error code", x.ErrorCode},
+		term.Field{"agent's session", x.AgentSessionID}, term.Field{"tokens", tokens}, term.Field{"cost", cost})
+	err := term.Fields(out, fields...)
 	if x.Result != nil {
-		output.Body(out, x.Result.Result, color)
+		term.Body(out, x.Result.Result, color)
 	}
 	return err
 }
 
 // agentFields are what a session's agent is set to, and what it can be set to.
-func agentFields(x wire.Session) []output.Field {
+func agentFields(x wire.Session) []term.Field {
 	told := x.AgentSession
 	mode, model := x.Mode, x.Model
 	if x.AgentMode != "" && x.AgentMode != x.Mode && x.RequestedAgent == "" {
@@ -94,9 +94,9 @@ func agentFields(x wire.Session) []output.Field {
 	} else if model != "" && told.Agent != nil && (told.Model == nil || told.Model.Current == "" && len(told.Model.Available) == 0) {
 		model += ", asked for; the agent does not say which models it has"
 	}
-	fields := []output.Field{{"mode", mode}, {"modes", idsOf(x.Modes)}, {"model", model}}
+	fields := []term.Field{{"mode", mode}, {"modes", idsOf(x.Modes)}, {"model", model}}
 	if told.Model != nil {
-		fields = append(fields, output.Field{"models", idsOf(told.Model.Available)})
+		fields = append(fields, term.Field{"models", idsOf(told.Model.Available)})
 	}
 	for _, o := range told.Options {
 		if o.Category != "mode" && o.Category != "model" {
@@ -104,19 +104,19 @@ func agentFields(x wire.Session) []output.Field {
 			if len(o.Values) > 0 {
 				text += " (" + idsOf(o.Values) + ")"
 			}
-			fields = append(fields, output.Field{"option " + o.ID, strings.TrimSpace(text)})
+			fields = append(fields, term.Field{"option " + o.ID, strings.TrimSpace(text)})
 		}
 	}
 	var names []string
 	for _, c := range told.Commands {
 		names = append(names, "/"+c.Name)
 	}
-	fields = append(fields, output.Field{"commands", strings.Join(names, " ")})
+	fields = append(fields, term.Field{"commands", strings.Join(names, " ")})
 	if a := told.Agent; a != nil {
-		fields = append(fields, output.Field{"agent's program", strings.TrimSpace(fmt.Sprintf("%s %s", a.Name, a.Version))})
+		fields = append(fields, term.Field{"agent's program", strings.TrimSpace(fmt.Sprintf("%s %s", a.Name, a.Version))})
 	}
 	if i := told.Info; i != nil {
-		fields = append(fields, output.Field{"agent's title", i.Title})
+		fields = append(fields, term.Field{"agent's title", i.Title})
 	}
 	return fields
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -86,7 +86,7 @@ func timeOf(text string, now time.Time) (string, error) {
 			return text, nil
 		}
 	}
-	return "", fmt.Errorf("%q is no time: give a date such as 2026-01-31, or 7d or 12h for so long ago", output.Short(text))
+	return "", fmt.Errorf("%q is no time: give a date such as 2026-01-31, or 7d or 12h for so long ago", term.Short(text))
 }
 
 func writeCSV(out io.Writer, by string, u wire.UsageReport) error {
@@ -113,7 +113,7 @@ func safeCell(text string) string {
 
 func printTable(out io.Writer, by string, u wire.UsageReport) error {
 	heading := map[string]string{"day": "DAY", "agent": "AGENT", "session": "CONVERSATION", "model": "MODEL"}[by]
-	t := output.NewTable(out, heading, "RUNS", "IN", "OUT", "CACHED", "COST", "TIME")
+	t := term.NewTable(out, heading, "RUNS", "IN", "OUT", "CACHED", "COST", "TIME")
 	t.Spare("CACHED", "TIME", "RUNS")
 	row := func(name string, u wire.Usage) {
 		t.Row(name, strconv.Itoa(u.Runs), number(u.InputTokens), number(u.OutputTokens), number(u.CacheReadTokens+u.CacheWriteTokens), fmt.Sprintf("$%.4f", u.CostUSD),
@@ -123,7 +123,7 @@ func printTable(out io.Writer, by string, u wire.UsageReport) error {
 		name := r.Key
 		switch {
 		case by == "session" && r.Title != "":
-			name = output.Short(r.Title)
+			name = term.Short(r.Title)
 		case name == "":
 			name = "(not told)"
 		}
@@ -135,4 +135,4 @@ func printTable(out io.Writer, by string, u wire.UsageReport) error {
 	return t.Flush()
 }
 
-func number(n int64) string { return output.Number(int(n)) }
+func number(n int64) string { return term.Number(int(n)) }

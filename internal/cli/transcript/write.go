@@ -10,8 +10,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
-	"github.com/duet-rpc/duet-rpc/internal/cli/markdown"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -45,7 +44,7 @@ func (r Conversation) Text(look Look) string {
 		}
 	}
 	if r.Diff != "" {
-		b.WriteString(look.diff(output.Exact(r.Diff)))
+		b.WriteString(look.diff(term.Exact(r.Diff)))
 	}
 	return b.String()
 }
@@ -90,7 +89,7 @@ func (l Look) entry(e wire.Entry, attached []wire.Attachment) string {
 	case wire.EntryMessage:
 		list := e.Attachments()
 		if e.Role == "user" {
-			return l.painted("1", "❯ "+trimmed(output.Marks.Prose(e.Content))) + "\n" + l.labels("  ", list) + "\n"
+			return l.painted("1", "❯ "+trimmed(term.Marks.Prose(e.Content))) + "\n" + l.labels("  ", list) + "\n"
 		}
 		if len(list) > 0 { // its text says the same
 			return l.labels("", list) + "\n"
@@ -103,19 +102,19 @@ func (l Look) entry(e wire.Entry, attached []wire.Attachment) string {
 		if l.Color {
 			return l.markdown(e.Content, true) + "\n\n"
 		}
-		return "  (" + output.Indented(trimmed(output.Marks.Prose(e.Content))) + ")\n\n"
+		return "  (" + term.Indented(trimmed(term.Marks.Prose(e.Content))) + ")\n\n"
 	case wire.EntryToolCall:
-		return l.painted("1", "● "+output.Line(cmp.Or(e.Title, e.ToolName))+output.Line(inputOf(e))) + "\n"
+		return l.painted("1", "● "+term.Line(cmp.Or(e.Title, e.ToolName))+term.Line(inputOf(e))) + "\n"
 	case wire.EntryToolResult:
-		text := trimmed(output.Exact(visible.WithoutColors(cmp.Or(e.Refusal, e.Result))))
+		text := trimmed(term.Exact(visible.WithoutColors(cmp.Or(e.Refusal, e.Result))))
 		if text != "" {
-			text = l.painted("2", "  "+output.Indented(text)) + "\n"
+			text = l.painted("2", "  "+term.Indented(text)) + "\n"
 		}
 		return text + l.labels("  ", attached) + "\n"
 	case "approval":
-		return l.painted("2", "? "+output.Line(decisionOf(e))) + "\n\n"
+		return l.painted("2", "? "+term.Line(decisionOf(e))) + "\n\n"
 	case wire.EntrySystem:
-		return l.painted("2", "— "+output.Indented(output.Exact(e.Content))) + "\n\n"
+		return l.painted("2", "— "+term.Indented(term.Exact(e.Content))) + "\n\n"
 	}
 	return ""
 }
@@ -128,7 +127,7 @@ func (l Look) labels(indent string, list []wire.Attachment) string {
 		if how := attachment.HowToSave(a); how != "" {
 			line += " · " + how
 		}
-		b.WriteString(l.painted("2", indent+output.Line(line)) + "\n")
+		b.WriteString(l.painted("2", indent+term.Line(line)) + "\n")
 	}
 	return b.String()
 }
@@ -152,9 +151,9 @@ func (l Look) painted(color, text string) string {
 // markdown renders what an agent has written.
 func (l Look) markdown(text string, dim bool) string {
 	if !l.Color {
-		return trimmed(output.Marks.Prose(text))
+		return trimmed(term.Marks.Prose(text))
 	}
-	r := markdown.Renderer{Columns: l.Columns, Marks: output.Marks, Dim: dim}
+	r := term.Renderer{Columns: l.Columns, Marks: term.Marks, Dim: dim}
 	return trimmed(r.Text(text))
 }
 
@@ -163,7 +162,7 @@ func (l Look) diff(text string) string {
 	if !l.Color {
 		return text
 	}
-	r := markdown.Renderer{Columns: l.Columns, Marks: output.Marks}
+	r := term.Renderer{Columns: l.Columns, Marks: term.Marks}
 	return r.Code("diff", text)
 }
 

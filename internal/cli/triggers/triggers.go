@@ -13,7 +13,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -49,11 +49,11 @@ func newList(s *invocation.Settings) *cobra.Command {
 				for _, issue := range r.Issues {
 					invocation.Progress(cmd, s, "%s", issue)
 				}
-				t := output.NewTable(cmd.OutOrStdout(), "TRIGGER", "STATE", "WHEN", "DOES", "LAST")
+				t := term.NewTable(cmd.OutOrStdout(), "TRIGGER", "STATE", "WHEN", "DOES", "LAST")
 				t.Below("WHEN", "DOES")
 				t.Empty("there are no triggers; `duet-rpc config --defaults` shows how to write one, and what a project's file has waits for `duet-rpc trust`")
 				for _, rule := range r.Rules {
-					t.Row(rule.ID, rule.State(), output.Short(rule.When), output.Short(rule.Does()), output.Age(rule.LastFired))
+					t.Row(rule.ID, rule.State(), term.Short(rule.When), term.Short(rule.Does()), term.Age(rule.LastFired))
 				}
 				return t.Flush()
 			})
@@ -78,9 +78,9 @@ func newShow(s *invocation.Settings) *cobra.Command {
 						continue
 					}
 					if s.JSON {
-						return output.Raw(cmd.OutOrStdout(), rule.Raw)
+						return term.Raw(cmd.OutOrStdout(), rule.Raw)
 					}
-					fields := []output.Field{
+					fields := []term.Field{
 						{"trigger", rule.ID},
 						{"state", rule.State()},
 						{"description", rule.Description},
@@ -91,9 +91,9 @@ func newShow(s *invocation.Settings) *cobra.Command {
 						{"file", fmt.Sprintf("%s:%d", rule.File, rule.Line)},
 					}
 					if rule.CooldownMs > 0 {
-						fields = append(fields, output.Field{"cooldown", (time.Duration(rule.CooldownMs) * time.Millisecond).String()})
+						fields = append(fields, term.Field{"cooldown", (time.Duration(rule.CooldownMs) * time.Millisecond).String()})
 					}
-					return output.Fields(cmd.OutOrStdout(), fields...)
+					return term.Fields(cmd.OutOrStdout(), fields...)
 				}
 				return unknown(args[0])
 			})
@@ -102,7 +102,7 @@ func newShow(s *invocation.Settings) *cobra.Command {
 }
 
 func unknown(id string) error {
-	return fmt.Errorf("no trigger has the id %q; `duet-rpc triggers` lists them", output.Short(id))
+	return fmt.Errorf("no trigger has the id %q; `duet-rpc triggers` lists them", term.Short(id))
 }
 
 func newSwitch(s *invocation.Settings, verb, state string) *cobra.Command {
@@ -144,11 +144,11 @@ func newLog(s *invocation.Settings) *cobra.Command {
 				params["ruleId"] = args[0]
 			}
 			return invocation.AskHub(cmd, s, "automation.log", params, func(r struct{ Executions []wire.TriggerExecution }) error {
-				t := output.NewTable(cmd.OutOrStdout(), "AGE", "TRIGGER", "STATUS", "EVENT", "TASK", "WHY")
+				t := term.NewTable(cmd.OutOrStdout(), "AGE", "TRIGGER", "STATUS", "EVENT", "TASK", "WHY")
 				t.Below("EVENT", "WHY")
 				t.Empty("no trigger has done anything yet")
 				for _, x := range r.Executions {
-					t.Row(output.Age(x.Timestamp), x.RuleID, x.Status, x.EventType, cmp.Or(x.TaskID, "-"), output.Short(x.Error))
+					t.Row(term.Age(x.Timestamp), x.RuleID, x.Status, x.EventType, cmp.Or(x.TaskID, "-"), term.Short(x.Error))
 				}
 				return t.Flush()
 			})
@@ -174,14 +174,14 @@ func newTest(s *invocation.Settings) *cobra.Command {
 				params["payload"] = json.RawMessage(payload)
 			}
 			return invocation.AskHub(cmd, s, "automation.test", params, func(r struct{ Rules []wire.TriggerTrial }) error {
-				t := output.NewTable(cmd.OutOrStdout(), "TRIGGER", "FITS", "DOES")
+				t := term.NewTable(cmd.OutOrStdout(), "TRIGGER", "FITS", "DOES")
 				t.Below("DOES")
 				t.Empty("there are no triggers")
 				for _, trial := range r.Rules {
 					if trial.Fits {
-						t.Row(trial.RuleID, "yes", output.Short(trial.Does.String()))
+						t.Row(trial.RuleID, "yes", term.Short(trial.Does.String()))
 					} else {
-						t.Row(trial.RuleID, "no", output.Short(trial.Why))
+						t.Row(trial.RuleID, "no", term.Short(trial.Why))
 					}
 				}
 				return t.Flush()

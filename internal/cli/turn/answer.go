@@ -13,7 +13,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/editor"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -24,7 +24,7 @@ func (a *asker) answered(ctx context.Context, line typed) {
 	switch {
 	case line.isKey && line.err == nil:
 		if a.view.asking {
-			fmt.Fprintln(a.view.side, output.Line(line.text))
+			fmt.Fprintln(a.view.side, term.Line(line.text))
 		}
 		a.view.asking = false
 	case line.err == nil:
@@ -234,12 +234,12 @@ func (a *asker) edit(q asked) {
 func typeable(raw json.RawMessage) string {
 	var line bytes.Buffer
 	if json.Compact(&line, raw) != nil {
-		return output.Line(string(raw))
+		return term.Line(string(raw))
 	}
 	var b strings.Builder
 	for _, r := range line.String() {
 		switch {
-		case output.Exact("a"+string(r)) == "a"+string(r):
+		case term.Exact("a"+string(r)) == "a"+string(r):
 			b.WriteRune(r)
 		case r <= 0xffff:
 			fmt.Fprintf(&b, `\u%04x`, r)

@@ -12,8 +12,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/pager"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/question"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -137,7 +136,7 @@ func (a *asker) resolved(d wire.EventData) {
 		if d.Explanation != "" {
 			text += " (" + d.Explanation + ")"
 		}
-		a.view.Note(output.Line(text))
+		a.view.Note(term.Line(text))
 	}
 	if i < 0 {
 		return
@@ -205,7 +204,7 @@ func (a *asker) page(q asked) {
 	for _, line := range q.sheet.Whole() {
 		text.WriteString(line.Text + "\n")
 	}
-	paging := pager.Start(a.view.side, text.String())
+	paging := term.StartPager(a.view.side, text.String())
 	for {
 		select {
 		case <-paging.Done():
@@ -362,15 +361,15 @@ func (a *asker) introduce(q asked) {
 	if q.Agent != "" {
 		parts = append(parts, "agent "+q.Agent)
 	}
-	parts = append(parts, output.Age(q.CreatedAt)+" ago")
+	parts = append(parts, term.Age(q.CreatedAt)+" ago")
 	if n := max(0, len(a.waiting)-1) + a.coming; n > 0 {
-		parts = append(parts, output.Count(n, "other waits", "others wait"))
+		parts = append(parts, term.Count(n, "other waits", "others wait"))
 	}
 	if a.introduced > 0 {
 		a.view.aside("", "")
 	}
 	a.introduced++
-	a.view.Note(output.Line(strings.Join(parts, " · ")))
+	a.view.Note(term.Line(strings.Join(parts, " · ")))
 	if q.Stale {
 		a.view.Note("the agent that asked is gone; what you decide continues its session")
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
-	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -61,7 +61,7 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 	a := newAsker(o, view, c)
 	defer a.lines()
 	var stopContinued func()
-	a.continued, stopContinued = tty.Continued()
+	a.continued, stopContinued = term.Continued()
 	defer stopContinued()
 	silence := make(chan bool)
 	a.silence = silence
@@ -80,7 +80,7 @@ func Attend(ctx context.Context, c *client.Client, view *View, session wire.Sess
 }
 
 // isHungUp reports whether the terminal was closed, as its ioctls tell then: after C-d they do not.
-func (a *asker) isHungUp() bool { return a.terminal != nil && !tty.Is(a.terminal) }
+func (a *asker) isHungUp() bool { return a.terminal != nil && !term.IsTerminal(a.terminal) }
 
 // attend shows what has happened in a session since an event, to its end.
 func (a *asker) attend(ctx context.Context, session wire.Session, since int64, running *sync.WaitGroup) (wire.Session, error) {

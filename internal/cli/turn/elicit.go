@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/form"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -40,9 +40,9 @@ func (a *asker) elicitationPrompt(q asked) string {
 		return "Send this? [y]es, [b]ack, [n]o (decline), [c]ancel: "
 	}
 	field := f.form.Fields[f.at]
-	text := fmt.Sprintf("%s (%s)", output.Line(field.Label()), output.Line(field.Expects()))
+	text := fmt.Sprintf("%s (%s)", term.Line(field.Label()), term.Line(field.Expects()))
 	if value, ok := f.values[field.Name]; ok {
-		text += " [" + output.Line(field.InWords(value)) + "]"
+		text += " [" + term.Line(field.InWords(value)) + "]"
 	}
 	return text + ": "
 }
@@ -53,9 +53,9 @@ func (f *filling) summary() string {
 	for _, field := range f.form.Fields {
 		text := "—"
 		if value, ok := f.values[field.Name]; ok {
-			text = output.Line(field.InWords(value))
+			text = term.Line(field.InWords(value))
 		}
-		lines = append(lines, "  "+output.Line(field.Label())+": "+text)
+		lines = append(lines, "  "+term.Line(field.Label())+": "+text)
 	}
 	return strings.Join(lines, "\n")
 }
@@ -123,7 +123,7 @@ func (f *filling) fill(line string) error {
 		f.back()
 		return nil
 	case line == ":none" && field.Required, line == "" && !known && field.Required:
-		return errors.New("this is needed: " + output.Line(field.Expects()))
+		return errors.New("this is needed: " + term.Line(field.Expects()))
 	case line == ":none":
 		delete(f.values, field.Name)
 	case line != "":
@@ -132,7 +132,7 @@ func (f *filling) fill(line string) error {
 		}
 		value, err := field.Parse(line)
 		if err != nil {
-			return errors.New(output.Line(err.Error()))
+			return errors.New(term.Line(err.Error()))
 		}
 		f.values[field.Name] = value
 	}

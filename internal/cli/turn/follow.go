@@ -9,7 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -45,7 +45,7 @@ func (v *View) showSignIn(s wire.Session) {
 	table := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
 	for i, m := range s.AuthMethods {
 		note := map[string]string{"terminal": " (in a terminal)", "env_var": " (with a key)"}[m.Type]
-		fmt.Fprintf(table, "  %d  %s\t%s\n", i+1, output.Line("duet-rpc agents login "+output.ShellWord(s.Agent)+" --method "+output.ShellWord(m.ID)), output.Line(m.Name+note))
+		fmt.Fprintf(table, "  %d  %s\t%s\n", i+1, term.Line("duet-rpc agents login "+term.ShellWord(s.Agent)+" --method "+term.ShellWord(m.ID)), term.Line(m.Name+note))
 	}
 	table.Flush()
 	v.aside(strings.TrimSuffix(text.String(), "\n"), "")
@@ -126,7 +126,7 @@ func (a *asker) line(ctx context.Context, question string, key bool) (string, er
 			case line.err != nil:
 				a.view.endLine()
 			case line.isKey: // which the terminal has not shown
-				fmt.Fprintln(a.view.side, output.Line(line.text))
+				fmt.Fprintln(a.view.side, term.Line(line.text))
 			}
 			a.view.asking = false
 			if line.err != nil {

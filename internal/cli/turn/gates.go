@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -49,7 +49,7 @@ func (v *View) showGate(kind string, d wire.EventData) {
 	switch kind {
 	case wire.EventIteration:
 		if d.Iteration == 1 {
-			v.Note(fmt.Sprintf("has to pass %s, within %s", strings.Join(d.Gates, ", "), output.Count(d.MaxIterations, "turn")))
+			v.Note(fmt.Sprintf("has to pass %s, within %s", strings.Join(d.Gates, ", "), term.Count(d.MaxIterations, "turn")))
 		} else {
 			v.Note(fmt.Sprintf("turn %d of %d", d.Iteration, d.MaxIterations))
 		}

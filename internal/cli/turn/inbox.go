@@ -8,8 +8,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -36,7 +35,7 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 	a.leave = func() { left = true; leave(nil) }
 	defer a.lines()
 	var stopContinued func()
-	a.continued, stopContinued = tty.Continued()
+	a.continued, stopContinued = term.Continued()
 	defer stopContinued()
 
 	if o.Session != "" { // subscriptions go by its own id
@@ -75,7 +74,7 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 			told = true
 			text := "no question is open; waiting for the next, C-c ends"
 			if a.skipped > 0 {
-				text = "no other question is open (" + output.Count(a.skipped, "question") + " left); waiting for the next, C-c ends"
+				text = "no other question is open (" + term.Count(a.skipped, "question") + " left); waiting for the next, C-c ends"
 			}
 			view.Note(text)
 		}

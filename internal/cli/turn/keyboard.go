@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 )
 
 // A typed is a line or a key that was typed, or the end of the input.
@@ -31,9 +31,9 @@ type keyboard struct {
 
 func newKeyboard() *keyboard {
 	k := &keyboard{typed: make(chan typed), want: make(chan bool, 1)}
-	if tty.Is(os.Stdin) {
+	if term.IsTerminal(os.Stdin) {
 		k.terminal = os.Stdin
-	} else if tty.Is(os.Stderr) { // the prompt came on standard input
+	} else if term.IsTerminal(os.Stderr) { // the prompt came on standard input
 		if terminal, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
 			k.terminal = terminal
 		}
@@ -47,10 +47,10 @@ func (k *keyboard) listen(question string, key bool) {
 	k.begin.Do(func() { go k.read() })
 	if !key {
 		k.lines()
-	} else if restore := tty.Keys(k.terminal); k.asTheyAre == nil { // else a shell may have changed it since: C-z
+	} else if restore := term.EachKey(k.terminal); k.asTheyAre == nil { // else a shell may have changed it since: C-z
 		k.asTheyAre = restore
 	}
-	tty.DiscardTyped(k.terminal)
+	term.DiscardTyped(k.terminal)
 	if k.lineIsFor == "" {
 		k.lineIsFor = question
 		k.want <- key && k.asTheyAre != nil
@@ -59,7 +59,7 @@ func (k *keyboard) listen(question string, key bool) {
 
 // goOnListening is listen for a key that was asked for before, and is still to come.
 func (k *keyboard) goOnListening() {
-	if restore := tty.Keys(k.terminal); k.asTheyAre == nil {
+	if restore := term.EachKey(k.terminal); k.asTheyAre == nil {
 		k.asTheyAre = restore
 	}
 }
@@ -86,7 +86,7 @@ func (k *keyboard) read() {
 			if text == endOfInput {
 				err = io.EOF
 			}
-			byLine := tty.IsDumb() && strings.HasSuffix(text, "\n") // an editor sends lines, which it shows itself
+			byLine := term.IsDumb() && strings.HasSuffix(text, "\n") // an editor sends lines, which it shows itself
 			k.typed <- typed{strings.TrimSpace(text), !byLine, err}
 			continue
 		}

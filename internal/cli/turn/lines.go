@@ -7,8 +7,7 @@ import (
 
 	"github.com/clipperhouse/displaywidth"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/question"
 )
 
@@ -29,7 +28,7 @@ var lineColors = map[question.Kind]string{
 // Note says something. Only its first line is at the margin, where ours are: the
 // text may be an agent's.
 func (v *View) Note(text string) {
-	v.aside(output.Lines(v.side, "— "+output.Indented(output.Exact(text))), dim)
+	v.aside(term.Lines(v.side, "— "+term.Indented(term.Exact(text))), dim)
 }
 
 // heldAtMost is how long a remark waits for the end of a line that the agent is writing:
@@ -65,8 +64,8 @@ func (v *View) remark(text string) {
 // noted is a note as it is printed.
 func (v *View) noted(text string) string {
 	var b strings.Builder
-	for line := range strings.SplitSeq(output.Lines(v.side, "— "+output.Indented(output.Exact(text))), "\n") {
-		b.WriteString(v.paint(output.Exact(line), dim) + "\n")
+	for line := range strings.SplitSeq(term.Lines(v.side, "— "+term.Indented(term.Exact(text))), "\n") {
+		b.WriteString(v.paint(term.Exact(line), dim) + "\n")
 	}
 	return b.String()
 }
@@ -99,7 +98,7 @@ func (v *View) lines(list []question.Line) {
 	for _, line := range list {
 		switch line.Kind {
 		case question.Remark, question.Heading, question.Text: // words
-			v.aside(output.Lines(v.side, line.Text), lineColors[line.Kind])
+			v.aside(term.Lines(v.side, line.Text), lineColors[line.Kind])
 			continue
 		}
 		fmt.Fprintln(v.side, v.paint(line.Text, lineColors[line.Kind]))
@@ -110,26 +109,26 @@ func (v *View) lines(list []question.Line) {
 func (v *View) aside(text, color string) {
 	v.endLine()
 	for line := range strings.SplitSeq(text, "\n") {
-		fmt.Fprintln(v.side, v.paint(output.Exact(line), color))
+		fmt.Fprintln(v.side, v.paint(term.Exact(line), color))
 	}
 }
 
 // ask prints what somebody is asked, below lines that were printed and are taken away
 // with it when something else is shown.
 func (v *View) ask(heading []question.Line, prompt string) {
-	columns, _, _ := tty.Size(v.side)
+	columns, _, _ := term.Size(v.side)
 	prompt = fitting(prompt, columns)
 	fmt.Fprint(v.side, prompt)
 	v.asking, v.asked = true, prompt
 	for _, line := range heading {
-		v.asked = output.Lines(v.side, line.Text) + "\n" + v.asked
+		v.asked = term.Lines(v.side, line.Text) + "\n" + v.asked
 	}
 }
 
 // takeAway takes away what somebody is asked, which is asked again below what comes now,
 // where the terminal can do that.
 func (v *View) takeAway() {
-	columns, _, ok := tty.Size(v.side)
+	columns, _, ok := term.Size(v.side)
 	if !v.asking || !v.redraws || !ok || columns == 0 {
 		return
 	}
@@ -188,4 +187,4 @@ func (v *View) hide() {
 // characters.
 const widestResult = 200
 
-func cutLine(line string) string { return output.Cut(output.Exact(line), widestResult) }
+func cutLine(line string) string { return term.Cut(term.Exact(line), widestResult) }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -56,7 +56,7 @@ func TestARemarkDoesNotWaitForLong(t *testing.T) {
 		v.show(said(t, "ds"))
 		assert.Equal(t, "words", out.String(), "what goes into a pipe is whole")
 
-		v.words = output.Marks.Stream() // on a terminal
+		v.words = term.Marks.Stream() // on a terminal
 		v.show(retrying(t))
 		v.heldLong()
 		assert.Equal(t, "words\n", out.String())
@@ -66,7 +66,7 @@ func TestARemarkDoesNotWaitForLong(t *testing.T) {
 func TestARemarkIsDrawnAboveWhatIsNotComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, screen := drawing()
-		v.words = output.Marks.Stream()
+		v.words = term.Marks.Stream()
 		v.render()
 		v.show(said(t, "some *wor"))
 		printed(screen)

@@ -7,8 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -36,7 +35,7 @@ func (a *asker) giveKey(ctx context.Context, d wire.EventData, running *sync.Wai
 		})
 		return
 	}
-	service := output.Line(d.Service)
+	service := term.Line(d.Service)
 	a.view.Note("the agent needs the key of " + service + ", which is passed on and kept nowhere; `duet-rpc config --defaults` shows how [keys." + service + "] finds it")
 	key, interrupted := a.unseen(ctx, "Key of "+service+" (it is not shown; Return for none): ")
 	if interrupted {
@@ -60,7 +59,7 @@ func (a *asker) unseen(ctx context.Context, question string) (line string, inter
 	ctx, cancel := context.WithTimeout(ctx, keyWithin)
 	defer cancel()
 	a.lines()
-	defer tty.Hide(a.terminal)()
+	defer term.HideInput(a.terminal)()
 	before := a.interrupts
 	line, err := a.line(ctx, question, false)
 	if err != nil {

@@ -4,8 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/live"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -75,11 +74,11 @@ func (v *View) draw() {
 func (v *View) rows() (rows []string) {
 	if v.rendered != nil {
 		if text := v.rendered.Pending(); text != "" {
-			rows = live.Rows(text, v.region.Columns())
+			rows = term.Rows(text, v.region.Columns())
 		}
 	}
 	if line := v.statusLine(); line != "" {
-		rows = append(rows, v.paint(output.CutToFit(line, v.region.Columns()), dim))
+		rows = append(rows, v.paint(term.CutToFit(line, v.region.Columns()), dim))
 	}
 	return rows
 }
@@ -91,12 +90,12 @@ func (v *View) statusLine() string {
 	case !s.ticking, time.Since(s.spoken) < beat:
 		return ""
 	case s.silent != nil:
-		return "— " + output.Line(silentText(v.session.Agent, *s.silent))
+		return "— " + term.Line(silentText(v.session.Agent, *s.silent))
 	}
-	turning := output.Spinner()
-	text := turning[s.step%len(turning)] + " " + output.Duration(time.Since(s.began).Truncate(time.Second))
+	turning := term.Spinner()
+	text := turning[s.step%len(turning)] + " " + term.Duration(time.Since(s.began).Truncate(time.Second))
 	if s.tool != "" {
-		text += " · " + output.Line(s.tool)
+		text += " · " + term.Line(s.tool)
 	}
 	return text
 }
@@ -127,5 +126,5 @@ func (v *View) ticked() {
 
 // silentText says for how long an agent has been silent.
 func silentText(agent string, d wire.EventData) string {
-	return output.Silence(agent, d.Since, d.ToolTitle, d.Note)
+	return term.Silence(agent, d.Since, d.ToolTitle, d.Note)
 }

@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/markdown"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 )
 
 // mostThought is how many lines of a thought are shown, and how many of them are its
@@ -23,13 +22,13 @@ func (v *View) showThought(text string) {
 		return
 	}
 	v.endLine()
-	lines := strings.Split(output.Exact(text), "\n")
+	lines := strings.Split(term.Exact(text), "\n")
 	if v.rendered != nil && v.color {
-		r := markdown.Renderer{Columns: v.region.Columns() - 2, Marks: output.Marks, Dim: true}
+		r := term.Renderer{Columns: v.region.Columns() - 2, Marks: term.Marks, Dim: true}
 		lines = strings.Split(strings.TrimRight(r.Text(text), "\n"), "\n")
 	}
 	if hidden := len(lines) - mostThought; hidden > 1 {
-		more := v.paint("… "+output.Count(hidden, "more line"), dim)
+		more := v.paint("… "+term.Count(hidden, "more line"), dim)
 		lines = append(append(lines[:mostThought-lastThought:mostThought-lastThought], more), lines[len(lines)-lastThought:]...)
 	}
 	for i, line := range lines {

@@ -13,10 +13,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
-	"github.com/duet-rpc/duet-rpc/internal/cli/live"
-	"github.com/duet-rpc/duet-rpc/internal/cli/markdown"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/question"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
@@ -31,9 +28,9 @@ import (
 // time.
 type View struct {
 	out, side io.Writer
-	words     *visible.Stream  // of the message that is being written; nil: as they are
-	rendered  *markdown.Stream // instead of words; nil: they are not rendered
-	region    *live.Region     // the last lines of the terminal; nil: it cannot draw, or is none
+	words     *visible.Stream // of the message that is being written; nil: as they are
+	rendered  *term.Stream    // instead of words; nil: they are not rendered
+	region    *term.Region    // the last lines of the terminal; nil: it cannot draw, or is none
 	color     bool
 	json      bool // events go to out, and nothing else does
 	watched   bool // side is a terminal: somebody looks on
@@ -64,22 +61,22 @@ type View struct {
 // printed as a line of JSON instead of the agent's words.
 func NewView(out, side io.Writer, noColor, json bool) *View {
 	v := &View{
-		out: out, side: side, json: json, color: !noColor && tty.Is(side) && !tty.IsDumb(),
+		out: out, side: side, json: json, color: !noColor && term.IsTerminal(side) && !term.IsDumb(),
 		diffs: make(map[string]bool), tools: make(map[string]bool), plan: make(map[string]string),
-		depths: make(map[string]int), watched: tty.Is(side) && !json, redraws: tty.Draws(side),
+		depths: make(map[string]int), watched: term.IsTerminal(side) && !json, redraws: term.Draws(side),
 	}
-	if tty.Is(out) {
-		v.words = output.Marks.Stream()
+	if term.IsTerminal(out) {
+		v.words = term.Marks.Stream()
 	}
 	switch {
 	case json:
-	case v.words != nil && tty.Draws(out):
-		v.drawOn(out, func() (columns, rows int) { columns, rows, _ = tty.Size(out); return columns, rows })
+	case v.words != nil && term.Draws(out):
+		v.drawOn(out, func() (columns, rows int) { columns, rows, _ = term.Size(out); return columns, rows })
 		if !noColor {
 			v.render()
 		}
-	case tty.Draws(side):
-		v.drawOn(side, func() (columns, rows int) { columns, rows, _ = tty.Size(side); return columns, rows })
+	case term.Draws(side):
+		v.drawOn(side, func() (columns, rows int) { columns, rows, _ = term.Size(side); return columns, rows })
 	}
 	return v
 }
@@ -108,12 +105,12 @@ func (s *shownMessage) of(key string, size int) int {
 
 // drawOn lets the view draw the last lines of a terminal.
 func (v *View) drawOn(terminal io.Writer, size func() (columns, rows int)) {
-	v.region = live.New(terminal, size)
+	v.region = term.NewRegion(terminal, size)
 }
 
 // render begins a message whose Markdown is rendered.
 func (v *View) render() {
-	v.rendered = &markdown.Stream{Renderer: markdown.Renderer{Marks: output.Marks}}
+	v.rendered = &term.Stream{Renderer: term.Renderer{Marks: term.Marks}}
 }
 
 // Begin says which session is shown from now on.
@@ -150,7 +147,7 @@ func (v *View) End(s wire.Session) {
 		v.Note("works in the background: " + titles + "; duet-rpc session interrupt " + s.TaskID + " ends it")
 	}
 	goOn := fmt.Sprintf("go on with: duet-rpc prompt --continue %s \"…\"", s.TaskID)
-	if whole := s.Outcome() + "; " + goOn; output.Fits(v.side, "— "+whole) {
+	if whole := s.Outcome() + "; " + goOn; term.Fits(v.side, "— "+whole) {
 		v.Note(whole)
 		return
 	}
@@ -162,10 +159,10 @@ func (v *View) End(s wire.Session) {
 func spentOn(s wire.Session) string {
 	var parts []string
 	if s.Milliseconds >= 100 {
-		parts = append(parts, output.Duration(time.Duration(s.Milliseconds)*time.Millisecond))
+		parts = append(parts, term.Duration(time.Duration(s.Milliseconds)*time.Millisecond))
 	}
 	if s.TotalTokens > 0 {
-		parts = append(parts, output.Number(int(s.TotalTokens))+" tokens")
+		parts = append(parts, term.Number(int(s.TotalTokens))+" tokens")
 	}
 	if s.CostUSD > 0 {
 		parts = append(parts, fmt.Sprintf("$%.4f", s.CostUSD))
@@ -251,14 +248,14 @@ func (v *View) showText(kind string, d wire.EventData) {
 		if d.Encoding != "base64" {
 			v.status.printed = true
 			printed := strings.TrimRight(strings.ReplaceAll(visible.WithoutColors(d.Data), "\r\n", "\n"), "\n")
-			v.aside("  "+output.Indented(printed), dim)
+			v.aside("  "+term.Indented(printed), dim)
 		}
 	}
 }
 
 // showItem shows an entry of the conversation.
 func (v *View) showItem(d wire.EventData) {
-	tool := output.Line(cmp.Or(d.ToolTitle, d.ToolName))
+	tool := term.Line(cmp.Or(d.ToolTitle, d.ToolName))
 	switch d.EventType {
 	case wire.EntryMessage:
 		if len(d.Attachments) > 0 {
@@ -349,9 +346,9 @@ const mostNested = 8
 // showAttachments says what was said that is no text, and how to get it, behind indent.
 func (v *View) showAttachments(indent, role string, list []wire.Attachment) {
 	for _, a := range list {
-		line := output.Line(a.Label())
+		line := term.Line(a.Label())
 		if how := attachment.HowToSave(a); how != "" && role != "user" {
-			line += " · " + output.Line(how)
+			line += " · " + term.Line(how)
 		}
 		v.aside(indent+line, dim)
 	}
@@ -364,7 +361,7 @@ func refusedBy(d wire.EventData) string {
 		text = "denied"
 	}
 	if d.Refusal != "" && d.Refusal != "denied" { // which stands for no reason
-		text += ": " + output.Line(d.Refusal)
+		text += ": " + term.Line(d.Refusal)
 	}
 	return text
 }
@@ -374,9 +371,9 @@ func (v *View) refusal(d wire.EventData) {
 	if d.Decision != "denied" || v.json || !strings.HasPrefix(d.DecidedBy, "rule=") && !strings.HasPrefix(d.DecidedBy, "mode=") {
 		return
 	}
-	text := "not asked: " + output.Line(cmp.Or(d.Title, d.ToolName)) + " is denied by " + d.DecidedBy
+	text := "not asked: " + term.Line(cmp.Or(d.Title, d.ToolName)) + " is denied by " + d.DecidedBy
 	if d.Explanation != "" {
-		text += " (" + output.Line(d.Explanation) + ")"
+		text += " (" + term.Line(d.Explanation) + ")"
 	}
 	v.Note(text)
 }
@@ -391,7 +388,7 @@ func (v *View) showPlan(steps []wire.PlanEntry) {
 		case "completed":
 			mark = "☑"
 		}
-		if line := mark + " " + output.Line(step.Content); v.plan[step.Content] != line {
+		if line := mark + " " + term.Line(step.Content); v.plan[step.Content] != line {
 			v.plan[step.Content] = line
 			v.aside(line, dim)
 		}
@@ -400,7 +397,7 @@ func (v *View) showPlan(steps []wire.PlanEntry) {
 
 // showDiff shows what has changed in a file.
 func (v *View) showDiff(d wire.EventData) {
-	v.lines(question.Diff(d.Diff, output.Marks))
+	v.lines(question.Diff(d.Diff, term.Marks))
 	switch {
 	case d.Binary:
 		v.Note(d.Path + " has changed; it is binary")
@@ -426,7 +423,7 @@ func (v *View) say(text string) {
 	}
 	v.status.spoken = time.Now()
 	if v.words != nil {
-		text = output.Marks.Signs(text)
+		text = term.Marks.Signs(text)
 	}
 	switch {
 	case v.rendered != nil:
@@ -474,7 +471,7 @@ func (v *View) showResult(d wire.EventData) {
 		lines = append(lines[:min(len(lines), mostResult-lastResult)],
 			"… the rest is too long to show here: duet-rpc session show "+v.session.TaskID)
 	} else if hidden := len(lines) - mostResult; hidden > 1 {
-		lines = append(append(lines[:mostResult-lastResult:mostResult-lastResult], "… "+output.Count(hidden, "more line")), lines[len(lines)-lastResult:]...)
+		lines = append(append(lines[:mostResult-lastResult:mostResult-lastResult], "… "+term.Count(hidden, "more line")), lines[len(lines)-lastResult:]...)
 	}
 	for _, line := range lines {
 		line = line[strings.LastIndexByte(line, '\r')+1:] // a progress bar is what it came to

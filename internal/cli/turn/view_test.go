@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -117,7 +117,7 @@ func TestOnATerminalTheTimeIsCounted(t *testing.T) {
 		v.ticked()
 		assert.Empty(t, printed(screen), "nobody works yet")
 		ticks, stop := v.work()
-		turn := output.Spinner()
+		turn := term.Spinner()
 		for range 4 {
 			<-ticks
 			v.ticked()

@@ -6,8 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/output"
-	"github.com/duet-rpc/duet-rpc/internal/cli/tty"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 )
 
 // fitHelp has the help of a program and its commands fit the terminal.
@@ -15,7 +14,7 @@ func fitHelp(root *cobra.Command) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		out := cmd.OutOrStdout()
-		columns, _, _ := tty.Size(out)
+		columns, _, _ := term.Size(out)
 		var text bytes.Buffer
 		cmd.SetOut(&text)
 		help(cmd, args)
@@ -52,7 +51,7 @@ func fit(text string, columns int) string {
 		for _, line := range paragraph[1:] {
 			whole += " " + strings.TrimSpace(line)
 		}
-		out = append(out, output.Wrapped(whole, columns, under(whole, columns)))
+		out = append(out, term.Wrapped(whole, columns, under(whole, columns)))
 	}
 	return strings.Join(out, "\n")
 }

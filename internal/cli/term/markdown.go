@@ -1,0 +1,257 @@
+package term
+
+import (
+	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
+	"github.com/duet-rpc/duet-rpc/internal/visible"
+)
+
+// This file renders what agents write for a terminal: CommonMark's blocks
+// and emphasis, and the tables, strikethrough and task lists of GitHub.
+//
+// It is no library's: those that there are compile tables and expressions when a
+// program starts, which each process of an editor would pay for (goldmark 1.3 ms,
+// glamour more than 10 ms, of the 5 ms that there are to the first reply); and it
+// has to know, line by line, which blocks are complete.
+
+// A Renderer renders texts for a terminal of so many columns. What would steer the
+// terminal or is not seen is written out with Marks. Dim is for what is said beside
+// the matter, such as thoughts: all of it is faint, and code has no colours.
+type Renderer struct {
+	Columns int
+	Marks   visible.Marks
+	Dim     bool
+}
+
+// Text renders a whole text. It ends with a line end, unless it is empty.
+func (r *Renderer) Text(text string) string {
+	s := Stream{Renderer: *r}
+	return s.Next(text) + s.End()
+}
+
+// A Stream renders a text that comes in pieces, block by block. It is for one
+// goroutine, which may change Columns between two pieces.
+type Stream struct {
+	Renderer
+	chars   *visible.Stream
+	split   splitter
+	line    string // that has not come whole
+	code    *codeBlock
+	written bool // something was given
+}
+
+// Next takes a piece, and gives the lines of the blocks that it completes.
+func (s *Stream) Next(piece string) string {
+	if s.chars == nil {
+		s.chars = s.Marks.Stream()
+	}
+	return s.take(s.chars.Next(piece))
+}
+
+func (s *Stream) take(text string) string {
+	var out strings.Builder
+	s.line += text
+	for {
+		line, rest, whole := strings.Cut(s.line, "\n")
+		if !whole && len(s.line) > longestBlock {
+			line, rest, whole = s.line, "", true
+		}
+		if !whole {
+			return out.String()
+		}
+		s.line = rest
+		s.write(&out, s.split.next(strings.TrimSuffix(line, "\r")))
+	}
+}
+
+// Pending is what has come of the block that is not complete, as it was written,
+// with its last line as far as it goes, below an empty line if one will be above it.
+func (s *Stream) Pending() string {
+	text, apart := s.line, s.split.empty && s.written
+	if s.split.open {
+		text, apart = strings.Join(s.split.lines, "\n"), s.split.apart && s.written
+		if s.line != "" {
+			text += "\n" + s.line
+		}
+	}
+	if apart && text != "" {
+		return "\n" + text
+	}
+	return text
+}
+
+// End gives what is pending, as far as it has come. What comes next goes on in the
+// same text.
+func (s *Stream) End() string {
+	var out strings.Builder
+	if s.chars != nil {
+		out.WriteString(s.take(s.chars.End()))
+	}
+	if s.line != "" {
+		s.write(&out, s.split.next(strings.TrimSuffix(s.line, "\r")))
+		s.line = ""
+	}
+	s.write(&out, s.split.rest())
+	return out.String()
+}
+
+// write renders blocks.
+func (s *Stream) write(out *strings.Builder, blocks []block) {
+	for _, b := range blocks {
+		if b.apart && s.written {
+			out.WriteByte('\n')
+		}
+		s.written = true
+		if s.code == nil {
+			s.code = &codeBlock{plain: s.Dim}
+		}
+		for _, line := range s.render(b, s.Columns, 0, s.code) {
+			out.WriteString(line + "\n")
+		}
+	}
+}
+
+// deepest is how many lists and quotes may be in one another; what is deeper is
+// shown as it was written.
+const deepest = 12
+
+// render gives the lines of a block.
+func (r *Renderer) render(b block, columns, depth int, inFence *codeBlock) (lines []string) {
+	switch b.kind {
+	case heading:
+		return r.heading(b.lines, columns)
+	case rule:
+		return []string{painted(strings.Repeat("─", max(1, min(columns, 40))), dimmed)}
+	case fence:
+		inFence.begin(fenceLine().FindStringSubmatch(b.lines[0])[3])
+		return nil
+	case code:
+		return []string{inFence.line(b.lines[0])}
+	case fenceEnd:
+		return nil
+	case indented:
+		none := &codeBlock{plain: r.Dim}
+		for _, line := range trimmedEnd(b.lines) {
+			lines = append(lines, none.line(withoutIndent(line, 4)))
+		}
+		return lines
+	case table:
+		return r.table(b.lines, columns)
+	}
+	if depth < deepest {
+		switch b.kind {
+		case item:
+			return r.item(b.lines, columns, depth)
+		case quote:
+			return r.quote(b.lines, columns, depth)
+		}
+	}
+	return r.paragraph(b.lines, columns, 0)
+}
+
+func (r *Renderer) paragraph(lines []string, columns int, base style) (out []string) {
+	text := make([]string, len(lines))
+	for i, line := range lines {
+		text[i] = strings.TrimRight(strings.TrimLeft(line, " \t"), " \t")
+		if i < len(lines)-1 && strings.HasSuffix(text[i], `\`) && !strings.HasSuffix(text[i], `\\`) {
+			text[i] = strings.TrimSuffix(text[i], `\`)
+		}
+	}
+	for _, x := range wrapped(inline(strings.Join(text, "\n"), base|r.base(), r.Marks), columns) {
+		out = append(out, x.String())
+	}
+	return out
+}
+
+var closingHashes = lazyregexp.New(`(^|[ \t])#+[ \t]*$`)
+
+func (r *Renderer) heading(lines []string, columns int) []string {
+	if len(lines) > 1 { // underlined
+		return r.paragraph(lines[:len(lines)-1], columns, bold)
+	}
+	text := strings.TrimLeft(lines[0], " ")
+	level := len(text) - len(strings.TrimLeft(text, "#"))
+	base := bold
+	if level == 1 {
+		base |= linked // underlined, too
+	}
+	return r.paragraph([]string{closingHashes().ReplaceAllString(text[level:], "")}, columns, base)
+}
+
+var task = lazyregexp.New(`^\[([ xX])\][ \t]+`)
+
+func (r *Renderer) item(lines []string, columns, depth int) []string {
+	m := itemLine().FindStringSubmatch(lines[0])
+	offset := contentOffset(lines[0])
+	first := withoutIndent(lines[0][len(m[1])+len(m[2]):], offset-len(m[1])-len(m[2]))
+	marker := m[2]
+	if len(marker) == 1 {
+		marker = "•"
+		if t := task().FindStringSubmatch(first); t != nil {
+			marker = "☐"
+			if t[1] != " " {
+				marker = "☑"
+			}
+			first = first[len(t[0]):]
+		}
+	}
+	inner := []string{first}
+	for _, line := range trimmedEnd(lines[1:]) {
+		inner = append(inner, withoutIndent(line, offset))
+	}
+	marker = r.Marks.Signs(marker)
+	width := len([]rune(marker)) + 1
+	return prefixed(r.blocks(inner, columns-width, depth+1), painted(marker, r.base())+" ", strings.Repeat(" ", width))
+}
+
+func (r *Renderer) quote(lines []string, columns, depth int) []string {
+	inner := make([]string, len(lines))
+	for i, line := range lines {
+		inner[i] = strings.TrimPrefix(line, quoteLine().FindString(line))
+	}
+	bar := painted("│", dimmed) + " "
+	return prefixed(r.blocks(inner, columns-2, depth+1), bar, bar)
+}
+
+// blocks renders what is in an item or a quote.
+func (r *Renderer) blocks(lines []string, columns, depth int) (out []string) {
+	columns = max(columns, narrowest)
+	var s splitter
+	inFence := &codeBlock{plain: r.Dim}
+	var all []block
+	for _, line := range lines {
+		all = append(all, s.next(line)...)
+	}
+	for _, b := range append(all, s.rest()...) {
+		if b.apart && len(out) > 0 {
+			out = append(out, "")
+		}
+		out = append(out, r.render(b, columns, depth, inFence)...)
+	}
+	return out
+}
+
+func prefixed(lines []string, first, rest string) []string {
+	if len(lines) == 0 {
+		lines = []string{""}
+	}
+	for i, line := range lines {
+		prefix := rest
+		if i == 0 {
+			prefix = first
+		}
+		if line == "" {
+			prefix = strings.TrimRight(prefix, " ")
+		}
+		lines[i] = prefix + line
+	}
+	return lines
+}
+
+func trimmedEnd(lines []string) []string {
+	for len(lines) > 0 && strings.TrimSpace(lines[len(lines)-1]) == "" {
+		lines = lines[:len(lines)-1]
+	}
+	return lines
+}

@@ -1,0 +1,52 @@
+package term
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func fruits() *list {
+	return newList([]string{"1 Apples, red", "2 Pears, red", "3 Äpfel, grün", "4 Plums"}, 40, 2)
+}
+
+func TestLettersNarrowTheList(t *testing.T) {
+	for keys, want := range map[string]int{
+		"\r":                         0,
+		"pea\r":                      1,
+		"red app\r":                  0,
+		"ÄPF\r":                      2,
+		"pearsx\x7f\r":               1,
+		"xyz\x15plum\r":              3,
+		"\x1b[B\x1b[B\r":             2,
+		"\x0e\x0e\x0e\x0e\x0e\x10\r": 2,
+		"red\x1bOB\r":                1,
+		"p\x1b[B\x1b[A\r":            0,
+		"äx\x7f\r":                   2,
+		"\x03":                       -1,
+		"app\x1b":                    -1,
+	} {
+		l := fruits()
+		done, chosen := l.take([]byte(keys))
+		assert.True(t, done, "%q", keys)
+		assert.Equal(t, want, chosen, "%q", keys)
+	}
+	l := fruits()
+	done, _ := l.take([]byte("nothing of that\r"))
+	assert.False(t, done, "there is nothing to choose")
+}
+
+func TestTheScreenHasRoomForTheMarkedLine(t *testing.T) {
+	l := fruits()
+	assert.Equal(t, "> 1 Apples, red\r\n  2 Pears, red\r\n4/4 ❯ ", l.screen())
+	l.take([]byte("\x0e\x0e"))
+	assert.Equal(t, "  2 Pears, red\r\n> 3 Äpfel, grün\r\n4/4 ❯ ", l.screen())
+	assert.Equal(t, "\r\x1b[2A\x1b[J", l.cleared())
+	l.take([]byte("plu"))
+	assert.Equal(t, "> 4 Plums\r\n1/4 ❯ plu", l.screen())
+	l.columns = 10
+	for line := range strings.SplitSeq(l.screen(), "\r\n") {
+		assert.LessOrEqual(t, len([]rune(line)), 9)
+	}
+}

@@ -1,0 +1,13 @@
+package term
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// DiscardTyped throws away what was typed on a terminal and not read: it was no
+// answer to a question that is only asked now.
+func DiscardTyped(terminal *os.File) {
+	_ = unix.IoctlSetInt(int(terminal.Fd()), unix.TCFLSH, unix.TCIFLUSH)
+}

@@ -1,0 +1,41 @@
+//go:build linux || darwin
+
+package term
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// EachKey has a terminal hand over each key as it is typed, and show none; C-c and C-z
+// do what they do. restore undoes that; it is nil if nothing was done.
+func EachKey(terminal *os.File) (restore func()) {
+	was, err := unix.IoctlGetTermios(int(terminal.Fd()), getModes)
+	if err != nil {
+		return nil
+	}
+	now := *was
+	now.Lflag &^= unix.ICANON | unix.ECHO
+	now.Cc[unix.VMIN], now.Cc[unix.VTIME] = 1, 0
+	if err := unix.IoctlSetTermios(int(terminal.Fd()), setModes, &now); err != nil {
+		return nil
+	}
+	return func() { _ = unix.IoctlSetTermios(int(terminal.Fd()), setModes, was) }
+}
+
+// HideInput has a terminal show nothing of a line but its end. restore undoes that; it is never
+// nil.
+func HideInput(terminal *os.File) (restore func()) {
+	was, err := unix.IoctlGetTermios(int(terminal.Fd()), getModes)
+	if err != nil {
+		return func() {}
+	}
+	now := *was
+	now.Lflag &^= unix.ECHO
+	now.Lflag |= unix.ICANON | unix.ECHONL
+	if err := unix.IoctlSetTermios(int(terminal.Fd()), setModes, &now); err != nil {
+		return func() {}
+	}
+	return func() { _ = unix.IoctlSetTermios(int(terminal.Fd()), setModes, was) }
+}

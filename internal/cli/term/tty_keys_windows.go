@@ -1,0 +1,23 @@
+package term
+
+import (
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// EachKey does nothing here: answers are lines.
+func EachKey(*os.File) (restore func()) { return nil }
+
+// HideInput has a console show nothing of a line. restore undoes that; it is never nil.
+func HideInput(terminal *os.File) (restore func()) {
+	console := windows.Handle(terminal.Fd())
+	var mode uint32
+	if err := windows.GetConsoleMode(console, &mode); err != nil {
+		return func() {}
+	}
+	if err := windows.SetConsoleMode(console, mode&^windows.ENABLE_ECHO_INPUT); err != nil {
+		return func() {}
+	}
+	return func() { _ = windows.SetConsoleMode(console, mode) }
+}

@@ -1,9 +1,0 @@
-package tty
-
-import "golang.org/x/sys/unix"
-
-// Requests of ioctl that read and set the modes of a terminal.
-const (
-	getModes = unix.TCGETS
-	setModes = unix.TCSETS
-)
