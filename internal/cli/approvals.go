@@ -10,11 +10,8 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
-	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
-	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
-	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -40,11 +37,11 @@ func newApprovalsCommand(s *invocation.Settings) *cobra.Command {
 		Args:  invocation.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if term.IsTerminal(os.Stdin) && term.IsTerminal(cmd.OutOrStdout()) && !s.JSON && !wait && !list {
-				return refusal.InWords(goThrough(cmd, s, turn.InboxOptions{Session: session, Once: once}))
+				return turn.InWords(goThrough(cmd, s, turn.InboxOptions{Session: session, Once: once}))
 			}
 			return invocation.WithHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				if wait {
-					if err := inbox.AwaitQuestion(ctx, c, session); err != nil {
+					if err := turn.AwaitQuestion(ctx, c, session); err != nil {
 						return err
 					}
 				}
@@ -63,7 +60,7 @@ func newApprovalsCommand(s *invocation.Settings) *cobra.Command {
 				t := term.NewTable(cmd.OutOrStdout(), "ID", "TASK", "AGENT", "AGE", "ASKS")
 				t.Spare("AGENT")
 				for _, a := range open {
-					t.Row(inbox.UniqueID(a.ID, open), a.TaskID, a.Agent, term.Age(a.CreatedAt), term.Short(inbox.AsksAgain(a)+a.Asks()))
+					t.Row(turn.UniqueID(a.ID, open), a.TaskID, a.Agent, term.Age(a.CreatedAt), term.Short(turn.AsksAgain(a)+a.Asks()))
 				}
 				return t.Flush()
 			})
@@ -80,7 +77,7 @@ func newApprovalsCommand(s *invocation.Settings) *cobra.Command {
 
 // goThrough puts the open questions to whoever sits at the terminal.
 func goThrough(cmd *cobra.Command, s *invocation.Settings, o turn.InboxOptions) error {
-	signals, stop := interrupt.Signals()
+	signals, stop := term.Interrupts()
 	defer stop()
 	o.Signals = signals
 	return reach.Do(cmd.Context(), reach.Options{Settings: &s.Settings}, func(ctx context.Context, c *client.Client) error {
@@ -99,7 +96,7 @@ func newApprovalsShowCommand(s *invocation.Settings) *cobra.Command {
 		ValidArgsFunction: completeFirst(s, candidate.Approvals),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return invocation.WithHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				a, raw, err := inbox.Find(ctx, c, args[0])
+				a, raw, err := turn.FindApproval(ctx, c, args[0])
 				if err != nil {
 					return err
 				}
@@ -134,7 +131,7 @@ func newApprovalsShowCommand(s *invocation.Settings) *cobra.Command {
 				text := &strings.Builder{}
 				_ = term.Fields(text, fields...)                        // a Builder takes all
 				session, _, _ := wire.SessionState(ctx, c, a.SessionID) // else names stay as they are
-				for i, line := range inbox.Sheet(a, session.WorkingDir).Details() {
+				for i, line := range turn.Sheet(a, session.WorkingDir).Details() {
 					if i == 0 {
 						text.WriteString("\n")
 					}

@@ -11,16 +11,15 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
-	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // answerApproval answers the question that an id names, as decide says.
 func answerApproval(cmd *cobra.Command, s *invocation.Settings, id string, decide func(wire.Approval) (wire.Decision, error)) error {
 	err := invocation.Connected(cmd, s, func(ctx context.Context, c *client.Client) error {
-		a, _, err := inbox.Find(ctx, c, id)
+		a, _, err := turn.FindApproval(ctx, c, id)
 		if err != nil {
 			return err
 		}
@@ -31,7 +30,7 @@ func answerApproval(cmd *cobra.Command, s *invocation.Settings, id string, decid
 		d.ID = a.ID
 		return sendDecision(ctx, cmd, s, c, d)
 	})
-	return refusal.InWords(err)
+	return turn.InWords(err)
 }
 
 // answerFlags are those of answers to questions about tools.
@@ -66,7 +65,7 @@ func newApproveCommand(s *invocation.Settings) *cobra.Command {
 				}
 				d.Input = json.RawMessage(input)
 			}
-			return answerApproval(cmd, s, args[0], func(a wire.Approval) (wire.Decision, error) { return inbox.WithOption(d, a, option) })
+			return answerApproval(cmd, s, args[0], func(a wire.Approval) (wire.Decision, error) { return turn.WithOption(d, a, option) })
 		},
 	}
 	cmd.Flags().StringVar(&input, "edit-input", "", "the input that the tool gets instead, a JSON object")
@@ -90,7 +89,7 @@ func newDenyCommand(s *invocation.Settings) *cobra.Command {
 				return errors.New("--tell: there is nothing to tell; say it behind the id")
 			}
 			d.Comment = cmp.Or(d.Comment, "denied") // somebody has to say something
-			return answerApproval(cmd, s, args[0], func(a wire.Approval) (wire.Decision, error) { return inbox.WithOption(d, a, option) })
+			return answerApproval(cmd, s, args[0], func(a wire.Approval) (wire.Decision, error) { return turn.WithOption(d, a, option) })
 		},
 	}
 	answerFlags(cmd, &d, &option)

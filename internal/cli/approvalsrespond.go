@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
-	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -65,7 +65,7 @@ func (r response) decision(a wire.Approval) (wire.Decision, error) {
 	case r.cancel:
 		return wire.Decision{Decision: wire.Cancel}, nil
 	case a.Mode == wire.ModeForm && words == "":
-		content, err := inbox.FormValues(a, r.fields)
+		content, err := turn.FormValues(a, r.fields)
 		return wire.Decision{Decision: wire.Respond, Content: content}, err
 	case len(r.fields) > 0:
 		return wire.Decision{}, errors.New("--field is for a form, which this question is not")

@@ -9,8 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
-	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
@@ -34,13 +32,13 @@ const gatesFail = 4
 func statusOf(session wire.Session, interrupted bool) error {
 	switch {
 	case session.Gates != nil && session.Gates.State == wire.GatesStopped && interrupted:
-		return interrupt.Err
+		return term.ErrInterrupted
 	case session.Gates.Failed():
 		return invocation.ExitStatus(gatesFail)
 	case session.Status == wire.Completed && (session.Gates == nil || session.Gates.State == wire.GatesPassed):
 		return nil
 	case session.Status == wire.Interrupted && interrupted:
-		return interrupt.Err
+		return term.ErrInterrupted
 	}
 	return invocation.ExitStatus(1)
 }
@@ -48,7 +46,7 @@ func statusOf(session wire.Session, interrupted bool) error {
 // attending are the options of how a session is attended.
 func attending(ctx context.Context, s *invocation.Settings, signals <-chan os.Signal) turn.Options {
 	return turn.Options{
-		Signals: signals, EndNow: func() { os.Exit(interrupt.Status) },
+		Signals: signals, EndNow: func() { os.Exit(term.Status) },
 		SilentAfter: s.AnswerWithin, WhySilent: func() string { return whySilent(ctx, s) },
 	}
 }
@@ -68,7 +66,7 @@ func sendDecision(ctx context.Context, cmd *cobra.Command, s *invocation.Setting
 	if !r.Success {
 		return errors.New(term.Line(cmp.Or(r.Error, "the question could not be answered")))
 	}
-	invocation.Progress(cmd, s, "%s: %s", inbox.ShortID(d.ID), r.Status)
+	invocation.Progress(cmd, s, "%s: %s", turn.ShortID(d.ID), r.Status)
 	if r.ToldTaskID != "" {
 		invocation.Progress(cmd, s, "the agent is told with its next prompt: %s", r.ToldTaskID)
 	}

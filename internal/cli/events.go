@@ -12,8 +12,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/eventline"
-	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -87,7 +87,7 @@ func newEventsCommand(s *invocation.Settings) *cobra.Command {
 
 // followEvents prints events until it is interrupted, or nobody reads them.
 func followEvents(ctx context.Context, cmd *cobra.Command, s *invocation.Settings, c *client.Client, o eventsOptions, since *int64) error {
-	ctx, stop := interrupt.WhileRead(ctx, cmd.OutOrStdout())
+	ctx, stop := term.WhileRead(ctx, cmd.OutOrStdout())
 	defer stop()
 	off := c.OnState(func(state client.State) {
 		if state == client.Reconnecting {

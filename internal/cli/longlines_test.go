@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
-	"github.com/duet-rpc/duet-rpc/internal/cli/transcript"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/diagnostic"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/question"
@@ -82,12 +82,12 @@ func TestLongLinesTakeLinearTime(t *testing.T) {
 			term.CutToFit(text, 80)
 		},
 		"a conversation": func(text string) {
-			r := transcript.Conversation{Diff: text, Entries: []wire.Entry{
+			r := turn.Conversation{Diff: text, Entries: []wire.Entry{
 				{EventType: wire.EntryMessage, Role: "assistant", Content: text},
 				{EventType: wire.EntryToolCall, ToolID: "1", ToolName: "Bash", Title: text, ToolInput: string(asInput(text))},
 				{EventType: wire.EntryToolResult, ResultFor: "1", Result: text},
 			}}
-			r.Text(transcript.Look{Columns: 80, Color: true})
+			r.Text(turn.Look{Columns: 80, Color: true})
 			r.Markdown()
 		},
 	} {

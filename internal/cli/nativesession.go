@@ -8,14 +8,14 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/nativesession"
-	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 )
 
 // nativeSessions are what the commands about agents' own sessions need.
 func nativeSessions(s *invocation.Settings) nativesession.Options {
 	return nativesession.Options{
 		Hub: func(cmd *cobra.Command, do func(context.Context, *client.Client) error) error {
-			return refusal.InWords(invocation.Connected(cmd, s, do))
+			return turn.InWords(invocation.Connected(cmd, s, do))
 		},
 		JSON:     func() bool { return s.JSON },
 		Progress: func(cmd *cobra.Command, format string, args ...any) { invocation.Progress(cmd, s, format, args...) },

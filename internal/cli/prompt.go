@@ -13,15 +13,12 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/answer"
-	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/flagvalue"
 	"github.com/duet-rpc/duet-rpc/internal/cli/gates"
-	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
-	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/cli/spending"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
@@ -63,7 +60,7 @@ With --json each event is a line of JSON on standard output, and so is an error,
 of that schema, checks it, and asks once more if it does not fit; -o FILE writes the
 last message, or that JSON, to a file.
 
-` + attachment.Help + `
+` + turn.Help + `
 --gate COMMAND has the agent go on until the command succeeds: it runs after each
 turn, where the agent works, and what it complains of is the next prompt, until it
 passes or there were --max-iterations turns (docs/gates.md).
@@ -76,7 +73,7 @@ press it twice to end at once).`
 type promptOptions struct {
 	agent, cwd, from string
 	set              agentSettings
-	with             attachment.Flags
+	with             turn.AttachFlags
 	title            string
 	dirs             []string
 	yes, deny, last  bool
@@ -197,7 +194,7 @@ func runPrompt(cmd *cobra.Command, s *invocation.Settings, o promptOptions, text
 		}
 	}
 	if err != nil {
-		return refusal.InWords(err)
+		return turn.InWords(err)
 	}
 	session := p.session
 	view.End(session)
@@ -333,7 +330,7 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 // inJSON prints an error as a line of JSON, too, where JSON is wanted.
 func inJSON(cmd *cobra.Command, s *invocation.Settings, err error) error {
 	var status invocation.ExitStatus
-	if s.JSON && err != nil && !errors.As(err, &status) && !errors.Is(err, interrupt.Err) {
+	if s.JSON && err != nil && !errors.As(err, &status) && !errors.Is(err, term.ErrInterrupted) {
 		line, _ := json.Marshal(map[string]string{"type": "error", "message": err.Error()}) // texts
 		fmt.Fprintf(cmd.OutOrStdout(), "%s\n", line)
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/acp"
 	"github.com/duet-rpc/duet-rpc/internal/cli/ask"
 	"github.com/duet-rpc/duet-rpc/internal/cli/build"
-	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/mcp"
 	"github.com/duet-rpc/duet-rpc/internal/cli/preview"
@@ -47,8 +46,8 @@ func Run(version string) int {
 	switch {
 	case errors.As(err, &status):
 		return int(status)
-	case errors.Is(err, interrupt.Err):
-		return interrupt.Status
+	case errors.Is(err, term.ErrInterrupted):
+		return term.Status
 	case errors.Is(err, syscall.EPIPE):
 		return 1 // nobody reads any more
 	case err != nil:

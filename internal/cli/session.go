@@ -8,14 +8,13 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/allprojects"
-	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/nativesession"
 	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
-	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessions"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -83,7 +82,7 @@ func findingOptions(s *invocation.Settings) sessions.Options {
 				found, _, err = wire.SessionState(ctx, c, id)
 				return err
 			})
-			return found, refusal.InWords(err)
+			return found, turn.InWords(err)
 		},
 		Help: invocation.HubStatusHelp,
 		AskYes: func(cmd *cobra.Command, question, no, again string) error {
@@ -97,14 +96,14 @@ func newSessionLaunchCommand(s *invocation.Settings) *cobra.Command {
 	var agent, cwd, title string
 	var dirs []string
 	var a agentSettings
-	var with attachment.Flags
+	var with turn.AttachFlags
 	var wait bool
 	cmd := &cobra.Command{
 		Use:         "launch [TEXT...]",
 		Annotations: invocation.Begins(),
 		Short:       "Start a session, and print its id",
 		Long: "Start a session in a new conversation, and print its id. The prompt is the\n" +
-			"arguments, or standard input if there are none.\n\n" + attachment.Help + invocation.HubStatusHelp,
+			"arguments, or standard input if there are none.\n\n" + turn.Help + invocation.HubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			params := map[string]any{}
 			if params["query"], err = prompttext.Read(cmd.InOrStdin(), args); err != nil {
@@ -156,7 +155,7 @@ func newSessionForkCommand(s *invocation.Settings) *cobra.Command {
 // newContinuingCommand makes a command that continues a session, or forks its
 // conversation there.
 func newContinuingCommand(s *invocation.Settings, use, title, help string, fork bool) *cobra.Command {
-	var with attachment.Flags
+	var with turn.AttachFlags
 	var wait, steer bool
 	cmd := &cobra.Command{
 		Use: use, Short: title, Long: help + invocation.HubStatusHelp, Annotations: invocation.Begins(),
@@ -231,7 +230,7 @@ func newSessionAttachmentCommand(s *invocation.Settings) *cobra.Command {
 				return invocation.AskHub(cmd, s, "getAttachment", map[string]string{"id": args[0]}, func(any) error { return nil })
 			}
 			return invocation.WithHub(cmd, s, func(ctx context.Context, c *client.Client) error {
-				return attachment.Write(ctx, c, cmd.OutOrStdout(), args[0])
+				return turn.SaveAttachment(ctx, c, cmd.OutOrStdout(), args[0])
 			})
 		},
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
-	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/database"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/project"
@@ -126,7 +126,7 @@ func (l *listed) ask(ctx context.Context, s *hubprocess.Settings, params any) (k
 		return true, err
 	}
 	defer c.Close()
-	return true, refusal.InWords(l.take(ctx, c, params))
+	return true, turn.InWords(l.take(ctx, c, params))
 }
 
 func (l *listed) take(ctx context.Context, c *client.Client, params any) error {

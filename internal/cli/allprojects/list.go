@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
@@ -38,11 +37,11 @@ func (o Options) list(cmd *cobra.Command, params any, limit int) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := interrupt.Until(cmd.Context())
+	ctx, stop := term.UntilInterrupted(cmd.Context())
 	defer stop()
 	all := ask(ctx, o.Settings, found, params)
 	if ctx.Err() != nil {
-		return interrupt.Err
+		return term.ErrInterrupted
 	}
 	newest(all, limit)
 	if o.JSON() {

@@ -14,11 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
-	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -55,7 +54,7 @@ func New(s *invocation.Settings) *cobra.Command {
 			if backend {
 				b.method = "buildBackend"
 			}
-			return refusal.InWords(b.connected(list))
+			return turn.InWords(b.connected(list))
 		},
 	}
 	cmd.Flags().BoolVar(&backend, "backend", false, "build the backend: the first one with backend = true")
@@ -79,7 +78,7 @@ func (b *building) connected(list bool) error {
 	defer h.Close()
 	ctx, cancel := context.WithCancel(h.Context())
 	defer cancel()
-	return interrupt.Or(h.Interrupts, cancel, func() error {
+	return term.OrInterrupted(h.Interrupts, cancel, func() error {
 		if list {
 			return b.list(ctx, h.Client)
 		}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/filewatch"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
@@ -40,7 +39,7 @@ func newLogs(o Options) *cobra.Command {
 				return err
 			}
 			defer file.Close()
-			ctx, stop := interrupt.WhileRead(cmd.Context(), cmd.OutOrStdout())
+			ctx, stop := term.WhileRead(cmd.Context(), cmd.OutOrStdout())
 			defer stop()
 			var written <-chan struct{}
 			if watch, err := filewatch.Written(file.Name()); err == nil {

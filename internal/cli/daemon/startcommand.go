@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/project"
@@ -51,13 +50,13 @@ func newStart(o Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, stop := interrupt.Until(cmd.Context())
+			ctx, stop := term.UntilInterrupted(cmd.Context())
 			defer stop()
 			status, started, err := Start(ctx, o.Settings, p)
 			if err != nil && ctx.Err() != nil {
 				side := cmd.ErrOrStderr()
 				fmt.Fprintln(side, term.Lines(side, "duet-rpc: "+afterInterrupt(context.WithoutCancel(ctx), o, p)))
-				return interrupt.Err
+				return term.ErrInterrupted
 			}
 			if err != nil {
 				return err

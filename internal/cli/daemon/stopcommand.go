@@ -3,8 +3,8 @@ package daemon
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
-	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 )
 
 const daemonStopHelp = `Stop the project's hub, whoever started it, once the agents have finished. After
@@ -27,14 +27,14 @@ func newStop(o Options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, stop := interrupt.Until(cmd.Context())
+			ctx, stop := term.UntilInterrupted(cmd.Context())
 			defer stop()
 			status, killed, err := Stop(ctx, o.Settings, p, force, func(what string) { o.Progress(cmd, what) })
 			if ctx.Err() != nil && err != nil {
-				return interrupt.Err
+				return term.ErrInterrupted
 			}
 			if err != nil {
-				return refusal.InWords(err)
+				return turn.InWords(err)
 			}
 			what := "stopped"
 			if killed {

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -55,9 +55,9 @@ func gist(e client.Event, d wire.EventData) string {
 	case wire.EventDelta, wire.EventThinking:
 		return below(d) + term.Short(d.Delta)
 	case wire.EventApproval:
-		return term.Short(inbox.ShortID(d.ApprovalID) + " " + cmp.Or(d.Title, d.ToolName))
+		return term.Short(turn.ShortID(d.ApprovalID) + " " + cmp.Or(d.Title, d.ToolName))
 	case wire.EventResolved:
-		text := inbox.ShortID(d.ApprovalID) + " " + d.Decision + " by " + d.DecidedBy
+		text := turn.ShortID(d.ApprovalID) + " " + d.Decision + " by " + d.DecidedBy
 		if d.Comment != "" {
 			text += ": " + d.Comment
 		}

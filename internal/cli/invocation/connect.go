@@ -8,10 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
-	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -26,7 +25,7 @@ Exit status: 0 if it succeeded; 1 if it was refused or failed, or no hub answers
 // WithHub runs do with a connection to the project's hub, until a signal
 // comes. What the hub refuses is said in its own words.
 func WithHub(cmd *cobra.Command, s *Settings, do func(context.Context, *client.Client) error, opts ...client.Option) error {
-	return refusal.InWords(Connected(cmd, s, do, opts...))
+	return turn.InWords(Connected(cmd, s, do, opts...))
 }
 
 // AskHub calls a method of the project's hub, and prints what it answers: by print,
@@ -46,12 +45,12 @@ func AskHub[R any](cmd *cobra.Command, s *Settings, method string, params any, p
 
 // Connected is [WithHub] that leaves errors as they are.
 func Connected(cmd *cobra.Command, s *Settings, do func(context.Context, *client.Client) error, opts ...client.Option) error {
-	ctx, stop := interrupt.Until(cmd.Context())
+	ctx, stop := term.UntilInterrupted(cmd.Context())
 	defer stop()
 	err := reach.Do(ctx, reach.Options{Settings: &s.Settings, Client: opts, Begins: cmd.Annotations[begins] != ""}, do)
 	var status ExitStatus
 	if err != nil && ctx.Err() != nil && !errors.As(err, &status) {
-		return interrupt.Err
+		return term.ErrInterrupted
 	}
 	return err
 }

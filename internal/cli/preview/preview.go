@@ -15,12 +15,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/preview/web"
 	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
-	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -47,7 +46,7 @@ func New(s *invocation.Settings) *cobra.Command {
 		Example: "  duet-rpc preview\n  duet-rpc preview --capture --port 8080\n  duet-rpc build && duet-rpc preview refresh",
 		Args:    invocation.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return refusal.InWords(serve(cmd, s, o))
+			return turn.InWords(serve(cmd, s, o))
 		},
 	}
 	cmd.Flags().Uint16Var(&o.port, "port", 0, "the port of 127.0.0.1 to listen on (default: one that is free)")
@@ -105,7 +104,7 @@ func serve(cmd *cobra.Command, s *invocation.Settings, o options) error {
 	defer cancel()
 	told := false
 	for {
-		err := interrupt.Or(h.Interrupts, cancel, func() error { return p.withHub(ctx, h.Client, &told) })
+		err := term.OrInterrupted(h.Interrupts, cancel, func() error { return p.withHub(ctx, h.Client, &told) })
 		if !errors.Is(err, wire.ErrHubGone) {
 			return err
 		}

@@ -5,7 +5,7 @@ import (
 	"os"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 )
 
@@ -21,10 +21,10 @@ type Attended struct {
 	giveSignals func()
 }
 
-// Open opens one. The error is [interrupt.Err] where a signal came first.
+// Open opens one. The error is [term.ErrInterrupted] where a signal came first.
 func Open(ctx context.Context, s *hubprocess.Settings) (*Attended, error) {
 	a := &Attended{settings: s}
-	a.Interrupts, a.giveSignals = interrupt.Signals()
+	a.Interrupts, a.giveSignals = term.Interrupts()
 	a.ctx, a.cancel = context.WithCancel(ctx)
 	if err := a.connect(); err != nil {
 		a.end()
@@ -49,7 +49,7 @@ func (a *Attended) Close() {
 }
 
 func (a *Attended) connect() error {
-	return interrupt.Or(a.Interrupts, a.cancel, func() (err error) {
+	return term.OrInterrupted(a.Interrupts, a.cancel, func() (err error) {
 		a.Client, err = Dial(a.ctx, a.settings, true)
 		return err
 	})

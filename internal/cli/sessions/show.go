@@ -11,7 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
-	"github.com/duet-rpc/duet-rpc/internal/cli/transcript"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -43,7 +43,7 @@ func newShow(o Options) *cobra.Command {
 				case changes:
 					return printDiff(ctx, c, out, args[0])
 				case whole:
-					t, err := transcript.Read(ctx, c, args[0])
+					t, err := turn.ReadConversation(ctx, c, args[0])
 					if err != nil {
 						return err
 					}
@@ -69,15 +69,15 @@ func newShow(o Options) *cobra.Command {
 }
 
 // look is how a conversation looks on out.
-func (o Options) look(out io.Writer) transcript.Look {
+func (o Options) look(out io.Writer) turn.Look {
 	columns, _, _ := term.Size(out)
-	return transcript.Look{Columns: columns, Color: !o.NoColor() && term.Draws(out) && term.ShowsColors()}
+	return turn.Look{Columns: columns, Color: !o.NoColor() && term.Draws(out) && term.ShowsColors()}
 }
 
 // printExport prints a conversation for other tools, which get the words of others as
 // they are; a terminal does not.
 func printExport(ctx context.Context, c *client.Client, out io.Writer, id, format string) error {
-	t, err := transcript.Read(ctx, c, id)
+	t, err := turn.ReadConversation(ctx, c, id)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func printDiff(ctx context.Context, c *client.Client, out io.Writer, id string) 
 	if err != nil {
 		return err
 	}
-	text, err := transcript.ReadDiff(ctx, c, s.ID)
+	text, err := turn.ReadDiff(ctx, c, s.ID)
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"unicode/utf16"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/editor"
-	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -219,10 +217,10 @@ func (a *asker) edit(q asked) {
 	switch {
 	case !q.Editable:
 		a.view.Note("this agent runs the tool with its own input or not at all; type t, and then what to run instead")
-	case editor.Named() != "":
+	case editorName() != "":
 		a.editWith(q)
 	case len(q.Input) > longestLine:
-		a.view.Note("the input is too long for a line; edit it with: duet-rpc approvals approve " + inbox.ShortID(q.ID) + " --edit-input JSON")
+		a.view.Note("the input is too long for a line; edit it with: duet-rpc approvals approve " + ShortID(q.ID) + " --edit-input JSON")
 	default:
 		a.expected = anInput
 		a.view.aside("  "+typeable(q.Input), dim)

@@ -8,14 +8,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // asking is an asker that asks a question, and what it says of its own.
 func asking(a wire.Approval) (*asker, asked, *bytes.Buffer) {
 	var side bytes.Buffer
-	return &asker{keyboard: newKeyboard(), view: NewView(&side, &side, true, false)}, asked{a, "/", inbox.Sheet(a, "/")}, &side
+	return &asker{keyboard: newKeyboard(), view: NewView(&side, &side, true, false)}, asked{a, "/", Sheet(a, "/")}, &side
 }
 
 // decides types lines, of which the last must make a decision.

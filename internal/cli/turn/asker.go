@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/question"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -82,13 +81,13 @@ func (a *asker) ask(ctx context.Context, approval wire.Approval) {
 		return // open questions are announced again
 	}
 	a.seen[approval.ID] = true
-	approval = inbox.Whole(ctx, a.hub, approval)
+	approval = wholeApproval(ctx, a.hub, approval)
 	dir := a.dirOf(ctx, approval)
 	shown := approval
 	if a.isAlone() && approval.Type == wire.FunctionCall {
 		shown.Options = nil // which nobody chooses from
 	}
-	q := asked{approval, dir, inbox.Sheet(shown, dir)}
+	q := asked{approval, dir, Sheet(shown, dir)}
 	if len(a.waiting) == 0 { // else what is typed would be taken for an answer to this one
 		a.show(q)
 	}
@@ -186,7 +185,7 @@ func (a *asker) show(q asked) {
 	if a.isInbox {
 		a.introduce(q)
 	}
-	for _, diff := range inbox.FileDiffs(q.Approval, q.dir) { // it is not shown again when it was made
+	for _, diff := range fileDiffs(q.Approval, q.dir) { // it is not shown again when it was made
 		a.view.diffs[diff] = true
 	}
 	more := ": v shows all"

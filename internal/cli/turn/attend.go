@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -175,7 +174,7 @@ func (a *asker) attend(ctx context.Context, session wire.Session, since int64, r
 			case a.isToEnd && !errors.Is(err, client.Kind("session_not_running")):
 				return session, err // the end of the session may never come
 			default:
-				a.view.Note(refusal.InWords(err).Error())
+				a.view.Note(InWords(err).Error())
 			}
 		case <-overdue:
 			return session, errors.New("the session was interrupted, and its end has not come; the hub may not be able to keep it")

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/refusal"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -17,7 +16,7 @@ func (a *asker) decideAlone(ctx context.Context, q asked, d wire.Decision) {
 	}
 	a.view.Note("nobody is there to answer; interrupting")
 	if err := a.hub.Call(ctx, "interruptSession", map[string]string{"session_id": q.SessionID, "reason": "nobody_answers"}, nil); err != nil {
-		a.view.Note(refusal.InWords(err).Error())
+		a.view.Note(InWords(err).Error())
 	}
 }
 
@@ -30,7 +29,7 @@ func (a *asker) decide(ctx context.Context, q asked, d wire.Decision) bool {
 	var r wire.Decided
 	err := a.send(ctx, d, &r)
 	if err != nil && ctx.Err() == nil {
-		a.view.Note(refusal.InWords(err).Error())
+		a.view.Note(InWords(err).Error())
 		return false
 	}
 	if r.Success {

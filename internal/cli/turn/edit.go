@@ -6,8 +6,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/editor"
-	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -63,7 +61,7 @@ func (a *asker) editWith(q asked) {
 	a.draft.input = line.Bytes()
 	changed := q.Approval
 	changed.Input, changed.Diff, changed.Diffs, changed.Options, changed.Truncated = a.draft.input, "", nil, nil, false
-	lines, _ := inbox.Sheet(changed, q.dir).Excerpt("")
+	lines, _ := Sheet(changed, q.dir).Excerpt("")
 	a.view.lines(lines)
 }
 
@@ -72,7 +70,7 @@ func (a *asker) editWith(q asked) {
 func (a *asker) inEditor(text string) (string, error) {
 	a.lines()
 	a.view.endLine()
-	editing, err := editor.Start(a.terminal, "input.json", text)
+	editing, err := startEditor(a.terminal, "input.json", text)
 	if err != nil {
 		return text, err
 	}

@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/interrupt"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -31,7 +30,7 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 	defer leave(nil)
 	a := newAsker(Options{Signals: o.Signals}, view, c)
 	a.isInbox = true
-	a.interrupt = func(os.Signal) { leave(interrupt.Err) }
+	a.interrupt = func(os.Signal) { leave(term.ErrInterrupted) }
 	a.leave = func() { left = true; leave(nil) }
 	defer a.lines()
 	var stopContinued func()
@@ -104,7 +103,7 @@ func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (l
 			return left, errors.Join(errors.New("the hub sends no more events"), sub.Err())
 		case <-ctx.Done():
 			view.endLine()
-			if view.watched && len(a.waiting) == 0 && errors.Is(context.Cause(ctx), interrupt.Err) {
+			if view.watched && len(a.waiting) == 0 && errors.Is(context.Cause(ctx), term.ErrInterrupted) {
 				fmt.Fprintln(view.side) // behind the ^C that the terminal shows
 			}
 			if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {

@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/attachment"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/question"
@@ -347,7 +346,7 @@ const mostNested = 8
 func (v *View) showAttachments(indent, role string, list []wire.Attachment) {
 	for _, a := range list {
 		line := term.Line(a.Label())
-		if how := attachment.HowToSave(a); how != "" && role != "user" {
+		if how := howToSave(a); how != "" && role != "user" {
 			line += " · " + term.Line(how)
 		}
 		v.aside(indent+line, dim)

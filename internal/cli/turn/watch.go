@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/inbox"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -45,7 +44,7 @@ func watch(ctx context.Context, c *client.Client, view *View, session string) er
 		case questionAsked:
 			if a := wire.ApprovalOf(e); !asked[a.ID] {
 				asked[a.ID] = true
-				view.showQuestion(inbox.Whole(ctx, c, a))
+				view.showQuestion(wholeApproval(ctx, c, a))
 			}
 		case turnEnded:
 			over = true
@@ -72,8 +71,8 @@ func watch(ctx context.Context, c *client.Client, view *View, session string) er
 
 // showQuestion shows a question that is answered by another command.
 func (v *View) showQuestion(a wire.Approval) {
-	id := inbox.ShortID(a.ID)
-	lines, _ := inbox.Sheet(a, v.session.WorkingDir).Excerpt(": duet-rpc approvals show " + id + " shows all")
+	id := ShortID(a.ID)
+	lines, _ := Sheet(a, v.session.WorkingDir).Excerpt(": duet-rpc approvals show " + id + " shows all")
 	v.lines(lines)
-	v.Note("answer with: " + inbox.HowToAnswer(a, id))
+	v.Note("answer with: " + howToAnswer(a, id))
 }

@@ -1,14 +1,14 @@
-// Package refusal says what the hub refuses in the words of who has typed a command.
-package refusal
+package turn
 
 import (
 	"errors"
-	"slices"
-	"strings"
-
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
+	"slices"
+	"strings"
 )
+
+// This file says what the hub refuses in the words of who has typed a command.
 
 // InWords is an error with what the hub says of it as a sentence, on a line, if it is
 // one that the hub gave; any other stays as it is. Parameters are called by their flags.

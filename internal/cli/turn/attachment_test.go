@@ -1,4 +1,4 @@
-package attachment
+package turn
 
 import (
 	"os"
@@ -28,7 +28,7 @@ func tree(t *testing.T, files map[string]string) string {
 func TestAFileIsTheContentThatItIs(t *testing.T) {
 	dir := tree(t, map[string]string{"a.png": png, "b.go": "package b\n", "empty": "", "x.bin": "\x00\x01", "r.wav": "RIFF\x24\x08\x00\x00WAVEfmt \xff"})
 	for name, want := range map[string]string{"a.png": "image image/png", "b.go": "resource text", "empty": "resource text", "x.bin": "resource blob", "r.wav": "audio audio/wave"} {
-		blocks, err := Files([]string{filepath.Join(dir, name)})
+		blocks, err := attachFiles([]string{filepath.Join(dir, name)})
 		require.NoError(t, err)
 		require.Len(t, blocks, 1)
 		b := blocks[0]
@@ -43,15 +43,15 @@ func TestAFileIsTheContentThatItIs(t *testing.T) {
 
 func TestFilesThatCannotGoAlong(t *testing.T) {
 	dir := tree(t, map[string]string{"most": strings.Repeat("x", most), "one": "x"})
-	_, err := Files([]string{filepath.Join(dir, "most")})
+	_, err := attachFiles([]string{filepath.Join(dir, "most")})
 	assert.NoError(t, err)
-	_, err = Files([]string{filepath.Join(dir, "most"), filepath.Join(dir, "one")})
+	_, err = attachFiles([]string{filepath.Join(dir, "most"), filepath.Join(dir, "one")})
 	assert.ErrorContains(t, err, "at most 7340032 in all")
-	_, err = Files([]string{filepath.Join(dir, "none")})
+	_, err = attachFiles([]string{filepath.Join(dir, "none")})
 	assert.ErrorIs(t, err, os.ErrNotExist)
-	_, err = Files([]string{dir})
+	_, err = attachFiles([]string{dir})
 	assert.ErrorContains(t, err, "is a directory and cannot be attached")
-	_, err = Files([]string{"-"})
+	_, err = attachFiles([]string{"-"})
 	assert.ErrorContains(t, err, "standard input cannot be attached: write it to a file and attach that")
 }
 
@@ -75,7 +75,7 @@ func TestWhatAPromptMentions(t *testing.T) {
 		"@" + root + "/a.txt": {"resource a.txt", nil},
 		"@-1,7 +1,7 @@ as in a diff @param @a.txt:3 @override": {"", nil},
 	} {
-		blocks, outside := Mentioned(text, filepath.Join(root, "sub"), root)
+		blocks, outside := mentionedFiles(text, filepath.Join(root, "sub"), root)
 		var names []string
 		for _, b := range blocks {
 			uri := b.URI

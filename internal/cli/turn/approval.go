@@ -1,20 +1,22 @@
-// Package inbox finds and lays out what agents ask and nobody has answered.
-package inbox
+package turn
 
 import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"strings"
-
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/form"
 	"github.com/duet-rpc/duet-rpc/internal/question"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
+	"strconv"
+	"strings"
 )
+
+// This file finds and lays out what agents ask and nobody has answered.
 
 // shortID is how much of an approval's id is shown, unless another one begins
 // like it.
@@ -39,9 +41,9 @@ func UniqueID(id string, open []wire.Approval) string {
 	return id
 }
 
-// Find finds what a word means: an open approval's id, the beginning of one, or
+// FindApproval finds what a word means: an open approval's id, the beginning of one, or
 // its tool call. One that is not open is asked for by its whole id.
-func Find(ctx context.Context, c *client.Client, word string) (wire.Approval, json.RawMessage, error) {
+func FindApproval(ctx context.Context, c *client.Client, word string) (wire.Approval, json.RawMessage, error) {
 	open, _, err := wire.OpenApprovals(ctx, c, "")
 	if err != nil {
 		return wire.Approval{}, nil, err
@@ -97,8 +99,8 @@ func Sheet(a wire.Approval, dir string) question.Sheet {
 	return question.Lay(q, term.Marks)
 }
 
-// HowToAnswer is how another command answers a question that is known by an id.
-func HowToAnswer(a wire.Approval, id string) string {
+// howToAnswer is how another command answers a question that is known by an id.
+func howToAnswer(a wire.Approval, id string) string {
 	switch a.Mode {
 	case wire.ModeForm:
 		return "duet-rpc approvals respond " + id + " --field NAME=VALUE, or --decline or --cancel"
@@ -113,20 +115,20 @@ func diffOf(a wire.Approval, dir string) string {
 	if a.Diff != "" {
 		return a.Diff
 	}
-	return strings.Join(FileDiffs(a, dir), "")
+	return strings.Join(fileDiffs(a, dir), "")
 }
 
-// FileDiffs are the diffs of the files that an approval would change.
-func FileDiffs(a wire.Approval, dir string) (diffs []string) {
+// fileDiffs are the diffs of the files that an approval would change.
+func fileDiffs(a wire.Approval, dir string) (diffs []string) {
 	for _, d := range a.Diffs {
 		diffs = append(diffs, diff.Unified(dir, d.Path, d.OldText, &d.NewText))
 	}
 	return diffs
 }
 
-// Whole is an approval that an event told of, with what was too long for the
+// wholeApproval is an approval that an event told of, with what was too long for the
 // event. If that cannot be had the approval stays as truncated as it was.
-func Whole(ctx context.Context, c *client.Client, a wire.Approval) wire.Approval {
+func wholeApproval(ctx context.Context, c *client.Client, a wire.Approval) wire.Approval {
 	if !a.Truncated {
 		return a
 	}
@@ -138,4 +140,89 @@ func Whole(ctx context.Context, c *client.Client, a wire.Approval) wire.Approval
 	a.Type, a.Tool, a.Title, a.Subject, a.Options, a.Reopened = whole.Type, whole.Tool, whole.Title, whole.Subject, whole.Options, whole.Reopened
 	a.Elicitation, a.OptionsOnly, a.Declinable = whole.Elicitation, whole.OptionsOnly, whole.Declinable
 	return a
+}
+
+// FormValues are the values of a form, of which some were given as NAME=VALUE.
+func FormValues(a wire.Approval, given []string) (json.RawMessage, error) {
+	f, err := form.Read(a.Schema)
+	if err != nil {
+		return nil, errors.New(term.Line(err.Error()))
+	}
+	values := f.Defaults()
+	for _, pair := range given {
+		name, typed, ok := strings.Cut(pair, "=")
+		if !ok {
+			return nil, fmt.Errorf("--field takes NAME=VALUE, got %q", pair)
+		}
+		field, err := f.Field(name)
+		if err == nil {
+			values[name], err = field.Parse(typed)
+		}
+		if err != nil {
+			return nil, errors.New(term.Line(err.Error()))
+		}
+	}
+	content := f.Values(values)
+	if err := f.Check(content); err != nil {
+		return nil, errors.New(term.Line(err.Error()))
+	}
+	return content, nil
+}
+
+// WithOption is a decision with the option that a word names: by its number, id or
+// name.
+func WithOption(d wire.Decision, a wire.Approval, word string) (wire.Decision, error) {
+	if word == "" {
+		return d, nil
+	}
+	var names []string
+	for i, o := range a.Options {
+		if word == strconv.Itoa(i+1) || word == o.OptionID || strings.EqualFold(word, o.Name) {
+			d.Option = o.OptionID
+			return d, nil
+		}
+		names = append(names, strconv.Itoa(i+1)+" "+o.InWords())
+	}
+	if len(names) == 0 {
+		return d, errors.New("--option: the agent offers none")
+	}
+	return d, errors.New(term.Line(fmt.Sprintf("--option %q is none of: %s", word, strings.Join(names, "; "))))
+}
+
+// AwaitQuestion waits until somebody asks: a subscription begins with what
+// is open.
+func AwaitQuestion(ctx context.Context, c *client.Client, session string) error {
+	ctx, cancel := wire.WhileConnected(ctx, c)
+	defer cancel()
+	asked := make(chan struct{}, 1)
+	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Types: []string{wire.EventApproval}, Session: session}, func(client.Event) {
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+	})
+	if err != nil {
+		return wire.OrGone(ctx, err)
+	}
+	defer sub.Close()
+	for {
+		if open, _, err := wire.OpenApprovals(ctx, c, session); err != nil || len(open) > 0 {
+			return err
+		}
+		select {
+		case <-asked: // and perhaps answered by now
+		case <-sub.Done():
+			return errors.Join(errors.New("the hub sends no more events"), sub.Err())
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// AsksAgain goes before what is asked, where that was answered before.
+func AsksAgain(a wire.Approval) string {
+	if a.Reopened == "" {
+		return ""
+	}
+	return "again: "
 }

@@ -1,4 +1,4 @@
-package refusal
+package turn
 
 import (
 	"encoding/json"

@@ -1,12 +1,16 @@
-// Package attachment makes files content that goes with a prompt: those that were
-// named, and those of the project that the prompt mentions as @path.
-package attachment
+package turn
 
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
+	"github.com/spf13/cobra"
 	"io"
 	"io/fs"
 	"mime"
@@ -14,9 +18,13 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
+
+// This file makes files content that goes with a prompt: those that were
+// named, and those of the project that the prompt mentions as @path.
 
 const (
 	// most is how many bytes can go with a prompt: in base64 they have to fit into
@@ -27,28 +35,28 @@ const (
 	mostMentioned = 256 << 10
 )
 
-// A Block is content as the Agent Client Protocol spells it.
-type Block struct {
-	Type     string    `json:"type"`
-	MIMEType string    `json:"mimeType,omitempty"`
-	Data     []byte    `json:"data,omitempty"`
-	URI      string    `json:"uri,omitempty"`
-	Name     string    `json:"name,omitempty"`
-	Size     int64     `json:"size,omitempty"`
-	Resource *Resource `json:"resource,omitempty"`
+// A Attached is content as the Agent Client Protocol spells it.
+type Attached struct {
+	Type     string            `json:"type"`
+	MIMEType string            `json:"mimeType,omitempty"`
+	Data     []byte            `json:"data,omitempty"`
+	URI      string            `json:"uri,omitempty"`
+	Name     string            `json:"name,omitempty"`
+	Size     int64             `json:"size,omitempty"`
+	Resource *attachedResource `json:"resource,omitempty"`
 }
 
-// A Resource is a file's contents.
-type Resource struct {
+// A attachedResource is a file's contents.
+type attachedResource struct {
 	URI      string  `json:"uri"`
 	MIMEType string  `json:"mimeType,omitempty"`
 	Text     *string `json:"text,omitempty"`
 	Blob     []byte  `json:"blob,omitempty"`
 }
 
-// Files are files by their paths, which the user has named: anywhere.
-func Files(paths []string) ([]Block, error) {
-	var blocks []Block
+// attachFiles are files by their paths, which the user has named: anywhere.
+func attachFiles(paths []string) ([]Attached, error) {
+	var blocks []Attached
 	left := int64(most)
 	for _, path := range paths {
 		if path == "-" {
@@ -63,15 +71,15 @@ func Files(paths []string) ([]Block, error) {
 			return nil, err
 		}
 		left -= int64(len(data))
-		blocks = append(blocks, block(full, data))
+		blocks = append(blocks, attachFile(full, data))
 	}
 	return blocks, nil
 }
 
-// Mentioned are the files in root that text mentions as @path, relative to dir or
+// mentionedFiles are the files in root that text mentions as @path, relative to dir or
 // to root. outside are those that are elsewhere: what a text mentions is not what
 // the user has named.
-func Mentioned(text, dir, root string) (blocks []Block, outside []string) {
+func mentionedFiles(text, dir, root string) (blocks []Attached, outside []string) {
 	if resolved, err := filepath.EvalSymlinks(root); err == nil {
 		root = resolved
 	}
@@ -130,10 +138,10 @@ func within(root, path string) bool {
 
 // mention is a file that a text mentions, and how many bytes of it go along: nil
 // if it cannot be read.
-func mention(path string, left int64) (*Block, int64) {
+func mention(path string, left int64) (*Attached, int64) {
 	data, err := read(path, left)
 	if err == nil {
-		b := block(path, data)
+		b := attachFile(path, data)
 		if b.Type != "resource" || len(data) <= mostMentioned && len(b.Resource.Blob) == 0 {
 			return &b, int64(len(data))
 		}
@@ -142,7 +150,7 @@ func mention(path string, left int64) (*Block, int64) {
 	if err != nil {
 		return nil, 0
 	}
-	return &Block{Type: "resource_link", URI: uri(path), Name: filepath.Base(path), MIMEType: byName(path), Size: info.Size()}, 0
+	return &Attached{Type: "resource_link", URI: uri(path), Name: filepath.Base(path), MIMEType: byName(path), Size: info.Size()}, 0
 }
 
 // read reads a regular file. It opens nothing else: that of a pipe would wait for a
@@ -184,11 +192,11 @@ func irregular(path string, info fs.FileInfo) error {
 	return fmt.Errorf("%s is a pipe or a device and cannot be attached: write what it gives to a file and attach that", path)
 }
 
-// block is a file as the kind of content that it is.
-func block(path string, data []byte) Block {
+// attachFile is a file as the kind of content that it is.
+func attachFile(path string, data []byte) Attached {
 	if utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 {
 		text := string(data)
-		return Block{Type: "resource", Resource: &Resource{URI: uri(path), MIMEType: cmp.Or(byName(path), "text/plain"), Text: &text}}
+		return Attached{Type: "resource", Resource: &attachedResource{URI: uri(path), MIMEType: cmp.Or(byName(path), "text/plain"), Text: &text}}
 	}
 	kind := http.DetectContentType(data)
 	if kind == "application/octet-stream" {
@@ -196,10 +204,10 @@ func block(path string, data []byte) Block {
 	}
 	for _, t := range []string{"image", "audio"} {
 		if strings.HasPrefix(kind, t+"/") {
-			return Block{Type: t, MIMEType: kind, Data: data, URI: uri(path), Name: filepath.Base(path)}
+			return Attached{Type: t, MIMEType: kind, Data: data, URI: uri(path), Name: filepath.Base(path)}
 		}
 	}
-	return Block{Type: "resource", Resource: &Resource{URI: uri(path), MIMEType: kind, Blob: data}}
+	return Attached{Type: "resource", Resource: &attachedResource{URI: uri(path), MIMEType: kind, Blob: data}}
 }
 
 // byName is the type that a file's name stands for, without parameters.
@@ -214,4 +222,86 @@ func uri(path string) string {
 		path = "/" + path
 	}
 	return (&url.URL{Scheme: "file", Path: path}).String()
+}
+
+// Help says what goes with a prompt.
+const Help = `Files go with a prompt by --attach FILE: images, audio, text and others, as far as
+the agent takes them. A file of the project that the prompt's arguments mention as
+@path goes along, too.
+`
+
+// AttachFlags are what goes with a prompt, as the user has said it.
+type AttachFlags struct {
+	attach, files, images []string
+	blocks                []Attached
+}
+
+// Add adds --attach to a command.
+func (f *AttachFlags) Add(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.attach, "attach", nil, "send `FILE` with the prompt, such as an image; may be given several times")
+}
+
+// AddShort adds --file and --image, too, as other programs call them.
+func (f *AttachFlags) AddShort(cmd *cobra.Command) {
+	f.Add(cmd)
+	cmd.Flags().StringArrayVarP(&f.files, "file", "f", nil, "send `FILE`, as --attach")
+	cmd.Flags().StringArrayVarP(&f.images, "image", "i", nil, "send the image `FILE` with the prompt; may be given several times")
+}
+
+// Read reads the files. args are the prompt's arguments: what comes from standard
+// input mentions nothing.
+func (f *AttachFlags) Read(cmd *cobra.Command, s interface {
+	Project() (project.Project, error)
+}, args []string,
+) (err error) {
+	if f.blocks, err = attachFiles(slices.Concat(f.attach, f.files, f.images)); err != nil {
+		return err
+	}
+	for i, path := range f.images {
+		if b := f.blocks[len(f.attach)+len(f.files)+i]; b.Type != "image" {
+			return fmt.Errorf("--image %s is no image that is known; --file sends any file", path)
+		}
+	}
+	text := strings.Join(args, " ")
+	if !strings.Contains(text, "@") {
+		return nil
+	}
+	p, err := s.Project()
+	if err != nil {
+		return err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	mentioned, outside := mentionedFiles(text, dir, p.Root)
+	for _, path := range outside {
+		fmt.Fprintf(cmd.ErrOrStderr(), "— @%s is outside of the project, and stays here: --attach sends it\n", term.Line(path))
+	}
+	f.blocks = append(f.blocks, mentioned...)
+	return nil
+}
+
+// Into adds what was read to the parameters of a method.
+func (f *AttachFlags) Into(params map[string]any) {
+	if f.blocks != nil {
+		params["content"] = f.blocks
+	}
+}
+
+// SaveAttachment writes the bytes of an attachment that the hub has, part by part.
+func SaveAttachment(ctx context.Context, c *client.Client, out io.Writer, id string) error {
+	if term.IsTerminal(out) {
+		return errors.New("it is not for a terminal: write it to a file, with > FILE")
+	}
+	return wire.WriteAttachment(ctx, c, out, id)
+}
+
+// howToSave is the command that saves the bytes of an attachment, or "" where it has
+// none.
+func howToSave(a wire.Attachment) string {
+	if a.ID == "" {
+		return ""
+	}
+	return "duet-rpc session attachment " + a.ID + " > FILE"
 }

@@ -1,0 +1,587 @@
+package turn
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
+	"github.com/duet-rpc/duet-rpc/internal/visible"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
+	"slices"
+	"strings"
+)
+
+// This file reads a conversation from the hub, and writes it down: for people
+// at a terminal, as Markdown, and as JSON for other tools (docs/export.md).
+
+// A Conversation is what was said and done up to a session, and which files the
+// session changed.
+type Conversation struct {
+	Session wire.Session
+	Entries []wire.Entry
+	Files   []changedFile
+	Diff    string // of all files
+
+	session json.RawMessage // these as they came
+	files   []json.RawMessage
+}
+
+// A changedFile is one that the session changed.
+type changedFile struct {
+	Path   string `json:"file_path"`
+	Diff   string `json:"diff"`
+	Binary bool   `json:"binary"`
+}
+
+// ReadConversation reads a conversation whole, by any id of its session.
+func ReadConversation(ctx context.Context, c *client.Client, id string) (Conversation, error) {
+	var r Conversation
+	s, raw, err := wire.Call[struct{ Session json.RawMessage }](ctx, c, "getSessionState", map[string]string{"session_id": id})
+	if err != nil {
+		return r, err
+	}
+	r.session = s.Session
+	var state struct{ Session wire.Session }
+	if err := json.Unmarshal(raw, &state); err != nil {
+		return r, err
+	}
+	r.Session = state.Session
+	err = wire.Conversation(ctx, c, r.Session.ID, func(e wire.Entry) error {
+		r.Entries = append(r.Entries, e)
+		return nil
+	})
+	if err != nil {
+		return r, err
+	}
+	return r, r.readFiles(ctx, c)
+}
+
+func (r *Conversation) readFiles(ctx context.Context, c *client.Client) error {
+	changed, _, err := wire.Call[struct {
+		Snapshots []json.RawMessage `json:"snapshots"`
+		Diff      string            `json:"diff"`
+	}](ctx, c, "getSessionSnapshots", map[string]string{"session_id": r.Session.ID})
+	if err != nil {
+		return err
+	}
+	r.files, r.Diff = changed.Snapshots, changed.Diff
+	r.Files, err = decoded[changedFile](r.files)
+	return err
+}
+
+func decoded[T any](list []json.RawMessage) ([]T, error) {
+	out := make([]T, len(list))
+	for i, raw := range list {
+		if err := json.Unmarshal(raw, &out[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// ReadDiff is what a session has changed, as one unified diff.
+func ReadDiff(ctx context.Context, c *client.Client, id string) (string, error) {
+	var r Conversation
+	r.Session.ID = id
+	err := r.readFiles(ctx, c)
+	return r.Diff, err
+}
+
+// JSON is the conversation for other tools, as docs/export.md describes it.
+func (r Conversation) JSON() ([]byte, error) {
+	files := r.files
+	if files == nil {
+		files = []json.RawMessage{}
+	}
+	events := make([]json.RawMessage, len(r.Entries))
+	for i, e := range r.Entries {
+		events[i] = e.Raw
+	}
+	return json.MarshalIndent(struct {
+		Format  string            `json:"format"`
+		Version int               `json:"version"`
+		Session json.RawMessage   `json:"session"`
+		Events  []json.RawMessage `json:"events"`
+		Files   []json.RawMessage `json:"files"`
+		Diff    string            `json:"diff"`
+	}{"duet-conversation", 1, r.session, events, files, r.Diff}, "", "  ")
+}
+
+// An export is one Markdown document of texts by several authors. What is here keeps each
+// text in its place: it makes no heading, no line and no HTML that could pass for the
+// export's own (https://spec.commonmark.org/0.31.2/).
+
+// deepest is the level of the export's deepest heading. Headings of texts are below it.
+const deepest = 3
+
+var (
+	// A heading, also in a list or a quotation.
+	atxHeading = lazyregexp.New(`^((?:[ \t]*(?:>|[-*+]|[0-9]{1,9}[.)]))*[ \t]*)(#{1,6})([ \t]|$)`)
+	// The line below the text of a heading.
+	underline = lazyregexp.New(`^([ \t>]*)(=+|-+)[ \t]*$`)
+	listItem  = lazyregexp.New(`^[ \t>]*(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]|$)`)
+	codeFence = lazyregexp.New("^( {0,3})(`{3,}|~{3,})([^`]*)$")
+	// Lines as the export writes them itself.
+	ownLine   = lazyregexp.New(`^([ \t>]*>[ \t]*(?:Question|Note)[ \t]*|[ \t]*Result[ \t]+|[ \t]*Not[ \t]+allowed[ \t]*)([:(])`)
+	autolink  = lazyregexp.New("^<(?:https?://|mailto:)[^\\s<>`|]*>")
+	backquote = lazyregexp.New("`+")
+)
+
+// shown is a text in which each character is seen.
+func shown(text string) string { return visible.Brackets.Prose(visible.WithoutColors(text)) }
+
+// guest is a text that stays Markdown: code blocks are as they are, headings are deeper than
+// the export's, and HTML is text.
+func guest(text string) string {
+	lines := strings.Split(strings.TrimRight(shown(text), "\n"), "\n")
+	inline := balanced(lines)
+	inList, blank := false, true // what the line before is in
+	for i := 0; i < len(lines); i++ {
+		line := lines[i]
+		if m := codeFence().FindStringSubmatch(line); m != nil {
+			end := i
+			if inList && m[1] != "" {
+				end = endInList(lines[i:], m[2], len(m[1])) + i
+			} else if end = endOf(lines[i:], m[2]) + i; end == i {
+				return strings.Join(append(lines, m[2]), "\n")
+			}
+			if end > i {
+				i, blank = end, false
+				continue
+			}
+			// Programs may differ about where it ends: it is none.
+			line = m[1] + strings.NewReplacer("`", "\\`", "~", `\~`).Replace(line[len(m[1]):])
+		}
+		lines[i] = guestLine(line, blank, inList, inline)
+		was := blank
+		blank = strings.TrimSpace(line) == ""
+		switch {
+		case listItem().MatchString(line):
+			inList = true
+		case was && !blank && columns(line) == 0:
+			inList = false
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// endOf is where a code block ends that begins with lines, or 0 if it does not.
+func endOf(lines []string, fence string) int {
+	for i := 1; i < len(lines); i++ {
+		if columns(lines[i]) <= 3 && closes(lines[i], fence) {
+			return i
+		}
+	}
+	return 0
+}
+
+// endInList is as endOf for one that is indented and may be in a list. It is 0 unless the
+// block ends there whether it is in a list or not.
+func endInList(lines []string, fence string, indent int) int {
+	for i := 1; i < len(lines); i++ {
+		at := columns(lines[i])
+		switch {
+		case strings.TrimSpace(lines[i]) == "":
+		case at < indent:
+			return 0
+		case closes(lines[i], fence):
+			if at > 3 {
+				return 0
+			}
+			return i
+		}
+	}
+	return 0
+}
+
+// columns is how far a line is indented.
+func columns(line string) (n int) {
+	for _, c := range line {
+		switch c {
+		case ' ':
+			n++
+		case '\t':
+			n += 4 - n%4
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+// closes reports whether a line ends a code block, if it is not indented too far.
+func closes(line, fence string) bool {
+	line = strings.Trim(line, " \t")
+	return len(line) >= len(fence) && strings.Trim(line, fence[:1]) == ""
+}
+
+// guestLine is a line that is in no fenced code block. afterBlank tells that the one before
+// is empty.
+func guestLine(line string, afterBlank, inList, inline bool) string {
+	code := !inList && columns(line) >= 4
+	if m := atxHeading().FindStringSubmatch(line); m != nil && !(code && afterBlank) {
+		level := min(len(m[2])+deepest, 6)
+		line = m[1] + strings.Repeat("#", level) + line[len(m[1])+len(m[2]):]
+	} else if m := underline().FindStringSubmatch(line); m != nil && !afterBlank {
+		line = m[1] + `\` + line[len(m[1]):]
+	} else if m := ownLine().FindStringSubmatch(line); m != nil {
+		line = m[1] + `\` + line[len(m[1]):]
+	}
+	return withoutHTML(line, inline)
+}
+
+// withoutHTML puts a space between each < and a letter that would begin HTML: so it is text
+// also in what some programs take for code. Addresses in angle brackets stay; so does code
+// in backquotes where inline is set.
+func withoutHTML(line string, inline bool) string {
+	if !strings.Contains(line, "<") {
+		return line
+	}
+	var spans [][2]int
+	if inline {
+		spans, _ = codeSpans(line)
+	}
+	var b strings.Builder
+	for i := 0; i < len(line); i++ {
+		if len(spans) > 0 && i == spans[0][0] {
+			b.WriteString(line[i:spans[0][1]])
+			i = spans[0][1] - 1
+			spans = spans[1:]
+			continue
+		}
+		b.WriteByte(line[i])
+		if line[i] != '<' || i+1 == len(line) {
+			continue
+		}
+		if link := autolink().FindString(line[i:]); link != "" {
+			b.WriteString(link[1:])
+			i += len(link) - 1
+		} else if c := line[i+1]; c|0x20 >= 'a' && c|0x20 <= 'z' || strings.IndexByte("/!?", c) >= 0 {
+			b.WriteByte(' ')
+		}
+	}
+	return b.String()
+}
+
+// balanced reports whether no code in backquotes of a text goes on in another line: then
+// each line tells what is code in it.
+func balanced(lines []string) bool {
+	for _, line := range lines {
+		if codeFence().MatchString(line) {
+			continue
+		}
+		if _, ok := codeSpans(line); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// codeSpans finds code in backquotes. ok is false if one may go on in another line, or
+// programs may differ about where it ends.
+func codeSpans(line string) (spans [][2]int, ok bool) {
+	if strings.Contains(line, "\\`") {
+		return nil, false
+	}
+	runs := backquote().FindAllStringIndex(line, -1)
+	for len(runs) > 0 {
+		begin := runs[0]
+		end := 1
+		for end < len(runs) && runs[end][1]-runs[end][0] != begin[1]-begin[0] {
+			end++
+		}
+		if end == len(runs) || strings.Contains(line[begin[0]:runs[end][1]], "|") { // a table has its own ends
+			return nil, false
+		}
+		spans = append(spans, [2]int{begin[0], runs[end][1]})
+		runs = runs[end+1:]
+	}
+	return spans, true
+}
+
+// A Look is how a conversation looks at a terminal.
+type Look struct {
+	Columns int
+	Color   bool // Markdown is rendered, and what differs has colours
+}
+
+// transcriptMostNested is how many levels of sub-agents are told apart.
+const transcriptMostNested = 8
+
+// Text is the conversation for people at a terminal, in which every character can be
+// seen. What is part of a tool call, such as what a sub-agent says and does, is
+// indented below it.
+func (r Conversation) Text(look Look) string {
+	var b strings.Builder
+	depths := make(map[string]int) // of what is part of a tool call
+	attached := make(map[string][]wire.Attachment)
+	for _, e := range resultsLast(r.Entries) {
+		indent := strings.Repeat("  ", depths[e.ParentTool])
+		if e.EventType == wire.EntryToolCall && e.ToolID != "" {
+			depths[e.ToolID] = min(depths[e.ParentTool]+1, transcriptMostNested)
+			attached[e.ToolID] = e.Attachments()
+		}
+		for line := range strings.Lines(look.within(indent).entry(e, attached[e.ResultFor])) {
+			if strings.TrimSpace(line) != "" {
+				line = indent + line
+			}
+			b.WriteString(line)
+		}
+	}
+	if r.Diff != "" {
+		b.WriteString(look.diff(term.Exact(r.Diff)))
+	}
+	return b.String()
+}
+
+// resultsLast are the entries with each result of a tool call behind all that is part of
+// the call, as it came; a conversation has it beside the call.
+func resultsLast(entries []wire.Entry) []wire.Entry {
+	parents, last := make(map[string]string), make(map[string]int)
+	for i, e := range entries {
+		if e.EventType == wire.EntryToolCall && e.ToolID != "" {
+			parents[e.ToolID] = e.ParentTool
+		}
+		for call, depth := e.ParentTool, 0; call != "" && depth < transcriptMostNested; call, depth = parents[call], depth+1 {
+			last[call] = i
+		}
+	}
+	list := make([]wire.Entry, 0, len(entries))
+	waiting := make(map[int][]wire.Entry) // behind the entry of an index, the outermost first
+	for i, e := range entries {
+		if behind := last[e.ResultFor]; e.EventType == wire.EntryToolResult && behind > i {
+			waiting[behind] = append(waiting[behind], e)
+			continue
+		}
+		list = append(list, e)
+		results := waiting[i]
+		slices.Reverse(results)
+		list = append(list, results...)
+	}
+	return list
+}
+
+// within is the look of what stands behind an indent.
+func (l Look) within(indent string) Look {
+	l.Columns = max(l.Columns-len(indent), 1)
+	return l
+}
+
+// entry is an entry for people at a terminal. attached is what a tool gave back
+// beside a result.
+func (l Look) entry(e wire.Entry, attached []wire.Attachment) string {
+	switch e.EventType {
+	case wire.EntryMessage:
+		list := e.Attachments()
+		if e.Role == "user" {
+			return l.painted("1", "❯ "+trimmed(term.Marks.Prose(e.Content))) + "\n" + l.labels("  ", list) + "\n"
+		}
+		if len(list) > 0 { // its text says the same
+			return l.labels("", list) + "\n"
+		}
+		return l.markdown(e.Content, false) + "\n\n"
+	case wire.EntryThinking:
+		if list := e.Attachments(); len(list) > 0 {
+			return l.labels("✻ ", list) + "\n"
+		}
+		if l.Color {
+			return l.markdown(e.Content, true) + "\n\n"
+		}
+		return "  (" + term.Indented(trimmed(term.Marks.Prose(e.Content))) + ")\n\n"
+	case wire.EntryToolCall:
+		return l.painted("1", "● "+term.Line(cmp.Or(e.Title, e.ToolName))+term.Line(inputOf(e))) + "\n"
+	case wire.EntryToolResult:
+		text := trimmed(term.Exact(visible.WithoutColors(cmp.Or(e.Refusal, e.Result))))
+		if text != "" {
+			text = l.painted("2", "  "+term.Indented(text)) + "\n"
+		}
+		return text + l.labels("  ", attached) + "\n"
+	case "approval":
+		return l.painted("2", "? "+term.Line(decisionOf(e))) + "\n\n"
+	case wire.EntrySystem:
+		return l.painted("2", "— "+term.Indented(term.Exact(e.Content))) + "\n\n"
+	}
+	return ""
+}
+
+// labels say what there is that is no text, and how to get it, a line each.
+func (l Look) labels(indent string, list []wire.Attachment) string {
+	var b strings.Builder
+	for _, a := range list {
+		line := a.Label()
+		if how := howToSave(a); how != "" {
+			line += " · " + how
+		}
+		b.WriteString(l.painted("2", indent+term.Line(line)) + "\n")
+	}
+	return b.String()
+}
+
+func trimmed(text string) string { return strings.TrimRight(text, "\n") }
+
+// painted paints the lines of a text.
+func (l Look) painted(color, text string) string {
+	if !l.Color {
+		return text
+	}
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if line != "" {
+			lines[i] = "\x1b[" + color + "m" + line + "\x1b[0m"
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// markdown renders what an agent has written.
+func (l Look) markdown(text string, dim bool) string {
+	if !l.Color {
+		return trimmed(term.Marks.Prose(text))
+	}
+	r := term.Renderer{Columns: l.Columns, Marks: term.Marks, Dim: dim}
+	return trimmed(r.Text(text))
+}
+
+// diff paints a unified diff.
+func (l Look) diff(text string) string {
+	if !l.Color {
+		return text
+	}
+	r := term.Renderer{Columns: l.Columns, Marks: term.Marks}
+	return r.Code("diff", text)
+}
+
+// inputOf is the command or the file that a tool call is about, behind a colon, as far
+// as its title does not say it.
+func inputOf(e wire.Entry) string {
+	var input struct {
+		Command any    `json:"command"`
+		Path    string `json:"file_path"`
+	}
+	if json.Unmarshal([]byte(e.ToolInput), &input) != nil {
+		return ""
+	}
+	about := input.Path
+	if command, ok := input.Command.(string); ok {
+		about = cmp.Or(command, about)
+	}
+	if about == "" || strings.Contains(e.Title, about) {
+		return ""
+	}
+	return ": " + about
+}
+
+// decisionOf is what was asked and decided.
+func decisionOf(e wire.Entry) string {
+	var d struct {
+		Title     string `json:"title"`
+		Decision  string `json:"decision"`
+		DecidedBy string `json:"decided_by"`
+		Response  string `json:"response_text"`
+	}
+	_ = json.Unmarshal(e.Data, &d) // what it does not say is not shown
+	text := strings.TrimSpace(d.Title + " " + d.Decision)
+	if d.DecidedBy != "" {
+		text += " by " + d.DecidedBy
+	}
+	if d.Response != "" {
+		text += ": " + d.Response
+	}
+	return text
+}
+
+// Markdown is the conversation as CommonMark: what people and agents wrote, tool calls with
+// their inputs and results in code blocks, and the changes of files. No text in it passes
+// for the document's own headings and lines.
+func (r Conversation) Markdown() string {
+	var b strings.Builder
+	s := r.Session
+	fmt.Fprintf(&b, "# %s\n\n", heading(cmp.Or(s.Title, s.Summary, s.TaskID)))
+	for _, about := range [][2]string{
+		{"Session", s.ID},
+		{"Task", s.TaskID},
+		{"Agent", s.Agent},
+		{"Model", s.Model},
+		{"Directory", s.WorkingDir},
+		{"Begun", s.CreatedAt},
+		{"Ended", s.CompletedAt},
+		{"Status", s.Outcome()},
+	} {
+		if about[1] != "" {
+			fmt.Fprintf(&b, "- %s: %s\n", about[0], heading(about[1]))
+		}
+	}
+	for _, e := range r.Entries {
+		switch e.EventType {
+		case wire.EntryMessage:
+			who := "Agent"
+			switch {
+			case e.Role == "user":
+				who = "User"
+			case e.ParentTool != "":
+				who = "Sub-agent"
+			}
+			fmt.Fprintf(&b, "\n## %s\n\n%s\n", who, guest(e.Content))
+		case wire.EntryThinking:
+			fmt.Fprintf(&b, "\n## Thoughts\n\n%s\n", guest(e.Content))
+		case wire.EntryToolCall:
+			fmt.Fprintf(&b, "\n### Tool: %s\n", heading(cmp.Or(e.Title, e.ToolName)))
+			if e.ToolInput != "" && e.ToolInput != "{}" {
+				b.WriteString("\n" + fenced("json", indented(e.ToolInput)))
+			}
+		case wire.EntryToolResult:
+			if e.Refusal != "" {
+				fmt.Fprintf(&b, "\nNot allowed: %s\n", heading(e.Refusal))
+			}
+			if e.Result != "" {
+				fmt.Fprintf(&b, "\nResult (%s):\n\n%s", heading(cmp.Or(e.Status, "completed")), fenced("", e.Result))
+			}
+		case "approval":
+			fmt.Fprintf(&b, "\n> Question: %s\n", heading(decisionOf(e)))
+		case wire.EntrySystem:
+			fmt.Fprintf(&b, "\n> Note: %s\n", heading(e.Content))
+		}
+	}
+	if len(r.Files) > 0 {
+		b.WriteString("\n## Changes\n")
+	}
+	for _, f := range r.Files {
+		fmt.Fprintf(&b, "\n### %s\n", heading(f.Path))
+		if f.Diff != "" {
+			b.WriteString("\n" + fenced("diff", f.Diff))
+		}
+	}
+	return b.String()
+}
+
+// heading is a text on one line, without HTML.
+func heading(text string) string {
+	line := strings.Join(strings.Fields(shown(text)), " ")
+	return withoutHTML(line, balanced([]string{line}))
+}
+
+// indented is JSON as people read it, or the text as it is.
+func indented(text string) string {
+	var v any
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if d.Decode(&v) != nil {
+		return text
+	}
+	raw, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return text
+	}
+	return string(raw)
+}
+
+// fenced is a code block around a text, whatever that has in it
+// (https://spec.commonmark.org/0.31.2/#fenced-code-blocks).
+func fenced(language, text string) string {
+	text = shown(text)
+	fence := visible.Fence(text)
+	return fence + language + "\n" + strings.TrimRight(text, "\n") + "\n" + fence + "\n"
+}
