@@ -1,22 +1,36 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/agents"
-	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
+	"github.com/duet-rpc/duet-rpc/internal/agentlink"
+	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/signin"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // agentsOptions are what the commands about agents need.
-func agentsOptions(s *invocation.Settings) agents.Options {
-	return agents.Options{
-		Config: s.Config, Version: s.Version, JSON: func() bool { return s.JSON }, NoArguments: invocation.NoArguments,
+func agentsOptions(s *settings) agentsCommandOptions {
+	return agentsCommandOptions{
+		Config: s.Config, Version: s.Version, JSON: func() bool { return s.JSON }, NoArguments: noArguments,
 		Working: func(cmd *cobra.Command, agent string) (tasks []string) {
-			_ = invocation.Connected(cmd, s, func(ctx context.Context, c *client.Client) error { // without a hub none works here
+			_ = connected(cmd, s, func(ctx context.Context, c *client.Client) error { // without a hub none works here
 				list, _, err := wire.Call[[]wire.Task](ctx, c, "task.list", map[string]any{"agent": agent, "state": "running"})
 				for _, t := range list {
 					tasks = append(tasks, t.ID)
@@ -26,9 +40,540 @@ func agentsOptions(s *invocation.Settings) agents.Options {
 			return tasks
 		},
 		AskYes: func(cmd *cobra.Command, question, no, again string) error {
-			return invocation.AskYes(cmd, s, question, no, again)
+			return askYes(cmd, s, question, no, again)
 		},
 	}
 }
 
-func newAgentsCommand(s *invocation.Settings) *cobra.Command { return agents.New(agentsOptions(s)) }
+func newAgentsCommand(s *settings) *cobra.Command { return newAgents(agentsOptions(s)) }
+
+// This file is the command of the shell that lists agents, asks them about
+// themselves, signs in and out, and adds, updates and removes others.
+
+// agentsCommandOptions are what the command needs of the shell.
+type agentsCommandOptions struct {
+	Config      func() (*config.Config, error)
+	Version     string      // of this program
+	JSON        func() bool // print JSON
+	NoArguments cobra.PositionalArgs
+	// AskYes asks on the terminal. An error says no, and what to run again.
+	AskYes func(cmd *cobra.Command, question, no, again string) error
+	// Working are the tasks of this project that an agent works on, as far as a hub tells.
+	Working func(cmd *cobra.Command, agent string) []string
+}
+
+// config is the configuration, or an error for people.
+func (o agentsCommandOptions) config() (*config.Config, error) {
+	c, err := o.Config()
+	if err != nil {
+		return nil, config.Explain(err)
+	}
+	return c, nil
+}
+
+// newAgents makes the command.
+func newAgents(o agentsCommandOptions) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "agents",
+		Short: "List the agents you can use, and how to get others",
+		Long: `List the agents you can use, their versions, whether somebody is signed in, and
+how to get other agents. No agent is started for that: who is signed in is what an
+agent told when it worked or was asked last, and how long ago that was. "likely"
+says that it has told nothing yet, and has a key or a login of its own.
+` + "`duet-rpc agents check`" + ` starts agents, and asks them.
+
+Exit status: 0 if they are listed; 1 if the configuration is wrong.`,
+		Args: o.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := o.config()
+			if err != nil {
+				return err
+			}
+			list := describe(cmd.Context(), c, o)
+			if o.JSON() {
+				return term.JSON(cmd.OutOrStdout(), list)
+			}
+			return printAgents(cmd.OutOrStdout(), list)
+		},
+	}
+	cmd.AddCommand(newCheck(o), newLogin(o), newLogout(o), newAdd(o), newUpdate(o), newRemove(o))
+	return cmd
+}
+
+const checkHelp = `Start agents, and say their versions, the ways to sign in, and whether somebody
+is signed in, as far as they tell. Without a NAME those that are installed are
+asked. Each is started in an empty directory, gets no prompt, and is ended after
+at most a minute or so.
+
+"opens sessions" is said of an agent that works so far and has not said whether
+somebody is signed in: some look only when they get a prompt.
+
+Exit status: 0 if each could be asked; 1 if one could not.`
+
+func newCheck(o agentsCommandOptions) *cobra.Command {
+	return &cobra.Command{
+		Use:               "check [NAME...]",
+		Short:             "Start agents, and say their versions and who is signed in",
+		Long:              checkHelp,
+		ValidArgsFunction: o.complete,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			c, err := o.config()
+			if err != nil {
+				return err
+			}
+			agents, err := toCheck(c, names)
+			if err != nil {
+				return err
+			}
+			checked := checkAll(cmd.Context(), c, agents)
+			if o.JSON() {
+				err = term.JSON(cmd.OutOrStdout(), checked)
+			} else {
+				err = printChecked(cmd.OutOrStdout(), checked)
+			}
+			failed := 0
+			for _, a := range checked {
+				if a.Error != "" {
+					failed++
+				}
+			}
+			if err == nil && failed > 0 {
+				err = fmt.Errorf("%s could not be asked", term.Count(failed, "agent"))
+			}
+			return err
+		},
+	}
+}
+
+// complete offers the names of the agents that may be started.
+func (o agentsCommandOptions) complete(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	if c, err := o.Config(); err == nil {
+		for _, a := range c.List() {
+			if a.Available && a.Trusted {
+				names = append(names, a.Name)
+			}
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// launch is how the agent of a name is started to be asked.
+func (o agentsCommandOptions) launch(ctx context.Context, name string) (agentlink.Launch, error) {
+	c, err := o.config()
+	if err != nil {
+		return agentlink.Launch{}, err
+	}
+	a, err := toAsk(c, name)
+	if err != nil {
+		return agentlink.Launch{}, err
+	}
+	launch, _ := agentlink.LaunchOf(ctx, c, a, os.Getenv) // keys that are missing are told by who needs them
+	return launch, nil
+}
+
+// Login signs in to the agent of a name with the method of an id, in this
+// terminal, as long as ctx lasts. What it says goes to out.
+func (o agentsCommandOptions) Login(ctx context.Context, out *os.File, name, method string) error {
+	launch, err := o.launch(ctx, name)
+	if err != nil {
+		return err
+	}
+	return login(ctx, out, out, launch, method)
+}
+
+const loginHelp = `Sign in to an agent. Without --method its ways to sign in are listed, and the
+only one is taken. The agent does that itself, mostly in your browser, or a
+program of it does in this terminal; a way that needs a key says what to write
+into your config.toml. What the agent learns by that it keeps in files of its
+own, a key that it is given may be among it.
+
+Exit status: 0 if you are signed in; 1 if not.`
+
+func newLogin(o agentsCommandOptions) *cobra.Command {
+	var method string
+	cmd := &cobra.Command{
+		Use:               "login NAME",
+		Short:             "Sign in to an agent",
+		Long:              loginHelp,
+		Args:              oneAgent,
+		ValidArgsFunction: o.complete,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			launch, err := o.launch(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return login(cmd.Context(), os.Stdout, os.Stderr, launch, method)
+		},
+	}
+	cmd.Flags().StringVar(&method, "method", "", "the id of one of the ways to sign in that the agent offers")
+	return cmd
+}
+
+func newLogout(o agentsCommandOptions) *cobra.Command {
+	return &cobra.Command{
+		Use:   "logout NAME",
+		Short: "Sign out of an agent",
+		Long: `Sign out of an agent, if it can be told to. Conversations with it that are open
+may go on, or end.
+
+Exit status: 0 if it has signed you out; 1 if not.`,
+		Args:              oneAgent,
+		ValidArgsFunction: o.complete,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			launch, err := o.launch(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if err := signin.Logout(cmd.Context(), launch, slog.New(slog.DiscardHandler)); err != nil {
+				return err
+			}
+			notes().SignedOut(launch.Name, launch.Command)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s has signed you out.\n", term.Line(launch.Name))
+			return err
+		},
+	}
+}
+
+// notes are what agents have told last; none where they cannot be kept.
+func notes() *agentstatus.Notes {
+	n, _ := agentstatus.DefaultNotes(os.Getenv)
+	return n
+}
+
+// A listed agent is one as `duet-rpc agents --json` shows it.
+type listed struct {
+	agentstatus.Agent
+	Added *origin `json:"added,omitempty"`
+}
+
+// An origin is where an agent came from that was added.
+type origin struct {
+	From    string `json:"from"`
+	ID      string `json:"id"`
+	Version string `json:"version"`
+	Via     string `json:"via"`
+}
+
+// describe describes the agents, with where those came from that were added.
+func describe(ctx context.Context, c *config.Config, o agentsCommandOptions) []listed {
+	records, err := readRecords()
+	list := []listed{}
+	for _, d := range agentstatus.Describe(ctx, c, agentstatus.Options{Notes: notes(), Version: o.Version, Getenv: os.Getenv, Run: true}) {
+		l := listed{Agent: d}
+		if err == nil && d.Source == config.SourceUser {
+			if r, found := records.Find(d.Name); found {
+				l.Added = &origin{r.From, r.ID, r.Version, r.Via}
+				if l.Available {
+					l.Status.Version = cmp.Or(l.Status.Version, r.Version)
+				}
+			}
+		}
+		list = append(list, l)
+	}
+	return list
+}
+
+// programColumns is how many columns of a terminal are enough to show where programs
+// are, too.
+const programColumns = 100
+
+// printAgents prints a table; * marks the default. On a terminal, which would cut it,
+// how agents are got stands below the table.
+func printAgents(out io.Writer, agents []listed) error {
+	columns, _, below := term.Size(out)
+	heading := []string{"", "AGENT", "STATE", "SOURCE", "VERSION", "SIGNED IN"}
+	programs := !below || columns >= programColumns
+	if programs {
+		heading = append(heading, "PROGRAM")
+	}
+	table := term.NewTable(out, heading...)
+	table.Spare("SOURCE")
+	var notes []string
+	for _, a := range agents {
+		mark, program, note := "", a.Path, ""
+		if a.Default {
+			mark = "*"
+		}
+		state, todo := stateOf(a)
+		switch {
+		case todo != "" && below:
+			program, note = "", todo
+		case todo != "":
+			program = "→ " + todo
+		case a.Path != "":
+			program = term.Quoted(a.Path)
+		}
+		row := []string{mark, a.Name, state, a.Source, cmp.Or(a.Version, "-"), signedInCell(a.Status), program}
+		table.Row(row[:len(heading)]...)
+		if from := a.Added; from != nil {
+			added := fmt.Sprintf("%s %s (%s) from %s", from.ID, from.Version, from.Via, term.Quoted(from.From))
+			if below {
+				note = added
+			} else {
+				table.Row("", "", "", "", "", "", added)
+			}
+		}
+		if note != "" {
+			notes = append(notes, term.Line(a.Name)+": "+term.Line(note))
+		}
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	notes = append(notes, signInNotes(agents)...)
+	if len(notes) > 0 {
+		_, err := fmt.Fprintf(out, "\n%s\n", term.Lines(out, strings.Join(notes, "\n")))
+		return err
+	}
+	return nil
+}
+
+// stateOf is whether an agent can be used, and if not what to do about it.
+func stateOf(a listed) (state, todo string) {
+	switch {
+	case !a.Trusted:
+		return "not trusted", "look at it with `duet-rpc trust`"
+	case a.CLI != "":
+		return "needs adapter", fmt.Sprintf("%s (%s alone does not speak the Agent Client Protocol)", a.Install, term.Quoted(a.CLI))
+	case !a.Available:
+		return "not found", a.Install
+	}
+	return "available", ""
+}
+
+// signedInCell is what is known of who is signed in, and since when.
+func signedInCell(s agentstatus.Status) string {
+	cell := ""
+	switch s.SignedIn {
+	case "":
+		return "-"
+	case agentstatus.Unknown:
+		if s.Hint != "" {
+			return "likely"
+		}
+		return "not known"
+	case agentstatus.Answered:
+		cell = "answered"
+	default:
+		cell = signedInText(s.SignedIn)
+	}
+	if s.ToldAt != nil {
+		cell += ", " + term.Age(s.ToldAt.Format(time.RFC3339Nano)) + " ago"
+	}
+	return cell
+}
+
+// signInNotes say what speaks for that somebody is signed in, and how to know.
+func signInNotes(agents []listed) (notes []string) {
+	var unknown []string
+	for _, a := range agents {
+		switch {
+		case a.SignedIn == signin.SignedOut:
+			notes = append(notes, fmt.Sprintf("%s: sign in with `duet-rpc agents login %s`", term.Line(a.Name), term.Line(term.ShellWord(a.Name))))
+		case a.SignedIn == agentstatus.Unknown && a.Hint != "":
+			notes = append(notes, fmt.Sprintf("%s: likely signed in, %s", term.Line(a.Name), term.Line(a.Hint)))
+		}
+		if a.SignedIn == agentstatus.Unknown {
+			unknown = append(unknown, term.Line(term.ShellWord(a.Name)))
+		}
+	}
+	if len(unknown) > 0 {
+		notes = append(notes, "Whether you are signed in: `duet-rpc agents check "+strings.Join(unknown, " ")+"` asks.")
+	}
+	return notes
+}
+
+// oneAgent is the check of arguments that are the name of an agent.
+func oneAgent(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 || args[0] == "" {
+		return fmt.Errorf("`%s` takes the name of one agent; `duet-rpc agents` lists them", cmd.CommandPath())
+	}
+	return nil
+}
+
+// checkedAgent is an agent as `duet-rpc agents check --json` shows it.
+type checkedAgent struct {
+	Name string `json:"name"`
+	*signin.Report
+	Missing []string `json:"missing_keys,omitempty"`
+	Error   string   `json:"error,omitempty"`
+}
+
+// toCheck are the agents of the names, or those that are installed.
+func toCheck(c *config.Config, names []string) ([]config.Agent, error) {
+	var agents []config.Agent
+	if len(names) == 0 {
+		for _, a := range c.List() {
+			if a.Available && a.Trusted && a.Driver == config.DriverACP {
+				agents = append(agents, a)
+			}
+		}
+		return agents, nil
+	}
+	for _, name := range names {
+		a, err := toAsk(c, name)
+		if err != nil {
+			return nil, err
+		}
+		agents = append(agents, a)
+	}
+	return agents, nil
+}
+
+// toAsk is an agent that can be asked about itself.
+func toAsk(c *config.Config, name string) (config.Agent, error) {
+	a, err := c.Resolve(name)
+	if err == nil {
+		err = agentlink.Askable(a)
+	}
+	return a, err
+}
+
+// checkAll asks agents, several at once.
+func checkAll(ctx context.Context, c *config.Config, agents []config.Agent) []checkedAgent {
+	const atOnce = 4
+	room := make(chan struct{}, atOnce)
+	checked := make([]checkedAgent, len(agents))
+	var work sync.WaitGroup
+	for i, a := range agents {
+		work.Go(func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			launch, missing := agentlink.LaunchOf(ctx, c, a, os.Getenv)
+			checked[i] = checkedAgent{Name: a.Name, Missing: missing}
+			report, err := signin.Check(ctx, launch, slog.New(slog.DiscardHandler))
+			if err != nil {
+				checked[i].Error = err.Error()
+				return
+			}
+			notes().Checked(launch.Name, launch.Command, report)
+			checked[i].Report = &report
+		})
+	}
+	work.Wait()
+	return checked
+}
+
+func printChecked(out io.Writer, checked []checkedAgent) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "AGENT\tVERSION\tSIGNED IN\t")
+	for _, a := range checked {
+		if a.Error != "" {
+			fmt.Fprintf(table, "%s\t\tcannot be asked\t%s\n", term.Line(a.Name), term.Line(a.Error))
+			continue
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", term.Line(a.Name), term.Line(a.Version), signedInText(a.SignedIn), term.Line(a.Account))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, a := range checked {
+		for _, m := range a.Missing {
+			fmt.Fprintf(out, "\n%s does not get %s\n", term.Line(a.Name), term.Line(m))
+		}
+		if a.Report == nil || len(a.Methods) == 0 || a.SignedIn == signin.SignedIn {
+			continue
+		}
+		fmt.Fprintf(out, "\nTo sign in to %s:\n", term.Line(a.Name))
+		printMethods(out, a.Name, a.Methods)
+	}
+	return nil
+}
+
+func signedInText(state string) string {
+	switch state {
+	case signin.SignedIn:
+		return "yes"
+	case signin.SignedOut:
+		return "no"
+	case signin.NotNeeded:
+		return "not needed"
+	}
+	return "opens sessions"
+}
+
+// printMethods says how each way to sign in is gone.
+func printMethods(out io.Writer, agent string, methods []signin.Method) {
+	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	for _, m := range methods {
+		note := ""
+		switch {
+		case m.Type == signin.TypeTerminal:
+			note = " (in a terminal)"
+		case len(m.Missing) > 0:
+			note = " (needs " + strings.Join(m.Missing, ", ") + ")"
+		}
+		fmt.Fprintf(table, "  duet-rpc agents login %s --method %s\t%s\n", term.Line(agent), term.Line(term.ShellWord(m.ID)), term.Line(m.Name+note))
+	}
+	table.Flush()
+}
+
+// login signs in with the method of an id, or lists those that there are. What
+// comes of it goes to out, what is done meanwhile to side.
+func login(ctx context.Context, out, side io.Writer, launch agentlink.Launch, id string) error {
+	quiet := slog.New(slog.DiscardHandler)
+	report, err := signin.Check(ctx, launch, quiet)
+	if err != nil {
+		return err
+	}
+	method, err := report.Find(id)
+	if err != nil {
+		if id == "" && len(report.Methods) > 1 {
+			printMethods(out, launch.Name, report.Methods)
+		}
+		return err
+	}
+	if len(method.Missing) > 0 {
+		return &signin.MissingError{Agent: launch.Name, Variables: method.Missing}
+	}
+	if method.Type == signin.TypeTerminal {
+		if err := runLogin(ctx, out, side, launch, method); err != nil {
+			return err
+		}
+	} else {
+		how := "it may open your browser; C-c gives up"
+		if method.Type == signin.TypeVariable {
+			how = "it may keep what it is given in files of its own"
+		}
+		fmt.Fprintf(side, "%s: %s; %s\n", term.Line(launch.Name), term.Line(method.Name), how)
+		if err := signin.Authenticate(ctx, launch, method.ID, quiet); err != nil {
+			return err
+		}
+	}
+	if report, err = signin.Check(ctx, launch, quiet); err != nil {
+		return err
+	}
+	if report.SignedIn == signin.OpensSessions { // somebody has just signed in
+		notes().Authenticated(launch.Name, launch.Command)
+	} else {
+		notes().Checked(launch.Name, launch.Command, report)
+	}
+	if report.SignedIn == signin.SignedOut {
+		return fmt.Errorf("%s still says that nobody is signed in: %s", launch.Name, report.Account)
+	}
+	_, err = fmt.Fprintln(out, strings.TrimSpace(term.Line(fmt.Sprintf("You are signed in to %s. %s", launch.Name, report.Account))))
+	return err
+}
+
+// runLogin runs the program of a way to sign in, in this terminal.
+func runLogin(ctx context.Context, out, side io.Writer, launch agentlink.Launch, method signin.Method) error {
+	if !term.IsTerminal(os.Stdin) {
+		return &signin.TerminalError{Agent: launch.Name, Method: method.ID}
+	}
+	path, argv, env, err := signin.Terminal(launch, method)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(side, "Running %s\n", term.Line(strings.Join(argv, " ")))
+	program := exec.CommandContext(ctx, path, argv[1:]...)
+	program.Env, program.Stdin, program.Stdout, program.Stderr = env, os.Stdin, out, side
+	// The first C-c is the program's, which shares the terminal: it is not killed for it.
+	program.Cancel = func() error { return nil }
+	err = program.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return fmt.Errorf("you are not signed in to %s: its program ended with %s", launch.Name, exit.ProcessState)
+	}
+	return err
+}

@@ -1,17 +1,19 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
-	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -27,19 +29,19 @@ q or C-c ends. Elsewhere, and with --list, they are listed.
 An id may be shortened, as long as no other open question begins the same.
 `
 
-func newApprovalsCommand(s *invocation.Settings) *cobra.Command {
+func newApprovalsCommand(s *settings) *cobra.Command {
 	var wait, list, once bool
 	var session string
 	cmd := &cobra.Command{
 		Use:   "approvals",
 		Short: "List and answer the questions of agents",
-		Long:  approvalsHelp + invocation.HubStatusHelp,
-		Args:  invocation.NoArguments,
+		Long:  approvalsHelp + hubStatusHelp,
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if term.IsTerminal(os.Stdin) && term.IsTerminal(cmd.OutOrStdout()) && !s.JSON && !wait && !list {
 				return turn.InWords(goThrough(cmd, s, turn.InboxOptions{Session: session, Once: once}))
 			}
-			return invocation.WithHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				if wait {
 					if err := turn.AwaitQuestion(ctx, c, session); err != nil {
 						return err
@@ -53,9 +55,9 @@ func newApprovalsCommand(s *invocation.Settings) *cobra.Command {
 					return term.Raw(cmd.OutOrStdout(), raw)
 				}
 				if len(open) == 0 {
-					invocation.Progress(cmd, s, "no question is open: no agent waits for an answer; `duet-rpc approvals --wait` waits for the next")
+					progress(cmd, s, "no question is open: no agent waits for an answer; `duet-rpc approvals --wait` waits for the next")
 				} else if term.IsTerminal(cmd.OutOrStdout()) {
-					invocation.Progress(cmd, s, "answer one with: duet-rpc approvals approve ID, deny ID or respond ID")
+					progress(cmd, s, "answer one with: duet-rpc approvals approve ID, deny ID or respond ID")
 				}
 				t := term.NewTable(cmd.OutOrStdout(), "ID", "TASK", "AGENT", "AGE", "ASKS")
 				t.Spare("AGENT")
@@ -70,32 +72,32 @@ func newApprovalsCommand(s *invocation.Settings) *cobra.Command {
 	cmd.Flags().BoolVar(&list, "list", false, "list them on a terminal, too")
 	cmd.Flags().BoolVar(&once, "once", false, "on a terminal: go through the questions that are open, and end")
 	cmd.Flags().StringVar(&session, "session", "", "only questions of this session, by any of its ids")
-	_ = cmd.RegisterFlagCompletionFunc("session", completeAll(s, candidate.Tasks))
+	_ = cmd.RegisterFlagCompletionFunc("session", completeAll(s, taskCandidates))
 	cmd.AddCommand(newApprovalsShowCommand(s), newApproveCommand(s), newDenyCommand(s), newRespondCommand(s), newRulesCommand(s), newForgetCommand(s))
 	return cmd
 }
 
 // goThrough puts the open questions to whoever sits at the terminal.
-func goThrough(cmd *cobra.Command, s *invocation.Settings, o turn.InboxOptions) error {
+func goThrough(cmd *cobra.Command, s *settings, o turn.InboxOptions) error {
 	signals, stop := term.Interrupts()
 	defer stop()
 	o.Signals = signals
-	return reach.Do(cmd.Context(), reach.Options{Settings: &s.Settings}, func(ctx context.Context, c *client.Client) error {
+	return withClient(cmd.Context(), reachOptions{Settings: &s.Settings}, func(ctx context.Context, c *client.Client) error {
 		_, err := turn.Inbox(ctx, c, turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, false), o)
 		return err
 	})
 }
 
-func newApprovalsShowCommand(s *invocation.Settings) *cobra.Command {
+func newApprovalsShowCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a whole question: the tool's input, the diff, the options",
 		Long: "Show a whole question: the tool's input, what it would change, and the options; on\n" +
-			"a terminal with $PAGER or less.\n" + invocation.HubStatusHelp,
-		Args:              invocation.Exactly("ID"),
-		ValidArgsFunction: completeFirst(s, candidate.Approvals),
+			"a terminal with $PAGER or less.\n" + hubStatusHelp,
+		Args:              exactly("ID"),
+		ValidArgsFunction: completeFirst(s, approvalCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return invocation.WithHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				a, raw, err := turn.FindApproval(ctx, c, args[0])
 				if err != nil {
 					return err
@@ -142,3 +144,266 @@ func newApprovalsShowCommand(s *invocation.Settings) *cobra.Command {
 		},
 	}
 }
+
+// answerApproval answers the question that an id names, as decide says.
+func answerApproval(cmd *cobra.Command, s *settings, id string, decide func(wire.Approval) (wire.Decision, error)) error {
+	err := connected(cmd, s, func(ctx context.Context, c *client.Client) error {
+		a, _, err := turn.FindApproval(ctx, c, id)
+		if err != nil {
+			return err
+		}
+		d, err := decide(a)
+		if err != nil {
+			return err
+		}
+		d.ID = a.ID
+		return sendDecision(ctx, cmd, s, c, d)
+	})
+	return turn.InWords(err)
+}
+
+// answerFlags are those of answers to questions about tools.
+func answerFlags(cmd *cobra.Command, d *wire.Decision, option *string) {
+	scopeFlag(cmd, d)
+	cmd.Flags().StringVar(&d.Pattern, "pattern", "", "with --scope: what the rule is for, instead of what approvals show says")
+	cmd.Flags().StringVar(option, "option", "", "the agent's own answer, by its number, id or name")
+	cmd.Flags().BoolVar(&d.Tell, "tell", false, "the agent is to be told the words, with its next prompt if it takes none with the answer")
+}
+
+func scopeFlag(cmd *cobra.Command, d *wire.Decision) {
+	oneOf(cmd, &d.Scope, "scope", "for how long the answer holds, without being asked again", "once", "session", "project")
+}
+
+func newApproveCommand(s *settings) *cobra.Command {
+	d := wire.Decision{Decision: wire.Approve}
+	var input, option string
+	cmd := &cobra.Command{
+		Use:   "approve ID",
+		Short: "Allow what an agent asks",
+		Long: "Allow what an agent asks: once, for the rest of the session or in the whole\n" +
+			"project. With --edit-input the tool runs with another input.\n\n" +
+			"approvals show says which answers the agent offers, and what a rule would be for.\n" + hubStatusHelp,
+		Example: "  duet-rpc approvals approve 7787605b\n  duet-rpc approvals approve 7787605b --scope session\n" +
+			"  duet-rpc approvals approve 7787605b --scope project --pattern 'git log *'\n  duet-rpc approvals approve 7787605b --option 2",
+		Args:              exactly("ID"),
+		ValidArgsFunction: completeFirst(s, approvalCandidates),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("edit-input") {
+				if !json.Valid([]byte(input)) || !strings.HasPrefix(strings.TrimSpace(input), "{") {
+					return errors.New("--edit-input must be a JSON object")
+				}
+				d.Input = json.RawMessage(input)
+			}
+			return answerApproval(cmd, s, args[0], func(a wire.Approval) (wire.Decision, error) { return turn.WithOption(d, a, option) })
+		},
+	}
+	cmd.Flags().StringVar(&input, "edit-input", "", "the input that the tool gets instead, a JSON object")
+	cmd.Flags().StringVar(&d.Comment, "comment", "", "why, for the record")
+	answerFlags(cmd, &d, &option)
+	return cmd
+}
+
+func newDenyCommand(s *settings) *cobra.Command {
+	d := wire.Decision{Decision: wire.Deny}
+	var option string
+	cmd := &cobra.Command{
+		Use:               "deny ID [REASON...]",
+		Short:             "Deny what an agent asks",
+		Long:              "Deny what an agent asks. Few agents are told the reason with that; with --tell it is\ntheir next prompt then.\n" + hubStatusHelp,
+		Example:           "  duet-rpc approvals deny 7787605b\n  duet-rpc approvals deny 7787605b --tell use a branch",
+		Args:              atLeast("ID"),
+		ValidArgsFunction: completeFirst(s, approvalCandidates),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if d.Comment = strings.Join(args[1:], " "); d.Comment == "" && d.Tell {
+				return errors.New("--tell: there is nothing to tell; say it behind the id")
+			}
+			d.Comment = cmp.Or(d.Comment, "denied") // somebody has to say something
+			return answerApproval(cmd, s, args[0], func(a wire.Approval) (wire.Decision, error) { return turn.WithOption(d, a, option) })
+		},
+	}
+	answerFlags(cmd, &d, &option)
+	return cmd
+}
+
+// A response is how a question is answered that is not about a tool.
+type response struct {
+	words           []string
+	fields          []string // NAME=VALUE, of a form
+	decline, cancel bool
+}
+
+func newRespondCommand(s *settings) *cobra.Command {
+	var r response
+	cmd := &cobra.Command{
+		Use:   "respond ID [TEXT...]",
+		Short: "Answer a question that is not about a tool",
+		Long: "Answer a question that is not about a tool: with one of its options, by name or\n" +
+			"by the number that approvals show gives it, or in your own words. Some agents\n" +
+			"take their own options alone; --decline chooses none of them.\n\n" +
+			"A form is answered with a --field for each of its fields; one that is left out\n" +
+			"has the value that the agent proposes. An address is answered with yes once you\n" +
+			"are willing to open it; nothing opens it for you. Both can be declined, or\n" +
+			"left without an answer by --cancel.\n" + hubStatusHelp,
+		Example: "  duet-rpc approvals respond 7787605b 2\n" +
+			"  duet-rpc approvals respond 7787605b --field port=8080 --field log=yes",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(r.fields) > 0 || r.decline || r.cancel {
+				return exactly("ID")(cmd, args)
+			}
+			return atLeast("ID")(cmd, args)
+		},
+		ValidArgsFunction: completeFirst(s, approvalCandidates),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.words = args[1:]
+			return answerApproval(cmd, s, args[0], r.decision)
+		},
+	}
+	cmd.Flags().StringArrayVar(&r.fields, "field", nil, "a value of a form, as `NAME=VALUE`; may be given several times")
+	cmd.Flags().BoolVar(&r.decline, "decline", false, "decline a form or an address, or choose none of the options")
+	cmd.Flags().BoolVar(&r.cancel, "cancel", false, "leave a form or an address without an answer")
+	cmd.MarkFlagsMutuallyExclusive("field", "decline", "cancel")
+	_ = cmd.RegisterFlagCompletionFunc("field", cobra.NoFileCompletions)
+	return cmd
+}
+
+// decision is the response as an answer to a question.
+func (r response) decision(a wire.Approval) (wire.Decision, error) {
+	words := strings.Join(r.words, " ")
+	switch {
+	case r.decline:
+		return wire.Decision{Decision: wire.Deny, Comment: "declined"}, nil
+	case r.cancel:
+		return wire.Decision{Decision: wire.Cancel}, nil
+	case a.Mode == wire.ModeForm && words == "":
+		content, err := turn.FormValues(a, r.fields)
+		return wire.Decision{Decision: wire.Respond, Content: content}, err
+	case len(r.fields) > 0:
+		return wire.Decision{}, errors.New("--field is for a form, which this question is not")
+	case words == "":
+		return wire.Decision{}, errors.New("\"duet-rpc approvals respond\" needs TEXT")
+	case a.Mode == wire.ModeURL && words != "yes":
+		return wire.Decision{}, fmt.Errorf("this asks whether you open %s: type yes, or use --decline or --cancel", term.Line(a.URL))
+	}
+	d := wire.Decision{Decision: wire.Respond, Comment: words}
+	for i, o := range a.Options {
+		if d.Comment == strconv.Itoa(i+1) || d.Comment == o.OptionID || strings.EqualFold(d.Comment, o.Name) {
+			d.Option, d.Comment = o.OptionID, o.Name
+			break
+		}
+	}
+	return d, nil
+}
+
+// This file is about the last message of an agent where a program waits for it:
+// JSON of a shape that was asked for.
+
+// A answerSchema is a JSON Schema that an answer has to fit.
+type answerSchema struct {
+	raw      json.RawMessage
+	resolved *jsonschema.Resolved
+}
+
+// readAnswer reads a JSON Schema from a file. References to other files are refused.
+func readAnswer(file string) (*answerSchema, error) {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(raw, &schema); err != nil {
+		return nil, fmt.Errorf("%s is no JSON Schema: %w", file, err)
+	}
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no JSON Schema: %w", file, err)
+	}
+	return &answerSchema{raw, resolved}, nil
+}
+
+// Asking is a prompt that asks for an answer that fits: agents have no other way to
+// be told.
+func (s *answerSchema) Asking(prompt string) string {
+	return prompt + "\n\nYour last message must be JSON alone, without a code fence or any other words, and valid under this JSON Schema:\n" + string(s.raw)
+}
+
+// Again is a prompt that asks for another answer, after one that does not fit.
+func (s *answerSchema) Again(why error) string {
+	return s.Asking("Your last message cannot be used: " + why.Error() + ". Give the same answer again as it was asked for.")
+}
+
+// Check is the JSON of a message that fits, without a fence around it.
+func (s *answerSchema) Check(message string) (string, error) {
+	text := unfenced(strings.TrimSpace(message))
+	var value any
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		if text == "" {
+			err = errors.New("it is empty")
+		}
+		return "", fmt.Errorf("it is not JSON: %w", err)
+	}
+	if err := s.resolved.Validate(value); err != nil {
+		return "", fmt.Errorf("it does not fit the schema: %w", err)
+	}
+	return text, nil
+}
+
+// unfenced is what is in the fence that is all of a text.
+func unfenced(text string) string {
+	first, rest, ok := strings.Cut(text, "\n")
+	if ok && strings.HasPrefix(first, "```") && strings.HasSuffix(rest, "```") && strings.Count(rest, "```") == 1 {
+		return strings.TrimSpace(strings.TrimSuffix(rest, "```"))
+	}
+	return text
+}
+
+// decisionFlags say what the last message has to be, and where it goes.
+type decisionFlags struct {
+	schemaFile, file string
+
+	schema *answerSchema // nil: any message will do
+	text   string        // the message, or the JSON of it
+}
+
+// Add adds them to a command.
+func (f *decisionFlags) Add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.schemaFile, "output-schema", "", "have the last message fit the JSON Schema in `FILE`")
+	cmd.Flags().StringVarP(&f.file, "output-last-message", "o", "", "write the last message to `FILE`")
+}
+
+// Asking is the prompt that asks for such an answer, too.
+func (f *decisionFlags) Asking(prompt string) (_ string, err error) {
+	if f.schemaFile == "" {
+		return prompt, nil
+	}
+	if f.schema, err = readAnswer(f.schemaFile); err != nil {
+		return "", fmt.Errorf("--output-schema: %w", err)
+	}
+	return f.schema.Asking(prompt), nil
+}
+
+// Take takes the last message of a session, or says why it will not do.
+func (f *decisionFlags) Take(s wire.Session) (err error) {
+	f.text = ""
+	if s.Result != nil {
+		f.text = s.Result.Result
+	}
+	if f.schema != nil {
+		f.text, err = f.schema.Check(f.text)
+	}
+	return err
+}
+
+// Write writes the message to the file, if one is named.
+func (f *decisionFlags) Write() error {
+	if f.file == "" {
+		return nil
+	}
+	text := strings.TrimRight(f.text, "\n")
+	if text != "" {
+		text += "\n"
+	}
+	return os.WriteFile(f.file, []byte(text), 0o666) // what the umask leaves, as of a redirection
+}
+
+// Again is a prompt that asks for another answer, after one that does not fit.
+func (f *decisionFlags) Again(why error) string { return f.schema.Again(why) }

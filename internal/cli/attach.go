@@ -1,16 +1,27 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
+	xterm "golang.org/x/term"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/attach"
-	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
-	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -32,10 +43,10 @@ terminal, its contents are typed there, followed by C-d.
 Exit status: that of the program; 128 or more if a signal ended it; 0 if you
 detached; 1 if there is no such terminal, or no hub runs here, or the hub ended.`
 
-func newAttachCommand(s *invocation.Settings) *cobra.Command {
-	var o attach.Options
+func newAttachCommand(s *settings) *cobra.Command {
+	var o attachOptions
 	cmd := &cobra.Command{
-		Use: "attach [TERMINAL] | attach --new [COMMAND...]", Annotations: invocation.Begins(),
+		Use: "attach [TERMINAL] | attach --new [COMMAND...]", Annotations: begins(),
 		Short:   "Work in a terminal of the project's hub",
 		Long:    attachHelp,
 		Example: "  duet-rpc attach --new\n  duet-rpc attach --new -- ls -la\n  duet-rpc attach --new --tmux work",
@@ -43,11 +54,11 @@ func newAttachCommand(s *invocation.Settings) *cobra.Command {
 			if o.New || len(args) == 0 {
 				return nil
 			}
-			return invocation.Exactly("TERMINAL (or --new)")(cmd, args)
+			return exactly("TERMINAL (or --new)")(cmd, args)
 		},
-		ValidArgsFunction: completeFirst(s, candidate.Terminals),
+		ValidArgsFunction: completeFirst(s, terminalCandidates),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if o.CWD, err = invocation.FullPath(cmp.Or(o.CWD, ".")); err != nil {
+			if o.CWD, err = fullPath(cmp.Or(o.CWD, ".")); err != nil {
 				return err
 			}
 			if o.New {
@@ -55,16 +66,16 @@ func newAttachCommand(s *invocation.Settings) *cobra.Command {
 			} else if len(args) > 0 {
 				o.Terminal = args[0]
 			}
-			return invocation.WithHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				if !o.New && o.Terminal == "" {
 					return listTerminals(ctx, cmd, s, c)
 				}
-				status, err := attach.Run(ctx, c, cmd.ErrOrStderr(), o)
+				status, err := attachTo(ctx, c, cmd.ErrOrStderr(), o)
 				if err == nil && status != 0 {
-					err = invocation.ExitStatus(status)
+					err = exitStatus(status)
 				}
 				return err
-			}, client.WithQueue(attach.Queue))
+			}, client.WithQueue(attachQueue))
 		},
 	}
 	cmd.Flags().BoolVar(&o.New, "new", false, "start a program in a new terminal")
@@ -75,7 +86,7 @@ func newAttachCommand(s *invocation.Settings) *cobra.Command {
 }
 
 // listTerminals prints the terminals of the hub.
-func listTerminals(ctx context.Context, cmd *cobra.Command, s *invocation.Settings, c *client.Client) error {
+func listTerminals(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client) error {
 	terminals, raw, err := wire.Terminals(ctx, c)
 	if err != nil {
 		return err
@@ -84,8 +95,451 @@ func listTerminals(ctx context.Context, cmd *cobra.Command, s *invocation.Settin
 		return term.Raw(cmd.OutOrStdout(), raw)
 	}
 	if len(terminals) == 0 {
-		invocation.Progress(cmd, s, "no terminal runs; duet-rpc attach --new starts one")
+		progress(cmd, s, "no terminal runs; duet-rpc attach --new starts one")
 		return nil
 	}
-	return attach.PrintList(cmd.OutOrStdout(), terminals)
+	return printTerminals(cmd.OutOrStdout(), terminals)
+}
+
+// This file makes this terminal a window on one of the hub's: what is typed
+// here goes there, and what is printed there is shown here.
+
+// ofTerminal are the variables that tell programs what this terminal can do, and
+// which emulator it is. Its size is not among them: others may be attached.
+var ofTerminal = []string{
+	"TERM", "TERMINFO", "TERMINFO_DIRS", "TERMCAP", "COLORTERM",
+	"INSIDE_EMACS", "EMACS_VTERM_PATH", "EAT_SHELL_INTEGRATION_DIR",
+}
+
+// ofUser are the variables that are the same in all terminals of a user. The
+// hub may lack them: an editor or a daemon has started it.
+var ofUser = []string{
+	"USER", "LOGNAME", "EDITOR", "VISUAL", "PAGER", "SSH_AUTH_SOCK",
+	"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "LANG",
+}
+
+// passedOn is what of this environment, NAME=VALUE each, a terminal gets that
+// somebody starts by hand; more if this is a terminal.
+func passedOn(environ []string, isTerminal bool) map[string]string {
+	env := map[string]string{}
+	for _, variable := range environ {
+		name, value, _ := strings.Cut(variable, "=")
+		passed := slices.Contains(ofUser, name) || strings.HasPrefix(name, "LC_") ||
+			isTerminal && slices.Contains(ofTerminal, name)
+		if passed && value != "" {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+// detachKey is C-], as telnet has it.
+const detachKey = "\x1d"
+
+// read reads what is typed. It ends with the process: nothing else ends a read
+// of a terminal.
+func (w *window) read(detached chan<- struct{}) {
+	defer close(w.keys)
+	keys := detachKey
+	if w.watch {
+		keys += "\x03" // C-c has nothing else to end
+	}
+	buffer := make([]byte, 16<<10)
+	for {
+		n, err := w.in.Read(buffer)
+		data := buffer[:n]
+		if at := bytes.IndexAny(data, keys); w.raw && at >= 0 {
+			if at > 0 {
+				w.keys <- bytes.Clone(data[:at])
+			}
+			close(detached)
+			return
+		}
+		if n > 0 {
+			w.keys <- bytes.Clone(data)
+		}
+		if err != nil {
+			if !w.raw {
+				w.keys <- []byte{4} // C-d: programs see the end of their input
+			}
+			return
+		}
+	}
+}
+
+// write types into the terminal what was typed here.
+func (w *window) write(ctx context.Context, refused chan<- error) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case data, more := <-w.keys:
+			if !more {
+				return
+			}
+			if w.watch {
+				continue
+			}
+			err := w.c.Call(ctx, "terminal.write", map[string]string{
+				"terminal_id": w.id, "data": base64.StdEncoding.EncodeToString(data), "encoding": "base64",
+			}, nil)
+			if err != nil && ctx.Err() == nil {
+				refused <- err
+				return
+			}
+		}
+	}
+}
+
+// printTerminals prints terminals as a table.
+func printTerminals(out io.Writer, terminals []wire.Terminal) error {
+	t := term.NewTable(out, "TERMINAL", "SIZE", "AGE", "COMMAND", "")
+	t.Below("")
+	for _, one := range terminals {
+		t.Row(one.ID, size(one), term.Age(one.StartedAt), command(one), users(one))
+	}
+	return t.Flush()
+}
+
+// describeTerminal tells of a terminal on a line.
+func describeTerminal(t wire.Terminal) string {
+	return strings.Trim(command(t)+" · "+users(t), " ·")
+}
+
+// size is columns and rows, or - for a terminal that has no size.
+func size(t wire.Terminal) string {
+	if t.Cols == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d×%d", t.Cols, t.Rows)
+}
+
+// users says whose terminal it is, and who is there.
+func users(t wire.Terminal) string {
+	var list []string
+	if t.ReadOnly {
+		list = append(list, strings.TrimSpace("an agent's "+t.TaskID))
+	}
+	if t.Tmux != "" {
+		list = append(list, "tmux "+t.Tmux)
+	}
+	switch {
+	case t.Taken:
+		list = append(list, "taken")
+	case t.Attached > 0:
+		list = append(list, fmt.Sprint(t.Attached, " attached"))
+	}
+	return strings.Join(list, ", ")
+}
+
+func command(t wire.Terminal) string {
+	return term.Short(strings.Join(append([]string{t.Program}, t.Args...), " "))
+}
+
+// modes are those that programs put a terminal into and that this one is to be
+// in no more when it is a shell's again.
+type modes struct {
+	set   []string // in the order in which they were set
+	begun []byte   // the beginning of a change at the end of what was shown
+}
+
+// resets are modes that are undone: application cursor keys, the mouse, the
+// alternate screen, focus and bracketed paste; and the cursor, which is shown
+// where nothing is set (xterm, "DEC Private Mode Set").
+var resets = map[string]string{
+	"1": "l", "9": "l", "47": "l", "1000": "l", "1002": "l", "1003": "l", "1004": "l", "1005": "l", "1006": "l", "1015": "l",
+	"1047": "l", "1049": "l", "2004": "l", "25": "h",
+}
+
+var (
+	modeChange = lazyregexp.New(`\x1b\[\?([0-9;]+)([hl])`)
+	modeBegun  = lazyregexp.New(`\x1b(\[(\?[0-9;]{0,100})?)?$`)
+)
+
+// note looks for changes of modes in what is shown.
+func (m *modes) note(output []byte) {
+	output = append(m.begun, output...)
+	m.begun = bytes.Clone(modeBegun().Find(output))
+	for _, change := range modeChange().FindAllSubmatch(output, -1) {
+		for mode := range strings.SplitSeq(string(change[1]), ";") {
+			undone, known := resets[mode]
+			if !known {
+				continue
+			}
+			m.set = slices.DeleteFunc(m.set, func(other string) bool { return other == mode })
+			if string(change[2]) != undone {
+				m.set = append(m.set, mode)
+			}
+		}
+	}
+}
+
+// undo is what puts a terminal back, the last mode first.
+func (m *modes) undo() string {
+	if len(m.set) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for _, mode := range slices.Backward(m.set) {
+		b.WriteString("\x1b[?" + mode + resets[mode])
+	}
+	b.WriteString("\x1b[m")
+	return b.String()
+}
+
+// attachOptions say which terminal is attached.
+type attachOptions struct {
+	Terminal string // its id; unless New
+
+	New     bool
+	Command []string // what a new one runs; empty: the user's shell
+	CWD     string   // where
+	Tmux    string   // the tmux session in which it runs, or ""
+}
+
+// attachQueue is how many pieces of output the client may keep that wait to be shown.
+const attachQueue = 1 << 16
+
+// A window is this terminal, while it shows another one.
+type window struct {
+	c     *client.Client
+	in    *os.File
+	out   *os.File
+	side  io.Writer
+	named chan struct{} // closed when id is set
+	id    string
+	watch bool // it is an agent's: nothing can be typed
+	raw   bool // standard input is a terminal, and in raw mode
+	modes modes
+
+	lost    atomic.Bool // some output was
+	showing sync.Mutex  // held while something is shown; guards modes and over
+	over    bool        // nothing more is shown
+	ended   chan int    // takes the program's exit code, once
+	keys    chan []byte // what was typed; closed at its end
+}
+
+// errDetached says that the user has gone.
+var errDetached = errors.New("detached")
+
+// attachTo shows a terminal on this one (standard input and output) until its program
+// ends, whose exit status it returns, or the user detaches, which is 0. What else
+// there is to say goes to side.
+func attachTo(ctx context.Context, c *client.Client, side io.Writer, o attachOptions) (status int, err error) {
+	w := &window{
+		c: c, in: os.Stdin, out: os.Stdout, side: side,
+		named: make(chan struct{}), ended: make(chan int, 1), keys: make(chan []byte, 256),
+	}
+	return w.run(ctx, o)
+}
+
+func (w *window) run(ctx context.Context, o attachOptions) (status int, err error) {
+	disconnected := make(chan struct{}, 1)
+	defer w.c.OnState(func(state client.State) {
+		if state != client.Connected {
+			select {
+			case disconnected <- struct{}{}:
+			default:
+			}
+		}
+	})()
+	stop, err := w.listen(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer stop()
+	if o.New {
+		err = w.start(ctx, o)
+	} else {
+		err = w.join(ctx, o.Terminal)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if w.raw = term.IsTerminal(w.in); w.raw {
+		before, err := xterm.MakeRaw(int(w.in.Fd()))
+		if err != nil {
+			return 0, fmt.Errorf("preparing the terminal: %w", err)
+		}
+		defer xterm.Restore(int(w.in.Fd()), before)
+		w.greet()
+	}
+	close(w.named) // what came is shown from here on
+	status, err = w.work(ctx, disconnected)
+	stop()
+	if w.raw {
+		fmt.Fprint(w.out, w.modes.undo(), "\r\n")
+	}
+	if errors.Is(err, errDetached) {
+		fmt.Fprintf(w.side, "— detached; the program goes on; come back with: duet-rpc attach %s\r\n", term.Line(w.id))
+		return 0, nil
+	}
+	if w.c.Dropped() > 0 || w.lost.Load() {
+		fmt.Fprint(w.side, "— some output came faster than it could be shown, and is lost\r\n")
+	}
+	return status, err
+}
+
+// greet says which terminal this is now, and how to leave it.
+func (w *window) greet() {
+	about := ""
+	if w.watch {
+		about = ", an agent's: what you type goes nowhere"
+	}
+	fmt.Fprintf(w.side, "— %s%s; C-] detaches\r\n", term.Line(w.id), about)
+}
+
+// work passes on what is typed until the program ends, with its exit status.
+func (w *window) work(ctx context.Context, disconnected <-chan struct{}) (status int, err error) {
+	resized, stop := term.Resized()
+	defer stop()
+	detached := make(chan struct{})
+	go w.read(detached)
+	typing, cancel := context.WithCancel(ctx)
+	refused := make(chan error, 1)
+	typed := make(chan struct{})
+	go func() {
+		defer close(typed)
+		w.write(typing, refused)
+	}()
+	defer func() {
+		cancel()
+		<-typed
+	}()
+	for {
+		select {
+		case status := <-w.ended:
+			return status, nil
+		case <-detached:
+			return 0, errDetached
+		case <-resized:
+			if err := w.resize(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, client.Kind("terminal_not_found")) {
+				return 0, err
+			}
+		case err := <-refused:
+			// A terminal that has ended tells how in a moment.
+			if !errors.Is(err, client.Kind("terminal_not_found")) {
+				return 0, err
+			}
+		case <-disconnected:
+			return 0, errors.New("the hub has gone")
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+// start starts a program in a new terminal.
+func (w *window) start(ctx context.Context, o attachOptions) error {
+	params := w.size(map[string]any{"cwd": o.CWD, "env": passedOn(os.Environ(), term.IsTerminal(w.out))})
+	if len(o.Command) > 0 {
+		params["shell"], params["args"] = o.Command[0], o.Command[1:]
+	}
+	if o.Tmux != "" {
+		params["use_tmux"], params["tmux_session_name"] = true, o.Tmux
+	}
+	r, _, err := wire.Call[wire.Terminal](ctx, w.c, "spawn_terminal", params)
+	w.id = r.ID
+	return err
+}
+
+// join watches a terminal that is there.
+func (w *window) join(ctx context.Context, id string) error {
+	r, _, err := wire.Call[wire.Terminal](ctx, w.c, "terminal.attach", w.size(map[string]any{"terminal_id": id}))
+	w.id, w.watch = id, r.ReadOnly
+	return err
+}
+
+// size adds the size of this terminal to parameters, if it has one.
+func (w *window) size(params map[string]any) map[string]any {
+	if columns, rows, ok := term.Size(w.out); ok {
+		params["cols"], params["rows"] = columns, rows
+	}
+	return params
+}
+
+// resize gives the terminal the size of this one.
+func (w *window) resize(ctx context.Context) error {
+	params := w.size(map[string]any{"terminal_id": w.id})
+	if w.watch || params["cols"] == nil {
+		return nil
+	}
+	return w.c.Call(ctx, "terminal.resize", params, nil)
+}
+
+// listen takes what the hub tells of the terminal, until stop, which waits for
+// what is being shown.
+func (w *window) listen(ctx context.Context) (stop func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	off := w.c.On("event", func(params json.RawMessage) {
+		var n struct {
+			Subscription string `json:"subscription_id"`
+			Event        struct {
+				Type string          `json:"type"`
+				Data json.RawMessage `json:"data"`
+			} `json:"event"`
+		}
+		if json.Unmarshal(params, &n) == nil && n.Subscription == "" {
+			w.show(ctx, n.Event.Type, n.Event.Data)
+		}
+	})
+	// Beside the terminal's own events the log has its end, which comes even
+	// where this terminal is so slow that output is lost; but it may come
+	// before the last output.
+	_, err = w.c.Subscribe(ctx, client.SubscribeOptions{Types: []string{wire.EventTerminalExit}}, func(e client.Event) {
+		time.AfterFunc(lastOutputWithin, func() { w.show(ctx, e.Type, e.Data) })
+	})
+	return func() {
+		off()
+		cancel()
+		w.showing.Lock()
+		defer w.showing.Unlock()
+		w.over = true
+	}, err
+}
+
+// lastOutputWithin is how long a terminal's last output may come behind the
+// log's word of its end.
+const lastOutputWithin = time.Second
+
+// show prints what the terminal printed, as it is: what it shows is up to the
+// program in it.
+func (w *window) show(ctx context.Context, kind string, raw json.RawMessage) {
+	select {
+	case <-w.named:
+	case <-ctx.Done():
+		return
+	}
+	d := wire.DataOf(client.Event{Data: raw})
+	if d.TerminalID != w.id {
+		return
+	}
+	switch kind {
+	case wire.EventTerminal:
+		data := []byte(d.Data)
+		if d.Encoding == "base64" {
+			data, _ = base64.StdEncoding.DecodeString(d.Data) // the hub's own
+		}
+		w.print(data)
+	case client.TypeLagged:
+		w.lost.Store(true)
+	case wire.EventTerminalExit:
+		select {
+		case w.ended <- d.ExitCode:
+		default:
+		}
+	}
+}
+
+func (w *window) print(data []byte) {
+	w.showing.Lock()
+	defer w.showing.Unlock()
+	if w.over {
+		return
+	}
+	w.modes.note(data)
+	if w.watch && w.raw { // it is a pipe, whose lines end in \n alone
+		data = bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
+	}
+	_, _ = w.out.Write(data)
 }

@@ -9,8 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
 )
 
 // completeWithin bounds what a shell waits for at a key: a second, unless
@@ -27,7 +25,7 @@ type completer func(ctx context.Context, c *client.Client) []string
 
 // completeFirst completes the first argument by what the hub knows, or what was kept
 // where none runs.
-func completeFirst(s *invocation.Settings, list completer) cobra.CompletionFunc {
+func completeFirst(s *settings, list completer) cobra.CompletionFunc {
 	all := completeAll(s, list)
 	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -38,13 +36,13 @@ func completeFirst(s *invocation.Settings, list completer) cobra.CompletionFunc 
 }
 
 // completeAll completes every argument, or the value of a flag.
-func completeAll(s *invocation.Settings, list completer) cobra.CompletionFunc {
+func completeAll(s *settings, list completer) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 		_ = s.Complete(cmd) // a shell wants no errors
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin())
 		defer cancel()
 		var fit []string
-		_ = reach.Do(ctx, reach.Options{Settings: &s.Settings}, func(ctx context.Context, c *client.Client) error {
+		_ = withClient(ctx, reachOptions{Settings: &s.Settings}, func(ctx context.Context, c *client.Client) error {
 			for _, candidate := range list(ctx, c) {
 				if strings.HasPrefix(candidate, word) {
 					fit = append(fit, candidate)
@@ -57,7 +55,7 @@ func completeAll(s *invocation.Settings, list completer) cobra.CompletionFunc {
 }
 
 // agentFlag adds --agent, which completes by the configuration.
-func agentFlag(cmd *cobra.Command, s *invocation.Settings, name *string, usage string) {
+func agentFlag(cmd *cobra.Command, s *settings, name *string, usage string) {
 	cmd.Flags().StringVar(name, "agent", "", usage)
 	_ = cmd.RegisterFlagCompletionFunc("agent", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		_ = s.Complete(cmd)

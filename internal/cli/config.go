@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/config/document"
@@ -23,13 +22,13 @@ With --defaults, print a configuration file that describes every key. With
 
 Exit status: 0 if the configuration is right; 1 if anything in it is wrong.`
 
-func newConfigCommand(s *invocation.Settings) *cobra.Command {
+func newConfigCommand(s *settings) *cobra.Command {
 	var defaults, check bool
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Print the configuration and where it comes from",
 		Long:  configHelp,
-		Args:  invocation.NoArguments,
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := cmd.OutOrStdout()
 			if defaults {

@@ -1,16 +1,452 @@
 package cli
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/daemon"
-	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/filewatch"
+	"github.com/duet-rpc/duet-rpc/internal/host"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-func newDaemonCommand(s *invocation.Settings) *cobra.Command {
-	return daemon.New(daemon.Options{
-		Settings: &s.Settings, JSON: func() bool { return s.JSON }, NoArguments: invocation.NoArguments,
-		Group:    invocation.Group,
-		Progress: func(cmd *cobra.Command, what string) { invocation.Progress(cmd, s, "%s", what) },
+func newDaemonCommand(s *settings) *cobra.Command {
+	return newDaemon(daemonOptions{
+		Settings: &s.Settings, JSON: func() bool { return s.JSON }, NoArguments: noArguments,
+		Group:    commandGroup,
+		Progress: func(cmd *cobra.Command, what string) { progress(cmd, s, "%s", what) },
 	})
+}
+
+// This file starts, inspects and ends the project's hub.
+
+// statusOfHub asks the hub how it is; it starts none.
+func statusOfHub(ctx context.Context, s *hubprocess.Settings, p project.Project) (wire.HubStatus, error) {
+	c, err := hubprocess.Dial(ctx, s, p)
+	if err != nil {
+		return wire.HubStatus{}, err
+	}
+	defer c.Close()
+	return wire.Status(ctx, c)
+}
+
+// daemonOptions are what the command needs of the shell.
+type daemonOptions struct {
+	Settings    *hubprocess.Settings
+	JSON        func() bool // print JSON
+	NoArguments cobra.PositionalArgs
+	// Group makes a command that only has others below it.
+	Group func(use, title, help string, commands ...*cobra.Command) *cobra.Command
+	// Progress says something beside the result.
+	Progress func(cmd *cobra.Command, what string)
+}
+
+const daemonHelp = `Each project has one daemon: the hub that runs the agents. Editors and commands that
+need it start it and connect to it. What runs there goes on when they end.
+
+A daemon ends by itself when it has had no client and nothing to do for 15 minutes
+(daemon.idle in your configuration).
+
+Exit status: 0 if it was done; 1 if it was not, or no hub runs here.`
+
+// newDaemon makes the command.
+func newDaemon(o daemonOptions) *cobra.Command {
+	return o.Group("daemon", "Start, inspect and stop the project's daemon", daemonHelp,
+		newStart(o), newStop(o), newStatus(o), newLogs(o))
+}
+
+const daemonLogsHelp = `Print the log of the project's daemons; with --json as one object a line. If the
+log is longer than 8 MiB when a daemon starts, it is first renamed to daemon.log.1.
+
+Exit status: 0 if it was printed, 1 if there is none.`
+
+func newLogs(o daemonOptions) *cobra.Command {
+	var follow bool
+	cmd := &cobra.Command{
+		Use:   "logs",
+		Short: "Print the daemon's log",
+		Long:  daemonLogsHelp,
+		Args:  o.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := o.Settings.Project()
+			if err != nil {
+				return err
+			}
+			file, err := os.Open(hubprocess.DaemonLog(p))
+			if errors.Is(err, os.ErrNotExist) {
+				return errors.New("there is no log yet: no daemon was started here")
+			}
+			if err != nil {
+				return err
+			}
+			defer file.Close()
+			ctx, stop := term.WhileRead(cmd.Context(), cmd.OutOrStdout())
+			defer stop()
+			var written <-chan struct{}
+			if watch, err := filewatch.Written(file.Name()); err == nil {
+				defer watch.Close()
+				written = watch.C
+			}
+			lines := &term.LogLines{Out: cmd.OutOrStdout(), JSON: o.JSON()}
+			defer lines.Close()
+			for {
+				if _, err := io.Copy(lines, file); err != nil || !follow {
+					return err
+				}
+				var again <-chan time.Time
+				if written == nil { // nothing tells here
+					again = time.After(200 * time.Millisecond)
+				}
+				select {
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				case <-written:
+				case <-again:
+				}
+			}
+		},
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing as it grows")
+	return cmd
+}
+
+// startDaemon starts a daemon in the background, unless there is a hub, and returns when
+// it answers. started is false if a daemon ran already.
+func startDaemon(ctx context.Context, s *hubprocess.Settings, p project.Project) (status wire.HubStatus, started bool, err error) {
+	status, err = statusOfHub(ctx, s, p)
+	if err != nil {
+		if err := hubprocess.EnsureDaemon(ctx, s, p); err != nil {
+			return status, false, err
+		}
+		started = true
+		if status, err = statusOfHub(ctx, s, p); err != nil {
+			return status, true, err
+		}
+	}
+	return status, started, checkWanted(status, s)
+}
+
+// checkWanted gives an error if a hub is not what daemon start is to start.
+func checkWanted(hub wire.HubStatus, s *hubprocess.Settings) error {
+	for _, path := range s.Listen {
+		if !slices.ContainsFunc(hub.Subsystems.IPC.Sockets, func(socket string) bool { return project.SameFile(socket, path) }) {
+			return fmt.Errorf("the hub here (process %d) does not listen on %s, and cannot be told to while it runs: stop it and start it again with --listen; its log may say more: duet-rpc daemon logs", hub.PID, path)
+		}
+	}
+	return nil
+}
+
+const daemonStartHelp = `Start the project's daemon in the background, and return when it answers. If one
+runs already, nothing is started. Every command and editor that needs a daemon starts
+one by itself. It runs until daemon stop or a signal, or until it had no client and
+nothing to do for 15 minutes (daemon.idle in your configuration).
+
+Exit status: 0 if a daemon answers, has sessions, and listens on each --listen; 1
+if not; 130 if you interrupted it: a daemon that does not answer yet is ended then.
+With --foreground 0 once it has been stopped.`
+
+// afterInterrupt says what there is after daemon start was interrupted.
+func afterInterrupt(ctx context.Context, o daemonOptions, p project.Project) string {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if p.Unlocked() {
+		return "interrupted; no daemon runs here"
+	}
+	status, err := statusOfHub(ctx, o.Settings.ForAnyBuild(), p)
+	if err != nil {
+		return "interrupted; no daemon was started, but another process is the hub here, and does not answer: `duet-rpc daemon status` tells more"
+	}
+	return fmt.Sprintf("interrupted; a hub runs here (process %d), `duet-rpc daemon stop` ends it", status.PID)
+}
+
+func newStart(o daemonOptions) *cobra.Command {
+	var foreground bool
+	cmd := &cobra.Command{
+		Use:   "start",
+		Short: "Start a hub for this project, and return when it answers",
+		Long:  daemonStartHelp,
+		Args:  o.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if foreground {
+				return host.Daemon(cmd.Context(), o.Settings)
+			}
+			p, err := o.Settings.Project()
+			if err != nil {
+				return err
+			}
+			ctx, stop := term.UntilInterrupted(cmd.Context())
+			defer stop()
+			status, started, err := startDaemon(ctx, o.Settings, p)
+			if err != nil && ctx.Err() != nil {
+				side := cmd.ErrOrStderr()
+				fmt.Fprintln(side, term.Lines(side, "duet-rpc: "+afterInterrupt(context.WithoutCancel(ctx), o, p)))
+				return term.ErrInterrupted
+			}
+			if err != nil {
+				return err
+			}
+			what := "a hub runs here already"
+			if started {
+				what = "started"
+			}
+			return sayHub(cmd.OutOrStdout(), o, status, what)
+		},
+	}
+	cmd.Flags().BoolVar(&foreground, "foreground", false, "be the hub in this process, instead of in the background")
+	return cmd
+}
+
+const daemonStatusHelp = `Say whether a hub runs here, and what it does. With --json, also where the files of
+the project are, as duet-rpc paths prints them.
+
+Exit status: 0 if a hub runs here, 1 if not.`
+
+func newStatus(o daemonOptions) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Say whether a hub runs here, and what it does",
+		Long:  daemonStatusHelp,
+		Args:  o.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := o.Settings.Project()
+			if err != nil {
+				return err
+			}
+			status, err := statusOfHub(cmd.Context(), o.Settings.ForAnyBuild(), p)
+			if err != nil {
+				return err
+			}
+			if o.JSON() {
+				return printJSON(cmd.OutOrStdout(), o, status)
+			}
+			return printStatus(cmd.OutOrStdout(), status)
+		},
+	}
+}
+
+// printJSON prints a status with the paths of the project, which the hub does not tell its
+// clients.
+func printJSON(out io.Writer, o daemonOptions, hub wire.HubStatus) error {
+	paths, err := o.Settings.Paths()
+	if err != nil {
+		return err
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(hub.Raw, &members); err != nil {
+		return err
+	}
+	if members["paths"], err = json.Marshal(paths); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(members)
+	if err != nil {
+		return err
+	}
+	return term.Raw(out, raw)
+}
+
+// printStatus prints a status for people.
+func printStatus(out io.Writer, hub wire.HubStatus) error {
+	x := hub.Subsystems
+	up := (time.Duration(hub.UptimeSeconds) * time.Second).String()
+	fmt.Fprintf(out, "process %d, %s, up %s, %s\n", hub.PID, hub.Version, up, hub.Health)
+	_, err := fmt.Fprintf(out, "%d running (at most %d), %d queued, %s, %s\n",
+		x.Supervisor.Running, x.Supervisor.MaxConcurrency, x.Supervisor.Queued,
+		term.Count(x.Approvals.Pending, "question open", "questions open"), term.Count(x.IPC.Clients, "client"))
+	for _, issue := range hub.Issues {
+		fmt.Fprintln(out, term.Lines(out, "! "+term.Line(issue)))
+	}
+	for _, who := range x.IPC.Unserved {
+		fmt.Fprintln(out, term.Lines(out, "— "+term.Line(who)))
+	}
+	return err
+}
+
+// sayHub says what was done about a hub, or prints its status as JSON.
+func sayHub(out io.Writer, o daemonOptions, hub wire.HubStatus, what string) error {
+	if o.JSON() {
+		return term.Raw(out, hub.Raw)
+	}
+	_, err := fmt.Fprintf(out, "%s (process %d)\n", what, hub.PID)
+	return err
+}
+
+// lookAgain is how long whoever waits for the hub's lock waits before it looks whether
+// another process has taken it in the moment in which it was free, of which nobody is
+// told. That is rare.
+const lookAgain = time.Second
+
+// stopDaemon asks the project's hub to end, and waits until it has; note is told what is
+// waited for, if anything is. With force a hub that does not answer is killed.
+func stopDaemon(ctx context.Context, s *hubprocess.Settings, p project.Project, force bool, note func(string)) (status wire.HubStatus, killed bool, err error) {
+	within := host.DrainWithin + s.AnswerWithin
+	if force {
+		within = host.EndWithin + s.AnswerWithin
+	}
+	asking, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	status, err = askToStop(asking, s, p, force, note)
+	var silent *hubprocess.SilentError
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return status, false, err
+	case force && (errors.As(err, &silent) && silent.Held || asking.Err() != nil):
+		status, err = killHub(ctx, s, p)
+		return status, true, err
+	case asking.Err() != nil:
+		pid, _ := p.Holder(ctx)
+		return status, false, fmt.Errorf("process %d has not ended yet; --force would not wait for its agents", pid)
+	}
+	return status, false, err
+}
+
+// askToStop asks the hub to end, and waits until it has, or ctx ends.
+func askToStop(ctx context.Context, s *hubprocess.Settings, p project.Project, force bool, note func(string)) (wire.HubStatus, error) {
+	s = s.ForAnyBuild()
+	status, err := statusOfHub(ctx, s, p)
+	if err != nil {
+		return status, err
+	}
+	if running := status.Subsystems.Supervisor.Running; running > 0 && !force {
+		note(fmt.Sprintf("waiting for %s at work, at most %v; --force would not wait", term.Count(running, "agent"), host.DrainWithin))
+	}
+	c, err := hubprocess.Dial(ctx, s, p, client.WithReconnect(false))
+	if err != nil {
+		return status, err
+	}
+	defer c.Close()
+	connected, cancel := wire.WhileConnected(ctx, c)
+	defer cancel()
+	if err := c.Call(ctx, "daemon.stop", map[string]bool{"force": force}, nil); err != nil {
+		return status, err
+	}
+	<-connected.Done() // it ends its connections shortly before it gives up the lock
+	return status, awaitEnd(ctx, p, status.PID)
+}
+
+// awaitEnd waits until a process is no longer the hub, or ctx ends.
+func awaitEnd(ctx context.Context, p project.Project, pid int) error {
+	released := p.Released()
+	for {
+		select {
+		case <-released: // it was the hub's last deed
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(lookAgain):
+		}
+		if !isHolder(ctx, p, pid) {
+			return nil
+		}
+	}
+}
+
+// killedWithin is how long the kernel may take to end a process that was killed: a loaded
+// machine runs it first.
+const killedWithin = 30 * time.Second
+
+// killHub ends the process that is the hub and does not answer: by SIGTERM, and
+// if it has not ended then as long after it as a hub needs, by SIGKILL. The
+// status has no more than its process id.
+func killHub(ctx context.Context, s *hubprocess.Settings, p project.Project) (status wire.HubStatus, err error) {
+	pid, held := p.Holder(ctx)
+	if !held {
+		return status, errors.New("the hub has ended by itself")
+	}
+	if pid == 0 {
+		return status, fmt.Errorf("the hub does not answer, and nothing in %s says which process it is: end it yourself", p.StateDir)
+	}
+	process, err := os.FindProcess(pid) // the very one, where the system can hold one
+	if err != nil {
+		return status, cannotEnd(pid, err)
+	}
+	defer process.Release()
+	status.PID = pid
+	status.Raw, _ = json.Marshal(map[string]any{"pid": pid, "killed": true}) // never fails
+	for _, kill := range []struct {
+		signal os.Signal
+		within time.Duration
+	}{{syscall.SIGTERM, min(host.EndWithin, s.AnswerWithin)}, {os.Kill, killedWithin}} {
+		if !isHolder(ctx, p, pid) {
+			return status, nil
+		}
+		if err = process.Signal(kill.signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			err = cannotEnd(pid, err)
+			continue // not every system knows both
+		}
+		err = nil
+		ending, cancel := context.WithTimeout(ctx, kill.within)
+		ended := awaitEnd(ending, p, pid)
+		cancel()
+		if ended == nil || ctx.Err() != nil {
+			return status, ctx.Err()
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("process %d was killed, and still has not ended", pid)
+	}
+	return status, err
+}
+
+// isHolder reports whether a process has the hub's lock, as far as anybody can tell.
+func isHolder(ctx context.Context, p project.Project, pid int) bool {
+	now, held := p.Holder(ctx)
+	return held && (now == pid || now == 0)
+}
+
+func cannotEnd(pid int, err error) error {
+	return fmt.Errorf("the hub (process %d) does not answer, and cannot be ended: %w", pid, err)
+}
+
+const daemonStopHelp = `Stop the project's hub, whoever started it, once the agents have finished. After
+15 s those that still work are interrupted, and so are at once those that wait
+for an answer; interrupted sessions can be continued. A connected editor gets a
+new hub as soon as it needs one. With --force nothing is waited for, and a hub
+that does not answer is killed.
+
+Exit status: 0 if the hub has ended; 1 if it has not, or no hub runs here.`
+
+func newStop(o daemonOptions) *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "stop",
+		Short: "Stop the project's hub, when what runs has ended (at most 15 s)",
+		Long:  daemonStopHelp,
+		Args:  o.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := o.Settings.Project()
+			if err != nil {
+				return err
+			}
+			ctx, stop := term.UntilInterrupted(cmd.Context())
+			defer stop()
+			status, killed, err := stopDaemon(ctx, o.Settings, p, force, func(what string) { o.Progress(cmd, what) })
+			if ctx.Err() != nil && err != nil {
+				return term.ErrInterrupted
+			}
+			if err != nil {
+				return turn.InWords(err)
+			}
+			what := "stopped"
+			if killed {
+				what = "killed, since it did not answer"
+			}
+			return sayHub(cmd.OutOrStdout(), o, status, what)
+		},
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "do not wait for agents, and kill a hub that does not answer")
+	return cmd
 }

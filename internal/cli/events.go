@@ -10,9 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
-	"github.com/duet-rpc/duet-rpc/internal/cli/eventline"
-	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -37,14 +34,14 @@ type eventsOptions struct {
 	noFollow bool
 }
 
-func newEventsCommand(s *invocation.Settings) *cobra.Command {
+func newEventsCommand(s *settings) *cobra.Command {
 	var o eventsOptions
 	cmd := &cobra.Command{
 		Use:     "events",
 		Short:   "Print what happens in the project's hub",
 		Long:    eventsHelp,
 		Example: "  duet-rpc events --session task-0001 --since 0\n  duet-rpc events --types new_approval,approval_resolved --json",
-		Args:    invocation.NoArguments,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.since < 0 {
 				return errors.New("--since must be 0 or more")
@@ -58,7 +55,7 @@ func newEventsCommand(s *invocation.Settings) *cobra.Command {
 			if o.noFollow || cmd.Flags().Changed("since") {
 				since = &o.since
 			}
-			return invocation.WithHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				if o.noFollow || !o.follow {
 					return printLog(ctx, cmd, s, c, o)
 				}
@@ -73,7 +70,7 @@ func newEventsCommand(s *invocation.Settings) *cobra.Command {
 	f.BoolVarP(&o.follow, "follow", "f", true, "keep printing as events come")
 	f.BoolVar(&o.noFollow, "no-follow", false, "stop at the end of the log")
 	cmd.MarkFlagsMutuallyExclusive("follow", "no-follow")
-	_ = cmd.RegisterFlagCompletionFunc("session", completeAll(s, candidate.Tasks))
+	_ = cmd.RegisterFlagCompletionFunc("session", completeAll(s, taskCandidates))
 	_ = cmd.RegisterFlagCompletionFunc("types", func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 		before := word[:strings.LastIndex(word, ",")+1] // the types that are there already
 		var out []string
@@ -86,7 +83,7 @@ func newEventsCommand(s *invocation.Settings) *cobra.Command {
 }
 
 // followEvents prints events until it is interrupted, or nobody reads them.
-func followEvents(ctx context.Context, cmd *cobra.Command, s *invocation.Settings, c *client.Client, o eventsOptions, since *int64) error {
+func followEvents(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, o eventsOptions, since *int64) error {
 	ctx, stop := term.WhileRead(ctx, cmd.OutOrStdout())
 	defer stop()
 	off := c.OnState(func(state client.State) {
@@ -104,7 +101,7 @@ func followEvents(ctx context.Context, cmd *cobra.Command, s *invocation.Setting
 			}
 			shown[id] = true
 		}
-		eventline.Print(cmd.OutOrStdout(), e, s.JSON)
+		printEvent(cmd.OutOrStdout(), e, s.JSON)
 	})
 	if err != nil {
 		return err
@@ -121,7 +118,7 @@ func followEvents(ctx context.Context, cmd *cobra.Command, s *invocation.Setting
 // printLog prints the log from a number on to where its end is now. What does
 // not fit the filters is left out here, not by the hub: only who sees all
 // events sees where the log ends.
-func printLog(ctx context.Context, cmd *cobra.Command, s *invocation.Settings, c *client.Client, o eventsOptions) error {
+func printLog(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, o eventsOptions) error {
 	session := ""
 	if o.session != "" {
 		x, _, err := wire.SessionState(ctx, c, o.session)
@@ -151,7 +148,7 @@ func printLog(ctx context.Context, cmd *cobra.Command, s *invocation.Settings, c
 		// Questions that wait are shown once more, beside the log.
 		chosen := (session == "" || d.SessionID == session) && (len(o.types) == 0 || slices.Contains(o.types, e.Type))
 		if e.Seq > 0 && (chosen || e.Type == client.TypeLogDamaged) {
-			eventline.Print(cmd.OutOrStdout(), e, s.JSON)
+			printEvent(cmd.OutOrStdout(), e, s.JSON)
 		}
 		if at >= last {
 			over = true

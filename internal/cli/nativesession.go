@@ -2,25 +2,30 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/nativesession"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // nativeSessions are what the commands about agents' own sessions need.
-func nativeSessions(s *invocation.Settings) nativesession.Options {
-	return nativesession.Options{
+func nativeSessions(s *settings) nativesessionOptions {
+	return nativesessionOptions{
 		Hub: func(cmd *cobra.Command, do func(context.Context, *client.Client) error) error {
-			return turn.InWords(invocation.Connected(cmd, s, do))
+			return turn.InWords(connected(cmd, s, do))
 		},
 		JSON:     func() bool { return s.JSON },
-		Progress: func(cmd *cobra.Command, format string, args ...any) { invocation.Progress(cmd, s, format, args...) },
+		Progress: func(cmd *cobra.Command, format string, args ...any) { progress(cmd, s, format, args...) },
 		AskYes: func(cmd *cobra.Command, question, no, again string) error {
-			return invocation.AskYes(cmd, s, question, no, again)
+			return askYes(cmd, s, question, no, again)
 		},
 		Agent: func(cmd *cobra.Command, name *string, usage string) { agentFlag(cmd, s, name, usage) },
 		Complete: func(list func(context.Context, *client.Client) []string) cobra.CompletionFunc {
@@ -30,6 +35,387 @@ func nativeSessions(s *invocation.Settings) nativesession.Options {
 			p, err := s.Project()
 			return p.Root, err
 		},
-		FullPath: invocation.FullPath, Help: invocation.HubStatusHelp, Starts: invocation.Begins(),
+		FullPath: fullPath, Help: hubStatusHelp, Starts: begins(),
 	}
+}
+
+// This file has the commands of the shell about the sessions that agents
+// keep themselves: listing them, adopting one, deleting one.
+
+// adoptPatience is how long an agent may take before it is said that it is waited for.
+const adoptPatience = 5 * time.Second
+
+const adoptHelp = `Make a session of Duet's of one that an agent keeps itself, such as one that was
+begun in the agent's own program: with all that was said and done in it. Then
+"duet-rpc session continue" goes on with it, and the agent knows it all.
+
+ID is as "duet-rpc session list --native" shows it, the beginning of one, or last:
+the one in which something happened last.
+`
+
+// newAdopt makes the command that adopts a session.
+func newAdopt(o nativesessionOptions) *cobra.Command {
+	var w which
+	var title string
+	cmd := &cobra.Command{
+		Use: "adopt ID|last", Short: "Take over a session that was begun in an agent's own program", Args: exactlyID, Annotations: o.Starts,
+		Long:    adoptHelp + o.Help,
+		Example: "  duet-rpc session adopt last\n  duet-rpc session adopt 5c6a836b --agent claude",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
+				id, err := w.idOf(ctx, c, o, args[0])
+				if err != nil {
+					return err
+				}
+				params := map[string]any{"agent": w.agent, "native_session_id": id, "title": title}
+				if w.dir != "" {
+					if params["working_dir"], err = o.FullPath(w.dir); err != nil {
+						return err
+					}
+				}
+				late := time.AfterFunc(adoptPatience, func() {
+					o.Progress(cmd, "the agent is asked for the session, which may take a minute")
+				})
+				defer late.Stop()
+				r, raw, err := wire.Call[struct {
+					Task    string `json:"task_id"`
+					Session string `json:"session_id"`
+					Adopted bool   `json:"adopted"`
+					Note    string `json:"note"`
+				}](ctx, c, "agent.adopt", params)
+				if err != nil {
+					return err
+				}
+				if done, err := o.raw(cmd, raw); done {
+					return err
+				}
+				fmt.Fprintln(cmd.OutOrStdout(), term.Line(r.Session))
+				if r.Note != "" {
+					o.Progress(cmd, "%s", r.Note)
+				}
+				if r.Adopted {
+					o.Progress(cmd, "%s has it: `duet-rpc session continue %s TEXT` goes on", r.Task, r.Task)
+				}
+				return nil
+			})
+		},
+	}
+	w.addFlags(cmd, o)
+	cmd.Flags().Lookup("dir").Usage = "the directory in which it is to go on (default: as the agent says)"
+	cmd.Flags().StringVar(&title, "title", "", "a title for it (default: the agent's)")
+	cmd.ValidArgsFunction = w.words(o, "last\tthe one in which something happened last")
+	return cmd
+}
+
+// idOf is the id that a word names. What the agent does not list is taken to be an id,
+// where it cannot list any.
+func (w which) idOf(ctx context.Context, c *client.Client, o nativesessionOptions, word string) (string, error) {
+	look := w
+	look.dir = "" // that is where it is to go on
+	if word != "last" {
+		look.everywhere = true
+	}
+	s, err := look.find(ctx, c, o, word)
+	if word != "last" && client.KindOf(err) == "not_offered" {
+		return word, nil
+	}
+	return s.ID, err
+}
+
+// addNativeDelete lets `session delete` have an agent delete a session that it keeps itself,
+// with --native. The command has the flag yes.
+func addNativeDelete(cmd *cobra.Command, o nativesessionOptions) {
+	var w which
+	var native bool
+	w.addFlags(cmd, o)
+	cmd.Flags().BoolVar(&native, "native", false, "a session that the agent keeps itself; a conversation of Duet's that has it\nstays, and the agent is told it anew when that goes on")
+	cmd.Example += "\n  duet-rpc session delete --native 5c6a836b --agent claude"
+	own, words := cmd.RunE, cmd.ValidArgsFunction
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if native {
+			return o.delete(cmd, w, args[0])
+		}
+		for _, name := range []string{"agent", "dir", "everywhere"} {
+			if cmd.Flags().Changed(name) {
+				return fmt.Errorf("--%s is about the agent's own sessions: add --native", name)
+			}
+		}
+		return own(cmd, args)
+	}
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if native {
+			return w.words(o)(cmd, args, word)
+		}
+		return words(cmd, args, word)
+	}
+}
+
+// delete has an agent delete the session that a word names.
+func (o nativesessionOptions) delete(cmd *cobra.Command, w which, word string) error {
+	return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
+		if word == "last" {
+			return fmt.Errorf("say which: the id of the session that is to be deleted, or the beginning of one")
+		}
+		look := w
+		look.everywhere = w.dir == ""
+		s, err := look.find(ctx, c, o, word)
+		if err != nil {
+			return err
+		}
+		if yes, _ := cmd.Flags().GetBool("yes"); !yes {
+			question := fmt.Sprintf("Delete %q (%s, in %s) for good?", term.Short(s.Title), s.ID, term.Line(s.Dir))
+			if err := o.AskYes(cmd, question, "not deleted", strings.TrimSpace("duet-rpc session delete --native "+s.ID+w.again())); err != nil {
+				return err
+			}
+		}
+		_, raw, err := wire.Call[struct{}](ctx, c, "agent.deleteSession", map[string]any{"agent": w.agent, "native_session_id": s.ID})
+		if err != nil {
+			return err
+		}
+		if done, err := o.raw(cmd, raw); done {
+			return err
+		}
+		o.Progress(cmd, "%s is deleted", s.ID)
+		return nil
+	})
+}
+
+// again are the flags that name the agent.
+func (w which) again() string {
+	if w.agent == "" {
+		return ""
+	}
+	return " --agent " + w.agent
+}
+
+// nativesessionOptions are what the commands need of the command line that they are part of.
+type nativesessionOptions struct {
+	Hub      func(cmd *cobra.Command, do func(context.Context, *client.Client) error) error
+	JSON     func() bool
+	Progress func(cmd *cobra.Command, format string, args ...any)
+	AskYes   func(cmd *cobra.Command, question, no, again string) error
+	// Agent adds --agent, with its completion.
+	Agent func(cmd *cobra.Command, name *string, usage string)
+	// Complete lists words while a shell completes.
+	Complete func(list func(context.Context, *client.Client) []string) cobra.CompletionFunc
+	// Root is the project's directory.
+	Root func() (string, error)
+	// FullPath is a path as the hub understands it.
+	FullPath func(path string) (string, error)
+	Help     string // what is said of every command
+	Starts   map[string]string
+}
+
+// A native is a session of an agent's, as agent.sessions lists it.
+type native struct {
+	ID        string `json:"native_session_id"`
+	Title     string `json:"title"`
+	UpdatedAt string `json:"updated_at"`
+	Dir       string `json:"working_dir"`
+	Task      string `json:"task_id"`
+}
+
+type page struct {
+	Agent    string   `json:"agent"`
+	Sessions []native `json:"sessions"`
+	Next     string   `json:"next_cursor"`
+}
+
+// Which are the sessions that a command means.
+type which struct {
+	agent, dir string
+	everywhere bool
+}
+
+func (w *which) addFlags(cmd *cobra.Command, o nativesessionOptions) {
+	o.Agent(cmd, &w.agent, "the agent whose sessions they are (default: the configured one)")
+	w.addPlaces(cmd)
+}
+
+func (w *which) addPlaces(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&w.dir, "dir", "", "the agent's own sessions in this directory (default: the project's)")
+	_ = cmd.RegisterFlagCompletionFunc("dir", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs))
+	cmd.Flags().BoolVar(&w.everywhere, "everywhere", false, "the agent's own sessions in all directories")
+}
+
+// params are those of agent.sessions.
+func (w which) params(o nativesessionOptions, limit int) (map[string]any, error) {
+	p := map[string]any{"agent": w.agent, "limit": limit}
+	if w.everywhere {
+		if w.dir != "" {
+			return nil, errors.New("--dir and --everywhere exclude each other")
+		}
+		return p, nil
+	}
+	var err error
+	if w.dir != "" {
+		p["working_dir"], err = o.FullPath(w.dir)
+	} else {
+		p["working_dir"], err = o.Root()
+	}
+	return p, err
+}
+
+// pages calls take with each page until it has enough.
+func (w which) pages(ctx context.Context, c *client.Client, o nativesessionOptions, take func(page) (enough bool)) error {
+	const most = 200 // pages
+	p, err := w.params(o, 500)
+	for range most {
+		if err != nil {
+			return err
+		}
+		var got page
+		if got, _, err = wire.Call[page](ctx, c, "agent.sessions", p); err != nil {
+			return err
+		}
+		if take(got) || got.Next == "" {
+			return nil
+		}
+		p["cursor"] = got.Next
+	}
+	return err
+}
+
+// find is the session that a word names: an id, the beginning of one, or last.
+func (w which) find(ctx context.Context, c *client.Client, o nativesessionOptions, word string) (native, error) {
+	var fit []native
+	agent := ""
+	err := w.pages(ctx, c, o, func(p page) bool {
+		agent = p.Agent
+		for _, s := range p.Sessions {
+			switch {
+			case s.ID == word:
+				fit = []native{s}
+				return true
+			case word == "last" && (len(fit) == 0 || s.updated().After(fit[0].updated())):
+				fit = []native{s}
+			case word != "last" && strings.HasPrefix(s.ID, word):
+				fit = append(fit, s)
+			}
+		}
+		return false
+	})
+	switch {
+	case err != nil:
+		return native{}, err
+	case len(fit) == 1:
+		return fit[0], nil
+	case len(fit) > 1:
+		return native{}, fmt.Errorf("%d sessions of %s begin with %q: give more of the id", len(fit), agent, word)
+	case word == "last":
+		return native{}, fmt.Errorf("%s has no session %s", agent, w.place("; --everywhere looks in all directories"))
+	}
+	return native{}, fmt.Errorf("%s has no session whose id begins with %q %s", agent, word, w.place("; --everywhere looks in all directories"))
+}
+
+// place says where was looked.
+func (w which) place(more string) string {
+	switch {
+	case w.everywhere:
+		return "in any directory"
+	case w.dir != "":
+		return "in " + w.dir + more
+	}
+	return "in this project's directory" + more
+}
+
+func (s native) updated() time.Time {
+	at, _ := time.Parse(time.RFC3339, s.UpdatedAt)
+	return at
+}
+
+// words completes ids.
+func (w *which) words(o nativesessionOptions, more ...string) cobra.CompletionFunc {
+	return o.Complete(func(ctx context.Context, c *client.Client) []string {
+		p, err := w.params(o, 50)
+		if err != nil {
+			return nil
+		}
+		got, _, _ := wire.Call[page](ctx, c, "agent.sessions", p)
+		words := more
+		for _, s := range got.Sessions {
+			words = append(words, s.ID+"\t"+term.Short(term.Age(s.UpdatedAt)+" · "+s.Title))
+		}
+		return words
+	})
+}
+
+// exactlyID refuses all but one argument.
+func exactlyID(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 || args[0] == "" {
+		return fmt.Errorf("%q takes ID, got %s; `duet-rpc session list --native` lists them", cmd.CommandPath(), term.Count(len(args), "argument"))
+	}
+	return nil
+}
+
+// raw prints what the hub answered, where --json wants that.
+func (o nativesessionOptions) raw(cmd *cobra.Command, raw json.RawMessage) (bool, error) {
+	if !o.JSON() {
+		return false, nil
+	}
+	return true, term.Raw(cmd.OutOrStdout(), raw)
+}
+
+// addNativeList lets `session list` list the sessions of an agent's own, with --native. agent
+// and limit are flags that it has.
+func addNativeList(cmd *cobra.Command, o nativesessionOptions, agent *string, limit *int) {
+	var w which
+	var native bool
+	cmd.Flags().BoolVar(&native, "native", false, "sessions that the agent keeps itself, however they were begun; adopt one with\n`duet-rpc session adopt`")
+	w.addPlaces(cmd)
+	own := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !native {
+			for _, name := range []string{"dir", "everywhere"} {
+				if cmd.Flags().Changed(name) {
+					return fmt.Errorf("--%s is about the agent's own sessions: add --native", name)
+				}
+			}
+			return own(cmd, args)
+		}
+		for _, name := range []string{"status", "archived"} {
+			if cmd.Flags().Changed(name) {
+				return fmt.Errorf("--%s is about Duet's sessions, not the agent's own: leave it or --native out", name)
+			}
+		}
+		w.agent = *agent
+		return o.list(cmd, w, *limit)
+	}
+}
+
+// list prints a page of an agent's sessions, a line each.
+func (o nativesessionOptions) list(cmd *cobra.Command, w which, limit int) error {
+	return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
+		p, err := w.params(o, limit)
+		if err != nil {
+			return err
+		}
+		got, raw, err := wire.Call[page](ctx, c, "agent.sessions", p)
+		if err != nil {
+			return err
+		}
+		if done, err := o.raw(cmd, raw); done {
+			return err
+		}
+		if len(got.Sessions) == 0 {
+			o.Progress(cmd, "%s has no session %s", got.Agent, w.place("; --everywhere lists those in all directories"))
+			return nil
+		}
+		t := term.NewTable(cmd.OutOrStdout(), "ID", "ADOPTED", "AGE", "TITLE", "DIRECTORY")
+		t.Below("DIRECTORY", "TITLE")
+		for _, s := range got.Sessions {
+			adopted := s.Task
+			if adopted == "" {
+				adopted = "-"
+			}
+			t.Row(s.ID, adopted, term.Age(s.UpdatedAt), term.Short(s.Title), s.Dir)
+		}
+		if err := t.Flush(); err != nil {
+			return err
+		}
+		if got.Next != "" {
+			o.Progress(cmd, "there are more: --limit %d", limit*4)
+		}
+		return nil
+	})
 }

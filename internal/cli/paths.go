@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 )
 
@@ -16,12 +15,12 @@ configuration. A path is printed whether or not there is a file.
 
 Exit status: 0 if the project was found, 1 if not.`
 
-func newPathsCommand(s *invocation.Settings) *cobra.Command {
+func newPathsCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "paths",
 		Short: "Print where the project's files are",
 		Long:  pathsHelp,
-		Args:  invocation.NoArguments,
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			found, err := s.Paths()
 			if err != nil {

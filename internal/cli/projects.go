@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/database"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
@@ -47,19 +46,19 @@ type projectListed struct {
 	Error         string    `json:"error,omitempty"`
 }
 
-func newProjectsCommand(s *invocation.Settings) *cobra.Command {
+func newProjectsCommand(s *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "projects",
 		Short: "List the projects of which sessions are kept, or move or forget them",
 		Long:  projectsHelp,
-		Args:  invocation.NoArguments,
+		Args:  noArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return listProjects(cmd, s) },
 	}
 	cmd.AddCommand(newProjectsMoveCommand(s), newProjectsForgetCommand(s), newProjectsKeepCommand(s))
 	return cmd
 }
 
-func listProjects(cmd *cobra.Command, s *invocation.Settings) error {
+func listProjects(cmd *cobra.Command, s *settings) error {
 	records, err := project.All(os.Getenv)
 	if err != nil {
 		return err
@@ -108,12 +107,12 @@ func describeProject(ctx context.Context, r project.Record) projectListed {
 	return p
 }
 
-func newProjectsMoveCommand(s *invocation.Settings) *cobra.Command {
+func newProjectsMoveCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "move OLD NEW",
 		Short: "Give the sessions of the project at OLD to the directory NEW",
 		Long:  "Give the sessions of the project at OLD to the directory NEW, as after a move to another\ndisk. OLD need not exist any more; nothing may be kept of NEW.\n\nExit status: 0 if NEW has the sessions, 1 if not.",
-		Args:  invocation.Exactly("OLD", "NEW"),
+		Args:  exactly("OLD", "NEW"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			endIdleHub(cmd.Context(), s, args[0])
 			if err := project.Move(cmd.Context(), os.Getenv, args[0], args[1]); err != nil {
@@ -124,17 +123,17 @@ func newProjectsMoveCommand(s *invocation.Settings) *cobra.Command {
 	}
 }
 
-func newProjectsForgetCommand(s *invocation.Settings) *cobra.Command {
+func newProjectsForgetCommand(s *settings) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "forget PATH",
 		Short: "Delete all sessions of the project at PATH for good",
 		Long:  "Delete all that is kept of the project at PATH for good: conversations, rules and logs. The\nfiles of the project are left alone. PATH need not exist any more.\n\nExit status: 0 if all was deleted; 1 if nothing was, as where a hub runs or the answer was no.",
-		Args:  invocation.Exactly("PATH"),
+		Args:  exactly("PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !yes {
 				question := fmt.Sprintf("Delete all sessions of %s for good?", term.Quoted(args[0]))
-				if err := invocation.AskYes(cmd, s, question, "nothing was deleted", "duet-rpc projects forget"); err != nil {
+				if err := askYes(cmd, s, question, "nothing was deleted", "duet-rpc projects forget"); err != nil {
 					return err
 				}
 			}
@@ -149,12 +148,12 @@ func newProjectsForgetCommand(s *invocation.Settings) *cobra.Command {
 	return cmd
 }
 
-func newProjectsKeepCommand(s *invocation.Settings) *cobra.Command {
+func newProjectsKeepCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "keep",
 		Short: "Let rules, trust and answers from before the directory was replaced count again",
 		Long:  projectsKeepHelp,
-		Args:  invocation.NoArguments,
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := s.Project()
 			if err != nil {
@@ -175,7 +174,7 @@ func newProjectsKeepCommand(s *invocation.Settings) *cobra.Command {
 }
 
 // said prints what a command has done.
-func said(cmd *cobra.Command, s *invocation.Settings, asJSON map[string]any, format string, paths ...string) error {
+func said(cmd *cobra.Command, s *settings, asJSON map[string]any, format string, paths ...string) error {
 	if s.JSON {
 		return term.JSON(cmd.OutOrStdout(), asJSON)
 	}
@@ -190,7 +189,7 @@ func said(cmd *cobra.Command, s *invocation.Settings, asJSON map[string]any, for
 
 // endIdleHub ends the hub of a project if it does nothing and has no other client. Whether it
 // could be ended is seen by its lock.
-func endIdleHub(ctx context.Context, s *invocation.Settings, root string) {
+func endIdleHub(ctx context.Context, s *settings, root string) {
 	r, err := project.Known(os.Getenv, root)
 	if err != nil {
 		return

@@ -7,19 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/answer"
-	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
-	"github.com/duet-rpc/duet-rpc/internal/cli/flagvalue"
-	"github.com/duet-rpc/duet-rpc/internal/cli/gates"
-	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
-	"github.com/duet-rpc/duet-rpc/internal/cli/reach"
-	"github.com/duet-rpc/duet-rpc/internal/cli/spending"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -77,13 +70,13 @@ type promptOptions struct {
 	title            string
 	dirs             []string
 	yes, deny, last  bool
-	answer           answer.Flags
+	answer           decisionFlags
 	timeout          time.Duration
-	budget           spending.Flags
-	gates            gates.Flags
+	budget           limitFlags
+	gates            gateFlags
 }
 
-func newPromptCommand(s *invocation.Settings) *cobra.Command {
+func newPromptCommand(s *settings) *cobra.Command {
 	var o promptOptions
 	cmd := &cobra.Command{
 		Use:     "prompt [TEXT...]",
@@ -98,7 +91,7 @@ func newPromptCommand(s *invocation.Settings) *cobra.Command {
 	agentFlag(cmd, s, &o.agent, "run the agent `NAME` (default: default_agent, else the first that is found, else demo)")
 	f.StringVarP(&o.cwd, "cwd", "C", "", "have the agent work in `DIR` (default: the project's root)")
 	f.StringVar(&o.from, "continue", "", "continue the session `ID`, any of its ids, or last")
-	f.Var((*flagvalue.Duration)(&o.timeout), "timeout", "how long the agent may take, such as 10m (default: limits.run_timeout)")
+	f.Var((*durationValue)(&o.timeout), "timeout", "how long the agent may take, such as 10m (default: limits.run_timeout)")
 	f.BoolVarP(&o.yes, "yes", "y", false, "allow everything that the agent asks")
 	f.BoolVar(&o.deny, "deny", false, "deny everything that the agent asks")
 	f.BoolVarP(&o.last, "last", "c", false, "continue the session that was started last, as --continue last")
@@ -108,7 +101,7 @@ func newPromptCommand(s *invocation.Settings) *cobra.Command {
 	o.budget.Add(cmd)
 	o.gates.Add(cmd)
 	o.with.AddShort(cmd)
-	invocation.Directories(cmd, "cwd", "add-dir")
+	directories(cmd, "cwd", "add-dir")
 	o.set.addFlags(cmd, s, func(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (wire.AgentDescription, error) {
 		if o.from == "" {
 			return knownByFlag(ctx, c, cmd, args)
@@ -119,7 +112,7 @@ func newPromptCommand(s *invocation.Settings) *cobra.Command {
 		}
 		return wire.DescribeAgent(ctx, c, "", from)
 	})
-	_ = cmd.RegisterFlagCompletionFunc("continue", completeAll(s, candidate.Tasks))
+	_ = cmd.RegisterFlagCompletionFunc("continue", completeAll(s, taskCandidates))
 	cmd.MarkFlagsMutuallyExclusive("yes", "deny")
 	cmd.MarkFlagsMutuallyExclusive("continue", "last")
 	for _, name := range []string{"agent", "cwd", "title", "add-dir"} { // those of a new conversation
@@ -130,7 +123,7 @@ func newPromptCommand(s *invocation.Settings) *cobra.Command {
 }
 
 // preparePrompt reads what a prompt is made of, and runs it.
-func preparePrompt(cmd *cobra.Command, s *invocation.Settings, o promptOptions, args []string) error {
+func preparePrompt(cmd *cobra.Command, s *settings, o promptOptions, args []string) error {
 	if o.last {
 		o.from = "last"
 	}
@@ -140,7 +133,7 @@ func preparePrompt(cmd *cobra.Command, s *invocation.Settings, o promptOptions, 
 	if err := o.gates.Check(); err != nil {
 		return err
 	}
-	text, err := prompttext.WithInput(cmd.InOrStdin(), args, func(note string) { fmt.Fprintf(cmd.ErrOrStderr(), "— %s\n", note) }) // with --json, too
+	text, err := promptWithInput(cmd.InOrStdin(), args, func(note string) { fmt.Fprintf(cmd.ErrOrStderr(), "— %s\n", note) }) // with --json, too
 	if err != nil {
 		return err
 	}
@@ -150,7 +143,7 @@ func preparePrompt(cmd *cobra.Command, s *invocation.Settings, o promptOptions, 
 	if text, err = o.answer.Asking(text); err != nil {
 		return err
 	}
-	if o.dirs, err = invocation.FullDirectories(o.dirs); err != nil {
+	if o.dirs, err = fullDirectories(o.dirs); err != nil {
 		return err
 	}
 	return runPrompt(cmd, s, o, text)
@@ -158,14 +151,14 @@ func preparePrompt(cmd *cobra.Command, s *invocation.Settings, o promptOptions, 
 
 // runPrompt runs one prompt to its end and returns the exit status as an
 // error.
-func runPrompt(cmd *cobra.Command, s *invocation.Settings, o promptOptions, text string) error {
+func runPrompt(cmd *cobra.Command, s *settings, o promptOptions, text string) error {
 	view := turn.NewView(cmd.OutOrStdout(), cmd.ErrOrStderr(), s.NoColor, s.JSON)
 	if p, err := s.Project(); err == nil {
 		for _, note := range p.Notes {
 			view.Note(term.Line(note))
 		}
 	}
-	h, err := reach.Open(cmd.Context(), &s.Settings)
+	h, err := openAttended(cmd.Context(), &s.Settings)
 	if err != nil {
 		return err
 	}
@@ -206,7 +199,7 @@ func runPrompt(cmd *cobra.Command, s *invocation.Settings, o promptOptions, text
 
 // A prompting is a prompt from its start to its end, in one hub after the other.
 type prompting struct {
-	settings   *invocation.Settings
+	settings   *settings
 	view       *turn.View
 	options    promptOptions
 	text       string
@@ -285,7 +278,7 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 		if o.agent == "" {
 			o.agent = os.Getenv("DUET_AGENT") // which the hub need not have
 		}
-		if o.cwd, err = invocation.FullPath(o.cwd); err != nil {
+		if o.cwd, err = fullPath(o.cwd); err != nil {
 			return started, err
 		}
 		params := map[string]any{"query": text, "timeout_ms": o.timeout.Milliseconds()}
@@ -328,11 +321,71 @@ func startPrompt(ctx context.Context, c *client.Client, o promptOptions, text st
 }
 
 // inJSON prints an error as a line of JSON, too, where JSON is wanted.
-func inJSON(cmd *cobra.Command, s *invocation.Settings, err error) error {
-	var status invocation.ExitStatus
+func inJSON(cmd *cobra.Command, s *settings, err error) error {
+	var status exitStatus
 	if s.JSON && err != nil && !errors.As(err, &status) && !errors.Is(err, term.ErrInterrupted) {
 		line, _ := json.Marshal(map[string]string{"type": "error", "message": err.Error()}) // texts
 		fmt.Fprintf(cmd.OutOrStdout(), "%s\n", line)
 	}
 	return err
+}
+
+// agentSettings are what an agent can be set to by flags.
+type agentSettings struct {
+	mode, model string
+	options     []string // ID=VALUE
+}
+
+// addFlags adds the flags. known is whose modes, models and options they complete.
+func (a *agentSettings) addFlags(cmd *cobra.Command, s *settings, known func(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (wire.AgentDescription, error)) {
+	f := cmd.Flags()
+	f.StringVar(&a.mode, "mode", "", "what the agent may do without asking, as `MODE`: "+strings.Join(wire.DuetModes, ", ")+", or a mode of its own")
+	f.StringVarP(&a.model, "model", "m", "", "have the agent use `MODEL`")
+	f.StringArrayVar(&a.options, "option", nil, "set an option of the agent, `ID=VALUE`; may be given several times")
+	for name, list := range map[string]func(k wire.AgentDescription) []string{"mode": modeCandidates, "model": modelCandidates, "option": optionCandidates} {
+		_ = cmd.RegisterFlagCompletionFunc(name, func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+			words, directive := completeAll(s, func(ctx context.Context, c *client.Client) []string {
+				k, err := known(ctx, c, cmd, args)
+				if err != nil {
+					return nil
+				}
+				return list(k)
+			})(cmd, args, word)
+			if words == nil && name == "mode" { // no hub runs
+				words = wire.DuetModes
+			}
+			return words, directive
+		})
+	}
+}
+
+// params adds what the flags say to the parameters of session.set.
+func (a *agentSettings) params(params map[string]any) error {
+	return a.addTo(params, map[string]string{"mode": a.mode, "model": a.model})
+}
+
+// addTo adds members that are not empty, and what --option says, to the parameters of a
+// method.
+func (a *agentSettings) addTo(params map[string]any, members map[string]string) error {
+	options, err := agentOptionsValue(a.options)
+	wire.AddSettings(params, members, options)
+	return err
+}
+
+// isEmpty reports whether no flag was given.
+func (a *agentSettings) isEmpty() bool { return a.mode == "" && a.model == "" && len(a.options) == 0 }
+
+// knownByFlag is what can be asked of the agent that the flag --agent names.
+func knownByFlag(ctx context.Context, c *client.Client, cmd *cobra.Command, _ []string) (wire.AgentDescription, error) {
+	agent, _ := cmd.Flags().GetString("agent") // "" where there is no such flag
+	return wire.DescribeAgent(ctx, c, agent, "")
+}
+
+// knownByID is what can be asked of the agent of the session that is the first
+// argument.
+func knownByID(ctx context.Context, c *client.Client, cmd *cobra.Command, args []string) (wire.AgentDescription, error) {
+	if len(args) == 0 {
+		return knownByFlag(ctx, c, cmd, nil)
+	}
+	return wire.DescribeAgent(ctx, c, "", args[0])
 }

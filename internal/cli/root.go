@@ -15,16 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/acp"
-	"github.com/duet-rpc/duet-rpc/internal/cli/ask"
-	"github.com/duet-rpc/duet-rpc/internal/cli/build"
-	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/mcp"
-	"github.com/duet-rpc/duet-rpc/internal/cli/preview"
-	"github.com/duet-rpc/duet-rpc/internal/cli/sessions"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
-	"github.com/duet-rpc/duet-rpc/internal/cli/triggers"
-	"github.com/duet-rpc/duet-rpc/internal/cli/usage"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 )
@@ -41,8 +32,8 @@ command failed; 130 if you interrupted it.`
 // Run runs the command that the arguments of this process name, and returns its
 // exit status. version is that of a release, or "".
 func Run(version string) int {
-	err := usage.Explain(newRootCommand(version, os.Args[1:]).Execute())
-	var status invocation.ExitStatus
+	err := explainUsage(newRootCommand(version, os.Args[1:]).Execute())
+	var status exitStatus
 	switch {
 	case errors.As(err, &status):
 		return int(status)
@@ -60,13 +51,13 @@ func Run(version string) int {
 
 // newRootCommand makes the command line, as far as args need it: all of it is a tenth of an editor's start.
 func newRootCommand(version string, args []string) *cobra.Command {
-	s := &invocation.Settings{Settings: hubprocess.Settings{Version: cmp.Or(version, builtVersion())}}
+	s := &settings{Settings: hubprocess.Settings{Version: cmp.Or(version, builtVersion())}}
 	root := &cobra.Command{
 		Use:     "duet-rpc",
 		Short:   "Work with coding agents from an editor",
 		Long:    longHelp,
 		Version: s.Version,
-		Args:    invocation.NoArguments,
+		Args:    noArguments,
 
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -86,7 +77,7 @@ func newRootCommand(version string, args []string) *cobra.Command {
 	root.SetVersionTemplate(versionLine(s.Version) + "\n")
 	root.SetOut(term.Terminal(os.Stdout))
 	root.SetErr(term.Terminal(os.Stderr))
-	usage.Install(root)
+	installUsage(root)
 	s.AddFlags(root)
 	commands := commands()
 	name, found := commandName(root.PersistentFlags(), args)
@@ -100,7 +91,7 @@ func newRootCommand(version string, args []string) *cobra.Command {
 	for _, create := range commands {
 		root.AddCommand(create(s))
 	}
-	usage.RefuseUnknown(root, invocation.NoArguments)
+	refuseUnknown(root, noArguments)
 	return root
 }
 
@@ -127,14 +118,14 @@ func commandName(flags *pflag.FlagSet, args []string) (name string, found bool) 
 }
 
 // commands makes each command by its name. Cobra sorts them.
-func commands() map[string]func(*invocation.Settings) *cobra.Command {
-	return map[string]func(*invocation.Settings) *cobra.Command{
+func commands() map[string]func(*settings) *cobra.Command {
+	return map[string]func(*settings) *cobra.Command{
 		"acp":        newACPCommand,
 		"agents":     newAgentsCommand,
 		"approvals":  newApprovalsCommand,
-		"ask":        ask.NewQuestion,
+		"ask":        newQuestion,
 		"attach":     newAttachCommand,
-		"build":      build.New,
+		"build":      newBuild,
 		"call":       newCallCommand,
 		"config":     newConfigCommand,
 		"daemon":     newDaemonCommand,
@@ -142,23 +133,23 @@ func commands() map[string]func(*invocation.Settings) *cobra.Command {
 		"doctor":     newDoctorCommand,
 		"events":     newEventsCommand,
 		"executor":   newExecutorCommand,
-		"mcp":        mcp.New,
+		"mcp":        newMCP,
 		"paths":      newPathsCommand,
-		"permission": ask.NewPermission,
-		"preview":    preview.New,
+		"permission": newPermission,
+		"preview":    newPreview,
 		"projects":   newProjectsCommand,
 		"prompt":     newPromptCommand,
-		"search":     func(s *invocation.Settings) *cobra.Command { return sessions.NewSearch(findingOptions(s)) },
+		"search":     func(s *settings) *cobra.Command { return newSearch(findingOptions(s)) },
 		"serve":      newServeCommand,
 		"session":    newSessionCommand,
 		"subreaper":  newSubreaperCommand,
 		"task":       newTaskCommand,
-		"triggers":   triggers.New,
+		"triggers":   newTriggers,
 		"trust":      newTrustCommand,
 		"version":    newVersionCommand,
 	}
 }
 
-func newACPCommand(s *invocation.Settings) *cobra.Command {
-	return acp.New(&s.Settings, s.LevelGiven, func(cmd *cobra.Command, agent *string, usage string) { agentFlag(cmd, s, agent, usage) }, agentsOptions(s).Login)
+func newACPCommand(s *settings) *cobra.Command {
+	return newACP(&s.Settings, s.LevelGiven, func(cmd *cobra.Command, agent *string, usage string) { agentFlag(cmd, s, agent, usage) }, agentsOptions(s).Login)
 }

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 )
 
 func TestABuildFromSourceHasTheVersionOfItsTree(t *testing.T) {
@@ -49,8 +47,8 @@ func TestTheVersionsOfATreeAreTheSame(t *testing.T) {
 // A command with another name than in the table could not be reached.
 func TestCommandsAreMadeByTheirNames(t *testing.T) {
 	for name, create := range commands() {
-		require.Equal(t, name, create(&invocation.Settings{}).Name())
-		require.Empty(t, create(&invocation.Settings{}).Aliases)
+		require.Equal(t, name, create(&settings{}).Name())
+		require.Empty(t, create(&settings{}).Aliases)
 		require.Len(t, newRootCommand("", []string{name, "--help"}).Commands(), 1)
 	}
 	require.Len(t, newRootCommand("", []string{"--json", "session"}).Commands(), 1)

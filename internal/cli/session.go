@@ -7,13 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/client"
-	"github.com/duet-rpc/duet-rpc/internal/cli/allprojects"
-	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
-	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/nativesession"
-	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
-	"github.com/duet-rpc/duet-rpc/internal/cli/sessions"
-	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -24,21 +17,21 @@ by that of its conversation, which means the last session in it. last means the
 one that was begun last.
 `
 
-func newSessionCommand(s *invocation.Settings) *cobra.Command {
-	cmd := invocation.Group("session", "Find, show, start, continue and put away sessions", sessionHelp+invocation.HubStatusHelp,
+func newSessionCommand(s *settings) *cobra.Command {
+	cmd := commandGroup("session", "Find, show, start, continue and put away sessions", sessionHelp+hubStatusHelp,
 		newSessionListCommand(s), newSessionLaunchCommand(s), newSessionContinueCommand(s),
 		newSessionForkCommand(s), newSessionInterruptCommand(s), newSessionSetCommand(s), newSessionCommandsCommand(s),
-		newSessionAttachmentCommand(s), nativesession.NewAdopt(nativeSessions(s)))
-	for _, one := range sessions.New(findingOptions(s)) {
+		newSessionAttachmentCommand(s), newAdopt(nativeSessions(s)))
+	for _, one := range newSessions(findingOptions(s)) {
 		if one.Name() == "delete" {
-			nativesession.AddDelete(one, nativeSessions(s))
+			addNativeDelete(one, nativeSessions(s))
 		}
 		cmd.AddCommand(one)
 	}
 	return cmd
 }
 
-func newSessionListCommand(s *invocation.Settings) *cobra.Command {
+func newSessionListCommand(s *settings) *cobra.Command {
 	var p struct {
 		Status   string `json:"status,omitempty"`
 		Agent    string `json:"agent,omitempty"`
@@ -48,51 +41,51 @@ func newSessionListCommand(s *invocation.Settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List sessions, the newest first",
-		Long:  "List sessions, the newest first.\n" + invocation.HubStatusHelp,
-		Args:  invocation.NoArguments,
+		Long:  "List sessions, the newest first.\n" + hubStatusHelp,
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return invocation.AskHub(cmd, s, "listSessions", p, func(r struct{ Sessions []wire.Session }) error {
-				return sessionview.List(cmd.OutOrStdout(), r.Sessions, sessionview.NoSession(p.Status, p.Agent, p.Archived))
+			return askHub(cmd, s, "listSessions", p, func(r struct{ Sessions []wire.Session }) error {
+				return listOfSessions(cmd.OutOrStdout(), r.Sessions, noSession(p.Status, p.Agent, p.Archived))
 			})
 		},
 	}
-	invocation.OneOf(cmd, &p.Status, "status", "only sessions with this status",
+	oneOf(cmd, &p.Status, "status", "only sessions with this status",
 		"draft", "starting", "running", "waiting_input", "interrupting", "interrupted", "completed", "failed", "discarded")
 	agentFlag(cmd, s, &p.Agent, "only sessions of this agent")
 	cmd.Flags().IntVar(&p.Limit, "limit", 20, "how many at most, up to 1000")
 	cmd.Flags().BoolVar(&p.Archived, "archived", false, "only archived sessions")
-	allprojects.AddList(cmd, allprojects.Options{
+	addAllProjects(cmd, allprojectsOptions{
 		Settings: &s.Settings, JSON: func() bool { return s.JSON },
-		Progress: func(cmd *cobra.Command, what string) { invocation.Progress(cmd, s, "%s", what) },
+		Progress: func(cmd *cobra.Command, what string) { progress(cmd, s, "%s", what) },
 	}, &p, &p.Limit)
-	nativesession.AddList(cmd, nativeSessions(s), &p.Agent, &p.Limit)
+	addNativeList(cmd, nativeSessions(s), &p.Agent, &p.Limit)
 	cmd.MarkFlagsMutuallyExclusive("native", "all-projects")
 	return cmd
 }
 
 // findingOptions are what the commands need that find and show sessions.
-func findingOptions(s *invocation.Settings) sessions.Options {
-	return sessions.Options{
-		JSON: func() bool { return s.JSON }, NoColor: func() bool { return s.NoColor }, Exactly: invocation.Exactly, AtLeast: invocation.AtLeast, Completes: completeFirst(s, candidate.Tasks),
+func findingOptions(s *settings) sessionsOptions {
+	return sessionsOptions{
+		JSON: func() bool { return s.JSON }, NoColor: func() bool { return s.NoColor }, Exactly: exactly, AtLeast: atLeast, Completes: completeFirst(s, taskCandidates),
 		Hub: func(cmd *cobra.Command, do func(context.Context, *client.Client) error) error {
-			return invocation.WithHub(cmd, s, do)
+			return withHub(cmd, s, do)
 		},
 		Find: func(cmd *cobra.Command, id string) (found wire.Session, err error) {
-			err = invocation.Connected(cmd, s, func(ctx context.Context, c *client.Client) (err error) {
+			err = connected(cmd, s, func(ctx context.Context, c *client.Client) (err error) {
 				found, _, err = wire.SessionState(ctx, c, id)
 				return err
 			})
 			return found, turn.InWords(err)
 		},
-		Help: invocation.HubStatusHelp,
+		Help: hubStatusHelp,
 		AskYes: func(cmd *cobra.Command, question, no, again string) error {
-			return invocation.AskYes(cmd, s, question, no, again)
+			return askYes(cmd, s, question, no, again)
 		},
-		Progress: func(cmd *cobra.Command, what string) { invocation.Progress(cmd, s, "%s", what) },
+		Progress: func(cmd *cobra.Command, what string) { progress(cmd, s, "%s", what) },
 	}
 }
 
-func newSessionLaunchCommand(s *invocation.Settings) *cobra.Command {
+func newSessionLaunchCommand(s *settings) *cobra.Command {
 	var agent, cwd, title string
 	var dirs []string
 	var a agentSettings
@@ -100,23 +93,23 @@ func newSessionLaunchCommand(s *invocation.Settings) *cobra.Command {
 	var wait bool
 	cmd := &cobra.Command{
 		Use:         "launch [TEXT...]",
-		Annotations: invocation.Begins(),
+		Annotations: begins(),
 		Short:       "Start a session, and print its id",
 		Long: "Start a session in a new conversation, and print its id. The prompt is the\n" +
-			"arguments, or standard input if there are none.\n\n" + turn.Help + invocation.HubStatusHelp,
+			"arguments, or standard input if there are none.\n\n" + turn.Help + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			params := map[string]any{}
-			if params["query"], err = prompttext.Read(cmd.InOrStdin(), args); err != nil {
+			if params["query"], err = readPromptText(cmd.InOrStdin(), args); err != nil {
 				return err
 			}
 			if err = with.Read(cmd, s, args); err != nil {
 				return err
 			}
 			with.Into(params)
-			if cwd, err = invocation.FullPath(cwd); err != nil {
+			if cwd, err = fullPath(cwd); err != nil {
 				return err
 			}
-			if dirs, err = invocation.FullDirectories(dirs); err != nil {
+			if dirs, err = fullDirectories(dirs); err != nil {
 				return err
 			}
 			if len(dirs) > 0 {
@@ -134,19 +127,19 @@ func newSessionLaunchCommand(s *invocation.Settings) *cobra.Command {
 	cmd.Flags().StringVar(&title, "title", "", "a title for it")
 	a.addFlags(cmd, s, knownByFlag)
 	with.Add(cmd)
-	invocation.Directories(cmd, "cwd", "add-dir")
+	directories(cmd, "cwd", "add-dir")
 	cmd.Flags().StringArrayVar(&dirs, "add-dir", nil, "another directory that the agent may use; may be given several times")
 	waitFlag(cmd, &wait)
 	return cmd
 }
 
-func newSessionContinueCommand(s *invocation.Settings) *cobra.Command {
+func newSessionContinueCommand(s *settings) *cobra.Command {
 	return newContinuingCommand(s, "continue ID [TEXT...]", "Continue a session with another prompt",
 		"Continue a session with another prompt: in the same conversation if it is the\n"+
 			"last session there or has not ended, else in a fork that begins after it. The\nprompt is the other arguments, or standard input if there are none.\n", false)
 }
 
-func newSessionForkCommand(s *invocation.Settings) *cobra.Command {
+func newSessionForkCommand(s *settings) *cobra.Command {
 	return newContinuingCommand(s, "fork ID [TEXT...]", "Start another conversation that begins with a session",
 		"Start another conversation that begins with everything said up to the end of a\n"+
 			"session; the conversation of that session stays as it is. The prompt is the other\narguments, or standard input if there are none.\n", true)
@@ -154,16 +147,16 @@ func newSessionForkCommand(s *invocation.Settings) *cobra.Command {
 
 // newContinuingCommand makes a command that continues a session, or forks its
 // conversation there.
-func newContinuingCommand(s *invocation.Settings, use, title, help string, fork bool) *cobra.Command {
+func newContinuingCommand(s *settings, use, title, help string, fork bool) *cobra.Command {
 	var with turn.AttachFlags
 	var wait, steer bool
 	cmd := &cobra.Command{
-		Use: use, Short: title, Long: help + invocation.HubStatusHelp, Annotations: invocation.Begins(),
-		Args:              invocation.AtLeast("ID"),
-		ValidArgsFunction: completeFirst(s, candidate.Tasks),
+		Use: use, Short: title, Long: help + hubStatusHelp, Annotations: begins(),
+		Args:              atLeast("ID"),
+		ValidArgsFunction: completeFirst(s, taskCandidates),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			params := map[string]any{"session_id": args[0], "fork": fork}
-			if params["query"], err = prompttext.Read(cmd.InOrStdin(), args[1:]); err != nil {
+			if params["query"], err = readPromptText(cmd.InOrStdin(), args[1:]); err != nil {
 				return err
 			}
 			if err = with.Read(cmd, s, args[1:]); err != nil {
@@ -184,20 +177,20 @@ func newContinuingCommand(s *invocation.Settings, use, title, help string, fork 
 	return cmd
 }
 
-func newSessionInterruptCommand(s *invocation.Settings) *cobra.Command {
+func newSessionInterruptCommand(s *settings) *cobra.Command {
 	background := ""
 	cmd := &cobra.Command{
 		Use:               "interrupt ID",
 		Short:             "Interrupt a session; it can be continued",
-		Long:              "Interrupt a session, even one that waits for an answer. It may take a moment to\nend, and can be continued. Of a session that has ended this ends what its agent\ndoes in the background. --background TASK stops one such task, if the agent can\ndo that.\n" + invocation.HubStatusHelp,
-		Args:              invocation.Exactly("ID"),
-		ValidArgsFunction: completeFirst(s, candidate.Tasks),
+		Long:              "Interrupt a session, even one that waits for an answer. It may take a moment to\nend, and can be continued. Of a session that has ended this ends what its agent\ndoes in the background. --background TASK stops one such task, if the agent can\ndo that.\n" + hubStatusHelp,
+		Args:              exactly("ID"),
+		ValidArgsFunction: completeFirst(s, taskCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			params := map[string]string{"session_id": args[0]}
 			if background != "" {
 				params["background"] = background
 			}
-			return invocation.AskHub(cmd, s, "interruptSession", params, func(r struct {
+			return askHub(cmd, s, "interruptSession", params, func(r struct {
 				Success bool
 				Status  string
 			},
@@ -206,11 +199,11 @@ func newSessionInterruptCommand(s *invocation.Settings) *cobra.Command {
 				case !r.Success:
 					return errors.New(args[0] + " was not interrupted")
 				case background != "":
-					invocation.Progress(cmd, s, "the background task %s ends", background)
+					progress(cmd, s, "the background task %s ends", background)
 				case r.Status == wire.Completed:
-					invocation.Progress(cmd, s, "%s is completed; what its agent still does for it ends", args[0])
+					progress(cmd, s, "%s is completed; what its agent still does for it ends", args[0])
 				default:
-					invocation.Progress(cmd, s, "%s is %s", args[0], r.Status)
+					progress(cmd, s, "%s is %s", args[0], r.Status)
 				}
 				return nil
 			})
@@ -220,17 +213,81 @@ func newSessionInterruptCommand(s *invocation.Settings) *cobra.Command {
 	return cmd
 }
 
-func newSessionAttachmentCommand(s *invocation.Settings) *cobra.Command {
+func newSessionAttachmentCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
-		Use: "attachment ID", Args: invocation.Exactly("ID"),
+		Use: "attachment ID", Args: exactly("ID"),
 		Short: "Write an image, a sound or a file of a conversation to standard output",
-		Long:  "Write an image, a sound or a file of a conversation to a file: > FILE.\n" + invocation.HubStatusHelp,
+		Long:  "Write an image, a sound or a file of a conversation to a file: > FILE.\n" + hubStatusHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if s.JSON {
-				return invocation.AskHub(cmd, s, "getAttachment", map[string]string{"id": args[0]}, func(any) error { return nil })
+				return askHub(cmd, s, "getAttachment", map[string]string{"id": args[0]}, func(any) error { return nil })
 			}
-			return invocation.WithHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
 				return turn.SaveAttachment(ctx, c, cmd.OutOrStdout(), args[0])
+			})
+		},
+	}
+}
+
+const sessionSetHelp = `Set the agent of a session to a mode, a model, or values of its own options;
+"duet-rpc session show" lists those that it has. An agent that works takes them at
+once, or refuses them, and then nothing is changed; any other gets them with the
+next prompt. An option without a value is not asked for any more.
+
+With --agent another agent goes on with the conversation from the next prompt on: it
+is told what was said, and may do nothing unasked that the one before might.
+`
+
+func newSessionSetCommand(s *settings) *cobra.Command {
+	var a agentSettings
+	var agent string
+	cmd := &cobra.Command{
+		Use:               "set ID",
+		Short:             "Set a session's agent to a mode, a model or an option, or have another agent go on",
+		Long:              sessionSetHelp + hubStatusHelp,
+		Example:           "  duet-rpc session set task-0001 --mode plan\n  duet-rpc session set task-0001 --agent codex\n  duet-rpc session set task-0001 --model opus --option thinking=high",
+		Args:              exactly("ID"),
+		ValidArgsFunction: completeFirst(s, taskCandidates),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if a.isEmpty() && agent == "" {
+				return errors.New("say what to set: --agent, --mode, --model or --option")
+			}
+			params := map[string]any{"session_id": args[0]}
+			if agent != "" {
+				params["agent"] = agent
+			}
+			if err := a.params(params); err != nil {
+				return err
+			}
+			return askHub(cmd, s, "session.set", params, func(r struct {
+				Live    bool
+				Session wire.Session
+			},
+			) error {
+				when := "from the next prompt on"
+				if r.Live {
+					when = "now"
+				}
+				progress(cmd, s, "%s is set %s", args[0], when)
+				return nil
+			})
+		},
+	}
+	agentFlag(cmd, s, &agent, "have the agent `NAME` go on with the conversation")
+	a.addFlags(cmd, s, knownByID)
+	return cmd
+}
+
+func newSessionCommandsCommand(s *settings) *cobra.Command {
+	return &cobra.Command{
+		Use:               "commands ID",
+		Short:             "List the slash commands of a session's agent",
+		Long:              "List the slash commands that the agent of a session has told of. A prompt may\nbegin with one.\n" + hubStatusHelp,
+		Args:              exactly("ID"),
+		ValidArgsFunction: completeFirst(s, taskCandidates),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return askHub(cmd, s, "getSessionState", map[string]string{"session_id": args[0]}, func(r struct{ Session wire.Session }) error {
+				return sessionCommands(cmd.OutOrStdout(), r.Session)
 			})
 		},
 	}

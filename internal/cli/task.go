@@ -6,12 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/candidate"
-	"github.com/duet-rpc/duet-rpc/internal/cli/gates"
-	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
-	"github.com/duet-rpc/duet-rpc/internal/cli/prompttext"
-	"github.com/duet-rpc/duet-rpc/internal/cli/sessionview"
-	"github.com/duet-rpc/duet-rpc/internal/cli/spending"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -20,37 +14,37 @@ const taskHelp = `A task is a prompt that an agent works on in the hub while you
 Name it by its own id (task-0001) or by that of its session.
 `
 
-func newTaskCommand(s *invocation.Settings) *cobra.Command {
-	return invocation.Group("task", "Submit tasks to the project's hub, list and cancel them", taskHelp+invocation.HubStatusHelp,
+func newTaskCommand(s *settings) *cobra.Command {
+	return commandGroup("task", "Submit tasks to the project's hub, list and cancel them", taskHelp+hubStatusHelp,
 		newTaskSubmitCommand(s), newTaskListCommand(s), newTaskGetCommand(s), newTaskCancelCommand(s), newTaskStatsCommand(s))
 }
 
-func newTaskSubmitCommand(s *invocation.Settings) *cobra.Command {
+func newTaskSubmitCommand(s *settings) *cobra.Command {
 	var p struct {
 		Prompt   string `json:"prompt"`
 		Agent    string `json:"agent,omitempty"`
 		CWD      string `json:"cwd,omitempty"`
 		Title    string `json:"title,omitempty"`
 		Priority int    `json:"priority,omitempty"`
-		gates.Flags
+		gateFlags
 	}
 	var wait bool
 	cmd := &cobra.Command{
 		Use:         "submit [TEXT...]",
-		Annotations: invocation.Begins(),
+		Annotations: begins(),
 		Short:       "Start a task, or queue it, and print its id",
 		Long: "Start a task, or queue it if as many run as may, and print its id. The prompt is\n" +
 			"the arguments, or standard input if there are none.\n" +
-			"--gate COMMAND has the agent go on until the command succeeds (docs/gates.md).\n" + invocation.HubStatusHelp,
+			"--gate COMMAND has the agent go on until the command succeeds (docs/gates.md).\n" + hubStatusHelp,
 		Example: "  duet-rpc task submit \"Say hello\"\n  duet-rpc task submit --agent claude --wait \"Why does the build fail?\"",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if p.Prompt, err = prompttext.Read(cmd.InOrStdin(), args); err != nil {
+			if p.Prompt, err = readPromptText(cmd.InOrStdin(), args); err != nil {
 				return err
 			}
-			if p.CWD, err = invocation.FullPath(p.CWD); err != nil {
+			if p.CWD, err = fullPath(p.CWD); err != nil {
 				return err
 			}
-			if err := p.Flags.Check(); err != nil {
+			if err := p.gateFlags.Check(); err != nil {
 				return err
 			}
 			return startWork(cmd, s, "task.submit", p, wait)
@@ -58,15 +52,15 @@ func newTaskSubmitCommand(s *invocation.Settings) *cobra.Command {
 	}
 	agentFlag(cmd, s, &p.Agent, "the agent to run (default: the configured one)")
 	cmd.Flags().StringVar(&p.CWD, "cwd", "", "the directory in which the agent works (default: the project's root)")
-	invocation.Directories(cmd, "cwd")
+	directories(cmd, "cwd")
 	cmd.Flags().StringVar(&p.Title, "title", "", "a title for it")
 	cmd.Flags().IntVar(&p.Priority, "priority", 0, "of tasks that wait, the highest priority starts first")
-	p.Flags.Add(cmd)
+	p.gateFlags.Add(cmd)
 	waitFlag(cmd, &wait)
 	return cmd
 }
 
-func newTaskListCommand(s *invocation.Settings) *cobra.Command {
+func newTaskListCommand(s *settings) *cobra.Command {
 	var p struct {
 		State string `json:"state,omitempty"`
 		Agent string `json:"agent,omitempty"`
@@ -75,13 +69,13 @@ func newTaskListCommand(s *invocation.Settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List tasks, the newest first",
-		Long:  "List tasks, the newest first.\n" + invocation.HubStatusHelp,
-		Args:  invocation.NoArguments,
+		Long:  "List tasks, the newest first.\n" + hubStatusHelp,
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return invocation.AskHub(cmd, s, "task.list", p, func(tasks []wire.Task) error {
+			return askHub(cmd, s, "task.list", p, func(tasks []wire.Task) error {
 				t := term.NewTable(cmd.OutOrStdout(), "TASK", "STATE", "AGENT", "AGE", "PROMPT")
 				t.Spare("AGENT")
-				t.Empty(sessionview.NoTask(p.State, p.Agent))
+				t.Empty(noTask(p.State, p.Agent))
 				for _, task := range tasks {
 					t.Row(task.ID, task.StateInWords(), task.Agent, term.Age(task.CreatedAt), term.Short(task.Summary))
 				}
@@ -89,21 +83,21 @@ func newTaskListCommand(s *invocation.Settings) *cobra.Command {
 			})
 		},
 	}
-	invocation.OneOf(cmd, &p.State, "state", "only tasks in this state", "queued", "running", "completed", "failed", "cancelled")
+	oneOf(cmd, &p.State, "state", "only tasks in this state", "queued", "running", "completed", "failed", "cancelled")
 	agentFlag(cmd, s, &p.Agent, "only tasks of this agent")
 	cmd.Flags().IntVar(&p.Limit, "limit", 20, "how many at most, up to 1000")
 	return cmd
 }
 
-func newTaskGetCommand(s *invocation.Settings) *cobra.Command {
+func newTaskGetCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:               "get ID",
 		Short:             "Show a task and what its agent has said so far",
-		Long:              "Show a task and what its agent has said so far.\n" + invocation.HubStatusHelp,
-		Args:              invocation.Exactly("ID"),
-		ValidArgsFunction: completeFirst(s, candidate.Tasks),
+		Long:              "Show a task and what its agent has said so far.\n" + hubStatusHelp,
+		Args:              exactly("ID"),
+		ValidArgsFunction: completeFirst(s, taskCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return invocation.AskHub(cmd, s, "task.get", map[string]string{"taskId": args[0]}, func(t wire.TaskState) error {
+			return askHub(cmd, s, "task.get", map[string]string{"taskId": args[0]}, func(t wire.TaskState) error {
 				out := cmd.OutOrStdout()
 				err := term.Fields(out, term.Field{"task", t.ID}, term.Field{"state", t.StateInWords()}, term.Field{"gates", t.Gates.Words()}, term.Field{"agent", t.Agent}, term.Field{"prompt", t.Prompt},
 					term.Field{"title", t.Title}, term.Field{"directory", t.CWD}, term.Field{"created", term.Time(t.CreatedAt)}, term.Field{"started", term.Time(t.StartedAt)},
@@ -115,24 +109,24 @@ func newTaskGetCommand(s *invocation.Settings) *cobra.Command {
 	}
 }
 
-func newTaskCancelCommand(s *invocation.Settings) *cobra.Command {
+func newTaskCancelCommand(s *settings) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:               "cancel ID",
 		Short:             "Cancel a task that is queued or running",
-		Long:              "Cancel a task that is queued or running. A running one may take a moment to end.\n" + invocation.HubStatusHelp,
-		Args:              invocation.Exactly("ID"),
-		ValidArgsFunction: completeFirst(s, candidate.Tasks),
+		Long:              "Cancel a task that is queued or running. A running one may take a moment to end.\n" + hubStatusHelp,
+		Args:              exactly("ID"),
+		ValidArgsFunction: completeFirst(s, taskCandidates),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			params := map[string]string{"taskId": args[0]}
 			if reason != "" {
 				params["reason"] = reason
 			}
-			return invocation.AskHub(cmd, s, "task.cancel", params, func(r struct{ Cancelled bool }) error {
+			return askHub(cmd, s, "task.cancel", params, func(r struct{ Cancelled bool }) error {
 				if !r.Cancelled {
 					return fmt.Errorf("%s was not cancelled", args[0])
 				}
-				invocation.Progress(cmd, s, "%s is cancelled", args[0])
+				progress(cmd, s, "%s is cancelled", args[0])
 				return nil
 			})
 		},
@@ -141,15 +135,15 @@ func newTaskCancelCommand(s *invocation.Settings) *cobra.Command {
 	return cmd
 }
 
-func newTaskStatsCommand(s *invocation.Settings) *cobra.Command {
-	var report spending.Report
+func newTaskStatsCommand(s *settings) *cobra.Command {
+	var report spendingReport
 	cmd := &cobra.Command{
 		Use:   "stats",
 		Short: "Count tasks by state, or tell what they have used",
 		Long: "Count tasks by state; with --cost, tell what they have used as far as their agents\nsay, for each day, agent, conversation or model. An agent that tells nothing of its\ntokens counts for none.\n" +
-			invocation.HubStatusHelp,
+			hubStatusHelp,
 		Example: "  duet-rpc task stats\n  duet-rpc task stats --cost --by agent --since 7d\n  duet-rpc task stats --cost --csv > usage.csv",
-		Args:    invocation.NoArguments,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if wanted, err := report.Wanted(cmd); wanted || err != nil {
 				if err != nil {
@@ -157,7 +151,7 @@ func newTaskStatsCommand(s *invocation.Settings) *cobra.Command {
 				}
 				return report.Print(cmd, s)
 			}
-			return invocation.AskHub(cmd, s, "task.stats", nil, func(r struct{ Total, Running, Queued, Completed, Failed, Cancelled int }) error {
+			return askHub(cmd, s, "task.stats", nil, func(r struct{ Total, Running, Queued, Completed, Failed, Cancelled int }) error {
 				return term.Fields(cmd.OutOrStdout(), term.Field{"running", strconv.Itoa(r.Running)}, term.Field{"queued", strconv.Itoa(r.Queued)},
 					term.Field{"completed", strconv.Itoa(r.Completed)}, term.Field{"failed", strconv.Itoa(r.Failed)},
 					term.Field{"cancelled", strconv.Itoa(r.Cancelled)}, term.Field{"total", strconv.Itoa(r.Total)})

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/trust"
@@ -32,13 +31,13 @@ type trustOptions struct {
 	revoke, show, yes bool
 }
 
-func newTrustCommand(s *invocation.Settings) *cobra.Command {
+func newTrustCommand(s *settings) *cobra.Command {
 	var o trustOptions
 	cmd := &cobra.Command{
 		Use:   "trust",
 		Short: "Review what the project's configuration would run, and allow it",
 		Long:  trustHelp,
-		Args:  invocation.NoArguments,
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := s.Project()
 			if err != nil {
@@ -68,7 +67,7 @@ func newTrustCommand(s *invocation.Settings) *cobra.Command {
 	return cmd
 }
 
-func revoke(cmd *cobra.Command, s *invocation.Settings, store *trust.Store, path string) error {
+func revoke(cmd *cobra.Command, s *settings, store *trust.Store, path string) error {
 	if err := store.Revoke(path); err != nil {
 		return err
 	}
@@ -79,7 +78,7 @@ func revoke(cmd *cobra.Command, s *invocation.Settings, store *trust.Store, path
 	return err
 }
 
-func trustFile(cmd *cobra.Command, s *invocation.Settings, store *trust.Store, file *config.Inspection, o trustOptions) error {
+func trustFile(cmd *cobra.Command, s *settings, store *trust.Store, file *config.Inspection, o trustOptions) error {
 	trusted, err := file.Trusted(store)
 	if err != nil {
 		return err
@@ -104,7 +103,7 @@ func trustFile(cmd *cobra.Command, s *invocation.Settings, store *trust.Store, f
 		fmt.Fprintln(out, "You do not trust it.")
 		return nil
 	case !o.yes:
-		if err := invocation.AskYes(cmd, s, "Trust it?", "not trusted", "duet-rpc trust"); err != nil {
+		if err := askYes(cmd, s, "Trust it?", "not trusted", "duet-rpc trust"); err != nil {
 			return err
 		}
 	}

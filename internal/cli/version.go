@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/duet-rpc/duet-rpc/internal/cli/invocation"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
@@ -60,12 +59,12 @@ func versionLine(version string) string {
 	return fmt.Sprintf("duet-rpc %s (%s %s/%s)", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-func newVersionCommand(s *invocation.Settings) *cobra.Command {
+func newVersionCommand(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Long:  "Print the version.\n\nExit status: 0.",
-		Args:  invocation.NoArguments,
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !s.JSON {
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine(s.Version))

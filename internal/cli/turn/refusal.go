@@ -2,10 +2,11 @@ package turn
 
 import (
 	"errors"
-	"github.com/duet-rpc/duet-rpc/internal/cli/term"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"slices"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // This file says what the hub refuses in the words of who has typed a command.

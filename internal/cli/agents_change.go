@@ -1,0 +1,538 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/project"
+	"github.com/duet-rpc/duet-rpc/internal/registry"
+	"github.com/duet-rpc/duet-rpc/internal/registry/added"
+)
+
+// agentsDirectory is where archives are unpacked, and records are kept.
+func agentsDirectory() (string, error) {
+	data, err := project.DataHome(os.Getenv)
+	return filepath.Join(data, "agents"), err
+}
+
+func readRecords() (*added.Records, error) {
+	directory, err := agentsDirectory()
+	if err != nil {
+		return nil, err
+	}
+	return added.Read(directory)
+}
+
+// absolute is a registry that can be found from any directory.
+func absolute(from string) string {
+	if registry.IsFile(from) {
+		if path, err := filepath.Abs(from); err == nil {
+			return path
+		}
+	}
+	return from
+}
+
+// planned is what is to be done for the agent of an id, as somebody chooses.
+func planned(text []byte, id string, choice registry.Choice) (registry.Plan, error) {
+	entry, err := registry.Parse(text, id)
+	if err != nil {
+		return registry.Plan{}, err
+	}
+	if choice.Directory, err = agentsDirectory(); err != nil {
+		return registry.Plan{}, err
+	}
+	choice.Has = func(program string) bool {
+		_, err := exec.LookPath(program)
+		return err == nil
+	}
+	plan, err := entry.Plan(choice)
+	if err != nil {
+		return plan, fmt.Errorf("%s cannot be got: %w", entry.ID, err)
+	}
+	return plan, nil
+}
+
+// agentOf is what the configuration says of an agent that is got by a plan.
+func agentOf(name string, p registry.Plan) config.NewAgent {
+	return config.NewAgent{Name: name, Title: p.Entry.Name, Command: p.Command, Env: p.Env}
+}
+
+// A change is all that is done to add an agent, or to bring it up to date.
+type change struct {
+	source  registry.Source
+	plan    registry.Plan
+	edit    *config.Edit
+	records *added.Records
+	was, is added.Record // was is empty for one that is new
+}
+
+// carryOut gets what the agent needs, and then has the configuration name it: until
+// the very last step all is as it was.
+func carryOut(ctx context.Context, c change) error {
+	if err := c.source.Install(ctx, c.plan); err != nil {
+		return err
+	}
+	err := c.records.Put(c.is)
+	if err == nil {
+		if err = c.edit.Write(); err == nil {
+			return nil
+		}
+		if c.was.Name == "" {
+			err = errors.Join(err, c.records.Forget(c.is.Name))
+		} else {
+			err = errors.Join(err, c.records.Put(c.was))
+		}
+	}
+	if c.plan.Directory != "" && !slices.Contains(c.was.Directories, c.plan.Directory) {
+		err = errors.Join(err, added.RemoveDirectories(c.records.Mine(c.is, []string{c.plan.Directory})))
+	}
+	return err
+}
+
+// words are a plan's command with its variables, as a shell has them.
+func words(p registry.Plan) []string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
+		words = append(words, name+"="+term.ShellWord(p.Env[name]))
+	}
+	for _, arg := range p.Command {
+		words = append(words, term.ShellWord(arg))
+	}
+	return words
+}
+
+const addHelp = `Add an agent to your config.toml, as a registry describes it. The registry is the
+file or the https URL that you name with --from: an agent.json, or a
+registry.json with many agents, as the Agent Client Protocol's own,
+https://github.com/agentclientprotocol/registry. NAME is the agent's id there,
+and what it is called here unless --as says otherwise.
+
+What would be downloaded, written and run is shown, and nothing of it is done
+before you say yes. An archive is taken only with a checksum (SHA-256): the
+registry's, or the one that you give.
+
+Exit status: 0 if the agent was added; 1 if not.`
+
+type addOptions struct {
+	from, as, via, sha256 string
+	yes                   bool
+}
+
+func newAdd(o agentsCommandOptions) *cobra.Command {
+	var a addOptions
+	cmd := &cobra.Command{
+		Use:   "add [NAME] --from FILE|URL",
+		Short: "Add an agent that a registry describes",
+		Long:  addHelp,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 1:
+				return fmt.Errorf("%s takes the name of one agent, got %q", cmd.CommandPath(), args)
+			case a.from == "":
+				return errors.New("say with --from which registry describes the agent: a file, or an https URL")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return add(cmd, o, a, strings.Join(args, "")) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&a.from, "from", "", "the registry: a file, or an https URL")
+	f.StringVar(&a.as, "as", "", "what the agent is called here (default: its id in the registry)")
+	f.StringVar(&a.via, "via", "", "how it is got: binary, npx or uvx (default: the first of these that works here)")
+	f.StringVar(&a.sha256, "sha256", "", "the checksum of the archive, where the registry has none")
+	f.BoolVarP(&a.yes, "yes", "y", false, "add it without asking")
+	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault))
+	_ = cmd.RegisterFlagCompletionFunc("via", cobra.FixedCompletions([]string{registry.ViaBinary, registry.ViaNPX, registry.ViaUVX}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func add(cmd *cobra.Command, o agentsCommandOptions, a addOptions, id string) error {
+	text, source, err := registry.Read(cmd.Context(), a.from, nil)
+	if err != nil {
+		return fmt.Errorf("reading the registry: %w", err)
+	}
+	records, err := readRecords()
+	if err != nil {
+		return err
+	}
+	plan, err := planned(text, id, registry.Choice{Via: a.via, SHA256: a.sha256})
+	if err != nil {
+		return err
+	}
+	agent := agentOf(cmp.Or(a.as, plan.Entry.ID), plan)
+	edit, err := config.Add(agent, os.Getenv)
+	if err != nil {
+		return err
+	}
+	if !o.JSON() {
+		printPlan(cmd.OutOrStdout(), a.from, plan, edit)
+	}
+	if !a.yes {
+		if err := o.AskYes(cmd, "Add it?", "not added", "duet-rpc agents add"); err != nil {
+			return err
+		}
+	}
+	was, _ := records.Find(agent.Name) // of one that its user took out of the configuration
+	if err := carryOut(cmd.Context(), change{source, plan, edit, records, was, added.Of(agent.Name, absolute(a.from), plan, edit.Text, was)}); err != nil {
+		return err
+	}
+	if o.JSON() {
+		return term.JSON(cmd.OutOrStdout(), map[string]any{"name": agent.Name, "version": plan.Entry.Version, "command": plan.Command, "file": edit.File})
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is added: `duet-rpc agents check %s` starts it, and says whether you are signed in.\n", term.Line(agent.Name), term.Line(agent.Name))
+	return err
+}
+
+// printPlan shows what would be done, escaped: the registry is somebody else's.
+func printPlan(out io.Writer, from string, p registry.Plan, a *config.Edit) {
+	fmt.Fprintf(out, "%s %s, as %s says: %s\n", term.Line(p.Entry.Name), term.Line(p.Entry.Version), term.Quoted(from), term.Line(p.Entry.Description))
+	printArchive(out, p)
+	fmt.Fprintf(out, "\nThis is appended to %s:\n", term.Quoted(a.File))
+	printLines(out, "  ", a.Text)
+	printCommand(out, p)
+	fmt.Fprintln(out)
+}
+
+// printArchive shows what is downloaded.
+func printArchive(out io.Writer, p registry.Plan) {
+	if p.Archive != "" {
+		fmt.Fprintf(out, "\nThis is downloaded and unpacked into %s:\n  %s\n  sha256 %s\n", term.Quoted(p.Directory), term.Line(p.Archive), p.SHA256)
+	}
+}
+
+// printLines prints the lines of a text behind something.
+func printLines(out io.Writer, behind, text string) {
+	for line := range strings.Lines(text) {
+		fmt.Fprintf(out, "%s%s\n", behind, term.Line(strings.TrimSuffix(line, "\n")))
+	}
+}
+
+// printCommand shows what runs.
+func printCommand(out io.Writer, p registry.Plan) {
+	fmt.Fprintf(out, "\nFrom then on this runs as you whenever the agent is asked:\n  %s\n", term.Line(strings.Join(words(p), " ")))
+	for _, note := range p.Notes {
+		fmt.Fprintf(out, "%s\n", term.Line(note))
+	}
+}
+
+const removeHelp = `Remove an agent that ` + "`duet-rpc agents add`" + ` added: what was written into your
+config.toml for it, and what was unpacked. What would be removed is shown, and
+nothing of it before you say yes. Conversations with it stay, and cannot be
+continued. What npx and uvx have downloaded, and what the agent keeps in files of
+its own, such as a login, stays: ` + "`duet-rpc agents logout`" + ` is for that.
+
+It is refused while the agent works in this project.
+
+Exit status: 0 if it was removed; 1 if not.`
+
+func newRemove(o agentsCommandOptions) *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:               "remove NAME",
+		Short:             "Remove an agent that was added from a registry",
+		Long:              removeHelp,
+		Args:              oneAgent,
+		ValidArgsFunction: completeAdded,
+		RunE:              func(cmd *cobra.Command, args []string) error { return remove(cmd, o, args[0], yes) },
+	}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "remove it without asking")
+	return cmd
+}
+
+func remove(cmd *cobra.Command, o agentsCommandOptions, name string, yes bool) error {
+	records, list, err := recorded([]string{name})
+	if err != nil {
+		return err
+	}
+	r, out := list[0], cmd.OutOrStdout()
+	edit, err := config.Remove(name, r.Text, os.Getenv)
+	if err != nil {
+		return err
+	}
+	if working := o.Working(cmd, name); len(working) > 0 {
+		return fmt.Errorf("%s works on %s: wait for its end, or `duet-rpc task cancel %s`", name, term.Line(working[0]), term.Line(working[0]))
+	}
+	directories := records.Mine(r, r.Directories)
+	if !o.JSON() {
+		printRemoval(out, r, edit, directories)
+	}
+	if !yes {
+		if err := o.AskYes(cmd, "Remove it?", "not removed", "duet-rpc agents remove"); err != nil {
+			return err
+		}
+	}
+	if edit != nil {
+		if err := edit.Write(); err != nil {
+			return err
+		}
+	}
+	if err := added.RemoveDirectories(directories); err != nil {
+		return fmt.Errorf("%s is not configured any more, but not all of it could be removed; try again: %w", name, err)
+	}
+	if err := records.Forget(name); err != nil {
+		return err
+	}
+	if o.JSON() {
+		return term.JSON(out, map[string]any{"name": name, "removed": true, "directories": directories})
+	}
+	_, err = fmt.Fprintf(out, "%s is removed.\n", term.Line(name))
+	return err
+}
+
+func printRemoval(out io.Writer, r added.Record, edit *config.Edit, directories []string) {
+	fmt.Fprintf(out, "%s %s, which came from %s\n", term.Line(r.Name), term.Line(r.Version), term.Quoted(r.From))
+	if edit != nil {
+		fmt.Fprintf(out, "\nThis is taken out of %s:\n", term.Quoted(edit.File))
+		printLines(out, "  ", r.Text)
+	}
+	if len(directories) > 0 {
+		fmt.Fprintln(out, "\nThis is removed, with all that is in it:")
+		for _, d := range directories {
+			fmt.Fprintf(out, "  %s\n", term.Quoted(d))
+		}
+	}
+	fmt.Fprintln(out, "\nConversations with it cannot be continued. Agents of it that work in other projects may fail.")
+}
+
+const updateHelp = `Bring agents up to date that ` + "`duet-rpc agents add`" + ` added: each as the registry that
+it came from describes it now, or another that you name with --from. Which
+version there is here and there, what would be downloaded and what would be
+written is shown, and nothing of it is done before you say yes. With --check it
+is only shown which versions there are. Registries are not read at any other time.
+
+Conversations that are open go on with the version that they have, which stays
+until the update after this one. If an update fails, all is as it was.
+
+Exit status: 0 if each is up to date; 1 if one is not.`
+
+type updateOptions struct {
+	from, sha256    string
+	all, check, yes bool
+}
+
+func newUpdate(o agentsCommandOptions) *cobra.Command {
+	var u updateOptions
+	cmd := &cobra.Command{
+		Use:               "update [NAME...]",
+		Short:             "Bring agents up to date that were added from a registry",
+		Long:              updateHelp,
+		ValidArgsFunction: completeAdded,
+		Args: func(cmd *cobra.Command, names []string) error {
+			switch {
+			case len(names) == 0 && !u.all && !u.check:
+				return errors.New("say which agents, or --all of those that were added; --check looks what there is")
+			case len(names) > 0 && u.all:
+				return errors.New("say which agents, or --all, not both")
+			case len(names) != 1 && u.sha256 != "":
+				return errors.New("--sha256 is for one agent")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, names []string) error {
+			records, list, err := recorded(names)
+			if err != nil {
+				return err
+			}
+			if u.check {
+				return checkUpdates(cmd, o, u, list)
+			}
+			failed := 0
+			for i, r := range list {
+				if i > 0 && !o.JSON() {
+					fmt.Fprintln(cmd.OutOrStdout())
+				}
+				if err := update(cmd, o, u, records, r); err != nil {
+					if len(list) == 1 {
+						return fmt.Errorf("%s is as it was: %w", r.Name, err)
+					}
+					fmt.Fprintf(cmd.ErrOrStderr(), "%s is as it was: %s\n", term.Line(r.Name), term.Exact(err.Error()))
+					failed++
+				}
+			}
+			if failed > 0 {
+				return fmt.Errorf("%s could not be brought up to date", term.Count(failed, "agent"))
+			}
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&u.all, "all", false, "all agents that were added")
+	f.BoolVar(&u.check, "check", false, "say which versions there are, and change nothing")
+	f.StringVar(&u.from, "from", "", "the registry: a file, or an https URL (default: the one that the agent came from)")
+	f.StringVar(&u.sha256, "sha256", "", "the checksum of the archive, where the registry has none")
+	f.BoolVarP(&u.yes, "yes", "y", false, "do it without asking")
+	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault))
+	cmd.MarkFlagsMutuallyExclusive("check", "yes")
+	return cmd
+}
+
+// completeAdded offers the names of agents that were added.
+func completeAdded(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	records, err := readRecords()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return records.Names(), cobra.ShellCompDirectiveNoFileComp
+}
+
+// recorded are the records of the names, or all if there are none.
+func recorded(names []string) (*added.Records, []added.Record, error) {
+	records, err := readRecords()
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(names) == 0 {
+		names = records.Names()
+	}
+	if len(names) == 0 {
+		return nil, nil, errors.New("no agent was added from a registry: `duet-rpc agents add` does that")
+	}
+	var list []added.Record
+	for _, name := range names {
+		r, found := records.Find(name)
+		if !found {
+			return nil, nil, fmt.Errorf("%s was not added by `duet-rpc agents add`, so it is not known where it came from: it is brought up to date, or removed, the way it was installed", name)
+		}
+		list = append(list, r)
+	}
+	return records, list, nil
+}
+
+// planOf is what is to be done to have an agent as its registry describes it now.
+func planOf(cmd *cobra.Command, u updateOptions, r added.Record) (registry.Plan, registry.Source, string, error) {
+	from := r.From
+	if u.from != "" {
+		from = absolute(u.from)
+	}
+	text, source, err := registry.Read(cmd.Context(), from, nil)
+	if err != nil {
+		return registry.Plan{}, source, from, fmt.Errorf("reading the registry: %w", err)
+	}
+	plan, err := planned(text, r.ID, registry.Choice{Via: r.Via, SHA256: u.sha256})
+	return plan, source, from, err
+}
+
+// An offer is an agent as `duet-rpc agents update --check --json` shows it.
+type offer struct {
+	Name  string `json:"name"`
+	Here  string `json:"version"`
+	There string `json:"offered,omitempty"`
+	From  string `json:"from"`
+	Error string `json:"error,omitempty"`
+}
+
+func checkUpdates(cmd *cobra.Command, o agentsCommandOptions, u updateOptions, list []added.Record) error {
+	offers, failed := make([]offer, len(list)), 0
+	for i, r := range list {
+		plan, _, from, err := planOf(cmd, u, r)
+		offers[i] = offer{Name: r.Name, Here: r.Version, There: plan.Entry.Version, From: from}
+		if err != nil {
+			offers[i].Error = err.Error()
+			failed++
+		}
+	}
+	if err := printOffers(cmd.OutOrStdout(), o, offers); err != nil {
+		return err
+	}
+	if failed > 0 {
+		return fmt.Errorf("of %s it cannot be said", term.Count(failed, "agent"))
+	}
+	return nil
+}
+
+func printOffers(out io.Writer, o agentsCommandOptions, offers []offer) error {
+	if o.JSON() {
+		return term.JSON(out, offers)
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "AGENT\tVERSION\tOFFERED\tFROM")
+	for _, f := range offers {
+		there := term.Line(f.There)
+		switch {
+		case f.Error != "":
+			there = "? " + term.Line(f.Error)
+		case f.There == f.Here:
+			there = "the same"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", term.Line(f.Name), term.Line(f.Here), there, term.Quoted(f.From))
+	}
+	return table.Flush()
+}
+
+// update brings an agent up to date, if its user agrees.
+func update(cmd *cobra.Command, o agentsCommandOptions, u updateOptions, records *added.Records, r added.Record) error {
+	plan, source, from, err := planOf(cmd, u, r)
+	if err != nil {
+		return err
+	}
+	edit, err := config.Replace(r.Text, agentOf(r.Name, plan), os.Getenv)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	is := added.Of(r.Name, from, plan, edit.Text, r)
+	if is.Text == r.Text && is.SHA256 == r.SHA256 && is.Version == r.Version && is.From == r.From {
+		if o.JSON() {
+			return term.JSON(out, map[string]any{"name": r.Name, "version": r.Version, "updated": false})
+		}
+		_, err = fmt.Fprintf(out, "%s is up to date: %s\n", term.Line(r.Name), term.Line(r.Version))
+		return err
+	}
+	if !o.JSON() {
+		printUpdate(out, from, plan, edit, r)
+	}
+	if !u.yes {
+		if err := o.AskYes(cmd, "Update it?", "not updated", "duet-rpc agents update"); err != nil {
+			return err
+		}
+	}
+	// Open conversations may go on with the version until now, with none before.
+	old := slices.DeleteFunc(slices.Clone(is.Directories), func(d string) bool {
+		return d == plan.Directory || len(r.Directories) > 0 && d == r.Directories[len(r.Directories)-1]
+	})
+	old = records.Mine(is, old)
+	is.Directories = slices.DeleteFunc(is.Directories, func(d string) bool { return slices.Contains(old, d) })
+	if err := carryOut(cmd.Context(), change{source, plan, edit, records, r, is}); err != nil {
+		return err
+	}
+	if err := added.RemoveDirectories(old); err != nil {
+		fmt.Fprintf(cmd.ErrOrStderr(), "an old version could not be removed: %s\n", term.Exact(err.Error()))
+	}
+	if o.JSON() {
+		return term.JSON(out, map[string]any{"name": r.Name, "version": is.Version, "updated": true, "command": plan.Command, "file": edit.File})
+	}
+	_, err = fmt.Fprintf(out, "%s is %s now: `duet-rpc agents check %s` starts it.\n", term.Line(r.Name), term.Line(is.Version), term.Line(r.Name))
+	return err
+}
+
+// printUpdate shows what would be done, escaped: the registry is somebody else's.
+func printUpdate(out io.Writer, from string, p registry.Plan, e *config.Edit, r added.Record) {
+	fmt.Fprintf(out, "%s: %s → %s, as %s says\n", term.Line(r.Name), term.Line(r.Version), term.Line(p.Entry.Version), term.Quoted(from))
+	if from != r.From {
+		fmt.Fprintf(out, "It came from another registry: %s\n", term.Quoted(r.From))
+	}
+	printArchive(out, p)
+	if e.Text != r.Text {
+		fmt.Fprintf(out, "\nIn %s this\n", term.Quoted(e.File))
+		printLines(out, "- ", r.Text)
+		fmt.Fprintln(out, "becomes")
+		printLines(out, "+ ", e.Text)
+	}
+	printCommand(out, p)
+	fmt.Fprintf(out, "Conversations that are open go on with %s until their agents end.\n\n", term.Line(r.Version))
+}

@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
+)
+
+// told is a project whose sessions were active so many minutes after a moment.
+func told(root string, minutes ...int) listedProject {
+	l := listedProject{Root: root}
+	for _, m := range minutes {
+		at := time.Date(2026, 1, 1, 12, m, 0, 0, time.UTC).Format(time.RFC3339Nano)
+		l.read = append(l.read, wire.Session{ID: at, LastActivity: at})
+		l.Sessions = append(l.Sessions, json.RawMessage(`"`+at+`"`))
+	}
+	return l
+}
+
+func TestTheNewestOfAllProjects(t *testing.T) {
+	for _, c := range []struct{ most, a, b int }{
+		{0, 3, 2}, {5, 3, 2}, {9, 3, 2}, {4, 2, 2}, {3, 1, 2}, {1, 0, 1},
+	} {
+		all := []listedProject{told("a", 8, 4, 1), told("b", 9, 7)}
+		newest(all, c.most)
+		assert.Len(t, all[0].Sessions, c.a, "the newest %d", c.most)
+		assert.Len(t, all[1].Sessions, c.b, "the newest %d", c.most)
+		for _, p := range all {
+			assert.Len(t, p.read, len(p.Sessions))
+			assert.NotNil(t, p.Sessions, "JSON has a list")
+		}
+	}
+	var order []string
+	for _, r := range rows([]listedProject{told("a", 8, 4, 1), told("b", 9, 7)}) {
+		order = append(order, r.root+r.LastActivity[14:16])
+	}
+	assert.Equal(t, []string{"b09", "a08", "b07", "a04", "a01"}, order)
+}
+
+func TestPathsAsPeopleWriteThem(t *testing.T) {
+	for _, name := range []string{"HOME", "USERPROFILE"} {
+		t.Setenv(name, filepath.FromSlash("/home/me"))
+	}
+	for path, want := range map[string]string{"/home/me": "~", "/home/me/p": "~/p", "/home/meant": "/home/meant", "/srv": "/srv"} {
+		assert.Equal(t, filepath.FromSlash(want), term.HomePath(filepath.FromSlash(path)))
+	}
+}

@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/visible"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
+)
+
+// This file is the command that builds the project.
+
+const buildHelp = `Build the project: with the command of [[builds]] in its configuration or yours, or
+else one that its files suggest (go.mod, package.json, Cargo.toml, Makefile and others).
+` + "`duet-rpc build --list`" + ` shows which there are; the first one is built unless you name
+another. What it prints is printed as it comes. Editors that are connected are told of the
+end, and of what is wrong where.
+
+A build runs programs of the project, so none runs while the project's configuration
+waits for your trust (` + "`duet-rpc trust`" + `).
+
+With --json the result is printed: if it has failed, with "kind": "build_failed" and the
+diagnostics.
+
+Exit status: 0 if it succeeded; 1 if it failed or was refused; 130 if you interrupted it,
+which ends it with everything that it has started.`
+
+// newBuild makes the command.
+func newBuild(s *settings) *cobra.Command {
+	var backend, list bool
+	cmd := &cobra.Command{
+		Use:     "build [NAME]",
+		Short:   "Build the project",
+		Long:    buildHelp,
+		Example: "  duet-rpc build\n  duet-rpc build --list\n  duet-rpc build server --json",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			b := building{cmd: cmd, settings: s, method: "build"}
+			if len(args) > 0 {
+				b.name = args[0]
+			}
+			if backend {
+				b.method = "buildBackend"
+			}
+			return turn.InWords(b.connected(list))
+		},
+	}
+	cmd.Flags().BoolVar(&backend, "backend", false, "build the backend: the first one with backend = true")
+	cmd.Flags().BoolVar(&list, "list", false, "list what can be built, and build nothing")
+	return cmd
+}
+
+// building is one call of the command.
+type building struct {
+	cmd          *cobra.Command
+	settings     *settings
+	method, name string
+}
+
+// connected builds, or lists, with the hub.
+func (b *building) connected(list bool) error {
+	h, err := openAttended(b.cmd.Context(), &b.settings.Settings)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	ctx, cancel := context.WithCancel(h.Context())
+	defer cancel()
+	return term.OrInterrupted(h.Interrupts, cancel, func() error {
+		if list {
+			return b.list(ctx, h.Client)
+		}
+		return b.build(ctx, h.Client)
+	})
+}
+
+func (b *building) list(ctx context.Context, c *client.Client) error {
+	r, raw, err := wire.Call[wire.Builds](ctx, c, "listBuilds", map[string]any{})
+	if err != nil {
+		return err
+	}
+	out := b.cmd.OutOrStdout()
+	if b.settings.JSON {
+		return term.Raw(out, raw)
+	}
+	table := term.NewTable(out, "BUILD", "COMMAND", "")
+	for _, t := range r.Builds {
+		var notes []string
+		if t.Backend {
+			notes = append(notes, "backend")
+		}
+		if t.Detected {
+			notes = append(notes, "suggested by the project's files")
+		}
+		table.Row(t.Name, t.Line(), strings.Join(notes, ", "))
+	}
+	return table.Flush()
+}
+
+func (b *building) build(ctx context.Context, c *client.Client) error {
+	ended := b.follow(c)
+	begun := time.Now()
+	params := map[string]any{}
+	if b.name != "" {
+		params["name"] = b.name
+	}
+	var raw json.RawMessage
+	err := c.Call(ctx, b.method, params, &raw, client.WithTimeout(0))
+	var refused *client.Error
+	failed := errors.As(err, &refused) && refused.Kind() == "build_failed"
+	if err == nil || failed {
+		b.awaitEnd(ctx, c, ended)
+	}
+	out := b.cmd.OutOrStdout()
+	switch {
+	case failed && b.settings.JSON:
+		if err := term.Raw(out, refused.Data); err != nil {
+			return err
+		}
+		return exitStatus(1)
+	case failed:
+		return errors.New(refused.Message)
+	case err != nil:
+		return err
+	case b.settings.JSON:
+		return term.Raw(out, raw)
+	}
+	var r wire.Built
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return fmt.Errorf("reading what the hub answered to %s: %w", b.method, err)
+	}
+	progress(b.cmd, b.settings, "%s succeeded in %s%s", r.Name, term.Duration(time.Since(begun)), r.Found())
+	return nil
+}
+
+// follow prints what the build tells of itself, until what it returns is closed.
+func (b *building) follow(c *client.Client) <-chan struct{} {
+	ended := make(chan struct{})
+	end := sync.OnceFunc(func() { close(ended) })
+	out := b.cmd.OutOrStdout()
+	c.On("buildProgress", func(params json.RawMessage) {
+		var p wire.BuildProgress
+		if json.Unmarshal(params, &p) != nil {
+			return
+		}
+		switch p.Stage {
+		case wire.BuildWaits:
+			progress(b.cmd, b.settings, "another build of %s has to end first", p.Name)
+		case wire.BuildStarted:
+			progress(b.cmd, b.settings, "%s: %s", p.Name, p.Line())
+		case wire.BuildOutput:
+			b.print(out, p.Output)
+		default:
+			end()
+		}
+	})
+	return ended
+}
+
+// print prints what the build's command printed: a project's programs, which may print
+// anything.
+func (b *building) print(out io.Writer, text string) {
+	if b.settings.JSON {
+		return
+	}
+	for line := range strings.Lines(text) {
+		line, newline := strings.CutSuffix(line, "\n")
+		fmt.Fprint(out, term.Exact(visible.WithoutColors(line)))
+		if newline {
+			fmt.Fprintln(out)
+		}
+	}
+}
+
+// awaitEnd waits until all that was told of the build has been printed.
+func (b *building) awaitEnd(ctx context.Context, c *client.Client, ended <-chan struct{}) {
+	const rest = time.Second // of what was dropped the end may be a part
+	for {
+		select {
+		case <-ended:
+			if n := c.Dropped(); n > 0 {
+				progress(b.cmd, b.settings, "%d parts of the output came too fast and are missing here", n)
+			}
+			return
+		case <-ctx.Done():
+			return
+		case <-time.After(rest):
+			if c.Dropped() > 0 {
+				progress(b.cmd, b.settings, "%d parts of the output came too fast and are missing here", c.Dropped())
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,356 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
+	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
+)
+
+// This file is what all commands share: what the flags of the program say, how
+// arguments are taken, and how a command reaches the project's hub. A command that has a
+// package of its own stands on it as the others do.
+
+// suggestsWithin is how many letters may be wrong in a command for it to be suggested.
+const suggestsWithin = 2
+
+// noArguments refuses arguments, and knows that a word after the program's
+// name was meant as a command.
+func noArguments(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case cmd.HasSubCommands():
+		close := []string{otherName(cmd.CommandPath(), args[0])}
+		if close[0] == "" {
+			cmd.SuggestionsMinimumDistance = min(suggestsWithin, len(args[0])/2)
+			close = cmd.SuggestionsFor(args[0])
+		}
+		meant := ""
+		if len(close) > 0 {
+			meant = fmt.Sprintf(" (did you mean %s?)", strings.Join(close, " or "))
+		}
+		if !cmd.HasParent() && strings.ContainsAny(args[0], " \t\n") {
+			return fmt.Errorf("there is no command %q; to give it to an agent: duet-rpc prompt \"…\"", term.Short(args[0]))
+		}
+		return fmt.Errorf("there is no command %q%s; `%s --help` lists them", args[0], meant, cmd.CommandPath())
+	}
+	return fmt.Errorf("%q takes no arguments, got %q", cmd.CommandPath(), args[0])
+}
+
+// exactly wants as many arguments as there are names.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > len(names) {
+			return fmt.Errorf("%q takes %s and nothing more, got %q", cmd.CommandPath(), strings.Join(names, " "), args[len(names)])
+		}
+		return atLeast(names...)(cmd, args)
+	}
+}
+
+// atLeast wants arguments by these names, and takes more of the last.
+func atLeast(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < len(names) {
+			return fmt.Errorf("%q needs %s", cmd.CommandPath(), strings.Join(names[len(args):], " and "))
+		}
+		for i, name := range names {
+			if strings.TrimSpace(args[i]) == "" {
+				return fmt.Errorf("%q needs %s, got an empty argument", cmd.CommandPath(), name)
+			}
+		}
+		return nil
+	}
+}
+
+// fullPath is a directory as the hub understands it, which works in another
+// one. The shell knows what ~ means, and so does the hub.
+func fullPath(path string) (string, error) {
+	if path == "" || strings.HasPrefix(path, "~") {
+		return path, nil
+	}
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("finding %q: %w", path, err)
+	}
+	return full, nil
+}
+
+// fullDirectories are directories that an agent may use, as the hub understands them.
+func fullDirectories(dirs []string) ([]string, error) {
+	var full []string
+	for _, dir := range dirs {
+		path, err := fullPath(dir)
+		if err != nil {
+			return nil, err
+		}
+		if info, err := os.Stat(path); !strings.HasPrefix(path, "~") && (err != nil || !info.IsDir()) {
+			return nil, fmt.Errorf("--add-dir: there is no directory %s", path)
+		}
+		full = append(full, path)
+	}
+	return full, nil
+}
+
+// commandGroup is a command that only has others below it.
+func commandGroup(use, title, help string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: title, Long: help, Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
+// askYes asks on the terminal. No answer is no, which the error says in words,
+// and where nobody can be asked what to run again.
+func askYes(cmd *cobra.Command, s *settings, question, no, again string) error {
+	if s.JSON || !term.IsTerminal(os.Stdin) {
+		return fmt.Errorf("%s: run `%s` on a terminal, or add --yes", no, again)
+	}
+	side := cmd.ErrOrStderr()
+	if yes, err := term.Yes(cmd.InOrStdin(), side, term.Asking(side, question)); yes || err != nil {
+		return err
+	}
+	return errors.New(no)
+}
+
+// hubStatusHelp is what the commands over a hub have in common.
+const hubStatusHelp = `
+This talks to the project's hub, and starts a daemon if none runs. With --json the
+hub's answer is printed unchanged.
+
+Exit status: 0 if it succeeded; 1 if it was refused or failed, or no hub answers;
+130 if you interrupted it (C-c twice ends at once).`
+
+// withHub runs do with a connection to the project's hub, until a signal
+// comes. What the hub refuses is said in its own words.
+func withHub(cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error, opts ...client.Option) error {
+	return turn.InWords(connected(cmd, s, do, opts...))
+}
+
+// askHub calls a method of the project's hub, and prints what it answers: by print,
+// or with --json as it came.
+func askHub[R any](cmd *cobra.Command, s *settings, method string, params any, print func(R) error) error {
+	return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+		r, raw, err := wire.Call[R](ctx, c, method, params)
+		if err != nil {
+			return err
+		}
+		if s.JSON {
+			return term.Raw(cmd.OutOrStdout(), raw)
+		}
+		return print(r)
+	})
+}
+
+// connected is [withHub] that leaves errors as they are.
+func connected(cmd *cobra.Command, s *settings, do func(context.Context, *client.Client) error, opts ...client.Option) error {
+	ctx, stop := term.UntilInterrupted(cmd.Context())
+	defer stop()
+	err := withClient(ctx, reachOptions{Settings: &s.Settings, Client: opts, Begins: cmd.Annotations[commandBegins] != ""}, do)
+	var status exitStatus
+	if err != nil && ctx.Err() != nil && !errors.As(err, &status) {
+		return term.ErrInterrupted
+	}
+	return err
+}
+
+// commandBegins is the annotation of a command that can be the first in a project.
+const commandBegins = "begins"
+
+// begins are the annotations of a command that can be the first in a project: others are refused
+// where nothing is kept.
+func begins() map[string]string { return map[string]string{commandBegins: "work"} }
+
+// progress says something beside the result.
+func progress(cmd *cobra.Command, s *settings, format string, args ...any) {
+	if !s.JSON {
+		side := cmd.ErrOrStderr()
+		fmt.Fprintln(side, term.Lines(side, "— "+term.Line(fmt.Sprintf(format, args...))))
+	}
+}
+
+// An exitStatus ends the process with a status, and nothing more is said.
+type exitStatus int
+
+func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// oneOf adds a flag that takes one of some words; the hub refuses others.
+func oneOf(cmd *cobra.Command, value *string, name, usage string, words ...string) {
+	cmd.Flags().StringVar(value, name, "", usage+": "+strings.Join(words, ", "))
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// directories lets flags complete names of directories.
+func directories(cmd *cobra.Command, flags ...string) {
+	for _, name := range flags {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs))
+	}
+}
+
+// otherName is the command that does what a word says under which people may look for it, since another
+// program has it under that name; "" where there is none. under is the path of the command before the word.
+func otherName(under, word string) string {
+	switch under + " " + word {
+	case "duet-rpc chat", "duet-rpc exec", "duet-rpc run":
+		return "prompt"
+	case "duet-rpc resume":
+		return "prompt --continue"
+	case "duet-rpc history", "duet-rpc list", "duet-rpc ls", "duet-rpc ps", "duet-rpc sessions":
+		return "session list"
+	case "duet-rpc diff", "duet-rpc export", "duet-rpc show":
+		return "session show"
+	case "duet-rpc interrupt", "duet-rpc kill":
+		return "session interrupt"
+	case "duet-rpc delete", "duet-rpc rm":
+		return "session delete"
+	case "duet-rpc cancel":
+		return "task cancel"
+	case "duet-rpc submit":
+		return "task submit"
+	case "duet-rpc start":
+		return "daemon start"
+	case "duet-rpc status":
+		return "daemon status"
+	case "duet-rpc stop":
+		return "daemon stop"
+	case "duet-rpc log", "duet-rpc logs":
+		return "daemon logs"
+	case "duet-rpc tail", "duet-rpc watch":
+		return "events"
+	case "duet-rpc inbox", "duet-rpc questions":
+		return "approvals"
+	case "duet-rpc allow", "duet-rpc approve":
+		return "approvals approve"
+	case "duet-rpc deny":
+		return "approvals deny"
+	case "duet-rpc answer", "duet-rpc respond":
+		return "approvals respond"
+	case "duet-rpc login":
+		return "agents login"
+	case "duet-rpc logout":
+		return "agents logout"
+	case "duet-rpc check":
+		return "doctor"
+	case "duet-rpc settings":
+		return "config"
+	case "duet-rpc agents list", "duet-rpc agents ls":
+		return "agents"
+	case "duet-rpc approvals list", "duet-rpc approvals ls":
+		return "approvals"
+	case "duet-rpc approvals allow", "duet-rpc approvals yes":
+		return "approve"
+	case "duet-rpc approvals no", "duet-rpc approvals reject":
+		return "deny"
+	case "duet-rpc approvals answer":
+		return "respond"
+	case "duet-rpc daemon restart":
+		return "stop, and then start"
+	case "duet-rpc session ls", "duet-rpc task ls", "duet-rpc triggers ls":
+		return "list"
+	case "duet-rpc session cat", "duet-rpc session diff", "duet-rpc session export", "duet-rpc session get", "duet-rpc session open", "duet-rpc session view":
+		return "show"
+	case "duet-rpc session rm":
+		return "delete"
+	case "duet-rpc session prompt", "duet-rpc session resume", "duet-rpc session send":
+		return "continue"
+	case "duet-rpc session new", "duet-rpc session run", "duet-rpc session start":
+		return "launch"
+	case "duet-rpc session cancel", "duet-rpc session kill", "duet-rpc session stop":
+		return "interrupt"
+	case "duet-rpc session agent", "duet-rpc session mode", "duet-rpc session model":
+		return "set"
+	case "duet-rpc task show", "duet-rpc task status":
+		return "get"
+	case "duet-rpc task add", "duet-rpc task new", "duet-rpc task run":
+		return "submit"
+	case "duet-rpc task kill", "duet-rpc task rm", "duet-rpc task stop":
+		return "cancel"
+	case "duet-rpc triggers off":
+		return "disable"
+	case "duet-rpc triggers on":
+		return "enable"
+	}
+	return ""
+}
+
+// settings are what flags and environment say. They are complete when a command runs.
+type settings struct {
+	hubprocess.Settings
+
+	JSON  bool // print JSON instead of text
+	Stdio bool // serve on standard input and output, even if they are a terminal
+}
+
+// environment names the variable that stands in for a flag.
+var environment = map[string]string{
+	"log-level":        "DUET_RPC_LOG_LEVEL",
+	"root":             "DUET_ROOT",
+	"read-timeout":     "DUET_RPC_READ_TIMEOUT",
+	"max-frame-bytes":  "DUET_RPC_MAX_FRAME_BYTES",
+	"max-header-bytes": "DUET_RPC_MAX_HEADER_BYTES",
+}
+
+// AddFlags adds the flags that all commands have.
+func (s *settings) AddFlags(root *cobra.Command) {
+	s.LogLevel = logging.Level(slog.LevelInfo)
+	s.Limits = frame.Limits{MaxFrame: frame.DefaultMaxFrame, MaxHeader: frame.DefaultMaxHeader, Timeout: frame.DefaultTimeout}
+	f := root.PersistentFlags()
+	f.Var((*levelValue)(&s.LogLevel), "log-level", "how much to log: debug, info, warn or error")
+	f.BoolVar(&s.NoColor, "no-color", false, "no colour on a terminal")
+	f.BoolVar(&s.JSON, "json", false, "print JSON instead of text")
+	f.BoolVar(&s.Stdio, "stdio", false, "serve on standard input and output, even if they are a terminal")
+	f.BoolVar(&s.TestMethods, "test-methods", false, "offer the methods test.sleep, test.fail and test.panic, for authors of clients")
+	f.StringArrayVar(&s.Listen, "listen", nil, "path of another socket to listen on; may be given several times")
+	f.StringVar(&s.Root, "root", "", "the project (default: the nearest with .duet.toml, .git or state, else this directory)")
+	f.Var((*durationValue)(&s.Limits.Timeout), "read-timeout", "how long one message may take to arrive, such as 30s")
+	f.Var((*bytesValue)(&s.Limits.MaxFrame), "max-frame-bytes", "the longest message that is accepted")
+	f.Var((*bytesValue)(&s.Limits.MaxHeader), "max-header-bytes", "the longest header that is accepted")
+	f.DurationVar(&s.AnswerWithin, "answer-within", 5*time.Second, "how long a hub may take to answer who comes to it")
+	_ = f.MarkHidden("answer-within")                                                                           // for tests
+	_ = root.RegisterFlagCompletionFunc("listen", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)) // names of files
+	directories(root, "root")
+	_ = root.RegisterFlagCompletionFunc("log-level", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return s.LogLevel.Accepted(), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// Complete takes from the environment what no flag said.
+func (s *settings) Complete(cmd *cobra.Command) error {
+	for _, flag := range slices.Sorted(maps.Keys(environment)) {
+		name := environment[flag]
+		value := os.Getenv(name)
+		if value == "" || cmd.Flags().Changed(flag) {
+			continue
+		}
+		if err := cmd.Flags().Lookup(flag).Value.Set(value); err != nil {
+			return fmt.Errorf("environment variable %s: invalid value %q: %w", name, value, err)
+		}
+	}
+	if os.Getenv("NO_COLOR") != "" {
+		s.NoColor = true
+	}
+	return nil
+}
+
+// LevelGiven reports whether the user has said how much is logged.
+func (s *settings) LevelGiven(cmd *cobra.Command) bool {
+	return cmd.Flags().Changed("log-level") || os.Getenv(environment["log-level"]) != ""
+}

@@ -1,0 +1,273 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/preview/web"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
+)
+
+// This file is the command that shows the pages of the project in a browser.
+
+const previewHelp = `Show the pages that the project makes in a browser: print an address to open, and serve
+it until C-c. The files are those of the directory of [preview] in the configuration, or
+of the first of dist, build, out, _site and public that has an index.html. Nothing
+outside of it is shown, and only to a browser that was given the whole address. If the
+browser does not find the host of the address, write 127.0.0.1 in its place.
+
+With --capture pages get a small script that tells what they write to the console, what
+goes wrong in them and where they are: that is printed, and kept for the agent that
+works on them (` + "`duet-rpc preview console`" + `, or the tool page_messages of ` + "`duet-rpc mcp`" + `).
+They then also follow ` + "`duet-rpc preview navigate` and `refresh`" + `. docs/preview.md has more.
+
+Exit status: 0 or 130 when you ended it; 1 if it could not start.`
+
+// newPreview makes the command.
+func newPreview(s *settings) *cobra.Command {
+	var o options
+	cmd := &cobra.Command{
+		Use:     "preview",
+		Short:   "Show the project's pages in a browser, and keep what they say",
+		Long:    previewHelp,
+		Example: "  duet-rpc preview\n  duet-rpc preview --capture --port 8080\n  duet-rpc build && duet-rpc preview refresh",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return turn.InWords(serve(cmd, s, o))
+		},
+	}
+	cmd.Flags().Uint16Var(&o.port, "port", 0, "the port of 127.0.0.1 to listen on (default: one that is free)")
+	cmd.Flags().BoolVar(&o.capture, "capture", false, "add a script to pages, which tells what they say")
+	cmd.Flags().StringVar(&o.session, "session", "", "the session that what pages say is kept with (default: the one that was begun last)")
+	cmd.AddCommand(newConsole(s), newNavigate(s), newRefresh(s))
+	return cmd
+}
+
+type options struct {
+	port    uint16
+	capture bool
+	session string
+}
+
+// A serving is one call of the command.
+type serving struct {
+	cmd      *cobra.Command
+	settings *settings
+	options  options
+	web      *web.Server
+	hub      atomic.Pointer[client.Client] // the one that runs now
+}
+
+// serve serves until a signal comes.
+func serve(cmd *cobra.Command, s *settings, o options) error {
+	h, err := openAttended(cmd.Context(), &s.Settings)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(o.port))))
+	if err != nil {
+		return fmt.Errorf("cannot listen: %w; choose another --port", err)
+	}
+	p := &serving{cmd: cmd, settings: s, options: o}
+	p.hub.Store(h.Client)
+	served := web.Options{Port: listener.Addr().(*net.TCPAddr).Port, Fetch: p.fetch}
+	if o.capture {
+		served.Report = p.report
+	}
+	p.web = web.New(served)
+	server := &http.Server{Handler: p.web, ReadHeaderTimeout: 10 * time.Second}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Serve(listener)
+	}()
+	defer func() {
+		p.web.End()
+		server.Close()
+		<-ended
+	}()
+	ctx, cancel := context.WithCancel(h.Context())
+	defer cancel()
+	told := false
+	for {
+		err := term.OrInterrupted(h.Interrupts, cancel, func() error { return p.withHub(ctx, h.Client, &told) })
+		if !errors.Is(err, wire.ErrHubGone) {
+			return err
+		}
+		if err := h.Again(); err != nil {
+			return err
+		}
+		p.hub.Store(h.Client)
+	}
+}
+
+// withHub stays with a hub until it has gone, and tells the address when what is needed of
+// the first one is known.
+func (p *serving) withHub(ctx context.Context, c *client.Client, told *bool) error {
+	ctx, cancel := wire.WhileConnected(ctx, c)
+	defer cancel()
+	for method, follow := range map[string]func(json.RawMessage){
+		"refresh": func(json.RawMessage) { p.web.Refresh() },
+		"navigate": func(params json.RawMessage) {
+			var to wire.PreviewShown
+			if json.Unmarshal(params, &to) == nil {
+				p.web.Navigate(to.URL)
+			}
+		},
+		"pageMessage": func(params json.RawMessage) { printMessage(p.cmd, p.settings, params) },
+	} {
+		defer c.On(method, follow)()
+	}
+	if p.options.capture {
+		if _, _, err := wire.Call[wire.PageMessages](ctx, c, "listPageMessages", map[string]any{"limit": 1, "follow": true}); err != nil {
+			return wire.OrGone(ctx, err)
+		}
+	}
+	// What is wrong with the directory is known before anybody opens a browser.
+	_, err := p.fetchOf(ctx, c, "/")
+	var refused *web.RefusedError
+	if err != nil && !errors.As(err, &refused) {
+		return wire.OrGone(ctx, err)
+	}
+	if !*told {
+		*told = true
+		if refused != nil {
+			progress(p.cmd, p.settings, "%s", refused.Text)
+		}
+		p.tellAddress()
+	}
+	<-ctx.Done()
+	return wire.OrGone(ctx, ctx.Err())
+}
+
+func (p *serving) tellAddress() {
+	out := p.cmd.OutOrStdout()
+	if p.settings.JSON {
+		if line, err := json.Marshal(map[string]string{"url": p.web.Address(), "origin": p.web.Origin()}); err == nil {
+			_ = term.Raw(out, line) // a line, as those of messages
+		}
+		return
+	}
+	fmt.Fprintln(out, p.web.Address())
+}
+
+func (p *serving) fetch(ctx context.Context, path string) (web.Page, error) {
+	return p.fetchOf(ctx, p.hub.Load(), path)
+}
+
+// fetchOf asks a hub for what an address has.
+func (p *serving) fetchOf(ctx context.Context, c *client.Client, path string) (web.Page, error) {
+	r, _, err := wire.Call[wire.PreviewFile](ctx, c, "fetch", map[string]string{"url": path})
+	var refused *client.Error
+	if errors.As(err, &refused) {
+		status := map[client.Kind]int{"preview_load_failed": http.StatusServiceUnavailable, "navigation_failed": http.StatusBadRequest}[refused.Kind()]
+		if status != 0 {
+			return web.Page{}, &web.RefusedError{Status: status, Text: refused.Message}
+		}
+	}
+	return web.Page{Status: r.Status, Headers: r.Headers, Body: r.Body}, err
+}
+
+// report tells the hub what a page says.
+func (p *serving) report(ctx context.Context, r web.Report) error {
+	if p.options.session != "" {
+		r.Params["session_id"] = p.options.session
+	}
+	return p.hub.Load().Call(ctx, r.Method, r.Params, nil)
+}
+
+// printMessage prints what a page says.
+func printMessage(cmd *cobra.Command, s *settings, raw json.RawMessage) {
+	out := cmd.OutOrStdout()
+	if s.JSON {
+		_ = term.Raw(out, raw)
+		return
+	}
+	var m wire.PageMessage
+	if json.Unmarshal(raw, &m) == nil {
+		fmt.Fprintln(out, term.Exact(m.Text()))
+	}
+}
+
+// newConsole makes the command that prints what pages have said.
+func newConsole(s *settings) *cobra.Command {
+	var session string
+	var problems bool
+	limit := uint(100)
+	cmd := &cobra.Command{
+		Use: "console", Args: noArguments,
+		Short: "Print what pages of the preview have said",
+		Long: "Print what pages of the preview have written to their consoles, what went wrong in\n" +
+			"them, and where they were, the oldest first. The last thousand messages are kept.\n\n" +
+			"Exit status: 0, also if there is nothing; 1 if it could not be read.",
+		Example: "  duet-rpc preview console --problems\n  duet-rpc preview console --problems | duet-rpc prompt --last \"What is wrong there?\"",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			params := map[string]any{"limit": limit, "problems": problems}
+			if session != "" {
+				params["session_id"] = session
+			}
+			return askHub(cmd, s, "listPageMessages", params, func(r wire.PageMessages) error {
+				for _, m := range r.Messages {
+					fmt.Fprintln(cmd.OutOrStdout(), term.Exact(m.Text()))
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&session, "session", "", "only what is kept with a session, by any id (default: all)")
+	cmd.Flags().BoolVar(&problems, "problems", false, "only errors and warnings")
+	cmd.Flags().UintVar(&limit, "limit", limit, "the last ones")
+	return cmd
+}
+
+// newNavigate makes the command that sends pages somewhere.
+func newNavigate(s *settings) *cobra.Command {
+	return &cobra.Command{
+		Use: "navigate ADDRESS", Args: exactly("ADDRESS"),
+		Short: "Have whoever shows the preview go to an address",
+		Long: "Have whoever shows the preview go to an address, such as /about: editors, and browsers\n" +
+			"of `duet-rpc preview --capture`.\n\n" +
+			"Exit status: 0, also if nobody shows it; 1 if there is no such page, or no hub.",
+		Example: "  duet-rpc preview navigate /about",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return tell(cmd, s, "navigate", map[string]any{"url": args[0]})
+		},
+	}
+}
+
+// newRefresh makes the command that loads pages again.
+func newRefresh(s *settings) *cobra.Command {
+	return &cobra.Command{
+		Use: "refresh", Args: noArguments,
+		Short: "Have whoever shows the preview load it again",
+		Long: "Have whoever shows the preview load it again: editors, and browsers of\n" +
+			"`duet-rpc preview --capture`.\n\n" +
+			"Exit status: 0, also if nobody shows it; 1 if there is no hub.",
+		Example: "  duet-rpc build && duet-rpc preview refresh",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return tell(cmd, s, "refresh", map[string]any{})
+		},
+	}
+}
+
+func tell(cmd *cobra.Command, s *settings, method string, params any) error {
+	return askHub(cmd, s, method, params, func(r wire.PreviewShown) error {
+		if r.Shown == 0 {
+			progress(cmd, s, "nobody shows the preview: start `duet-rpc preview --capture`, and open what it prints")
+		}
+		return nil
+	})
+}

@@ -1,0 +1,27 @@
+//go:build unix
+
+package cli
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// comes waits until a file can be read, or has ended, and reports whether it was in
+// time.
+func comes(f *os.File, within time.Duration) bool {
+	deadline := time.Now().Add(within)
+	for {
+		left := max(0, time.Until(deadline))
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}}, int((left+time.Millisecond-1)/time.Millisecond))
+		switch {
+		case err == nil:
+			return n > 0
+		case !errors.Is(err, unix.EINTR):
+			return true // to read it tells what is wrong
+		}
+	}
+}

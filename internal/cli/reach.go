@@ -1,0 +1,371 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/database"
+	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
+	"github.com/duet-rpc/duet-rpc/internal/logging"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
+)
+
+// This file connects commands with the project's hub, and starts a daemon if none runs.
+
+// reachOptions are how a hub is reached.
+type reachOptions struct {
+	Settings *hubprocess.Settings
+	Client   []client.Option
+	// Begins says that the command can be the first in a project. Any other one is refused
+	// where nothing is kept: there is nothing that it could be about.
+	Begins bool
+}
+
+// logGrace is how long the end of a command waits for its log to be written.
+const logGrace = 400 * time.Millisecond
+
+// withClient runs do with a connection to the project's hub. Signals are left to do.
+func withClient(ctx context.Context, o reachOptions, do func(context.Context, *client.Client) error) error {
+	s := o.Settings
+	opts := o.Client
+	if logging.LogsMessages(os.Getenv) {
+		log := s.OpenLog()
+		defer log.Close(logGrace)
+		messages := log.Messages()
+		opts = append(opts, client.WithTrace(func(sent bool, message []byte) { messages("hub", sent, message) }))
+	}
+	c, err := dialHub(ctx, s, o.Begins, opts...)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return do(ctx, c)
+}
+
+// dialHub connects to the project's hub. If none runs it starts a daemon, unless nothing is kept of
+// the project and the command does not begin something.
+func dialHub(ctx context.Context, s *hubprocess.Settings, begins bool, opts ...client.Option) (*client.Client, error) {
+	p, err := s.Project()
+	if err != nil {
+		return nil, err
+	}
+	c, err := hubprocess.Dial(ctx, s, p, opts...)
+	if err == nil || !hubprocess.MayComeYet(err) {
+		return c, err
+	}
+	if !begins && hubprocess.IsNone(err) && !database.Exists(p) {
+		return nil, fmt.Errorf("%w; `duet-rpc prompt` begins a session", database.ErrNone)
+	}
+	if err := hubprocess.EnsureDaemon(ctx, s, p); err != nil {
+		return nil, err
+	}
+	return hubprocess.Dial(ctx, s, p, opts...)
+}
+
+// quietLevel is how much is logged beside what a command prints unless told otherwise:
+// what went wrong.
+const quietLevel = slog.LevelError
+
+// An attended is a connection to the project's hub for a command that handles signals itself, and
+// connects again when the hub has gone.
+type attended struct {
+	*client.Client
+	Interrupts <-chan os.Signal
+
+	settings    *hubprocess.Settings
+	ctx         context.Context
+	cancel      context.CancelFunc
+	giveSignals func()
+}
+
+// openAttended opens one. The error is [term.ErrInterrupted] where a signal came first.
+func openAttended(ctx context.Context, s *hubprocess.Settings) (*attended, error) {
+	a := &attended{settings: s}
+	a.Interrupts, a.giveSignals = term.Interrupts()
+	a.ctx, a.cancel = context.WithCancel(ctx)
+	if err := a.connect(); err != nil {
+		a.end()
+		return nil, err
+	}
+	return a, nil
+}
+
+// Context ends when the connection is closed, or a signal came while one was made.
+func (a *attended) Context() context.Context { return a.ctx }
+
+// Again connects once more, after the hub has gone.
+func (a *attended) Again() error {
+	a.Client.Close()
+	return a.connect()
+}
+
+// Close ends the connection.
+func (a *attended) Close() {
+	a.Client.Close()
+	a.end()
+}
+
+func (a *attended) connect() error {
+	return term.OrInterrupted(a.Interrupts, a.cancel, func() (err error) {
+		a.Client, err = dialHub(a.ctx, a.settings, true)
+		return err
+	})
+}
+
+func (a *attended) end() {
+	a.cancel()
+	a.giveSignals()
+}
+
+// whySilent says of a hub that has been reached before why it does not answer.
+func whySilent(ctx context.Context, s *settings) string {
+	silent := &hubprocess.SilentError{Held: true}
+	if p, err := s.Project(); err == nil {
+		silent.PID, _ = p.Holder(ctx)
+	}
+	return silent.Error()
+}
+
+// gatesFail is the exit status of work whose gates still fail.
+const gatesFail = 4
+
+// statusOf is how a session that was attended ended, as an error with the exit status.
+func statusOf(session wire.Session, interrupted bool) error {
+	switch {
+	case session.Gates != nil && session.Gates.State == wire.GatesStopped && interrupted:
+		return term.ErrInterrupted
+	case session.Gates.Failed():
+		return exitStatus(gatesFail)
+	case session.Status == wire.Completed && (session.Gates == nil || session.Gates.State == wire.GatesPassed):
+		return nil
+	case session.Status == wire.Interrupted && interrupted:
+		return term.ErrInterrupted
+	}
+	return exitStatus(1)
+}
+
+// attending are the options of how a session is attended.
+func attending(ctx context.Context, s *settings, signals <-chan os.Signal) turn.Options {
+	return turn.Options{
+		Signals: signals, EndNow: func() { os.Exit(term.Status) },
+		SilentAfter: s.AnswerWithin, WhySilent: func() string { return whySilent(ctx, s) },
+	}
+}
+
+// sendDecision answers a question, and says how it was taken.
+func sendDecision(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, d wire.Decision) error {
+	r, raw, err := wire.Decide(ctx, c, d)
+	if err != nil {
+		return err
+	}
+	if s.JSON {
+		if err := term.Raw(cmd.OutOrStdout(), raw); err != nil || r.Success {
+			return err
+		}
+		return exitStatus(1)
+	}
+	if !r.Success {
+		return errors.New(term.Line(cmp.Or(r.Error, "the question could not be answered")))
+	}
+	progress(cmd, s, "%s: %s", turn.ShortID(d.ID), r.Status)
+	if r.ToldTaskID != "" {
+		progress(cmd, s, "the agent is told with its next prompt: %s", r.ToldTaskID)
+	}
+	return nil
+}
+
+const callHelp = `Call any method of the project's hub and print its result as JSON. The second
+argument has the parameters; - means that standard input has them.
+` + "`duet-rpc call listMethods`" + ` lists the methods.
+
+If the hub refuses the call, the error is printed as
+
+  duet-rpc: MESSAGE (code N, kind K)
+
+on standard error; with --json as the JSON error object.
+
+Exit status: 0 if there is a result; 1 if it was refused, or no hub runs here;
+130 if you interrupted it, which cancels the request.`
+
+func newCallCommand(s *settings) *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use: "call METHOD [JSON|-]", Annotations: begins(),
+		Short:   "Call any method of the project's hub",
+		Long:    callHelp,
+		Example: "  duet-rpc call daemon.status\n  duet-rpc call task.get '{\"taskId\":\"task-0001\"}'",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 2 {
+				return fmt.Errorf("%q takes METHOD and JSON and nothing more, got %q: quote the JSON", cmd.CommandPath(), args[2])
+			}
+			return atLeast("METHOD")(cmd, args)
+		},
+		ValidArgsFunction: completeFirst(s, methodCandidates),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			params, err := callParams(cmd.InOrStdin(), args[1:])
+			if err != nil {
+				return err
+			}
+			if timeout < 0 {
+				return errors.New("--timeout must not be negative")
+			}
+			var raw json.RawMessage
+			err = connected(cmd, s, func(ctx context.Context, c *client.Client) error {
+				return c.Call(ctx, args[0], params, &raw, client.WithTimeout(timeout))
+			})
+			if err != nil {
+				return errorOf(cmd, s, err)
+			}
+			if s.JSON {
+				return term.Raw(cmd.OutOrStdout(), raw)
+			}
+			var indented bytes.Buffer
+			if err := json.Indent(&indented, raw, "", "  "); err != nil {
+				return fmt.Errorf("reading what the hub answered: %w", err)
+			}
+			return term.Raw(cmd.OutOrStdout(), indented.Bytes())
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long the call may take, such as 30s (0: no limit)")
+	return cmd
+}
+
+// callParams is what an argument, or standard input, says; nil if nothing.
+func callParams(in io.Reader, args []string) (any, error) {
+	if len(args) == 0 {
+		return nil, nil
+	}
+	text := []byte(args[0])
+	if args[0] == "-" {
+		const most = 64 << 20 // what a client can send is less
+		var err error
+		if text, err = io.ReadAll(io.LimitReader(in, most)); err != nil {
+			return nil, fmt.Errorf("reading the parameters from standard input: %w", err)
+		}
+	}
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 {
+		return nil, nil
+	}
+	var wrong *json.SyntaxError
+	var value json.RawMessage
+	if err := json.Unmarshal(text, &value); errors.As(err, &wrong) {
+		return nil, fmt.Errorf("the parameters are not JSON: %w (byte %d)", wrong, wrong.Offset)
+	} else if err != nil {
+		return nil, fmt.Errorf("the parameters are not JSON: %w", err)
+	}
+	if text[0] != '{' && text[0] != '[' {
+		return nil, fmt.Errorf("the parameters must be a JSON object or array, got %s", term.Short(string(text)))
+	}
+	return value, nil
+}
+
+// errorOf is what call says of an error: all that the hub has said.
+func errorOf(cmd *cobra.Command, s *settings, err error) error {
+	var e *client.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	if s.JSON {
+		raw, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		_ = term.Raw(cmd.ErrOrStderr(), raw)
+		return exitStatus(1)
+	}
+	text := fmt.Sprintf("%s (code %d", term.Line(e.Message), e.Code)
+	if kind := e.Kind(); kind != "" {
+		text += ", kind " + term.Line(string(kind))
+	}
+	return errors.New(strings.TrimSpace(text) + ")")
+}
+
+// waitFlag adds --wait.
+func waitFlag(cmd *cobra.Command, wait *bool) {
+	cmd.Flags().BoolVar(wait, "wait", false, "show what the agent does until it ends; exit status 1 unless it completes")
+}
+
+// startWork has the hub start a session or a task, and prints its id, or waits for
+// its end.
+func startWork(cmd *cobra.Command, s *settings, method string, params any, wait bool) error {
+	return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+		r, raw, err := wire.Call[wire.Started](ctx, c, method, params)
+		if err != nil {
+			return err
+		}
+		return sayStarted(ctx, cmd, s, c, r, raw, wait)
+	})
+}
+
+// sayStarted prints the id of a task that was started, or waits for its end.
+func sayStarted(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, r wire.Started, raw json.RawMessage, wait bool) error {
+	id := cmp.Or(r.TaskID, r.Task)
+	if !s.JSON {
+		state := cmp.Or(r.State, r.Status)
+		switch r.Delivered {
+		case wire.DeliveredInjected:
+			state = "the agent has it while it works"
+		case wire.DeliveredQueued:
+			state = "queued"
+		}
+		progress(cmd, s, "%s · agent %s · %s", id, r.Agent, state)
+	}
+	switch {
+	case wait:
+		return waitFor(ctx, cmd, s, c, id, r.SessionID)
+	case s.JSON:
+		return term.Raw(cmd.OutOrStdout(), raw)
+	}
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), term.Line(id))
+	return err
+}
+
+// waitFor shows a task from its beginning to its end, and then tells how it
+// ended by its exit status. With --json it prints what task.get tells at the
+// end, and nothing else. The task goes on if this is interrupted.
+func waitFor(ctx context.Context, cmd *cobra.Command, s *settings, c *client.Client, task, session string) error {
+	ctx, cancel := wire.WhileConnected(ctx, c)
+	defer cancel()
+	out, side := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	if s.JSON {
+		out, side = io.Discard, io.Discard
+	}
+	last, err := turn.Watch(ctx, c, turn.NewView(out, side, s.NoColor, false), session)
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		progress(cmd, s, "%s goes on; cancel it with: duet-rpc task cancel %s", task, task)
+	}
+	if err != nil {
+		return wire.OrGone(ctx, err)
+	}
+	t, raw, err := wire.Call[wire.TaskState](ctx, c, "task.get", map[string]string{"taskId": last})
+	if err != nil {
+		return wire.OrGone(ctx, err)
+	}
+	if s.JSON {
+		err = term.Raw(cmd.OutOrStdout(), raw)
+	} else {
+		progress(cmd, s, "%s %s; go on with: duet-rpc session continue %s \"…\"", t.ID, t.Outcome(), t.ID)
+	}
+	switch {
+	case err == nil && t.Gates.Failed():
+		err = exitStatus(gatesFail)
+	case err == nil && (t.State != wire.Completed || t.Gates != nil && t.Gates.State != wire.GatesPassed):
+		err = exitStatus(1)
+	}
+	return err
+}

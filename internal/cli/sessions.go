@@ -1,0 +1,430 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
+)
+
+// This file has the commands of the shell that find, show and put away
+// sessions.
+
+// sessionsOptions are what the commands need of the shell.
+type sessionsOptions struct {
+	JSON      func() bool // print JSON
+	NoColor   func() bool
+	Exactly   func(names ...string) cobra.PositionalArgs
+	AtLeast   func(names ...string) cobra.PositionalArgs
+	Completes cobra.CompletionFunc // an id
+	// Hub runs do with a connection to the project's hub.
+	Hub func(cmd *cobra.Command, do func(context.Context, *client.Client) error) error
+	// Find finds a session by any of its ids, where no hub runs, too.
+	Find func(cmd *cobra.Command, id string) (wire.Session, error)
+	Help string // what the commands over a hub have in common
+	// AskYes asks on the terminal. An error says no, and what to run again.
+	AskYes func(cmd *cobra.Command, question, no, again string) error
+	// Progress says something beside the result.
+	Progress func(cmd *cobra.Command, what string)
+}
+
+// newSessions makes the commands below session.
+func newSessions(o sessionsOptions) []*cobra.Command {
+	return []*cobra.Command{newShow(o), newPick(o), newQueue(o), newArchive(o), newUnarchive(o), newRename(o), newDelete(o)}
+}
+
+// change calls a method about the session that the first argument names, and says
+// what has become of it.
+func (o sessionsOptions) change(cmd *cobra.Command, id, method string, params map[string]any, now string) error {
+	s, err := o.Find(cmd, id)
+	if err != nil {
+		return err
+	}
+	params["session_id"] = s.ID // an id such as last may name another one in a moment
+	return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
+		_, raw, err := wire.Call[json.RawMessage](ctx, c, method, params)
+		if err != nil {
+			return err
+		}
+		if o.JSON() {
+			return term.Raw(cmd.OutOrStdout(), raw)
+		}
+		o.Progress(cmd, s.TaskID+" "+now)
+		return nil
+	})
+}
+
+func newArchive(o sessionsOptions) *cobra.Command {
+	return &cobra.Command{
+		Use: "archive ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes,
+		Short: "Put a session's conversation away",
+		Long:  "Put a session's conversation away: it is not listed any more but by session list\n--archived. To continue it takes it back.\n" + o.Help,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.change(cmd, args[0], "archiveSession", map[string]any{"archived": true}, "is in the archive; session unarchive takes it back")
+		},
+	}
+}
+
+func newUnarchive(o sessionsOptions) *cobra.Command {
+	return &cobra.Command{
+		Use: "unarchive ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes,
+		Short: "Take a session's conversation back from the archive",
+		Long:  "Take a session's conversation back from the archive.\n" + o.Help,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.change(cmd, args[0], "archiveSession", map[string]any{"archived": false}, "is listed again")
+		},
+	}
+}
+
+func newRename(o sessionsOptions) *cobra.Command {
+	return &cobra.Command{
+		Use: "rename ID TITLE...", Args: o.AtLeast("ID", "TITLE"), ValidArgsFunction: o.Completes,
+		Short: "Give a session's conversation a title",
+		Long:  "Give a session's conversation a title.\n" + o.Help, Example: "  duet-rpc session rename last The parser",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.change(cmd, args[0], "updateSessionTitle", map[string]any{"title": joined(args[1:])}, "is called "+joined(args[1:]))
+		},
+	}
+}
+
+func newDelete(o sessionsOptions) *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use: "delete ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes,
+		Short: "Delete a session's conversation for good",
+		Long: "Delete a session's conversation with all that only it has: what was said and done,\n" +
+			"attachments, questions, rules and the former contents of files. Files of the\nproject stay as they are. A conversation that runs has to be interrupted first.\n" +
+			"Sessions that others were forked from stay for those, in the archive.\n" + o.Help,
+		Example: "  duet-rpc session delete task-0001",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := o.Find(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			if !yes {
+				question := fmt.Sprintf("Delete the conversation of %s (%s) for good?", s.TaskID, term.Short(s.Called()))
+				if err := o.AskYes(cmd, question, s.TaskID+" was not deleted", "duet-rpc session delete "+s.TaskID); err != nil {
+					return err
+				}
+			}
+			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
+				r, raw, err := wire.Call[struct{ Deleted, Kept int }](ctx, c, "session.delete", map[string]string{"session_id": s.ID})
+				if err != nil {
+					return err
+				}
+				if o.JSON() {
+					return term.Raw(cmd.OutOrStdout(), raw)
+				}
+				text := term.Count(r.Deleted, "session") + " deleted"
+				if r.Kept > 0 {
+					text += "; " + term.Count(r.Kept, "session") + " kept in the archive, since others were forked from there"
+				}
+				o.Progress(cmd, text)
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+// offered is how many sessions can be picked from.
+const offered = 500
+
+func newPick(o sessionsOptions) *cobra.Command {
+	return &cobra.Command{
+		Use: "pick", Args: o.Exactly(),
+		Short: "Choose a session with a few typed letters, and print its id",
+		Long: "Choose a session on the terminal, and print the id of its task. Letters that you type\n" +
+			"narrow the list, the arrows or C-n and C-p move in it, RET chooses, ESC or C-c\ndoes not.\n" + o.Help,
+		Example: "  duet-rpc prompt --continue \"$(duet-rpc session pick)\" \"And now fix it\"",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !term.IsTerminal(os.Stdin) || !term.IsTerminal(os.Stderr) {
+				return errors.New("there is no terminal to choose on; session list lists the sessions")
+			}
+			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
+				list, _, err := wire.Call[struct{ Sessions []wire.Session }](ctx, c, "listSessions", map[string]any{"limit": offered, "archived": false})
+				if err != nil {
+					return err
+				}
+				chosen, err := term.Pick(ctx, os.Stdin, os.Stderr, offeredLines(list.Sessions))
+				if err != nil {
+					return err
+				}
+				if chosen < 0 {
+					return errors.New("nothing was chosen")
+				}
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), term.Line(list.Sessions[chosen].TaskID))
+				return err
+			})
+		},
+	}
+}
+
+// offeredLines are a line for each session, in columns.
+func offeredLines(list []wire.Session) (lines []string) {
+	var task, status int
+	for _, s := range list {
+		task, status = max(task, len(s.TaskID)), max(status, len(s.Status))
+	}
+	for _, s := range list {
+		lines = append(lines, fmt.Sprintf("%-*s  %-3s  %-*s  %s", task, s.TaskID, term.Age(s.LastActivity), status, s.Status, term.Line(s.Called())))
+	}
+	return lines
+}
+
+func newQueue(o sessionsOptions) *cobra.Command {
+	var edit, before string
+	var last bool
+	cmd := &cobra.Command{
+		Use: "queue ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes,
+		Short: "Show the prompts that wait in a session's conversation, edit or move one",
+		Long: "Show the prompts that wait for their turn in a session's conversation, the next one\n" +
+			"first. With a flag, change the one that ID names. task cancel takes one back.\n" + o.Help,
+		Example: "  duet-rpc session queue last\n  duet-rpc session queue task-0003 --edit \"Use the other file\"\n  duet-rpc session queue task-0003 --before task-0002",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := o.Find(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			method, params := "session.queue", map[string]string{"session_id": s.ID}
+			flags := cmd.Flags()
+			switch {
+			case flags.Changed("edit"):
+				method, params["query"] = "session.editQueued", edit
+			case flags.Changed("before"):
+				next, err := o.Find(cmd, before)
+				if err != nil {
+					return err
+				}
+				method, params["before"] = "session.moveQueued", next.ID
+			case last:
+				method = "session.moveQueued"
+			}
+			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
+				_, raw, err := wire.Call[json.RawMessage](ctx, c, method, params)
+				if err != nil {
+					return err
+				}
+				if o.JSON() {
+					return term.Raw(cmd.OutOrStdout(), raw)
+				}
+				var r struct {
+					Queued []struct {
+						TaskID    string `json:"task_id"`
+						CreatedAt string `json:"created_at"`
+						Query     string
+					}
+				}
+				if err := json.Unmarshal(raw, &r); err != nil {
+					return err
+				}
+				t := term.NewTable(cmd.OutOrStdout(), "TASK", "AGE", "PROMPT")
+				t.Empty("no prompt waits in the conversation of " + s.TaskID)
+				for _, p := range r.Queued {
+					t.Row(p.TaskID, term.Age(p.CreatedAt), term.Short(p.Query))
+				}
+				return t.Flush()
+			})
+		},
+	}
+	cmd.Flags().StringVar(&edit, "edit", "", "change the prompt to `TEXT`")
+	cmd.Flags().StringVar(&before, "before", "", "have the prompt run before that of `ID`")
+	cmd.Flags().BoolVar(&last, "last", false, "have the prompt run after all others")
+	_ = cmd.RegisterFlagCompletionFunc("before", o.Completes)
+	cmd.MarkFlagsMutuallyExclusive("edit", "before", "last")
+	return cmd
+}
+
+// A hit is what a search has found.
+type hit struct {
+	SessionID string `json:"session_id"`
+	Title     string `json:"title"`
+	EventType string `json:"event_type"`
+	Role      string `json:"role"`
+	ToolName  string `json:"tool_name"`
+	Snippet   string `json:"snippet"`
+	CreatedAt string `json:"created_at"`
+}
+
+// by is who has said it, or what has.
+func (h hit) by() string { return cmp.Or(h.ToolName, h.Role, h.EventType) }
+
+// newSearch makes the command search.
+func newSearch(o sessionsOptions) *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use: "search WORDS...", Args: o.AtLeast("WORDS"),
+		Short:   "Find what was said or done in any conversation",
+		Long:    "Find what was said or done in any conversation of the project: all words have to be\nthere, the last may be the beginning of one. The best come first.\n" + o.Help,
+		Example: "  duet-rpc search parser tests",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
+				r, raw, err := wire.Call[struct{ Hits []hit }](ctx, c, "searchConversations", map[string]any{"query": joined(args), "limit": limit})
+				if err != nil {
+					return err
+				}
+				if o.JSON() {
+					return term.Raw(cmd.OutOrStdout(), raw)
+				}
+				if len(r.Hits) == 0 {
+					return fmt.Errorf("nothing was found for %q: all words have to be there, in one message; fewer words find more", joined(args))
+				}
+				return printHits(ctx, cmd, c, r.Hits)
+			})
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 20, "how many at most, up to 200")
+	return cmd
+}
+
+// beforeMatch is how much of what was found is shown before the first word that was
+// searched for, in characters: a narrow terminal has room for that word.
+const beforeMatch = 16
+
+// aroundMatch is what was found from a little before the first word that was searched
+// for.
+func aroundMatch(snippet string) string {
+	at := strings.Index(snippet, "«")
+	if at <= 0 || utf8.RuneCountInString(snippet[:at]) <= beforeMatch {
+		return snippet
+	}
+	words := []rune(snippet[:at])
+	before := string(words[len(words)-beforeMatch:])
+	if _, rest, cut := strings.Cut(before, " "); cut && rest != "" {
+		before = rest
+	}
+	return "…" + before + snippet[at:]
+}
+
+func printHits(ctx context.Context, cmd *cobra.Command, c *client.Client, hits []hit) error {
+	tasks := make(map[string]string) // of sessions
+	t := term.NewTable(cmd.OutOrStdout(), "TASK", "AGE", "BY", "FOUND")
+	t.Spare("BY", "AGE")
+	for _, h := range hits {
+		if tasks[h.SessionID] == "" {
+			s, _, err := wire.SessionState(ctx, c, h.SessionID)
+			if err != nil {
+				return err
+			}
+			tasks[h.SessionID] = s.TaskID
+		}
+		t.Row(tasks[h.SessionID], term.Age(h.CreatedAt), h.by(), aroundMatch(h.Snippet))
+	}
+	return t.Flush()
+}
+
+const showHelp = `Show a session and the agent's last message.
+
+--transcript shows all that was said and done, on a terminal with $PAGER or less.
+--diff prints what the session changed as a unified diff, which git apply takes in
+the session's directory. --export prints the conversation for other tools: md as
+Markdown with tool calls and diffs, json as docs/export.md describes it.
+`
+
+func newShow(o sessionsOptions) *cobra.Command {
+	var whole, changes bool
+	var export string
+	cmd := &cobra.Command{
+		Use: "show ID", Args: o.Exactly("ID"), ValidArgsFunction: o.Completes,
+		Short:   "Show a session: its state, its transcript, its changes; export it",
+		Long:    showHelp + o.Help,
+		Example: "  duet-rpc session show last --transcript\n  duet-rpc session show task-0001 --diff | git apply\n  duet-rpc session show task-0001 --export md > session.md",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("export") && export != "md" && export != "json" {
+				return fmt.Errorf("--export takes md or json, got %q", export)
+			}
+			return o.Hub(cmd, func(ctx context.Context, c *client.Client) error {
+				out := cmd.OutOrStdout()
+				switch {
+				case export != "":
+					return printExport(ctx, c, out, args[0], export)
+				case changes:
+					return printDiff(ctx, c, out, args[0])
+				case whole:
+					t, err := turn.ReadConversation(ctx, c, args[0])
+					if err != nil {
+						return err
+					}
+					return term.Page(out, t.Text(o.look(out)))
+				}
+				s, raw, err := wire.SessionState(ctx, c, args[0])
+				if err != nil {
+					return err
+				}
+				if o.JSON() {
+					return term.Raw(out, raw)
+				}
+				return printSessionList(out, s, !o.NoColor())
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&whole, "transcript", false, "all that was said and done")
+	cmd.Flags().BoolVar(&changes, "diff", false, "what it changed, as a unified diff")
+	cmd.Flags().StringVar(&export, "export", "", "the conversation for other tools, as `md or json`")
+	cmd.MarkFlagsMutuallyExclusive("transcript", "diff", "export")
+	_ = cmd.RegisterFlagCompletionFunc("export", cobra.FixedCompletions([]string{"md", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// look is how a conversation looks on out.
+func (o sessionsOptions) look(out io.Writer) turn.Look {
+	columns, _, _ := term.Size(out)
+	return turn.Look{Columns: columns, Color: !o.NoColor() && term.Draws(out) && term.ShowsColors()}
+}
+
+// printExport prints a conversation for other tools, which get the words of others as
+// they are; a terminal does not.
+func printExport(ctx context.Context, c *client.Client, out io.Writer, id, format string) error {
+	t, err := turn.ReadConversation(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	text := t.Markdown()
+	if format == "json" {
+		raw, err := t.JSON()
+		if err != nil {
+			return err
+		}
+		text = term.Inert(raw) + "\n"
+	}
+	return printText(out, text)
+}
+
+func printDiff(ctx context.Context, c *client.Client, out io.Writer, id string) error {
+	s, _, err := wire.SessionState(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	text, err := turn.ReadDiff(ctx, c, s.ID)
+	if err != nil {
+		return err
+	}
+	if text == "" && term.IsTerminal(out) {
+		_, err := fmt.Fprintln(out, term.Lines(out, "— "+term.Line(s.TaskID)+" has changed no file"))
+		return err
+	}
+	return printText(out, text)
+}
+
+func printText(out io.Writer, text string) error {
+	if term.IsTerminal(out) {
+		return term.Page(out, term.Exact(text))
+	}
+	_, err := io.WriteString(out, text)
+	return err
+}
+
+func joined(words []string) string { return strings.Join(words, " ") }

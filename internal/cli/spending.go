@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
+)
+
+// This file is what the shell says of what tasks use: the flags that limit a run,
+// and the report of `task stats --cost`.
+
+// limitFlags limit what a run may use.
+type limitFlags struct {
+	turns, tokens int
+	cost          float64
+	work          time.Duration
+}
+
+// Add adds the flags to a command.
+func (f *limitFlags) Add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.IntVar(&f.turns, "max-turns", 0, "interrupt it after `N` rounds of tool calls (default: [budget.run] turns)")
+	flags.IntVar(&f.tokens, "max-tokens", 0, "interrupt it when it has used `N` tokens (default: [budget.run] tokens)")
+	flags.Float64Var(&f.cost, "max-cost", 0, "interrupt it when it has cost so many `DOLLARS` (default: [budget.run] cost)")
+	flags.Var((*durationValue)(&f.work), "max-time", "interrupt it when it has worked so long, without what it waits for you (default: [budget.run] time)")
+}
+
+// Into puts what was asked for into the parameters of a launch.
+func (f *limitFlags) Into(params map[string]any) error {
+	if f.turns < 0 || f.tokens < 0 || f.cost < 0 {
+		return errors.New("--max-turns, --max-tokens and --max-cost take what is above 0")
+	}
+	budget := map[string]any{}
+	if f.turns > 0 {
+		budget["turns"] = f.turns
+	}
+	if f.tokens > 0 {
+		budget["tokens"] = f.tokens
+	}
+	if f.cost > 0 {
+		budget["cost_usd"] = f.cost
+	}
+	if f.work > 0 {
+		budget["time_ms"] = f.work.Milliseconds()
+	}
+	if len(budget) > 0 {
+		params["budget"] = budget
+	}
+	return nil
+}
+
+// spendingReport are the flags of a report.
+type spendingReport struct {
+	cost, csv        bool
+	by, since, until string
+}
+
+// Add adds the flags to a command.
+func (r *spendingReport) Add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&r.cost, "cost", false, "tell what they have used instead: tokens, cost and time")
+	oneOf(cmd, &r.by, "by", "with --cost, for each", "day", "agent", "session", "model")
+	f.StringVar(&r.since, "since", "", "with --cost, only what was asked for since `TIME`: 2026-01-31, or 7d, 12h ago")
+	f.StringVar(&r.until, "until", "", "with --cost, only what was asked for before `TIME`")
+	f.BoolVar(&r.csv, "csv", false, "with --cost, as comma separated values")
+}
+
+// Wanted reports whether a report is asked for. A flag that needs --cost is refused
+// without it.
+func (r *spendingReport) Wanted(cmd *cobra.Command) (bool, error) {
+	if r.cost {
+		return true, nil
+	}
+	for _, name := range []string{"by", "since", "until", "csv"} {
+		if cmd.Flags().Changed(name) {
+			return false, fmt.Errorf("--%s goes with --cost", name)
+		}
+	}
+	return false, nil
+}
+
+// Print asks the hub what was used, and prints it.
+func (r *spendingReport) Print(cmd *cobra.Command, s *settings) error {
+	params := map[string]any{}
+	by := r.by
+	if by == "" && !s.JSON {
+		by = "day"
+	}
+	if by != "" {
+		params["by"] = by
+	}
+	now := time.Now()
+	for name, text := range map[string]string{"since": r.since, "until": r.until} {
+		if text != "" {
+			at, err := timeOf(text, now)
+			if err != nil {
+				return fmt.Errorf("--%s: %w", name, err)
+			}
+			params[name] = at
+		}
+	}
+	return askHub(cmd, s, "task.usage", params, func(u wire.UsageReport) error {
+		if r.csv {
+			return writeCSV(cmd.OutOrStdout(), by, u)
+		}
+		return printTable(cmd.OutOrStdout(), by, u)
+	})
+}
+
+// timeOf is a time as the hub takes it: a date or a time as it is, or so many days or
+// hours ago.
+func timeOf(text string, now time.Time) (string, error) {
+	if days, err := strconv.Atoi(text[:len(text)-1]); err == nil && text[len(text)-1] == 'd' && days >= 0 {
+		return now.AddDate(0, 0, -days).Format(time.RFC3339), nil
+	}
+	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
+		return now.Add(-ago).Format(time.RFC3339), nil
+	}
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if _, err := time.Parse(layout, text); err == nil {
+			return text, nil
+		}
+	}
+	return "", fmt.Errorf("%q is no time: give a date such as 2026-01-31, or 7d or 12h for so long ago", term.Short(text))
+}
+
+func writeCSV(out io.Writer, by string, u wire.UsageReport) error {
+	w := csv.NewWriter(out)
+	_ = w.Write([]string{by, "title", "runs", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_usd", "time_ms"}) // told by Flush
+	for _, row := range u.Rows {
+		n := func(n int64) string { return strconv.FormatInt(n, 10) }
+		_ = w.Write([]string{
+			safeCell(row.Key), safeCell(row.Title), strconv.Itoa(row.Runs), n(row.InputTokens), n(row.OutputTokens), n(row.CacheReadTokens), n(row.CacheWriteTokens),
+			strconv.FormatFloat(row.CostUSD, 'f', -1, 64), n(row.TimeMS),
+		})
+	}
+	w.Flush()
+	return w.Error()
+}
+
+// safeCell is a text that no program that shows tables takes for a formula.
+func safeCell(text string) string {
+	if text != "" && (text[0] == '=' || text[0] == '+' || text[0] == '-' || text[0] == '@' || text[0] == '\t' || text[0] == '\r') {
+		return "'" + text
+	}
+	return text
+}
+
+func printTable(out io.Writer, by string, u wire.UsageReport) error {
+	heading := map[string]string{"day": "DAY", "agent": "AGENT", "session": "CONVERSATION", "model": "MODEL"}[by]
+	t := term.NewTable(out, heading, "RUNS", "IN", "OUT", "CACHED", "COST", "TIME")
+	t.Spare("CACHED", "TIME", "RUNS")
+	row := func(name string, u wire.Usage) {
+		t.Row(name, strconv.Itoa(u.Runs), number(u.InputTokens), number(u.OutputTokens), number(u.CacheReadTokens+u.CacheWriteTokens), fmt.Sprintf("$%.4f", u.CostUSD),
+			(time.Duration(u.TimeMS) * time.Millisecond).Round(time.Second).String())
+	}
+	for _, r := range u.Rows {
+		name := r.Key
+		switch {
+		case by == "session" && r.Title != "":
+			name = term.Short(r.Title)
+		case name == "":
+			name = "(not told)"
+		}
+		row(name, r.Usage)
+	}
+	if len(u.Rows) != 1 {
+		row("all", u.Total)
+	}
+	return t.Flush()
+}
+
+func number(n int64) string { return term.Number(int(n)) }

@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/duet-rpc/duet-rpc/client"
+	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
+)
+
+// This file is `duet-rpc triggers`: which triggers there are, what they have done,
+// and switching them on and off.
+
+const triggersHelp = `What the configuration's [[triggers]] do when something happens: files change, a
+time comes, a session ends, somebody is asked. docs/automation.md has the rest.
+`
+
+// newTriggers is the command.
+func newTriggers(s *settings) *cobra.Command {
+	list := newList(s)
+	cmd := &cobra.Command{
+		Annotations: list.Annotations,
+		Use:         "triggers", Short: "What is done by itself when something happens",
+		Long: triggersHelp + hubStatusHelp,
+		Args: noArguments, RunE: list.RunE,
+	}
+	cmd.AddCommand(list, newTriggersShow(s), newSwitch(s, "enable", "on"), newSwitch(s, "disable", "off"), newLog(s), newTest(s))
+	return cmd
+}
+
+func newList(s *settings) *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the triggers",
+		Long: "List the triggers, with what each is for and when it did something last.\n" + hubStatusHelp,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return askHub(cmd, s, "automation.status", struct{}{}, func(r wire.Automation) error {
+				if r.Problem != "" {
+					progress(cmd, s, "%s", r.Problem)
+				} else if !r.Enabled {
+					progress(cmd, s, "all triggers are switched off; `duet-rpc triggers enable` switches them on")
+				}
+				for _, issue := range r.Issues {
+					progress(cmd, s, "%s", issue)
+				}
+				t := term.NewTable(cmd.OutOrStdout(), "TRIGGER", "STATE", "WHEN", "DOES", "LAST")
+				t.Below("WHEN", "DOES")
+				t.Empty("there are no triggers; `duet-rpc config --defaults` shows how to write one, and what a project's file has waits for `duet-rpc trust`")
+				for _, rule := range r.Rules {
+					t.Row(rule.ID, rule.State(), term.Short(rule.When), term.Short(rule.Does()), term.Age(rule.LastFired))
+				}
+				return t.Flush()
+			})
+		},
+	}
+}
+
+func newTriggersShow(s *settings) *cobra.Command {
+	return &cobra.Command{
+		Use: "show ID", Short: "Show a trigger",
+		Long:    "Show a trigger as it is configured, and when its time comes.\n" + hubStatusHelp,
+		Example: "  duet-rpc triggers show tests",
+		Args:    exactly("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withHub(cmd, s, func(ctx context.Context, c *client.Client) error {
+				status, _, err := wire.Call[wire.Automation](ctx, c, "automation.status", struct{}{})
+				if err != nil {
+					return err
+				}
+				for _, rule := range status.Rules {
+					if rule.ID != args[0] {
+						continue
+					}
+					if s.JSON {
+						return term.Raw(cmd.OutOrStdout(), rule.Raw)
+					}
+					fields := []term.Field{
+						{"trigger", rule.ID},
+						{"state", rule.State()},
+						{"description", rule.Description},
+						{"when", rule.When},
+						{"does", rule.Does()},
+						{"next", rule.NextFire},
+						{"last", rule.LastFired},
+						{"file", fmt.Sprintf("%s:%d", rule.File, rule.Line)},
+					}
+					if rule.CooldownMs > 0 {
+						fields = append(fields, term.Field{"cooldown", (time.Duration(rule.CooldownMs) * time.Millisecond).String()})
+					}
+					return term.Fields(cmd.OutOrStdout(), fields...)
+				}
+				return unknown(args[0])
+			})
+		},
+	}
+}
+
+func unknown(id string) error {
+	return fmt.Errorf("no trigger has the id %q; `duet-rpc triggers` lists them", term.Short(id))
+}
+
+func newSwitch(s *settings, verb, state string) *cobra.Command {
+	return &cobra.Command{
+		Use: verb + " [ID]", Short: "Switch a trigger " + state + ", or all",
+		Long:    "Switch a trigger " + state + ", or all as a whole. That holds until it is switched again,\nwhatever the file says.\n" + hubStatusHelp,
+		Example: "  duet-rpc triggers " + verb + " tests\n  duet-rpc triggers " + verb,
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			params := map[string]string{}
+			if len(args) > 0 {
+				params["ruleId"] = args[0]
+			}
+			return askHub(cmd, s, "automation."+verb, params, func(r struct{ Success bool }) error {
+				if !r.Success {
+					return unknown(args[0])
+				}
+				what := "all triggers are"
+				if len(args) > 0 {
+					what = args[0] + " is"
+				}
+				progress(cmd, s, "%s switched %s", what, state)
+				return nil
+			})
+		},
+	}
+}
+
+func newLog(s *settings) *cobra.Command {
+	limit := 20
+	cmd := &cobra.Command{
+		Use: "log [ID]", Short: "What triggers have done",
+		Long:    "What triggers have done, or one of them, the newest first.\n" + hubStatusHelp,
+		Example: "  duet-rpc triggers log tests --limit 5",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			params := map[string]any{"limit": limit}
+			if len(args) > 0 {
+				params["ruleId"] = args[0]
+			}
+			return askHub(cmd, s, "automation.log", params, func(r struct{ Executions []wire.TriggerExecution }) error {
+				t := term.NewTable(cmd.OutOrStdout(), "AGE", "TRIGGER", "STATUS", "EVENT", "TASK", "WHY")
+				t.Below("EVENT", "WHY")
+				t.Empty("no trigger has done anything yet")
+				for _, x := range r.Executions {
+					t.Row(term.Age(x.Timestamp), x.RuleID, x.Status, x.EventType, cmp.Or(x.TaskID, "-"), term.Short(x.Error))
+				}
+				return t.Flush()
+			})
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", limit, "how many, at most 500")
+	return cmd
+}
+
+func newTest(s *settings) *cobra.Command {
+	var payload string
+	cmd := &cobra.Command{
+		Use: "test SOURCE TYPE", Short: "What triggers would do for an event",
+		Long:    "What each trigger would do for an event, without doing it. Whether one is switched on,\nits cooldown and its limits do not count.\n" + hubStatusHelp,
+		Example: "  duet-rpc triggers test run run.failed --payload '{\"task_id\":\"task-0007\"}'\n  duet-rpc triggers test watch file.modify --payload '{\"path\":\"main.go\"}'",
+		Args:    exactly("SOURCE", "TYPE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			params := map[string]any{"source": args[0], "type": args[1]}
+			if payload != "" {
+				if !json.Valid([]byte(payload)) {
+					return fmt.Errorf("--payload: a JSON object, such as {\"path\":\"main.go\"}")
+				}
+				params["payload"] = json.RawMessage(payload)
+			}
+			return askHub(cmd, s, "automation.test", params, func(r struct{ Rules []wire.TriggerTrial }) error {
+				t := term.NewTable(cmd.OutOrStdout(), "TRIGGER", "FITS", "DOES")
+				t.Below("DOES")
+				t.Empty("there are no triggers")
+				for _, trial := range r.Rules {
+					if trial.Fits {
+						t.Row(trial.RuleID, "yes", term.Short(trial.Does.String()))
+					} else {
+						t.Row(trial.RuleID, "no", term.Short(trial.Why))
+					}
+				}
+				return t.Flush()
+			})
+		},
+	}
+	cmd.Flags().StringVar(&payload, "payload", "", "what the event has, as a JSON object")
+	return cmd
+}
