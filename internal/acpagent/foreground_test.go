@@ -85,7 +85,7 @@ func newStage(t *testing.T, states map[string]string) *stage {
 		return `{"success":true}`
 	})
 	server.HandleRaw(reg, "Subscribe", func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
-		s.subscribed <- server.ConnFrom(ctx)
+		server.AfterReply(ctx, func() { s.subscribed <- server.ConnFrom(ctx) }) // an event before the reply is of no subscription
 		return json.RawMessage(`{"subscription_id":"s","seq":7}`), nil
 	})
 	hubNear, hubFar := server.Pipe()
