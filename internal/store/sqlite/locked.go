@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/dbfile"
 )
 
 // Locked is err with the process that has the database, where that is why. This
@@ -18,7 +17,7 @@ func Locked(path string, err error) error {
 	if errors.As(err, &known) {
 		err = known.Err
 	}
-	if pid := dbfile.Blocker(path); pid != 0 {
+	if pid := blocker(path); pid != 0 {
 		err = fmt.Errorf("it is process %d, which `kill -9 %d` ends: %w", pid, pid, err)
 	}
 	return &OpenError{path, "locked", err}

@@ -2,12 +2,11 @@ package sqlite
 
 import (
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/dbfile"
 )
 
 // identify notes which files the database is. A connection has to be open.
 func (w *writer) identify(path string, valid func() error) error {
-	files, err := dbfile.Identify(path)
+	files, err := identifyFile(path)
 	if err != nil {
 		return err
 	}

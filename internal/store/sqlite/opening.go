@@ -7,7 +7,6 @@ import (
 
 	_ "modernc.org/sqlite" // the driver
 
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/dbfile"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
@@ -49,8 +48,8 @@ func dsn(path, query string) string {
 // not ours, or a newer version's, is not touched at all. There being none is no
 // error.
 func checkHeader(path string) error {
-	version, err := dbfile.Version(path)
-	var damaged *dbfile.DamagedError
+	version, err := fileVersion(path)
+	var damaged *damagedError
 	switch {
 	case errors.As(err, &damaged):
 		return &OpenError{path, "corrupt", err}

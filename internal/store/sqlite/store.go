@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/dbfile"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
@@ -130,4 +129,4 @@ func (s *Store) Close() error {
 
 // FreeBytes is about how much can still be written to the disk the database is on,
 // or a negative number if that is not known.
-func (s *Store) FreeBytes() int64 { return dbfile.FreeBytes(filepath.Dir(s.path)) }
+func (s *Store) FreeBytes() int64 { return freeBytes(filepath.Dir(s.path)) }

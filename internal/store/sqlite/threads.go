@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/agentsessionrow"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
@@ -77,7 +76,7 @@ func (t *Tx) UpdateThread(th domain.Thread) error {
 
 // PutAgentSession is as of [store.ConversationWriter].
 func (t *Tx) PutAgentSession(s domain.AgentSessionSeen) error {
-	put, arguments, err := agentsessionrow.Put(s)
+	put, arguments, err := putAgentSession(s)
 	if err == nil {
 		_, err = t.exec(put, arguments...)
 	}

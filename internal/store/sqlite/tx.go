@@ -9,14 +9,8 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/agentsessionrow"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/gaterow"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/pagerow"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/reviewrow"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/triggerrow"
-	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/usagerow"
 )
 
 // A Tx is a transaction under way. It belongs to the change that it was given
@@ -68,16 +62,16 @@ type (
 	approvalQueries struct{ s *statement.Cache }
 	executorQueries struct{ s *statement.Cache }
 
-	usageQueries        = usagerow.Queries
-	triggerQueries      = triggerrow.Reader
-	triggerWriter       = triggerrow.Writer
-	gateQueries         = gaterow.Reader
-	gateWriter          = gaterow.Writer
-	agentSessionQueries = agentsessionrow.Queries
-	pageQueries         = pagerow.Reader
-	pageWriter          = pagerow.Writer
-	reviewQueries       = reviewrow.Reader
-	reviewWriter        = reviewrow.Writer
+	usageQueries        = usagerowUsageQueries
+	triggerQueries      = triggerReader
+	triggerWriter       = triggerrowTriggerWriter
+	gateQueries         = gateReader
+	gateWriter          = gaterowGateWriter
+	agentSessionQueries = agentsessionrowAgentSessionQueries
+	pageQueries         = pageReader
+	pageWriter          = pagerowPageWriter
+	reviewQueries       = reviewReader
+	reviewWriter        = reviewrowReviewWriter
 )
 
 func newQueries(s *statement.Cache) queries {

@@ -1,21 +1,21 @@
-// Package agentsessionrow reads and writes what the agents of threads tell of their
-// sessions.
-package agentsessionrow
+package sqlite
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
-	"time"
-
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
+	"time"
 )
 
-// Queries read the rows.
-type Queries struct{ Statements *statement.Cache }
+// This file reads and writes what the agents of threads tell of their
+// sessions.
+
+// agentsessionrowAgentSessionQueries read the rows.
+type agentsessionrowAgentSessionQueries struct{ Statements *statement.Cache }
 
 func scan(row statement.Scanner) (s domain.AgentSessionSeen, err error) {
 	var (
@@ -33,17 +33,17 @@ func scan(row statement.Scanner) (s domain.AgentSessionSeen, err error) {
 }
 
 // AgentSession is as of [store.ThreadReader].
-func (q Queries) AgentSession(ctx context.Context, thread int64) (domain.AgentSessionSeen, error) {
+func (q agentsessionrowAgentSessionQueries) AgentSession(ctx context.Context, thread int64) (domain.AgentSessionSeen, error) {
 	return orZero(statement.One(ctx, q.Statements, scan, "SELECT thread, agent, seen, session FROM agent_sessions WHERE thread = ?", thread))
 }
 
 // LastAgentSession is as of [store.ThreadReader].
-func (q Queries) LastAgentSession(ctx context.Context, agent string) (domain.AgentSessionSeen, error) {
+func (q agentsessionrowAgentSessionQueries) LastAgentSession(ctx context.Context, agent string) (domain.AgentSessionSeen, error) {
 	return orZero(statement.One(ctx, q.Statements, scan, "SELECT thread, agent, seen, session FROM agent_sessions WHERE agent = ? ORDER BY seen DESC LIMIT 1", agent))
 }
 
 // BackgroundSessions is as of [store.ThreadReader].
-func (q Queries) BackgroundSessions(ctx context.Context) ([]domain.AgentSessionSeen, error) {
+func (q agentsessionrowAgentSessionQueries) BackgroundSessions(ctx context.Context) ([]domain.AgentSessionSeen, error) {
 	return statement.All(ctx, q.Statements, scan, `SELECT thread, agent, seen, session FROM agent_sessions WHERE session LIKE '%"background":[{%' ORDER BY thread`)
 }
 
@@ -55,8 +55,8 @@ func orZero(s domain.AgentSessionSeen, err error) (domain.AgentSessionSeen, erro
 	return s, err
 }
 
-// Put is the statement that keeps what an agent tells, with its arguments.
-func Put(s domain.AgentSessionSeen) (statement string, arguments []any, err error) {
+// putAgentSession is the statement that keeps what an agent tells, with its arguments.
+func putAgentSession(s domain.AgentSessionSeen) (statement string, arguments []any, err error) {
 	text, err := rowjson.Encode(rowjson.AgentSessionOf(s.AgentSession))
 	return `INSERT INTO agent_sessions (thread, agent, seen, session) VALUES (?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET agent = excluded.agent, seen = excluded.seen, session = excluded.session`, []any{s.Thread, s.Agent, s.Seen.UnixNano(), text}, err

@@ -1,4 +1,4 @@
-package dbfile
+package sqlite
 
 import (
 	"os"
@@ -37,9 +37,9 @@ func TestTheVersionOfAFile(t *testing.T) {
 			if test.log != "" {
 				require.NoError(t, os.WriteFile(path+"-wal", []byte(test.log), 0o600))
 			}
-			version, err := Version(path)
+			version, err := fileVersion(path)
 			if test.problem != "" {
-				var damaged *DamagedError
+				var damaged *damagedError
 				require.ErrorAs(t, err, &damaged)
 				assert.Equal(t, test.problem, err.Error())
 				return
@@ -48,21 +48,21 @@ func TestTheVersionOfAFile(t *testing.T) {
 			assert.Equal(t, test.version, version)
 		})
 	}
-	version, err := Version(filepath.Join(t.TempDir(), "none"))
+	version, err := fileVersion(filepath.Join(t.TempDir(), "none"))
 	require.NoError(t, err)
 	assert.Zero(t, version)
-	_, err = Version(t.TempDir())
+	_, err = fileVersion(t.TempDir())
 	assert.Error(t, err, "a directory")
 }
 
 func TestADatabaseIsKnownAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
-	_, err := Identify(path)
+	_, err := identifyFile(path)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		require.NoError(t, os.WriteFile(path+suffix, []byte("old"), 0o600))
 	}
-	i, err := Identify(path)
+	i, err := identifyFile(path)
 	require.NoError(t, err)
 	require.NoError(t, i.CheckDatabase())
 	require.NoError(t, i.CheckLog())

@@ -1,12 +1,12 @@
 //go:build unix
 
-package dbfile
+package sqlite
 
 import "golang.org/x/sys/unix"
 
-// FreeBytes is how much can still be written to the disk that dir is on, or a
+// freeBytes is how much can still be written to the disk that dir is on, or a
 // negative number if that is not known.
-func FreeBytes(dir string) int64 {
+func freeBytes(dir string) int64 {
 	var st unix.Statfs_t
 	if unix.Statfs(dir, &st) != nil {
 		return -1

@@ -1,20 +1,20 @@
-// Package pagerow keeps what pages of a preview have said.
-package pagerow
+package sqlite
 
 import (
 	"context"
 	"database/sql"
-	"slices"
-
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
+	"slices"
 )
 
-// Reader is as of [store.PageReader].
-type Reader struct{ Statements *statement.Cache }
+// This file keeps what pages of a preview have said.
 
-func scan(row statement.Scanner) (m domain.PageMessage, err error) {
+// pageReader is as of [store.PageReader].
+type pageReader struct{ Statements *statement.Cache }
+
+func scanPage(row statement.Scanner) (m domain.PageMessage, err error) {
 	var at int64
 	err = row.Scan(&m.ID, &m.Kind, &m.Level, &m.Text, &m.URL, &m.Line, &m.Column, &m.Stack, &m.Thread, &m.Run, &m.Count, &at, &m.Session)
 	m.Time = statement.Time(at)
@@ -22,8 +22,8 @@ func scan(row statement.Scanner) (m domain.PageMessage, err error) {
 }
 
 // PageMessages is as of [store.PageReader].
-func (q Reader) PageMessages(ctx context.Context, f domain.PageFilter) ([]domain.PageMessage, error) {
-	list, err := statement.All(ctx, q.Statements, scan, `SELECT p.id, p.kind, p.level, p.text, p.url, p.line, p.col, p.stack, p.thread, p.run, p.count, p.at, coalesce(r.session_id, '')
+func (q pageReader) PageMessages(ctx context.Context, f domain.PageFilter) ([]domain.PageMessage, error) {
+	list, err := statement.All(ctx, q.Statements, scanPage, `SELECT p.id, p.kind, p.level, p.text, p.url, p.line, p.col, p.stack, p.thread, p.run, p.count, p.at, coalesce(r.session_id, '')
 		FROM page_messages p LEFT JOIN runs r ON r.id = p.run
 		WHERE p.id > ?1 AND (?2 = 0 OR p.thread = ?2) AND (?3 = 0 OR p.run = ?3) AND (NOT ?4 OR p.kind = 'error' OR p.level IN ('warn', 'error')) ORDER BY p.id DESC LIMIT ?5`,
 		f.After, f.Thread, f.Run, f.Problems, f.Limit)
@@ -31,14 +31,14 @@ func (q Reader) PageMessages(ctx context.Context, f domain.PageFilter) ([]domain
 	return list, err
 }
 
-// A Writer is as of [store.PageWriter].
-type Writer struct {
+// A pagerowPageWriter is as of [store.PageWriter].
+type pagerowPageWriter struct {
 	// Exec runs a statement that changes something, in the transaction under way.
 	Exec func(query string, args ...any) (sql.Result, error)
 }
 
 // PutPageMessage is as of [store.PageWriter].
-func (w Writer) PutPageMessage(m *domain.PageMessage) error {
+func (w pagerowPageWriter) PutPageMessage(m *domain.PageMessage) error {
 	if m.ID != 0 {
 		_, err := w.Exec("UPDATE page_messages SET count = ?, at = ? WHERE id = ?", m.Count, statement.Nano(m.Time), m.ID)
 		return err

@@ -1,22 +1,22 @@
-// Package triggerrow keeps what triggers have done, and what is remembered of each.
-package triggerrow
+package sqlite
 
 import (
 	"context"
 	"database/sql"
 	"errors"
-
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
-// Reader are as of [store.TriggerReader].
-type Reader struct{ Statements *statement.Cache }
+// This file keeps what triggers have done, and what is remembered of each.
 
-const columns = "id, name, event_key, event_type, event_source, event, at, status, action, does, run, approval, depth, error"
+// triggerReader are as of [store.TriggerReader].
+type triggerReader struct{ Statements *statement.Cache }
 
-func scan(row statement.Scanner) (e domain.TriggerExecution, err error) {
+const triggerColumns = "id, name, event_key, event_type, event_source, event, at, status, action, does, run, approval, depth, error"
+
+func scanTrigger(row statement.Scanner) (e domain.TriggerExecution, err error) {
 	var (
 		at          int64
 		event, does statement.JSON
@@ -27,26 +27,26 @@ func scan(row statement.Scanner) (e domain.TriggerExecution, err error) {
 }
 
 // TriggerExecutions is as of [store.TriggerReader].
-func (q Reader) TriggerExecutions(ctx context.Context, trigger string, limit int) ([]domain.TriggerExecution, error) {
-	return statement.All(ctx, q.Statements, scan, "SELECT "+columns+" FROM trigger_executions WHERE ?1 = '' OR name = ?1 ORDER BY id DESC LIMIT ?2", trigger, limit)
+func (q triggerReader) TriggerExecutions(ctx context.Context, trigger string, limit int) ([]domain.TriggerExecution, error) {
+	return statement.All(ctx, q.Statements, scanTrigger, "SELECT "+triggerColumns+" FROM trigger_executions WHERE ?1 = '' OR name = ?1 ORDER BY id DESC LIMIT ?2", trigger, limit)
 }
 
 // open is the condition of an index; the order of what is in it matters not.
 const open = "status IN ('" + domain.TriggerWaiting + "', '" + domain.TriggerSending + "')"
 
 // OpenTriggerExecutions is as of [store.TriggerReader].
-func (q Reader) OpenTriggerExecutions(ctx context.Context) ([]domain.TriggerExecution, error) {
-	return statement.All(ctx, q.Statements, scan, "SELECT "+columns+" FROM trigger_executions WHERE "+open+" ORDER BY id")
+func (q triggerReader) OpenTriggerExecutions(ctx context.Context) ([]domain.TriggerExecution, error) {
+	return statement.All(ctx, q.Statements, scanTrigger, "SELECT "+triggerColumns+" FROM trigger_executions WHERE "+open+" ORDER BY id")
 }
 
 // HasTriggerExecution is as of [store.TriggerReader].
-func (q Reader) HasTriggerExecution(ctx context.Context, trigger, key string) (bool, error) {
+func (q triggerReader) HasTriggerExecution(ctx context.Context, trigger, key string) (bool, error) {
 	n, err := statement.One(ctx, q.Statements, statement.Value[int], "SELECT count(*) FROM trigger_executions WHERE name = ? AND event_key = ?", trigger, key)
 	return n > 0, err
 }
 
 // TriggerState is as of [store.TriggerReader].
-func (q Reader) TriggerState(ctx context.Context, trigger string) (domain.TriggerState, error) {
+func (q triggerReader) TriggerState(ctx context.Context, trigger string) (domain.TriggerState, error) {
 	s, err := statement.One(ctx, q.Statements, scanState, "SELECT name, enabled, fired, looked, window, count, limited FROM trigger_states WHERE name = ?", trigger)
 	if errors.Is(err, store.ErrNotFound) {
 		return domain.TriggerState{Trigger: trigger}, nil
@@ -64,14 +64,14 @@ func scanState(row statement.Scanner) (s domain.TriggerState, err error) {
 	return s, err
 }
 
-// A Writer is as of [store.TriggerWriter].
-type Writer struct {
+// A triggerrowTriggerWriter is as of [store.TriggerWriter].
+type triggerrowTriggerWriter struct {
 	// Exec runs a statement that changes something, in the transaction under way.
 	Exec func(query string, args ...any) (sql.Result, error)
 }
 
 // InsertTriggerExecution is as of [store.TriggerWriter].
-func (w Writer) InsertTriggerExecution(e *domain.TriggerExecution) error {
+func (w triggerrowTriggerWriter) InsertTriggerExecution(e *domain.TriggerExecution) error {
 	result, err := w.Exec("INSERT INTO trigger_executions (name, event_key, event_type, event_source, event, at, status, action, does, run, approval, depth, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		e.Trigger, e.Key, e.EventType, e.EventSource, string(e.Event), statement.Nano(e.Time), e.Status, e.Action, string(e.Does), e.Run, e.Approval, e.Depth, e.Error)
 	if err != nil {
@@ -85,13 +85,13 @@ func (w Writer) InsertTriggerExecution(e *domain.TriggerExecution) error {
 }
 
 // UpdateTriggerExecution is as of [store.TriggerWriter].
-func (w Writer) UpdateTriggerExecution(e domain.TriggerExecution) error {
+func (w triggerrowTriggerWriter) UpdateTriggerExecution(e domain.TriggerExecution) error {
 	_, err := w.Exec("UPDATE trigger_executions SET status = ?, run = ?, approval = ?, error = ? WHERE id = ?", e.Status, e.Run, e.Approval, e.Error, e.ID)
 	return err
 }
 
 // PutTriggerState is as of [store.TriggerWriter].
-func (w Writer) PutTriggerState(s domain.TriggerState) error {
+func (w triggerrowTriggerWriter) PutTriggerState(s domain.TriggerState) error {
 	_, err := w.Exec("INSERT OR REPLACE INTO trigger_states (name, enabled, fired, looked, window, count, limited) VALUES (?, ?, ?, ?, ?, ?, ?)",
 		s.Trigger, s.Enabled, statement.Nano(s.Fired), statement.Nano(s.Looked), statement.Nano(s.Window), s.Count, s.Limited)
 	return err

@@ -1,17 +1,17 @@
-// Package usagerow sums up what runs have used.
-package usagerow
+package sqlite
 
 import (
 	"context"
 	"fmt"
-	"time"
-
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
+	"time"
 )
 
-// Queries sum up the rows of runs.
-type Queries struct{ Statements *statement.Cache }
+// This file sums up what runs have used.
+
+// usagerowUsageQueries sum up the rows of runs.
+type usagerowUsageQueries struct{ Statements *statement.Cache }
 
 // What a run waited for people is taken from its time. Tokens that were read from a
 // cache, or written to it, are told beside the others, as agents tell them.
@@ -46,22 +46,22 @@ func chosen(f domain.UsageFilter, now time.Time) (from string, arguments []any) 
 	return from, arguments
 }
 
-func scan(row statement.Scanner, u *domain.Usage, more ...any) error {
+func scanUsage(row statement.Scanner, u *domain.Usage, more ...any) error {
 	k := &u.Tokens
 	return row.Scan(append([]any{&u.Runs, &k.Input, &k.Output, &k.CacheRead, &k.CacheWrite, &k.CostUSD, (*int64)(&u.Time)}, more...)...)
 }
 
 // Usage is as of [store.UsageReader].
-func (q Queries) Usage(ctx context.Context, f domain.UsageFilter, now time.Time) (domain.Usage, error) {
+func (q usagerowUsageQueries) Usage(ctx context.Context, f domain.UsageFilter, now time.Time) (domain.Usage, error) {
 	from, arguments := chosen(f, now)
 	return statement.One(ctx, q.Statements, func(row statement.Scanner) (u domain.Usage, err error) {
-		err = scan(row, &u)
+		err = scanUsage(row, &u)
 		return u, err
 	}, "SELECT "+sums+from, arguments...)
 }
 
 // UsageBy is as of [store.UsageReader].
-func (q Queries) UsageBy(ctx context.Context, f domain.UsageFilter, by domain.UsageBy, now time.Time) ([]domain.UsageRow, error) {
+func (q usagerowUsageQueries) UsageBy(ctx context.Context, f domain.UsageFilter, by domain.UsageBy, now time.Time) ([]domain.UsageRow, error) {
 	key, title, order := "", "''", "1"
 	switch by {
 	case domain.UsageByDay:
@@ -77,13 +77,13 @@ func (q Queries) UsageBy(ctx context.Context, f domain.UsageFilter, by domain.Us
 	}
 	from, arguments := chosen(f, now)
 	return statement.All(ctx, q.Statements, func(row statement.Scanner) (u domain.UsageRow, err error) {
-		err = scan(row, &u.Usage, &u.Title, &u.Key)
+		err = scanUsage(row, &u.Usage, &u.Title, &u.Key)
 		return u, err
 	}, "SELECT "+sums+", "+title+", "+key+from+" GROUP BY "+key+" ORDER BY "+order, arguments...)
 }
 
 // LastWith is as of [store.UsageReader].
-func (q Queries) LastWith(ctx context.Context, thread int64, code string) (id int64, err error) {
+func (q usagerowUsageQueries) LastWith(ctx context.Context, thread int64, code string) (id int64, err error) {
 	return statement.One(ctx, q.Statements, func(row statement.Scanner) (id int64, err error) {
 		err = row.Scan(&id)
 		return id, err

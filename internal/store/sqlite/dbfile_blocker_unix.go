@@ -1,6 +1,6 @@
 //go:build unix
 
-package dbfile
+package sqlite
 
 import (
 	"os"
@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Blocker is the process that keeps others from writing a database, 0 if that is
+// blocker is the process that keeps others from writing a database, 0 if that is
 // not known. It must not be called while this process has the database open: with
 // a file all locks on it are closed (https://sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_).
-func Blocker(path string) int {
+func blocker(path string) int {
 	for _, lock := range []struct {
 		file        string
 		start, size int64

@@ -1,22 +1,22 @@
-// Package gaterow keeps work that goes on until its gates pass.
-package gaterow
+package sqlite
 
 import (
 	"context"
 	"database/sql"
 	"encoding/json"
-
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
 )
 
-// Reader are as of [store.GateReader].
-type Reader struct{ Statements *statement.Cache }
+// This file keeps work that goes on until its gates pass.
 
-const columns = "l.id, l.thread, l.run, l.gates, l.max_iterations, l.iteration, l.state, l.reason, l.results"
+// gateReader are as of [store.GateReader].
+type gateReader struct{ Statements *statement.Cache }
 
-func scan(row statement.Scanner) (l domain.GateLoop, err error) {
+const gateColumns = "l.id, l.thread, l.run, l.gates, l.max_iterations, l.iteration, l.state, l.reason, l.results"
+
+func scanGate(row statement.Scanner) (l domain.GateLoop, err error) {
 	return l, scanInto(row, &l)
 }
 
@@ -26,7 +26,7 @@ func scanInto(row statement.Scanner, l *domain.GateLoop, more ...any) error {
 	if err != nil {
 		return err
 	}
-	var list []gateRow
+	var list []gateRowOf
 	_ = json.Unmarshal(gates.Intact(), &list) // what is damaged was reported
 	for _, g := range list {
 		l.Gates = append(l.Gates, domain.Gate(g))
@@ -35,18 +35,18 @@ func scanInto(row statement.Scanner, l *domain.GateLoop, more ...any) error {
 	return nil
 }
 
-type gateRow struct {
+type gateRowOf struct {
 	Name       string `json:"name"`
 	Configured bool   `json:"configured,omitempty"`
 }
 
 // GateLoop is as of [store.GateReader].
-func (q Reader) GateLoop(ctx context.Context, run int64) (domain.GateLoop, error) {
-	return statement.One(ctx, q.Statements, scan, "SELECT "+columns+" FROM gate_runs r JOIN gate_loops l ON l.id = r.loop WHERE r.run = ?", run)
+func (q gateReader) GateLoop(ctx context.Context, run int64) (domain.GateLoop, error) {
+	return statement.One(ctx, q.Statements, scanGate, "SELECT "+gateColumns+" FROM gate_runs r JOIN gate_loops l ON l.id = r.loop WHERE r.run = ?", run)
 }
 
 // GateLoops is as of [store.GateReader].
-func (q Reader) GateLoops(ctx context.Context, runs []int64) (map[int64]domain.GateLoop, error) {
+func (q gateReader) GateLoops(ctx context.Context, runs []int64) (map[int64]domain.GateLoop, error) {
 	found := make(map[int64]domain.GateLoop)
 	if len(runs) == 0 {
 		return found, nil
@@ -61,7 +61,7 @@ func (q Reader) GateLoops(ctx context.Context, runs []int64) (map[int64]domain.G
 	}
 	list, err := statement.All(ctx, q.Statements, func(row statement.Scanner) (m member, err error) {
 		return m, scanInto(row, &m.GateLoop, &m.run)
-	}, "SELECT r.run, "+columns+" FROM json_each(?) j JOIN gate_runs r ON r.run = j.value JOIN gate_loops l ON l.id = r.loop", string(ids))
+	}, "SELECT r.run, "+gateColumns+" FROM json_each(?) j JOIN gate_runs r ON r.run = j.value JOIN gate_loops l ON l.id = r.loop", string(ids))
 	for _, m := range list {
 		found[m.run] = m.GateLoop
 	}
@@ -69,26 +69,26 @@ func (q Reader) GateLoops(ctx context.Context, runs []int64) (map[int64]domain.G
 }
 
 // CheckedLoops is as of [store.GateReader].
-func (q Reader) CheckedLoops(ctx context.Context) ([]domain.GateLoop, error) {
-	return statement.All(ctx, q.Statements, scan, "SELECT "+columns+" FROM gate_loops l WHERE l.state = 'checking' ORDER BY l.id")
+func (q gateReader) CheckedLoops(ctx context.Context) ([]domain.GateLoop, error) {
+	return statement.All(ctx, q.Statements, scanGate, "SELECT "+gateColumns+" FROM gate_loops l WHERE l.state = 'checking' ORDER BY l.id")
 }
 
 // HasDenied is as of [store.GateReader].
-func (q Reader) HasDenied(ctx context.Context, run int64) (bool, error) {
+func (q gateReader) HasDenied(ctx context.Context, run int64) (bool, error) {
 	return statement.One(ctx, q.Statements, statement.Value[bool], "SELECT EXISTS (SELECT 1 FROM approvals WHERE run = ? AND status = 'denied' AND decided_by = '"+domain.DecidedByUser+"')", run)
 }
 
-// A Writer is as of [store.GateWriter].
-type Writer struct {
+// A gaterowGateWriter is as of [store.GateWriter].
+type gaterowGateWriter struct {
 	// Exec runs a statement that changes something, in the transaction under way.
 	Exec func(query string, args ...any) (sql.Result, error)
 }
 
 // InsertGateLoop is as of [store.GateWriter].
-func (w Writer) InsertGateLoop(l *domain.GateLoop) error {
-	rows := make([]gateRow, 0, len(l.Gates))
+func (w gaterowGateWriter) InsertGateLoop(l *domain.GateLoop) error {
+	rows := make([]gateRowOf, 0, len(l.Gates))
 	for _, g := range l.Gates {
-		rows = append(rows, gateRow(g))
+		rows = append(rows, gateRowOf(g))
 	}
 	gates, err := rowjson.Encode(rows)
 	if err != nil {
@@ -106,13 +106,13 @@ func (w Writer) InsertGateLoop(l *domain.GateLoop) error {
 }
 
 // join makes the run of a loop one of it.
-func (w Writer) join(l domain.GateLoop) error {
+func (w gaterowGateWriter) join(l domain.GateLoop) error {
 	_, err := w.Exec("INSERT INTO gate_runs (run, loop) VALUES (?1, ?2) ON CONFLICT (run) DO UPDATE SET loop = ?2", l.Run, l.ID)
 	return err
 }
 
 // UpdateGateLoop is as of [store.GateWriter].
-func (w Writer) UpdateGateLoop(l domain.GateLoop) error {
+func (w gaterowGateWriter) UpdateGateLoop(l domain.GateLoop) error {
 	results, err := rowjson.GateResultsText(l.Results)
 	if err != nil {
 		return err
