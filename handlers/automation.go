@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -36,20 +36,20 @@ type automationStatus struct {
 }
 
 type automationRule struct {
-	ID               string               `json:"id"`
-	Trigger          triggerEvent         `json:"trigger" doc:"What it is for."`
-	Action           triggerconfig.Action `json:"action" doc:"What it does."`
-	Enabled          bool                 `json:"enabled"`
-	CooldownMs       int64                `json:"cooldownMs"`
-	RequiresApproval bool                 `json:"requiresApproval" doc:"A person is asked first."`
-	Description      string               `json:"description,omitempty"`
-	Conditions       []triggerCondition   `json:"conditions,omitempty"`
-	When             string               `json:"when" doc:"What it is for, in words."`
-	LastFired        string               `json:"lastFired,omitempty" doc:"When it did something last."`
-	NextFire         string               `json:"nextFire,omitempty" doc:"When its time comes."`
-	From             string               `json:"from" doc:"Whose configuration it stands in: user or project."`
-	File             string               `json:"file,omitempty"`
-	Line             int                  `json:"line,omitempty"`
+	ID               string             `json:"id"`
+	Trigger          triggerEvent       `json:"trigger" doc:"What it is for."`
+	Action           config.Action      `json:"action" doc:"What it does."`
+	Enabled          bool               `json:"enabled"`
+	CooldownMs       int64              `json:"cooldownMs"`
+	RequiresApproval bool               `json:"requiresApproval" doc:"A person is asked first."`
+	Description      string             `json:"description,omitempty"`
+	Conditions       []triggerCondition `json:"conditions,omitempty"`
+	When             string             `json:"when" doc:"What it is for, in words."`
+	LastFired        string             `json:"lastFired,omitempty" doc:"When it did something last."`
+	NextFire         string             `json:"nextFire,omitempty" doc:"When its time comes."`
+	From             string             `json:"from" doc:"Whose configuration it stands in: user or project."`
+	File             string             `json:"file,omitempty"`
+	Line             int                `json:"line,omitempty"`
 }
 
 type triggerEvent struct {
@@ -194,10 +194,10 @@ type automationTestResult struct {
 }
 
 type automationTrial struct {
-	RuleID string                `json:"ruleId"`
-	Fits   bool                  `json:"fits"`
-	Why    string                `json:"why,omitempty" doc:"It is not for the event."`
-	Does   *triggerconfig.Action `json:"does,omitempty" doc:"What it would do."`
+	RuleID string         `json:"ruleId"`
+	Fits   bool           `json:"fits"`
+	Why    string         `json:"why,omitempty" doc:"It is not for the event."`
+	Does   *config.Action `json:"does,omitempty" doc:"What it would do."`
 }
 
 func automationTest(ctx context.Context, h *hub.Hub, p automationTestParams) (automationTestResult, error) {

@@ -13,8 +13,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/build"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
-	"github.com/duet-rpc/duet-rpc/internal/config/commandconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/jsontest"
 )
@@ -22,9 +21,9 @@ import (
 // builtWith is a hub whose configuration has two builds.
 func builtWith(c build.Configured) func(*hub.Options) {
 	if c.Builds == nil {
-		c.Builds = []buildconfig.Build{
-			{Definition: commandconfig.Definition{Name: "page", Command: []string{"make", "page"}, Timeout: time.Minute}},
-			{Definition: commandconfig.Definition{Name: "server", Shell: "make server", Directory: "srv", Timeout: time.Minute}, Backend: true},
+		c.Builds = []config.Build{
+			{Definition: config.Definition{Name: "page", Command: []string{"make", "page"}, Timeout: time.Minute}},
+			{Definition: config.Definition{Name: "server", Shell: "make server", Directory: "srv", Timeout: time.Minute}, Backend: true},
 		}
 	}
 	return func(o *hub.Options) { o.Builds = func() (build.Configured, error) { return c, nil } }

@@ -9,17 +9,16 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/config/commandconfig"
-	"github.com/duet-rpc/duet-rpc/internal/config/gateconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/gate"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 )
 
 // gatedBy is a hub whose configuration has a gate, and another that waits for trust.
 func gatedBy(o *hub.Options) {
-	tests := gateconfig.Gate{Definition: commandconfig.Definition{Name: "tests", Command: []string{"make", "test"}, Directory: "server", Timeout: time.Minute}}
+	tests := config.Gate{Definition: config.Definition{Name: "tests", Command: []string{"make", "test"}, Directory: "server", Timeout: time.Minute}}
 	o.Gates = func() (gate.Configured, error) {
-		return gate.Configured{Gates: []gateconfig.Gate{tests}, Waiting: []string{"theirs"}}, nil
+		return gate.Configured{Gates: []config.Gate{tests}, Waiting: []string{"theirs"}}, nil
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -24,7 +24,7 @@ type Runs interface {
 // Options say what a Guard stands on. All of them are required.
 type Options struct {
 	// Limits are those of the configuration as it is now. It is asked often.
-	Limits func() budgetconfig.Budget
+	Limits func() config.Budget
 	Runs   Runs
 }
 
@@ -75,7 +75,7 @@ func (g *Guard) account(run int64) *account {
 // told.
 func (g *Guard) Admit(t store.Tx) error {
 	day := g.opts.Limits().Day
-	if day == (budgetconfig.Limits{}) {
+	if day == (config.BudgetLimits{}) {
 		return nil
 	}
 	used, err := g.usedToday(t)
@@ -159,7 +159,7 @@ func (g *Guard) Used(t store.Tx, run domain.Run) error {
 			return err
 		}
 	}
-	if limits.Thread != (budgetconfig.Limits{}) {
+	if limits.Thread != (config.BudgetLimits{}) {
 		used, err := g.usedByThread(t, run.Thread)
 		if err != nil {
 			return err
@@ -168,7 +168,7 @@ func (g *Guard) Used(t store.Tx, run domain.Run) error {
 			return err
 		}
 	}
-	if limits.Day == (budgetconfig.Limits{}) {
+	if limits.Day == (config.BudgetLimits{}) {
 		return nil
 	}
 	today, err := g.usedToday(t)
@@ -209,7 +209,7 @@ func (g *Guard) TimeLeft(t store.Tx, run domain.Run) (left time.Duration, limite
 	return left, limited, nil
 }
 
-func (g *Guard) judgeAll(t store.Tx, run domain.Run, code, scope, who string, limits budgetconfig.Limits, used domain.Usage) error {
+func (g *Guard) judgeAll(t store.Tx, run domain.Run, code, scope, who string, limits config.BudgetLimits, used domain.Usage) error {
 	all := spend(limits, used)
 	if limits.Turns != nil {
 		all = append(all, limit{
@@ -250,9 +250,9 @@ func (g *Guard) judge(t store.Tx, run domain.Run, code, scope, who string, l lim
 
 // ofRun are the limits of a run: those of the configuration, and lower ones that were
 // asked for with its conversation.
-func (g *Guard) ofRun(t store.Tx, run domain.Run) budgetconfig.Limits {
+func (g *Guard) ofRun(t store.Tx, run domain.Run) config.BudgetLimits {
 	limits := g.opts.Limits().Run
-	if repeats := budgetconfig.UnattendedRepeats; limits.Repeats == nil && (run.Source == domain.SourceTrigger || run.Source == domain.SourceGate) {
+	if repeats := config.UnattendedRepeats; limits.Repeats == nil && (run.Source == domain.SourceTrigger || run.Source == domain.SourceGate) {
 		limits.Repeats = &repeats
 	}
 	a := g.account(run.ID)
@@ -267,7 +267,7 @@ func (g *Guard) ofRun(t store.Tx, run domain.Run) budgetconfig.Limits {
 }
 
 // asked is limits with what was asked for in their place.
-func asked(s domain.Settings, limits budgetconfig.Limits) budgetconfig.Limits {
+func asked(s domain.Settings, limits config.BudgetLimits) config.BudgetLimits {
 	b := s.Budget
 	if turns := cmp.Or(b.Turns, s.MaxTurns); turns > 0 {
 		limits.Turns = &turns

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
@@ -75,7 +75,7 @@ func (l limit) phrase() string {
 }
 
 // spend holds time, tokens and cost against their limits.
-func spend(limits budgetconfig.Limits, u domain.Usage) (out []limit) {
+func spend(limits config.BudgetLimits, u domain.Usage) (out []limit) {
 	if most := limits.Time; most != nil {
 		out = append(out, limit{
 			key: "time", part: u.Time.Seconds() / most.Seconds(), text: inWords(u.Time), most: inWords(*most),

@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
-	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/diagnostic"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
@@ -22,7 +22,7 @@ import (
 
 // Configured is what the configuration has to say of builds now.
 type Configured struct {
-	Builds    []buildconfig.Build
+	Builds    []config.Build
 	Untrusted bool // the project has a file that waits for its user's trust
 }
 
@@ -49,7 +49,7 @@ func New(opts Options) *Builds { return &Builds{opts: opts, busy: make(map[strin
 
 // A Target is something that can be built.
 type Target struct {
-	buildconfig.Build
+	config.Build
 	Detected bool // the project's files suggest it; it is not configured
 }
 

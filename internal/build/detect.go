@@ -2,12 +2,10 @@ package build
 
 import (
 	"encoding/json"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"io"
 	"os"
 	"path/filepath"
-
-	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
-	"github.com/duet-rpc/duet-rpc/internal/config/commandconfig"
 )
 
 // A suggestion is how projects that have a file are mostly built.
@@ -43,7 +41,7 @@ func detect(root string) []Target {
 		if !s.applies(root) {
 			continue
 		}
-		t := Target{Build: buildconfig.Build{Definition: commandconfig.Definition{Name: s.name, Command: s.command, Shell: s.shell, Timeout: commandconfig.DefaultTimeout}}, Detected: true}
+		t := Target{Build: config.Build{Definition: config.Definition{Name: s.name, Command: s.command, Shell: s.shell, Timeout: config.DefaultTimeout}}, Detected: true}
 		if s.name == "npm" {
 			t.Command = []string{packageManager(root), "run", "build"}
 		}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/config/document"
 )
 
 const configHelp = `Print the configuration in effect, and where each value comes from: a flag, the
@@ -57,7 +56,7 @@ func newConfigCommand(s *settings) *cobra.Command {
 // checkConfig tells what is wrong with a configuration, or with the choice of
 // its default agent.
 func checkConfig(out io.Writer, c *config.Config, err error, asJSON bool) error {
-	problems := []document.Problem{}
+	problems := []config.Problem{}
 	var wrong *config.Error
 	var unknown *config.UnknownAgentError
 	switch {
@@ -67,7 +66,7 @@ func checkConfig(out io.Writer, c *config.Config, err error, asJSON bool) error 
 		return err
 	default:
 		if _, err := c.Resolve(""); errors.As(err, &unknown) {
-			problems = append(problems, document.Problem{Name: "default_agent", Message: err.Error()})
+			problems = append(problems, config.Problem{Name: "default_agent", Message: err.Error()})
 		}
 	}
 	if asJSON {

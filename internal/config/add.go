@@ -12,8 +12,6 @@ import (
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
-
-	"github.com/duet-rpc/duet-rpc/internal/config/document"
 )
 
 // An Edit is a change of the user's own file that is not made yet.
@@ -38,8 +36,8 @@ type NewAgent struct {
 // comments, stays as it is. Nothing is written yet. A file that has a mistake, or
 // the agent already, is not added to.
 func Add(agent NewAgent, getenv func(string) string) (*Edit, error) {
-	if err := document.CheckName(agent.Name); err != nil {
-		return nil, fmt.Errorf("%s is no name of an agent: it is %w", document.QuoteShort(agent.Name), err)
+	if err := checkName(agent.Name); err != nil {
+		return nil, fmt.Errorf("%s is no name of an agent: it is %w", quoteShort(agent.Name), err)
 	}
 	if agent.Name == demoAgent {
 		return nil, fmt.Errorf("%s is the built-in demonstration agent: choose another name", demoAgent)

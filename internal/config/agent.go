@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/config/document"
 )
 
 // demoAgent is the scripted agent inside this program, which is always there.
@@ -181,7 +180,7 @@ type UnknownAgentError struct {
 
 func (e *UnknownAgentError) Error() string {
 	return fmt.Sprintf("there is no agent %s%s; known are %s",
-		document.QuoteShort(e.Name), document.DidYouMean(e.Name, e.Known), strings.Join(e.Known, ", "))
+		quoteShort(e.Name), didYouMean(e.Name, e.Known), strings.Join(e.Known, ", "))
 }
 
 // NotTrustedError says that a project's file has a say in the agent and that
@@ -193,7 +192,7 @@ type NotTrustedError struct {
 
 func (e *NotTrustedError) Error() string {
 	return fmt.Sprintf("the agent %s is defined by this project's %s, which you have not trusted: look at what it runs and allow it with `duet-rpc trust`",
-		document.QuoteShort(e.Agent), filepath.Base(e.File))
+		quoteShort(e.Agent), filepath.Base(e.File))
 }
 
 // Resolve gives the agent of a name. An empty name means the configured

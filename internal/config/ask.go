@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-
-	"github.com/duet-rpc/duet-rpc/internal/config/document"
 )
 
 // needTrust lists what a project's file asks for that waits until the user
@@ -29,7 +27,7 @@ func (l *layer) needTrust(under bounding, withValues bool) []Value {
 		add("limits.queue_cap", *l.queueCap)
 	}
 	if raises(l.runTimeout, below.RunTimeout) {
-		add("limits.run_timeout", document.ShortDuration(*l.runTimeout))
+		add("limits.run_timeout", shortDuration(*l.runTimeout))
 	}
 	if raises(l.idleAgents, below.MostIdle()) {
 		add("limits.idle_agents", *l.idleAgents)
@@ -90,16 +88,16 @@ func (a agentTable) fields(withValues bool) []field {
 	text("history", a.history)
 	text("files", a.files)
 	if a.startTimeout != nil {
-		out = append(out, field{"start_timeout", document.ShortDuration(*a.startTimeout)})
+		out = append(out, field{"start_timeout", shortDuration(*a.startTimeout)})
 	}
 	if a.silentAfter != nil {
-		out = append(out, field{"silent_after", document.ShortDuration(*a.silentAfter)})
+		out = append(out, field{"silent_after", shortDuration(*a.silentAfter)})
 	}
 	if a.silentToolAfter != nil {
-		out = append(out, field{"silent_tool_after", document.ShortDuration(*a.silentToolAfter)})
+		out = append(out, field{"silent_tool_after", shortDuration(*a.silentToolAfter)})
 	}
 	if a.quiet != nil {
-		out = append(out, field{"quiet", document.ShortDuration(*a.quiet)})
+		out = append(out, field{"quiet", shortDuration(*a.quiet)})
 	}
 	if a.protocol != nil {
 		out = append(out, field{"protocol", *a.protocol})

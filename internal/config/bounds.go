@@ -1,14 +1,10 @@
 package config
 
-import (
-	"github.com/duet-rpc/duet-rpc/internal/config/bounded"
-)
-
 // bounds are what a configuration file may have: a file that came with a
 // project is nobody's word.
 type bounds struct {
-	bytes    int            // of the file
-	document bounded.Bounds // looked at before it is parsed
+	bytes    int    // of the file
+	document Bounds // looked at before it is parsed
 	agents   int
 	rules    int
 }
@@ -17,9 +13,9 @@ type bounds struct {
 // one of a project has a few hundred lines.
 func boundsOf(source string) bounds {
 	if source == SourceProject {
-		return bounds{bytes: 256 << 10, document: bounded.Bounds{Keys: 5_000, Values: 5_000, Parts: 16, Nesting: 16}, agents: 100, rules: 1_000}
+		return bounds{bytes: 256 << 10, document: Bounds{Keys: 5_000, Values: 5_000, Parts: 16, Nesting: 16}, agents: 100, rules: 1_000}
 	}
-	return bounds{bytes: 1 << 20, document: bounded.Bounds{Keys: 50_000, Values: 50_000, Parts: 16, Nesting: 16}, agents: 1_000, rules: 10_000}
+	return bounds{bytes: 1 << 20, document: Bounds{Keys: 50_000, Values: 50_000, Parts: 16, Nesting: 16}, agents: 1_000, rules: 10_000}
 }
 
 // mostServers is how many MCP servers an agent may have.

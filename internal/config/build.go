@@ -7,9 +7,6 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
-	"github.com/duet-rpc/duet-rpc/internal/config/commandconfig"
-	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
 )
 
 // builder puts layers one over another.
@@ -23,12 +20,12 @@ func defaultLimits() Limits { return Limits{MaxRuns: 3, QueueCap: 1000, RunTimeo
 // A bounding is what bounds runs: a project that is not trusted may lower it.
 type bounding struct {
 	limits Limits
-	budget budgetconfig.Budget
+	budget Budget
 }
 
 // bounding is the defaults with what the layer says over them.
 func (l *layer) bounding() bounding {
-	return bounding{l.limits(defaultLimits()), l.budget.Over(budgetconfig.Budget{}, true)}
+	return bounding{l.limits(defaultLimits()), l.budget.Over(Budget{}, true)}
 }
 
 // limits are those below with what the layer says over them.
@@ -51,12 +48,12 @@ func (l *layer) limits(below Limits) Limits {
 func newBuilder(getenv func(string) string, projectFile string) *builder {
 	b := &builder{getenv: getenv, c: &Config{
 		Limits: defaultLimits(),
-		Budget: budgetconfig.Budget{},
+		Budget: Budget{},
 
 		ProbeServers: true,
 		DaemonIdle:   DefaultDaemonIdle,
 		WhenAlone:    AloneContinue,
-		Automation:   triggerconfig.DefaultAutomation(),
+		Automation:   DefaultAutomation(),
 		Agents:       map[string]Agent{demoAgent: demo()},
 		Keys:         map[string]Key{},
 		projectFile:  projectFile,
@@ -137,8 +134,8 @@ func (b *builder) apply(l *layer, trusted bool) {
 	}
 	set(b, &c.DefaultAgent, l.defaultAgent, "default_agent", l.source)
 	b.applyTriggers(l)
-	c.Builds = commandconfig.Over(c.Builds, l.builds)
-	c.Gates = commandconfig.Over(c.Gates, l.gates)
+	c.Builds = overCommands(c.Builds, l.builds)
+	c.Gates = overCommands(c.Gates, l.gates)
 	for service, key := range l.services {
 		c.Keys[service] = key
 		c.origins["keys."+service] = l.source
@@ -173,7 +170,7 @@ func (b *builder) applyPreview(l *layer, trusted bool) {
 // takes its place.
 func (b *builder) applyTriggers(l *layer) {
 	for _, trigger := range l.triggers {
-		b.c.Triggers = slices.DeleteFunc(b.c.Triggers, func(below triggerconfig.Trigger) bool { return below.ID == trigger.ID })
+		b.c.Triggers = slices.DeleteFunc(b.c.Triggers, func(below Trigger) bool { return below.ID == trigger.ID })
 		b.c.Triggers = append(b.c.Triggers, trigger)
 	}
 	set(b, &b.c.Automation, l.automation, "automation", l.source)

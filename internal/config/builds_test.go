@@ -8,19 +8,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
-	"github.com/duet-rpc/duet-rpc/internal/config/commandconfig"
 )
 
 func TestBuildsOfAProjectWaitForTrust(t *testing.T) {
 	w := newWorld(t)
 	w.write(w.user, "[[builds]]\nname = 'app'\nshell = 'make mine'\n[[builds]]\nname = 'own'\ncommand = ['make']\ntimeout = '5m'\n")
 	w.write(w.project, "[[builds]]\nname = 'app'\ncommand = ['make', 'theirs']\ndirectory = 'web'\nbackend = true\nenv = { LD_PRELOAD = 'evil.so' }\n")
-	mine := buildconfig.Build{Definition: commandconfig.Definition{Name: "app", Shell: "make mine", Timeout: 30 * time.Minute, Source: config.SourceUser}}
-	own := buildconfig.Build{Definition: commandconfig.Definition{Name: "own", Command: []string{"make"}, Timeout: 5 * time.Minute, Source: config.SourceUser}}
+	mine := config.Build{Definition: config.Definition{Name: "app", Shell: "make mine", Timeout: 30 * time.Minute, Source: config.SourceUser}}
+	own := config.Build{Definition: config.Definition{Name: "own", Command: []string{"make"}, Timeout: 5 * time.Minute, Source: config.SourceUser}}
 
 	c := w.load()
-	assert.Equal(t, []buildconfig.Build{mine, own}, c.Builds)
+	assert.Equal(t, []config.Build{mine, own}, c.Builds)
 	assert.Equal(t, []string{w.project}, c.Untrusted)
 	assert.Contains(t, texts(c.Values()), `builds.app ["make", "theirs"] in "web" env { LD_PRELOAD = "…" } waits`)
 
@@ -29,14 +27,14 @@ func TestBuildsOfAProjectWaitForTrust(t *testing.T) {
 	assert.Equal(t, []string{`builds.app ["make", "theirs"] in "web" env { LD_PRELOAD = "evil.so" }`}, texts(inspected.Asks), "all of it is shown to be judged")
 
 	c = w.trusted().load()
-	theirs := buildconfig.Build{
-		Definition: commandconfig.Definition{
+	theirs := config.Build{
+		Definition: config.Definition{
 			Name: "app", Command: []string{"make", "theirs"}, Directory: "web", Timeout: 30 * time.Minute,
 			Env: map[string]string{"LD_PRELOAD": "evil.so"}, Source: config.SourceProject,
 		},
 		Backend: true,
 	}
-	assert.Equal(t, []buildconfig.Build{theirs, own}, c.Builds)
+	assert.Equal(t, []config.Build{theirs, own}, c.Builds)
 }
 
 func texts(values []config.Value) (list []string) {

@@ -12,11 +12,6 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
-	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
-	"github.com/duet-rpc/duet-rpc/internal/config/gateconfig"
-	"github.com/duet-rpc/duet-rpc/internal/config/previewconfig"
-	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
 )
 
 // Where a value comes from; see [Value] and [Agent].
@@ -59,15 +54,15 @@ type Config struct {
 	Limits       Limits
 	ProbeServers bool // MCP servers that agents get are tried
 	ACP          ACP
-	Budget       budgetconfig.Budget
-	Agents       map[string]Agent  // by name, built-in ones among them
-	Keys         map[string]Key    // by service; none from a file that is not trusted
-	Gates        []gateconfig.Gate // as Builds
-	WaitingGates []string          // the names of gates in files that are not trusted
-	Preview      previewconfig.Preview
-	Builds       []buildconfig.Build     // the project's before the user's; none from a file that is not trusted
-	Triggers     []triggerconfig.Trigger // none from a file that is not trusted
-	Automation   triggerconfig.Automation
+	Budget       Budget
+	Agents       map[string]Agent // by name, built-in ones among them
+	Keys         map[string]Key   // by service; none from a file that is not trusted
+	Gates        []Gate           // as Builds
+	WaitingGates []string         // the names of gates in files that are not trusted
+	Preview      Preview
+	Builds       []Build   // the project's before the user's; none from a file that is not trusted
+	Triggers     []Trigger // none from a file that is not trusted
+	Automation   Automation
 	Rules        []Rule // the project's before the user's; no allow rule from a file that is not trusted
 
 	// Untrusted are the files that ask for something that waits for the user's

@@ -4,13 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/duet-rpc/duet-rpc/internal/config/document"
 )
 
 // Error is everything that is wrong with a configuration.
 type Error struct {
-	Problems []document.Problem
+	Problems []Problem
 }
 
 func (e *Error) Error() string {
@@ -38,7 +36,7 @@ const mostProblems = 100
 func (e *Error) cut() *Error {
 	if more := len(e.Problems) - mostProblems; more > 0 {
 		name := e.Problems[mostProblems].Name
-		e.Problems = append(e.Problems[:mostProblems:mostProblems], document.Problem{Name: name, Message: fmt.Sprintf("and %d more", more)})
+		e.Problems = append(e.Problems[:mostProblems:mostProblems], Problem{Name: name, Message: fmt.Sprintf("and %d more", more)})
 	}
 	return e
 }

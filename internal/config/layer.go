@@ -4,23 +4,17 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/config/bounded"
-	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
-	"github.com/duet-rpc/duet-rpc/internal/config/buildconfig"
-	"github.com/duet-rpc/duet-rpc/internal/config/document"
-	"github.com/duet-rpc/duet-rpc/internal/config/gateconfig"
-	"github.com/duet-rpc/duet-rpc/internal/config/previewconfig"
-	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
 // layer is what one source says. What it does not say is nil.
 type layer struct {
-	*document.Document
+	*documentDocument
 	source  string
 	foreign error // why the file counts for nothing; nil where it does not
 
@@ -36,17 +30,17 @@ type layer struct {
 	agents            map[string]agentTable
 	services          map[string]Key
 	rules             []Rule
-	triggers          []triggerconfig.Trigger
-	automation        *triggerconfig.Automation // of the user's file alone
-	budget            budgetconfig.Budget
-	builds            []buildconfig.Build
-	gates             []gateconfig.Gate
-	preview           previewconfig.Preview
+	triggers          []Trigger
+	automation        *Automation // of the user's file alone
+	budget            Budget
+	builds            []Build
+	gates             []Gate
+	preview           Preview
 }
 
 // agentTable is what [agents.NAME] of one file says.
 type agentTable struct {
-	at                             document.Place
+	at                             documentPlace
 	driver, prompt, history, title *string
 	files                          *string
 	startTimeout                   *time.Duration
@@ -82,26 +76,26 @@ func readLayer(path, source string, getenv func(string) string, check func(path 
 		name = filepath.Base(path)
 	}
 	if path == "" {
-		return &layer{Document: &document.Document{}, source: source}
+		return &layer{documentDocument: &documentDocument{}, source: source}
 	}
-	content, err := bounded.Read(path, boundsOf(source).bytes, check)
+	content, err := readBounded(path, boundsOf(source).bytes, check)
 	if errors.As(err, new(*project.ForeignError)) && source == SourceProject { // it counts for nothing
-		return &layer{Document: &document.Document{Path: path, Name: name}, source: source, foreign: err}
+		return &layer{documentDocument: &documentDocument{Path: path, Name: name}, source: source, foreign: err}
 	}
 	if err != nil {
-		d := &document.Document{Path: path, Name: name}
-		d.Wrong(document.Place{}, "it cannot be read: %v", err)
-		return &layer{Document: d, source: source}
+		d := &documentDocument{Path: path, Name: name}
+		d.Wrong(documentPlace{}, "it cannot be read: %v", err)
+		return &layer{documentDocument: d, source: source}
 	}
 	return decodeLayer(path, name, source, content, getenv)
 }
 
 func decodeLayer(path, name, source string, content []byte, getenv func(string) string) *layer {
 	most := boundsOf(source)
-	l := &layer{Document: document.Parse(path, name, content, most.document), source: source}
+	l := &layer{documentDocument: ParseDocument(path, name, content, most.document), source: source}
 	top := l.Table()
 	top.Only(topKeys)
-	l.defaultAgent = top.Checked("default_agent", document.CheckName)
+	l.defaultAgent = top.Checked("default_agent", checkName)
 	if t, ok := top.Sub("limits"); ok {
 		l.decodeLimits(t)
 	}
@@ -109,7 +103,7 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 		t.Only(acpKeys)
 		l.savedFiles = t.Flag("saved_files")
 	}
-	files := document.FileNames{Base: filepath.Dir(path), Home: getenv("HOME")}
+	files := fileNames{Base: filepath.Dir(path), Home: getenv("HOME")}
 	if top.Has("safe_directories") && source == SourceProject {
 		l.Wrong(l.KeyAt([]string{"safe_directories"}), "safe_directories says whose files count, so it stands in your own configuration alone")
 	} else {
@@ -124,7 +118,7 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 		l.decodeDaemon(top)
 	}
 	if t, ok := top.Sub("budget"); ok {
-		l.budget = budgetconfig.Decode(t)
+		l.budget = DecodeBudget(t)
 	}
 	l.agents = map[string]agentTable{}
 	for name, t := range top.Tables("agents", most.agents) {
@@ -142,16 +136,16 @@ func decodeLayer(path, name, source string, content []byte, getenv func(string) 
 		l.rules = append(l.rules, decodeRule(t, source))
 	}
 	l.decodeTriggers(top)
-	l.builds = buildconfig.Decode(top, source)
-	l.gates = gateconfig.Decode(top, source)
+	l.builds = decodeBuild(top, source)
+	l.gates = decodeGate(top, source)
 	if t, ok := top.Sub("preview"); ok {
-		l.preview = previewconfig.Decode(t, getenv("HOME"))
+		l.preview = decodePreview(t, getenv("HOME"))
 	}
-	document.SortProblems(l.Problems)
+	sortProblems(l.Problems)
 	return l
 }
 
-func (l *layer) decodeMCP(top document.Table) {
+func (l *layer) decodeMCP(top table) {
 	if l.source == SourceProject {
 		l.Wrong(l.KeyAt([]string{"mcp"}), "[mcp] says whether servers are tried, so it stands in your own configuration alone")
 		return
@@ -162,7 +156,7 @@ func (l *layer) decodeMCP(top document.Table) {
 	}
 }
 
-func (l *layer) decodeDaemon(top document.Table) {
+func (l *layer) decodeDaemon(top table) {
 	if l.source == SourceProject {
 		l.Wrong(l.KeyAt([]string{"daemon"}), "[daemon] says when daemons end, so it stands in your own configuration alone")
 		return
@@ -170,11 +164,11 @@ func (l *layer) decodeDaemon(top document.Table) {
 	if t, ok := top.Sub("daemon"); ok {
 		t.Only(daemonKeys)
 		l.daemonIdle = t.Duration("idle", 0, mostTimeout)
-		l.whenAlone = t.Checked("when_alone", document.OneOf(AloneContinue, AloneInterrupt))
+		l.whenAlone = t.Checked("when_alone", oneOf(AloneContinue, AloneInterrupt))
 	}
 }
 
-func (l *layer) decodeLimits(t document.Table) {
+func (l *layer) decodeLimits(t table) {
 	t.Only(limitKeys)
 	l.maxRuns = t.Whole("max_runs", leastRuns, mostRuns)
 	l.queueCap = t.Whole("queue_cap", leastQueue, mostQueue)
@@ -182,30 +176,30 @@ func (l *layer) decodeLimits(t document.Table) {
 	l.idleAgents = t.Whole("idle_agents", leastIdle, mostIdle)
 }
 
-func decodeAgent(t document.Table, files document.FileNames) agentTable {
+func decodeAgent(t table, files fileNames) agentTable {
 	t.Only(agentKeys)
 	a := agentTable{
 		at:              t.At(),
 		title:           t.Text("title"),
-		driver:          t.Checked("driver", document.OneOf(DriverACP, DriverCommand, DriverExecutor)),
-		prompt:          t.Checked("prompt", document.OneOf("arg", "stdin")),
-		history:         t.Checked("history", document.OneOf("transcript", "none")),
-		files:           t.Checked("files", document.OneOf(catalog.FilesReadWrite, catalog.FilesWrite, catalog.FilesNone)),
+		driver:          t.Checked("driver", oneOf(DriverACP, DriverCommand, DriverExecutor)),
+		prompt:          t.Checked("prompt", oneOf("arg", "stdin")),
+		history:         t.Checked("history", oneOf("transcript", "none")),
+		files:           t.Checked("files", oneOf(catalog.FilesReadWrite, catalog.FilesWrite, catalog.FilesNone)),
 		startTimeout:    t.Duration("start_timeout", leastTimeout, mostStartTimeout),
 		silentAfter:     t.Duration("silent_after", leastSilence, mostSilence),
 		silentToolAfter: t.Duration("silent_tool_after", leastSilence, mostSilence),
 		quiet:           t.Duration("quiet", leastSilence, mostSilence),
 		protocol:        t.Whole("protocol", 1, 2),
 		command:         files.Program(t.Command("command")),
-		env:             t.TextMap("env", document.CheckVariable, document.Anything),
-		envFrom:         t.Texts("env_from", document.CheckVariable),
-		keys:            t.TextMap("keys", document.CheckVariable, document.CheckName),
+		env:             t.TextMap("env", checkVariable, anything),
+		envFrom:         t.Texts("env_from", checkVariable),
+		keys:            t.TextMap("keys", checkVariable, checkName),
 	}
 	known := map[string]bool{}
 	for _, server := range t.List("mcp_servers", strings.Join(t.Path(), ".")+".mcp_servers", mostServers) {
 		s := decodeServer(server, files)
 		if known[s.Name] {
-			server.Wrong("name", "a name that no other server of the agent has", document.QuoteShort(s.Name))
+			server.Wrong("name", "a name that no other server of the agent has", quoteShort(s.Name))
 		}
 		known[s.Name] = s.Name != ""
 		a.mcpServers = append(a.mcpServers, s)
@@ -213,16 +207,16 @@ func decodeAgent(t document.Table, files document.FileNames) agentTable {
 	return a
 }
 
-func decodeServer(t document.Table, files document.FileNames) catalog.MCPServer {
+func decodeServer(t table, files fileNames) catalog.MCPServer {
 	t.Only(serverKeys)
 	s := catalog.MCPServer{
-		Name:    deref(t.Checked("name", document.CheckName)),
-		Type:    deref(t.Checked("type", document.OneOf("stdio", "http", "sse"))),
+		Name:    deref(t.Checked("name", checkName)),
+		Type:    deref(t.Checked("type", oneOf("stdio", "http", "sse"))),
 		Command: files.Path(deref(t.Text("command")), false),
-		Args:    t.Texts("args", document.Anything),
-		Env:     t.TextMap("env", document.CheckVariable, document.Anything),
+		Args:    t.Texts("args", anything),
+		Env:     t.TextMap("env", checkVariable, anything),
 		URL:     deref(t.Text("url")),
-		Headers: t.TextMap("headers", document.Anything, document.Anything),
+		Headers: t.TextMap("headers", anything, anything),
 	}
 	hasCommand, hasURL := t.Has("command"), t.Has("url")
 	if !t.Has("name") {
@@ -243,10 +237,10 @@ func decodeServer(t document.Table, files document.FileNames) catalog.MCPServer 
 	return s
 }
 
-func decodeKey(t document.Table, files document.FileNames) Key {
+func decodeKey(t table, files fileNames) Key {
 	t.Only(keyKeys)
 	k := Key{
-		Env:     deref(t.Discreet("env", document.CheckVariable)),
+		Env:     deref(t.Discreet("env", checkVariable)),
 		Command: files.Program(t.Command("command")),
 		File:    files.Path(deref(t.Text("file")), true),
 	}
@@ -262,14 +256,14 @@ func decodeKey(t document.Table, files document.FileNames) Key {
 	return k
 }
 
-func decodeRule(t document.Table, source string) Rule {
+func decodeRule(t table, source string) Rule {
 	t.Only(ruleKeys)
 	r := Rule{
-		Effect:  deref(t.Checked("effect", document.OneOf(EffectAllow, EffectDeny))),
-		Tool:    deref(t.Checked("tool", document.CheckGlob)),
-		Path:    deref(t.Checked("path", document.CheckGlob)),
-		Command: deref(t.Checked("command", document.CheckGlob)),
-		Agent:   deref(t.Checked("agent", document.CheckName)),
+		Effect:  deref(t.Checked("effect", oneOf(EffectAllow, EffectDeny))),
+		Tool:    deref(t.Checked("tool", checkGlob)),
+		Path:    deref(t.Checked("path", checkGlob)),
+		Command: deref(t.Checked("command", checkGlob)),
+		Agent:   deref(t.Checked("agent", checkName)),
 		Source:  source,
 		File:    t.File(),
 		Line:    t.At().Line,
@@ -301,10 +295,10 @@ func requirePrograms(below, above *layer) {
 		for name, a := range l.agents {
 			_, written := l.Value("agents", name, "command") // what is wrong with it has been told
 			if has[name] = has[name] || written; !has[name] {
-				l.Wrong(a.at, "command is missing in [agents.%s]: the program and its arguments%s", name, document.DidYouMean(name, builtInNames()))
+				l.Wrong(a.at, "command is missing in [agents.%s]: the program and its arguments%s", name, didYouMean(name, builtInNames()))
 			}
 		}
-		document.SortProblems(l.Problems)
+		sortProblems(l.Problems)
 	}
 }
 
@@ -314,4 +308,60 @@ func shorten(path string, getenv func(string) string) string {
 		return filepath.Join("~", rest)
 	}
 	return path
+}
+
+// textNames are what each value is called where it is a text: a variable or a
+// flag.
+type textNames struct{ agent, maxRuns, queueCap, runTimeout, idleAgents, daemonIdle string }
+
+// environmentLayer is what environment variables say.
+func environmentLayer(getenv func(string) string) *layer {
+	names := textNames{"DUET_AGENT", "DUET_MAX_RUNS", "DUET_QUEUE_CAP", "DUET_RUN_TIMEOUT", "DUET_IDLE_AGENTS", "DUET_DAEMON_IDLE"}
+	l := textLayer(SourceEnvironment, names, Overrides{
+		Agent: getenv(names.agent), MaxRuns: getenv(names.maxRuns),
+		QueueCap: getenv(names.queueCap), RunTimeout: getenv(names.runTimeout), IdleAgents: getenv(names.idleAgents), DaemonIdle: getenv(names.daemonIdle),
+	})
+	if getenv("DUET_ACP_SAVED_FILES") != "" {
+		yes := true
+		l.savedFiles = &yes
+	}
+	return l
+}
+
+// flagLayer is what flags say.
+func flagLayer(o Overrides) *layer {
+	return textLayer(SourceFlag, textNames{"--agent", "--max-runs", "--queue-cap", "--run-timeout", "--idle-agents", "--daemon-idle"}, o)
+}
+
+// textLayer is what texts say. An empty one says nothing.
+func textLayer(source string, names textNames, texts Overrides) *layer {
+	l := &layer{documentDocument: &documentDocument{Root: map[string]any{}}, source: source}
+	t := l.Table()
+	for name, text := range map[string]string{names.agent: texts.Agent, names.runTimeout: texts.RunTimeout, names.daemonIdle: texts.DaemonIdle} {
+		if text != "" {
+			t.Values[name] = text
+		}
+	}
+	whole := func(name, text string, least, most int) *int {
+		if text == "" {
+			return nil
+		}
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			t.Wrong(name, wholeRange(least, most), quoteShort(text))
+			return nil
+		}
+		t.Values[name] = n
+		return t.Whole(name, least, most)
+	}
+	l.defaultAgent = t.Checked(names.agent, checkName)
+	l.maxRuns = whole(names.maxRuns, texts.MaxRuns, leastRuns, mostRuns)
+	l.queueCap = whole(names.queueCap, texts.QueueCap, leastQueue, mostQueue)
+	l.idleAgents = whole(names.idleAgents, texts.IdleAgents, leastIdle, mostIdle)
+	l.runTimeout = t.Duration(names.runTimeout, leastTimeout, mostTimeout)
+	l.daemonIdle = t.Duration(names.daemonIdle, 0, mostTimeout)
+	for i, p := range l.Problems { // a text's name stands where a file's would
+		l.Problems[i].Name, l.Problems[i].Message, _ = strings.Cut(p.Message, ": ")
+	}
+	return l
 }

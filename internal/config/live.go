@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
 	"github.com/duet-rpc/duet-rpc/internal/filewatch"
 	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
@@ -139,13 +138,13 @@ func (l *Live) Rules() []Rule {
 
 // Budget is that of the current configuration. While it cannot be read, what it was
 // counts.
-func (l *Live) Budget() budgetconfig.Budget {
+func (l *Live) Budget() Budget {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if v := l.view(false); v.config != nil {
 		return v.config.Budget
 	}
-	return budgetconfig.Budget{}
+	return Budget{}
 }
 
 // Keys are those of the current configuration; none while it cannot be read.

@@ -1,10 +1,14 @@
 package config
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
-	"github.com/duet-rpc/duet-rpc/internal/config/document"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // Values lists every setting that is in effect, and those that wait for trust,
@@ -25,9 +29,9 @@ func (c *Config) Values() []Value {
 	add("default_agent", agent)
 	add("limits.max_runs", c.Limits.MaxRuns)
 	add("limits.queue_cap", c.Limits.QueueCap)
-	add("limits.run_timeout", document.ShortDuration(c.Limits.RunTimeout))
+	add("limits.run_timeout", shortDuration(c.Limits.RunTimeout))
 	add("limits.idle_agents", c.Limits.MostIdle())
-	add("daemon.idle", document.ShortDuration(c.DaemonIdle))
+	add("daemon.idle", shortDuration(c.DaemonIdle))
 	add("daemon.when_alone", c.WhenAlone)
 	add("mcp.probe", c.ProbeServers)
 	add("acp.saved_files", c.ACP.SavedFiles)
@@ -73,16 +77,16 @@ func (a Agent) fields() []field {
 	if a.Driver == DriverACP {
 		out = append(out, field{"files", a.Files})
 		if a.StartTimeout > 0 {
-			out = append(out, field{"start_timeout", document.ShortDuration(a.StartTimeout)})
+			out = append(out, field{"start_timeout", shortDuration(a.StartTimeout)})
 		}
 		if a.SilentAfter > 0 {
-			out = append(out, field{"silent_after", document.ShortDuration(a.SilentAfter)})
+			out = append(out, field{"silent_after", shortDuration(a.SilentAfter)})
 		}
 		if a.SilentToolAfter > 0 {
-			out = append(out, field{"silent_tool_after", document.ShortDuration(a.SilentToolAfter)})
+			out = append(out, field{"silent_tool_after", shortDuration(a.SilentToolAfter)})
 		}
 		if a.Quiet > 0 {
-			out = append(out, field{"quiet", document.ShortDuration(a.Quiet)})
+			out = append(out, field{"quiet", shortDuration(a.Quiet)})
 		}
 		if a.Protocol > 0 {
 			out = append(out, field{"protocol", a.Protocol})
@@ -101,4 +105,107 @@ func (a Agent) fields() []field {
 		out = append(out, field{"mcp_servers." + s.Name, phrase(serverText(s, false))})
 	}
 	return out
+}
+
+// Value is one setting and where it comes from.
+type Value struct {
+	Key    string `json:"key"`   // such as limits.max_runs
+	Value  any    `json:"value"` // string, int, []string or map[string]string
+	Source string `json:"source"`
+	Waits  bool   `json:"waits_for_trust,omitempty"` // it has no effect until its file is trusted
+}
+
+// phrase is a string whose parts are quoted where they need to be.
+type phrase string
+
+// ValueText is a value as TOML would have it. Control characters are escaped,
+// so that a file cannot play with the terminal that it is shown on.
+func ValueText(v any) string {
+	switch v := v.(type) {
+	case string:
+		return strconv.Quote(v)
+	case phrase:
+		return string(v)
+	case []string:
+		words := make([]string, len(v))
+		for i, word := range v {
+			words[i] = strconv.Quote(word)
+		}
+		return "[" + strings.Join(words, ", ") + "]"
+	case map[string]string:
+		if len(v) == 0 {
+			return "{}"
+		}
+		pairs := make([]string, 0, len(v))
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			key := name
+			if checkVariable(name) != nil {
+				key = strconv.Quote(name)
+			}
+			pairs = append(pairs, key+" = "+strconv.Quote(v[name]))
+		}
+		return "{ " + strings.Join(pairs, ", ") + " }"
+	}
+	return fmt.Sprint(v)
+}
+
+// quoteControls is a text in which nothing plays with a terminal.
+func quoteControls(s string) string {
+	quoted := strconv.Quote(s)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}
+
+// hidden is m with its values, which may be secrets, made unreadable.
+func hidden(m map[string]string) map[string]string {
+	out := make(map[string]string, len(m))
+	for name := range m {
+		out[name] = "…"
+	}
+	return out
+}
+
+// field is one key of [agents.NAME] that was given.
+type field struct {
+	name  string
+	value any
+}
+
+// String is a rule in one line.
+func (r Rule) String() string {
+	s := fmt.Sprintf("%s tool %s", r.Effect, strconv.Quote(r.Tool))
+	for _, part := range []struct{ name, value string }{{"path", r.Path}, {"command", r.Command}, {"agent", r.Agent}} {
+		if part.value != "" {
+			s += fmt.Sprintf(", %s %s", part.name, strconv.Quote(part.value))
+		}
+	}
+	return s
+}
+
+// serverText is an MCP server in one line. The values of variables and headers
+// are shown only where the file is shown to be judged.
+func serverText(s catalog.MCPServer, withValues bool) string {
+	if s.Command == "" {
+		return fmt.Sprintf("%s %s%s", s.Type, strconv.Quote(s.URL), withText(" headers ", s.Headers, withValues))
+	}
+	return cmp.Or(s.Type, "stdio") + " " + ValueText(append([]string{s.Command}, s.Args...)) + withText(" env ", s.Env, withValues)
+}
+
+func withText(what string, m map[string]string, withValues bool) string {
+	if len(m) == 0 {
+		return ""
+	}
+	if !withValues {
+		m = hidden(m)
+	}
+	return what + ValueText(m)
+}
+
+// commandText is a command of a user in one line; the values of variables are shown as in
+// serverText.
+func commandText(b Definition, withValues bool) string {
+	s := ValueText(b.Text())
+	if b.Directory != "" {
+		s += " in " + strconv.Quote(b.Directory)
+	}
+	return s + withText(" env ", b.Env, withValues)
 }

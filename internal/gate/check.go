@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
-	"github.com/duet-rpc/duet-rpc/internal/config/gateconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/diagnostic"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -126,7 +126,7 @@ const keptOutput = 64 << 10
 
 // checkOne runs a gate where an agent works. The error means that it could not be tried.
 func (e *Engine) checkOne(ctx context.Context, g domain.Gate, cwd string) (domain.GateResult, error) {
-	c := gateconfig.Line(g.Name)
+	c := config.ShellGate(g.Name)
 	if g.Configured {
 		configured, err := e.configured()
 		if err != nil {
@@ -142,7 +142,7 @@ func (e *Engine) checkOne(ctx context.Context, g domain.Gate, cwd string) (domai
 
 // run runs a gate in a directory. printed, unless it is nil, gets whole lines of what it
 // prints. The error means that it could not be tried.
-func (e *Engine) run(ctx context.Context, c gateconfig.Gate, cwd string, printed func(context.Context, string)) (domain.GateResult, error) {
+func (e *Engine) run(ctx context.Context, c config.Gate, cwd string, printed func(context.Context, string)) (domain.GateResult, error) {
 	directory := c.Directory
 	if !filepath.IsAbs(directory) {
 		directory = filepath.Join(cwd, directory)

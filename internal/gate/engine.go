@@ -9,7 +9,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/background"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
-	"github.com/duet-rpc/duet-rpc/internal/config/gateconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/usercommand"
@@ -103,7 +103,7 @@ func found(l domain.GateLoop, err error) (domain.GateLoop, bool, error) {
 
 // Configured is what the configuration says of gates.
 type Configured struct {
-	Gates   []gateconfig.Gate
+	Gates   []config.Gate
 	Waiting []string // the names of those in files that wait for the user's trust
 }
 
@@ -118,7 +118,7 @@ func (e *Engine) configured() (Configured, error) {
 
 // trusted is the gate of a name, if the configuration has it. It is refused, as a
 // *domain.Error, if that waits for its user's trust.
-func (c Configured) trusted(name string) (gateconfig.Gate, bool, error) {
+func (c Configured) trusted(name string) (config.Gate, bool, error) {
 	g, is := c.named(name)
 	if !is && slices.Contains(c.Waiting, name) {
 		return g, false, domain.Errorf(domain.KindNotTrusted, "the gate %q is one of this project's configuration, which waits for your trust: duet-rpc trust", name)
@@ -127,13 +127,13 @@ func (c Configured) trusted(name string) (gateconfig.Gate, bool, error) {
 }
 
 // named is the gate of a name.
-func (c Configured) named(name string) (gateconfig.Gate, bool) {
+func (c Configured) named(name string) (config.Gate, bool) {
 	for _, g := range c.Gates {
 		if g.Name == name {
 			return g, true
 		}
 	}
-	return gateconfig.Gate{}, false
+	return config.Gate{}, false
 }
 
 // end ends a loop.

@@ -3,7 +3,7 @@ package gate
 import (
 	"context"
 
-	"github.com/duet-rpc/duet-rpc/internal/config/gateconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
 )
@@ -34,7 +34,7 @@ func (e *Engine) CheckNow(ctx context.Context, gate string, printed func(context
 		return domain.GateResult{}, err
 	}
 	if !is {
-		c = gateconfig.Line(gate)
+		c = config.ShellGate(gate)
 	}
 	return e.run(ctx, c, e.opts.Root, printed)
 }

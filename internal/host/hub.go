@@ -12,7 +12,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/build"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/config/previewconfig"
 	"github.com/duet-rpc/duet-rpc/internal/database"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/filewatch"
@@ -94,10 +93,10 @@ func openProject(ctx context.Context, o hubOptions) (*openHub, error) {
 			}
 			return gate.Configured{Gates: now.Gates, Waiting: now.WaitingGates}, nil
 		},
-		Preview: func(restricted bool) (previewconfig.Preview, error) {
+		Preview: func(restricted bool) (config.Preview, error) {
 			now, err := live.Current(restricted)
 			if err != nil {
-				return previewconfig.Preview{}, err
+				return config.Preview{}, err
 			}
 			return now.Preview, nil
 		},

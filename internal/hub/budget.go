@@ -1,7 +1,7 @@
 package hub
 
 import (
-	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -24,9 +24,9 @@ func (f forBudget) Warn(t store.Tx, run domain.Run, message string) error {
 }
 
 // budgets are the limits of the configuration as they are now.
-func (h *Hub) budgets() budgetconfig.Budget {
+func (h *Hub) budgets() config.Budget {
 	if h.opts.Budget == nil {
-		return budgetconfig.Budget{}
+		return config.Budget{}
 	}
 	return h.opts.Budget()
 }

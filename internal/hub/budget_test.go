@@ -12,13 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
-func limited(b budgetconfig.Budget) func(*Options) {
+func limited(b config.Budget) func(*Options) {
 	return func(o *Options) {
-		o.Budget = func() budgetconfig.Budget { return b }
+		o.Budget = func() config.Budget { return b }
 		o.Removed = make(chan struct{}) // else it is looked for every second of days that pass here
 	}
 }
@@ -56,7 +56,7 @@ func TestARunThatCostsTooMuchIsInterruptedAndGoesOn(t *testing.T) {
 			return uses(ctx, x, 1.25, 0, 0)
 		}
 		return completed
-	}, limited(budgetconfig.Budget{Run: budgetconfig.Limits{Cost: &most}}))
+	}, limited(config.Budget{Run: config.BudgetLimits{Cost: &most}}))
 	s := launch(t, h, "too much")
 	s = await(t, h, s)
 	assert.Equal(t, []any{domain.Interrupted, domain.CodeRunBudget}, []any{s.State, s.ErrorCode})
@@ -71,7 +71,7 @@ func TestARunThatCostsTooMuchIsInterruptedAndGoesOn(t *testing.T) {
 func TestTheBudgetOfAConversation(t *testing.T) {
 	most := 100
 	h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult { return uses(ctx, x, 0, 20, 25) },
-		limited(budgetconfig.Budget{Thread: budgetconfig.Limits{Tokens: &most}}))
+		limited(config.Budget{Thread: config.BudgetLimits{Tokens: &most}}))
 	other := await(t, h, launch(t, h, "another conversation"))
 	s := await(t, h, launch(t, h, "one"))
 	goOn := func(prompt string) domain.Session {
@@ -94,7 +94,7 @@ func TestTheBudgetOfADay(t *testing.T) {
 		time.Sleep(12 * time.Hour) // noon
 		most, prompts := 1.0, 4
 		h := openHub(t, database(t), func(ctx context.Context, x *turn) catalog.ExecutePromptResult { return uses(ctx, x, 0.6, 0, 0) },
-			limited(budgetconfig.Budget{Day: budgetconfig.Limits{Cost: &most, Turns: &prompts}}))
+			limited(config.Budget{Day: config.BudgetLimits{Cost: &most, Turns: &prompts}}))
 		assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "one")).State)
 		s := await(t, h, launch(t, h, "too much"))
 		assert.Equal(t, []any{domain.Interrupted, domain.CodeDayBudget}, []any{s.State, s.ErrorCode})
@@ -127,7 +127,7 @@ func TestARunMayTakeSoManyRounds(t *testing.T) {
 		}
 		<-ctx.Done()
 		return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
-	}, limited(budgetconfig.Budget{}))
+	}, limited(config.Budget{}))
 	s, err := h.Launch(t.Context(), LaunchSpec{Prompt: "p", Source: domain.SourceSession, Settings: domain.Settings{MaxTurns: turns}})
 	require.NoError(t, err)
 	s = await(t, h, s)
@@ -159,7 +159,7 @@ func TestTheSameCallOverAndOver(t *testing.T) {
 		return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
 	}
 	repeats := 5
-	h := openHub(t, database(t), agent, limited(budgetconfig.Budget{Run: budgetconfig.Limits{Repeats: &repeats}}))
+	h := openHub(t, database(t), agent, limited(config.Budget{Run: config.BudgetLimits{Repeats: &repeats}}))
 	s := await(t, h, launch(t, h, "for ever"))
 	assert.Equal(t, []any{domain.Interrupted, domain.CodeRunBudget}, []any{s.State, s.ErrorCode})
 	assert.Equal(t, "this run has made the same call of Bash 5 times, of 5 times that there may be; raise [budget.run] repeats, or continue it: then a new account begins", s.Error)
@@ -167,7 +167,7 @@ func TestTheSameCallOverAndOver(t *testing.T) {
 	assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "calls whose input is untold")).State)
 
 	// Where nothing is said, only what nobody asked for is held to a number.
-	h = openHub(t, database(t), agent, limited(budgetconfig.Budget{}))
+	h = openHub(t, database(t), agent, limited(config.Budget{}))
 	assert.Equal(t, domain.Completed, await(t, h, launch(t, h, "p")).State)
 	s, err := h.Launch(t.Context(), LaunchSpec{Prompt: "for ever", Source: domain.SourceTrigger})
 	require.NoError(t, err)
@@ -188,7 +188,7 @@ func TestTheTimeOfARun(t *testing.T) {
 				<-ctx.Done()
 			}
 			return catalog.ExecutePromptResult{Status: catalog.StatusCancelled}
-		}, limited(budgetconfig.Budget{Run: budgetconfig.Limits{Time: &most}}))
+		}, limited(config.Budget{Run: config.BudgetLimits{Time: &most}}))
 		began := time.Now()
 		s := launch(t, h, "p")
 		time.Sleep(2 * time.Hour) // nobody answers

@@ -11,8 +11,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/config/commandconfig"
-	"github.com/duet-rpc/duet-rpc/internal/config/gateconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/gate"
@@ -293,7 +292,7 @@ func TestGatesAreCheckedAgainByTheNextHub(t *testing.T) {
 // What the configuration calls a gate is looked up when it is to run.
 func TestGatesOfTheConfiguration(t *testing.T) {
 	var mu sync.Mutex
-	list := []gateconfig.Gate{{Definition: commandconfig.Definition{Name: "tests", Command: []string{"go", "test"}}}}
+	list := []config.Gate{{Definition: config.Definition{Name: "tests", Command: []string{"go", "test"}}}}
 	g := &gateRunner{does: func(context.Context, string, int) (int, string) {
 		mu.Lock()
 		defer mu.Unlock()

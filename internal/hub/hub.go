@@ -15,8 +15,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/changereview"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
-	"github.com/duet-rpc/duet-rpc/internal/config/previewconfig"
 	"github.com/duet-rpc/duet-rpc/internal/configured"
 	"github.com/duet-rpc/duet-rpc/internal/configwatch"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
@@ -74,7 +72,7 @@ type Options struct {
 	Gates func() (gate.Configured, error)
 	// Preview, if set, is what a preview shows now, as it is configured, to who trusts the
 	// workspace or, restricted, to who does not.
-	Preview func(restricted bool) (previewconfig.Preview, error)
+	Preview func(restricted bool) (config.Preview, error)
 	// TryServers, if set, tells whether the MCP servers that agents get are tried, so
 	// that conversations are told which do not work.
 	TryServers func() bool
@@ -83,7 +81,7 @@ type Options struct {
 	Triggers func() (trigger.Definitions, error)
 	StateDir string // of the project: triggers do not watch it, and no change in there is reverted
 	// Budget, if set, is what runs may use, as it is configured now. It is asked often.
-	Budget    func() budgetconfig.Budget
+	Budget    func() config.Budget
 	Limits    config.Limits
 	Executors func(catalog.Daemon) Executors // makes the executors' owner, once
 	Getenv    func(string) string

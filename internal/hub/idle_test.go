@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
@@ -68,7 +68,7 @@ func TestWhatClientsHaveBegunIsInterrupted(t *testing.T) {
 }
 
 func TestAHubWithATriggerIsNotIdle(t *testing.T) {
-	r := rules(triggerconfig.Trigger{ID: "mend", Type: "run.failed", Action: notifies})
+	r := rules(config.Trigger{ID: "mend", Type: "run.failed", Action: notifies})
 	h := openHub(t, database(t), answers, r.option)
 	executed(t, h)
 	requireIdle(t, h, false, "a trigger is on")

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/duet-rpc/duet-rpc/internal/config/previewconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/preview"
 	"github.com/duet-rpc/duet-rpc/internal/restricted"
@@ -16,9 +16,9 @@ func (h *Hub) Preview() *preview.Preview { return h.preview }
 func (h *Hub) newPreview() *preview.Preview {
 	return preview.New(preview.Options{
 		Root: h.opts.Root, Store: h.store, Write: h.write, Scope: h.query.Scope,
-		Configured: func(ctx context.Context) (previewconfig.Preview, error) {
+		Configured: func(ctx context.Context) (config.Preview, error) {
 			if h.opts.Preview == nil {
-				return previewconfig.Preview{}, nil
+				return config.Preview{}, nil
 			}
 			return h.opts.Preview(restricted.Is(ctx))
 		},

@@ -20,7 +20,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -33,11 +33,11 @@ type rulebook struct {
 	trigger.Definitions
 }
 
-func rules(list ...triggerconfig.Trigger) *rulebook {
+func rules(list ...config.Trigger) *rulebook {
 	for i := range list {
 		list[i].Enabled = true
 	}
-	return &rulebook{Definitions: trigger.Definitions{Triggers: list, Automation: triggerconfig.DefaultAutomation()}}
+	return &rulebook{Definitions: trigger.Definitions{Triggers: list, Automation: config.DefaultAutomation()}}
 }
 
 func (r *rulebook) now() (trigger.Definitions, error) {
@@ -69,11 +69,11 @@ func (c *collected) await(t *testing.T, statuses ...string) {
 	require.Equal(t, statuses, c.statuses())
 }
 
-func agentDoes(prompt string) triggerconfig.Action {
-	return triggerconfig.Action{Type: triggerconfig.ActionAgent, Prompt: prompt}
+func agentDoes(prompt string) config.Action {
+	return config.Action{Type: config.ActionAgent, Prompt: prompt}
 }
 
-var notifies = triggerconfig.Action{Type: triggerconfig.ActionNotify, Message: "{{payload.task_id}} {{type}}", Channel: "desk"}
+var notifies = config.Action{Type: config.ActionNotify, Message: "{{payload.task_id}} {{type}}", Channel: "desk"}
 
 // answers fails for a prompt that begins with the word, and completes for one that quotes it.
 func answers(ctx context.Context, x *turn) catalog.ExecutePromptResult {
@@ -85,7 +85,7 @@ func answers(ctx context.Context, x *turn) catalog.ExecutePromptResult {
 }
 
 func TestARunThatEndsBeginsAnother(t *testing.T) {
-	r := rules(triggerconfig.Trigger{ID: "mend", Type: "run.failed", Action: agentDoes("mend {{payload.task_id}}: {{payload.prompt}} {{payload.nothing}}")})
+	r := rules(config.Trigger{ID: "mend", Type: "run.failed", Action: agentDoes("mend {{payload.task_id}}: {{payload.prompt}} {{payload.nothing}}")})
 	h := openHub(t, database(t), answers, r.option)
 	c := executed(t, h)
 	first := await(t, h, launch(t, h, "fail, please"))
@@ -101,7 +101,7 @@ func TestARunThatEndsBeginsAnother(t *testing.T) {
 
 // A trigger that sets itself off ends at its depth, and says so once.
 func TestNoTriggerSetsItselfOffForEver(t *testing.T) {
-	r := rules(triggerconfig.Trigger{ID: "again", Source: "run", Type: "run.completed", Action: agentDoes("again")})
+	r := rules(config.Trigger{ID: "again", Source: "run", Type: "run.completed", Action: agentDoes("again")})
 	h := openHub(t, database(t), answers, r.option)
 	c := executed(t, h)
 	launch(t, h, "begin")
@@ -110,14 +110,14 @@ func TestNoTriggerSetsItselfOffForEver(t *testing.T) {
 
 // Nor does one that always begins anew: what it does in an hour is bounded.
 func TestATriggerDoesNotDoTooMuchInAnHour(t *testing.T) {
-	r := rules(triggerconfig.Trigger{ID: "n", Type: "run.completed", Action: notifies})
+	r := rules(config.Trigger{ID: "n", Type: "run.completed", Action: notifies})
 	r.Automation.MaxPerHour = 2
 	h := openHub(t, database(t), answers, r.option)
 	c := executed(t, h)
 	for range 4 {
 		await(t, h, launch(t, h, "x"))
 	}
-	other := rules(triggerconfig.Trigger{ID: "last", Type: "run.completed", Action: notifies})
+	other := rules(config.Trigger{ID: "last", Type: "run.completed", Action: notifies})
 	r.mu.Lock()
 	r.Triggers = append(r.Triggers, other.Triggers...)
 	r.mu.Unlock()
@@ -133,7 +133,7 @@ func TestATriggerDoesNotDoTooMuchInAnHour(t *testing.T) {
 }
 
 func TestACooldownKeepsATriggerStill(t *testing.T) {
-	r := rules(triggerconfig.Trigger{ID: "calm", Type: "run.completed", Action: notifies, Cooldown: time.Hour}, triggerconfig.Trigger{ID: "each", Type: "run.completed", Action: notifies})
+	r := rules(config.Trigger{ID: "calm", Type: "run.completed", Action: notifies, Cooldown: time.Hour}, config.Trigger{ID: "each", Type: "run.completed", Action: notifies})
 	h := openHub(t, database(t), answers, r.option)
 	c := executed(t, h)
 	for range 3 {
@@ -147,7 +147,7 @@ func TestACooldownKeepsATriggerStill(t *testing.T) {
 
 func TestAPersonIsAskedFirst(t *testing.T) {
 	for _, c := range []struct {
-		action   triggerconfig.Action
+		action   config.Action
 		decision string
 		status   string
 		state    domain.State // of the draft that had the question
@@ -157,7 +157,7 @@ func TestAPersonIsAskedFirst(t *testing.T) {
 		{notifies, approval.Approve, domain.TriggerNotified, domain.Discarded},
 	} {
 		t.Run(c.action.Type+" "+c.decision, func(t *testing.T) {
-			r := rules(triggerconfig.Trigger{ID: "ask", Type: "run.failed", Action: c.action, RequiresApproval: true})
+			r := rules(config.Trigger{ID: "ask", Type: "run.failed", Action: c.action, RequiresApproval: true})
 			file := database(t)
 			h := openHub(t, file, answers, r.option)
 			told := executed(t, h)
@@ -186,7 +186,7 @@ func TestAPersonIsAskedFirst(t *testing.T) {
 
 // A rule that allows every tool does not answer for a person.
 func TestNoRuleAgreesToATrigger(t *testing.T) {
-	r := rules(triggerconfig.Trigger{ID: "ask", Type: "run.failed", Action: agentDoes("go"), RequiresApproval: true})
+	r := rules(config.Trigger{ID: "ask", Type: "run.failed", Action: agentDoes("go"), RequiresApproval: true})
 	h := openHub(t, database(t), answers, r.option)
 	c := executed(t, h)
 	await(t, h, launch(t, h, "fail"))
@@ -218,8 +218,8 @@ func TestWebhooksGoWhereTheUserSays(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	hook := func(id, address string) triggerconfig.Trigger {
-		return triggerconfig.Trigger{ID: id, Type: "run.completed", Action: triggerconfig.Action{Type: triggerconfig.ActionWebhook, URL: address}, FromProject: true}
+	hook := func(id, address string) config.Trigger {
+		return config.Trigger{ID: id, Type: "run.completed", Action: config.Action{Type: config.ActionWebhook, URL: address}, FromProject: true}
 	}
 	r := rules(hook("there", srv.URL+"/x"), hook("away", srv.URL+"/away"), hook("elsewhere", elsewhere.URL))
 	r.Automation.WebhookHosts = []string{strings.TrimPrefix(srv.URL, "http://")}
@@ -245,7 +245,7 @@ func TestWebhooksGoWhereTheUserSays(t *testing.T) {
 
 func TestTriggersStayAsTheyAreSwitched(t *testing.T) {
 	ctx := context.Background()
-	r := rules(triggerconfig.Trigger{ID: "a", Type: "run.completed", Action: notifies}, triggerconfig.Trigger{ID: "b", Type: "run.completed", Action: notifies})
+	r := rules(config.Trigger{ID: "a", Type: "run.completed", Action: notifies}, config.Trigger{ID: "b", Type: "run.completed", Action: notifies})
 	file := database(t)
 	h := openHub(t, file, answers, r.option)
 	known, err := h.Triggers().Switch(ctx, "a", false, true)
@@ -283,7 +283,7 @@ func TestTriggersStayAsTheyAreSwitched(t *testing.T) {
 // A time comes in the transaction that begins the session, and once.
 func TestATimeThatComesBeginsASession(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "duet.db")
-	r := rules(triggerconfig.Trigger{ID: "tick", Cron: "*/5 * * * *", Action: agentDoes("{{payload.job_id}} {{payload.due}}")})
+	r := rules(config.Trigger{ID: "tick", Cron: "*/5 * * * *", Action: agentDoes("{{payload.job_id}} {{payload.due}}")})
 	synctest.Test(t, func(t *testing.T) {
 		h := openHub(t, file, answers, r.option)
 		time.Sleep(12 * time.Minute) // of the bubble's clock, as in all tests here: two times are due
@@ -302,7 +302,7 @@ func TestATimeThatComesBeginsASession(t *testing.T) {
 // What a trigger was still for does not come back with the next start.
 func TestACooldownHoldsAcrossARestart(t *testing.T) {
 	file := database(t)
-	r := rules(triggerconfig.Trigger{ID: "calm", Type: "run.completed", Action: notifies, Cooldown: 10 * time.Second})
+	r := rules(config.Trigger{ID: "calm", Type: "run.completed", Action: notifies, Cooldown: 10 * time.Second})
 	synctest.Test(t, func(t *testing.T) {
 		h := openHub(t, file, answers, r.option)
 		await(t, h, launch(t, h, "x"))
@@ -332,7 +332,7 @@ func TestATimeThatComesWhileThereIsNoHub(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "duet.db")
-			r := rules(triggerconfig.Trigger{ID: "tick", Cron: "*/5 * * * *", Action: agentDoes("{{payload.job_id}} {{payload.due}}")})
+			r := rules(config.Trigger{ID: "tick", Cron: "*/5 * * * *", Action: agentDoes("{{payload.job_id}} {{payload.due}}")})
 			synctest.Test(t, func(t *testing.T) {
 				h := openHub(t, file, answers, r.option)
 				time.Sleep(4*time.Minute + 50*time.Second) // ten seconds before a time that is due
@@ -361,8 +361,8 @@ func TestATimeThatComesWhileThereIsNoHub(t *testing.T) {
 func TestATriggerWaitsForRoomOnTheDisk(t *testing.T) {
 	root := t.TempDir()
 	r := rules(
-		triggerconfig.Trigger{ID: "tick", Cron: "*/5 * * * *", Action: agentDoes("{{payload.job_id}} {{payload.due}}")},
-		triggerconfig.Trigger{ID: "runs", Type: "run.completed", Action: notifies, Conditions: []triggerconfig.Condition{{Field: "payload.source", Operator: "neq", Value: "trigger"}}},
+		config.Trigger{ID: "tick", Cron: "*/5 * * * *", Action: agentDoes("{{payload.job_id}} {{payload.due}}")},
+		config.Trigger{ID: "runs", Type: "run.completed", Action: notifies, Conditions: []config.Condition{{Field: "payload.source", Operator: "neq", Value: "trigger"}}},
 	)
 	synctest.Test(t, func(t *testing.T) {
 		var s fullStore
@@ -393,7 +393,7 @@ func writeWhenWatched(t *testing.T, h *Hub, file string) {
 
 func TestFilesThatChangeBeginASession(t *testing.T) {
 	root := t.TempDir()
-	r := rules(triggerconfig.Trigger{ID: "files", Source: "watch", Extensions: []string{".go"}, Debounce: 50 * time.Millisecond, Cooldown: time.Hour, Action: agentDoes("{{payload.path}} {{payload.event_type}}")})
+	r := rules(config.Trigger{ID: "files", Source: "watch", Extensions: []string{".go"}, Debounce: 50 * time.Millisecond, Cooldown: time.Hour, Action: agentDoes("{{payload.path}} {{payload.event_type}}")})
 	h := openHub(t, database(t), answers, r.option, func(o *Options) { o.Root = root })
 	c := executed(t, h)
 	writeWhenWatched(t, h, filepath.Join(root, "a.go"))
@@ -415,7 +415,7 @@ func TestFilesThatChangeBeginASession(t *testing.T) {
 // A session that changes what its trigger watches is begun by itself no more than others.
 func TestFilesThatASessionChangesCountAsItsOwn(t *testing.T) {
 	root := t.TempDir()
-	r := rules(triggerconfig.Trigger{ID: "files", Source: "watch", Extensions: []string{".go"}, Debounce: 50 * time.Millisecond, Action: agentDoes("work")})
+	r := rules(config.Trigger{ID: "files", Source: "watch", Extensions: []string{".go"}, Debounce: 50 * time.Millisecond, Action: agentDoes("work")})
 	r.Automation.MaxDepth = 2
 	n := 0
 	var mu sync.Mutex

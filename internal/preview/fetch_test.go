@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/duet-rpc/duet-rpc/internal/config/previewconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
@@ -29,11 +29,11 @@ func write(t *testing.T, dir string, files map[string]string) {
 
 // showing is a preview of a project, with a directory that is configured, or "".
 func showing(root, dir string) *Preview {
-	var c previewconfig.Preview
+	var c config.Preview
 	if dir != "" {
 		c.Directory = &dir
 	}
-	return New(Options{Root: root, Configured: func(context.Context) (previewconfig.Preview, error) { return c, nil }})
+	return New(Options{Root: root, Configured: func(context.Context) (config.Preview, error) { return c, nil }})
 }
 
 func kindOf(err error) string {
@@ -92,8 +92,8 @@ func TestNoFallback(t *testing.T) {
 	root, no := t.TempDir(), false
 	write(t, root, map[string]string{"site/index.html": "home"})
 	dir := "site"
-	p := New(Options{Root: root, Configured: func(context.Context) (previewconfig.Preview, error) {
-		return previewconfig.Preview{Directory: &dir, Fallback: &no}, nil
+	p := New(Options{Root: root, Configured: func(context.Context) (config.Preview, error) {
+		return config.Preview{Directory: &dir, Fallback: &no}, nil
 	}})
 	r, err := p.Fetch(t.Context(), "/users", "", most)
 	require.NoError(t, err)

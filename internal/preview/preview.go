@@ -6,7 +6,7 @@ package preview
 import (
 	"context"
 
-	"github.com/duet-rpc/duet-rpc/internal/config/previewconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -15,7 +15,7 @@ import (
 type Options struct {
 	Root string // of the project, absolute
 	// Configured is what the configuration says now, to whoever asks with ctx.
-	Configured func(ctx context.Context) (previewconfig.Preview, error)
+	Configured func(ctx context.Context) (config.Preview, error)
 	Store      store.Reader
 	Write      func(context.Context, func(store.Tx) error) error
 	// Run finds the run that an id of a session, a conversation or a task means: the last

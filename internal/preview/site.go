@@ -9,7 +9,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/duet-rpc/duet-rpc/internal/config/previewconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
@@ -29,7 +29,7 @@ type site struct {
 
 // open opens the directory that is configured, or else the first of the usual ones that has
 // an index.html. The project's root is no usual directory, also where a link leads to it.
-func open(project string, c previewconfig.Preview) (*site, error) {
+func open(project string, c config.Preview) (*site, error) {
 	s := &site{fallback: c.Fallback == nil || *c.Fallback}
 	if c.Directory != nil {
 		s.name = *c.Directory

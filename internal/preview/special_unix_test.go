@@ -7,10 +7,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/duet-rpc/duet-rpc/internal/config/previewconfig"
 )
 
 func TestAPipeIsNoFile(t *testing.T) {
@@ -21,7 +20,7 @@ func TestAPipeIsNoFile(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 404, r.Status)
 	dir := "dist"
-	s, err := open(root, previewconfig.Preview{Directory: &dir})
+	s, err := open(root, config.Preview{Directory: &dir})
 	require.NoError(t, err)
 	defer s.close()
 	_, err = s.read("pipe.txt", most) // it came into the place of a file

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/background"
-	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/trigger/watch"
@@ -17,8 +17,8 @@ import (
 
 // Definitions are the triggers of the configuration, and what holds for all of them.
 type Definitions struct {
-	Triggers   []triggerconfig.Trigger
-	Automation triggerconfig.Automation
+	Triggers   []config.Trigger
+	Automation config.Automation
 }
 
 // Changes tell whether the configuration may have changed.
@@ -99,14 +99,14 @@ type Engine struct {
 	due      map[string]*dueTime  // by id of the trigger
 	changed  <-chan struct{}      // the configuration has changed
 	unwatch  func()
-	watching []triggerconfig.Trigger
+	watching []config.Trigger
 	batches  <-chan watch.Batch
 	unseen   []watch.Batch // that could not be seen to yet; a trigger has few
 
 	mu      sync.Mutex // guards the fields below
 	started bool
 	wants   []domain.EventKind // of the log; nil: nothing of it is of interest
-	active  []triggerconfig.Trigger
+	active  []config.Trigger
 	problem string // why no trigger does anything, or ""
 	fired   map[string]time.Time
 	watcher *watch.Watcher // nil: nothing is watched
@@ -162,20 +162,20 @@ func (e *Engine) warn(err error, what, trigger string) {
 
 // definition is a trigger that is active by the configuration as it is now: trust may
 // have been taken back a moment ago.
-func (e *Engine) definition(id string) (triggerconfig.Trigger, triggerconfig.Automation, bool) {
+func (e *Engine) definition(id string) (config.Trigger, config.Automation, bool) {
 	now, err := e.opts.Definitions()
 	if err != nil {
-		return triggerconfig.Trigger{}, triggerconfig.Automation{}, false
+		return config.Trigger{}, config.Automation{}, false
 	}
 	for _, t := range now.Triggers {
 		if t.ID == id {
 			return t, now.Automation, true
 		}
 	}
-	return triggerconfig.Trigger{}, now.Automation, false
+	return config.Trigger{}, now.Automation, false
 }
 
-func isEnabled(t triggerconfig.Trigger, state domain.TriggerState) bool {
+func isEnabled(t config.Trigger, state domain.TriggerState) bool {
 	if state.Enabled != nil {
 		return *state.Enabled
 	}

@@ -6,19 +6,19 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/trigger/watch"
 )
 
 // kindsOf are the types of events and what they are called where files are watched.
-var kindsOf = map[string]watch.Kind{triggerconfig.FileCreate: watch.Create, triggerconfig.FileModify: watch.Modify, triggerconfig.FileDelete: watch.Delete}
+var kindsOf = map[string]watch.Kind{config.FileCreate: watch.Create, config.FileModify: watch.Modify, config.FileDelete: watch.Delete}
 
 // specOf is what a trigger wants to know of files.
-func specOf(t triggerconfig.Trigger, since time.Time) watch.Spec {
+func specOf(t config.Trigger, since time.Time) watch.Spec {
 	spec := watch.Spec{ID: t.ID, Paths: t.Paths, Extensions: t.Extensions, Ignore: t.Ignore, Debounce: t.Debounce, Since: since}
 	for name, kind := range kindsOf {
-		if t.FitsType(name, triggerconfig.SourceWatch) {
+		if t.FitsType(name, config.SourceWatch) {
 			spec.Kinds = append(spec.Kinds, kind)
 		}
 	}
@@ -27,8 +27,8 @@ func specOf(t triggerconfig.Trigger, since time.Time) watch.Spec {
 
 // watch watches what the triggers that are active are for, and nothing where none is for
 // files. It belongs to the goroutine that looks.
-func (e *Engine) watch(active []triggerconfig.Trigger) {
-	var watching []triggerconfig.Trigger
+func (e *Engine) watch(active []config.Trigger) {
+	var watching []config.Trigger
 	var specs []watch.Spec
 	var paths []string
 	for _, t := range active {
@@ -101,15 +101,15 @@ func (e *Engine) fireBatch(ctx context.Context, b watch.Batch) (seen bool) {
 }
 
 func eventOfBatch(b watch.Batch, depth int) Event {
-	kind := triggerconfig.FileModify
+	kind := config.FileModify
 	switch {
 	case b.Modified == 0 && b.Deleted == 0:
-		kind = triggerconfig.FileCreate
+		kind = config.FileCreate
 	case b.Modified == 0 && b.Created == 0:
-		kind = triggerconfig.FileDelete
+		kind = config.FileDelete
 	}
 	return Event{
-		Type: kind, Source: triggerconfig.SourceWatch, Time: b.Last, of: b.ID, depth: depth, key: fmt.Sprintf("files:%d", b.Last.UnixNano()),
+		Type: kind, Source: config.SourceWatch, Time: b.Last, of: b.ID, depth: depth, key: fmt.Sprintf("files:%d", b.Last.UnixNano()),
 		Payload: map[string]any{
 			"path": b.Paths[0], "paths": b.Paths, "count": b.Count, "truncated": b.Count > len(b.Paths), "event_type": kind[len("file."):],
 			"created": b.Created, "modified": b.Modified, "deleted": b.Deleted,

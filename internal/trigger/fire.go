@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -18,7 +18,7 @@ import (
 // consider does what a trigger wants for an event, if it is for it and has not done so.
 // An error is one of the store: the event was not seen to. What goes wrong with the
 // action is an execution with an error.
-func (e *Engine) consider(ctx context.Context, t triggerconfig.Trigger, event Event) error {
+func (e *Engine) consider(ctx context.Context, t config.Trigger, event Event) error {
 	if fits, _ := Fits(t, event); !fits || event.restricted && t.FromProject {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (e *Engine) consider(ctx context.Context, t triggerconfig.Trigger, event Ev
 }
 
 // executionOf is what a trigger would do for an event.
-func executionOf(t triggerconfig.Trigger, event Event) domain.TriggerExecution {
+func executionOf(t config.Trigger, event Event) domain.TriggerExecution {
 	does, _ := json.Marshal(renderAction(t.Action, event)) // texts and a number
 	return domain.TriggerExecution{
 		Trigger: t.ID, Key: event.key, EventType: event.Type, EventSource: event.Source, Event: event.JSON(), Action: t.Action.Type, Does: does, Depth: event.depth,
@@ -61,14 +61,14 @@ func executionOf(t triggerconfig.Trigger, event Event) domain.TriggerExecution {
 }
 
 // renderAction is an action with what the event has in the place of its templates.
-func renderAction(a triggerconfig.Action, event Event) triggerconfig.Action {
+func renderAction(a config.Action, event Event) config.Action {
 	a.Prompt, a.Message = render(a.Prompt, event), render(a.Message, event)
 	return a
 }
 
 // admit reports whether a trigger may do something now for an event, and notes that it
 // does. A limit that it has reached is reported once.
-func (e *Engine) admit(tx store.Tx, t triggerconfig.Trigger, automation triggerconfig.Automation, event Event) (bool, error) {
+func (e *Engine) admit(tx store.Tx, t config.Trigger, automation config.Automation, event Event) (bool, error) {
 	has, err := tx.HasTriggerExecution(e.ctx, t.ID, event.key)
 	if err != nil || has {
 		return false, err
@@ -126,12 +126,12 @@ func (e *Engine) pass(tx store.Tx, state domain.TriggerState, event Event) error
 
 // perform does what an execution is for. draft is the run that has waited for a person,
 // or nil.
-func (e *Engine) perform(tx store.Tx, automation triggerconfig.Automation, x *domain.TriggerExecution, draft *domain.Run) error {
-	var does triggerconfig.Action
+func (e *Engine) perform(tx store.Tx, automation config.Automation, x *domain.TriggerExecution, draft *domain.Run) error {
+	var does config.Action
 	if err := json.Unmarshal(x.Does, &does); err != nil {
 		return fmt.Errorf("reading what a trigger does: %w", err)
 	}
-	if does.Type == triggerconfig.ActionAgent {
+	if does.Type == config.ActionAgent {
 		return e.begin(tx, does, x, draft)
 	}
 	if draft != nil && draft.State == domain.Draft {
@@ -140,9 +140,9 @@ func (e *Engine) perform(tx store.Tx, automation triggerconfig.Automation, x *do
 		}
 	}
 	switch does.Type {
-	case triggerconfig.ActionNotify:
+	case config.ActionNotify:
 		x.Status = domain.TriggerNotified
-	case triggerconfig.ActionWebhook:
+	case config.ActionWebhook:
 		if !automation.AllowsWebhook(does.URL) {
 			x.Status, x.Error = domain.TriggerError, "the host of "+does.URL+" is not among automation.webhook_hosts of your own configuration"
 			break
@@ -156,7 +156,7 @@ func (e *Engine) perform(tx store.Tx, automation triggerconfig.Automation, x *do
 }
 
 // begin begins the session of an execution.
-func (e *Engine) begin(tx store.Tx, does triggerconfig.Action, x *domain.TriggerExecution, draft *domain.Run) error {
+func (e *Engine) begin(tx store.Tx, does config.Action, x *domain.TriggerExecution, draft *domain.Run) error {
 	x.Status = domain.TriggerSubmitted
 	if draft == nil {
 		run, err := e.opts.Runs.Begin(tx, e.session(does, x, false))
@@ -175,9 +175,9 @@ func (e *Engine) begin(tx store.Tx, does triggerconfig.Action, x *domain.Trigger
 }
 
 // session is the session that an execution begins, or that holds its question.
-func (e *Engine) session(does triggerconfig.Action, x *domain.TriggerExecution, draft bool) Begin {
+func (e *Engine) session(does config.Action, x *domain.TriggerExecution, draft bool) Begin {
 	prompt := does.Prompt
-	if does.Type != triggerconfig.ActionAgent {
+	if does.Type != config.ActionAgent {
 		prompt = does.String()
 	}
 	return Begin{
@@ -188,8 +188,8 @@ func (e *Engine) session(does triggerconfig.Action, x *domain.TriggerExecution, 
 
 // ask asks a person whether the action of an execution is to be done. The question is
 // one of a draft, which is launched or given up with the answer.
-func (e *Engine) ask(tx store.Tx, t triggerconfig.Trigger, x *domain.TriggerExecution) error {
-	var does triggerconfig.Action
+func (e *Engine) ask(tx store.Tx, t config.Trigger, x *domain.TriggerExecution) error {
+	var does config.Action
 	if err := json.Unmarshal(x.Does, &does); err != nil {
 		return fmt.Errorf("reading what a trigger does: %w", err)
 	}
@@ -220,7 +220,7 @@ func (e *Engine) keep(tx store.Tx, x *domain.TriggerExecution, run domain.Run) e
 	} else if err := tx.UpdateTriggerExecution(*x); err != nil {
 		return err
 	}
-	var does triggerconfig.Action
+	var does config.Action
 	_ = json.Unmarshal(x.Does, &does)
 	told := domain.TriggerExecuted{
 		Execution: x.ID, Trigger: x.Trigger, EventType: x.EventType, Action: x.Action, Status: x.Status, Approval: x.Approval, Error: x.Error,

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/trigger/watch"
@@ -75,7 +75,7 @@ func (e *Engine) refresh(first bool) {
 	if err != nil {
 		problem = cmp.Or(problem, err.Error())
 	}
-	var active []triggerconfig.Trigger
+	var active []config.Trigger
 	for _, t := range now.Triggers {
 		state, err := e.opts.Store.TriggerState(e.ctx, t.ID)
 		if err != nil || !on || !isEnabled(t, state) {
@@ -87,7 +87,7 @@ func (e *Engine) refresh(first bool) {
 		}
 	}
 	for id := range e.known {
-		if !slices.ContainsFunc(active, func(t triggerconfig.Trigger) bool { return t.ID == id }) {
+		if !slices.ContainsFunc(active, func(t config.Trigger) bool { return t.ID == id }) {
 			delete(e.known, id) // when it comes back, it is as one that is new
 		}
 	}
@@ -98,7 +98,7 @@ func (e *Engine) refresh(first bool) {
 	}
 	e.active, e.problem = active, problem
 	e.wants = []domain.EventKind{domain.EventApprovalResolved}
-	if slices.ContainsFunc(active, triggerconfig.Trigger.FollowsRuns) {
+	if slices.ContainsFunc(active, config.Trigger.FollowsRuns) {
 		e.wants = followedKinds
 	}
 	e.mu.Unlock()
@@ -116,7 +116,7 @@ func (e *Engine) refresh(first bool) {
 }
 
 // meet notes since when a trigger is known: what happened before is not for it.
-func (e *Engine) meet(t triggerconfig.Trigger, state domain.TriggerState, first bool) {
+func (e *Engine) meet(t config.Trigger, state domain.TriggerState, first bool) {
 	now := time.Now()
 	if first {
 		now = e.begun // what has happened while this goroutine was starting is for it

@@ -1,16 +1,15 @@
 package trigger
 
 import (
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
 )
 
 // Fits reports whether a trigger is for an event, whatever it has done before, or why
 // it is not.
-func Fits(t triggerconfig.Trigger, e Event) (fits bool, why string) {
+func Fits(t config.Trigger, e Event) (fits bool, why string) {
 	if e.of != "" && e.of != t.ID {
 		return false, "the event is for the trigger " + e.of
 	}
@@ -30,7 +29,7 @@ func Fits(t triggerconfig.Trigger, e Event) (fits bool, why string) {
 
 // holds reports whether an event has what a condition wants. Values of different kinds
 // are not equal, and have no order.
-func holds(c triggerconfig.Condition, e Event) bool {
+func holds(c config.Condition, e Event) bool {
 	value := e.member(c.Field)
 	switch c.Operator {
 	case "eq", "equals":

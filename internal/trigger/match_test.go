@@ -5,9 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/stretchr/testify/assert"
-
-	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
 )
 
 var happened = Event{
@@ -56,17 +55,17 @@ func TestConditions(t *testing.T) {
 		{"type", "eq", "file.modify", true},
 		{"timestamp", "matches", "^2026-01-02T03:04:05", true},
 	} {
-		is := holds(triggerconfig.Condition{Field: c.field, Operator: c.operator, Value: c.value}, happened)
+		is := holds(config.Condition{Field: c.field, Operator: c.operator, Value: c.value}, happened)
 		assert.Equal(t, c.holds, is, "%s %s %v", c.field, c.operator, c.value)
 	}
-	for _, operator := range triggerconfig.Operators {
+	for _, operator := range config.Operators {
 		value := any("a/b.go")
 		field := "payload.path"
 		if strings.HasPrefix(operator, "gt") || strings.HasPrefix(operator, "lt") {
 			field, value = "payload.count", 2.0
 		}
-		one := holds(triggerconfig.Condition{Field: field, Operator: operator, Value: value}, happened)
-		other := holds(triggerconfig.Condition{Field: "payload.nothing", Operator: operator, Value: value}, happened)
+		one := holds(config.Condition{Field: field, Operator: operator, Value: value}, happened)
+		other := holds(config.Condition{Field: "payload.nothing", Operator: operator, Value: value}, happened)
 		assert.True(t, one || other || operator == "gt" || operator == "lt", "each operator is known: %s", operator)
 	}
 }
@@ -92,17 +91,17 @@ func TestTemplates(t *testing.T) {
 
 func TestWhichEventsATriggerIsFor(t *testing.T) {
 	for _, c := range []struct {
-		trigger triggerconfig.Trigger
+		trigger config.Trigger
 		fits    bool
 	}{
-		{triggerconfig.Trigger{Type: "file.modify"}, true},
-		{triggerconfig.Trigger{Type: "file.create"}, false},
-		{triggerconfig.Trigger{Source: "watch"}, true},
-		{triggerconfig.Trigger{Source: "run"}, false},
-		{triggerconfig.Trigger{Pattern: `^file\..*:watch$`}, true},
-		{triggerconfig.Trigger{Pattern: `run`}, false},
-		{triggerconfig.Trigger{Cron: "* * * * *"}, false},
-		{triggerconfig.Trigger{Source: "watch", Conditions: []triggerconfig.Condition{{Field: "payload.count", Operator: "gt", Value: int64(1)}, {Field: "payload.count", Operator: "lt", Value: int64(2)}}}, false},
+		{config.Trigger{Type: "file.modify"}, true},
+		{config.Trigger{Type: "file.create"}, false},
+		{config.Trigger{Source: "watch"}, true},
+		{config.Trigger{Source: "run"}, false},
+		{config.Trigger{Pattern: `^file\..*:watch$`}, true},
+		{config.Trigger{Pattern: `run`}, false},
+		{config.Trigger{Cron: "* * * * *"}, false},
+		{config.Trigger{Source: "watch", Conditions: []config.Condition{{Field: "payload.count", Operator: "gt", Value: int64(1)}, {Field: "payload.count", Operator: "lt", Value: int64(2)}}}, false},
 	} {
 		fits, why := Fits(c.trigger, happened)
 		assert.Equal(t, c.fits, fits, "%+v: %s", c.trigger, why)
@@ -110,6 +109,6 @@ func TestWhichEventsATriggerIsFor(t *testing.T) {
 	}
 	theirs := happened
 	theirs.of = "other"
-	fits, _ := Fits(triggerconfig.Trigger{ID: "t", Source: "watch"}, theirs)
+	fits, _ := Fits(config.Trigger{ID: "t", Source: "watch"}, theirs)
 	assert.False(t, fits)
 }

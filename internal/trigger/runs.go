@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -78,7 +78,7 @@ func (e *Engine) beginning(ctx context.Context) (int64, error) {
 // eventOf is what triggers are told of an event of the log.
 func eventOf(logged domain.Event, s domain.Session) (Event, bool) {
 	event := Event{
-		Source: triggerconfig.SourceRun, Time: logged.Time, key: fmt.Sprintf("seq:%d", logged.Seq), depth: depthOf(s.Run), restricted: s.Run.Restricted,
+		Source: config.SourceRun, Time: logged.Time, key: fmt.Sprintf("seq:%d", logged.Seq), depth: depthOf(s.Run), restricted: s.Run.Restricted,
 		Payload: map[string]any{
 			"session_id": logged.Ref.SessionID, "run_id": logged.Ref.RunID, "task_id": domain.TaskName(logged.Ref.Task), "thread_id": s.Thread.UUID,
 			"title": s.Run.Title, "agent": s.Run.Agent, "source": s.Run.Source, "prompt": cut(s.Run.Prompt, 2000), "working_dir": s.Thread.CWD,
@@ -105,13 +105,13 @@ func eventOf(logged domain.Event, s domain.Session) (Event, bool) {
 			set("result", cut(s.Run.Result, 4000))
 		}
 	case domain.ApprovalRequested:
-		event.Type, event.Source = triggerconfig.ApprovalRequested, triggerconfig.SourceApproval
+		event.Type, event.Source = config.ApprovalRequested, config.SourceApproval
 		set("approval_id", p.ApprovalID)
 		set("tool_name", p.Tool)
 		set("question", cut(p.Title, 2000))
 		set("subject", cut(p.Subject, 2000))
 	case domain.ApprovalResolved:
-		event.Type, event.Source = triggerconfig.ApprovalResolved, triggerconfig.SourceApproval
+		event.Type, event.Source = config.ApprovalResolved, config.SourceApproval
 		set("approval_id", p.ApprovalID)
 		set("tool_name", p.Tool)
 		set("question", cut(p.Title, 2000))

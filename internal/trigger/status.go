@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/trigger/schedule"
 )
@@ -23,7 +23,7 @@ type Status struct {
 
 // A Known is a trigger and what is remembered of it.
 type Known struct {
-	triggerconfig.Trigger
+	config.Trigger
 	State domain.TriggerState
 	On    bool      // it is switched on by itself
 	Next  time.Time // when its time comes; zero: it has none, or is off
@@ -86,7 +86,7 @@ type Trial struct {
 	Trigger string
 	Fits    bool
 	Why     string // it does not
-	Does    triggerconfig.Action
+	Does    config.Action
 }
 
 // Try tells what the triggers would do for an event, and does none of it. Neither how

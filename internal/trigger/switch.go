@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -75,7 +75,7 @@ func (e *Engine) putSeen(ctx context.Context, t store.Tx, id string, on *bool) e
 
 // visible are the triggers that somebody may see: who does not trust the workspace, those
 // of the user's own file.
-func (e *Engine) visible(trusted bool) (list []triggerconfig.Trigger) {
+func (e *Engine) visible(trusted bool) (list []config.Trigger) {
 	now, err := e.opts.Definitions()
 	if err != nil {
 		return nil

@@ -5,19 +5,19 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/trigger/schedule"
 )
 
 // A dueTime is when a trigger's time comes next.
 type dueTime struct {
-	trigger  triggerconfig.Trigger
+	trigger  config.Trigger
 	schedule schedule.Schedule
 	next     time.Time
 }
 
 // schedule takes the triggers that have times. One that is as it was goes on.
-func (e *Engine) schedule(active []triggerconfig.Trigger) {
+func (e *Engine) schedule(active []config.Trigger) {
 	due := make(map[string]*dueTime)
 	for _, t := range active {
 		if t.Cron == "" {
@@ -78,7 +78,7 @@ func (e *Engine) fireTime(ctx context.Context, id string, at time.Time) (seen bo
 	active := e.active
 	e.mu.Unlock()
 	event := Event{
-		Type: triggerconfig.CronFired, Source: triggerconfig.SourceSchedule, Time: at, key: fmt.Sprintf("cron:%s:%d", id, at.Unix()),
+		Type: config.CronFired, Source: config.SourceSchedule, Time: at, key: fmt.Sprintf("cron:%s:%d", id, at.Unix()),
 		Payload: map[string]any{"job_id": id, "due": at.Format(time.RFC3339)},
 	}
 	seen = true

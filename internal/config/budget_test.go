@@ -1,4 +1,4 @@
-package budgetconfig_test
+package config_test
 
 import (
 	"fmt"
@@ -7,17 +7,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/duet-rpc/duet-rpc/internal/config/bounded"
-	"github.com/duet-rpc/duet-rpc/internal/config/budgetconfig"
-	"github.com/duet-rpc/duet-rpc/internal/config/document"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
-func decode(t *testing.T, text string) (budgetconfig.Budget, []document.Problem) {
+func decode(t *testing.T, text string) (config.Budget, []config.Problem) {
 	t.Helper()
-	d := document.Parse("f", "f", []byte(text), bounded.Bounds{Keys: 100, Values: 100, Parts: 9, Nesting: 9})
+	d := config.ParseDocument("f", "f", []byte(text), config.Bounds{Keys: 100, Values: 100, Parts: 9, Nesting: 9})
 	table, ok := d.Table().Sub("budget")
 	require.True(t, ok)
-	return budgetconfig.Decode(table), d.Problems
+	return config.DecodeBudget(table), d.Problems
 }
 
 func TestABudgetIsRead(t *testing.T) {
@@ -52,7 +50,7 @@ func TestWhatIsWrongInABudgetIsTold(t *testing.T) {
 func TestAProjectLowersABudget(t *testing.T) {
 	below, _ := decode(t, "[budget.run]\ncost = 2\nturns = 10\n[budget.day]\ncost = 20\n")
 	above, _ := decode(t, "[budget.run]\ncost = 3\nturns = 5\ntokens = 7\n[budget.day]\ncost = 20.0\n")
-	assert.Equal(t, []budgetconfig.Setting{{Key: "budget.run.cost", Value: 3.0}}, above.Raised(below))
+	assert.Equal(t, []config.Setting{{Key: "budget.run.cost", Value: 3.0}}, above.Raised(below))
 	careful := above.Over(below, false)
 	assert.Equal(t, []float64{2, 5, 7, 20}, []float64{*careful.Run.Cost, float64(*careful.Run.Turns), float64(*careful.Run.Tokens), *careful.Day.Cost})
 	assert.InDelta(t, 3, *above.Over(below, true).Run.Cost, 0)

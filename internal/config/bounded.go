@@ -1,8 +1,88 @@
-// Package bounded reads files that came with a project, which are nobody's
-// word: with a limit of time and length, and measured before they are parsed.
-package bounded
+package config
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// This file reads files that came with a project, which are nobody's
+// word: with a limit of time and length, and measured before they are parsed.
+
+// readPatience is how long a configuration file may take to be read. What
+// stands behind its name may be a file system that does not answer, and nobody
+// waits for that: not an editor, and not the end of the process.
+const readPatience = time.Second
+
+// readBounded reads a configuration file. One that does not exist is empty. What
+// is no regular file is refused, what is longer than most bytes, and what check gives
+// an error for, which sees the file, its directory and what a link leads to.
+func readBounded(path string, most int, check func(path string, info fs.FileInfo) error) ([]byte, error) {
+	type result struct {
+		content []byte
+		err     error
+	}
+	done := make(chan result, 1)
+	// Nothing can end a read that hangs; only the end of the process does.
+	go func() {
+		content, err := readRegular(path, most, check)
+		done <- result{content, err}
+	}()
+	patience := time.NewTimer(readPatience)
+	defer patience.Stop()
+	select {
+	case r := <-done:
+		return r.content, r.err
+	case <-patience.C:
+		return nil, fmt.Errorf("it could not be read within %v", readPatience)
+	}
+}
+
+func readRegular(path string, most int, check func(path string, info fs.FileInfo) error) ([]byte, error) {
+	for _, name := range []string{path, filepath.Dir(path)} {
+		if info, err := os.Lstat(name); err == nil {
+			if err := check(name, info); err != nil {
+				return nil, err
+			}
+		}
+	}
+	info, err := os.Stat(path) // first: to open a device can have effects of its own
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNotRegular
+	}
+	// It may have become a pipe since, which would wait for whoever writes it.
+	f, err := os.OpenFile(path, os.O_RDONLY|nonBlocking, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNotRegular
+	}
+	if err := check(path, info); err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
+	if err == nil && len(content) > most {
+		return nil, fmt.Errorf("it is longer than %d bytes", most)
+	}
+	return content, err
+}
+
+var errNotRegular = errors.New("it is no regular file")
 
 // Bounds are what a TOML document may have. They are looked at before it is
 // parsed: the parser takes time and memory that grow with the square of some of
@@ -14,9 +94,9 @@ type Bounds struct {
 	Nesting int // of arrays and inline tables in each other
 }
 
-// A Crossing says where a document crosses a bound, and which. Lines and
+// A crossing says where a document crosses a bound, and which. Lines and
 // columns count from 1; columns are bytes.
-type Crossing struct {
+type crossing struct {
 	Line, Column int
 	Text         string
 }
@@ -25,7 +105,7 @@ type Crossing struct {
 // first place where it crosses a bound; nil where it crosses none. Where the
 // document is no TOML it gives up: the parser ends at the same place, and has
 // not gone further than what was counted.
-func (b Bounds) Check(document []byte) *Crossing {
+func (b Bounds) Check(document []byte) *crossing {
 	s := scan{bounds: b, text: document, line: 1}
 	for s.at < len(s.text) && s.crossing == nil && s.expression() {
 	}
@@ -40,11 +120,11 @@ type scan struct {
 	line, begin int // the line that at is in, from 1, and where it begins
 
 	keysSeen, valuesSeen int
-	crossing             *Crossing
+	crossing             *crossing
 }
 
 func (s *scan) cross(format string, args ...any) bool {
-	s.crossing = &Crossing{s.line, s.at - s.begin + 1, fmt.Sprintf(format, args...)}
+	s.crossing = &crossing{s.line, s.at - s.begin + 1, fmt.Sprintf(format, args...)}
 	return false
 }
 

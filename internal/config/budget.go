@@ -1,16 +1,15 @@
-// Package budgetconfig is the section [budget] of the configuration: how much runs may
-// use before they are ended.
-package budgetconfig
+package config
 
 import (
 	"fmt"
 	"time"
-
-	"github.com/duet-rpc/duet-rpc/internal/config/document"
 )
 
-// Limits are how much may be used. What is nil is not limited.
-type Limits struct {
+// This file is the section [budget] of the configuration: how much runs may
+// use before they are ended.
+
+// BudgetLimits are how much may be used. What is nil is not limited.
+type BudgetLimits struct {
 	Turns   *int           // rounds of tool calls
 	Time    *time.Duration // that agents work; waiting for a person is none
 	Tokens  *int           // read and written, as agents tell them
@@ -19,7 +18,7 @@ type Limits struct {
 }
 
 // A Budget is how much a run, a conversation and a day may use.
-type Budget struct{ Run, Thread, Day Limits }
+type Budget struct{ Run, Thread, Day BudgetLimits }
 
 // UnattendedRepeats is how often a run that nobody has asked for may make the same tool
 // call, where neither the configuration nor its conversation says it. A run that a person
@@ -35,16 +34,16 @@ const (
 	mostTime   = 168 * time.Hour
 )
 
-// Decode reads [budget.run], [budget.thread] and [budget.day], and notes what is wrong.
-func Decode(t document.Table) Budget {
+// DecodeBudget reads [budget.run], [budget.thread] and [budget.day], and notes what is wrong.
+func DecodeBudget(t table) Budget {
 	t.Only([]string{"run", "thread", "day"})
-	part := func(key string, keys ...string) (l Limits) {
+	part := func(key string, keys ...string) (l BudgetLimits) {
 		t, ok := t.Sub(key)
 		if !ok {
 			return l
 		}
 		t.Only(append(keys, "turns", "time", "tokens", "cost"))
-		return Limits{
+		return BudgetLimits{
 			Turns: t.Whole("turns", 1, mostTurns), Time: t.Duration("time", leastTime, mostTime), Tokens: t.Whole("tokens", 1, mostTokens),
 			Cost: t.Number("cost", 0.0001, mostCost), Repeats: t.Whole("repeats", 2, mostTurns),
 		}
@@ -81,7 +80,7 @@ func (b Budget) Raised(below Budget) []Setting {
 func (b Budget) each(below Budget, f func(key string, value any, raises bool)) {
 	for _, part := range []struct {
 		name      string
-		is, below Limits
+		is, below BudgetLimits
 	}{{"run", b.Run, below.Run}, {"thread", b.Thread, below.Thread}, {"day", b.Day, below.Day}} {
 		key := func(name string) string { return fmt.Sprintf("budget.%s.%s", part.name, name) }
 		is, was := part.is, part.below
@@ -89,7 +88,7 @@ func (b Budget) each(below Budget, f func(key string, value any, raises bool)) {
 			f(key("turns"), *is.Turns, was.Turns != nil && *is.Turns > *was.Turns)
 		}
 		if is.Time != nil {
-			f(key("time"), document.ShortDuration(*is.Time), was.Time != nil && *is.Time > *was.Time)
+			f(key("time"), shortDuration(*is.Time), was.Time != nil && *is.Time > *was.Time)
 		}
 		if is.Tokens != nil {
 			f(key("tokens"), *is.Tokens, was.Tokens != nil && *is.Tokens > *was.Tokens)
@@ -109,8 +108,8 @@ func (b Budget) Over(below Budget, raise bool) Budget {
 	return Budget{b.Run.over(below.Run, raise), b.Thread.over(below.Thread, raise), b.Day.over(below.Day, raise)}
 }
 
-func (l Limits) over(below Limits, raise bool) Limits {
-	return Limits{
+func (l BudgetLimits) over(below BudgetLimits, raise bool) BudgetLimits {
+	return BudgetLimits{
 		Turns: lower(l.Turns, below.Turns, raise), Time: lower(l.Time, below.Time, raise), Tokens: lower(l.Tokens, below.Tokens, raise),
 		Cost: lower(l.Cost, below.Cost, raise), Repeats: lower(l.Repeats, below.Repeats, raise),
 	}

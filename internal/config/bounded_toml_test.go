@@ -1,4 +1,4 @@
-package bounded
+package config
 
 import (
 	"os"
@@ -12,7 +12,7 @@ import (
 // FuzzBounds holds the walk that looks at bounds against the parser: of what the
 // parser takes, the walk refuses what crosses a bound and nothing else.
 func FuzzBounds(f *testing.F) {
-	defaults, err := os.ReadFile("../defaults.toml")
+	defaults, err := os.ReadFile("defaults.toml")
 	require.NoError(f, err)
 	for _, seed := range []string{
 		"a.b.c = 1\n[x.y]\n[[z.'a.b']]\n", `a = """x""" # y` + "\nb.c = '''\n[[[''' ", "a = { b = [1, 2.5], c.d = 1 }", "a = \"\\\"\" # [\n[ \"a\\\".b\" . c ]",

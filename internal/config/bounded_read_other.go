@@ -1,5 +1,5 @@
 //go:build !unix
 
-package bounded
+package config
 
 const nonBlocking = 0

@@ -1,12 +1,11 @@
-// Package previewconfig is the section [preview] of the configuration: which files a
-// preview of the project is made of.
-package previewconfig
+package config
 
 import (
 	"path/filepath"
-
-	"github.com/duet-rpc/duet-rpc/internal/config/document"
 )
+
+// This file is the section [preview] of the configuration: which files a
+// preview of the project is made of.
 
 // A Preview is which files are shown. What is nil is not configured.
 type Preview struct {
@@ -17,13 +16,13 @@ type Preview struct {
 	Fallback *bool
 }
 
-// Decode reads [preview], and notes what is wrong. home is the user's directory, "" if
+// decodePreview reads [preview], and notes what is wrong. home is the user's directory, "" if
 // that is not known.
-func Decode(t document.Table, home string) Preview {
+func decodePreview(t table, home string) Preview {
 	t.Only([]string{"directory", "fallback"})
 	p := Preview{Directory: t.Text("directory"), Fallback: t.Flag("fallback")}
 	if p.Directory != nil {
-		name := document.FileNames{Home: home}.Path(filepath.FromSlash(*p.Directory), false)
+		name := fileNames{Home: home}.Path(filepath.FromSlash(*p.Directory), false)
 		p.Directory = &name
 	}
 	return p
@@ -46,28 +45,28 @@ func (p Preview) Over(below Preview, outside bool) Preview {
 	return below
 }
 
-// A Setting is a value that is configured, with its key.
-type Setting struct {
+// A previewSetting is a value that is configured, with its key.
+type previewSetting struct {
 	Key   string
 	Value any
 }
 
 // Settings are the values that are configured.
-func (p Preview) Settings() []Setting {
-	var out []Setting
+func (p Preview) Settings() []previewSetting {
+	var out []previewSetting
 	if p.Directory != nil {
-		out = append(out, Setting{directoryKey, *p.Directory})
+		out = append(out, previewSetting{directoryKey, *p.Directory})
 	}
 	if p.Fallback != nil {
-		out = append(out, Setting{"preview.fallback", *p.Fallback})
+		out = append(out, previewSetting{"preview.fallback", *p.Fallback})
 	}
 	return out
 }
 
 // NeedTrust are the values for which the user has to trust the project.
-func (p Preview) NeedTrust() []Setting {
+func (p Preview) NeedTrust() []previewSetting {
 	if p.ReachesOut() {
-		return []Setting{{directoryKey, *p.Directory}}
+		return []previewSetting{{directoryKey, *p.Directory}}
 	}
 	return nil
 }

@@ -1,14 +1,13 @@
-// Package commandconfig reads what [[builds]] and [[gates]] of a configuration have in
-// common: commands that a user has written down, each with a name.
-package commandconfig
+package config
 
 import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/duet-rpc/duet-rpc/internal/config/document"
 )
+
+// This file reads what [[builds]] and [[gates]] of a configuration have in
+// common: commands that a user has written down, each with a name.
 
 // A Definition is a command with a name.
 type Definition struct {
@@ -34,41 +33,41 @@ func (d Definition) Text() []string {
 
 // The limits of commands.
 const (
-	Most           = 100 // of a section
-	DefaultTimeout = 30 * time.Minute
-	leastTimeout   = time.Second
-	mostTimeout    = 24 * time.Hour
+	mostCommands        = 100 // of a section
+	DefaultTimeout      = 30 * time.Minute
+	leastCommandTimeout = time.Second
+	mostCommandTimeout  = 24 * time.Hour
 )
 
 var keys = []string{"name", "command", "shell", "directory", "timeout", "env"}
 
-// Decode reads a section of a file that lists commands; what is wrong is noted there. Tables
+// decodeCommand reads a section of a file that lists commands; what is wrong is noted there. Tables
 // of it may have more keys, which are the caller's, who is given each table with its command.
-func Decode(top document.Table, section, source string, more []string, add func(document.Table, Definition)) {
+func decodeCommand(top table, section, source string, more []string, add func(table, Definition)) {
 	names := map[string]bool{}
-	for _, t := range top.List(section, section, Most) {
+	for _, t := range top.List(section, section, mostCommands) {
 		t.Only(append(more, keys...))
 		d := decode(t)
 		d.Source = source
 		if names[d.Name] && d.Name != "" {
-			t.Wrong("name", "a name that no other "+strings.TrimSuffix(section, "s")+" of the file has", document.QuoteShort(d.Name))
+			t.Wrong("name", "a name that no other "+strings.TrimSuffix(section, "s")+" of the file has", quoteShort(d.Name))
 		}
 		names[d.Name] = true
 		add(t, d)
 	}
 }
 
-func decode(t document.Table) Definition {
-	d := Definition{Timeout: DefaultTimeout, Command: t.Command("command"), Env: t.TextMap("env", document.CheckVariable, document.Anything)}
+func decode(t table) Definition {
+	d := Definition{Timeout: DefaultTimeout, Command: t.Command("command"), Env: t.TextMap("env", checkVariable, anything)}
 	for key, to := range map[string]*string{"shell": &d.Shell, "directory": &d.Directory} {
 		if s := t.Text(key); s != nil {
 			*to = *s
 		}
 	}
-	if s := t.Checked("name", document.CheckName); s != nil {
+	if s := t.Checked("name", checkName); s != nil {
 		d.Name = *s
 	}
-	if limit := t.Duration("timeout", leastTimeout, mostTimeout); limit != nil {
+	if limit := t.Duration("timeout", leastCommandTimeout, mostCommandTimeout); limit != nil {
 		d.Timeout = *limit
 	}
 	d.Directory = filepath.FromSlash(d.Directory)
@@ -84,8 +83,8 @@ func decode(t document.Table) Definition {
 	return d
 }
 
-// Over are commands with those of another file added; of two with one name that of above counts.
-func Over[C interface{ Named() string }](below, above []C) []C {
+// overCommands are commands with those of another file added; of two with one name that of above counts.
+func overCommands[C interface{ Named() string }](below, above []C) []C {
 	out := append([]C{}, above...)
 	names := map[string]bool{}
 	for _, c := range above {

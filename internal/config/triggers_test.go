@@ -1,4 +1,4 @@
-package triggerconfig_test
+package config_test
 
 import (
 	"testing"
@@ -6,18 +6,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/duet-rpc/duet-rpc/internal/config/bounded"
-	"github.com/duet-rpc/duet-rpc/internal/config/document"
-	"github.com/duet-rpc/duet-rpc/internal/config/triggerconfig"
+	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
-func decode(t *testing.T, text string) (triggerconfig.Trigger, []string) {
+func triggerconfigDecode(t *testing.T, text string) (config.Trigger, []string) {
 	t.Helper()
-	d := document.Parse("f", "f", []byte("[[triggers]]\n"+text), bounded.Bounds{Keys: 100, Values: 100, Parts: 9, Nesting: 9})
+	d := config.ParseDocument("f", "f", []byte("[[triggers]]\n"+text), config.Bounds{Keys: 100, Values: 100, Parts: 9, Nesting: 9})
 	require.Empty(t, d.Problems, text)
 	list := d.Table().List("triggers", "triggers", 10)
 	require.Len(t, list, 1)
-	trigger := triggerconfig.Decode(list[0], true)
+	trigger := config.DecodeTrigger(list[0], true)
 	var problems []string
 	for _, p := range d.Problems {
 		problems = append(problems, p.Message)
@@ -50,7 +48,7 @@ func TestWhatIsWrongWithATriggerIsTold(t *testing.T) {
 		"type = \"x\"\naction = { type = \"notify\", message = \"m\" }":                                  "id is missing in [[triggers]]",
 		good + "type = \"x\"\ntimes = 3":                                                                 `unknown key "times" in [[triggers]]`,
 	} {
-		_, problems := decode(t, text)
+		_, problems := triggerconfigDecode(t, text)
 		if want == "" {
 			assert.Empty(t, problems, text)
 			continue
@@ -62,7 +60,7 @@ func TestWhatIsWrongWithATriggerIsTold(t *testing.T) {
 }
 
 func TestWebhooksNeedTheirHost(t *testing.T) {
-	a := triggerconfig.Automation{WebhookHosts: []string{"hooks.example.com", "127.0.0.1:8080", "Other.example:443"}}
+	a := config.Automation{WebhookHosts: []string{"hooks.example.com", "127.0.0.1:8080", "Other.example:443"}}
 	for address, allowed := range map[string]bool{
 		"https://hooks.example.com/x":             true,
 		"https://HOOKS.example.com:443/x":         true,
