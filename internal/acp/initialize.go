@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
 )
 
 // Versions of the protocol.
@@ -67,7 +66,7 @@ func (r InitializeRequest) Version1Only() InitializeRequest {
 type Initialized struct {
 	ProtocolVersion int                // Version2, or else it speaks version 1
 	Info            *catalog.AgentInfo // nil: it does not say
-	AuthMethods     []authmethod.Method
+	AuthMethods     []AuthMethod
 	LoadSession     bool // session/load of version 1
 	Prompt          PromptCapabilities
 	Session         SessionCapabilities
@@ -126,7 +125,7 @@ type capabilities2 struct {
 func (i *Initialized) UnmarshalJSON(raw []byte) error {
 	var said struct {
 		ProtocolVersion int
-		AuthMethods     []authmethod.Method
+		AuthMethods     []AuthMethod
 		Meta            json.RawMessage `json:"_meta"`
 
 		AgentInfo         *catalog.AgentInfo // of version 1

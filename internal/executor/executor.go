@@ -15,11 +15,8 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/acp"
-	"github.com/duet-rpc/duet-rpc/internal/executor/command"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
-	"github.com/duet-rpc/duet-rpc/internal/executor/terminal"
-	"github.com/duet-rpc/duet-rpc/internal/executor/usercommand"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -44,8 +41,8 @@ type Executor struct {
 	log    *slog.Logger
 
 	processes *process.Runner
-	terminals *terminal.Set
-	commands  *usercommand.Set
+	terminals *Terminals
+	commands  *commands
 	agents    *acp.Driver
 	drivers   map[string]driver // by the name that a launch gives
 
@@ -70,13 +67,13 @@ func New(daemon catalog.Daemon, opts Options) *Executor {
 	x := &Executor{daemon: daemon, opts: opts, log: opts.Logger, tasks: make(map[string]*task.Task), stopped: make(map[string]time.Time)}
 	x.ctx, x.cancel = context.WithCancel(context.Background())
 	x.processes = process.NewRunner(x.ctx, x.log, process.Grace{Interrupt: opts.Grace.Interrupt, Terminate: opts.Grace.Terminate, HangUp: opts.Grace.HangUp})
-	x.terminals = terminal.New(x.ctx, x.processes, daemon)
-	x.commands = usercommand.New(x.ctx, x.processes, opts.Subreaper, daemon)
+	x.terminals = NewTerminals(x.ctx, x.processes, daemon)
+	x.commands = newCommands(x.ctx, x.processes, opts.Subreaper, daemon)
 	x.agents = acp.New(x.ctx, daemon, x.processes, x.log, acp.Options{
 		EditorFiles:  opts.EditorFiles,
 		StartTimeout: opts.StartTimeout, CancelGrace: opts.Grace.Cancel, SilentAfter: opts.SilentAfter, SilentToolAfter: opts.SilentToolAfter,
 	})
-	x.drivers = map[string]driver{"acp": x.agents, "command": command.New(x.processes)}
+	x.drivers = map[string]driver{"acp": x.agents, "command": newCommandDriver(x.processes)}
 	return x
 }
 
@@ -220,7 +217,7 @@ func (x *Executor) SpawnTerminal(_ context.Context, p catalog.SpawnTerminalParam
 		return catalog.SpawnTerminalResult{}, errClosing()
 	}
 	result, err := x.terminals.Spawn(p)
-	if errors.Is(err, terminal.ErrClosed) { // since we looked
+	if errors.Is(err, ErrClosed) { // since we looked
 		err = errClosing()
 	}
 	return result, err
@@ -256,7 +253,7 @@ func (x *Executor) TerminalReturn(_ context.Context, p catalog.TerminalReturnPar
 // RunCommand implements catalog.Executor.
 func (x *Executor) RunCommand(ctx context.Context, p catalog.RunCommandParams) (catalog.RunCommandResult, error) {
 	result, err := x.commands.Run(ctx, p)
-	if errors.Is(err, usercommand.ErrClosed) {
+	if errors.Is(err, errCommandsClosed) {
 		err = errClosing()
 	}
 	return result, err

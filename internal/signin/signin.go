@@ -14,16 +14,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
-	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 )
 
 // Values of [Method.Type].
 const (
-	TypeAgent    = authmethod.Agent    // the agent does it, when it is told to: in a browser, mostly
-	TypeTerminal = authmethod.Terminal // a program in a terminal does it
-	TypeVariable = authmethod.Variable // variables of the agent's environment do it
+	TypeAgent    = acp.Agent        // the agent does it, when it is told to: in a browser, mostly
+	TypeTerminal = acp.Terminal     // a program in a terminal does it
+	TypeVariable = acp.AuthVariable // variables of the agent's environment do it
 )
 
 // A Method is a way to sign in that an agent offers.
@@ -111,7 +111,7 @@ const (
 const maxMethods = 20
 
 // methods are those of an agent that was started by l, as they are used.
-func methods(offered []authmethod.Method, l agentlink.Launch, env process.Environment) []Method {
+func methods(offered []acp.AuthMethod, l agentlink.Launch, env process.Environment) []Method {
 	list := []Method{}
 	for _, o := range offered[:min(len(offered), maxMethods)] {
 		if o.ID == "" || agentlink.Text(o.ID) != o.ID {

@@ -15,8 +15,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/executor/acp/setting"
-	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	"github.com/duet-rpc/duet-rpc/internal/executor/workspace"
@@ -53,7 +51,7 @@ type agent struct {
 	info     acp.Initialized
 	isKimi   atomic.Bool // the agent is Kimi Code, once it has introduced itself
 	session  string      // written by the turn that opens it, before its prompt is sent
-	settings setting.State
+	settings settingState
 
 	overdue   atomic.Pointer[string] // the method that it was killed for not answering
 	current   atomic.Pointer[turn]
@@ -103,7 +101,7 @@ func (d *Driver) start(t *turn) (*agent, *task.Failure) {
 	a := &agent{
 		driver: d, name: t.Launch.Name, key: launchKey(t), proc: proc, life: life,
 		startTimeout: cmp.Or(time.Duration(t.Launch.StartTimeoutMS)*time.Millisecond, d.opts.StartTimeout),
-		workspace:    workspace.New(t.Launch.Root, t.Params.CWD, t.Launch.StateDir), env: task.LaunchEnvironment(t.Launch), has: authmethod.Names(env),
+		workspace:    workspace.New(t.Launch.Root, t.Params.CWD, t.Launch.StateDir), env: task.LaunchEnvironment(t.Launch), has: acp.AuthMethodNames(env),
 		terminals: make(map[string]*agentTerminal), links: make(map[string]*link), changed: make(chan struct{}, 1), own: newOwnTurns(),
 	}
 	a.workspace.Add(t.Conversation.AdditionalDirectories...)

@@ -6,9 +6,7 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/acp"
-	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
-	"github.com/duet-rpc/duet-rpc/internal/executor/wireerror"
 )
 
 // failure says why a call of the agent failed.
@@ -25,7 +23,7 @@ func (a *agent) failure(err error) *task.Failure {
 
 // failureOf is what an error of the agent comes to, with what to do about it.
 func (a *agent) failureOf(wire *acp.Error) *task.Failure {
-	text := wireerror.Text(wire)
+	text := errorText(wire)
 	switch {
 	case wire.Code == acp.CodeAuthRequired:
 		ways := []string{}
@@ -37,18 +35,18 @@ func (a *agent) failureOf(wire *acp.Error) *task.Failure {
 			message += " (it offers: " + strings.Join(ways, ", ") + ")"
 		}
 		return a.signInFirst(message)
-	case wireerror.MissingVariable(text) != "":
+	case missingVariable(text) != "":
 		return a.signInFirst(fmt.Sprintf(
 			"%s: %s. An agent is given few of your variables: to pass this one on, set it and write env_from = [%q] into the agent's table of the configuration; or name it under keys there, to be asked for it",
-			a.name, strings.TrimRight(text, "."), wireerror.MissingVariable(text)))
-	case wireerror.RefusesKey(wire.Code, text):
+			a.name, strings.TrimRight(text, "."), missingVariable(text)))
+	case refusesKey(wire.Code, text):
 		return a.signInFirst(fmt.Sprintf(
 			"%s: %s. The model's API does not take the key or login of the agent: log in with `duet-rpc agents login %s` in a terminal (in Emacs M-x duet-login), or correct its key, and try again", a.name, strings.TrimRight(text, "."), a.name))
-	case wireerror.TooMany(wire.Code, text):
+	case tooMany(wire.Code, text):
 		return &task.Failure{Code: task.CodeAgent, Message: fmt.Sprintf("%s: %s. The model's API takes no more requests for now: wait a while and continue, or look at your plan's limits", a.name, strings.TrimRight(text, "."))}
 	}
 	code := task.CodeAgent
-	if wireerror.ContextOverflow(text) {
+	if contextOverflow(text) {
 		code = task.CodeContextOverflow
 	}
 	return &task.Failure{Code: code, Message: a.name + ": " + text}
@@ -56,7 +54,7 @@ func (a *agent) failureOf(wire *acp.Error) *task.Failure {
 
 // signInFirst says that somebody has to sign in, or give the agent its key.
 func (a *agent) signInFirst(message string) *task.Failure {
-	return &task.Failure{Code: task.CodeAuthRequired, Message: message, SignIn: authmethod.Offers(a.info.AuthMethods)}
+	return &task.Failure{Code: task.CodeAuthRequired, Message: message, SignIn: acp.Offers(a.info.AuthMethods)}
 }
 
 // exited says why the agent has ended.

@@ -46,6 +46,6 @@ func (a *agent) fork(t *turn) bool {
 	}
 	a.replayed()
 	a.session = string(result.SessionID)
-	a.settings.Opened(result.Offer, true)
+	a.settings.Opened(result.offer, true)
 	return true
 }

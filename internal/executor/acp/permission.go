@@ -16,7 +16,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
-	"github.com/duet-rpc/duet-rpc/internal/executor/titlecommand"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
@@ -345,8 +344,8 @@ func (a *agent) question(t *turn, p *permissionRequest, known toolCall) catalog.
 	if string(toolinput.At(u.Meta, "duet", "question")) == "true" {
 		q.IsQuestion = true
 	}
-	if q.ToolInput == nil && a.info.Info != nil && a.info.Info.Name == titlecommand.Teller {
-		q.ToolInput = titlecommand.Input(titlecommand.Call{Kind: q.ToolKind, Title: q.Title, Text: p.text, Keeps: p.offers("allow_always")})
+	if q.ToolInput == nil && a.info.Info != nil && a.info.Info.Name == titleTeller {
+		q.ToolInput = titledInput(titledCall{Kind: q.ToolKind, Title: q.Title, Text: p.text, Keeps: p.offers("allow_always")})
 	}
 	return q
 }

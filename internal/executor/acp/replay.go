@@ -10,7 +10,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/executor/blocks"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
@@ -83,7 +82,7 @@ func (r *Replay) userSaid(raw []byte) {
 		r.saidText.Write(c.text)
 		return
 	}
-	if block, ok := blocks.Read(c.content); ok {
+	if block, ok := readBlock(c.content); ok {
 		r.said.Content = append(r.said.Content, block)
 	}
 }
@@ -102,7 +101,7 @@ func (r *Replay) userMessage(raw []byte) {
 	r.saidText.Reset()
 	r.saidText.WriteString(textOf(contentOf(raw)))
 	for _, item := range contentOf(raw) {
-		if block, ok := blocks.Read(item); ok {
+		if block, ok := readBlock(item); ok {
 			r.said.Content = append(r.said.Content, block)
 		}
 	}

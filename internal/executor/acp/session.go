@@ -9,10 +9,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/executor/authmethod"
-	"github.com/duet-rpc/duet-rpc/internal/executor/blocks"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
-	"github.com/duet-rpc/duet-rpc/internal/executor/transcript"
 )
 
 // prompt makes the session ready and runs the prompt in it.
@@ -21,7 +18,7 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 	if failed != nil {
 		return "", failed
 	}
-	with, failed := blocks.Capabilities(a.info.Prompt).ForPrompt(a.name, t.Params.Content)
+	with, failed := promptCapabilities(a.info.Prompt).ForPrompt(a.name, t.Params.Content)
 	if failed != nil {
 		a.reportSettings(t) // what it takes is known now
 		return "", failed
@@ -33,7 +30,7 @@ func (a *agent) prompt(t *turn) (string, *task.Failure) {
 		return "", nil
 	}
 	a.noteOwnProcesses()
-	result, err := call[promptResult](a, acp.MethodSessionPrompt, blocks.Prompt{Session: a.session, Texts: append(opening, acp.TextBlock(t.Params.Prompt)), With: with, Meta: t.Params.Meta})
+	result, err := call[promptResult](a, acp.MethodSessionPrompt, promptBlocks{Session: a.session, Texts: append(opening, acp.TextBlock(t.Params.Prompt)), With: with, Meta: t.Params.Meta})
 	if err == nil && a.info.IsVersion2() {
 		result, err = a.awaitIdle(t)
 	}
@@ -89,7 +86,7 @@ func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 		return nil, &task.Failure{Code: task.CodeAgent, Message: a.name + ": the agent opened a session without an id"}
 	}
 	a.session = string(result.SessionID)
-	a.settings.Opened(result.Offer, true)
+	a.settings.Opened(result.offer, true)
 	var opening []acp.ContentBlock
 	if t.Conversation.SystemPrompt != "" && !takesSystemPrompt {
 		opening = append(opening, acp.TextBlock(t.Conversation.SystemPrompt))
@@ -98,7 +95,7 @@ func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 		path := t.Workspace.Absolute(file)
 		opening = append(opening, acp.ResourceLinkBlock(filepath.Base(path), (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()))
 	}
-	history := transcript.Before(t.Conversation.Messages, t.Params.Prompt)
+	history := task.Before(t.Conversation.Messages, t.Params.Prompt)
 	if history != "" {
 		opening = append(opening, acp.TextBlock(history))
 	}
@@ -108,7 +105,7 @@ func (a *agent) openSession(t *turn) ([]acp.ContentBlock, *task.Failure) {
 
 // unanswered is what a session that was there before may not know.
 func unanswered(t *turn) []acp.ContentBlock {
-	text := transcript.Unanswered(t.Conversation.Messages, t.Params.Prompt)
+	text := task.Unanswered(t.Conversation.Messages, t.Params.Prompt)
 	if text == "" {
 		return nil
 	}
@@ -120,7 +117,7 @@ func unanswered(t *turn) []acp.ContentBlock {
 func (a *agent) newSession(request sessionRequest) (sessionResult, error) {
 	patience := 4 * a.startTimeout
 	result, err := callWithin[sessionResult](a, patience, acp.MethodSessionNew, request)
-	if method := authmethod.WithKey(a.info.AuthMethods, a.has); method != "" && acp.IsAuthRequired(err) {
+	if method := acp.WithKey(a.info.AuthMethods, a.has); method != "" && acp.IsAuthRequired(err) {
 		_, refused := callWithin[json.RawMessage](a, patience, a.info.Login(), map[string]string{"methodId": method})
 		if refused == nil {
 			return callWithin[sessionResult](a, patience, acp.MethodSessionNew, request)
@@ -148,7 +145,7 @@ func (a *agent) initialize(launch *catalog.AgentLaunch) *task.Failure {
 	}
 	a.info = info
 	a.isKimi.Store(info.Info != nil && info.Info.Name == kimiCode)
-	a.settings.Introduced(info.Info, blocks.Capabilities(info.Prompt).Takes())
+	a.settings.Introduced(info.Info, promptCapabilities(info.Prompt).Takes())
 	return nil
 }
 
@@ -176,6 +173,6 @@ func (a *agent) resume(t *turn, id string) bool {
 		return false
 	}
 	a.session = id
-	a.settings.Opened(result.Offer, false)
+	a.settings.Opened(result.offer, false)
 	return true
 }

@@ -7,14 +7,13 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/executor/acp/setting"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
 // setter sets the agent's session by calls, for a turn.
-func (a *agent) setter(t *turn, call func(method string, params any) (json.RawMessage, error)) *setting.Setter {
+func (a *agent) setter(t *turn, call func(method string, params any) (json.RawMessage, error)) *setter {
 	ignored := func(message string) { t.Problem(task.CodeIgnored, message) }
-	return &setting.Setter{State: &a.settings, Session: a.session, Call: call, Agent: a.name, Version2: a.info.IsVersion2(), Ignored: ignored}
+	return &setter{State: &a.settings, Session: a.session, Call: call, Agent: a.name, Version2: a.info.IsVersion2(), Ignored: ignored}
 }
 
 // choose sets the agent to what the prompt asks for, and tells the hub what it is

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/executor/acp/setting"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
@@ -18,7 +17,7 @@ func (a *agent) reportSettings(t *turn) {
 	a.settings.Report(func(now catalog.Session) {
 		t.Event(catalog.EventSession, now)
 		if m := now.Mode; m != nil && m.Current != "" {
-			t.Event(catalog.EventMode, catalog.Mode{Current: m.Current, Available: setting.IDs(m.Choices), Choices: m.Choices})
+			t.Event(catalog.EventMode, catalog.Mode{Current: m.Current, Available: settingIDs(m.Choices), Choices: m.Choices})
 		}
 	})
 	a.warnUnasked(t)
@@ -34,7 +33,7 @@ func (a *agent) warnUnasked(t *turn) {
 	if before := a.modeSeen.Swap(&now.Mode.Current); before != nil && *before == now.Mode.Current {
 		return
 	}
-	if why := setting.Unasked(a.name, now); why != "" {
+	if why := unasked(a.name, now); why != "" {
 		t.Problem(task.CodeUnasked, why)
 	}
 }

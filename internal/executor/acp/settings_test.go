@@ -18,7 +18,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/executor/acp/setting"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
@@ -63,7 +62,7 @@ func TestAModeThatIsSaidIsNoMessage(t *testing.T) {
 	turn := newTurn(task.New(t.Context(), t.Context(), hub, slog.New(slog.DiscardHandler), catalog.ExecutePromptParams{TaskID: "t", Launch: &catalog.AgentLaunch{}}), Options{})
 	a := &agent{}
 	a.settings.Introduced(&catalog.AgentInfo{Name: "gemini-cli"}, catalog.PromptTakes{})
-	a.settings.Opened(setting.ReadOffer([]byte(`{"modes":{"currentModeId":"plan","availableModes":[{"id":"plan"},{"id":"default"}]}}`)), true)
+	a.settings.Opened(readOffer([]byte(`{"modes":{"currentModeId":"plan","availableModes":[{"id":"plan"},{"id":"default"}]}}`)), true)
 	a.current.Store(turn)
 	a.update(nil, []byte(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"[MODE_UPDATE] default"}}`), false)
 	a.update(nil, []byte(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a message"}}`), false)

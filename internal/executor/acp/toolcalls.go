@@ -13,7 +13,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/executor/plan"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
@@ -67,8 +66,8 @@ func (t *toolCall) ownName() string {
 }
 
 // asPlan is the call as one that may ask whether a plan is carried out.
-func (t *toolCall) asPlan() plan.Call {
-	return plan.Call{Tool: t.ownName(), Kind: t.kind, Title: t.title, Input: t.input, Text: t.text}
+func (t *toolCall) asPlan() planCall {
+	return planCall{Tool: t.ownName(), Kind: t.kind, Title: t.title, Input: t.input, Text: t.text}
 }
 
 // details is what the agent says about the call beside its title and its input: all that is

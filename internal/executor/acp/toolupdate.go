@@ -9,7 +9,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/executor/blocks"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
@@ -125,7 +124,7 @@ func (u *toolUpdate) readContent() {
 			continue
 		}
 		var known bool
-		u.shown, known = blocks.Add(u.shown, c.Content)
+		u.shown, known = addBlock(u.shown, c.Content)
 		u.strange = u.strange || !known
 	}
 	u.text = strings.Join(texts, "\n")

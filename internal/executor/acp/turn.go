@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/executor/silence"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
@@ -26,7 +25,7 @@ type turn struct {
 	subagents  *subagents      // of the agent; a replay has its own
 
 	tools   toolCalls
-	silence *silence.Watch
+	silence *silenceWatch
 	mu      sync.Mutex                 // guards arrived and trouble
 	arrived map[string][]*openQuestion // permission requests that requestPermission has not seen, by params
 	trouble apiTrouble
@@ -71,7 +70,7 @@ func newTurn(of *task.Task, o Options) *turn {
 	if of.Params.Unprompted { // its silence is its end, mostly
 		after = inTool
 	}
-	t.silence = silence.New(after, inTool, func(s catalog.Silence) { t.Event(catalog.EventSilence, s) })
+	t.silence = newSilence(after, inTool, func(s catalog.Silence) { t.Event(catalog.EventSilence, s) })
 	return t
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/executor/blocks"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
@@ -148,7 +147,7 @@ func (t *turn) message(parent string, raw []byte, thought bool) bool {
 		if kind, _ := frame.Text(frame.Member(item, "type")); string(kind) == "text" {
 			continue
 		}
-		block, ok := blocks.Read(item)
+		block, ok := readBlock(item)
 		if known = known && ok; ok {
 			t.Content(catalog.MessageContent{Content: block, ParentID: parent, Thought: thought})
 		}
@@ -204,7 +203,7 @@ func (s *saidText) add(id, text string, isNew bool) {
 
 // content reports a chunk that is no text.
 func (t *turn) content(parent string, raw []byte, thought bool) bool {
-	block, ok := blocks.Read(frame.Member(raw, "content"))
+	block, ok := readBlock(frame.Member(raw, "content"))
 	if ok {
 		t.Content(catalog.MessageContent{Content: block, ParentID: cmp.Or(parent, parentOf(frame.Member(raw, "_meta"))), Thought: thought})
 	}
@@ -437,7 +436,7 @@ func (t *turn) toolUpdate(u *toolUpdate, first bool) {
 	if t.isReplay {
 		call.Terminal = ""
 	}
-	if plan := blocks.Todos(call.Input); known.todo && plan != nil {
+	if plan := todos(call.Input); known.todo && plan != nil {
 		t.Event(catalog.EventPlan, *plan)
 	}
 	if command := backgroundCommand(call.Input); command != "" {

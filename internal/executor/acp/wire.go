@@ -9,7 +9,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/executor/acp/setting"
 )
 
 // A sessionRequest is the parameters of session/new, session/load, session/resume and
@@ -78,7 +77,7 @@ var bothElicitations = json.RawMessage(`{"form":{},"url":{}}`)
 type (
 	sessionResult struct {
 		SessionID string
-		setting.Offer
+		offer
 	}
 	// promptResult is how a turn ended: the result of session/prompt or, in version 2, the
 	// state_update that says so.
@@ -125,7 +124,7 @@ func (f *figure) UnmarshalJSON(raw []byte) error {
 // said.
 func (r *sessionResult) UnmarshalJSON(raw []byte) error {
 	json.Unmarshal(frame.Member(raw, "sessionId"), &r.SessionID)
-	r.Offer = setting.ReadOffer(raw)
+	r.offer = readOffer(raw)
 	return nil
 }
 

@@ -1,0 +1,156 @@
+package acp
+
+import (
+	"cmp"
+	"encoding/json"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+)
+
+// This file has the ways to sign in that agents advertise, as they stand
+// in the answer to initialize
+// (https://agentclientprotocol.com/protocol/v1/authentication).
+
+// Values of [Method.Type]; empty means [Agent].
+const (
+	Agent        = "agent"    // the agent does it itself, in a browser mostly
+	Terminal     = "terminal" // a program in a terminal does it
+	AuthVariable = "env_var"  // variables of the agent's environment do it
+)
+
+// A AuthMethod is a way to sign in. What is not known is passed over: an agent that is
+// newer has to work.
+type AuthMethod struct {
+	ID          string      `json:"id"`
+	Name        string      `json:"name"`
+	Description string      `json:"description"`
+	Type        string      `json:"type"`
+	Args        []string    `json:"args"`    // of [Terminal]: beyond the agent's own
+	Env         environment `json:"env"`     // of [Terminal]
+	Variable    string      `json:"varName"` // of [AuthVariable], as it was first
+	Variables   []variable  `json:"vars"`    // of [AuthVariable]
+	Meta        struct {
+		// A command of its own, of agents that are older than the type terminal.
+		Terminal *struct {
+			Command string            `json:"command"`
+			Args    []string          `json:"args"`
+			Env     map[string]string `json:"env"`
+		} `json:"terminal-auth"`
+		// Set if the agent reads a key of this provider from its environment (codex-acp 2.6).
+		APIKey *struct {
+			Provider string `json:"provider"`
+		} `json:"api-key"`
+	} `json:"_meta"`
+}
+
+type variable struct {
+	Name     string `json:"name"`
+	Optional bool   `json:"optional"`
+}
+
+// UnmarshalJSON takes a method as far as it is understood: one that is odd must
+// not hide the others.
+func (m *AuthMethod) UnmarshalJSON(raw []byte) error {
+	type plain AuthMethod
+	var known plain
+	var texts struct{ ID, MethodID, Name, Description, Type string }
+	_ = json.Unmarshal(raw, &texts)
+	if json.Unmarshal(raw, &known) != nil {
+		known = plain{Name: texts.Name, Description: texts.Description, Type: texts.Type}
+	}
+	known.ID = cmp.Or(texts.ID, texts.MethodID) // as version 2 of the protocol has it
+	*m = AuthMethod(known)
+	return nil
+}
+
+// An environment is variables by their names.
+type environment map[string]string
+
+// UnmarshalJSON takes a list of names and values, too, as version 2 of the protocol has it.
+func (e *environment) UnmarshalJSON(raw []byte) error {
+	var list []struct{ Name, Value string }
+	if json.Unmarshal(raw, &list) != nil {
+		return json.Unmarshal(raw, (*map[string]string)(e))
+	}
+	*e = make(environment, len(list))
+	for _, v := range list {
+		(*e)[v.Name] = v.Value
+	}
+	return nil
+}
+
+// UnmarshalJSON takes a variable by its name alone, too.
+func (v *variable) UnmarshalJSON(raw []byte) error {
+	type plain variable
+	if json.Unmarshal(raw, (*plain)(v)) != nil {
+		return json.Unmarshal(raw, &v.Name)
+	}
+	return nil
+}
+
+// Kind is how signing in is done: [Agent], [Terminal] or [AuthVariable], or another
+// word, of which nothing is known.
+func (m AuthMethod) Kind() string {
+	kind := cmp.Or(m.Type, Agent)
+	if t := m.Meta.Terminal; kind == Agent && t != nil && t.Command != "" {
+		return Terminal
+	}
+	return kind
+}
+
+// Offers are methods as the hub is told them.
+func Offers(methods []AuthMethod) (list []catalog.AuthMethod) {
+	for _, m := range methods {
+		if m.ID != "" {
+			list = append(list, catalog.AuthMethod{ID: m.ID, Name: cmp.Or(m.Name, m.ID), Description: m.Description, Type: m.Kind()})
+		}
+	}
+	return list
+}
+
+// Needs are the variables that a method of type [AuthVariable] cannot do without.
+func (m AuthMethod) Needs() []string {
+	var names []string
+	if m.Variable != "" {
+		names = append(names, m.Variable)
+	}
+	for _, v := range m.Variables {
+		if v.Name != "" && !v.Optional {
+			names = append(names, v.Name)
+		}
+	}
+	return names
+}
+
+// readsKey reports whether the agent reads a key that it has from its environment.
+func (m AuthMethod) readsKey(has map[string]bool) bool {
+	return m.Kind() == Agent && m.Meta.APIKey != nil && m.Meta.APIKey.Provider == "openai" && (has["CODEX_API_KEY"] || has["OPENAI_API_KEY"])
+}
+
+// WithKey is the id of the first method that needs nothing but variables that an
+// agent has, by their names; "" if there is none.
+func WithKey(methods []AuthMethod, has map[string]bool) string {
+	for _, m := range methods {
+		if m.readsKey(has) {
+			return m.ID
+		}
+		needs := m.Needs()
+		usable := m.Type == AuthVariable && len(needs) > 0
+		for _, name := range needs {
+			usable = usable && has[name]
+		}
+		if usable {
+			return m.ID
+		}
+	}
+	return ""
+}
+
+// AuthMethodNames are the names of the variables that have a value. What has only these
+// keeps no key.
+func AuthMethodNames(env map[string]string) map[string]bool {
+	names := make(map[string]bool, len(env))
+	for name, value := range env {
+		names[name] = value != ""
+	}
+	return names
+}

@@ -1,0 +1,280 @@
+package acp
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"slices"
+	"strings"
+)
+
+// A setter sets an agent's session by calls that the agent answers. One may be used
+// from one goroutine at a time.
+type setter struct {
+	State   *settingState // what the agent has told of the session, and tells when it is set
+	Session string
+	Agent   string // its name
+	// Version2 says that the agent speaks version 2 of the protocol.
+	Version2 bool
+	// Ignored is told of what the agent has no way to be set to, once in a session.
+	Ignored func(message string)
+	// Call calls a method of the agent and returns its result. How long that may take is
+	// for Call to decide: nothing here ends it.
+	Call func(method string, params any) (json.RawMessage, error)
+}
+
+// ours are the permission modes that Duet holds to without the agent: questions
+// that the agent asks are answered for the human. Plan is not among them: an
+// agent whose modes are others may change something without asking.
+var ours = []string{catalog.ModeDefault, catalog.ModeAcceptEdits, catalog.ModeBypass}
+
+// ChooseMode sets the mode to begin a prompt in: the agent's mode that the session was
+// last in, or else the one that people want; "" is none. It fails if the agent does not
+// have what is wanted, or does not take it. What it can begin without is a problem.
+func (s *setter) ChooseMode(last, wanted string, problem func(message string)) error {
+	now := s.State.Session()
+	told := now.Mode != nil && len(now.Mode.Choices) > 0
+	var id string
+	isNamed := false
+	if told {
+		id, isNamed = named(now.Mode.Choices, wanted)
+	}
+	switch {
+	case last != "" && told && has(now.Mode.Choices, last), last != "" && now.Mode == nil:
+		if err := s.setMode(last); err != nil {
+			problem(fmt.Sprintf("the agent does not go on in the mode %q: %v", last, err))
+		}
+		return nil
+	case wanted == "": // as the default, but that an agent that plans stays in its own mode
+		if err := s.askAgain(); err != nil {
+			problem(err.Error())
+		}
+		return nil
+	case told && isNamed:
+		err := s.setMode(id)
+		if err != nil && wanted == catalog.ModeDefault { // the user need not have asked for it
+			problem(err.Error())
+			return nil
+		}
+		return err
+	case slices.Contains(ours, wanted):
+		err := s.leavePlan(wanted)
+		if err != nil && wanted == catalog.ModeDefault {
+			problem(err.Error())
+			return nil
+		}
+		if err == nil {
+			if err := s.askAgain(); err != nil {
+				problem(err.Error())
+			}
+		}
+		return err
+	case !told && wanted == catalog.ModePlan:
+		return nil
+	case now.Mode == nil: // a session that was there before, of which it says nothing
+		return s.setMode(wanted)
+	}
+	return noMode(now, wanted)
+}
+
+// Set sets what a human wants of a session: its mode, its model and its options by their
+// ids; what is empty stays. A mode that is Duet's own and none of the agent's is no
+// business of the agent, but that it leaves its plan mode.
+//
+// It stops at the first that the agent does not have, or does not take; what was set
+// before stays set.
+func (s *setter) Set(mode, model string, options map[string]string) error {
+	if mode != "" {
+		now := s.State.Session()
+		id, isNamed := mode, false
+		if now.Mode != nil {
+			id, isNamed = named(now.Mode.Choices, mode)
+		}
+		switch {
+		case isNamed, now.Mode == nil && !slices.Contains(ours, mode) && mode != catalog.ModePlan:
+			if err := s.setMode(cmp.Or(id, mode)); err != nil {
+				return err
+			}
+		case slices.Contains(ours, mode):
+			if err := s.leavePlan(mode); err != nil {
+				return err
+			}
+			if err := s.askAgain(); err != nil {
+				return err
+			}
+		case mode == catalog.ModePlan && (now.Mode == nil || len(now.Mode.Choices) == 0): // Duet's own
+		default:
+			return noMode(now, mode)
+		}
+	}
+	if err := s.setModel(model); err != nil {
+		return err
+	}
+	return s.setOptions(options)
+}
+
+// leavePlan takes an agent that plans out of its plan mode: people want a mode that it does
+// not have. One that plans when nobody has asked for it stays in that for the default, which is
+// to leave the agent in its own mode.
+func (s *setter) leavePlan(wanted string) error {
+	m := s.State.Session().Mode
+	if m == nil || catalog.ModeName(m.Current) != catalog.ModePlan {
+		return nil
+	}
+	if plan, other := s.State.planOption(); plan != nil {
+		return s.setOption(*plan, other)
+	}
+	began := s.State.beganMode()
+	others := slices.DeleteFunc(settingIDs(m.Choices), func(id string) bool { return catalog.ModeName(id) == catalog.ModePlan })
+	switch {
+	case slices.Contains(others, catalog.ModeDefault):
+		return s.setMode(catalog.ModeDefault)
+	case slices.Contains(others, began):
+		return s.setMode(began)
+	case catalog.ModeName(began) == catalog.ModePlan && wanted == catalog.ModeDefault:
+		return nil
+	case len(others) == 1:
+		return s.setMode(others[0])
+	case len(others) == 0:
+		return nil
+	}
+	return fmt.Errorf("the agent stays in plan mode: %q is Duet's own, and nobody knows which of the agent's modes is meant: it has %s", wanted, listed(others))
+}
+
+// noMode says which modes there are.
+func noMode(now catalog.Session, wanted string) error {
+	if now.Mode == nil || len(now.Mode.Choices) == 0 {
+		return fmt.Errorf("there is no mode %q: the agent has no modes of its own; Duet has %s", wanted, listed(append(slices.Clone(ours), catalog.ModePlan)))
+	}
+	return fmt.Errorf("there is no mode %q: the agent has %s; %s are Duet's own", wanted, listed(settingIDs(now.Mode.Choices)), listed(ours))
+}
+
+// setMode sets one of the agent's modes. The agent must be in it then.
+func (s *setter) setMode(id string) error {
+	now := s.State.Session()
+	if now.Mode != nil && now.Mode.Current == id {
+		return nil
+	}
+	if plan, other := s.State.planOption(); plan != nil {
+		if id == catalog.ModePlan {
+			if err := s.askAgain(); err != nil {
+				return err
+			}
+			return s.setOption(*plan, id)
+		}
+		if plan.Current == catalog.ModePlan {
+			if err := s.setOption(*plan, other); err != nil {
+				return err
+			}
+			if now = s.State.Session(); now.Mode.Current == id {
+				return nil
+			}
+		}
+	}
+	if o := option(now.Options, categoryMode); o != nil && has(o.Choices, id) {
+		if err := s.setOption(*o, id); err != nil {
+			return err
+		}
+	} else {
+		told := s.State.modeCount()
+		if _, err := s.Call(acp.MethodSessionSetMode, map[string]any{"sessionId": s.Session, "modeId": id}); err != nil {
+			return fmt.Errorf("the agent did not take the mode %q: %w", id, err)
+		}
+		s.State.modeTaken(id, told)
+	}
+	if now = s.State.Session(); now.Mode != nil && now.Mode.Current != id {
+		return fmt.Errorf("the agent did not take the mode %q: it is in %q", id, now.Mode.Current)
+	}
+	return nil
+}
+
+// setModel sets the model. An agent that does not say which it has is left alone, which
+// people are told.
+func (s *setter) setModel(id string) error {
+	now := s.State.Session()
+	switch {
+	case id == "", now.Model != nil && now.Model.Current == id:
+		return nil
+	case now.Model == nil: // a session that was there before, of which it says nothing
+		return nil
+	case len(now.Model.Choices) == 0:
+		if s.State.ignoresModel(id) {
+			s.Ignored(fmt.Sprintf("%s does not say which models it has, and was not told to use %q: it uses its own", s.Agent, id))
+		}
+		return nil
+	case !has(now.Model.Choices, id):
+		return fmt.Errorf("there is no model %q: the agent has %s", id, listed(settingIDs(now.Model.Choices)))
+	}
+	if o := option(now.Options, categoryModel); o != nil && has(o.Choices, id) {
+		return s.setOption(*o, id)
+	}
+	if _, err := s.Call(acp.MethodSessionSetModel, map[string]any{"sessionId": s.Session, "modelId": id}); err != nil {
+		return fmt.Errorf("the agent did not take the model %q: %w", id, err)
+	}
+	s.State.modelTaken(id)
+	return nil
+}
+
+// setOptions sets options, in the agent's order: one may depend on another.
+func (s *setter) setOptions(wanted map[string]string) error {
+	known := s.State.Session().Options
+	for id := range wanted {
+		if !slices.ContainsFunc(known, func(o catalog.Option) bool { return o.ID == id }) {
+			all := make([]string, len(known))
+			for i, o := range known {
+				all[i] = o.ID
+			}
+			return fmt.Errorf("there is no option %q: the agent has %s", id, listed(all))
+		}
+	}
+	for _, before := range known {
+		value, ask := wanted[before.ID]
+		if !ask {
+			continue
+		}
+		for _, o := range s.State.Session().Options {
+			if o.ID != before.ID || o.Current == value {
+				continue
+			}
+			if len(o.Choices) > 0 && !has(o.Choices, value) {
+				return fmt.Errorf("the option %q has no value %q: it has %s", o.ID, value, listed(settingIDs(o.Choices)))
+			}
+			if err := s.setOption(o, value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// setOption sets an option.
+func (s *setter) setOption(o catalog.Option, value string) error {
+	params := map[string]any{"sessionId": s.Session, "configId": o.ID, "value": value}
+	switch {
+	case o.Type == "boolean":
+		params["type"], params["value"] = o.Type, value == "true"
+	case s.Version2: // which requires a type
+		params["type"] = "id"
+	}
+	told := s.State.optionCount(o.ID)
+	result, err := s.Call(acp.MethodSessionSetValue, params)
+	if err != nil {
+		return fmt.Errorf("the agent did not take %q for its option %q: %w", value, o.ID, err)
+	}
+	var r struct {
+		ConfigOptions json.RawMessage `json:"configOptions"`
+	}
+	json.Unmarshal(result, &r)
+	s.State.optionTaken(o.ID, value, r.ConfigOptions, told)
+	return nil
+}
+
+// listed are names for a human.
+func listed(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,79 @@
+package acp
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/acp"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+)
+
+// setterOf sets an agent that takes each mode, and told of its modes when it opened the
+// session.
+func setterOf(t *testing.T, isNew bool, current string, modes ...string) *setter {
+	t.Helper()
+	available := []any{}
+	for _, id := range modes {
+		available = append(available, map[string]string{"id": id})
+	}
+	offer, err := json.Marshal(map[string]any{"modes": map[string]any{"currentModeId": current, "availableModes": available}})
+	require.NoError(t, err)
+	s := new(settingState)
+	s.Opened(readOffer(offer), isNew)
+	return &setter{State: s, Agent: "ours", Call: func(method string, _ any) (json.RawMessage, error) {
+		assert.Equal(t, acp.MethodSessionSetMode, method)
+		return json.RawMessage(`{}`), nil
+	}}
+}
+
+// An agent that plans, and has no mode of the name that people want then, goes back to the
+// mode in which it began, or to the only one that it has beside. Where neither is known it
+// is said that it still plans.
+func TestPlanModeIsLeft(t *testing.T) {
+	for name, c := range map[string]struct {
+		isNew  bool
+		began  string
+		modes  []string
+		wanted string
+		is     string // its mode then
+	}{
+		"to its default":                    {true, "code", []string{"code", "plan", "default"}, "default", "default"},
+		"to where it began":                 {true, "build", []string{"yolo", "build", "plan"}, "default", "build"},
+		"to where it began, allowing edits": {true, "build", []string{"yolo", "build", "plan"}, "acceptEdits", "build"},
+		"to the only other":                 {false, "plan", []string{"build", "plan"}, "default", "build"},
+		"to nobody knows which":             {false, "plan", []string{"yolo", "build", "plan"}, "default", "plan"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for way, set := range map[string]func(s *setter) (problem string){
+				"while it works": func(s *setter) string { return fmt.Sprint(s.Set(c.wanted, "", nil)) },
+				"for a prompt": func(s *setter) (problem string) {
+					problem = "<nil>"
+					assert.NoError(t, s.ChooseMode("", c.wanted, func(message string) { problem = message }))
+					return problem
+				},
+			} {
+				s := setterOf(t, c.isNew, c.began, c.modes...)
+				require.NoError(t, s.Set(catalog.ModePlan, "", nil))
+				problem := set(s)
+				assert.Equal(t, c.is, s.State.Session().Mode.Current, way)
+				if c.is == catalog.ModePlan {
+					assert.Contains(t, problem, "it has yolo, build", way)
+				} else {
+					assert.Equal(t, "<nil>", problem, way)
+				}
+			}
+		})
+	}
+}
+
+// An agent that plans when nobody has asked for it is left in that mode, as its user has
+// configured it.
+func TestPlanModeOfItsOwnStays(t *testing.T) {
+	s := setterOf(t, true, "plan", "build", "plan")
+	require.NoError(t, s.ChooseMode("", catalog.ModeDefault, func(message string) { assert.Fail(t, message) }))
+	assert.Equal(t, catalog.ModePlan, s.State.Session().Mode.Current)
+}

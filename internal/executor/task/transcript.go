@@ -1,0 +1,87 @@
+package task
+
+import (
+	"fmt"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"strings"
+)
+
+// This file tells an agent in words what was said in a conversation
+// that it does not know.
+
+// maxTranscript bounds what an agent is told of a conversation, in bytes; the
+// oldest messages are left out first.
+const maxTranscript = 512 << 10
+
+// Before is the conversation before prompt in a readable form; empty if
+// there was none.
+func Before(messages []catalog.Message, prompt string) string {
+	return readable("This is the conversation so far. Go on from it; do not repeat it.", without(messages, prompt))
+}
+
+// Unanswered is what the user wrote before prompt without a sign of life from the
+// agent since, in a readable form; empty if there was none. An agent that has the
+// conversation's session may never have had it: it can have been ended between the
+// opening of the session and the prompt.
+func Unanswered(messages []catalog.Message, prompt string) string {
+	messages = without(messages, prompt)
+	first := len(messages)
+	for first > 0 && messages[first-1].Role == "user" {
+		first--
+	}
+	return readable("The user wrote this before. You were cut short then, and may not have seen it.", messages[first:])
+}
+
+// without is the conversation without prompt itself, which may have been given
+// several times before the agent took it: nobody was signed in, perhaps.
+func without(messages []catalog.Message, prompt string) []catalog.Message {
+	last := len(messages)
+	for last > 0 && messages[last-1].Role == "user" && messages[last-1].Content == prompt {
+		last--
+	}
+	return messages[:last]
+}
+
+// readable is messages as a text for an agent, behind what is said of them;
+// empty if there are none.
+func readable(introduction string, messages []catalog.Message) string {
+	var parts []string
+	size, left := 0, len(messages)
+	for ; left > 0; left-- {
+		m := messages[left-1]
+		if strings.TrimSpace(m.Content) == "" {
+			continue
+		}
+		part := speaker(m) + ": " + m.Content + "\n\n"
+		if size += len(part); size > maxTranscript {
+			break
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(introduction + "\n\n<conversation>\n")
+	if left > 0 {
+		fmt.Fprintf(&b, "(%d earlier messages are left out.)\n\n", left)
+	}
+	for i := len(parts) - 1; i >= 0; i-- {
+		b.WriteString(parts[i])
+	}
+	b.WriteString("</conversation>\n\nThe user's next message follows.\n\n")
+	return strings.ToValidUTF8(b.String(), "\uFFFD")
+}
+
+func speaker(m catalog.Message) string {
+	switch m.Type {
+	case "tool_call":
+		return "Tool call"
+	case "tool_result":
+		return "Tool result"
+	}
+	if m.Role == "user" {
+		return "User"
+	}
+	return "Assistant"
+}

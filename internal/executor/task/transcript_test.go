@@ -1,0 +1,23 @@
+package task
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+)
+
+func TestTranscript(t *testing.T) {
+	assert.Empty(t, Before(nil, "p"))
+	assert.Empty(t, Before([]catalog.Message{{Role: "user", Content: "p"}}, "p"), "the prompt itself is no history")
+	again := []catalog.Message{{Role: "user", Content: "before"}, {Role: "user", Content: "p"}, {Role: "user", Content: "p"}}
+	assert.NotContains(t, Before(again, "p"), "User: p", "nor is it where it was given before, and not taken")
+	assert.Contains(t, Before(again, "p"), "User: before")
+	long := []catalog.Message{{Role: "user", Content: "first"}, {Role: "assistant", Content: strings.Repeat("x", maxTranscript-100)}, {Role: "user", Content: strings.Repeat("y", 60)}}
+	assert.Contains(t, Before(long, "p"), "first")
+	long[2].Content = strings.Repeat("y", 200)
+	assert.NotContains(t, Before(long, "p"), "first")
+	assert.Contains(t, Before(long, "p"), "(2 earlier messages are left out.)")
+}

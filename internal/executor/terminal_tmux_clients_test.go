@@ -1,0 +1,38 @@
+//go:build clients && unix
+
+package executor_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/executortest"
+	"github.com/duet-rpc/duet-rpc/internal/needs"
+)
+
+func TestTmux(t *testing.T) {
+	w := &executortest.Terminals{}
+	s, _ := newSet(t, w)
+	needs.Tool(t, "tmux")
+	dir := t.TempDir()
+	env := map[string]string{"TMUX_TMPDIR": dir}
+	result, err := s.Spawn(catalog.SpawnTerminalParams{UseTmux: true, TmuxSessionName: "duet-test", TmuxWindowName: "w1", Env: env})
+	require.NoError(t, err)
+	w.Await(t, func() bool { return strings.Contains(w.Printed(result.TerminalID), "w1") }, "the window's name")
+
+	// A program runs in a window of its own, in a session that is there or in a new one.
+	for _, session := range []string{"duet-test", "duet-other"} {
+		program := catalog.SpawnTerminalParams{UseTmux: true, TmuxSessionName: session, Shell: "sh", Args: []string{"-c", "echo r-u-n-s | tr -d -; read x"}, Env: env}
+		started, err := s.Spawn(program)
+		require.NoError(t, err)
+		w.Await(t, func() bool { return strings.Contains(w.Printed(started.TerminalID), "runs") }, "what the program prints")
+	}
+	kill := exec.Command("tmux", "kill-server")
+	kill.Env = []string{"TMUX_TMPDIR=" + dir, "PATH=/usr/bin:/bin"}
+	require.NoError(t, kill.Run())
+	w.Await(t, func() bool { return w.Exit(result.TerminalID) != nil }, "the exit")
+}
