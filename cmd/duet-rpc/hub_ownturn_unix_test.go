@@ -24,6 +24,18 @@ func (c *client) awaitOwnTurn(n int) (session string) {
 	return e.Data.SessionID
 }
 
+// interruptOwnTurn interrupts a conversation in which its agent goes on turn after turn by itself,
+// in the turn with a number or a later one, whose session it returns.
+func (c *client) interruptOwnTurn(n int, l launched) (session string) {
+	c.t.Helper()
+	for c.awaitOwnTurn(n); c.try("interruptSession", object{"session_id": l.SessionID}, nil) != nil; n++ { // that turn has ended already
+		c.awaitOwnTurn(n + 1)
+	}
+	return c.await("a turn is interrupted", func(e event) bool {
+		return e.Type == "session_status_changed" && e.Data.State == "interrupted"
+	}).Data.SessionID
+}
+
 // ownTurns are the sessions that agents have begun so far.
 func (c *client) ownTurns() map[string]bool {
 	sessions := make(map[string]bool)
@@ -66,13 +78,7 @@ func TestInterruptingAnAgentThatGoesOnByItself(t *testing.T) {
 	c := s.start()
 	c.subscribe()
 	l := c.launch("goal", "")
-	c.awaitOwnTurn(2)
-	for n := 3; c.try("interruptSession", object{"session_id": l.SessionID}, nil) != nil; n++ { // that turn has ended already
-		c.awaitOwnTurn(n)
-	}
-	own := c.await("a turn is interrupted", func(e event) bool {
-		return e.Type == "session_status_changed" && e.Data.State == "interrupted"
-	}).Data.SessionID
+	own := c.interruptOwnTurn(2, l)
 	assert.Equal(t, "completed", c.session(l.SessionID).State)
 
 	var next launched

@@ -69,9 +69,7 @@ func TestBothVersionsOfTheProtocol(t *testing.T) {
 			assert.Contains(t, c.conversation(own), "chunk 99 chunk 100 ")
 
 			l = c.next(l, "goal")
-			own = c.awaitOwnTurn(4)
-			c.call("interruptSession", object{"session_id": l.SessionID}, nil)
-			assert.Equal(t, "interrupted", c.awaitEnd(own).Data.State)
+			c.interruptOwnTurn(4, l)
 			l = c.next(l, "quiet")
 			c.completes(l)
 
