@@ -8,9 +8,7 @@ import (
 
 	"github.com/sourcegraph/jsonrpc2"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/question"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/version2"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -32,14 +30,14 @@ func (s *session) ask(q wire.Approval) {
 	ctx, cancel := context.WithTimeout(s.ctx, questionWithin)
 	s.asking[q.ID] = asked{q, cancel}
 	s.mu.Unlock()
-	asker := question.Asker{Client: s.conn, Can: s.agent.client.capabilities()}
+	asker := asker{Client: s.conn, Can: s.agent.client.capabilities()}
 	if s.version2 {
-		asker.Spelled = version2.Permission
+		asker.Spelled = permission2
 		s.requiresAction(q.SessionID)
 	}
 	if !asker.Fits(q) {
-		s.remark(schema.Warning, agentName(q)+" asks: "+question.InWords(q), "This editor cannot show the question. Answer with: duet-rpc approvals",
-			"%s asks: %s — this editor cannot show it. Answer with: duet-rpc approvals", agentName(q), question.InWords(q))
+		s.remark(schema.Warning, agentName(q)+" asks: "+questionInWords(q), "This editor cannot show the question. Answer with: duet-rpc approvals",
+			"%s asks: %s — this editor cannot show it. Answer with: duet-rpc approvals", agentName(q), questionInWords(q))
 		return
 	}
 	about := s.translator.Question(q)
@@ -53,7 +51,7 @@ func (s *session) ask(q wire.Approval) {
 }
 
 // await waits for the user's answer, and makes it the decision.
-func (s *session) await(ctx context.Context, asker question.Asker, q wire.Approval, about schema.ToolCall) {
+func (s *session) await(ctx context.Context, asker asker, q wire.Approval, about schema.ToolCall) {
 	log := s.agent.opts.Logger
 	decision, err := asker.Ask(ctx, s.id, q, about)
 	switch {

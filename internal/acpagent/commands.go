@@ -10,10 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/question"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/version2"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -50,13 +47,13 @@ func (s *session) commandRan(prompt []json.RawMessage, text string) schema.Promp
 	s.order.Lock()
 	defer s.order.Unlock()
 	if !s.version2 {
-		s.tell(update.Words("%s", text))
+		s.tell(words("%s", text))
 		return schema.PromptResponse{StopReason: schema.EndTurn}
 	}
 	s.mu.Lock()
 	isIdle := s.work.now() == schema.StateIdle
 	s.mu.Unlock()
-	message := version2.UserMessage(uuid.NewString())
+	message := userMessage2(uuid.NewString())
 	for _, block := range prompt {
 		message.Content = append(message.Content, block)
 	}
@@ -64,7 +61,7 @@ func (s *session) commandRan(prompt []json.RawMessage, text string) schema.Promp
 	if isIdle {
 		s.tell(s.stateUpdate(schema.StateRunning)...)
 	}
-	s.tell(update.Words("%s", text))
+	s.tell(words("%s", text))
 	if isIdle {
 		updates := s.stateUpdate(schema.StateIdle)
 		end := updates[len(updates)-1].(schema.StateUpdate)
@@ -128,7 +125,7 @@ func (s *session) inboxCommand(ctx context.Context, words []string) (string, err
 	if len(words) == 1 {
 		return s.described(ctx, q)
 	}
-	d, ok := question.Answer(q, strings.Join(words[1:], " "))
+	d, ok := answerTo(q, strings.Join(words[1:], " "))
 	if !ok {
 		text, err := s.described(ctx, q)
 		return "That is no answer to it.\n\n" + text, err
@@ -146,7 +143,7 @@ func (s *session) inboxCommand(ctx context.Context, words []string) (string, err
 // described is all of a question, in words.
 func (s *session) described(ctx context.Context, q wire.Approval) (string, error) {
 	whole, _, err := wire.GetApproval(ctx, s.agent.hub, q.ID)
-	return question.Described(whole), err
+	return described(whole), err
 }
 
 // numbered is the question with a number of the list that was shown last, if it still
@@ -186,7 +183,7 @@ func (s *session) listInbox(waiting []wire.Approval) string {
 	}
 	var b strings.Builder
 	for i, q := range waiting {
-		fmt.Fprintf(&b, "%d. %s · %s: %s\n", i+1, q.TaskID, agentName(q), question.InWords(q))
+		fmt.Fprintf(&b, "%d. %s · %s: %s\n", i+1, q.TaskID, agentName(q), questionInWords(q))
 	}
 	b.WriteString("\n`/inbox 1` shows one, `/inbox 1 yes` answers it.\n")
 	return b.String()

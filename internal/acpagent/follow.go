@@ -5,7 +5,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -124,7 +123,7 @@ func (s *session) stateChanged(d wire.EventData) {
 	case s.version2:
 		s.runEnded(d.SessionID, o, isAwaited)
 	case !ours && d.State == wire.Failed && d.Error != "":
-		s.tell(update.Words("\n\n[the turn failed: %s]\n", d.Error))
+		s.tell(words("\n\n[the turn failed: %s]\n", d.Error))
 	}
 	if !isAwaited || s.version2 { // else the answer to the prompt comes first
 		s.askOpen()

@@ -9,8 +9,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/version2"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -93,7 +91,7 @@ func (f *foreground) now() string {
 
 // hold keeps the prompt of a run until it begins. It returns false if the run has begun.
 func (s *session) hold(id string, updates []any) bool {
-	messages := version2.Updates(updates)
+	messages := updates2(updates)
 	if len(messages) != 1 {
 		return false
 	}
@@ -163,7 +161,7 @@ func (s *session) promptEdited(d wire.EventData) {
 		text += " […]"
 	}
 	if !s.version2 {
-		s.tell(update.Words("\n\n[a prompt that waits was changed to: %s]\n", text))
+		s.tell(words("\n\n[a prompt that waits was changed to: %s]\n", text))
 		return
 	}
 	s.mu.Lock()

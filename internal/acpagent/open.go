@@ -11,8 +11,6 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/version2"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -134,7 +132,7 @@ func (a *agent) take(ctx context.Context, p schema.OpenRequest, tellAgain bool) 
 			return schema.Opened{}, refused(err)
 		}
 		if state.ContextUsed > 0 && state.ContextSize > 0 {
-			s.tell(update.Usage(state.ContextUsed, state.ContextSize, state.CostUSD))
+			s.tell(usageUpdate(state.ContextUsed, state.ContextSize, state.CostUSD))
 		}
 	} else {
 		s.translator.BeginsInside()
@@ -178,7 +176,7 @@ func (s *session) tellEntry(e wire.Entry) {
 			return
 		}
 	}
-	s.tell(version2.Replayed(updates)...)
+	s.tell(replayed2(updates)...)
 }
 
 // list lists the conversations that there are.

@@ -9,7 +9,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/version2"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -40,19 +39,19 @@ func (a *agent) methods() *server.Registry {
 	server.Handle(reg, schema.AuthLogin, only(a, schema.Version2, schema.AuthLogin, a.authenticate), server.LongRunning())
 	server.Handle(reg, schema.Logout, only(a, schema.Version1, schema.Logout, a.logout), server.LongRunning())
 	server.Handle(reg, schema.AuthLogout, only(a, schema.Version2, schema.AuthLogout, a.logout), server.LongRunning())
-	server.Handle(reg, schema.SessionNew, spelled(a, a.newSession, version2.Opened), server.LongRunning())
+	server.Handle(reg, schema.SessionNew, spelled(a, a.newSession, opened2), server.LongRunning())
 	server.Handle(reg, schema.SessionLoad, only(a, schema.Version1, schema.SessionLoad, a.load), server.LongRunning())
-	server.Handle(reg, schema.SessionResume, spelled(a, a.resume, version2.Opened), server.LongRunning())
-	server.Handle(reg, schema.SessionFork, spelled(a, a.fork, version2.Opened), server.LongRunning())
+	server.Handle(reg, schema.SessionResume, spelled(a, a.resume, opened2), server.LongRunning())
+	server.Handle(reg, schema.SessionFork, spelled(a, a.fork, opened2), server.LongRunning())
 	server.Handle(reg, schema.SessionList, a.list, server.LongRunning())
 	server.Handle(reg, schema.SessionClose, a.closeSession, server.LongRunning())
 	server.Handle(reg, schema.TerminalCancel, only(a, schema.Version2, schema.TerminalCancel, a.cancelTask), server.LongRunning())
 	server.Handle(reg, schema.ToolCallCancel, only(a, schema.Version2, schema.ToolCallCancel, a.cancelTask), server.LongRunning())
 	server.Handle(reg, schema.SessionDelete, a.deleteSession, server.LongRunning())
 	server.Handle(reg, schema.SessionSetMode, only(a, schema.Version1, schema.SessionSetMode, a.setMode), server.LongRunning())
-	server.Handle(reg, schema.SessionSetValue, spelled(a, a.setConfigOption, version2.ConfigOptions), server.LongRunning())
+	server.Handle(reg, schema.SessionSetValue, spelled(a, a.setConfigOption, configOptions2), server.LongRunning())
 	server.Handle(reg, schema.SessionSteering, a.steer, server.LongRunning())
-	server.Handle(reg, schema.SessionPrompt, spelled(a, a.prompt, version2.Accepted), server.LongRunning(), server.Arriving(a.promptArrives))
+	server.Handle(reg, schema.SessionPrompt, spelled(a, a.prompt, accepted2), server.LongRunning(), server.Arriving(a.promptArrives))
 	return reg
 }
 
@@ -76,7 +75,7 @@ func (a *agent) initialize(_ context.Context, p schema.InitializeRequest) (any, 
 	}
 	r.Meta.Steering.Supported = true
 	if a.client.isVersion2() {
-		return version2.Initialized(r), nil
+		return initialized2(r), nil
 	}
 	return r, nil
 }

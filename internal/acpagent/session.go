@@ -7,8 +7,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/update"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/version2"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -28,8 +26,8 @@ type session struct {
 	// order is held while an event is told, and while a turn is begun: its events
 	// find whose it is.
 	order      sync.Mutex
-	translator update.Translator // guarded by order
-	settings   view              // what the client knows of settings; guarded by order
+	translator translator // guarded by order
+	settings   view       // what the client knows of settings; guarded by order
 
 	mu        sync.Mutex        // guards the fields below
 	start     *beginning        // nil: the hub has the conversation
@@ -90,13 +88,13 @@ func (s *session) remark(severity, title, description, format string, args ...an
 		s.tell(schema.Notice{Kind: schema.KindNotice, Severity: severity, Title: title, Description: description})
 		return
 	}
-	s.tell(update.Words("\n\n["+format+"]\n", args...))
+	s.tell(words("\n\n["+format+"]\n", args...))
 }
 
 // tell tells the client of updates.
 func (s *session) tell(updates ...any) {
 	if s.version2 {
-		updates = version2.Updates(updates)
+		updates = updates2(updates)
 	}
 	for _, u := range updates {
 		if s.conn.Notify(s.ctx, schema.SessionUpdate, schema.UpdateNotification{SessionID: s.id, Update: u}) != nil {

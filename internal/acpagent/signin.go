@@ -9,7 +9,6 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/version2"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -113,7 +112,7 @@ func (a *agent) failed(o outcome) error {
 	methods := append(a.client.signInMethods(), authMethods(o.authMethods)...)
 	data["authMethods"] = methods
 	if a.client.isVersion2() {
-		data["authMethods"] = version2.AuthMethods(methods)
+		data["authMethods"] = authMethods2(methods)
 	}
 	return server.NewError(schema.CodeAuthRequired, "Authentication required: "+why, data)
 }

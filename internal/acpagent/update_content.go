@@ -1,17 +1,26 @@
-package update
+package acpagent
 
 import (
 	"cmp"
 	"encoding/base64"
-	"strings"
-
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
+	"strings"
 )
+
+// This file makes updates of the Agent Client Protocol of what the hub tells of
+// a conversation: of events as they come, and of entries of a conversation that is
+// replayed.
+//
+//   - translator.go says which update an event or an entry becomes.
+//   - messages.go knows how much of each message has been sent: a message is sent
+//     once, in order, whatever the hub had to leave out of its pieces.
+//   - tools.go has the tool calls; terminal.go what their programs print.
+//   - content.go has images and the like, and what is said in words in their place.
 
 // block is an attachment as a content block: with its bytes, or in words where they
 // cannot be had.
-func (t *Translator) block(a wire.Attachment) schema.Content {
+func (t *translator) block(a wire.Attachment) schema.Content {
 	if a.Type == "resource_link" || a.ID == "" && a.URI != "" {
 		return schema.Content{Type: "resource_link", URI: a.URI, Name: cmp.Or(a.Name, a.URI), Title: a.Title, MIMEType: a.MIMEType, Size: a.Size}
 	}

@@ -1,4 +1,4 @@
-package question
+package acpagent
 
 import (
 	"context"
@@ -58,18 +58,18 @@ func TestAnswersBecomeDecisions(t *testing.T) {
 		{link, `{"action":"accept"}`, &wire.Decision{ID: "q", Decision: "respond", Comment: "agreed"}},
 	} {
 		client := &answering{answer: c.answer}
-		got, err := Asker{Client: client, Can: everything}.Ask(t.Context(), "s", c.q, schema.ToolCall{})
+		got, err := asker{Client: client, Can: everything}.Ask(t.Context(), "s", c.q, schema.ToolCall{})
 		require.NoError(t, err)
 		assert.Equal(t, c.want, got, "%s: %s", client.params, c.answer)
 	}
-	_, err := Asker{Client: &answering{answer: chose("yolo")}, Can: everything}.Ask(t.Context(), "s", tool, schema.ToolCall{})
+	_, err := asker{Client: &answering{answer: chose("yolo")}, Can: everything}.Ask(t.Context(), "s", tool, schema.ToolCall{})
 	assert.ErrorContains(t, err, `"yolo", which was not offered`)
 }
 
 // Only what the agent offers is offered, each of a kind that clients know.
 func TestWhatIsOffered(t *testing.T) {
 	client := &answering{answer: `{"outcome":{"outcome":"cancelled"}}`}
-	_, err := Asker{Client: client, Can: everything}.Ask(t.Context(), "s", wire.Approval{Options: []wire.ApprovalOption{{OptionID: "a", Name: "A", Kind: "allow_always"}, {OptionID: "b", Kind: "odd"}}}, schema.ToolCall{ToolCallID: "t"})
+	_, err := asker{Client: client, Can: everything}.Ask(t.Context(), "s", wire.Approval{Options: []wire.ApprovalOption{{OptionID: "a", Name: "A", Kind: "allow_always"}, {OptionID: "b", Kind: "odd"}}}, schema.ToolCall{ToolCallID: "t"})
 	require.NoError(t, err)
 	assert.Equal(t, schema.RequestPermission, client.method)
 	assert.JSONEq(t, `{"sessionId":"s","toolCall":{"toolCallId":"t"},"options":[{"optionId":"a","name":"A","kind":"allow_always"},{"optionId":"b","name":"b","kind":"allow_once"}]}`, client.params)
@@ -90,7 +90,7 @@ func TestWhatAClientCannotShow(t *testing.T) {
 		{wire.Approval{Elicitation: wire.Elicitation{Mode: wire.ModeURL}}, none, false},
 		{wire.Approval{Elicitation: wire.Elicitation{Mode: wire.ModeURL}}, everything, true},
 	} {
-		assert.Equal(t, c.fits, Asker{Can: c.can}.Fits(c.q), "%+v", c.q)
+		assert.Equal(t, c.fits, asker{Can: c.can}.Fits(c.q), "%+v", c.q)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestDescribed(t *testing.T) {
 		"Bash\n\n```json\n{\"a\":1}\n```\n\n":             {Tool: "Bash", Input: input},
 		"T\n\nYes means that you open https://x\n\n":      {Title: "T", Elicitation: wire.Elicitation{Mode: wire.ModeURL, URL: "https://x"}},
 	} {
-		assert.Equal(t, want, Described(q))
+		assert.Equal(t, want, described(q))
 	}
 }
 
@@ -128,7 +128,7 @@ func TestAnswersInWords(t *testing.T) {
 		{wire.Approval{ID: "q", Elicitation: wire.Elicitation{Mode: wire.ModeForm}}, "no", wire.Decision{Decision: "deny", Comment: "declined"}, true},
 		{wire.Approval{ID: "q", Elicitation: wire.Elicitation{Mode: wire.ModeForm}}, "yes", wire.Decision{Decision: "deny", Comment: "declined"}, false},
 	} {
-		got, ok := Answer(c.q, c.words)
+		got, ok := answerTo(c.q, c.words)
 		c.want.ID = "q"
 		assert.Equal(t, c.ok, ok, c.words)
 		if ok {

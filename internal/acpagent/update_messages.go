@@ -1,4 +1,4 @@
-package update
+package acpagent
 
 import (
 	"hash"
@@ -9,26 +9,26 @@ import (
 // client only ever adds to a message, so what was left out of the middle of one cannot
 // be sent before the rest of it: that waits for the whole message.
 type messages struct {
-	open map[string]*message
+	open map[string]*messageUpdate
 	// unsure: pieces were left out, perhaps the first ones of a message that is not
 	// known yet.
 	unsure bool
 	// last is the message that was completed last, by its key: late text of an agent is added
 	// to it, and it comes whole again.
-	last    *message
+	last    *messageUpdate
 	lastKey string
 }
 
-// A message is one that is being written.
-type message struct {
+// A messageUpdate is one that is being written.
+type messageUpdate struct {
 	sent   int         // bytes
 	digest hash.Hash64 // of them
 	held   bool        // something is missing behind them
 }
 
-func (m *messages) get(key string) *message {
+func (m *messages) get(key string) *messageUpdate {
 	if m.open == nil {
-		m.open = make(map[string]*message)
+		m.open = make(map[string]*messageUpdate)
 	}
 	one := m.open[key]
 	if one == nil && m.last != nil && key == m.lastKey {
@@ -36,7 +36,7 @@ func (m *messages) get(key string) *message {
 		m.open[key] = one
 	}
 	if one == nil {
-		one = &message{digest: fnv.New64a(), held: m.unsure}
+		one = &messageUpdate{digest: fnv.New64a(), held: m.unsure}
 		m.open[key] = one
 	}
 	return one
@@ -66,7 +66,7 @@ func (m *messages) whole(key, text string) string {
 
 // ended notes a complete message that has been sent.
 func (m *messages) ended(key, text string) {
-	m.last, m.lastKey = &message{digest: fnv.New64a()}, key
+	m.last, m.lastKey = &messageUpdate{digest: fnv.New64a()}, key
 	m.last.add(text)
 }
 
@@ -89,14 +89,14 @@ func (m *messages) leftOut() {
 // turnEnded forgets messages that were never completed.
 func (m *messages) turnEnded() { m.open, m.unsure = nil, false }
 
-func (o *message) add(text string) {
+func (o *messageUpdate) add(text string) {
 	o.sent += len(text)
 	o.digest.Write([]byte(text))
 }
 
 // rest is what is missing of a text; nothing where what was sent is no beginning of it:
 // a key may have been taken out of it since.
-func (o *message) rest(text string) string {
+func (o *messageUpdate) rest(text string) string {
 	if o.sent == 0 {
 		return text
 	}

@@ -1,4 +1,4 @@
-package update
+package acpagent
 
 import (
 	"encoding/json"
@@ -13,8 +13,8 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
-func newTranslator() *Translator {
-	return &Translator{
+func newTranslator() *translator {
+	return &translator{
 		Bytes: func(id string) ([]byte, error) {
 			if id == "gone" {
 				return nil, errors.New("it is gone")
@@ -26,14 +26,14 @@ func newTranslator() *Translator {
 }
 
 // translated are the updates of an event, as JSON.
-func translated(t *testing.T, translator *Translator, kind string, seq int64, data string) []string {
+func translated(t *testing.T, translator *translator, kind string, seq int64, data string) []string {
 	t.Helper()
 	var d wire.EventData
 	require.NoError(t, json.Unmarshal([]byte(data), &d), data)
 	return asJSON(t, translator.Event(kind, seq, time.Unix(seq, 0), d))
 }
 
-func translatedEntry(t *testing.T, translator *Translator, entry string) []string {
+func translatedEntry(t *testing.T, translator *translator, entry string) []string {
 	t.Helper()
 	var e wire.Entry
 	require.NoError(t, json.Unmarshal([]byte(entry), &e), entry)
@@ -98,7 +98,7 @@ func TestAMessageIsToldOnceAndInOrder(t *testing.T) {
 // Late text of the agent makes the last message longer: a client gets what is new of it, also if
 // it has the message from a replay.
 func TestLateTextOfAMessage(t *testing.T) {
-	late := func(translator *Translator, seq int64, content string) []string {
+	late := func(translator *translator, seq int64, content string) []string {
 		return translated(t, translator, "conversation_updated", seq, `{"session_id":"s","event_type":"message","role":"assistant","message_id":"m","content":"`+content+`"}`)
 	}
 	chunk := func(text string) []string {

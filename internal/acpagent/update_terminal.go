@@ -1,13 +1,12 @@
-package update
+package acpagent
 
 import (
 	"encoding/base64"
-	"strings"
-	"time"
-
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
+	"strings"
+	"time"
 )
 
 const (
@@ -39,7 +38,7 @@ func (p *terminal) text() string {
 
 // output takes what a program has printed, and is what is told of its tool call: at
 // times, since all of it is told again.
-func (t *Translator) output(d wire.EventData, at time.Time) []any {
+func (t *translator) output(d wire.EventData, at time.Time) []any {
 	text := []byte(d.Data)
 	if d.Encoding == "base64" {
 		text, _ = base64.StdEncoding.DecodeString(d.Data) // what is no base64 was not printed
@@ -63,7 +62,7 @@ func (t *Translator) output(d wire.EventData, at time.Time) []any {
 }
 
 // terminal is what a program has printed so far.
-func (t *Translator) terminal(id string) *terminal {
+func (t *translator) terminal(id string) *terminal {
 	if t.terminals == nil {
 		t.terminals = make(map[string]*terminal)
 	}
@@ -76,7 +75,7 @@ func (t *Translator) terminal(id string) *terminal {
 }
 
 // exited tells what is left of a program's output.
-func (t *Translator) exited(d wire.EventData) []any {
+func (t *translator) exited(d wire.EventData) []any {
 	if t.Version2 {
 		status := &schema.ExitStatus{Signal: d.Signal}
 		if d.Signal == "" {
@@ -99,7 +98,7 @@ func (t *Translator) exited(d wire.EventData) []any {
 
 // list is the update that begins a terminal for a client of version 2, with its output so
 // far.
-func (t *Translator) list(id, command string) schema.TerminalUpdate {
+func (t *translator) list(id, command string) schema.TerminalUpdate {
 	if t.listed == nil {
 		t.listed = make(map[string]bool)
 	}
@@ -115,7 +114,7 @@ func (t *Translator) list(id, command string) schema.TerminalUpdate {
 }
 
 // callOf is the tool call that a terminal is of, or "".
-func (t *Translator) callOf(terminal string) string {
+func (t *translator) callOf(terminal string) string {
 	for call, known := range t.tools {
 		if known.terminal == terminal {
 			return call
@@ -131,7 +130,7 @@ func terminalUpdate(call, what string, data map[string]any) schema.ToolCall {
 
 // show adds to an update that a tool call has a terminal, which the client is to show,
 // with what was printed before.
-func (t *Translator) show(u *schema.ToolCall, known *tool) {
+func (t *translator) show(u *schema.ToolCall, known *tool) {
 	known.shown = true
 	if u.Meta == nil {
 		u.Meta = make(map[string]any)
@@ -143,7 +142,7 @@ func (t *Translator) show(u *schema.ToolCall, known *tool) {
 }
 
 // terminalUpdate tells the output of a terminal with the tool call that it is of.
-func (t *Translator) terminalUpdate(id string) []any {
+func (t *translator) terminalUpdate(id string) []any {
 	call := t.callOf(id)
 	if call == "" {
 		return nil
@@ -152,16 +151,16 @@ func (t *Translator) terminalUpdate(id string) []any {
 }
 
 // printed is the output of a terminal as content.
-func (t *Translator) printed(id string) []schema.ToolContent {
+func (t *translator) printed(id string) []schema.ToolContent {
 	text := t.terminals[id].text()
 	if id == "" || text == "" {
 		return nil
 	}
-	return []schema.ToolContent{textContent(fenced(text))}
+	return []schema.ToolContent{textContent(fencedText(text))}
 }
 
-// fenced is a text as Markdown that shows it as it is.
-func fenced(text string) string {
+// fencedText is a text as Markdown that shows it as it is.
+func fencedText(text string) string {
 	fence := visible.Fence(text)
 	return fence + "console\n" + strings.TrimRight(text, "\n") + "\n" + fence
 }

@@ -1,4 +1,4 @@
-package version2
+package acpagent
 
 import (
 	"encoding/json"
@@ -35,14 +35,14 @@ func TestUpdates(t *testing.T) {
 			`[{"sessionUpdate":"available_commands_update","availableCommands":[{"type":"command","name":"n","description":"d","input":{"type":"text","hint":"h"}}]}]`,
 		},
 	} {
-		got, err := json.Marshal(Updates(c.updates))
+		got, err := json.Marshal(updates2(c.updates))
 		require.NoError(t, err)
 		assert.JSONEq(t, c.want, string(got))
 	}
-	replayed, err := json.Marshal(Updates(Replayed([]any{schema.Chunk{Kind: schema.AgentThoughtChunk, MessageID: "m", Content: schema.Text("x")}})))
+	replayed, err := json.Marshal(updates2(replayed2([]any{schema.Chunk{Kind: schema.AgentThoughtChunk, MessageID: "m", Content: schema.Text("x")}})))
 	require.NoError(t, err)
 	assert.JSONEq(t, `[{"sessionUpdate":"agent_thought","messageId":"m","content":[]},{"sessionUpdate":"agent_thought_chunk","messageId":"m","content":{"type":"text","text":"x"}}]`, string(replayed))
-	chunk := Updates([]any{schema.Chunk{Kind: schema.AgentMessageChunk, Content: schema.Text("x")}})[0].(schema.Chunk)
+	chunk := updates2([]any{schema.Chunk{Kind: schema.AgentMessageChunk, Content: schema.Text("x")}})[0].(schema.Chunk)
 	assert.NotEmpty(t, chunk.MessageID, "each message has an id")
 }
 
@@ -75,7 +75,7 @@ func TestPermissions(t *testing.T) {
 		{wire.Approval{Type: wire.FunctionCall, ToolUseID: "c", Title: "T", Details: "Because", Reopened: "Again"}, `{"sessionId":"s","title":"T","description":"Because\n\nAgain",` + options + `,"subject":{"type":"tool_call","toolCall":{"toolCallId":"c","name":"Bash"}}}`},
 		{wire.Approval{Type: wire.HumanContact, Subject: "Paint"}, `{"sessionId":"s","title":"Paint",` + options + `}`},
 	} {
-		got, err := json.Marshal(Permission(c.q, asked))
+		got, err := json.Marshal(permission2(c.q, asked))
 		require.NoError(t, err)
 		assert.JSONEq(t, c.want, string(got))
 	}
@@ -83,7 +83,7 @@ func TestPermissions(t *testing.T) {
 
 // A way to sign in has a type, and another name for its id.
 func TestAuthMethods(t *testing.T) {
-	got, err := json.Marshal(AuthMethods([]schema.AuthMethod{{ID: "a", Name: "A"}, {ID: "t", Name: "T", Type: "terminal", Args: []string{"--login"}}}))
+	got, err := json.Marshal(authMethods2([]schema.AuthMethod{{ID: "a", Name: "A"}, {ID: "t", Name: "T", Type: "terminal", Args: []string{"--login"}}}))
 	require.NoError(t, err)
 	assert.JSONEq(t, `[{"methodId":"a","name":"A","type":"agent"},{"methodId":"t","name":"T","type":"terminal","args":["--login"]}]`, string(got))
 }

@@ -1,13 +1,12 @@
-package update
+package acpagent
 
 import (
 	"cmp"
 	"encoding/json"
-	"maps"
-	"strings"
-
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
+	"maps"
+	"strings"
 )
 
 // toolIDs make the ids of tool calls such that a client has each once: agents use one
@@ -51,7 +50,7 @@ type call struct {
 }
 
 // toolCall is the updates for a tool call that begins, changes or ends.
-func (t *Translator) toolCall(c call) (updates []any) {
+func (t *translator) toolCall(c call) (updates []any) {
 	c.id, c.parent = t.callID(c.session, c.id), t.parentID(c.session, c.parent)
 	known := t.tools[c.id]
 	u := schema.ToolCall{Kind: schema.KindToolUpdate, ToolCallID: c.id, Name: c.name, Title: c.title, ToolKind: toolKind(c.kind), Status: t.status(c.status), RawInput: object(c.input), Meta: metaOf(c.data.Meta, c.parent)}
@@ -119,7 +118,7 @@ func (t *Translator) toolCall(c call) (updates []any) {
 
 // callID is the id of a tool call of a session as the client has it. It notes that the
 // agent's id now means this call.
-func (t *Translator) callID(session, id string) string {
+func (t *translator) callID(session, id string) string {
 	clients := t.ids.of(session, id)
 	if t.Version2 {
 		if t.latest == nil {
@@ -132,7 +131,7 @@ func (t *Translator) callID(session, id string) string {
 
 // tellsCall notes that a client of version 2 knows a tool call. It does so in later turns,
 // too.
-func (t *Translator) tellsCall(id string) {
+func (t *translator) tellsCall(id string) {
 	if !t.Version2 {
 		return
 	}
@@ -153,7 +152,7 @@ func command(input json.RawMessage) string {
 
 // Background lists an agent's background work for a client of version 2: updates for the
 // terminals and tool calls that the client does not know, and one item for each task.
-func (t *Translator) Background(tasks []wire.BackgroundTask) (updates, items []any) {
+func (t *translator) Background(tasks []wire.BackgroundTask) (updates, items []any) {
 	items = []any{} // never nil, which version 2 reads as not reported
 	for _, b := range tasks {
 		item := schema.BackgroundWork{Type: b.Kind}
@@ -184,7 +183,7 @@ func (t *Translator) Background(tasks []wire.BackgroundTask) (updates, items []a
 }
 
 // beginsToStop reports whether a task can be stopped alone, and the client does not know that.
-func (t *Translator) beginsToStop(id string, isStoppable bool) bool {
+func (t *translator) beginsToStop(id string, isStoppable bool) bool {
 	if !isStoppable || t.stoppable[id] {
 		return false
 	}
@@ -197,7 +196,7 @@ func (t *Translator) beginsToStop(id string, isStoppable bool) bool {
 
 // BackgroundTask returns the hub's id of a task of a session's background work, by the id of its
 // terminal or tool call at the client; "" if there is none.
-func (t *Translator) BackgroundTask(tasks []wire.BackgroundTask, id string) string {
+func (t *translator) BackgroundTask(tasks []wire.BackgroundTask, id string) string {
 	for _, b := range tasks {
 		if b.Kind == wire.BackgroundTerminal && b.ID == id || b.Kind == wire.BackgroundToolCall && cmp.Or(t.latest[b.ID], b.ID) == id {
 			return b.ID
@@ -207,7 +206,7 @@ func (t *Translator) BackgroundTask(tasks []wire.BackgroundTask, id string) stri
 }
 
 // Question is the tool call that a question is about, with its diffs.
-func (t *Translator) Question(a wire.Approval) schema.ToolCall {
+func (t *translator) Question(a wire.Approval) schema.ToolCall {
 	u := schema.ToolCall{ToolCallID: cmp.Or(a.ToolUseID, a.ID), Name: a.Tool, ToolKind: toolKind(a.ToolKind), Status: schema.Pending, RawInput: object(a.Input)}
 	u.ToolCallID = t.callID(a.SessionID, u.ToolCallID)
 	if !t.calls[u.ToolCallID] {
@@ -246,7 +245,7 @@ func toolKind(kind string) string {
 	return "other"
 }
 
-func (t *Translator) status(s string) string {
+func (t *translator) status(s string) string {
 	switch s {
 	case schema.Paused, schema.ToolCallCancelled:
 		if t.Version2 {
@@ -268,7 +267,7 @@ func object(raw json.RawMessage) json.RawMessage {
 
 // parentID is the id of the tool call that something of a session is a part of; "": of
 // none.
-func (t *Translator) parentID(session, id string) string {
+func (t *translator) parentID(session, id string) string {
 	if id == "" {
 		return ""
 	}

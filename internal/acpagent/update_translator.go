@@ -1,20 +1,19 @@
-package update
+package acpagent
 
 import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"strings"
-	"time"
-
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
+	"maps"
+	"strings"
+	"time"
 )
 
-// A Translator makes updates of one session. One goroutine at a time uses it.
-type Translator struct {
+// A translator makes updates of one session. One goroutine at a time uses it.
+type translator struct {
 	// Bytes are those of an attachment.
 	Bytes func(attachment string) ([]byte, error)
 	// IsOurs reports whether the client of this session has begun the turn: then it
@@ -49,11 +48,11 @@ type Translator struct {
 }
 
 // BeginsInside says that what comes first may be the rest of a message.
-func (t *Translator) BeginsInside() { t.messages.leftOut() }
+func (t *translator) BeginsInside() { t.messages.leftOut() }
 
 // Entry is the updates of an entry of the conversation. All entries come before the
 // first event.
-func (t *Translator) Entry(e wire.Entry) []any {
+func (t *translator) Entry(e wire.Entry) []any {
 	key := e.Key
 	if e.EventType == wire.EntryToolCall || e.EventType == wire.EntryToolResult {
 		key = e.ToolID + e.ResultFor
@@ -88,7 +87,7 @@ func (t *Translator) Entry(e wire.Entry) []any {
 }
 
 // note notes which event changed something last that was replayed.
-func (t *Translator) note(key string, seq int64) {
+func (t *translator) note(key string, seq int64) {
 	if seq <= t.Since {
 		return
 	}
@@ -100,10 +99,10 @@ func (t *Translator) note(key string, seq int64) {
 
 // wasSent reports whether what an event tells of something was sent already, as an
 // entry.
-func (t *Translator) wasSent(key string, seq int64) bool { return seq > 0 && seq <= t.newest[key] }
+func (t *translator) wasSent(key string, seq int64) bool { return seq > 0 && seq <= t.newest[key] }
 
 // Event is the updates of an event.
-func (t *Translator) Event(kind string, seq int64, at time.Time, d wire.EventData) []any {
+func (t *translator) Event(kind string, seq int64, at time.Time, d wire.EventData) []any {
 	switch kind {
 	case wire.EventDelta, wire.EventThinking:
 		if text := t.messages.piece(d.MessageID, d.Delta); text != "" {
@@ -115,7 +114,7 @@ func (t *Translator) Event(kind string, seq int64, at time.Time, d wire.EventDat
 		return []any{plan(d.Entries)}
 	case wire.EventUsage:
 		if d.ContextUsed > 0 && d.ContextSize > 0 {
-			u := Usage(d.ContextUsed, d.ContextSize, d.CostUSD)
+			u := usageUpdate(d.ContextUsed, d.ContextSize, d.CostUSD)
 			u.Meta = members(d.Meta)
 			return []any{u}
 		}
@@ -138,7 +137,7 @@ func (t *Translator) Event(kind string, seq int64, at time.Time, d wire.EventDat
 }
 
 // conversation is what is told of something that was said or done.
-func (t *Translator) conversation(seq int64, d wire.EventData) []any {
+func (t *translator) conversation(seq int64, d wire.EventData) []any {
 	switch d.EventType {
 	case wire.EntryMessage, wire.EntryThinking:
 		switch isSteered := d.Subtype == "steered"; {
@@ -189,7 +188,7 @@ func notice(subtype, text string) schema.Notice {
 
 // said is a message, or a thought, as chunks. What an agent says that is no text has
 // words that stand for it, for clients that do not show it.
-func (t *Translator) said(kind, role, key string, meta map[string]any, text string, attached []wire.Attachment) (updates []any) {
+func (t *translator) said(kind, role, key string, meta map[string]any, text string, attached []wire.Attachment) (updates []any) {
 	as := kindOf(kind == wire.EntryThinking, role)
 	if text != "" && (len(attached) == 0 || role == "user") {
 		updates = append(updates, chunk(as, key, meta, schema.Text(text)))
@@ -214,13 +213,13 @@ func chunk(kind, key string, meta map[string]any, content schema.Content) schema
 	return schema.Chunk{Kind: kind, MessageID: key, Content: content, Meta: meta}
 }
 
-// Words are something that Duet says in a session.
-func Words(format string, args ...any) schema.Chunk {
+// words are something that Duet says in a session.
+func words(format string, args ...any) schema.Chunk {
 	return chunk(schema.AgentMessageChunk, "", nil, schema.Text(fmt.Sprintf(format, args...)))
 }
 
-// Usage says how full the context is.
-func Usage(used, size int64, dollars float64) schema.UsageUpdate {
+// usageUpdate says how full the context is.
+func usageUpdate(used, size int64, dollars float64) schema.UsageUpdate {
 	u := schema.UsageUpdate{Kind: schema.KindUsage, Used: used, Size: size}
 	if dollars > 0 {
 		u.Cost = &schema.Cost{Amount: dollars, Currency: "USD"}
@@ -244,7 +243,7 @@ func plan(entries []wire.PlanEntry) schema.Plan {
 
 // passed is an update of the agent that Duet does not know in this form: clients may.
 // Those about settings come of other events.
-func (t *Translator) passed(raw json.RawMessage) []any {
+func (t *translator) passed(raw json.RawMessage) []any {
 	var u struct {
 		Kind string          `json:"sessionUpdate"`
 		Meta json.RawMessage `json:"_meta"`
