@@ -10,7 +10,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/configured"
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/signin"
@@ -73,7 +72,7 @@ func (m signIn) launch(ctx context.Context, name string) (agentlink.Launch, []st
 	if err != nil {
 		return agentlink.Launch{}, nil, err
 	}
-	agent, err := configured.AgentIn(c, name)
+	agent, err := config.AgentIn(c, name)
 	if err != nil {
 		return agentlink.Launch{}, nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"math"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/content"
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
@@ -72,7 +72,7 @@ type fullPrompt struct {
 
 // with is a prompt and its content. An error names the block.
 func (p promptContent) with(text string) (fullPrompt, error) {
-	list, texts, wrong := content.ReadPrompt(p.Content)
+	list, texts, wrong := conversation.ReadPrompt(p.Content)
 	if wrong != nil {
 		param := "content"
 		if wrong.Index >= 0 {

@@ -6,14 +6,13 @@ package aiwg
 import (
 	"errors"
 	"fmt"
+	"github.com/duet-rpc/duet-rpc/internal/project"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
-
-	"github.com/duet-rpc/duet-rpc/internal/ownership"
 )
 
 const (
@@ -42,9 +41,9 @@ func IsUsed(root string) (bool, error) {
 			return false, err
 		case !info.IsDir():
 			return false, fmt.Errorf("%s is no directory", dir)
-		case ownership.IsForeign(info):
+		case project.IsForeign(info):
 			return false, fmt.Errorf("%s belongs to another user", dir)
-		case ownership.WritableByOthers(info):
+		case project.WritableByOthers(info):
 			return false, fmt.Errorf("other users can write into %s (chmod go-w)", dir)
 		}
 	}

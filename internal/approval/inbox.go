@@ -11,7 +11,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/policy"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/store/health"
 )
 
 // Runs is what an [Inbox] asks of the life of runs. Its methods are called by
@@ -111,12 +110,12 @@ func (in *Inbox) Pending(ctx context.Context, id string) ([]domain.Approval, err
 	if id != "" {
 		r, err := in.runs.Find(ctx, in.store, id)
 		if err != nil {
-			return nil, health.Explain(err)
+			return nil, store.Explain(err)
 		}
 		run = r.ID
 	}
 	list, err := in.store.PendingApprovals(ctx, run)
-	return list, health.Explain(err)
+	return list, store.Explain(err)
 }
 
 // shownID is how much of an approval's id tables and logs show, in bytes.
@@ -128,7 +127,7 @@ const shownID = 8
 // domain.KindInvalid if several calls have the id.
 func (in *Inbox) Find(ctx context.Context, id string) (domain.Approval, error) {
 	a, err := find(ctx, in.store, id)
-	return a, health.Explain(err)
+	return a, store.Explain(err)
 }
 
 // find is Find, also inside a change.

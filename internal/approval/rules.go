@@ -7,7 +7,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/policy"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/store/health"
 )
 
 // A StandingRule is what a human has decided for all questions like one: for a
@@ -24,7 +23,7 @@ type StandingRule struct {
 func (in *Inbox) Rules(ctx context.Context) ([]StandingRule, error) {
 	found, err := in.store.AllRules(ctx)
 	if err != nil {
-		return nil, health.Explain(err)
+		return nil, store.Explain(err)
 	}
 	rules := make([]StandingRule, 0, len(found))
 	for _, r := range found {
@@ -34,7 +33,7 @@ func (in *Inbox) Rules(ctx context.Context) ([]StandingRule, error) {
 		}
 		if !rule.InProject {
 			if rule.Thread, err = in.store.Thread(ctx, r.Thread); err != nil {
-				return nil, health.Explain(err)
+				return nil, store.Explain(err)
 			}
 		}
 		rules = append(rules, rule)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/store/health"
 )
 
 // Decisions about changes.
@@ -44,7 +43,7 @@ func New(opts Options) *Review { return &Review{opts: opts, taken: make(map[stri
 func (r *Review) Files(ctx context.Context, s domain.Session) ([]File, error) {
 	changes, err := r.opts.Store.Changes(ctx, s.Run.ID)
 	if err != nil {
-		return nil, health.Explain(err)
+		return nil, store.Explain(err)
 	}
 	return r.filesOf(ctx, s, changes)
 }
@@ -52,7 +51,7 @@ func (r *Review) Files(ctx context.Context, s domain.Session) ([]File, error) {
 func (r *Review) filesOf(ctx context.Context, s domain.Session, changes []domain.Change) ([]File, error) {
 	decided, err := r.opts.Store.ChangeDecisions(ctx, s.Run.ID)
 	if err != nil {
-		return nil, health.Explain(err)
+		return nil, store.Explain(err)
 	}
 	byPart := make(map[string]domain.ChangeDecision, len(decided))
 	for _, d := range decided {
@@ -69,7 +68,7 @@ func (r *Review) filesOf(ctx context.Context, s domain.Session, changes []domain
 func (r *Review) file(ctx context.Context, s domain.Session, path string) (File, error) {
 	changes, err := r.opts.Store.Changes(ctx, s.Run.ID)
 	if err != nil {
-		return File{}, health.Explain(err)
+		return File{}, store.Explain(err)
 	}
 	i := slices.IndexFunc(changes, func(c domain.Change) bool { return c.Path == path })
 	if i < 0 {

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"github.com/duet-rpc/duet-rpc/internal/ownership"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
@@ -18,7 +17,7 @@ func readUser(path string, getenv func(string) string) *layer {
 		if err := owners.Check(name, info); err != nil {
 			return err
 		}
-		if name == path && ownership.WritableByOthers(info) {
+		if name == path && project.WritableByOthers(info) {
 			return fmt.Errorf("other users can write it: chmod go-w %s", path)
 		}
 		return nil

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/ownership"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
@@ -90,7 +89,7 @@ func TestTheUsersFileIsTheUsersAlone(t *testing.T) {
 	w.write(w.user, "default_agent = 'codex'")
 	for mode, good := range map[os.FileMode]bool{0o600: true, 0o644: true, 0o664: true, 0o646: false, 0o666: false} {
 		require.NoError(t, os.Chmod(w.user, mode))
-		if info, err := os.Stat(w.user); mode == 0o664 && (err != nil || ownership.WritableByOthers(info)) {
+		if info, err := os.Stat(w.user); mode == 0o664 && (err != nil || project.WritableByOthers(info)) {
 			good = false // the group is one of many
 		}
 		_, err := config.Load(w.sources())

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/duet-rpc/duet-rpc/internal/trigger/schedule"
 )
 
 // mostTriggers is how many a file may have.
@@ -79,7 +77,7 @@ func DecodeTrigger(t table, fromProject bool) Trigger {
 		ID: text(t, "id", checkName), Description: text(t, "description", atMost(mostText)),
 		Type: text(t, "type", atMost(mostPattern)), Source: text(t, "source", oneOf(SourceWatch, SourceSchedule, SourceRun, SourceApproval)), Pattern: text(t, "pattern", checkPattern),
 		Paths: t.Texts("paths", checkPath), Extensions: t.Texts("extensions", checkExtension), Ignore: t.Texts("ignore", atMost(mostPattern)),
-		Cron: text(t, "cron", func(s string) error { _, err := schedule.Parse(s, ""); return err }), TimeZone: text(t, "time_zone", checkZone),
+		Cron: text(t, "cron", func(s string) error { _, err := ParseSchedule(s, ""); return err }), TimeZone: text(t, "time_zone", checkZone),
 		Enabled: true, Debounce: defaultDebounce, FromProject: fromProject,
 	}
 	trigger.File, trigger.Line = t.File(), t.At().Line
@@ -244,7 +242,7 @@ func checkExtension(s string) error {
 }
 
 func checkZone(s string) error {
-	_, err := schedule.Parse("* * * * *", s)
+	_, err := ParseSchedule("* * * * *", s)
 	return err
 }
 

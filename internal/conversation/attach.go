@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/content"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -34,7 +33,7 @@ func PromptContent(ctx context.Context, r store.ItemReader, run domain.Run) ([]c
 			}
 			c.Data = kept.Data
 		}
-		blocks = append(blocks, content.Write(c))
+		blocks = append(blocks, writeContent(c))
 	}
 	return blocks, nil
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/content"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -186,7 +185,7 @@ func merge(item *domain.Item, call catalog.ToolCall, blocks []domain.Block) {
 		item.Result = TextOf(call.Result)
 	}
 	if len(blocks) > 0 && len(call.Result) == 0 && item.Result == "" {
-		item.Result = content.Labels(blocks)
+		item.Result = labels(blocks)
 	}
 	if call.Paths == nil && call.Diffs == nil && call.Terminal == "" && blocks == nil && call.Meta == nil {
 		return

@@ -2,7 +2,6 @@ package conversation
 
 import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/content"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
@@ -15,7 +14,7 @@ func Transcript(items []domain.Item) []catalog.Message {
 		case domain.ItemMessage:
 			text := i.Content
 			if more, ok := i.Data.(domain.MessageContent); ok && i.Role == "user" && len(more.Blocks) > 0 { // an agent's is its text
-				text += "\n" + content.Labels(more.Blocks)
+				text += "\n" + labels(more.Blocks)
 			}
 			list = append(list, catalog.Message{Role: i.Role, Content: text, Type: "message"})
 		case domain.ItemTool:

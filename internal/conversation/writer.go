@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/content"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -170,7 +169,7 @@ func (w *Writer) Content(t store.Tx, run *domain.Run, parent string, list []doma
 		return err
 	}
 	blocks := domain.BlocksOf(list)
-	text := content.Labels(blocks)
+	text := labels(blocks)
 	m := domain.MessageAdded{Type: domain.ItemMessage, ParentID: parent, Role: "assistant", Text: text, Subtype: "content", Blocks: blocks}
 	if thought {
 		m.Type = domain.ItemThinking

@@ -6,7 +6,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/store/health"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // GetExecutionContext tells an executor what a run stands on.
@@ -55,11 +55,11 @@ func (c *Calls) forkedSession(ctx context.Context, s domain.Session) (string, er
 	}
 	from, err := c.opts.Store.Thread(ctx, s.Thread.Parent)
 	if err != nil {
-		return "", health.Explain(err)
+		return "", store.Explain(err)
 	}
 	last, err := c.opts.Store.LastRun(ctx, from.ID)
 	if err != nil || last.ID != s.Thread.ForkRun || !last.State.Ended() || from.Agent != s.Thread.Agent {
-		return "", health.Explain(err)
+		return "", store.Explain(err)
 	}
 	return from.NativeSession, nil
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/credential"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/store/health"
 )
 
 var errOthersToken = domain.Errorf(domain.KindInvalidToken, "the session token is that of another conversation, or of another task in it")
@@ -25,7 +24,7 @@ func (c *Calls) TokenOf(ctx context.Context, text, task string) (credential.Toke
 	case errors.Is(err, store.ErrNotFound), err == nil && id != token.Run:
 		return credential.Token{}, errOthersToken
 	case err != nil:
-		return credential.Token{}, health.Explain(err)
+		return credential.Token{}, store.Explain(err)
 	}
 	return token, nil
 }

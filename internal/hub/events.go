@@ -6,14 +6,13 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/store/health"
 )
 
 // Events is the log of what happens.
 func (h *Hub) Events() *eventlog.Log { return h.events }
 
 func (h *Hub) newEvents(ctx context.Context) *eventlog.Log {
-	return eventlog.New(ctx, eventlog.Options{Runs: logged{h}, Questions: logged{h}, Damaged: h.health.Damaged, Issue: health.TextDamaged, Logger: h.log})
+	return eventlog.New(ctx, eventlog.Options{Runs: logged{h}, Questions: logged{h}, Damaged: h.health.Damaged, Issue: store.TextDamaged, Logger: h.log})
 }
 
 // committed is called by the store's writer after each commit.

@@ -15,7 +15,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/changereview"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/configured"
 	"github.com/duet-rpc/duet-rpc/internal/configwatch"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/credential"
@@ -30,7 +29,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/preview"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/store/health"
 	"github.com/duet-rpc/duet-rpc/internal/terminal"
 	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 	"github.com/duet-rpc/duet-rpc/internal/trigger"
@@ -55,7 +53,7 @@ type Options struct {
 	OpenStore func(ctx context.Context, opts store.Options) (store.Store, error)
 	Database  string // the store's path
 	Root      string // of the project
-	Agents    configured.Agents
+	Agents    config.Agents
 	// Keys and Rules, if set, are those of the configuration as it is now: it
 	// may change while the hub runs. They are asked often.
 	Keys  func() map[string]config.Key
@@ -116,8 +114,8 @@ type Options struct {
 type Hub struct {
 	opts         Options
 	store        store.Store
-	health       *health.Monitor // of the store
-	configured   *configured.Configuration
+	health       *store.Monitor // of the store
+	configured   *config.Configuration
 	configs      *configwatch.Watch // nil where the configuration does not change
 	events       *eventlog.Log
 	conversation *conversation.Writer
@@ -169,7 +167,7 @@ type Hub struct {
 // Options.OpenStore, or one of the file system.
 func Open(ctx context.Context, opts Options) (*Hub, error) {
 	h, err := openOnce(ctx, opts)
-	full := store.IsFull(err) && health.FreeReserve(opts.Database) == nil
+	full := store.IsFull(err) && store.FreeReserve(opts.Database) == nil
 	if full { // what was set aside is room enough to look at what there is
 		h, err = openOnce(ctx, opts)
 	}
@@ -188,10 +186,10 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 		live: make(map[int64]*liveRun), awaiting: make(map[int64][]chan struct{}),
 		tokens: credential.NewTokens(), toExecute: newStartQueue(), environments: newRunEnvironments(),
 	}
-	h.configured = &configured.Configuration{Agents: opts.Agents, Keys: opts.Keys, Restricted: opts.Restricted, Logger: h.log}
+	h.configured = &config.Configuration{Agents: opts.Agents, Keys: opts.Keys, Restricted: opts.Restricted, Logger: h.log}
 	h.ctx, h.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	h.conversation = conversation.New(h.ctx, func(run int64) (domain.Session, bool) { return h.query.Known(run) })
-	h.health = health.New(health.Options{
+	h.health = store.NewMonitor(store.MonitorOptions{
 		Database: opts.Database, Removed: opts.Removed, Full: func(err error) { h.cutShort.DiskIsFull(err) }, Room: func() { h.cutShort.DiskHasRoom() }, Lost: opts.Lost, Logger: h.log,
 	})
 	h.events = h.newEvents(h.ctx)
@@ -307,4 +305,4 @@ func (h *Hub) shutDown(t store.Tx) error {
 }
 
 // Health knows what is wrong with the store.
-func (h *Hub) Health() *health.Monitor { return h.health }
+func (h *Hub) Health() *store.Monitor { return h.health }

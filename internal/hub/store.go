@@ -6,11 +6,10 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/store/health"
 )
 
 // stored makes an error of the store one for users.
-func stored(err error) error { return health.Explain(err) }
+func stored(err error) error { return store.Explain(err) }
 
 // OrEnding returns the error of a request, or, if the end of the hub cut the request short and
 // not its own ctx, why the hub ends.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/content"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
@@ -54,11 +53,11 @@ func (u *unpacker) take(r report) {
 func (u *unpacker) read(run int64, blocks []catalog.ContentBlock) []domain.Content {
 	list := make([]domain.Content, 0, len(blocks))
 	for i, b := range blocks {
-		if i == content.MaxBlocks {
+		if i == conversation.MaxBlocks {
 			u.problem(run, fmt.Sprintf("it is more than %d blocks", i))
 			break
 		}
-		c, err := content.Read(b)
+		c, err := conversation.ReadContent(b)
 		if err == nil {
 			err = u.admit(&c)
 		}
@@ -79,7 +78,7 @@ func (u *unpacker) admit(c *domain.Content) error {
 	if !u.secrets.None() {
 		if clean := u.secrets.Text(string(c.Data)); clean != string(c.Data) {
 			c.Data = []byte(clean)
-			content.Seal(c)
+			conversation.Seal(c)
 		}
 	}
 	if u.kept[c.Attachment] {

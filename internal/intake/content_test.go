@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/content"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
@@ -131,7 +130,7 @@ func TestHostileContentIsLeftOutAndEndsNothing(t *testing.T) {
 	assert.Equal(t, result, r.desk.run.Judge(result), "the run has completed nevertheless")
 }
 
-func huge() string { return base64.StdEncoding.EncodeToString(make([]byte, content.MaxBlock+1)) }
+func huge() string { return base64.StdEncoding.EncodeToString(make([]byte, conversation.MaxBlock+1)) }
 
 func TestTheContentOfARunIsBounded(t *testing.T) {
 	r := newRecords(t)
@@ -140,21 +139,21 @@ func TestTheContentOfARunIsBounded(t *testing.T) {
 		data[0] = n
 		return `{"content":{"type":"image","mimeType":"image/png","data":"` + base64.StdEncoding.EncodeToString(data) + `"}}`
 	}
-	most := maxRunContent / content.MaxBlock
+	most := maxRunContent / conversation.MaxBlock
 	for n := range most {
-		assert.Empty(t, problems(r.report(t, catalog.EventContent, image(byte(n), content.MaxBlock))))
+		assert.Empty(t, problems(r.report(t, catalog.EventContent, image(byte(n), conversation.MaxBlock))))
 	}
-	assert.Len(t, problems(r.report(t, catalog.EventContent, image(byte(most), content.MaxBlock))), 1)
-	assert.Empty(t, problems(r.report(t, catalog.EventContent, image(0, content.MaxBlock))), "it is there already")
-	assert.Empty(t, problems(r.report(t, catalog.EventContent, image(0, maxRunContent%content.MaxBlock))), "the limit itself")
+	assert.Len(t, problems(r.report(t, catalog.EventContent, image(byte(most), conversation.MaxBlock))), 1)
+	assert.Empty(t, problems(r.report(t, catalog.EventContent, image(0, conversation.MaxBlock))), "it is there already")
+	assert.Empty(t, problems(r.report(t, catalog.EventContent, image(0, maxRunContent%conversation.MaxBlock))), "the limit itself")
 	assert.Len(t, problems(r.report(t, catalog.EventContent, image(0, 1))), 1, "one byte more")
 	assert.Empty(t, problems(r.report(t, catalog.EventContent, `{"content":{"type":"resource_link","uri":"u"}}`)))
 
-	many := `{"tool_id":"t","content":[` + strings.Repeat(`{"type":"resource_link","uri":"u"},`, content.MaxBlocks) + `{"type":"resource_link","uri":"u"}]}`
+	many := `{"tool_id":"t","content":[` + strings.Repeat(`{"type":"resource_link","uri":"u"},`, conversation.MaxBlocks) + `{"type":"resource_link","uri":"u"}]}`
 	assert.Len(t, problems(r.report(t, catalog.EventToolResult, many)), 1)
 	item, err := r.store.ToolItem(t.Context(), r.run.ID, "t")
 	require.NoError(t, err)
-	assert.Len(t, item.Data.(domain.ToolDetails).Blocks, content.MaxBlocks)
+	assert.Len(t, item.Data.(domain.ToolDetails).Blocks, conversation.MaxBlocks)
 }
 
 func TestKeysAreTakenOutOfContent(t *testing.T) {

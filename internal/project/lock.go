@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
-
-	"github.com/duet-rpc/duet-rpc/internal/ownership"
 )
 
 // A Lock makes its holder the hub of a project. The operating system gives it
@@ -75,7 +73,7 @@ func (p Project) lock(ctx context.Context, name string) (*Lock, error) {
 		return nil, fmt.Errorf("locking the project: %w", err)
 	}
 	path := filepath.Join(p.StateDir, name)
-	file := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|ownership.NoFollow), flock.SetPermissions(0o600))
+	file := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|NoFollow), flock.SetPermissions(0o600))
 	trying, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {

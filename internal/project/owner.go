@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"github.com/duet-rpc/duet-rpc/internal/ownership"
 )
 
 // Owners tell whose files count. Those of the user of this process do, and
@@ -79,7 +77,7 @@ func (o Owners) CheckFile(path string) error {
 func (o Owners) isOurs(info fs.FileInfo) (uid int, ours bool) {
 	ownerOf := o.ownerOf
 	if ownerOf == nil {
-		ownerOf = ownership.Of
+		ownerOf = ownershipOwnerOf
 	}
 	uid, known := ownerOf(info)
 	if !known || uid == 0 || uid == os.Geteuid() {

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-
-	"github.com/duet-rpc/duet-rpc/internal/ownership"
 )
 
 // NotPrivateError says that a place which must be ours alone is not, so that
@@ -30,7 +28,7 @@ func CheckPrivate(path string) error {
 	if err := checkPrivate(path, info); err != nil {
 		return err
 	}
-	if ownership.SharedWrite(info) {
+	if sharedWrite(info) {
 		return &NotPrivateError{Path: path, Reason: "can be written by other users"}
 	}
 	return nil
@@ -40,7 +38,7 @@ func checkPrivate(path string, info fs.FileInfo) error {
 	if info.Mode()&fs.ModeSymlink != 0 {
 		return &NotPrivateError{Path: path, Reason: "is a symbolic link"}
 	}
-	if ownership.IsForeign(info) {
+	if IsForeign(info) {
 		return &NotPrivateError{Path: path, Reason: "belongs to another user"}
 	}
 	return nil

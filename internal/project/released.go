@@ -7,8 +7,6 @@ import (
 	"syscall"
 
 	"github.com/gofrs/flock"
-
-	"github.com/duet-rpc/duet-rpc/internal/ownership"
 )
 
 // Released returns a channel that is closed when the hub's lock has been given up: at
@@ -19,7 +17,7 @@ import (
 // end. So it is for a process that does not go on for long without it.
 func (p Project) Released() <-chan struct{} {
 	released := make(chan struct{})
-	file := flock.New(filepath.Join(p.StateDir, "lock"), flock.SetFlag(os.O_RDWR|ownership.NoFollow))
+	file := flock.New(filepath.Join(p.StateDir, "lock"), flock.SetFlag(os.O_RDWR|NoFollow))
 	go func() { // until the lock is given up, or this process ends
 		defer close(released)
 		for errors.Is(file.RLock(), syscall.EINTR) {

@@ -4,8 +4,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"github.com/duet-rpc/duet-rpc/internal/ownership"
 )
 
 // reserved reports whether a directory is one that no project is found in on
@@ -24,7 +22,7 @@ func (f finder) reserved(dir string) bool {
 	case home != "" && home != filepath.Dir(home) && isBelow(dir, home):
 		return false // wherever a home is
 	}
-	if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSticky != 0 && ownership.SharedWrite(info) {
+	if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSticky != 0 && sharedWrite(info) {
 		return true // as /tmp is
 	}
 	return ofSystem(dir)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/store/health"
 )
 
 // Attachment is at most limit bytes of an attachment from offset on.
@@ -15,5 +14,5 @@ func (q *Queries) Attachment(ctx context.Context, id string, offset int64, limit
 	if errors.Is(err, store.ErrNotFound) {
 		return info, nil, domain.Errorf(domain.KindAttachmentNotFound, "no attachment has the id %q", id)
 	}
-	return info, part, health.Explain(err)
+	return info, part, store.Explain(err)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/store/health"
 )
 
 // Page is part of a conversation, which is counted in events: an entry is one,
@@ -50,7 +49,7 @@ func (q *Queries) Conversation(ctx context.Context, id string, p Page) (Conversa
 		return Conversation{}, err
 	}
 	c, err := q.page(ctx, s, p)
-	return c, health.Explain(err)
+	return c, store.Explain(err)
 }
 
 func (q *Queries) page(ctx context.Context, s domain.Session, p Page) (Conversation, error) {
@@ -199,7 +198,7 @@ func chainOf[T any](ctx context.Context, q *Queries, s domain.Session, of func(c
 func (q *Queries) Output(ctx context.Context, s domain.Session) (string, error) {
 	items, err := q.Items(ctx, s.Run.ID)
 	if err != nil {
-		return "", health.Explain(err)
+		return "", store.Explain(err)
 	}
 	var texts []string
 	for _, i := range items {

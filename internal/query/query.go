@@ -9,7 +9,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/store/health"
 )
 
 // Queries reads a store. Its methods may be called from any goroutine; their
@@ -59,7 +58,7 @@ func (q *Queries) Session(ctx context.Context, id string) (domain.Session, error
 		return domain.Session{}, NoRun(id)
 	}
 	if err != nil {
-		return domain.Session{}, health.Explain(err)
+		return domain.Session{}, store.Explain(err)
 	}
 	return q.ByRun(ctx, n)
 }
@@ -73,7 +72,7 @@ func (q *Queries) Scope(ctx context.Context, id string) (run, thread int64, err 
 	}
 	whole, err := q.store.NamesThread(ctx, id)
 	if err != nil {
-		return 0, 0, health.Explain(err)
+		return 0, 0, store.Explain(err)
 	}
 	if whole {
 		return 0, s.Thread.ID, nil
@@ -88,7 +87,7 @@ func (q *Queries) ByRun(ctx context.Context, run int64) (domain.Session, error) 
 	if err == nil && overlay != nil {
 		overlay(&s)
 	}
-	return s, health.Explain(err)
+	return s, store.Explain(err)
 }
 
 // SessionOfNative is the last run of the thread that has an agent's own
@@ -99,11 +98,11 @@ func (q *Queries) SessionOfNative(ctx context.Context, native string) (domain.Se
 		return domain.Session{}, domain.Errorf(domain.KindRunNotFound, "no session of an agent has the id %q", native)
 	}
 	if err != nil {
-		return domain.Session{}, health.Explain(err)
+		return domain.Session{}, store.Explain(err)
 	}
 	last, err := q.store.LastRun(ctx, thread)
 	if err != nil {
-		return domain.Session{}, health.Explain(err)
+		return domain.Session{}, store.Explain(err)
 	}
 	return q.ByRun(ctx, last.ID)
 }
@@ -117,7 +116,7 @@ func (q *Queries) Sessions(ctx context.Context, f domain.RunFilter) ([]domain.Se
 			overlay(&list[i])
 		}
 	}
-	return list, health.Explain(err)
+	return list, store.Explain(err)
 }
 
 func (q *Queries) unstored() (overlay func(*domain.Session)) {
@@ -130,7 +129,7 @@ func (q *Queries) unstored() (overlay func(*domain.Session)) {
 // Counts tells how many runs are in which state.
 func (q *Queries) Counts(ctx context.Context) (domain.Counts, error) {
 	c, err := q.store.Counts(ctx)
-	return c, health.Explain(err)
+	return c, store.Explain(err)
 }
 
 // Usage tells what runs have used, and with by also for each day, agent, conversation or
@@ -139,7 +138,7 @@ func (q *Queries) Usage(ctx context.Context, f domain.UsageFilter, by domain.Usa
 	if total, err = q.store.Usage(ctx, f, now); err == nil && by != "" {
 		rows, err = q.store.UsageBy(ctx, f, by, now)
 	}
-	return total, rows, health.Explain(err)
+	return total, rows, store.Explain(err)
 }
 
 // Changes lists the files that a run changed.
@@ -149,7 +148,7 @@ func (q *Queries) Changes(ctx context.Context, id string) ([]domain.Change, erro
 		return nil, err
 	}
 	list, err := q.store.Changes(ctx, s.Run.ID)
-	return list, health.Explain(err)
+	return list, store.Explain(err)
 }
 
 // SessionOf is the session of a row, such as an approval's or an item's.
@@ -163,7 +162,7 @@ func (q *Queries) SessionOf(ctx context.Context, run int64) (domain.Session, err
 // RecentPaths are the directories of threads, the last used first.
 func (q *Queries) RecentPaths(ctx context.Context, limit int) ([]domain.RecentPath, error) {
 	list, err := q.store.RecentPaths(ctx, limit)
-	return list, health.Explain(err)
+	return list, store.Explain(err)
 }
 
 // Known is a session from memory, where only its ids matter.

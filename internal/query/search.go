@@ -7,7 +7,7 @@ import (
 	"unicode"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/store/health"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 const (
@@ -33,7 +33,7 @@ func (q *Queries) Search(ctx context.Context, words string, limit, offset int) (
 		return nil, ctx.Err()
 	}
 	hits, err := q.store.Search(ctx, words, limit, offset)
-	return hits, health.Explain(err)
+	return hits, store.Explain(err)
 }
 
 // distinct leaves out words that stand there again, in whatever case. The last word stays

@@ -12,7 +12,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/trigger/watch"
 )
 
 // Definitions are the triggers of the configuration, and what holds for all of them.
@@ -100,8 +99,8 @@ type Engine struct {
 	changed  <-chan struct{}      // the configuration has changed
 	unwatch  func()
 	watching []config.Trigger
-	batches  <-chan watch.Batch
-	unseen   []watch.Batch // that could not be seen to yet; a trigger has few
+	batches  <-chan changeBatch
+	unseen   []changeBatch // that could not be seen to yet; a trigger has few
 
 	mu      sync.Mutex // guards the fields below
 	started bool
@@ -109,8 +108,8 @@ type Engine struct {
 	active  []config.Trigger
 	problem string // why no trigger does anything, or ""
 	fired   map[string]time.Time
-	watcher *watch.Watcher // nil: nothing is watched
-	watched []string       // paths
+	watcher *watcher // nil: nothing is watched
+	watched []string // paths
 }
 
 // New makes an engine that does nothing before Start. It ends with ctx, or by Close.

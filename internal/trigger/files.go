@@ -8,15 +8,14 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/trigger/watch"
 )
 
 // kindsOf are the types of events and what they are called where files are watched.
-var kindsOf = map[string]watch.Kind{config.FileCreate: watch.Create, config.FileModify: watch.Modify, config.FileDelete: watch.Delete}
+var kindsOf = map[string]changeKind{config.FileCreate: changeCreate, config.FileModify: changeModify, config.FileDelete: changeDelete}
 
 // specOf is what a trigger wants to know of files.
-func specOf(t config.Trigger, since time.Time) watch.Spec {
-	spec := watch.Spec{ID: t.ID, Paths: t.Paths, Extensions: t.Extensions, Ignore: t.Ignore, Debounce: t.Debounce, Since: since}
+func specOf(t config.Trigger, since time.Time) watchSpec {
+	spec := watchSpec{ID: t.ID, Paths: t.Paths, Extensions: t.Extensions, Ignore: t.Ignore, Debounce: t.Debounce, Since: since}
 	for name, kind := range kindsOf {
 		if t.FitsType(name, config.SourceWatch) {
 			spec.Kinds = append(spec.Kinds, kind)
@@ -29,7 +28,7 @@ func specOf(t config.Trigger, since time.Time) watch.Spec {
 // files. It belongs to the goroutine that looks.
 func (e *Engine) watch(active []config.Trigger) {
 	var watching []config.Trigger
-	var specs []watch.Spec
+	var specs []watchSpec
 	var paths []string
 	for _, t := range active {
 		if !t.Watches() {
@@ -49,7 +48,7 @@ func (e *Engine) watch(active []config.Trigger) {
 	if e.watching = watching; len(specs) == 0 {
 		return
 	}
-	w := watch.Start(e.ctx, watch.Options{Root: e.opts.Root, Exclude: []string{e.opts.StateDir}, Specs: specs})
+	w := startWatch(e.ctx, watchOptions{Root: e.opts.Root, Exclude: []string{e.opts.StateDir}, Specs: specs})
 	e.batches = w.Batches
 	e.mu.Lock()
 	e.watcher, e.watched = w, paths
@@ -79,7 +78,7 @@ func (e *Engine) stopWatching() {
 
 // fireBatch does what a trigger wants for files that have changed, and reports whether it
 // was seen to.
-func (e *Engine) fireBatch(ctx context.Context, b watch.Batch) (seen bool) {
+func (e *Engine) fireBatch(ctx context.Context, b changeBatch) (seen bool) {
 	depth, err := e.depthOfChanges(ctx, b)
 	if err != nil {
 		e.warn(err, "what sessions work cannot be read", b.ID)
@@ -100,7 +99,7 @@ func (e *Engine) fireBatch(ctx context.Context, b watch.Batch) (seen bool) {
 	return seen
 }
 
-func eventOfBatch(b watch.Batch, depth int) Event {
+func eventOfBatch(b changeBatch, depth int) Event {
 	kind := config.FileModify
 	switch {
 	case b.Modified == 0 && b.Deleted == 0:
@@ -123,7 +122,7 @@ const mayStillWrite = 2 * time.Second
 
 // depthOfChanges is that of the sessions begun by triggers that were at work while the
 // files were changed: nobody tells who has written a file.
-func (e *Engine) depthOfChanges(ctx context.Context, b watch.Batch) (depth int, err error) {
+func (e *Engine) depthOfChanges(ctx context.Context, b changeBatch) (depth int, err error) {
 	working, err := e.opts.Store.RunsIn(ctx, domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting)
 	if err != nil {
 		return 0, err

@@ -9,7 +9,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
-	"github.com/duet-rpc/duet-rpc/internal/trigger/watch"
 )
 
 // Start begins to look for events.
@@ -40,7 +39,7 @@ func (e *Engine) look() {
 		}
 		e.settle(e.ctx)
 		seen := e.follow(e.ctx)
-		e.unseen = slices.DeleteFunc(e.unseen, func(b watch.Batch) bool { return e.fireBatch(e.ctx, b) })
+		e.unseen = slices.DeleteFunc(e.unseen, func(b changeBatch) bool { return e.fireBatch(e.ctx, b) })
 		wait, waits := e.fireDue(e.ctx, time.Now())
 		if !seen || len(e.unseen) > 0 {
 			wait, waits = min(wait, tryAgainAfter), true

@@ -10,7 +10,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/trigger/schedule"
 )
 
 // A Status is what triggers there are, and what they have done.
@@ -45,7 +44,7 @@ func (e *Engine) Status(ctx context.Context, recent int, trusted bool) (s Status
 			return s, err
 		}
 		k := Known{Trigger: t, State: state, On: isEnabled(t, state)}
-		if times, err := schedule.Parse(t.Cron, t.TimeZone); err == nil && k.On && s.Enabled {
+		if times, err := config.ParseSchedule(t.Cron, t.TimeZone); err == nil && k.On && s.Enabled {
 			k.Next = times.Next(time.Now())
 		}
 		s.Triggers = append(s.Triggers, k)

@@ -6,13 +6,12 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/trigger/schedule"
 )
 
 // A dueTime is when a trigger's time comes next.
 type dueTime struct {
 	trigger  config.Trigger
-	schedule schedule.Schedule
+	schedule config.Schedule
 	next     time.Time
 }
 
@@ -24,7 +23,7 @@ func (e *Engine) schedule(active []config.Trigger) {
 			continue
 		}
 		before := e.due[t.ID]
-		times, err := schedule.Parse(t.Cron, t.TimeZone)
+		times, err := config.ParseSchedule(t.Cron, t.TimeZone)
 		if err != nil { // it was checked when the file was read
 			e.warn(err, "a time cannot be read", t.ID)
 			continue

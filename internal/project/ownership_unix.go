@@ -1,6 +1,6 @@
 //go:build unix
 
-package ownership
+package project
 
 import (
 	"io/fs"
@@ -16,8 +16,8 @@ const (
 	NonBlocking = unix.O_NONBLOCK // do not wait for the other end of a named pipe
 )
 
-// Of is the user that a file belongs to; known is false where that is not told.
-func Of(info fs.FileInfo) (uid int, known bool) {
+// ownershipOwnerOf is the user that a file belongs to; known is false where that is not told.
+func ownershipOwnerOf(info fs.FileInfo) (uid int, known bool) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return 0, false
@@ -27,13 +27,13 @@ func Of(info fs.FileInfo) (uid int, known bool) {
 
 // IsForeign reports whether a file is not this process's user's, or may not be.
 func IsForeign(info fs.FileInfo) bool {
-	uid, known := Of(info)
+	uid, known := ownershipOwnerOf(info)
 	return !known || uid != os.Geteuid()
 }
 
-// SharedWrite reports whether the file's mode lets its group, or all others, write
+// sharedWrite reports whether the file's mode lets its group, or all others, write
 // to it.
-func SharedWrite(info fs.FileInfo) bool { return info.Mode().Perm()&0o022 != 0 }
+func sharedWrite(info fs.FileInfo) bool { return info.Mode().Perm()&0o022 != 0 }
 
 // WritableByOthers reports whether somebody else can write a file, but for the
 // members of a group that has its user's number: such a group is that user's

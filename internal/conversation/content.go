@@ -1,28 +1,28 @@
-// Package content reads content blocks: images, sounds, resources and links to
-// some, as the Agent Client Protocol spells them. What comes from a client or an
-// agent is not trusted: each block is bounded, its bytes are decoded, and it is
-// told which part of it is wrong.
-package content
+package conversation
 
 import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 	"path"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
+
+// This file reads content blocks: images, sounds, resources and links to
+// some, as the Agent Client Protocol spells them. What comes from a client or an
+// agent is not trusted: each block is bounded, its bytes are decoded, and it is
+// told which part of it is wrong.
 
 // The most that is taken.
 const (
 	MaxBlock  = 10 << 20 // bytes of a block
-	MaxPrompt = 20 << 20 // bytes of all blocks of a prompt
+	maxPrompt = 20 << 20 // bytes of all blocks of a prompt
 	MaxBlocks = 100      // of a prompt, of a message or of a tool call
 
 	maxURI   = 4 << 10
@@ -31,22 +31,22 @@ const (
 	maxExtra = 8 << 10 // of annotations, and of _meta
 )
 
-// An Error says what is wrong with a block. It has nothing of the block's own
+// An contentError says what is wrong with a block. It has nothing of the block's own
 // that is not bounded and readable.
-type Error struct {
+type contentError struct {
 	Member   string // such as data or resource.uri
 	Expected string
 	Received string
 }
 
 // Error implements error.
-func (e *Error) Error() string {
+func (e *contentError) Error() string {
 	return fmt.Sprintf("%s of a content block: expected %s, got %s", e.Member, e.Expected, e.Received)
 }
 
-// Read is a block with its bytes. The error is an [*Error]. A text is none: it has
+// ReadContent is a block with its bytes. The error is an [*contentError]. A text is none: it has
 // its own place.
-func Read(b catalog.ContentBlock) (domain.Content, error) {
+func ReadContent(b catalog.ContentBlock) (domain.Content, error) {
 	c := domain.Content{Block: domain.Block{
 		Type: b.Type, MIMEType: b.MIMEType, Name: b.Name, Title: b.Title, Description: b.Description, URI: b.URI,
 		Annotations: bounded(b.Annotations), Meta: bounded(b.Meta),
@@ -55,18 +55,18 @@ func Read(b catalog.ContentBlock) (domain.Content, error) {
 	switch b.Type {
 	case domain.BlockImage, domain.BlockAudio:
 		if !strings.HasPrefix(strings.ToLower(b.MIMEType), b.Type+"/") {
-			return c, &Error{"mimeType", "one that begins with " + b.Type + "/", shown(b.MIMEType)}
+			return c, &contentError{"mimeType", "one that begins with " + b.Type + "/", shown(b.MIMEType)}
 		}
 		c.Data, err = decode("data", b.Data)
 	case domain.BlockResource:
 		r := b.Resource
 		if r == nil {
-			return c, &Error{"resource", "an object with uri, and text or blob", "none"}
+			return c, &contentError{"resource", "an object with uri, and text or blob", "none"}
 		}
 		c.URI, c.MIMEType = r.URI, r.MIMEType
 		switch {
 		case r.URI == "":
-			return c, &Error{"resource.uri", "where it came from", "none"}
+			return c, &contentError{"resource.uri", "where it came from", "none"}
 		case r.Text != nil && len(*r.Text) > MaxBlock:
 			return c, tooLong("resource.text", len(*r.Text))
 		case r.Text != nil:
@@ -78,11 +78,11 @@ func Read(b catalog.ContentBlock) (domain.Content, error) {
 		c.Name = cmp.Or(c.Name, base(r.URI))
 	case domain.BlockResourceLink:
 		if b.URI == "" {
-			return c, &Error{"uri", "where it can be had", "none"}
+			return c, &contentError{"uri", "where it can be had", "none"}
 		}
 		c.Size, c.Name = max(b.Size, 0), cmp.Or(c.Name, base(b.URI))
 	default:
-		return c, &Error{"type", "image, audio, resource or resource_link", shown(b.Type)}
+		return c, &contentError{"type", "image, audio, resource or resource_link", shown(b.Type)}
 	}
 	if err != nil {
 		return c, err
@@ -103,7 +103,7 @@ var mimeType = lazyregexp.New(`^[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+( *;[
 
 func check(b domain.Block) error {
 	if b.MIMEType != "" && (len(b.MIMEType) > 200 || !mimeType().MatchString(b.MIMEType)) {
-		return &Error{"mimeType", "a type such as image/png", shown(b.MIMEType)}
+		return &contentError{"mimeType", "a type such as image/png", shown(b.MIMEType)}
 	}
 	for _, m := range []struct {
 		name, value string
@@ -111,9 +111,9 @@ func check(b domain.Block) error {
 	}{{"uri", b.URI, maxURI}, {"name", b.Name, maxName}, {"title", b.Title, maxText}, {"description", b.Description, maxText}} {
 		switch {
 		case len(m.value) > m.most:
-			return &Error{m.name, fmt.Sprintf("at most %d bytes", m.most), fmt.Sprintf("%d bytes", len(m.value))}
+			return &contentError{m.name, fmt.Sprintf("at most %d bytes", m.most), fmt.Sprintf("%d bytes", len(m.value))}
 		case !utf8.ValidString(m.value), m.name == "uri" && strings.ContainsFunc(m.value, unicode.IsControl):
-			return &Error{m.name, "text without control characters", shown(m.value)}
+			return &contentError{m.name, "text without control characters", shown(m.value)}
 		}
 	}
 	return nil
@@ -122,7 +122,7 @@ func check(b domain.Block) error {
 // decode is the bytes of base64.
 func decode(member, text string) ([]byte, error) {
 	if text == "" {
-		return nil, &Error{member, "bytes in base64", "none"}
+		return nil, &contentError{member, "bytes in base64", "none"}
 	}
 	if n := base64.RawStdEncoding.DecodedLen(len(text)); n > MaxBlock+3 { // padding, at most
 		return nil, tooLong(member, n)
@@ -133,17 +133,17 @@ func decode(member, text string) ([]byte, error) {
 	}
 	switch {
 	case err != nil:
-		return nil, &Error{member, "bytes in base64", "another text"}
+		return nil, &contentError{member, "bytes in base64", "another text"}
 	case len(data) == 0:
-		return nil, &Error{member, "bytes in base64", "none"}
+		return nil, &contentError{member, "bytes in base64", "none"}
 	case len(data) > MaxBlock:
 		return nil, tooLong(member, len(data))
 	}
 	return data, nil
 }
 
-func tooLong(member string, n int) *Error {
-	return &Error{member, fmt.Sprintf("at most %d bytes", MaxBlock), fmt.Sprintf("%d bytes", n)}
+func tooLong(member string, n int) *contentError {
+	return &contentError{member, fmt.Sprintf("at most %d bytes", MaxBlock), fmt.Sprintf("%d bytes", n)}
 }
 
 // shown is the beginning of a text, with what could not be read written out.
@@ -173,8 +173,8 @@ func base(uri string) string {
 	return name
 }
 
-// Write spells a block for an executor.
-func Write(c domain.Content) catalog.ContentBlock {
+// writeContent spells a block for an executor.
+func writeContent(c domain.Content) catalog.ContentBlock {
 	b := catalog.ContentBlock{
 		Type: c.Type, MIMEType: c.MIMEType, Name: c.Name, Title: c.Title, Description: c.Description, URI: c.URI,
 		Annotations: c.Annotations, Meta: c.Meta,
@@ -195,4 +195,80 @@ func Write(c domain.Content) catalog.ContentBlock {
 		b.Data = base64.StdEncoding.EncodeToString(c.Data)
 	}
 	return b
+}
+
+// A promptError says which block of a prompt is wrong.
+type promptError struct {
+	Index int // from 0; -1: all of them together are
+	contentError
+}
+
+// ReadPrompt reads the blocks that go with a prompt. texts are those that are
+// text, which belong to the prompt's own.
+func ReadPrompt(blocks []catalog.ContentBlock) (list []domain.Content, texts string, wrong *promptError) {
+	if len(blocks) > MaxBlocks {
+		return nil, "", &promptError{-1, contentError{Expected: fmt.Sprintf("at most %d blocks", MaxBlocks), Received: fmt.Sprint(len(blocks))}}
+	}
+	var said []string
+	var size int64
+	for i, b := range blocks {
+		if b.Type == "text" {
+			said = append(said, b.Text)
+			continue
+		}
+		c, err := ReadContent(b)
+		if err != nil {
+			return nil, "", &promptError{i, *err.(*contentError)}
+		}
+		if size += int64(len(c.Data)); size > maxPrompt {
+			return nil, "", &promptError{-1, contentError{Expected: fmt.Sprintf("at most %d bytes in all blocks together", maxPrompt), Received: "more"}}
+		}
+		list = append(list, c)
+	}
+	return list, strings.Join(said, "\n\n"), nil
+}
+
+// label stands for a block where only text can be shown, such as
+// [image image/png 12 KB].
+func label(b domain.Block) string {
+	parts := []string{strings.ReplaceAll(b.Type, "_", " ")}
+	for _, part := range []string{b.Name, b.MIMEType} {
+		if part != "" {
+			parts = append(parts, strings.Map(printable, part))
+		}
+	}
+	if b.Size > 0 {
+		parts = append(parts, contentSize(b.Size))
+	}
+	if b.Type == domain.BlockResourceLink {
+		parts = append(parts, strings.Map(printable, b.URI))
+	}
+	return "[" + strings.Join(parts, " ") + "]"
+}
+
+// labels are those of blocks, a line each.
+func labels(blocks []domain.Block) string {
+	lines := make([]string, len(blocks))
+	for i, b := range blocks {
+		lines[i] = label(b)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func printable(r rune) rune {
+	if r < ' ' || r == 0x7f {
+		return ' '
+	}
+	return r
+}
+
+// contentSize is so many bytes for people, such as 12 KB.
+func contentSize(n int64) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprintf("%d B", n)
+	case n < 1000*1000:
+		return fmt.Sprintf("%d KB", (n+500)/1000)
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 }

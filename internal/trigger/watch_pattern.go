@@ -1,12 +1,11 @@
-package watch
+package trigger
 
 import (
+	"github.com/duet-rpc/duet-rpc/internal/project"
 	"io"
 	"os"
 	"regexp"
 	"strings"
-
-	"github.com/duet-rpc/duet-rpc/internal/ownership"
 )
 
 // A pattern is a line of a .gitignore file (gitignore(5)).
@@ -167,7 +166,7 @@ func readList(path string) list {
 		return nil
 	}
 	// It may have become a pipe since, which would wait for whoever writes it.
-	f, err := os.OpenFile(path, os.O_RDONLY|ownership.NoFollow|ownership.NonBlocking, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|project.NoFollow|project.NonBlocking, 0)
 	if err != nil {
 		return nil
 	}

@@ -1,21 +1,20 @@
-// Package configured finds agents and API keys in the configuration as it is now, for
-// those who trust the workspace and for those who do not.
-package configured
+package config
 
 import (
 	"errors"
 	"fmt"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"log/slog"
 	"path/filepath"
-
-	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
+
+// This file finds agents and API keys in the configuration as it is now, for
+// those who trust the workspace and for those who do not.
 
 // Agents knows the configured agents.
 type Agents interface {
 	// Resolve is the agent of a name, or the default one for "".
-	Resolve(name string) (config.Agent, error)
+	Resolve(name string) (Agent, error)
 }
 
 // A Configuration is asked often: what is configured may change at any time. Its
@@ -23,19 +22,19 @@ type Agents interface {
 type Configuration struct {
 	Agents Agents
 	// Keys, if set, are the API keys.
-	Keys func() map[string]config.Key
+	Keys func() map[string]Key
 	// Restricted, if set, is the configuration as it is for who does not
 	// trust the workspace; see package restricted.
-	Restricted func() (*config.Config, error)
+	Restricted func() (*Config, error)
 	Logger     *slog.Logger
 }
 
 // AgentIn finds an agent of a configuration. Errors are of
 // [domain.KindUnknownAgent], KindNotTrusted or KindExecutor, and say what to do.
-func AgentIn(agents Agents, name string) (config.Agent, error) {
+func AgentIn(agents Agents, name string) (Agent, error) {
 	agent, err := agents.Resolve(name)
-	var unknown *config.UnknownAgentError
-	var untrusted *config.NotTrustedError
+	var unknown *UnknownAgentError
+	var untrusted *NotTrustedError
 	switch {
 	case errors.As(err, &unknown):
 		return agent, &domain.Error{
@@ -51,19 +50,19 @@ func AgentIn(agents Agents, name string) (config.Agent, error) {
 }
 
 // Agent finds an agent, or the default one for "". Errors are as of [AgentIn].
-func (c *Configuration) Agent(name string) (config.Agent, error) { return AgentIn(c.Agents, name) }
+func (c *Configuration) Agent(name string) (Agent, error) { return AgentIn(c.Agents, name) }
 
 // AgentFor is Agent for somebody who may be restricted.
-func (c *Configuration) AgentFor(restricted bool, name string) (config.Agent, error) {
+func (c *Configuration) AgentFor(restricted bool, name string) (Agent, error) {
 	if !restricted || c.Restricted == nil {
 		return c.Agent(name)
 	}
 	its, err := c.Restricted()
 	if err != nil {
-		return config.Agent{}, &domain.Error{Kind: domain.KindExecutor, Message: "the configuration cannot be read: " + err.Error(), Err: err}
+		return Agent{}, &domain.Error{Kind: domain.KindExecutor, Message: "the configuration cannot be read: " + err.Error(), Err: err}
 	}
 	agent, err := AgentIn(its, name)
-	var untrusted *config.NotTrustedError
+	var untrusted *NotTrustedError
 	if errors.As(err, &untrusted) {
 		return agent, &domain.Error{Kind: domain.KindNotTrusted, Err: err, Message: fmt.Sprintf(
 			"the agent %q is defined by this project's %s, and this editor does not trust the workspace (workspaceTrusted is false): trust it in the editor, or take another agent",
@@ -74,10 +73,10 @@ func (c *Configuration) AgentFor(restricted bool, name string) (config.Agent, er
 
 // Known is an agent, or what is known of one that is not there: for whom it does not
 // matter yet, since that is told when the agent is needed.
-func (c *Configuration) Known(name string) config.Agent {
+func (c *Configuration) Known(name string) Agent {
 	agent, err := c.Agent(name)
 	if err != nil {
-		return config.Agent{Name: name}
+		return Agent{Name: name}
 	}
 	return agent
 }
@@ -86,11 +85,11 @@ func (c *Configuration) Known(name string) config.Agent {
 // the agent has taken: one of ours does.
 func (c *Configuration) ConfirmsAnswers(agent string) bool {
 	a, err := c.Agent(agent)
-	return err != nil || a.Driver != config.DriverExecutor
+	return err != nil || a.Driver != DriverExecutor
 }
 
 // KeysOf are the API keys for a run.
-func (c *Configuration) KeysOf(run domain.Run) map[string]config.Key {
+func (c *Configuration) KeysOf(run domain.Run) map[string]Key {
 	if !run.Restricted || c.Restricted == nil {
 		if c.Keys == nil {
 			return nil

@@ -1,14 +1,9 @@
-// Package watch tells which files of a project have changed, in batches: once nothing
-// has changed any more for a while, however many there are.
-//
-// The system tells of directories one by one (inotify, kqueue, ReadDirectoryChangesW), so
-// each is watched, and those that come are followed. Where it allows no more watches, that
-// is said, and what is watched stays so.
-package watch
+package trigger
 
 import (
 	"context"
 	"errors"
+	"github.com/fsnotify/fsnotify"
 	"io/fs"
 	"os"
 	"path"
@@ -16,9 +11,14 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/fsnotify/fsnotify"
 )
+
+// This file tells which files of a project have changed, in batches: once nothing
+// has changed any more for a while, however many there are.
+//
+// The system tells of directories one by one (inotify, kqueue, ReadDirectoryChangesW), so
+// each is watched, and those that come are followed. Where it allows no more watches, that
+// is said, and what is watched stays so.
 
 // A notifier is what of [fsnotify.Watcher] is used.
 type notifier interface {
@@ -38,48 +38,48 @@ func ofSystem() (notifier, <-chan fsnotify.Event, <-chan error, error) {
 	return w, w.Events, w.Errors, nil
 }
 
-// Options say what is watched.
-type Options struct {
+// watchOptions say what is watched.
+type watchOptions struct {
 	Root    string   // of the project, absolute
 	Exclude []string // directories that are never watched, absolute
-	Specs   []Spec
+	Specs   []watchSpec
 
 	system system // nil: ofSystem
 }
 
-// A Status is how it is watched.
-type Status struct {
+// A watchStatus is how it is watched.
+type watchStatus struct {
 	Directories int   // that are watched
 	Received    int64 // changes of files that were told
 	Problem     string
 }
 
-// A Watcher watches until it is closed. Its methods may be called from any goroutine.
-type Watcher struct {
+// A watcher watches until it is closed. Its methods may be called from any goroutine.
+type watcher struct {
 	// Batches are what has changed. A trigger has one at most that waits to be received;
 	// what comes meanwhile is told with the next.
-	Batches <-chan Batch
+	Batches <-chan changeBatch
 
-	opts    Options
-	out     chan Batch
+	opts    watchOptions
+	out     chan changeBatch
 	ctx     context.Context
 	cancel  context.CancelFunc
 	ended   sync.WaitGroup
 	pending []*pending
 	tree    *tree
-	ready   []Batch
+	ready   []changeBatch
 
 	mu     sync.Mutex // guards status
-	status Status
+	status watchStatus
 }
 
-// Start watches the files that the specs are for, in a goroutine of its own. It ends with
+// startWatch watches the files that the specs are for, in a goroutine of its own. It ends with
 // ctx, or by Close.
-func Start(ctx context.Context, opts Options) *Watcher {
+func startWatch(ctx context.Context, opts watchOptions) *watcher {
 	if opts.system == nil {
 		opts.system = ofSystem
 	}
-	w := &Watcher{opts: opts, out: make(chan Batch)}
+	w := &watcher{opts: opts, out: make(chan changeBatch)}
 	w.Batches = w.out
 	w.ctx, w.cancel = context.WithCancel(ctx)
 	for _, s := range opts.Specs {
@@ -90,28 +90,28 @@ func Start(ctx context.Context, opts Options) *Watcher {
 }
 
 // Close ends the watcher and waits until it has. What was not told yet is not told.
-func (w *Watcher) Close() {
+func (w *watcher) Close() {
 	w.cancel()
 	w.ended.Wait()
 }
 
 // Status is how it is watched now.
-func (w *Watcher) Status() Status {
+func (w *watcher) Status() watchStatus {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.status
 }
 
-func (w *Watcher) tell(change func(*Status)) {
+func (w *watcher) tell(change func(*watchStatus)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	change(&w.status)
 }
 
-func (w *Watcher) run() {
+func (w *watcher) run() {
 	n, events, errs, err := w.opts.system()
 	if err != nil {
-		w.tell(func(s *Status) { s.Problem = "no files are watched: " + explain(err) })
+		w.tell(func(s *watchStatus) { s.Problem = "no files are watched: " + explain(err) })
 		return
 	}
 	defer n.Close()
@@ -132,8 +132,8 @@ func (w *Watcher) run() {
 		} else {
 			timer.Stop()
 		}
-		var out chan Batch
-		var next Batch
+		var out chan changeBatch
+		var next changeBatch
 		if len(w.ready) > 0 {
 			out, next = w.out, w.ready[0]
 		}
@@ -168,17 +168,17 @@ func (w *Watcher) run() {
 }
 
 // scan watches a directory and what is in it, and tells how that went.
-func (w *Watcher) scan(dir string, found func(string, fs.DirEntry)) {
+func (w *watcher) scan(dir string, found func(string, fs.DirEntry)) {
 	if dir == "." {
 		w.tree.refused, w.tree.unread = 0, 0
 	}
 	w.tree.walk(dir, func() bool { return w.ctx.Err() != nil }, found)
-	w.tell(func(s *Status) { s.Directories, s.Problem = len(w.tree.ignores), w.tree.problem() })
+	w.tell(func(s *watchStatus) { s.Directories, s.Problem = len(w.tree.ignores), w.tree.problem() })
 }
 
 // catchUp tells a file that was written after a time, and after what its trigger has been
 // told last.
-func (w *Watcher) catchUp(file string, entry fs.DirEntry, since time.Time) {
+func (w *watcher) catchUp(file string, entry fs.DirEntry, since time.Time) {
 	for _, p := range w.pending {
 		from := p.looked
 		if since.After(from) {
@@ -191,7 +191,7 @@ func (w *Watcher) catchUp(file string, entry fs.DirEntry, since time.Time) {
 }
 
 // wantsDir reports whether a directory can have something in it that a trigger is for.
-func (w *Watcher) wantsDir(dir string) bool {
+func (w *watcher) wantsDir(dir string) bool {
 	return dir == "." || slices.ContainsFunc(w.pending, func(p *pending) bool {
 		return len(p.spec.Paths) == 0 || slices.ContainsFunc(p.spec.Paths, func(pattern string) bool { return leadsTo(dir, pattern) })
 	})
@@ -210,14 +210,14 @@ func leadsTo(dir, pattern string) bool {
 }
 
 // take takes what the system tells.
-func (w *Watcher) take(e fsnotify.Event) {
+func (w *watcher) take(e fsnotify.Event) {
 	file, inside := w.tree.relative(e.Name)
 	if !inside || file == "." {
 		return
 	}
 	if e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename) {
 		if w.tree.forget(file) && !w.tree.isIgnored(file, false) {
-			w.changed(file, Delete)
+			w.changed(file, changeDelete)
 		}
 		return
 	}
@@ -242,16 +242,16 @@ func (w *Watcher) take(e fsnotify.Event) {
 }
 
 // found tells a file that is there, and was written or is new.
-func (w *Watcher) found(file string) {
+func (w *watcher) found(file string) {
 	if w.tree.know(file) {
-		w.changed(file, Modify)
+		w.changed(file, changeModify)
 	} else {
-		w.changed(file, Create)
+		w.changed(file, changeCreate)
 	}
 }
 
-func (w *Watcher) changed(file string, kind Kind) {
-	w.tell(func(s *Status) { s.Received++ })
+func (w *watcher) changed(file string, kind changeKind) {
+	w.tell(func(s *watchStatus) { s.Received++ })
 	for _, p := range w.pending {
 		if p.wants(file) {
 			p.note(file, kind, time.Now())
@@ -261,29 +261,29 @@ func (w *Watcher) changed(file string, kind Kind) {
 
 // ignoreAnew heeds a .gitignore that was written: directories are watched that were not.
 // Those that are ignored now stay watched, and nothing of them is told.
-func (w *Watcher) ignoreAnew(dir string) {
+func (w *watcher) ignoreAnew(dir string) {
 	w.scan(dir, func(file string, _ fs.DirEntry) { w.tree.know(file) })
 	for below := range w.tree.ignores {
 		if below != "." && w.tree.isIgnored(below, true) {
 			w.tree.forget(below)
 		}
 	}
-	w.tell(func(s *Status) { s.Directories = len(w.tree.ignores) })
+	w.tell(func(s *watchStatus) { s.Directories = len(w.tree.ignores) })
 }
 
 // overflowLooksBack is how long ago a change may have been of which the system did not
 // tell, since there were too many.
 const overflowLooksBack = time.Minute
 
-func (w *Watcher) failed(err error) {
+func (w *watcher) failed(err error) {
 	if !errors.Is(err, fsnotify.ErrEventOverflow) {
-		w.tell(func(s *Status) { s.Problem = explain(err) })
+		w.tell(func(s *watchStatus) { s.Problem = explain(err) })
 		return
 	}
 	since := time.Now().Add(-overflowLooksBack)
 	w.scan(".", func(file string, entry fs.DirEntry) {
 		if !w.tree.know(file) {
-			w.changed(file, Create)
+			w.changed(file, changeCreate)
 			return
 		}
 		w.catchUp(file, entry, since)
@@ -291,13 +291,13 @@ func (w *Watcher) failed(err error) {
 }
 
 // makeReady makes batches of what is due.
-func (w *Watcher) makeReady(now time.Time) {
+func (w *watcher) makeReady(now time.Time) {
 	for _, p := range w.pending {
 		due := p.due()
 		if due.IsZero() || due.After(now) {
 			continue
 		}
-		if slices.ContainsFunc(w.ready, func(b Batch) bool { return b.ID == p.spec.ID }) {
+		if slices.ContainsFunc(w.ready, func(b changeBatch) bool { return b.ID == p.spec.ID }) {
 			continue
 		}
 		if b, ok := p.take(); ok {
@@ -307,9 +307,9 @@ func (w *Watcher) makeReady(now time.Time) {
 }
 
 // due is when something is to be told next that is not ready.
-func (w *Watcher) due() (next time.Time, any bool) {
+func (w *watcher) due() (next time.Time, any bool) {
 	for _, p := range w.pending {
-		if slices.ContainsFunc(w.ready, func(b Batch) bool { return b.ID == p.spec.ID }) {
+		if slices.ContainsFunc(w.ready, func(b changeBatch) bool { return b.ID == p.spec.ID }) {
 			continue // when that is received
 		}
 		if due := p.due(); !due.IsZero() && (!any || due.Before(next)) {

@@ -1,4 +1,4 @@
-package schedule
+package config
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ import (
 // due lists when a schedule is due after a time, in its zone.
 func due(t *testing.T, fields, zone, after string, n int) (list []string) {
 	t.Helper()
-	s, err := Parse(fields, zone)
+	s, err := ParseSchedule(fields, zone)
 	require.NoError(t, err)
 	at, err := time.Parse(time.RFC3339, after)
 	require.NoError(t, err)
@@ -55,9 +55,9 @@ func TestClocksThatChangeByHalfAnHour(t *testing.T) {
 
 func TestWhatIsNoScheduleIsRefused(t *testing.T) {
 	for _, fields := range []string{"", "* * * *", "* * * * * *", "@daily", "60 * * * *", "TZ=UTC * * * *", "0 0 31 2 *", "CRON_TZ=UTC 0 0 * * *"} {
-		_, err := Parse(fields, "")
+		_, err := ParseSchedule(fields, "")
 		assert.Error(t, err, fields)
 	}
-	_, err := Parse("* * * * *", "Mars/Olympus")
+	_, err := ParseSchedule("* * * * *", "Mars/Olympus")
 	assert.ErrorContains(t, err, "Europe/Berlin")
 }

@@ -1,4 +1,4 @@
-package health
+package store
 
 import (
 	"bytes"
@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // disk is a store on a disk of which the test says how full it is.
@@ -33,7 +32,7 @@ func (d *disk) FreeBytes() int64 { return d.free.Load() }
 func (d *disk) Valid() error {
 	d.looks.Add(1)
 	if d.gone.Load() {
-		return &store.LostError{Err: errors.New("gone")}
+		return &LostError{Err: errors.New("gone")}
 	}
 	return nil
 }
@@ -59,18 +58,18 @@ func (w *told) take() []string {
 }
 
 // watched is a monitor of a store that was opened.
-func watched(t *testing.T, full bool, change ...func(*Options)) (*Monitor, *disk, *told) {
+func watched(t *testing.T, full bool, change ...func(*MonitorOptions)) (*Monitor, *disk, *told) {
 	t.Helper()
 	d, w := &disk{}, &told{}
 	d.free.Store(1 << 40)
-	opts := Options{
+	opts := MonitorOptions{
 		Database: filepath.Join(t.TempDir(), "duet.db"), Removed: make(chan struct{}),
 		Full: func(error) { w.add("full") }, Room: func() { w.add("room") }, Lost: func(error) { w.add("lost") },
 	}
 	for _, f := range change {
 		f(&opts)
 	}
-	m := New(opts)
+	m := NewMonitor(opts)
 	m.Opened(d)
 	m.Watch(full)
 	t.Cleanup(func() { assert.NoError(t, m.Close(context.Background())) })
@@ -94,12 +93,12 @@ func TestAFullDisk(t *testing.T) {
 		m.Note(nil)
 		assert.Empty(t, m.Issues())
 
-		m.Note(store.ErrFull)
+		m.Note(ErrFull)
 		assert.Equal(t, []string{"full"}, w.take())
 		assert.Equal(t, []string{"the disk is full; free some space"}, m.Issues())
 		assert.Zero(t, reserved(m), "what was set aside is given up")
 		m.Note(errors.New("another error"))
-		m.NoRoom(store.ErrFull)
+		m.NoRoom(ErrFull)
 		assert.Equal(t, []string{"full"}, w.take(), "each time")
 
 		d.free.Store(enough - 1)
@@ -154,10 +153,10 @@ func TestWhenItIsTriedAgain(t *testing.T) {
 func TestALostStoreIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		m, _, w := watched(t, false, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		m, _, w := watched(t, false, func(o *MonitorOptions) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 		assert.False(t, m.Lost())
 		for range 2 {
-			m.Note(&store.LostError{Err: errors.New("gone")})
+			m.Note(&LostError{Err: errors.New("gone")})
 		}
 		assert.True(t, m.Lost())
 		assert.Equal(t, []string{"lost"}, w.take())
@@ -173,7 +172,7 @@ func TestWhenItIsLookedWhetherTheStoreIsStillThere(t *testing.T) {
 	t.Run("told", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			removed := make(chan struct{}, 1)
-			m, d, w := watched(t, false, func(o *Options) { o.Removed = removed })
+			m, d, w := watched(t, false, func(o *MonitorOptions) { o.Removed = removed })
 			time.Sleep(24 * time.Hour)
 			assert.Zero(t, d.looks.Load())
 			removed <- struct{}{} // something else
@@ -189,7 +188,7 @@ func TestWhenItIsLookedWhetherTheStoreIsStillThere(t *testing.T) {
 	})
 	t.Run("not told", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			_, d, w := watched(t, false, func(o *Options) { o.Removed = nil })
+			_, d, w := watched(t, false, func(o *MonitorOptions) { o.Removed = nil })
 			time.Sleep(lookEvery + lookEvery/2)
 			assert.EqualValues(t, 1, d.looks.Load())
 			d.gone.Store(true)
@@ -201,7 +200,7 @@ func TestWhenItIsLookedWhetherTheStoreIsStillThere(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m, _, w := watched(t, false)
 			require.NoError(t, m.Close(t.Context()))
-			m.Note(&store.LostError{Err: errors.New("gone")})
+			m.Note(&LostError{Err: errors.New("gone")})
 			assert.True(t, m.Lost())
 			assert.Empty(t, w.take(), "it is the end anyway")
 		})
@@ -210,7 +209,7 @@ func TestWhenItIsLookedWhetherTheStoreIsStillThere(t *testing.T) {
 
 func TestWhatElseIsWrong(t *testing.T) {
 	var log bytes.Buffer
-	m, _, _ := watched(t, false, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	m, _, _ := watched(t, false, func(o *MonitorOptions) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	m.ReportsLost(errors.New("why"))
 	for range 2 {
 		m.Damaged(errors.New("a page"))
@@ -222,11 +221,11 @@ func TestWhatElseIsWrong(t *testing.T) {
 func TestWhatUsersAreTold(t *testing.T) {
 	other := errors.New("other")
 	for err, text := range map[error]string{
-		store.ErrClosed:               "duet-rpc is ending; connect again in a moment, and try again",
-		store.ErrFull:                 "the disk is full: nothing was changed",
-		&store.LostError{Err: other}:  "nothing of this was kept: try again",
-		store.ErrLocked:               "another process has the database",
-		errors.Join(store.ErrDamaged): TextDamaged,
+		ErrClosed:               "duet-rpc is ending; connect again in a moment, and try again",
+		ErrFull:                 "the disk is full: nothing was changed",
+		&LostError{Err: other}:  "nothing of this was kept: try again",
+		ErrLocked:               "another process has the database",
+		errors.Join(ErrDamaged): TextDamaged,
 	} {
 		told := Explain(err)
 		var refusal *domain.Error

@@ -1,4 +1,4 @@
-package configured
+package config
 
 import (
 	"errors"
@@ -7,33 +7,32 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // agents resolves names by what is said of them.
 type agents map[string]error
 
-func (a agents) Resolve(name string) (config.Agent, error) {
+func (a agents) Resolve(name string) (Agent, error) {
 	if err := a[name]; err != nil {
-		return config.Agent{}, err
+		return Agent{}, err
 	}
 	if name == "" {
 		name = "default"
 	}
-	return config.Agent{Name: name, Driver: map[string]string{"theirs": config.DriverExecutor}[name]}, nil
+	return Agent{Name: name, Driver: map[string]string{"theirs": DriverExecutor}[name]}, nil
 }
 
 func TestErrorsSayWhatToDo(t *testing.T) {
 	c := Configuration{Agents: agents{
-		"nobody": &config.UnknownAgentError{Name: "nobody", Known: []string{"a", "b"}}, "projects": &config.NotTrustedError{Agent: "projects"}, "broken": errors.New("it is broken"),
+		"nobody": &UnknownAgentError{Name: "nobody", Known: []string{"a", "b"}}, "projects": &NotTrustedError{Agent: "projects"}, "broken": errors.New("it is broken"),
 	}}
 	for name, kind := range map[string]string{"nobody": domain.KindUnknownAgent, "projects": domain.KindNotTrusted, "broken": domain.KindExecutor} {
 		_, err := c.Agent(name)
 		var e *domain.Error
 		assert.ErrorAs(t, err, &e)
 		assert.Equal(t, kind, e.Kind)
-		assert.Equal(t, config.Agent{Name: name}, c.Known(name), "who only asks what is known of it is told nothing")
+		assert.Equal(t, Agent{Name: name}, c.Known(name), "who only asks what is known of it is told nothing")
 	}
 	agent, err := c.Agent("")
 	assert.NoError(t, err)
@@ -45,11 +44,11 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 // Who does not trust the workspace gets nothing of the project's file: no agent, no key,
 // and neither where the configuration cannot be read.
 func TestWhatARestrictedRunGets(t *testing.T) {
-	all, own := map[string]config.Key{"all": {}}, map[string]config.Key{"own": {}}
+	all, own := map[string]Key{"all": {}}, map[string]Key{"own": {}}
 	var unreadable error
 	c := Configuration{
-		Agents: agents{}, Keys: func() map[string]config.Key { return all }, Logger: slog.New(slog.DiscardHandler),
-		Restricted: func() (*config.Config, error) { return &config.Config{Keys: own}, unreadable },
+		Agents: agents{}, Keys: func() map[string]Key { return all }, Logger: slog.New(slog.DiscardHandler),
+		Restricted: func() (*Config, error) { return &Config{Keys: own}, unreadable },
 	}
 	var run domain.Run
 	assert.Equal(t, all, c.KeysOf(run))

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package ownership
+package project
 
 import "io/fs"
 
@@ -13,14 +13,14 @@ const (
 // None of this is part of a file's information here. What keeps others out is that
 // the user's directories are inherited by what is in them.
 
-// Of knows nobody.
-func Of(fs.FileInfo) (uid int, known bool) { return 0, false }
+// ownershipOwnerOf knows nobody.
+func ownershipOwnerOf(fs.FileInfo) (uid int, known bool) { return 0, false }
 
 // IsForeign is always false.
 func IsForeign(fs.FileInfo) bool { return false }
 
-// SharedWrite is always false.
-func SharedWrite(fs.FileInfo) bool { return false }
+// sharedWrite is always false.
+func sharedWrite(fs.FileInfo) bool { return false }
 
 // WritableByOthers is always false.
 func WritableByOthers(fs.FileInfo) bool { return false }

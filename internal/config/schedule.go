@@ -1,14 +1,14 @@
-// Package schedule says when a time of five fields (crontab(5)) is due next, in a
-// time zone that changes its clocks.
-package schedule
+package config
 
 import (
 	"fmt"
+	"github.com/robfig/cron/v3"
 	"strings"
 	"time"
-
-	"github.com/robfig/cron/v3"
 )
+
+// This file says when a time of five fields (crontab(5)) is due next, in a
+// time zone that changes its clocks.
 
 // A Schedule is a time that comes again. It is a value and may be shared.
 type Schedule struct {
@@ -19,12 +19,12 @@ type Schedule struct {
 	eachHour bool
 }
 
-// Local is the name of the machine's own time zone.
-const Local = "local"
+// localZone is the name of the machine's own time zone.
+const localZone = "local"
 
-// Parse reads minute, hour, day of the month, month and day of the week. zone is a
-// name of the IANA time zone database, [Local], or "" for UTC.
-func Parse(fields, zone string) (Schedule, error) {
+// ParseSchedule reads minute, hour, day of the month, month and day of the week. zone is a
+// name of the IANA time zone database, [localZone], or "" for UTC.
+func ParseSchedule(fields, zone string) (Schedule, error) {
 	if n := len(strings.Fields(fields)); n != 5 || strings.HasPrefix(fields, "TZ=") || strings.HasPrefix(fields, "CRON_TZ=") {
 		return Schedule{}, fmt.Errorf("five fields, minute hour day month weekday, and it has %d", n)
 	}
@@ -47,12 +47,12 @@ func Parse(fields, zone string) (Schedule, error) {
 }
 
 func location(zone string) (*time.Location, error) {
-	if zone == Local {
+	if zone == localZone {
 		return time.Local, nil
 	}
 	where, err := time.LoadLocation(zone)
 	if err != nil || zone == "Local" {
-		return nil, fmt.Errorf("a time zone such as Europe/Berlin, %q or \"UTC\"", Local)
+		return nil, fmt.Errorf("a time zone such as Europe/Berlin, %q or \"UTC\"", localZone)
 	}
 	return where, nil
 }

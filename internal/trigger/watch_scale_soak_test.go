@@ -1,5 +1,5 @@
 //go:build soak
 
-package watch
+package trigger
 
 const manyFiles = 20_000 // more events than the system queues

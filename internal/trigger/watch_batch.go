@@ -1,4 +1,4 @@
-package watch
+package trigger
 
 import (
 	"hash/maphash"
@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// A Kind is what has become of a file.
-type Kind byte
+// A changeKind is what has become of a file.
+type changeKind byte
 
 // Kinds of changes.
 const (
-	Create Kind = iota + 1
-	Modify
-	Delete
+	changeCreate changeKind = iota + 1
+	changeModify
+	changeDelete
 )
 
-// A Spec is what one trigger wants to know.
-type Spec struct {
+// A watchSpec is what one trigger wants to know.
+type watchSpec struct {
 	ID         string
 	Paths      []string // as of triggerconfig.Trigger
 	Extensions []string
 	Ignore     []string
-	Kinds      []Kind // none: all
+	Kinds      []changeKind // none: all
 	Debounce   time.Duration
 	Since      time.Time // files that were changed after it are told from the start on; zero: none
 }
 
-// A Batch is what has changed until nothing changed any more. What is gone again, or
+// A changeBatch is what has changed until nothing changed any more. What is gone again, or
 // came and went, is not in it.
-type Batch struct {
+type changeBatch struct {
 	ID          string
 	First, Last time.Time // when the first change was told, and the last
 	Paths       []string  // the first of them, relative to the root, with slashes; "." where too many changed to know any
@@ -56,19 +56,19 @@ func hashOf(path string) uint64 { return maphash.String(seed, path) }
 // A pending is what has changed for a trigger and is not told yet. Its memory is bounded,
 // however many files there are.
 type pending struct {
-	spec    Spec
+	spec    watchSpec
 	paths   list
 	ignored list
 	looked  time.Time // when a batch was made last
 
 	first, last time.Time // zero: nothing is pending
-	became      map[uint64]Kind
+	became      map[uint64]changeKind
 	kept        []string // the paths of the first of them
 	keptBytes   int
 	more        int // changes of files beyond mostFiles
 }
 
-func newPending(s Spec) *pending {
+func newPending(s watchSpec) *pending {
 	return &pending{spec: s, paths: parseList(s.Paths, true), ignored: parseList(s.Ignore, false), looked: s.Since}
 }
 
@@ -85,17 +85,17 @@ func (p *pending) wants(file string) bool {
 
 // written is what a file is told as that was written while nobody looked: it may have been
 // created.
-func (p *pending) written() Kind {
-	if len(p.spec.Kinds) > 0 && !slices.Contains(p.spec.Kinds, Modify) && slices.Contains(p.spec.Kinds, Create) {
-		return Create
+func (p *pending) written() changeKind {
+	if len(p.spec.Kinds) > 0 && !slices.Contains(p.spec.Kinds, changeModify) && slices.Contains(p.spec.Kinds, changeCreate) {
+		return changeCreate
 	}
-	return Modify
+	return changeModify
 }
 
 // note adds a change.
-func (p *pending) note(file string, kind Kind, now time.Time) {
+func (p *pending) note(file string, kind changeKind, now time.Time) {
 	if p.became == nil {
-		p.first, p.became = now, make(map[uint64]Kind)
+		p.first, p.became = now, make(map[uint64]changeKind)
 	}
 	p.last = now
 	h := hashOf(file)
@@ -106,17 +106,17 @@ func (p *pending) note(file string, kind Kind, now time.Time) {
 			p.more++
 		}
 		return
-	case before == Create && kind == Delete:
+	case before == changeCreate && kind == changeDelete:
 		p.became[h] = 0 // it came and went
 		return
-	case before == Create:
+	case before == changeCreate:
 		return
-	case before == Delete && kind == Create:
-		kind = Modify // it was replaced
-	case known && before == 0 && kind == Delete:
+	case before == changeDelete && kind == changeCreate:
+		kind = changeModify // it was replaced
+	case known && before == 0 && kind == changeDelete:
 		return
 	case known && before == 0:
-		kind = Create
+		kind = changeCreate
 	}
 	p.became[h] = kind
 	if !known && p.keptBytes+len(file) <= mostKept {
@@ -125,7 +125,9 @@ func (p *pending) note(file string, kind Kind, now time.Time) {
 }
 
 // wants reports whether the trigger is for what has become of a file; 0 is nothing.
-func (s Spec) wants(k Kind) bool { return k != 0 && (len(s.Kinds) == 0 || slices.Contains(s.Kinds, k)) }
+func (s watchSpec) wants(k changeKind) bool {
+	return k != 0 && (len(s.Kinds) == 0 || slices.Contains(s.Kinds, k))
+}
 
 // due is when what is pending is to be told; zero: nothing is.
 func (p *pending) due() time.Time {
@@ -140,19 +142,19 @@ func (p *pending) due() time.Time {
 }
 
 // take is what is pending, which is told then; ok is false where nothing is left of it.
-func (p *pending) take() (b Batch, ok bool) {
-	b = Batch{ID: p.spec.ID, First: p.first, Last: p.last, Count: p.more}
+func (p *pending) take() (b changeBatch, ok bool) {
+	b = changeBatch{ID: p.spec.ID, First: p.first, Last: p.last, Count: p.more}
 	for _, kind := range p.became {
 		if !p.spec.wants(kind) {
 			continue
 		}
 		b.Count++
 		switch kind {
-		case Create:
+		case changeCreate:
 			b.Created++
-		case Modify:
+		case changeModify:
 			b.Modified++
-		case Delete:
+		case changeDelete:
 			b.Deleted++
 		}
 	}

@@ -1,6 +1,6 @@
 //go:build clients
 
-package watch
+package trigger
 
 import (
 	"os"

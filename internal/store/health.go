@@ -1,24 +1,31 @@
-package health
+package store
 
 import (
 	"context"
+	"errors"
+	"github.com/duet-rpc/duet-rpc/internal/background"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
-
-	"github.com/duet-rpc/duet-rpc/internal/background"
-	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-// A Store is what is watched; see [store.Store].
-type Store interface {
+// This file knows how the store of a process is: whether its disk is full,
+// whether its files are still there, and whether a part of it cannot be read. It
+// keeps a reserve on the disk, which is given up when that is full, and tells what
+// is wrong, as `health` shows it.
+
+// A monitored is what is watched; see [Store].
+type monitored interface {
 	Valid() error
 	FreeBytes() int64
 }
 
-// Options say what a Monitor watches, and who is told. The functions, which may
+// MonitorOptions say what a Monitor watches, and who is told. The functions, which may
 // be nil, must not block; those who write call them.
-type Options struct {
+type MonitorOptions struct {
 	Database string // the store's path: the reserve lies beside it
 	// Removed, if set, has one in it when the database, or what the store's
 	// Valid looks at, may have been removed or replaced. Else that is looked for
@@ -33,14 +40,14 @@ type Options struct {
 // A Monitor watches one store. Its methods may be called from any goroutine, and
 // whatever locks are held.
 type Monitor struct {
-	opts    Options
+	opts    MonitorOptions
 	reserve reserve
 	ctx     context.Context // ends with the monitor
 	cancel  context.CancelFunc
 	tasks   background.Group
 
 	mu          sync.Mutex // guards the fields below
-	store       Store
+	store       monitored
 	full        bool
 	changed     chan struct{} // while full: closed when a change was kept
 	lost        bool
@@ -49,9 +56,9 @@ type Monitor struct {
 	closing     bool
 }
 
-// New makes a monitor of a store that is still to be opened, see Watch. It is to
+// NewMonitor makes a monitor of a store that is still to be opened, see Watch. It is to
 // be ended by Close.
-func New(opts Options) *Monitor {
+func NewMonitor(opts MonitorOptions) *Monitor {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -61,7 +68,7 @@ func New(opts Options) *Monitor {
 }
 
 // Opened names the store.
-func (m *Monitor) Opened(s Store) {
+func (m *Monitor) Opened(s monitored) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.store = s
@@ -93,9 +100,9 @@ func (m *Monitor) Note(err error) {
 	switch {
 	case err == nil:
 		m.kept()
-	case store.IsFull(err):
+	case IsFull(err):
 		m.NoRoom(err)
-	case store.IsLost(err):
+	case IsLost(err):
 		m.noteLost(err)
 	}
 }
@@ -233,4 +240,103 @@ func (m *Monitor) watch() {
 			return
 		}
 	}
+}
+
+// reserveBytes is how much of the disk is set aside, so that there is room to
+// say that it is full.
+const reserveBytes = 1 << 20
+
+// A reserve is a file that is given up when the disk is full.
+type reserve struct {
+	path string
+
+	mu   sync.Mutex // guards held
+	held bool
+}
+
+func reservePath(database string) string { return filepath.Join(filepath.Dir(database), "reserve") }
+
+// hold sets the reserve aside. Where there is no room for it there is none.
+func (r *reserve) hold() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.held {
+		return
+	}
+	if info, err := os.Stat(r.path); err == nil && info.Size() == reserveBytes {
+		r.held = true
+		return
+	}
+	// Zeros that are written are blocks that are taken; a hole would be none.
+	if err := os.WriteFile(r.path, make([]byte, reserveBytes), 0o600); err != nil {
+		os.Remove(r.path)
+		return
+	}
+	r.held = true
+}
+
+// release gives the reserve up, if there is one.
+func (r *reserve) release() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held = false
+	_ = os.Remove(r.path)
+}
+
+// FreeReserve gives up what a process that has ended has set aside on the disk for
+// the moment at which that is full. It is an error if there is nothing.
+func FreeReserve(database string) error { return os.Remove(reservePath(database)) }
+
+// What users are told.
+const (
+	textFull        = "the disk is full; free some space"
+	textLost        = "the project's directory or its state was removed, moved or replaced while duet-rpc used it, and what ran has ended"
+	textReportsLost = "events could not be kept; run `duet-rpc doctor`"
+
+	// TextDamaged is of a database that is damaged.
+	TextDamaged = "the database is damaged, and a part of it cannot be read; run `duet-rpc doctor`"
+)
+
+// Issues lists what is wrong, in words for users; empty: the store is well.
+func (m *Monitor) Issues() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var list []string
+	if m.full {
+		list = append(list, textFull)
+	}
+	switch {
+	case m.lost:
+		list = append(list, textLost)
+	case m.reportsLost:
+		list = append(list, textReportsLost)
+	}
+	if m.damaged {
+		list = append(list, TextDamaged)
+	}
+	return list
+}
+
+// Explain makes an error of the store one for users, where it is one of those that
+// the store names ([ErrFull] and so on); others stay as they are.
+func Explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrClosed):
+		return domain.ErrEnding
+	case IsFull(err):
+		return unavailable("the disk is full: nothing was changed; free some space and try again", err)
+	case IsLost(err):
+		return unavailable(textLost+"; nothing of this was kept: try again", err)
+	case IsLocked(err):
+		return unavailable("another process has the database and does not let go of it: nothing was changed; end it (sqlite3, a backup, or a duet-rpc that was stopped) and try again", err)
+	case IsDamaged(err):
+		return unavailable(TextDamaged, err)
+	}
+	return err
+}
+
+func unavailable(text string, cause error) *domain.Error {
+	return &domain.Error{Kind: domain.KindUnavailable, Message: text, Err: cause}
 }

@@ -1,4 +1,4 @@
-package content
+package conversation
 
 import (
 	"encoding/base64"
@@ -23,9 +23,9 @@ func TestBlocksComeBackAsTheyWere(t *testing.T) {
 		{Type: "resource", Name: "x", Resource: &catalog.Resource{URI: "file:///x", Blob: "AAEC"}},
 		{Type: "resource_link", URI: "https://example.org/a", Name: "A", Title: "t", Description: "d", Size: 7},
 	} {
-		c, err := Read(b)
+		c, err := ReadContent(b)
 		require.NoError(t, err, b.Type)
-		assert.Equal(t, b, Write(c))
+		assert.Equal(t, b, writeContent(c))
 		if b.Type != "resource_link" {
 			assert.Equal(t, domain.AttachmentID(c.Data), c.Attachment)
 			assert.EqualValues(t, len(c.Data), c.Size)
@@ -71,12 +71,12 @@ func TestWhatIsWrongWithABlock(t *testing.T) {
 		"text":                {catalog.ContentBlock{Type: "text", Text: "t"}, "type"},
 		"unknown":             {catalog.ContentBlock{Type: "video"}, "type"},
 	} {
-		_, err := Read(c.block)
+		_, err := ReadContent(c.block)
 		if c.want == "" {
 			assert.NoError(t, err, name)
 			continue
 		}
-		var wrong *Error
+		var wrong *contentError
 		if assert.ErrorAs(t, err, &wrong, name) {
 			assert.Equal(t, c.want, wrong.Member, name)
 			assert.Less(t, len(wrong.Error()), 300, name)
@@ -91,7 +91,7 @@ func TestThePartsOfAPrompt(t *testing.T) {
 	assert.Equal(t, "a\n\nb", text)
 	assert.Equal(t, []domain.Content{{Block: domain.Block{Type: "resource_link", URI: "u", Name: "n"}}}, list)
 
-	big := catalog.ContentBlock{Type: "image", MIMEType: "image/png", Data: encoded(MaxPrompt / 2)}
+	big := catalog.ContentBlock{Type: "image", MIMEType: "image/png", Data: encoded(maxPrompt / 2)}
 	_, _, wrong = ReadPrompt([]catalog.ContentBlock{big, big})
 	assert.Nil(t, wrong)
 	_, _, wrong = ReadPrompt([]catalog.ContentBlock{big, big, {Type: "image", MIMEType: "image/png", Data: "AA=="}})
@@ -122,6 +122,6 @@ func TestLabels(t *testing.T) {
 		"[resource link A https://example.org]": {Type: "resource_link", Name: "A", URI: "https://example.org"},
 		"[resource link a  b u]":                {Type: "resource_link", Name: "a\n\x7fb", URI: "u"},
 	} {
-		assert.Equal(t, want, Label(b))
+		assert.Equal(t, want, label(b))
 	}
 }

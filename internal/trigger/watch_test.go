@@ -1,4 +1,4 @@
-package watch
+package trigger
 
 import (
 	"context"
@@ -34,9 +34,9 @@ func write(t *testing.T, dir string, files ...string) {
 
 // watching starts a watcher and returns when it watches what there is: it has told a
 // change of a file of its own, which no spec is for.
-func watching(t *testing.T, opts Options) *Watcher {
+func watching(t *testing.T, opts watchOptions) *watcher {
 	t.Helper()
-	w := Start(context.Background(), opts)
+	w := startWatch(context.Background(), opts)
 	t.Cleanup(w.Close)
 	stop := time.After(patience)
 	for n := 0; w.Status().Received == 0 && w.Status().Problem == ""; n++ {
@@ -50,19 +50,19 @@ func watching(t *testing.T, opts Options) *Watcher {
 	return w
 }
 
-func next(t *testing.T, w *Watcher) Batch {
+func next(t *testing.T, w *watcher) changeBatch {
 	t.Helper()
 	select {
 	case b := <-w.Batches:
 		return b
 	case <-time.After(patience):
 		t.Fatal("no batch came")
-		return Batch{}
+		return changeBatch{}
 	}
 }
 
 // until collects batches until so many different files were told.
-func until(t *testing.T, w *Watcher, files int) (paths map[string]bool) {
+func until(t *testing.T, w *watcher, files int) (paths map[string]bool) {
 	t.Helper()
 	paths = make(map[string]bool)
 	for len(paths) < files {
@@ -73,7 +73,7 @@ func until(t *testing.T, w *Watcher, files int) (paths map[string]bool) {
 	return paths
 }
 
-func spec(s Spec) Spec {
+func watchedSpec(s watchSpec) watchSpec {
 	s.ID, s.Debounce = "t", 100*time.Millisecond
 	s.Ignore = append(s.Ignore, "*.probe")
 	return s
@@ -83,7 +83,7 @@ func TestChangesOfFilesAreTold(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "there.go", "sub/old.go", "node_modules/x/y.go", ".git/config", ".gitignore", "docs/a.md")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("build/\n*.log\n!keep.log\n"), 0o644))
-	w := watching(t, Options{Root: dir, Exclude: []string{filepath.Join(dir, "state")}, Specs: []Spec{spec(Spec{})}})
+	w := watching(t, watchOptions{Root: dir, Exclude: []string{filepath.Join(dir, "state")}, Specs: []watchSpec{watchedSpec(watchSpec{})}})
 	write(t, dir, "node_modules/x/z.go", ".git/HEAD", "state/db", "build/out", "x.log", "keep.log", "there.go", "deep/er/new.go", "sub/old.go")
 	paths := until(t, w, 4)
 	for _, want := range []string{"keep.log", "there.go", "deep/er/new.go", "sub/old.go"} {
@@ -111,7 +111,7 @@ func TestChangesOfFilesAreTold(t *testing.T) {
 func TestASpecSaysWhatItIsFor(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "src/a.go", "src/a.txt", "other/a.go", "README.md")
-	w := watching(t, Options{Root: dir, Specs: []Spec{spec(Spec{Paths: []string{"src/", "*.md"}, Extensions: []string{".go", ".md"}, Ignore: []string{"testdata/"}, Kinds: []Kind{Modify}})}})
+	w := watching(t, watchOptions{Root: dir, Specs: []watchSpec{watchedSpec(watchSpec{Paths: []string{"src/", "*.md"}, Extensions: []string{".go", ".md"}, Ignore: []string{"testdata/"}, Kinds: []changeKind{changeModify}})}})
 	write(t, dir, "src/a.txt", "other/a.go", "src/testdata/a.go", "src/a.go", "README.md")
 	assert.Equal(t, map[string]bool{"src/a.go": true, "README.md": true}, until(t, w, 2))
 }
@@ -124,7 +124,7 @@ func testReplaced(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.go")
 	events := make(chan fsnotify.Event)
-	w := Start(context.Background(), Options{Root: dir, Specs: []Spec{spec(Spec{})}, system: func() (notifier, <-chan fsnotify.Event, <-chan error, error) {
+	w := startWatch(context.Background(), watchOptions{Root: dir, Specs: []watchSpec{watchedSpec(watchSpec{})}, system: func() (notifier, <-chan fsnotify.Event, <-chan error, error) {
 		return silent{}, events, nil, nil
 	}})
 	defer w.Close()
@@ -155,8 +155,8 @@ func TestWhatWasMissedIsTold(t *testing.T) {
 	write(t, dir, "before.go", "after.go")
 	since := time.Now().Add(-time.Hour)
 	require.NoError(t, os.Chtimes(filepath.Join(dir, "before.go"), since.Add(-time.Minute), since.Add(-time.Minute)))
-	for _, kinds := range [][]Kind{nil, {Create}, {Modify}} {
-		w := Start(context.Background(), Options{Root: dir, Specs: []Spec{spec(Spec{Since: since, Kinds: kinds})}})
+	for _, kinds := range [][]changeKind{nil, {changeCreate}, {changeModify}} {
+		w := startWatch(context.Background(), watchOptions{Root: dir, Specs: []watchSpec{watchedSpec(watchSpec{Since: since, Kinds: kinds})}})
 		b := next(t, w)
 		assert.Equal(t, []string{"after.go"}, b.Paths)
 		w.Close()
@@ -164,11 +164,11 @@ func TestWhatWasMissedIsTold(t *testing.T) {
 }
 
 func TestManyFilesAreOneBatch(t *testing.T) {
-	p := newPending(spec(Spec{}))
+	p := newPending(watchedSpec(watchSpec{}))
 	start := time.Now()
 	for i := range 20_000 {
 		for range 2 {
-			p.note(fmt.Sprintf("dir/%d", i), Modify, start.Add(time.Duration(i)*time.Microsecond))
+			p.note(fmt.Sprintf("dir/%d", i), changeModify, start.Add(time.Duration(i)*time.Microsecond))
 		}
 	}
 	last := start.Add(19_999 * time.Microsecond)
@@ -180,7 +180,7 @@ func TestManyFilesAreOneBatch(t *testing.T) {
 	_, ok = p.take()
 	assert.False(t, ok)
 	for i := range mostFiles + 500 {
-		p.note(fmt.Sprintf("dir/%d", i), Create, start)
+		p.note(fmt.Sprintf("dir/%d", i), changeCreate, start)
 	}
 	assert.Len(t, p.became, mostFiles)
 	b, _ = p.take()
@@ -193,9 +193,9 @@ func TestThousandsOfFilesAreToldAtOnce(t *testing.T) {
 	for i := range 20 {
 		write(t, dir, fmt.Sprintf("d%d/first", i))
 	}
-	s := spec(Spec{})
+	s := watchedSpec(watchSpec{})
 	s.Debounce = 100 * time.Millisecond
-	w := watching(t, Options{Root: dir, Specs: []Spec{s}})
+	w := watching(t, watchOptions{Root: dir, Specs: []watchSpec{s}})
 	for i := range manyFiles {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("d%d/f%d", i%20, i)), nil, 0o644))
 	}
@@ -207,27 +207,27 @@ func TestThousandsOfFilesAreToldAtOnce(t *testing.T) {
 }
 
 func TestAStreamOfChangesIsToldAllTheSame(t *testing.T) {
-	p := newPending(spec(Spec{}))
+	p := newPending(watchedSpec(watchSpec{}))
 	start := time.Now()
 	for i := range 1000 {
-		p.note("a", Modify, start.Add(time.Duration(i)*50*time.Millisecond))
+		p.note("a", changeModify, start.Add(time.Duration(i)*50*time.Millisecond))
 	}
 	assert.Equal(t, start.Add(longestWait), p.due())
 }
 
 func TestWhatCameAndWentIsNotTold(t *testing.T) {
 	now := time.Now()
-	p := newPending(spec(Spec{}))
-	for _, kind := range []Kind{Create, Modify, Delete} {
+	p := newPending(watchedSpec(watchSpec{}))
+	for _, kind := range []changeKind{changeCreate, changeModify, changeDelete} {
 		p.note("gone", kind, now)
 	}
 	_, ok := p.take()
 	assert.False(t, ok)
-	p.note("gone", Create, now)
-	p.note("gone", Delete, now)
-	p.note("gone", Create, now)
-	p.note("new", Delete, now)
-	p.note("new", Create, now)
+	p.note("gone", changeCreate, now)
+	p.note("gone", changeDelete, now)
+	p.note("gone", changeCreate, now)
+	p.note("new", changeDelete, now)
+	p.note("new", changeCreate, now)
 	b, ok := p.take()
 	require.True(t, ok)
 	assert.Equal(t, []any{2, 1, 1, 0}, []any{b.Count, b.Created, b.Modified, b.Deleted})
@@ -236,15 +236,15 @@ func TestWhatCameAndWentIsNotTold(t *testing.T) {
 // A build makes many files that it takes away again, before what it has made is there.
 func TestWhatStaysBehindManyFilesThatCameAndWentIsTold(t *testing.T) {
 	now := time.Now()
-	p := newPending(spec(Spec{}))
+	p := newPending(watchedSpec(watchSpec{}))
 	comeAndGo := func(n int) {
 		for i := range n {
-			p.note(fmt.Sprintf("tmp/%d", i), Create, now)
-			p.note(fmt.Sprintf("tmp/%d", i), Delete, now)
+			p.note(fmt.Sprintf("tmp/%d", i), changeCreate, now)
+			p.note(fmt.Sprintf("tmp/%d", i), changeDelete, now)
 		}
 	}
 	comeAndGo(2 * mostPaths)
-	p.note("made", Modify, now)
+	p.note("made", changeModify, now)
 	b, ok := p.take()
 	require.True(t, ok)
 	assert.Equal(t, []any{1, []string{"made"}}, []any{b.Count, b.Paths})
@@ -254,16 +254,16 @@ func TestWhatStaysBehindManyFilesThatCameAndWentIsTold(t *testing.T) {
 	_, ok = p.take()
 	assert.False(t, ok)
 	comeAndGo(mostFiles)
-	p.note("made", Modify, now)
+	p.note("made", changeModify, now)
 	b, ok = p.take()
 	require.True(t, ok)
 	assert.Equal(t, []any{1, []string{"."}}, []any{b.Count, b.Paths})
 
-	p = newPending(spec(Spec{Kinds: []Kind{Delete}}))
+	p = newPending(watchedSpec(watchSpec{Kinds: []changeKind{changeDelete}}))
 	for i := range 2 * mostPaths {
-		p.note(fmt.Sprintf("src/%d", i), Modify, now)
+		p.note(fmt.Sprintf("src/%d", i), changeModify, now)
 	}
-	p.note("gone", Delete, now)
+	p.note("gone", changeDelete, now)
 	b, ok = p.take()
 	require.True(t, ok)
 	assert.Equal(t, []any{1, []string{"gone"}}, []any{b.Count, b.Paths})
@@ -289,7 +289,7 @@ func (l *limited) Add(dir string) error {
 func TestALimitOfTheSystemIsTold(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a/x", "b/x", "c/x", "d/e/x", "top")
-	w := Start(context.Background(), Options{Root: dir, Specs: []Spec{spec(Spec{})}, system: func() (notifier, <-chan fsnotify.Event, <-chan error, error) {
+	w := startWatch(context.Background(), watchOptions{Root: dir, Specs: []watchSpec{watchedSpec(watchSpec{})}, system: func() (notifier, <-chan fsnotify.Event, <-chan error, error) {
 		n, events, errs, err := ofSystem()
 		return &limited{notifier: n, left: 3}, events, errs, err
 	}})
@@ -308,7 +308,7 @@ func TestALimitOfTheSystemIsTold(t *testing.T) {
 	write(t, dir, "top") // what is watched stays so
 	assert.True(t, until(t, w, 1)["top"])
 
-	none := Start(context.Background(), Options{Root: dir, Specs: []Spec{spec(Spec{})}, system: func() (notifier, <-chan fsnotify.Event, <-chan error, error) {
+	none := startWatch(context.Background(), watchOptions{Root: dir, Specs: []watchSpec{watchedSpec(watchSpec{})}, system: func() (notifier, <-chan fsnotify.Event, <-chan error, error) {
 		return nil, nil, nil, os.NewSyscallError("inotify_init1", syscall.EMFILE)
 	}})
 	none.ended.Wait()
@@ -321,7 +321,7 @@ func TestChangesThatTheSystemLeavesOutAreLookedFor(t *testing.T) { synctest.Test
 func testOverflow(t *testing.T) {
 	dir := t.TempDir()
 	events, errs := make(chan fsnotify.Event), make(chan error)
-	w := Start(context.Background(), Options{Root: dir, Specs: []Spec{spec(Spec{})}, system: func() (notifier, <-chan fsnotify.Event, <-chan error, error) {
+	w := startWatch(context.Background(), watchOptions{Root: dir, Specs: []watchSpec{watchedSpec(watchSpec{})}, system: func() (notifier, <-chan fsnotify.Event, <-chan error, error) {
 		return silent{}, events, errs, nil
 	}})
 	defer w.Close()
@@ -364,7 +364,7 @@ func TestOnlyDirectoriesThatMatterAreWatched(t *testing.T) {
 	}
 	dir := t.TempDir()
 	write(t, dir, "src/a/x.go", "vendor/b/x.go")
-	w := watching(t, Options{Root: dir, Specs: []Spec{spec(Spec{Paths: []string{"src/"}})}})
+	w := watching(t, watchOptions{Root: dir, Specs: []watchSpec{watchedSpec(watchSpec{Paths: []string{"src/"}})}})
 	assert.Equal(t, 3, w.Status().Directories)
 }
 
