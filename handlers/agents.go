@@ -12,7 +12,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/signin"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -44,9 +43,9 @@ type authenticateParams struct {
 }
 
 type checkResult struct {
-	Agent   string        `json:"agent" doc:"Its name in the configuration."`
-	Report  signin.Report `json:"report"`
-	Missing []string      `json:"missing_keys,omitempty" doc:"Keys that are configured for it and could not be had, in words; it was started without them."`
+	Agent   string           `json:"agent" doc:"Its name in the configuration."`
+	Report  agentlink.Report `json:"report"`
+	Missing []string         `json:"missing_keys,omitempty" doc:"Keys that are configured for it and could not be had, in words; it was started without them."`
 }
 
 // configuration is that of who asks, who may not trust the workspace.
@@ -92,7 +91,7 @@ func (m signIn) check(ctx context.Context, p agentName) (checkResult, error) {
 	if err != nil {
 		return checkResult{}, dialect.Session.Error(err)
 	}
-	report, err := signin.Check(ctx, l, m.Logger)
+	report, err := agentlink.CheckSignIn(ctx, l, m.Logger)
 	if err != nil {
 		return checkResult{}, signInError(ctx, err)
 	}
@@ -105,7 +104,7 @@ func (m signIn) authenticate(ctx context.Context, p authenticateParams) (success
 	if err != nil {
 		return success{}, dialect.Session.Error(err)
 	}
-	if err := signin.Authenticate(ctx, l, p.Method, m.Logger); err != nil {
+	if err := agentlink.Authenticate(ctx, l, p.Method, m.Logger); err != nil {
 		return success{}, signInError(ctx, err)
 	}
 	m.AgentNotes.Authenticated(l.Name, l.Command)
@@ -117,7 +116,7 @@ func (m signIn) logout(ctx context.Context, p agentName) (success, error) {
 	if err != nil {
 		return success{}, dialect.Session.Error(err)
 	}
-	if err := signin.Logout(ctx, l, m.Logger); err != nil {
+	if err := agentlink.Logout(ctx, l, m.Logger); err != nil {
 		return success{}, signInError(ctx, err)
 	}
 	m.AgentNotes.SignedOut(l.Name, l.Command)
@@ -131,16 +130,16 @@ func signInError(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	kind := domain.KindExecutor
-	var unknown *signin.UnknownMethodError
+	var unknown *agentlink.UnknownMethodError
 	switch {
 	case errors.As(err, &unknown):
 		return dialect.Session.Error(&domain.Error{
 			Kind: domain.KindInvalid, Param: "method", Expected: "the id of a way to sign in: " + strings.Join(unknown.Known, ", "), Received: unknown.Received(),
 			Accepted: unknown.Known, Message: err.Error(),
 		})
-	case errors.As(err, new(*signin.TerminalError)):
+	case errors.As(err, new(*agentlink.TerminalError)):
 		kind = domain.KindNeedsTerminal
-	case errors.As(err, new(*signin.MissingError)):
+	case errors.As(err, new(*agentlink.MissingError)):
 		kind = domain.KindNoAPIKey
 	}
 	return dialect.Session.Error(&domain.Error{Kind: kind, Message: err.Error(), Err: err})

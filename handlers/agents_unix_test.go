@@ -16,12 +16,12 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/handlers"
+	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/jsontest"
-	"github.com/duet-rpc/duet-rpc/internal/signin"
 	"github.com/duet-rpc/duet-rpc/internal/trust"
 	"github.com/duet-rpc/duet-rpc/internal/witness"
 	"github.com/duet-rpc/duet-rpc/server"
@@ -104,7 +104,7 @@ func TestAgentsAreAskedAboutThemselves(t *testing.T) {
 	assert.Equal(t, "4.5.6", listed()["version"])
 	assert.Equal(t, "log in first", listed()["account"])
 	assert.Contains(t, listed(), "signed_in_at")
-	var methods []signin.Method
+	var methods []agentlink.Method
 	require.NoError(t, json.Unmarshal(jsontest.Member(t, checked, "report.methods"), &methods))
 	require.Len(t, methods, 3)
 	assert.Equal(t, []string{filepath.Join(dir, "theirs"), "--login"}, methods[1].Command)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/agentsetting"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -92,7 +91,7 @@ var duetsModes = map[string]mode{
 }
 
 // modes describes the modes that can be asked of an agent.
-func modes(known agentsetting.Known) []mode {
+func modes(known threadsettings.Known) []mode {
 	list, reported := []mode{}, known.Reported
 	for _, id := range known.Modes {
 		m, ours := duetsModes[id]
@@ -131,6 +130,6 @@ func agentSession(reported domain.AgentSession) *dialect.AgentSession {
 }
 
 // describe adds to a session what its agent has told, which no list has.
-func (s *session) describe(known agentsetting.Known) {
+func (s *session) describe(known threadsettings.Known) {
 	s.Modes, s.AgentSession, s.described = modes(known), agentSession(known.Reported), known.Reported.Size()
 }

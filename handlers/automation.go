@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/trigger"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -86,7 +86,7 @@ type executionResult struct {
 }
 
 func automationStatusOf(ctx context.Context, h *hub.Hub, _ none) (automationStatus, error) {
-	s, err := h.Triggers().Status(ctx, recentExecutions, !restricted.Is(ctx))
+	s, err := h.Triggers().Status(ctx, recentExecutions, !clientenv.IsRestricted(ctx))
 	if err != nil {
 		return automationStatus{}, err
 	}
@@ -154,9 +154,9 @@ func switchAutomation(on bool) func(context.Context, *hub.Hub, automationParams)
 		var err error
 		switch {
 		case p.RuleID != "":
-			r.Success, err = h.Triggers().Switch(ctx, p.RuleID, on, !restricted.Is(ctx))
+			r.Success, err = h.Triggers().Switch(ctx, p.RuleID, on, !clientenv.IsRestricted(ctx))
 			r.Enabled = on && r.Success
-		case restricted.Is(ctx):
+		case clientenv.IsRestricted(ctx):
 			err = domain.Errorf(domain.KindNotTrusted, "this editor does not trust the workspace (workspaceTrusted is false), so it does not switch triggers as a whole")
 		default:
 			err = h.Triggers().SwitchAll(ctx, on)
@@ -175,7 +175,7 @@ type automationLogResult struct {
 }
 
 func automationLog(ctx context.Context, h *hub.Hub, p automationLogParams) (automationLogResult, error) {
-	list, err := h.Triggers().Executions(ctx, p.RuleID, pageSize(p.Limit, 50, 500), !restricted.Is(ctx))
+	list, err := h.Triggers().Executions(ctx, p.RuleID, pageSize(p.Limit, 50, 500), !clientenv.IsRestricted(ctx))
 	r := automationLogResult{Executions: []executionResult{}}
 	for _, x := range list {
 		r.Executions = append(r.Executions, executionOf(ctx, h, x, true))
@@ -201,7 +201,7 @@ type automationTrial struct {
 }
 
 func automationTest(ctx context.Context, h *hub.Hub, p automationTestParams) (automationTestResult, error) {
-	trials, err := h.Triggers().Try(p.Type, p.Source, p.Payload, !restricted.Is(ctx))
+	trials, err := h.Triggers().Try(p.Type, p.Source, p.Payload, !clientenv.IsRestricted(ctx))
 	r := automationTestResult{Rules: []automationTrial{}}
 	for _, t := range trials {
 		trial := automationTrial{RuleID: t.Trigger, Fits: t.Fits, Why: t.Why}

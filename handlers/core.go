@@ -10,7 +10,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
-	"github.com/duet-rpc/duet-rpc/internal/openrpc"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -220,9 +219,9 @@ func describeMethods(reg *server.Registry) func(context.Context, none) ([]method
 	}
 }
 
-func discover(reg *server.Registry, version string) func(context.Context, none) (openrpc.Document, error) {
-	return func(context.Context, none) (openrpc.Document, error) {
-		return openrpc.Describe(reg, version), nil
+func discover(reg *server.Registry, version string) func(context.Context, none) (openRPCDocument, error) {
+	return func(context.Context, none) (openRPCDocument, error) {
+		return Describe(reg, version), nil
 	}
 }
 

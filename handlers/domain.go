@@ -8,7 +8,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/editorfiles"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -33,7 +32,7 @@ type Domain struct {
 	Unserved      func() []string // who cannot reach it who looks for one, and why; may be nil
 	Logger        *slog.Logger
 	// EditorFiles, if set, are told which files are read by a connection.
-	EditorFiles *editorfiles.Readers
+	EditorFiles *Readers
 	// Workspaces, if set, knows who does not trust the workspace.
 	Workspaces *Workspaces
 	// Unwatched, if set, remembers what went on without a client.

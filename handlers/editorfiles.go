@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/editorfiles"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -19,7 +18,7 @@ const sessionsRead = 64
 
 // editorFiles are the offers of connections.
 type editorFiles struct {
-	readers *editorfiles.Readers // nil: none are taken
+	readers *Readers // nil: none are taken
 
 	mu    sync.Mutex // guards tasks
 	tasks map[*server.Conn][]string

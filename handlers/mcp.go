@@ -11,7 +11,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
-	"github.com/duet-rpc/duet-rpc/internal/mcpclient"
+	"github.com/duet-rpc/duet-rpc/internal/mcp"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -41,10 +41,10 @@ type serverName struct {
 func (p serverName) check() error { return need("server", p.Server) }
 
 // find is the server that is named.
-func (p serverName) find(ctx context.Context, h *hub.Hub) (mcpclient.Server, error) {
+func (p serverName) find(ctx context.Context, h *hub.Hub) (mcp.Server, error) {
 	agent, list, err := h.MCP().Servers(ctx, p.Agent, p.Thread)
 	if err != nil {
-		return mcpclient.Server{}, err
+		return mcp.Server{}, err
 	}
 	var names []string
 	for _, s := range list {
@@ -53,7 +53,7 @@ func (p serverName) find(ctx context.Context, h *hub.Hub) (mcpclient.Server, err
 		}
 		names = append(names, s.Name)
 	}
-	return mcpclient.Server{}, domain.Invalid("server", "the name of a server that "+agent+" gets", fmt.Sprintf("%q", p.Server), names...)
+	return mcp.Server{}, domain.Invalid("server", "the name of a server that "+agent+" gets", fmt.Sprintf("%q", p.Server), names...)
 }
 
 type serverList struct {

@@ -11,7 +11,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
-	"github.com/duet-rpc/duet-rpc/internal/nativesession"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -62,13 +61,13 @@ func (m nativeSessions) list(ctx context.Context, h *hub.Hub, p nativeListParams
 	if err != nil {
 		return nativeList{}, err
 	}
-	q := nativesession.Query{Cursor: p.Cursor, Limit: max(1, pageSize(p.Limit, nativeByDefault, nativeAtMost))}
+	q := agentlink.Query{Cursor: p.Cursor, Limit: max(1, pageSize(p.Limit, nativeByDefault, nativeAtMost))}
 	if p.WorkingDir != "" {
 		if q.Dir, err = h.Adoption().Directory(p.WorkingDir); err != nil {
 			return nativeList{}, err
 		}
 	}
-	page, err := nativesession.List(ctx, l, q, m.Logger)
+	page, err := agentlink.ListSessions(ctx, l, q, m.Logger)
 	if err != nil {
 		return nativeList{}, nativeError(ctx, err)
 	}
@@ -120,7 +119,7 @@ func (m nativeSessions) adopt(ctx context.Context, h *hub.Hub, p adoptParams) (a
 	if ok {
 		return alreadyHere(here, p.ID), nil
 	}
-	want := nativesession.Wanted{ID: p.ID}
+	want := agentlink.Wanted{ID: p.ID}
 	if want.Else, err = into.Directory(""); err != nil {
 		return adoptResult{}, err
 	}
@@ -129,7 +128,7 @@ func (m nativeSessions) adopt(ctx context.Context, h *hub.Hub, p adoptParams) (a
 			return adoptResult{}, err
 		}
 	}
-	replayed, err := nativesession.Load(ctx, l, want, m.Logger)
+	replayed, err := agentlink.LoadSession(ctx, l, want, m.Logger)
 	if err != nil {
 		return adoptResult{}, nativeError(ctx, err)
 	}
@@ -185,7 +184,7 @@ func (m nativeSessions) remove(ctx context.Context, h *hub.Hub, p nativeDeletePa
 		task := domain.TaskName(run.Task)
 		return success{}, domain.Errorf(domain.KindBadState, "%s works in this session, and is %s: wait for its end, or end it with `duet-rpc session interrupt %s`", task, dialect.StatusOf(run.State), task)
 	}
-	if err := nativesession.Delete(ctx, l, p.ID, m.Logger); err != nil {
+	if err := agentlink.Delete(ctx, l, p.ID, m.Logger); err != nil {
 		return success{}, nativeError(ctx, err)
 	}
 	return success{true}, nil
@@ -200,15 +199,15 @@ func (m nativeSessions) asked(ctx context.Context, name string) (agentlink.Launc
 // nativeError is what an agent said, or why it could not be asked, as clients are told
 // it.
 func nativeError(ctx context.Context, err error) error {
-	var gone *nativesession.DirectoryError
+	var gone *agentlink.DirectoryError
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, nativesession.ErrCursor):
+	case errors.Is(err, agentlink.ErrCursor):
 		return domain.Invalid("cursor", "the next_cursor of another page, or none", "something else")
 	case errors.As(err, &gone):
 		return &domain.Error{Kind: domain.KindInvalid, Param: "working_dir", Expected: "the directory in which the session is to go on (in the shell --dir)", Received: fmt.Sprintf("none, and the agent says %q, which is not there any more", gone.Dir), Message: err.Error()}
-	case errors.As(err, new(*nativesession.CannotError)):
+	case errors.As(err, new(*agentlink.CannotError)):
 		return &domain.Error{Kind: domain.KindNotOffered, Message: err.Error(), Err: err}
 	}
 	return &domain.Error{Kind: domain.KindExecutor, Message: err.Error(), Err: err}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/handlers"
 	"github.com/duet-rpc/duet-rpc/internal/golden"
-	"github.com/duet-rpc/duet-rpc/internal/openrpc"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -38,11 +37,11 @@ func TestProtocolDocument(t *testing.T) {
 	require.NoError(t, err)
 	head, _, found := strings.Cut(string(page), mark)
 	require.True(t, found, "%s has lost its mark", path)
-	golden.Bytes(t, path, []byte(head+mark+"\n"+openrpc.Markdown(everything())))
+	golden.Bytes(t, path, []byte(head+mark+"\n"+handlers.Markdown(everything())))
 }
 
 // The types of the extension of VS Code are what the registry says. `make generate`
 // writes them anew.
 func TestTypeScriptTypes(t *testing.T) {
-	golden.Bytes(t, "../vscode/src/protocol.ts", []byte(openrpc.TypeScript(served())))
+	golden.Bytes(t, "../vscode/src/protocol.ts", []byte(handlers.TypeScript(served())))
 }

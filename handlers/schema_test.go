@@ -11,15 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/handlers"
 	"github.com/duet-rpc/duet-rpc/internal/jsontest"
-	"github.com/duet-rpc/duet-rpc/internal/openrpc"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // published are the schemas of all results, by method, as rpc.discover gives
 // them to clients.
 var published = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) {
-	doc := openrpc.Describe(everything(), "0.0.0-test")
+	doc := handlers.Describe(everything(), "0.0.0-test")
 	schemas := make(map[string]*jsonschema.Schema)
 	for _, m := range doc.Methods {
 		raw, err := json.Marshal(m.Result.Schema)

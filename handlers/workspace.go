@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -35,7 +34,7 @@ func (w *Workspaces) context(ctx context.Context) context.Context {
 	e := w.environments[conn]
 	w.mu.Unlock()
 	if restrict {
-		ctx = restricted.Context(ctx)
+		ctx = clientenv.Restrict(ctx)
 	}
 	if e != nil {
 		ctx = clientenv.Context(ctx, e)

@@ -5,12 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
-	"github.com/duet-rpc/duet-rpc/internal/visible"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/visible"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // This file puts what an agent asks to the user of a client of the Agent Client

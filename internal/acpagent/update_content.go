@@ -3,9 +3,10 @@ package acpagent
 import (
 	"cmp"
 	"encoding/base64"
+	"strings"
+
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
-	"strings"
 )
 
 // This file makes updates of the Agent Client Protocol of what the hub tells of

@@ -2,11 +2,12 @@ package acpagent
 
 import (
 	"encoding/base64"
+	"strings"
+	"time"
+
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
-	"strings"
-	"time"
 )
 
 const (

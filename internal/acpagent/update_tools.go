@@ -3,10 +3,11 @@ package acpagent
 import (
 	"cmp"
 	"encoding/json"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"maps"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // toolIDs make the ids of tool calls such that a client has each once: agents use one

@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"maps"
 	"strings"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // A translator makes updates of one session. One goroutine at a time uses it.

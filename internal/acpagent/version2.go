@@ -3,13 +3,15 @@ package acpagent
 import (
 	"cmp"
 	"fmt"
-	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
-	"github.com/duet-rpc/duet-rpc/internal/diff"
-	"github.com/duet-rpc/duet-rpc/internal/wire"
-	"github.com/google/uuid"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/diff"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // This file writes what an agent says as the Agent Client Protocol's version 2 has

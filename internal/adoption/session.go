@@ -8,10 +8,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -112,7 +112,7 @@ func (a *Adoption) adopt(ctx context.Context, t store.Tx, s Session, title strin
 	if run.Prompt == "" {
 		run.Prompt = title
 	}
-	restricted.Carry(ctx, &run)
+	clientenv.Carry(ctx, &run)
 	if err := t.InsertRun(&run); err != nil {
 		return 0, err
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/signin"
 	"github.com/duet-rpc/duet-rpc/internal/witness"
 )
 
@@ -148,10 +148,10 @@ func TestWhatAnAgentToldLastIsKnown(t *testing.T) {
 	program := m.file("bin/codex-acp", fails)
 	command := []string{program}
 	assert.Equal(t, agentstatus.Status{SignedIn: agentstatus.Unknown}, m.of("codex"))
-	m.notes.Checked("codex", command, signin.Report{Version: "7.0.1", SignedIn: signin.SignedIn, Account: "you@example.org"})
+	m.notes.Checked("codex", command, agentlink.Report{Version: "7.0.1", SignedIn: agentlink.SignedIn, Account: "you@example.org"})
 	s := m.of("codex")
 	assert.Equal(t, "7.0.1", s.Version)
-	assert.Equal(t, signin.SignedIn, s.SignedIn)
+	assert.Equal(t, agentlink.SignedIn, s.SignedIn)
 	assert.Equal(t, "you@example.org", s.Account)
 	require.NotNil(t, s.ToldAt)
 	assert.WithinDuration(t, time.Now(), *s.ToldAt, time.Minute)
@@ -159,7 +159,7 @@ func TestWhatAnAgentToldLastIsKnown(t *testing.T) {
 	m.notes.Turn("codex", command, true)
 	assert.Equal(t, "you@example.org", m.of("codex").Account, "a turn that is answered takes nothing back")
 	m.notes.Turn("codex", command, false)
-	assert.Equal(t, signin.SignedOut, m.of("codex").SignedIn)
+	assert.Equal(t, agentlink.SignedOut, m.of("codex").SignedIn)
 	assert.Empty(t, m.of("codex").Account)
 	m.notes.Turn("codex", command, true)
 	assert.Equal(t, agentstatus.Answered, m.of("codex").SignedIn)
@@ -180,13 +180,13 @@ func TestALoginOrAKeyIsAHint(t *testing.T) {
 
 	// Who has signed in by another way than Duet is not called signed out any more.
 	m.notes.Turn("codex", []string{program}, false)
-	assert.Equal(t, signin.SignedOut, m.of("codex").SignedIn)
+	assert.Equal(t, agentlink.SignedOut, m.of("codex").SignedIn)
 	later := time.Now().Add(time.Minute)
 	require.NoError(t, os.Chtimes(login, later, later))
 	assert.Equal(t, agentstatus.Unknown, m.of("codex").SignedIn)
 
 	m.env["CODEX_HOME"] = filepath.Join(m.home, "elsewhere")
-	assert.Equal(t, signin.SignedOut, m.of("codex").SignedIn, "that login is not its own")
+	assert.Equal(t, agentlink.SignedOut, m.of("codex").SignedIn, "that login is not its own")
 }
 
 func TestNotesThatCannotBeReadAreNone(t *testing.T) {
@@ -208,6 +208,6 @@ func TestNotesThatCannotBeReadAreNone(t *testing.T) {
 func TestOurOwnAgent(t *testing.T) {
 	m := newMachine(t)
 	m.file("config.toml", "[agents.plain]\ndriver = \"command\"\ncommand = [\"echo\"]\n")
-	assert.Equal(t, agentstatus.Status{Version: "ours", SignedIn: signin.NotNeeded}, m.of("demo"))
+	assert.Equal(t, agentstatus.Status{Version: "ours", SignedIn: agentlink.NotNeeded}, m.of("demo"))
 	assert.Equal(t, agentstatus.Status{}, m.of("plain"), "it cannot be asked")
 }

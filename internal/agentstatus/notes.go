@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/project"
-	"github.com/duet-rpc/duet-rpc/internal/signin"
 )
 
 // noteMost is the most that is read of a note, in bytes.
@@ -82,7 +82,7 @@ func stampOf(program string) (stamp, bool) {
 }
 
 // Checked notes what an agent that was asked about itself has told.
-func (n *Notes) Checked(name string, command []string, r signin.Report) {
+func (n *Notes) Checked(name string, command []string, r agentlink.Report) {
 	n.change(name, command, func(t *note) {
 		t.SignIn = &signInNote{r.SignedIn, r.Account, n.now().UTC()}
 		if made, ok := stampOf(command[0]); ok && r.Version != "" {
@@ -95,10 +95,10 @@ func (n *Notes) Checked(name string, command []string, r signin.Report) {
 // wants somebody to sign in.
 func (n *Notes) Turn(name string, command []string, answered bool) {
 	n.change(name, command, func(t *note) {
-		state, account := signin.SignedOut, ""
+		state, account := agentlink.SignedOut, ""
 		if answered {
 			state = Answered
-			if was := t.SignIn; was != nil && (was.State == signin.SignedIn || was.State == signin.NotNeeded) {
+			if was := t.SignIn; was != nil && (was.State == agentlink.SignedIn || was.State == agentlink.NotNeeded) {
 				state, account = was.State, was.Account
 			}
 		}
@@ -108,7 +108,7 @@ func (n *Notes) Turn(name string, command []string, answered bool) {
 
 // Authenticated notes that somebody has signed in.
 func (n *Notes) Authenticated(name string, command []string) {
-	n.change(name, command, func(t *note) { t.SignIn = &signInNote{State: signin.SignedIn, At: n.now().UTC()} })
+	n.change(name, command, func(t *note) { t.SignIn = &signInNote{State: agentlink.SignedIn, At: n.now().UTC()} })
 }
 
 // SignedOut notes that an agent has signed its user out.

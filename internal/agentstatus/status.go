@@ -8,12 +8,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/project"
-	"github.com/duet-rpc/duet-rpc/internal/signin"
 )
 
-// Values of [Status.SignedIn] beside those of [signin.Report.SignedIn].
+// Values of [Status.SignedIn] beside those of [agentlink.Report.SignedIn].
 const (
 	// Answered says that it has answered a prompt, which it might not have without.
 	Answered = "answered"
@@ -72,12 +72,12 @@ func Describe(ctx context.Context, c *config.Config, o Options) []Agent {
 // look is what is known of an agent that can be asked.
 func (o Options) look(ctx context.Context, c *config.Config, a config.Agent) Status {
 	if a.IsDemo() {
-		return Status{Version: o.Version, SignedIn: signin.NotNeeded}
+		return Status{Version: o.Version, SignedIn: agentlink.NotNeeded}
 	}
 	s := Status{Version: versionOf(ctx, a, o.Notes, o.Run), SignedIn: Unknown}
 	login := a.LoginFile(o.Getenv)
 	changed, there := modified(login)
-	if told := o.Notes.read(a.Name, a.StartCommand()).SignIn; told != nil && (told.State != signin.SignedOut || !changed.After(told.At)) {
+	if told := o.Notes.read(a.Name, a.StartCommand()).SignIn; told != nil && (told.State != agentlink.SignedOut || !changed.After(told.At)) {
 		s.SignedIn, s.Account, s.ToldAt = told.State, told.Account, &told.At
 		return s
 	}

@@ -6,13 +6,14 @@ package aiwg
 import (
 	"errors"
 	"fmt"
-	"github.com/duet-rpc/duet-rpc/internal/project"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
 const (

@@ -8,7 +8,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/policy"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
@@ -71,7 +70,7 @@ func (in *Inbox) Ask(ctx context.Context, run int64, p catalog.RequestPermission
 // nothing: a person is asked.
 type answer struct {
 	ended   bool             // its run asks nothing any more
-	ruling  policy.Ruling    // the policy's
+	ruling  ruling           // the policy's
 	carried *domain.Approval // what a person has answered before
 }
 
@@ -91,7 +90,7 @@ func (in *Inbox) answerOrAsk(t store.Tx, a *domain.Approval, answered chan resol
 		if err != nil {
 			return answer{}, err
 		}
-		if ruling := in.policy.Judge(policy.CallOf(*a), situation); ruling.IsSettled() {
+		if ruling := in.policy.Judge(callOf(*a), situation); ruling.IsSettled() {
 			if err := in.answeredByPolicy(t, *a); err != nil || ruling.Approved {
 				return answer{ruling: ruling}, err
 			}
@@ -135,10 +134,10 @@ func (in *Inbox) CheckUnasked(ctx context.Context, run int64, p catalog.RequestP
 		if err != nil {
 			return err
 		}
-		var denial policy.Ruling
+		var denial ruling
 		for _, name := range p.Unasked {
 			a.Tool = name
-			ruling := in.policy.Judge(policy.CallOf(a), situation)
+			ruling := in.policy.Judge(callOf(a), situation)
 			if ruling.Approved || !ruling.IsSettled() {
 				return nil
 			}

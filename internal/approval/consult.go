@@ -9,9 +9,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/policy"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -84,11 +83,11 @@ const answerKept = time.Hour
 func (q Inquiry) approval() domain.Approval {
 	a := domain.Approval{
 		ID: uuid.NewString(), Type: q.Type, CallID: q.CallID, Tool: q.Tool, Input: q.Input, Title: q.Title, Subject: q.Subject,
-		Options: q.Options, Status: domain.ApprovalPending, Question: policy.Hash(q.Tool, policy.Identity(q.Input, q.CallID)),
+		Options: q.Options, Status: domain.ApprovalPending, Question: inputHash(q.Tool, callIdentity(q.Input, q.CallID)),
 	}
 	if q.Type == domain.HumanContact {
 		names, _ := json.Marshal(q.Options) // plain strings
-		a.Question = policy.Hash(q.Subject+"\x00"+q.Title, names)
+		a.Question = inputHash(q.Subject+"\x00"+q.Title, names)
 	}
 	a.CallID = cmp.Or(a.CallID, a.ID)
 	return a
@@ -98,7 +97,7 @@ func (q Inquiry) approval() domain.Approval {
 // the same question of a client that went before it came. It is put into a.
 func (in *Inbox) knownAnswer(ctx context.Context, t store.Tx, q Inquiry, a *domain.Approval, place Place) (bool, error) {
 	if a.Type == domain.FunctionCall {
-		situation := policy.Situation{Thread: place.Thread, Run: place.Run, Now: t.Now()}
+		situation := situation{Thread: place.Thread, Run: place.Run, Now: t.Now()}
 		var err error
 		if place.Run.ID != 0 {
 			situation, err = in.situationOf(t, place.Run)
@@ -108,10 +107,10 @@ func (in *Inbox) knownAnswer(ctx context.Context, t store.Tx, q Inquiry, a *doma
 		if err != nil {
 			return false, err
 		}
-		if restricted.Is(ctx) {
+		if clientenv.IsRestricted(ctx) {
 			situation.Run.Restricted = true
 		}
-		if ruling := in.policy.Judge(policy.CallOf(*a), situation); ruling.IsSettled() {
+		if ruling := in.policy.Judge(callOf(*a), situation); ruling.IsSettled() {
 			decideBy(a, ruling)
 			if place.Run.ID == 0 { // it has no session in which that could be shown
 				in.log.Info("a tool was judged for a client", "tool", a.Tool, "status", a.Status, "by", a.DecidedBy)

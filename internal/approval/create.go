@@ -8,7 +8,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/policy"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -50,7 +49,7 @@ func (in *Inbox) Create(ctx context.Context, spec Spec) (domain.Approval, error)
 	}
 	a := domain.Approval{
 		ID: uuid.NewString(), Type: spec.Type, CallID: spec.CallID, Tool: spec.Tool, Input: spec.Input, Title: spec.Title, Subject: spec.Subject,
-		Elicitation: spec.Elicitation, Options: spec.Options, Channel: spec.Channel, Status: domain.ApprovalPending, Question: policy.Hash(spec.Tool, policy.Identity(spec.Input, spec.CallID)),
+		Elicitation: spec.Elicitation, Options: spec.Options, Channel: spec.Channel, Status: domain.ApprovalPending, Question: inputHash(spec.Tool, callIdentity(spec.Input, spec.CallID)),
 	}
 	a.CallID = cmp.Or(a.CallID, a.ID)
 	err := in.runs.Write(ctx, func(t store.Tx) error {
@@ -67,7 +66,7 @@ func (in *Inbox) Create(ctx context.Context, spec Spec) (domain.Approval, error)
 			if err != nil {
 				return err
 			}
-			if ruling := in.policy.Judge(policy.CallOf(a), situation); ruling.IsSettled() {
+			if ruling := in.policy.Judge(callOf(a), situation); ruling.IsSettled() {
 				return in.recordRuling(t, &a, run, ruling)
 			}
 		}

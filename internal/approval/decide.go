@@ -9,10 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/policy"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
@@ -77,10 +76,10 @@ func (in *Inbox) Decide(ctx context.Context, d Decision) (Answered, error) {
 		if err != nil {
 			return err
 		}
-		if err := in.decide(t, &a, d, restricted.Is(ctx)); err != nil {
+		if err := in.decide(t, &a, d, clientenv.IsRestricted(ctx)); err != nil {
 			return err
 		}
-		next, err = in.tell(t, a, d, restricted.Is(ctx))
+		next, err = in.tell(t, a, d, clientenv.IsRestricted(ctx))
 		return err
 	})
 	switch {
@@ -192,7 +191,7 @@ func (d Decision) checkScope(a domain.Approval) error {
 	if a.IsPlan() {
 		return domain.Invalid("scope", "once: a plan is agreed to for itself, so no rule is made of that", fmt.Sprintf("%q", d.Scope), ScopeOnce)
 	}
-	call := policy.CallOf(a)
+	call := callOf(a)
 	if call.IsUnknown() && toolinput.IsEmpty(a.Input) {
 		return domain.Invalid("scope", "once: the agent does not say what the tool would get, so a rule could hold for anything", fmt.Sprintf("%q", d.Scope), ScopeOnce)
 	}
@@ -255,18 +254,18 @@ func (in *Inbox) rulesOf(t store.Tx, a domain.Approval, d Decision) ([]domain.Ru
 	if err != nil {
 		return nil, err
 	}
-	spec := policy.RuleSpec{Effect: config.EffectAllow, CWD: thread.CWD, Pattern: strings.TrimSpace(d.Pattern)}
+	spec := ruleSpec{Effect: config.EffectAllow, CWD: thread.CWD, Pattern: strings.TrimSpace(d.Pattern)}
 	if a.Status == domain.ApprovalDenied {
 		spec.Effect = config.EffectDeny
 	}
 	if d.Scope == ScopeSession {
 		spec.Thread = a.Thread
 	}
-	rules, err := policy.RulesFor(a, spec)
-	if errors.Is(err, policy.ErrNoPattern) {
+	rules, err := rulesFor(a, spec)
+	if errors.Is(err, errNoPattern) {
 		return nil, domain.Invalid("pattern", "none: a rule of this question is for no command and no files that a pattern could name", fmt.Sprintf("%q", d.Pattern))
 	}
-	if err == nil && spec.Pattern != "" && !in.policy.Holds(policy.CallOf(a), spec.Effect, rules, thread) {
+	if err == nil && spec.Pattern != "" && !in.policy.Holds(callOf(a), spec.Effect, rules, thread) {
 		return nil, domain.Invalid("pattern", "one that fits what was asked, and each part of it", fmt.Sprintf("%q", d.Pattern))
 	}
 	return rules, err

@@ -8,7 +8,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/form"
-	"github.com/duet-rpc/duet-rpc/internal/policy"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
@@ -41,7 +40,7 @@ func elicitationIdentity(a domain.Approval) string {
 	if e.Mode == domain.ElicitURL {
 		what = asJSON(e.URL)
 	}
-	return policy.Hash("elicitation\x00"+e.Mode+"\x00"+a.Title, what)
+	return inputHash("elicitation\x00"+e.Mode+"\x00"+a.Title, what)
 }
 
 // checkedForElicitation is checkedFor for a question that has a form, or an address.

@@ -5,7 +5,6 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/policy"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -27,7 +26,7 @@ func (in *Inbox) announce(t store.Tx, run domain.Run, p domain.Payload) error {
 // RulePreview is what a rule would hold for that is made of a question in a
 // conversation of the directory cwd, nil if none can be made.
 func RulePreview(a domain.Approval, cwd string) *domain.RulePreview {
-	if rule, ok := policy.Preview(a, cwd); ok {
+	if rule, ok := rulePreview(a, cwd); ok {
 		return &rule
 	}
 	return nil

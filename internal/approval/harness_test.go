@@ -18,7 +18,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/policy"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite"
 	"github.com/duet-rpc/duet-rpc/internal/witness"
@@ -93,7 +92,7 @@ func newHarness(t *testing.T) *harness {
 	require.NoError(t, err)
 	t.Cleanup(func() { cancel(); require.NoError(t, h.store.Close()) })
 	h.Inbox = New(ctx, Options{
-		Store: h.store, Policy: policy.New("/p", h.configured), Runs: h, Transcript: h, Logger: slog.New(slog.DiscardHandler),
+		Store: h.store, Policy: NewPolicy("/p", h.configured), Runs: h, Transcript: h, Logger: slog.New(slog.DiscardHandler),
 	})
 	return h
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/policy"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
@@ -21,10 +20,10 @@ func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 	if input == nil {
 		input = p.ToolParams
 	}
-	done := policy.Identity(input, p.ToolUseID)
+	done := callIdentity(input, p.ToolUseID)
 	a := domain.Approval{
 		ID: uuid.NewString(), Type: domain.FunctionCall, CallID: p.ToolUseID, ParentID: p.ParentID, Tool: p.ToolName, Input: input, Title: p.Title,
-		ToolKind: p.ToolKind, Paths: p.Paths, Status: domain.ApprovalPending, Question: policy.Hash(p.ToolName, done), InputFixed: p.InputFixed, NameByKind: p.NameByKind, Plan: p.Plan, Details: p.Details,
+		ToolKind: p.ToolKind, Paths: p.Paths, Status: domain.ApprovalPending, Question: inputHash(p.ToolName, done), InputFixed: p.InputFixed, NameByKind: p.NameByKind, Plan: p.Plan, Details: p.Details,
 	}
 	switch {
 	case p.Elicitation != nil:
@@ -32,16 +31,16 @@ func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
 		a.Type, a.Question = domain.HumanContact, elicitationIdentity(a)
 	case p.IsQuestion:
 		a.Type = domain.HumanContact
-		a.Question = policy.Hash(p.ToolName+"\x00"+p.Title, input)
+		a.Question = inputHash(p.ToolName+"\x00"+p.Title, input)
 	case toolinput.IsEmpty(input): // then it is known by what was shown of it
-		a.Question = policy.Hash(p.ToolName+"\x00"+p.Title, asJSON(struct {
+		a.Question = inputHash(p.ToolName+"\x00"+p.Title, asJSON(struct {
 			Paths   []string
 			Diffs   []catalog.FileDiff
 			Details string `json:",omitempty"`
 		}{p.Paths, p.Diffs, p.Details}))
 	default: // an agent's input may name the file alone
 		if beyond := diffsBeyondInput(p.Diffs, input); len(beyond) > 0 {
-			a.Question = policy.Hash(p.ToolName+"\x00"+policy.Hash("", done), asJSON(beyond))
+			a.Question = inputHash(p.ToolName+"\x00"+inputHash("", done), asJSON(beyond))
 		}
 	}
 	for _, d := range p.Diffs {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/policy"
 )
 
 // An answer to one input never carries over to another one.
@@ -22,11 +21,11 @@ func TestAnAnswerIsForTheInputThatWasShown(t *testing.T) {
 		{`{"command":"a","Command":"b"}`, `{"Command":"a","command":"b"}`},
 		{`{"command":"a","Command":"b"}`, `{"Command":"b","command":"a"}`},
 	} {
-		assert.NotEqual(t, policy.Hash("Bash", json.RawMessage(pair[0])), policy.Hash("Bash", json.RawMessage(pair[1])), "%s", pair)
+		assert.NotEqual(t, inputHash("Bash", json.RawMessage(pair[0])), inputHash("Bash", json.RawMessage(pair[1])), "%s", pair)
 		assert.False(t, isSameInput(json.RawMessage(pair[0]), json.RawMessage(pair[1])))
 	}
-	assert.Equal(t, policy.Hash("Bash", json.RawMessage(`{"a":1,"b":"x"}`)), policy.Hash("Bash", json.RawMessage(` {"b":"\u0078", "a":1}`)))
-	assert.NotEqual(t, policy.Hash("Bash", nil), policy.Hash("Read", nil))
+	assert.Equal(t, inputHash("Bash", json.RawMessage(`{"a":1,"b":"x"}`)), inputHash("Bash", json.RawMessage(` {"b":"\u0078", "a":1}`)))
+	assert.NotEqual(t, inputHash("Bash", nil), inputHash("Read", nil))
 }
 
 // Where an agent tells of a tool call in diffs and paths alone, an answer is for
@@ -171,7 +170,7 @@ func TestAQuestionIsKnownAgainByWhatIsDone(t *testing.T) {
 		return approvalOf(catalog.RequestPermissionParams{ToolName: "Bash", ToolUseID: "x", ToolInput: asJSON(map[string]string{"command": command})}).Question
 	}
 	assert.Equal(t, plain("touch x"), plain(" touch   x"))
-	assert.Equal(t, policy.Hash("Bash", json.RawMessage(`{"command":"touch x"}`)), plain("touch x"), "as former versions have it")
+	assert.Equal(t, inputHash("Bash", json.RawMessage(`{"command":"touch x"}`)), plain("touch x"), "as former versions have it")
 	assert.NotEqual(t, plain("touch 'a b'"), plain("touch a b"))
 	assert.NotEqual(t, plain("["+`"bash","-lc","x"]`), approvalOf(catalog.RequestPermissionParams{ToolName: "Bash", ToolInput: json.RawMessage(`{"command":["bash","-lc","x"]}`)}).Question)
 }

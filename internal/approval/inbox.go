@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/policy"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -69,7 +68,7 @@ type Transcript interface {
 // Options say what an Inbox stands on. All of them are required.
 type Options struct {
 	Store      store.Reader
-	Policy     *policy.Policy
+	Policy     *Policy
 	Runs       Runs
 	Transcript Transcript
 	Logger     *slog.Logger
@@ -84,7 +83,7 @@ type Options struct {
 type Inbox struct {
 	ctx        context.Context // ends with the program's work on the store
 	store      store.Reader
-	policy     *policy.Policy
+	policy     *Policy
 	runs       Runs
 	transcript Transcript
 	log        *slog.Logger

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/policy"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -28,7 +27,7 @@ func (in *Inbox) Rules(ctx context.Context) ([]StandingRule, error) {
 	rules := make([]StandingRule, 0, len(found))
 	for _, r := range found {
 		rule := StandingRule{Rule: r, Command: r.Command, InProject: r.Thread == 0}
-		if policy.IsForExactInput(r) {
+		if isForExactInput(r) {
 			rule.Command, rule.SameInput = "", true
 		}
 		if !rule.InProject {

@@ -7,22 +7,21 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/policy"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // situationOf is what the policy judges the calls of a run in.
-func (in *Inbox) situationOf(t store.Tx, run domain.Run) (policy.Situation, error) {
+func (in *Inbox) situationOf(t store.Tx, run domain.Run) (situation, error) {
 	thread, err := t.Thread(in.ctx, run.Thread)
 	if err != nil {
-		return policy.Situation{}, err
+		return situation{}, err
 	}
 	seen, err := t.AgentSession(in.ctx, run.Thread)
 	if err != nil {
-		return policy.Situation{}, err
+		return situation{}, err
 	}
 	rules, err := in.standingRules(t, run.Thread)
-	situation := policy.Situation{Thread: thread, Run: run, Rules: rules, Now: t.Now()}
+	situation := situation{Thread: thread, Run: run, Rules: rules, Now: t.Now()}
 	if seen.Modes != nil && seen.Agent == run.Agent {
 		situation.AgentModes = domain.IDs(seen.Modes.Choices)
 	}
@@ -43,12 +42,12 @@ func (in *Inbox) isOld(decided time.Time) bool {
 }
 
 // decideBy makes a ruling the decision of a question.
-func decideBy(a *domain.Approval, r policy.Ruling) {
+func decideBy(a *domain.Approval, r ruling) {
 	a.Status, a.DecidedBy, a.Explanation = statusOf(r), r.Reason, r.Explanation
 }
 
 // recordRuling keeps and announces a question that the policy has answered.
-func (in *Inbox) recordRuling(t store.Tx, a *domain.Approval, run domain.Run, r policy.Ruling) error {
+func (in *Inbox) recordRuling(t store.Tx, a *domain.Approval, run domain.Run, r ruling) error {
 	decideBy(a, r)
 	a.Decided, a.AwaitedBy = t.Now(), 0
 	if err := t.InsertApproval(a); err != nil {
@@ -61,7 +60,7 @@ func (in *Inbox) recordRuling(t store.Tx, a *domain.Approval, run domain.Run, r 
 }
 
 // statusOf is the status of an approval of which the policy has ruled.
-func statusOf(r policy.Ruling) string {
+func statusOf(r ruling) string {
 	if r.Approved {
 		return domain.ApprovalApproved
 	}
@@ -95,7 +94,7 @@ func (in *Inbox) reconsiderAll(t store.Tx) error {
 // reconsider closes those of the questions to which the policy has an answer now.
 // What nobody waits for any more is left to people.
 func (in *Inbox) reconsider(t store.Tx, pending []domain.Approval) error {
-	situations := make(map[int64]policy.Situation) // by conversation
+	situations := make(map[int64]situation) // by conversation
 	for _, a := range pending {
 		if a.Type != domain.FunctionCall || a.Stale {
 			continue
@@ -115,7 +114,7 @@ func (in *Inbox) reconsider(t store.Tx, pending []domain.Approval) error {
 			situations[a.Thread] = situation
 		}
 		situation.Run = run
-		ruling := in.policy.Judge(policy.CallOf(a), situation)
+		ruling := in.policy.Judge(callOf(a), situation)
 		if !ruling.IsSettled() {
 			continue
 		}

@@ -16,7 +16,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/diagnostic"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/usercommand"
 )
 
@@ -63,7 +62,7 @@ func (b *Builds) Targets(ctx context.Context) ([]Target, error) {
 	// What is suggested runs the project's own programs, too, and so does mostly what the
 	// user has configured for all projects.
 	switch {
-	case restricted.Is(ctx):
+	case clientenv.IsRestricted(ctx):
 		return nil, domain.Errorf(domain.KindNotTrusted, "a build runs programs of the project, and this editor does not trust the workspace (workspaceTrusted is false): trust it in the editor")
 	case configured.Untrusted:
 		return nil, domain.Errorf(domain.KindNotTrusted, "a build runs programs of the project, whose configuration waits for your trust: look at it with `duet-rpc trust`")

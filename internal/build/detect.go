@@ -2,10 +2,11 @@ package build
 
 import (
 	"encoding/json"
-	"github.com/duet-rpc/duet-rpc/internal/config"
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
 // A suggestion is how projects that have a file are mostly built.

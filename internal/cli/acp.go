@@ -13,10 +13,10 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent"
+	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
-	"github.com/duet-rpc/duet-rpc/internal/signin"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -88,7 +88,7 @@ func openLog(s *hubprocess.Settings, levelGiven bool) *logging.Log {
 }
 
 // A acpLogin signs in to an agent in this terminal. Where it has several ways and none is
-// named, it lists them on out, and its error is a [signin.UnknownMethodError].
+// named, it lists them on out, and its error is a [agentlink.UnknownMethodError].
 type acpLogin func(ctx context.Context, out *os.File, agent, method string) error
 
 // signIn signs in to the agent that is behind sessions.
@@ -101,7 +101,7 @@ func signIn(cmd *cobra.Command, s *hubprocess.Settings, agent string, login acpL
 		agent = c.Default()
 	}
 	err := login(cmd.Context(), os.Stdout, agent, "")
-	var several *signin.UnknownMethodError
+	var several *agentlink.UnknownMethodError
 	if !errors.As(err, &several) || several.ID != "" || len(several.Known) == 0 {
 		return err
 	}

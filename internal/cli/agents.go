@@ -21,7 +21,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/signin"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -225,7 +224,7 @@ Exit status: 0 if it has signed you out; 1 if not.`,
 			if err != nil {
 				return err
 			}
-			if err := signin.Logout(cmd.Context(), launch, slog.New(slog.DiscardHandler)); err != nil {
+			if err := agentlink.Logout(cmd.Context(), launch, slog.New(slog.DiscardHandler)); err != nil {
 				return err
 			}
 			notes().SignedOut(launch.Name, launch.Command)
@@ -369,7 +368,7 @@ func signInNotes(agents []listed) (notes []string) {
 	var unknown []string
 	for _, a := range agents {
 		switch {
-		case a.SignedIn == signin.SignedOut:
+		case a.SignedIn == agentlink.SignedOut:
 			notes = append(notes, fmt.Sprintf("%s: sign in with `duet-rpc agents login %s`", term.Line(a.Name), term.Line(term.ShellWord(a.Name))))
 		case a.SignedIn == agentstatus.Unknown && a.Hint != "":
 			notes = append(notes, fmt.Sprintf("%s: likely signed in, %s", term.Line(a.Name), term.Line(a.Hint)))
@@ -395,7 +394,7 @@ func oneAgent(cmd *cobra.Command, args []string) error {
 // checkedAgent is an agent as `duet-rpc agents check --json` shows it.
 type checkedAgent struct {
 	Name string `json:"name"`
-	*signin.Report
+	*agentlink.Report
 	Missing []string `json:"missing_keys,omitempty"`
 	Error   string   `json:"error,omitempty"`
 }
@@ -442,7 +441,7 @@ func checkAll(ctx context.Context, c *config.Config, agents []config.Agent) []ch
 			defer func() { <-room }()
 			launch, missing := agentlink.LaunchOf(ctx, c, a, os.Getenv)
 			checked[i] = checkedAgent{Name: a.Name, Missing: missing}
-			report, err := signin.Check(ctx, launch, slog.New(slog.DiscardHandler))
+			report, err := agentlink.CheckSignIn(ctx, launch, slog.New(slog.DiscardHandler))
 			if err != nil {
 				checked[i].Error = err.Error()
 				return
@@ -472,7 +471,7 @@ func printChecked(out io.Writer, checked []checkedAgent) error {
 		for _, m := range a.Missing {
 			fmt.Fprintf(out, "\n%s does not get %s\n", term.Line(a.Name), term.Line(m))
 		}
-		if a.Report == nil || len(a.Methods) == 0 || a.SignedIn == signin.SignedIn {
+		if a.Report == nil || len(a.Methods) == 0 || a.SignedIn == agentlink.SignedIn {
 			continue
 		}
 		fmt.Fprintf(out, "\nTo sign in to %s:\n", term.Line(a.Name))
@@ -483,23 +482,23 @@ func printChecked(out io.Writer, checked []checkedAgent) error {
 
 func signedInText(state string) string {
 	switch state {
-	case signin.SignedIn:
+	case agentlink.SignedIn:
 		return "yes"
-	case signin.SignedOut:
+	case agentlink.SignedOut:
 		return "no"
-	case signin.NotNeeded:
+	case agentlink.NotNeeded:
 		return "not needed"
 	}
 	return "opens sessions"
 }
 
 // printMethods says how each way to sign in is gone.
-func printMethods(out io.Writer, agent string, methods []signin.Method) {
+func printMethods(out io.Writer, agent string, methods []agentlink.Method) {
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	for _, m := range methods {
 		note := ""
 		switch {
-		case m.Type == signin.TypeTerminal:
+		case m.Type == agentlink.TypeTerminal:
 			note = " (in a terminal)"
 		case len(m.Missing) > 0:
 			note = " (needs " + strings.Join(m.Missing, ", ") + ")"
@@ -513,7 +512,7 @@ func printMethods(out io.Writer, agent string, methods []signin.Method) {
 // comes of it goes to out, what is done meanwhile to side.
 func login(ctx context.Context, out, side io.Writer, launch agentlink.Launch, id string) error {
 	quiet := slog.New(slog.DiscardHandler)
-	report, err := signin.Check(ctx, launch, quiet)
+	report, err := agentlink.CheckSignIn(ctx, launch, quiet)
 	if err != nil {
 		return err
 	}
@@ -525,31 +524,31 @@ func login(ctx context.Context, out, side io.Writer, launch agentlink.Launch, id
 		return err
 	}
 	if len(method.Missing) > 0 {
-		return &signin.MissingError{Agent: launch.Name, Variables: method.Missing}
+		return &agentlink.MissingError{Agent: launch.Name, Variables: method.Missing}
 	}
-	if method.Type == signin.TypeTerminal {
+	if method.Type == agentlink.TypeTerminal {
 		if err := runLogin(ctx, out, side, launch, method); err != nil {
 			return err
 		}
 	} else {
 		how := "it may open your browser; C-c gives up"
-		if method.Type == signin.TypeVariable {
+		if method.Type == agentlink.TypeVariable {
 			how = "it may keep what it is given in files of its own"
 		}
 		fmt.Fprintf(side, "%s: %s; %s\n", term.Line(launch.Name), term.Line(method.Name), how)
-		if err := signin.Authenticate(ctx, launch, method.ID, quiet); err != nil {
+		if err := agentlink.Authenticate(ctx, launch, method.ID, quiet); err != nil {
 			return err
 		}
 	}
-	if report, err = signin.Check(ctx, launch, quiet); err != nil {
+	if report, err = agentlink.CheckSignIn(ctx, launch, quiet); err != nil {
 		return err
 	}
-	if report.SignedIn == signin.OpensSessions { // somebody has just signed in
+	if report.SignedIn == agentlink.OpensSessions { // somebody has just signed in
 		notes().Authenticated(launch.Name, launch.Command)
 	} else {
 		notes().Checked(launch.Name, launch.Command, report)
 	}
-	if report.SignedIn == signin.SignedOut {
+	if report.SignedIn == agentlink.SignedOut {
 		return fmt.Errorf("%s still says that nobody is signed in: %s", launch.Name, report.Account)
 	}
 	_, err = fmt.Fprintln(out, strings.TrimSpace(term.Line(fmt.Sprintf("You are signed in to %s. %s", launch.Name, report.Account))))
@@ -557,11 +556,11 @@ func login(ctx context.Context, out, side io.Writer, launch agentlink.Launch, id
 }
 
 // runLogin runs the program of a way to sign in, in this terminal.
-func runLogin(ctx context.Context, out, side io.Writer, launch agentlink.Launch, method signin.Method) error {
+func runLogin(ctx context.Context, out, side io.Writer, launch agentlink.Launch, method agentlink.Method) error {
 	if !term.IsTerminal(os.Stdin) {
-		return &signin.TerminalError{Agent: launch.Name, Method: method.ID}
+		return &agentlink.TerminalError{Agent: launch.Name, Method: method.ID}
 	}
-	path, argv, env, err := signin.Terminal(launch, method)
+	path, argv, env, err := agentlink.Terminal(launch, method)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/registry"
-	"github.com/duet-rpc/duet-rpc/internal/registry/added"
 )
 
 // agentsDirectory is where archives are unpacked, and records are kept.
@@ -29,12 +28,12 @@ func agentsDirectory() (string, error) {
 	return filepath.Join(data, "agents"), err
 }
 
-func readRecords() (*added.Records, error) {
+func readRecords() (*records, error) {
 	directory, err := agentsDirectory()
 	if err != nil {
 		return nil, err
 	}
-	return added.Read(directory)
+	return AddedRead(directory)
 }
 
 // absolute is a registry that can be found from any directory.
@@ -77,8 +76,8 @@ type change struct {
 	source  registry.Source
 	plan    registry.Plan
 	edit    *config.Edit
-	records *added.Records
-	was, is added.Record // was is empty for one that is new
+	records *records
+	was, is Record // was is empty for one that is new
 }
 
 // carryOut gets what the agent needs, and then has the configuration name it: until
@@ -99,7 +98,7 @@ func carryOut(ctx context.Context, c change) error {
 		}
 	}
 	if c.plan.Directory != "" && !slices.Contains(c.was.Directories, c.plan.Directory) {
-		err = errors.Join(err, added.RemoveDirectories(c.records.Mine(c.is, []string{c.plan.Directory})))
+		err = errors.Join(err, RemoveDirectories(c.records.Mine(c.is, []string{c.plan.Directory})))
 	}
 	return err
 }
@@ -188,7 +187,7 @@ func add(cmd *cobra.Command, o agentsCommandOptions, a addOptions, id string) er
 		}
 	}
 	was, _ := records.Find(agent.Name) // of one that its user took out of the configuration
-	if err := carryOut(cmd.Context(), change{source, plan, edit, records, was, added.Of(agent.Name, absolute(a.from), plan, edit.Text, was)}); err != nil {
+	if err := carryOut(cmd.Context(), change{source, plan, edit, records, was, AddedOf(agent.Name, absolute(a.from), plan, edit.Text, was)}); err != nil {
 		return err
 	}
 	if o.JSON() {
@@ -281,7 +280,7 @@ func remove(cmd *cobra.Command, o agentsCommandOptions, name string, yes bool) e
 			return err
 		}
 	}
-	if err := added.RemoveDirectories(directories); err != nil {
+	if err := RemoveDirectories(directories); err != nil {
 		return fmt.Errorf("%s is not configured any more, but not all of it could be removed; try again: %w", name, err)
 	}
 	if err := records.Forget(name); err != nil {
@@ -294,7 +293,7 @@ func remove(cmd *cobra.Command, o agentsCommandOptions, name string, yes bool) e
 	return err
 }
 
-func printRemoval(out io.Writer, r added.Record, edit *config.Edit, directories []string) {
+func printRemoval(out io.Writer, r Record, edit *config.Edit, directories []string) {
 	fmt.Fprintf(out, "%s %s, which came from %s\n", term.Line(r.Name), term.Line(r.Version), term.Quoted(r.From))
 	if edit != nil {
 		fmt.Fprintf(out, "\nThis is taken out of %s:\n", term.Quoted(edit.File))
@@ -391,7 +390,7 @@ func completeAdded(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 }
 
 // recorded are the records of the names, or all if there are none.
-func recorded(names []string) (*added.Records, []added.Record, error) {
+func recorded(names []string) (*records, []Record, error) {
 	records, err := readRecords()
 	if err != nil {
 		return nil, nil, err
@@ -402,7 +401,7 @@ func recorded(names []string) (*added.Records, []added.Record, error) {
 	if len(names) == 0 {
 		return nil, nil, errors.New("no agent was added from a registry: `duet-rpc agents add` does that")
 	}
-	var list []added.Record
+	var list []Record
 	for _, name := range names {
 		r, found := records.Find(name)
 		if !found {
@@ -414,7 +413,7 @@ func recorded(names []string) (*added.Records, []added.Record, error) {
 }
 
 // planOf is what is to be done to have an agent as its registry describes it now.
-func planOf(cmd *cobra.Command, u updateOptions, r added.Record) (registry.Plan, registry.Source, string, error) {
+func planOf(cmd *cobra.Command, u updateOptions, r Record) (registry.Plan, registry.Source, string, error) {
 	from := r.From
 	if u.from != "" {
 		from = absolute(u.from)
@@ -436,7 +435,7 @@ type offer struct {
 	Error string `json:"error,omitempty"`
 }
 
-func checkUpdates(cmd *cobra.Command, o agentsCommandOptions, u updateOptions, list []added.Record) error {
+func checkUpdates(cmd *cobra.Command, o agentsCommandOptions, u updateOptions, list []Record) error {
 	offers, failed := make([]offer, len(list)), 0
 	for i, r := range list {
 		plan, _, from, err := planOf(cmd, u, r)
@@ -475,7 +474,7 @@ func printOffers(out io.Writer, o agentsCommandOptions, offers []offer) error {
 }
 
 // update brings an agent up to date, if its user agrees.
-func update(cmd *cobra.Command, o agentsCommandOptions, u updateOptions, records *added.Records, r added.Record) error {
+func update(cmd *cobra.Command, o agentsCommandOptions, u updateOptions, records *records, r Record) error {
 	plan, source, from, err := planOf(cmd, u, r)
 	if err != nil {
 		return err
@@ -485,7 +484,7 @@ func update(cmd *cobra.Command, o agentsCommandOptions, u updateOptions, records
 		return err
 	}
 	out := cmd.OutOrStdout()
-	is := added.Of(r.Name, from, plan, edit.Text, r)
+	is := AddedOf(r.Name, from, plan, edit.Text, r)
 	if is.Text == r.Text && is.SHA256 == r.SHA256 && is.Version == r.Version && is.From == r.From {
 		if o.JSON() {
 			return term.JSON(out, map[string]any{"name": r.Name, "version": r.Version, "updated": false})
@@ -510,7 +509,7 @@ func update(cmd *cobra.Command, o agentsCommandOptions, u updateOptions, records
 	if err := carryOut(cmd.Context(), change{source, plan, edit, records, r, is}); err != nil {
 		return err
 	}
-	if err := added.RemoveDirectories(old); err != nil {
+	if err := RemoveDirectories(old); err != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "an old version could not be removed: %s\n", term.Exact(err.Error()))
 	}
 	if o.JSON() {
@@ -521,7 +520,7 @@ func update(cmd *cobra.Command, o agentsCommandOptions, u updateOptions, records
 }
 
 // printUpdate shows what would be done, escaped: the registry is somebody else's.
-func printUpdate(out io.Writer, from string, p registry.Plan, e *config.Edit, r added.Record) {
+func printUpdate(out io.Writer, from string, p registry.Plan, e *config.Edit, r Record) {
 	fmt.Fprintf(out, "%s: %s → %s, as %s says\n", term.Line(r.Name), term.Line(r.Version), term.Line(p.Entry.Version), term.Quoted(from))
 	if from != r.From {
 		fmt.Fprintf(out, "It came from another registry: %s\n", term.Quoted(r.From))

@@ -27,7 +27,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
-	"github.com/duet-rpc/duet-rpc/internal/mcpprobe"
+	"github.com/duet-rpc/duet-rpc/internal/mcp"
 	"github.com/duet-rpc/duet-rpc/internal/project"
 	"github.com/duet-rpc/duet-rpc/internal/socket"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
@@ -414,7 +414,7 @@ func checkServer(s *configuredServer, root string) finding {
 	ctx, cancel := context.WithTimeout(context.Background(), serverTime)
 	defer cancel()
 	f := finding{Check: "MCP server " + s.Name, State: findingOK}
-	found, problem := mcpprobe.Check(ctx, s.MCPServer, root, s.env)
+	found, problem := mcp.CheckServers(ctx, s.MCPServer, root, s.env)
 	if problem != nil {
 		f.State, found, f.Todo = findingWrong, problem.Cause, problem.Todo
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
 	"github.com/duet-rpc/duet-rpc/internal/diagnostic"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
-	"github.com/duet-rpc/duet-rpc/internal/question"
 	"github.com/duet-rpc/duet-rpc/internal/redact"
 	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
@@ -58,7 +57,7 @@ func TestLongLinesTakeLinearTime(t *testing.T) {
 		"no colour": func(text string) { visible.WithoutColors(text) },
 		"a fence":   func(text string) { visible.Fence(text) },
 		"a question": func(text string) {
-			question.Lay(question.Question{Tool: "Bash", Title: text, Input: asInput(text), Details: text, Plan: text, Diff: "+" + text}, marks)
+			turn.Lay(turn.Question{Tool: "Bash", Title: text, Input: asInput(text), Details: text, Plan: text, Diff: "+" + text}, marks)
 		},
 		"a diff": func(text string) {
 			before := text + "b"

@@ -3,9 +3,10 @@ package config
 import (
 	"errors"
 	"fmt"
-	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"log/slog"
 	"path/filepath"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // This file finds agents and API keys in the configuration as it is now, for

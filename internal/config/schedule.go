@@ -2,9 +2,10 @@ package config
 
 import (
 	"fmt"
-	"github.com/robfig/cron/v3"
 	"strings"
 	"time"
+
+	"github.com/robfig/cron/v3"
 )
 
 // This file says when a time of five fields (crontab(5)) is due next, in a

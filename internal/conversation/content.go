@@ -5,13 +5,14 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 	"path"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
 // This file reads content blocks: images, sounds, resources and links to

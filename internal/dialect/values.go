@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/openjson"
+	"github.com/duet-rpc/duet-rpc/internal/jsonwalk"
 )
 
 type option struct {
@@ -21,7 +21,7 @@ func Options(list []domain.Option) json.RawMessage {
 	}
 	shown := make([]json.RawMessage, len(list))
 	for i, o := range list {
-		shown[i], _ = openjson.Write(option{o.ID, o.Name, o.Kind}, o.Extra) // strings: it cannot fail
+		shown[i], _ = jsonwalk.OpenjsonWrite(option{o.ID, o.Name, o.Kind}, o.Extra) // strings: it cannot fail
 	}
 	return encode(shown)
 }
@@ -39,7 +39,7 @@ func ReadOptions(raw json.RawMessage) ([]domain.Option, error) {
 	options := make([]domain.Option, len(list))
 	for i, item := range list {
 		var o option
-		extra, err := openjson.Read(item, &o)
+		extra, err := jsonwalk.OpenjsonRead(item, &o)
 		if err != nil {
 			return nil, err
 		}

@@ -3,13 +3,14 @@ package executor
 import (
 	"cmp"
 	"fmt"
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/executor/process"
-	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/process"
+	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
 // This file is the driver of programs that know no protocol: one is

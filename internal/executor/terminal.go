@@ -5,15 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/executor/process"
-	"github.com/duet-rpc/duet-rpc/server"
-	"github.com/sourcegraph/jsonrpc2"
 	"io/fs"
 	"os"
 	"os/exec"
 	"sync"
 	"time"
+
+	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/process"
+	"github.com/duet-rpc/duet-rpc/server"
 )
 
 // This file runs programs of people in pseudo terminals.

@@ -3,11 +3,12 @@ package executor
 import (
 	"context"
 	"errors"
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
-	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 	"io/fs"
 	"os/exec"
 	"sync"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/process"
 )
 
 // This file runs commands of the configuration to their end: builds, gates,

@@ -3,15 +3,15 @@ package gate
 import (
 	"context"
 
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 )
 
 // List is what the configuration says of gates now. It is refused, as a *domain.Error, to
 // whoever does not trust the workspace.
 func (e *Engine) List(ctx context.Context) (Configured, error) {
-	if restricted.Is(ctx) {
+	if clientenv.IsRestricted(ctx) {
 		return Configured{}, untrusted()
 	}
 	return e.configured()

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 )
 
 // The limits of a [Spec].
@@ -30,7 +30,7 @@ type Spec struct {
 // is a *domain.Error.
 func (s Spec) Check(ctx context.Context) error {
 	switch {
-	case len(s.Gates) > 0 && restricted.Is(ctx):
+	case len(s.Gates) > 0 && clientenv.IsRestricted(ctx):
 		return untrusted()
 	case len(s.Gates) == 0 && s.MaxIterations != 0:
 		return domain.Invalid("max_iterations", "nothing, where there are no gates", "a number")

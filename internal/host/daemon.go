@@ -9,7 +9,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/handlers"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/editorfiles"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/logging"
@@ -102,7 +101,7 @@ type daemon struct {
 // newDaemon opens the project's hub.
 func newDaemon(ctx context.Context, s *hubprocess.Settings, log *logging.Log, p project.Project, lock *project.Lock) (*daemon, error) {
 	log.Info("started", "version", s.Version, "pid", os.Getpid(), "project", p.Root)
-	files := new(editorfiles.Readers)
+	files := new(handlers.Readers)
 	h, err := openProject(context.WithoutCancel(ctx), hubOptions{settings: s, log: log, project: p, lock: lock, editorFiles: files})
 	if err != nil {
 		return nil, err

@@ -5,7 +5,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/policy"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -16,7 +15,7 @@ func (h *Hub) Approvals() *approval.Inbox { return h.approvals }
 // newInbox makes the hub's inbox. The store is open.
 func (h *Hub) newInbox() *approval.Inbox {
 	return approval.New(h.ctx, approval.Options{
-		Store: h.store, Policy: policy.New(h.opts.Root, h.opts.Rules), Runs: runsOfHub{h}, Transcript: h.conversation, Logger: h.log, Since: h.opts.Replaced,
+		Store: h.store, Policy: approval.NewPolicy(h.opts.Root, h.opts.Rules), Runs: runsOfHub{h}, Transcript: h.conversation, Logger: h.log, Since: h.opts.Replaced,
 	})
 }
 

@@ -5,9 +5,9 @@ import (
 	"context"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/query"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -55,7 +55,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 		if err != nil {
 			return err
 		}
-		agent, err := h.configured.AgentFor(restricted.Is(ctx), thread.Agent)
+		agent, err := h.configured.AgentFor(clientenv.IsRestricted(ctx), thread.Agent)
 		if err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func (h *Hub) Continue(ctx context.Context, spec ContinueSpec) (domain.Session, 
 		if thread.ID != from.Thread {
 			forkMode(&run)
 		}
-		restricted.Carry(ctx, &run)
+		clientenv.Carry(ctx, &run)
 		if err := h.add(t, &run, thread, false); err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func (h *Hub) launchDraft(ctx context.Context, t store.Tx, run *domain.Run, spec
 	if err != nil {
 		return err
 	}
-	if _, err := h.configured.AgentFor(restricted.Is(ctx), thread.Agent); err != nil {
+	if _, err := h.configured.AgentFor(clientenv.IsRestricted(ctx), thread.Agent); err != nil {
 		return err
 	}
 	if err := h.checkRoom(t); err != nil {
@@ -151,7 +151,7 @@ func (h *Hub) launchDraft(ctx context.Context, t store.Tx, run *domain.Run, spec
 		run.Metadata = spec.Metadata
 	}
 	run.Priority, run.Timeout = cmp.Or(spec.Priority, run.Priority), cmp.Or(spec.Timeout, run.Timeout)
-	restricted.Carry(ctx, run)
+	clientenv.Carry(ctx, run)
 	h.query.Changed(t, run.ID)
 	return h.enqueue(t, run, thread)
 }

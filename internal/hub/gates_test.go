@@ -11,11 +11,11 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
 	"github.com/duet-rpc/duet-rpc/internal/gate"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 )
 
 // A gateRunner is what the gates of a test do: the executor that runs them.
@@ -324,6 +324,6 @@ func TestGatesThatAreRefused(t *testing.T) {
 		_, err := h.Launch(context.Background(), LaunchSpec{Prompt: "p", Gates: spec})
 		assert.ErrorContains(t, err, want)
 	}
-	_, err := h.Launch(restricted.Context(context.Background()), LaunchSpec{Prompt: "p", Gates: gate.Spec{Gates: []string{"x"}}})
+	_, err := h.Launch(clientenv.Restrict(context.Background()), LaunchSpec{Prompt: "p", Gates: gate.Spec{Gates: []string{"x"}}})
 	assert.ErrorContains(t, err, "does not trust the workspace")
 }

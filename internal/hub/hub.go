@@ -24,8 +24,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/fulldisk"
 	"github.com/duet-rpc/duet-rpc/internal/gate"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
-	"github.com/duet-rpc/duet-rpc/internal/mcpclient"
-	"github.com/duet-rpc/duet-rpc/internal/mcpservers"
+	"github.com/duet-rpc/duet-rpc/internal/mcp"
 	"github.com/duet-rpc/duet-rpc/internal/preview"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -125,8 +124,8 @@ type Hub struct {
 	budget       *budget.Guard
 	cutShort     *fulldisk.CutShort
 	calls        *executorcall.Calls
-	servers      *mcpservers.Servers // nil: none is tried
-	mcp          *mcpclient.Clients
+	servers      *mcp.Servers // nil: none is tried
+	mcp          *mcp.Clients
 	terminals    *terminal.Registry
 	triggers     *trigger.Engine
 	commands     *usercommand.Runner

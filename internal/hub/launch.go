@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -25,7 +25,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 	if err := spec.Gates.Check(ctx); err != nil {
 		return domain.Session{}, err
 	}
-	agent, err := h.configured.AgentFor(restricted.Is(ctx), spec.Agent)
+	agent, err := h.configured.AgentFor(clientenv.IsRestricted(ctx), spec.Agent)
 	if err != nil {
 		return domain.Session{}, err
 	}
@@ -33,7 +33,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 		return domain.Session{}, err
 	}
 	run := newRun(spec, agent.Name)
-	restricted.Carry(ctx, &run)
+	clientenv.Carry(ctx, &run)
 	err = h.write(ctx, func(t store.Tx) error {
 		if spec.CallerID != "" {
 			if _, err := t.Find(h.ctx, spec.CallerID); err == nil {
@@ -51,7 +51,7 @@ func (h *Hub) Launch(ctx context.Context, spec LaunchSpec) (domain.Session, erro
 			return domain.Invalid("agent", "the agent of this conversation, or none", fmt.Sprintf("%q", spec.Agent), thread.Agent)
 		}
 		run.Agent = thread.Agent
-		if restricted.Is(ctx) && thread.Agent != agent.Name {
+		if clientenv.IsRestricted(ctx) && thread.Agent != agent.Name {
 			if _, err := h.configured.AgentFor(true, thread.Agent); err != nil {
 				return err
 			}

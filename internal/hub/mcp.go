@@ -9,8 +9,7 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/mcpclient"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
+	"github.com/duet-rpc/duet-rpc/internal/mcp"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -20,13 +19,13 @@ type MCP struct{ hub *Hub }
 // MCP are the MCP servers of the project's agents.
 func (h *Hub) MCP() MCP { return MCP{h} }
 
-func (h *Hub) newMCP(ctx context.Context) *mcpclient.Clients {
+func (h *Hub) newMCP(ctx context.Context) *mcp.Clients {
 	note := func(change func(store.Tx) error) {
 		if err := h.write(h.ctx, change); err != nil && h.ctx.Err() == nil {
 			h.log.Warn("the program of an MCP server could not be noted", "err", err)
 		}
 	}
-	return mcpclient.New(ctx, mcpclient.Options{
+	return mcp.NewClients(ctx, mcp.ClientsOptions{
 		Logger: h.log,
 		Started: func(mark string, pid int) {
 			note(func(t store.Tx) error { return t.PutProcess(domain.Process{PID: pid, Mark: mark}) })
@@ -37,10 +36,10 @@ func (h *Hub) newMCP(ctx context.Context) *mcpclient.Clients {
 
 // Servers are those that the agent of a conversation gets, which any id of it names, or
 // those of an agent of the configuration, "" for the default one, and whose they are.
-func (m MCP) Servers(ctx context.Context, agent, thread string) (of string, list []mcpclient.Server, err error) {
+func (m MCP) Servers(ctx context.Context, agent, thread string) (of string, list []mcp.Server, err error) {
 	h := m.hub
 	var own domain.Thread
-	restrict := restricted.Is(ctx)
+	restrict := clientenv.IsRestricted(ctx)
 	if thread != "" {
 		s, err := h.query.Session(ctx, thread)
 		if err != nil {
@@ -63,29 +62,29 @@ func (m MCP) Servers(ctx context.Context, agent, thread string) (of string, list
 		all = append(slices.DeleteFunc(all, func(o catalog.MCPServer) bool { return o.Name == s.Name }), catalog.MCPServer(s))
 	}
 	for _, s := range all {
-		list = append(list, mcpclient.Server{MCPServer: s, Dir: own.CWD, Environment: configured.Variables(clientenv.From(ctx), h.opts.Getenv)})
+		list = append(list, mcp.Server{MCPServer: s, Dir: own.CWD, Environment: configured.Variables(clientenv.From(ctx), h.opts.Getenv)})
 	}
 	return configured.Name, list, nil
 }
 
 // Connected reports whether a server was started, or connected to, and is there still.
-func (m MCP) Connected(s mcpclient.Server) bool { return m.hub.mcp.Connected(s) }
+func (m MCP) Connected(s mcp.Server) bool { return m.hub.mcp.Connected(s) }
 
 // Tools lists the tools of a server. Its error can be told.
-func (m MCP) Tools(ctx context.Context, s mcpclient.Server) (mcpclient.Tools, error) {
+func (m MCP) Tools(ctx context.Context, s mcp.Server) (mcp.Tools, error) {
 	tools, err := m.hub.mcp.Tools(ctx, s)
 	return tools, tellServer(err)
 }
 
 // Call calls a tool of a server; leave for that is the caller's to have. Its error can be
 // told.
-func (m MCP) Call(ctx context.Context, s mcpclient.Server, tool string, arguments json.RawMessage) (json.RawMessage, error) {
+func (m MCP) Call(ctx context.Context, s mcp.Server, tool string, arguments json.RawMessage) (json.RawMessage, error) {
 	result, err := m.hub.mcp.Call(ctx, s, tool, arguments)
 	return result, tellServer(err)
 }
 
 func tellServer(err error) error {
-	var failed *mcpclient.Error
+	var failed *mcp.CallError
 	if !errors.As(err, &failed) {
 		return err
 	}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/preview"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 )
 
 // Preview shows the pages that the project makes, and keeps what they say.
@@ -20,7 +20,7 @@ func (h *Hub) newPreview() *preview.Preview {
 			if h.opts.Preview == nil {
 				return config.Preview{}, nil
 			}
-			return h.opts.Preview(restricted.Is(ctx))
+			return h.opts.Preview(clientenv.IsRestricted(ctx))
 		},
 		Run: func(ctx context.Context, id string) (domain.Session, error) {
 			if id != "" {

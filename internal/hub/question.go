@@ -13,9 +13,9 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/query"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -78,7 +78,7 @@ func (r runsOfHub) BeginQuestion(ctx context.Context, t store.Tx, in *approval.P
 		spec.Metadata, _ = json.Marshal(map[string]string{"tool_use_id": q.CallID}) // strings
 	}
 	run := newRun(spec, askerName(q.Run))
-	restricted.Carry(ctx, &run)
+	clientenv.Carry(ctx, &run)
 	run.Thread, run.State, run.Created, run.Started, run.Active = in.Thread.ID, domain.New, t.Now(), t.Now(), t.Now()
 	if err := t.InsertRun(&run); err != nil {
 		return err

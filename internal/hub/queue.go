@@ -3,11 +3,11 @@ package hub
 import (
 	"cmp"
 
-	"github.com/duet-rpc/duet-rpc/internal/agentsetting"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
 )
 
 // add keeps a run in its thread and queues it, unless it is a draft.
@@ -58,9 +58,9 @@ func (h *Hub) add(t store.Tx, run *domain.Run, thread domain.Thread, draft bool)
 
 // attach keeps what goes with a prompt, unless its agent is known not to take it.
 func (h *Hub) attach(t store.Tx, thread domain.Thread, list []domain.Content) error {
-	reported, err := agentsetting.ReportedBy(h.ctx, t, thread.ID, thread.Agent)
+	reported, err := threadsettings.ReportedBy(h.ctx, t, thread.ID, thread.Agent)
 	if err == nil {
-		err = agentsetting.CheckContent(thread.Agent, reported, list)
+		err = threadsettings.CheckContent(thread.Agent, reported, list)
 	}
 	if err != nil {
 		return err

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/query"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -47,10 +47,10 @@ func (h *Hub) EditQueued(ctx context.Context, id, prompt string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := h.configured.AgentFor(restricted.Is(ctx), run.Agent); err != nil {
+		if _, err := h.configured.AgentFor(clientenv.IsRestricted(ctx), run.Agent); err != nil {
 			return err
 		}
-		restricted.Carry(ctx, &run)
+		clientenv.Carry(ctx, &run)
 		run.Prompt = prompt
 		if err := t.SetPrompt(run.ID, run.Prompt, run.Content); err != nil {
 			return err

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 )
 
 // A queued prompt that no client has written keeps its turn, and its words.
@@ -178,7 +178,7 @@ func TestARestrictedEditorsTextIsRestricted(t *testing.T) {
 		}
 		return completed
 	})
-	untrusting := restricted.Context(ctx)
+	untrusting := clientenv.Restrict(ctx)
 	queued := func(agent string) domain.Session {
 		s, err := h.Launch(ctx, LaunchSpec{Prompt: "p", Agent: agent})
 		require.NoError(t, err)

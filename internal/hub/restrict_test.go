@@ -13,9 +13,9 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
@@ -55,7 +55,7 @@ func openTrusted(t *testing.T, beginning string, play play) *Hub {
 func TestNothingOfTheProjectsFileRunsForARestrictedEditor(t *testing.T) {
 	ctx := context.Background()
 	h := openTrusted(t, `default_agent = "project"`, func(context.Context, *turn) catalog.ExecutePromptResult { return completed })
-	untrusting := restricted.Context(ctx)
+	untrusting := clientenv.Restrict(ctx)
 	refused := func(err error) {
 		t.Helper()
 		assert.Equal(t, domain.KindNotTrusted, kindOf(t, err))
@@ -112,7 +112,7 @@ func testRestrictedLaunch(t *testing.T) {
 	for _, c := range []struct {
 		ctx  context.Context
 		free bool
-	}{{ctx, true}, {restricted.Context(ctx), false}} {
+	}{{ctx, true}, {clientenv.Restrict(ctx), false}} {
 		s, err := h.Launch(c.ctx, LaunchSpec{Prompt: "p", Agent: "mine"})
 		require.NoError(t, err)
 		if err = <-outcomes; c.free {
@@ -135,9 +135,9 @@ func TestARestrictedEditorResumesNothingOfTheProjects(t *testing.T) {
 	require.NoError(t, err)
 	asked := pendingOf(t, h, 1)[0]
 	require.NoError(t, h.store.Write(context.Background(), func(tx store.Tx) error { return h.abandon(tx, codeOrphaned, "gone") }))
-	_, err = h.Approvals().Decide(restricted.Context(context.Background()), approval.Decision{ID: asked.ID, Decision: "approve"})
+	_, err = h.Approvals().Decide(clientenv.Restrict(context.Background()), approval.Decision{ID: asked.ID, Decision: "approve"})
 	assert.Equal(t, domain.KindNotTrusted, kindOf(t, err))
 	assert.Len(t, pendingOf(t, h, 1), 1, "it stays open")
-	_, err = h.Launch(restricted.Context(context.Background()), LaunchSpec{Prompt: "p", ThreadAlias: "theirs"}) // which is not the default agent's
+	_, err = h.Launch(clientenv.Restrict(context.Background()), LaunchSpec{Prompt: "p", ThreadAlias: "theirs"}) // which is not the default agent's
 	assert.Equal(t, domain.KindNotTrusted, kindOf(t, err))
 }

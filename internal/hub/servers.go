@@ -8,15 +8,15 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/mcpservers"
+	"github.com/duet-rpc/duet-rpc/internal/mcp"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
-func (h *Hub) newServers(ctx context.Context) *mcpservers.Servers {
+func (h *Hub) newServers(ctx context.Context) *mcp.Servers {
 	if h.opts.TryServers == nil {
 		return nil
 	}
-	return mcpservers.New(ctx, mcpservers.Options{Enabled: h.opts.TryServers, Tell: h.serverFailed})
+	return mcp.NewServers(ctx, mcp.ServersOptions{Enabled: h.opts.TryServers, Tell: h.serverFailed})
 }
 
 // tryServers tries the MCP servers that the agent of a run gets, while it starts.
@@ -24,7 +24,7 @@ func (h *Hub) tryServers(s domain.Session, agent config.Agent, servers []catalog
 	if h.servers == nil || agent.Driver != config.DriverACP {
 		return
 	}
-	h.servers.Try(mcpservers.Gets{Run: s.Run.ID, Thread: s.Run.Thread, Dir: s.Thread.CWD, Environment: agent.Variables(h.environments.of(s.Run.ID), h.opts.Getenv), Servers: servers})
+	h.servers.Try(mcp.Gets{Run: s.Run.ID, Thread: s.Run.Thread, Dir: s.Thread.CWD, Environment: agent.Variables(h.environments.of(s.Run.ID), h.opts.Getenv), Servers: servers})
 }
 
 // UnansweredServers are the names of the MCP servers that the agent of a run got and

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -18,7 +18,7 @@ func (h *Hub) Steer(ctx context.Context, id, text string) (s domain.Session, inj
 		return s, false, err
 	}
 	live := h.liveIn(named.Run.Thread)
-	if live == nil || restricted.Is(ctx) && !live.run.Restricted { // a restricted client may not use an agent of the project's file
+	if live == nil || clientenv.IsRestricted(ctx) && !live.run.Restricted { // a restricted client may not use an agent of the project's file
 		return s, false, nil
 	}
 	h.mu.Lock()

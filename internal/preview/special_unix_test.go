@@ -7,9 +7,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
 func TestAPipeIsNoFile(t *testing.T) {

@@ -3,13 +3,14 @@ package store
 import (
 	"context"
 	"errors"
-	"github.com/duet-rpc/duet-rpc/internal/background"
-	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/background"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 )
 
 // This file knows how the store of a process is: whether its disk is full,

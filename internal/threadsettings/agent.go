@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/agentsetting"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -17,23 +16,23 @@ const agentAnswers = 40 * time.Second
 
 // OfSession is what can be asked of the agent of a run's thread, by what it has
 // told of the thread's session.
-func (ts *Settings) OfSession(ctx context.Context, s domain.Session) (agentsetting.Known, error) {
+func (ts *Settings) OfSession(ctx context.Context, s domain.Session) (Known, error) {
 	seen, err := ts.opts.Store.AgentSession(ctx, s.Run.Thread)
 	if seen.Agent != s.Thread.Agent {
 		seen.AgentSession = domain.AgentSession{}
 	}
-	return agentsetting.Of(ts.opts.Agents.Known(s.Thread.Agent), seen.AgentSession), err
+	return settingsOfAgent(ts.opts.Agents.Known(s.Thread.Agent), seen.AgentSession), err
 }
 
 // OfAgent is what can be asked of an agent of the configuration, or of the default
 // one for "", by what it has told last, in any thread.
-func (ts *Settings) OfAgent(ctx context.Context, name string) (agentsetting.Known, error) {
+func (ts *Settings) OfAgent(ctx context.Context, name string) (Known, error) {
 	agent, err := ts.opts.Agents.Agent(name)
 	if err != nil {
-		return agentsetting.Known{}, err
+		return Known{}, err
 	}
-	reported, err := agentsetting.ReportedBy(ctx, ts.opts.Store, 0, agent.Name)
-	return agentsetting.Of(agent, reported), err
+	reported, err := ReportedBy(ctx, ts.opts.Store, 0, agent.Name)
+	return settingsOfAgent(agent, reported), err
 }
 
 // Check refuses what the agent of a thread is known not to have: a mode, a
@@ -43,11 +42,11 @@ func (ts *Settings) Check(ctx context.Context, from store.ThreadReader, thread i
 	if mode == "" && model == "" && len(options) == 0 {
 		return nil
 	}
-	reported, err := agentsetting.ReportedBy(ctx, from, thread, agent)
+	reported, err := ReportedBy(ctx, from, thread, agent)
 	if err != nil {
 		return err
 	}
-	return agentsetting.Check(ts.opts.Agents.Known(agent), reported, mode, model, options)
+	return checkSetting(ts.opts.Agents.Known(agent), reported, mode, model, options)
 }
 
 // setLive sets the agent that works for a thread, if one does, and reports

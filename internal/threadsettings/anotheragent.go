@@ -5,8 +5,8 @@ import (
 	"context"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -16,7 +16,7 @@ func (ts *Settings) agentAfter(ctx context.Context, s domain.Session, c Change) 
 	if !c.isForAnother(s.Thread) {
 		return s.Thread.Agent, nil
 	}
-	agent, err := ts.opts.Agents.AgentFor(restricted.Is(ctx), *c.Agent)
+	agent, err := ts.opts.Agents.AgentFor(clientenv.IsRestricted(ctx), *c.Agent)
 	return agent.Name, err
 }
 

@@ -6,13 +6,12 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/duet-rpc/duet-rpc/internal/agentsetting"
 	"github.com/duet-rpc/duet-rpc/internal/background"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/query"
-	"github.com/duet-rpc/duet-rpc/internal/restricted"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -115,7 +114,7 @@ func (ts *Settings) SetAgent(ctx context.Context, id string, c Change) (s domain
 // names.
 func (ts *Settings) checkChange(ctx context.Context, id string, c Change) (domain.Session, error) {
 	if c.Mode != nil && *c.Mode == "" {
-		return domain.Session{}, domain.Invalid("permission_mode", "a permission mode", "an empty string", agentsetting.Duets...)
+		return domain.Session{}, domain.Invalid("permission_mode", "a permission mode", "an empty string", duets...)
 	}
 	named, err := ts.opts.Query.Session(ctx, id)
 	if err != nil {
@@ -149,7 +148,7 @@ func (ts *Settings) keep(ctx context.Context, id string, c Change, tell func() b
 			Options: c.Options,
 		}
 		if c.isForAnother(thread) {
-			agent, err := ts.opts.Agents.AgentFor(restricted.Is(ctx), *c.Agent)
+			agent, err := ts.opts.Agents.AgentFor(clientenv.IsRestricted(ctx), *c.Agent)
 			if err != nil {
 				return err
 			}

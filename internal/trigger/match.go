@@ -1,10 +1,11 @@
 package trigger
 
 import (
-	"github.com/duet-rpc/duet-rpc/internal/config"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
 // Fits reports whether a trigger is for an event, whatever it has done before, or why

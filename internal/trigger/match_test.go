@@ -5,8 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/stretchr/testify/assert"
+
+	"github.com/duet-rpc/duet-rpc/internal/config"
 )
 
 var happened = Event{

@@ -3,7 +3,6 @@ package trigger
 import (
 	"context"
 	"errors"
-	"github.com/fsnotify/fsnotify"
 	"io/fs"
 	"os"
 	"path"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/fsnotify/fsnotify"
 )
 
 // This file tells which files of a project have changed, in batches: once nothing

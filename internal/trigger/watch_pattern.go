@@ -1,11 +1,12 @@
 package trigger
 
 import (
-	"github.com/duet-rpc/duet-rpc/internal/project"
 	"io"
 	"os"
 	"regexp"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/project"
 )
 
 // A pattern is a line of a .gitignore file (gitignore(5)).

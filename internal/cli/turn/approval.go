@@ -13,7 +13,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/form"
-	"github.com/duet-rpc/duet-rpc/internal/question"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -77,14 +76,14 @@ func meant(word string, open []wire.Approval) (string, error) {
 }
 
 // Sheet is an approval as it is shown, of a session that works in a directory.
-func Sheet(a wire.Approval, dir string) question.Sheet {
-	q := question.Question{Title: a.Title, Subject: a.Subject, Input: a.Input, Diff: diffOf(a, dir), Dir: dir, Reopened: a.Reopened, Cut: a.Truncated}
+func Sheet(a wire.Approval, dir string) sheet {
+	q := Question{Title: a.Title, Subject: a.Subject, Input: a.Input, Diff: diffOf(a, dir), Dir: dir, Reopened: a.Reopened, Cut: a.Truncated}
 	if a.Type == wire.FunctionCall {
 		q.Tool, q.Plan, q.Details = cmp.Or(a.Tool, "a tool"), a.Plan, a.Details
 		for _, o := range a.Options {
 			q.Options = append(q.Options, o.InWords())
 		}
-		return question.Lay(q, term.Marks)
+		return Lay(q, term.Marks)
 	}
 	switch a.Mode {
 	case wire.ModeForm:
@@ -92,12 +91,12 @@ func Sheet(a wire.Approval, dir string) question.Sheet {
 			q.Fields = f.Fields
 		}
 	case wire.ModeURL:
-		q.Link = &question.Link{URL: a.URL, Host: a.URLHost, Warnings: a.URLWarnings}
+		q.Link = &link{URL: a.URL, Host: a.URLHost, Warnings: a.URLWarnings}
 	}
 	for _, o := range a.Options {
 		q.Options = append(q.Options, o.Name)
 	}
-	return question.Lay(q, term.Marks)
+	return Lay(q, term.Marks)
 }
 
 // howToAnswer is how another command answers a question that is known by an id.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
-	"github.com/duet-rpc/duet-rpc/internal/question"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -20,7 +19,7 @@ import (
 type asked struct {
 	wire.Approval
 	dir   string // in which its session works
-	sheet question.Sheet
+	sheet sheet
 }
 
 // What the next line is taken for.
@@ -244,7 +243,7 @@ func (a *asker) paused() {
 }
 
 // promptBelow is prompt, below lines that say what is asked if it was asked before.
-func (a *asker) promptBelow(heading []question.Line) {
+func (a *asker) promptBelow(heading []QuestionLine) {
 	q := a.waiting[0]
 	a.view.lines(heading)
 	text := a.promptFor(q) // which may print what it is about

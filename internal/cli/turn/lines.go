@@ -8,7 +8,6 @@ import (
 	"github.com/clipperhouse/displaywidth"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
-	"github.com/duet-rpc/duet-rpc/internal/question"
 )
 
 // Colours and weights, as ECMA-48 numbers them (SGR).
@@ -21,8 +20,8 @@ const (
 )
 
 // lineColors are the colours of the lines of a question.
-var lineColors = map[question.Kind]string{
-	question.Heading: bold, question.Input: "", question.FileName: bold, question.Hunk: cyan, question.Added: green, question.Removed: red, question.Remark: dim,
+var lineColors = map[questionKind]string{
+	questionHeading: bold, input: "", fileName: bold, hunk: cyan, added: green, removed: red, Remark: dim,
 }
 
 // Note says something. Only its first line is at the margin, where ours are: the
@@ -93,11 +92,11 @@ func (v *View) heldLong() {
 }
 
 // lines prints lines that were laid out.
-func (v *View) lines(list []question.Line) {
+func (v *View) lines(list []QuestionLine) {
 	v.endLine()
 	for _, line := range list {
 		switch line.Kind {
-		case question.Remark, question.Heading, question.Text: // words
+		case Remark, questionHeading, questionText: // words
 			v.aside(term.Lines(v.side, line.Text), lineColors[line.Kind])
 			continue
 		}
@@ -115,7 +114,7 @@ func (v *View) aside(text, color string) {
 
 // ask prints what somebody is asked, below lines that were printed and are taken away
 // with it when something else is shown.
-func (v *View) ask(heading []question.Line, prompt string) {
+func (v *View) ask(heading []QuestionLine, prompt string) {
 	columns, _, _ := term.Size(v.side)
 	prompt = fitting(prompt, columns)
 	fmt.Fprint(v.side, prompt)

@@ -14,7 +14,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/question"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
@@ -396,7 +395,7 @@ func (v *View) showPlan(steps []wire.PlanEntry) {
 
 // showDiff shows what has changed in a file.
 func (v *View) showDiff(d wire.EventData) {
-	v.lines(question.Diff(d.Diff, term.Marks))
+	v.lines(Diff(d.Diff, term.Marks))
 	switch {
 	case d.Binary:
 		v.Note(d.Path + " has changed; it is binary")

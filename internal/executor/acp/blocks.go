@@ -3,11 +3,12 @@ package acp
 import (
 	"encoding/json"
 	"fmt"
+	"path"
+
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
-	"path"
 )
 
 // This file is content that is no text, on its way to an agent and from one:

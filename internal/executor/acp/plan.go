@@ -3,11 +3,12 @@ package acp
 import (
 	"cmp"
 	"encoding/json"
-	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
 // This file finds the plan of an agent that asks whether it may carry one out.

@@ -2,8 +2,9 @@ package acp
 
 import (
 	"fmt"
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"slices"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // Each agent names its modes itself. Some agents begin in a mode in which a model decides what

@@ -3,6 +3,7 @@ package acp
 import (
 	"cmp"
 	"encoding/json"
+
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 

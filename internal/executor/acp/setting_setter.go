@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"github.com/duet-rpc/duet-rpc/internal/acp"
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"slices"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/acp"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // A setter sets an agent's session by calls that the agent answers. One may be used

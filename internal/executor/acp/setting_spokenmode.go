@@ -2,9 +2,10 @@ package acp
 
 import (
 	"encoding/json"
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"slices"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // modeSpoken is how a message of Gemini CLI (0.61) begins in which it says, instead

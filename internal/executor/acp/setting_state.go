@@ -2,10 +2,11 @@ package acp
 
 import (
 	"encoding/json"
-	"github.com/duet-rpc/duet-rpc/frame"
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"slices"
 	"sync"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // This file knows the settings of an agent's session: its mode, its model, its

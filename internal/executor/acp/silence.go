@@ -2,10 +2,11 @@ package acp
 
 import (
 	"cmp"
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // This file notices that an agent gives no sign of life in the middle of a

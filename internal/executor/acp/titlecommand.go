@@ -2,9 +2,10 @@ package acp
 
 import (
 	"encoding/json"
-	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 	"slices"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/executor/task"
 )
 
 // This file finds what a tool call runs where the agent tells that in

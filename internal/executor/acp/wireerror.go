@@ -3,9 +3,10 @@ package acp
 import (
 	"cmp"
 	"encoding/json"
+	"strings"
+
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
-	"strings"
 )
 
 // This file reads what agents answer instead of a result: in words, and for

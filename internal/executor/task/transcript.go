@@ -2,8 +2,9 @@ package task
 
 import (
 	"fmt"
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"strings"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
 
 // This file tells an agent in words what was said in a conversation

@@ -4,11 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
-	"time"
 )
 
 // This file reads and writes what the agents of threads tell of their

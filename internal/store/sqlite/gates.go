@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/rowjson"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"

@@ -3,10 +3,11 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"slices"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
-	"slices"
 )
 
 // This file keeps what pages of a preview have said.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"

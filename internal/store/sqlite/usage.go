@@ -3,9 +3,10 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"time"
+
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/statement"
-	"time"
 )
 
 // This file sums up what runs have used.

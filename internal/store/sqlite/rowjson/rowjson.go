@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
-	"github.com/duet-rpc/duet-rpc/internal/openjson"
+	"github.com/duet-rpc/duet-rpc/internal/jsonwalk"
 )
 
 // Options are answers that were offered. Clients offer some, too: of a list that
@@ -25,7 +25,7 @@ type option struct {
 func (list Options) MarshalJSON() ([]byte, error) {
 	rows := []byte{'['}
 	for i, o := range list {
-		row, err := openjson.Write(option{o.ID, o.Name, o.Kind}, o.Extra)
+		row, err := jsonwalk.OpenjsonWrite(option{o.ID, o.Name, o.Kind}, o.Extra)
 		if err != nil {
 			return nil, err
 		}
@@ -46,7 +46,7 @@ func (list *Options) UnmarshalJSON(data []byte) error {
 	*list = make(Options, len(rows))
 	for i, row := range rows {
 		var o option
-		extra, _ := openjson.Read(row, &o)
+		extra, _ := jsonwalk.OpenjsonRead(row, &o)
 		(*list)[i] = domain.Option{ID: o.ID, Name: o.Name, Kind: o.Kind, Extra: extra}
 	}
 	return nil

@@ -1,0 +1,443 @@
+package agentlink
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/frame"
+	"github.com/duet-rpc/duet-rpc/internal/acp"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	driver "github.com/duet-rpc/duet-rpc/internal/executor/acp"
+)
+
+// This file asks an agent for the sessions that it keeps itself, however
+// they were begun: which there are, what was said and done in one, to delete one. It
+// starts the agent for that, outside of any conversation, and ends it.
+//
+// What agents advertise and answer is described on
+// https://agentclientprotocol.com/protocol/v1/session-list.
+
+// How long an agent may take.
+const (
+	listTime = 30 * time.Second
+	loadTime = 2 * time.Minute // of a long history
+	endTime  = 2 * time.Second // to close a session
+)
+
+// maxID is how long the id of a session may be, in bytes.
+const maxID = 500
+
+// An asked agent is one that was started to be asked for its sessions.
+type asked struct {
+	*Link
+	name  string
+	calls string // itself; "" if it does not say
+}
+
+func openAsked(ctx context.Context, l Launch, opts Options) (*asked, error) {
+	link, err := Open(ctx, l, opts)
+	if err != nil {
+		return nil, err
+	}
+	name := ""
+	if link.Info.Info != nil {
+		name = link.Info.Info.Name
+	}
+	return &asked{link, l.Name, name}, nil
+}
+
+// A CannotError says that an agent does not offer what is wanted of it.
+type CannotError struct{ Text string }
+
+func (e *CannotError) Error() string { return e.Text }
+
+// errSignedOut says that an agent wants somebody to sign in first.
+var errSignedOut = errors.New("nobody is signed in")
+
+// explained is an error of an agent with what to do about it.
+func explained(name string, err error) error {
+	var refused *Refusal
+	if errors.As(err, &refused) && refused.Wire.Code == acp.CodeAuthRequired {
+		return fmt.Errorf("%w: %w; sign in with `duet-rpc agents login %s`", err, errSignedOut, name)
+	}
+	return err
+}
+
+// Delete has an agent delete a session of its own.
+func Delete(ctx context.Context, l Launch, id string, log *slog.Logger) error {
+	k, err := openAsked(ctx, l, Options{Logger: log})
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	if !acp.Has(k.Info.Session.Delete) {
+		return &CannotError{l.Name + " cannot be told to delete its sessions: use its own program, or delete its files"}
+	}
+	_, err = Ask[json.RawMessage](ctx, k.Link, listTime, "session/delete", map[string]any{"sessionId": id})
+	return explained(l.Name, err)
+}
+
+// geminiCLI is what Gemini CLI calls itself.
+const geminiCLI = "gemini-cli"
+
+// minuteSlack is how far behind the beginning of a minute a session is loaded.
+const minuteSlack = 100 * time.Millisecond
+
+// awaitLoadable waits until an agent can load a session without losing it, which takes
+// a minute at most. Gemini CLI (0.61) keeps a session in a file that is named after
+// the minute in which it was begun and its id; to load one it begins another with the
+// same id, and within that minute this one takes the place of what was said. When a
+// session was begun it does not tell, so the next minute is waited for.
+func (k *asked) awaitLoadable(ctx context.Context) error {
+	if k.calls != geminiCLI {
+		return nil
+	}
+	next := time.NewTimer(untilNextMinute(time.Now()))
+	defer next.Stop()
+	select {
+	case <-next.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// afterLoad is what is to be known of a session that an agent has loaded. Gemini CLI
+// (0.61) leaves an empty file with the session's id behind, and its cleanup deletes that
+// as one that has nothing when it is started the next time: all files of the id.
+func (k *asked) afterLoad() string {
+	if k.calls != geminiCLI {
+		return ""
+	}
+	return "Gemini CLI deletes a session that was loaded when it is started in its directory again, unless general.sessionRetention.enabled is false in its settings: what was said in it is here, and is told to it anew then"
+}
+
+// untilNextMinute is how long the minute lasts, and a moment more.
+func untilNextMinute(now time.Time) time.Duration {
+	return now.Truncate(time.Minute).Add(time.Minute + minuteSlack).Sub(now)
+}
+
+// A NativeSession is one that an agent keeps itself.
+type NativeSession struct {
+	ID      string
+	Title   string // in the agent's words, or ""
+	Dir     string // in which it works
+	Updated time.Time
+}
+
+// A Query says which sessions are wanted.
+type Query struct {
+	Dir    string // only those that work there; "": all
+	Cursor string // of a Page, to go on from it
+	Limit  int    // how many, at least 1
+}
+
+// A sessionPage is a part of an agent's sessions, in the agent's order.
+type sessionPage struct {
+	Sessions []NativeSession
+	Next     string // the Cursor of what follows; "": nothing does
+}
+
+// maxPages is how many pages of an agent's are turned for one of ours, and maxSearched
+// for one session.
+const (
+	maxPages    = 50
+	maxSearched = 200
+)
+
+// ErrCursor says that a cursor is none of those that were given out.
+var ErrCursor = errors.New("the cursor is none that was given out")
+
+// A cursor is where a page of ours begins: behind so many sessions of a page of the
+// agent's.
+type cursor struct {
+	Agent  string `json:"a,omitempty"`
+	Behind int    `json:"n,omitempty"`
+}
+
+func (c cursor) text() string {
+	raw, _ := json.Marshal(c)
+	return base64.RawURLEncoding.EncodeToString(raw)
+}
+
+func readCursor(text string) (c cursor, err error) {
+	if text == "" {
+		return c, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || json.Unmarshal(raw, &c) != nil || c.Behind < 0 {
+		return c, ErrCursor
+	}
+	return c, nil
+}
+
+// ListSessions lists an agent's sessions.
+func ListSessions(ctx context.Context, l Launch, q Query, log *slog.Logger) (sessionPage, error) {
+	from, err := readCursor(q.Cursor)
+	if err != nil {
+		return sessionPage{}, err
+	}
+	k, err := openAsked(ctx, l, Options{Dir: q.Dir, Logger: log})
+	if err != nil {
+		return sessionPage{}, err
+	}
+	defer k.Close()
+	if !k.lists() {
+		return sessionPage{}, &CannotError{l.Name + " cannot list its sessions: it does not offer session/list. One whose id you know can be adopted"}
+	}
+	page := sessionPage{Sessions: []NativeSession{}}
+	for range maxPages {
+		list, next, err := k.page(ctx, q.Dir, from.Agent)
+		if err != nil {
+			return sessionPage{}, explained(l.Name, err)
+		}
+		list = list[min(from.Behind, len(list)):]
+		if room := q.Limit - len(page.Sessions); len(list) > room {
+			page.Sessions = append(page.Sessions, list[:room]...)
+			page.Next = cursor{from.Agent, from.Behind + room}.text()
+			return page, nil
+		}
+		page.Sessions = append(page.Sessions, list...)
+		if next == "" || next == from.Agent {
+			return page, nil
+		}
+		from = cursor{Agent: next}
+		if len(page.Sessions) == q.Limit {
+			break
+		}
+	}
+	page.Next = from.text()
+	return page, nil
+}
+
+func (k *asked) lists() bool { return acp.Has(k.Info.Session.List) }
+
+// page asks for a page of the agent's, and by which cursor the next one is had. What
+// makes no sense is left out.
+func (k *asked) page(ctx context.Context, dir, after string) (list []NativeSession, next string, err error) {
+	params := map[string]any{}
+	if dir != "" {
+		params["cwd"] = dir
+	}
+	if after != "" {
+		params["cursor"] = after
+	}
+	r, err := Ask[struct {
+		Sessions []struct {
+			ID      string          `json:"sessionId"`
+			Dir     string          `json:"cwd"`
+			Title   json.RawMessage `json:"title"`
+			Updated json.RawMessage `json:"updatedAt"`
+		} `json:"sessions"`
+		Next json.RawMessage `json:"nextCursor"`
+	}](ctx, k.Link, listTime, "session/list", params)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, s := range r.Sessions {
+		if s.ID == "" || len(s.ID) > maxID {
+			continue
+		}
+		one := NativeSession{ID: s.ID, Title: Text(stringOf(s.Title))}
+		if filepath.IsAbs(s.Dir) {
+			one.Dir = filepath.Clean(s.Dir)
+		}
+		one.Updated, _ = time.Parse(time.RFC3339, stringOf(s.Updated)) // else it is not known
+		list = append(list, one)
+	}
+	return list, stringOf(r.Next), nil
+}
+
+// find looks for a session in the agent's list, where it has one.
+func (k *asked) find(ctx context.Context, id string) (found NativeSession, ok bool, err error) {
+	if !k.lists() {
+		return NativeSession{}, false, nil
+	}
+	after := ""
+	for range maxSearched {
+		list, next, err := k.page(ctx, "", after)
+		if err != nil {
+			return NativeSession{}, false, err
+		}
+		for _, s := range list {
+			if s.ID == id {
+				return s, true, nil
+			}
+		}
+		if next == "" || next == after {
+			break
+		}
+		after = next
+	}
+	return NativeSession{}, false, nil
+}
+
+// stringOf is the string that JSON is, or "".
+func stringOf(raw json.RawMessage) (s string) {
+	json.Unmarshal(raw, &s)
+	return s
+}
+
+const (
+	maxOutput  = 256 << 20 // bytes that are read of an agent that tells a history
+	maxHistory = 32 << 20  // bytes of a history that are kept: its end
+)
+
+// A nativeHistory is what was said and done in an agent's session.
+type nativeHistory struct {
+	Title string // in the agent's words, or ""
+	Dir   string // in which it works
+	// HasHistory says that the agent has told it. One that cannot still has the session, and
+	// goes on with it.
+	HasHistory bool
+	Parts      []catalog.Retold
+	LeftOut    int    // of the parts, the first ones: they were too much
+	Note       string // what is to be known of the agent's session now, or ""
+}
+
+// Wanted names a session of an agent's.
+type Wanted struct {
+	ID  string
+	Dir string // in which it works; "": as the agent says
+	// Else is in which it works if nobody says.
+	Else string
+}
+
+// LoadSession has an agent tell the history of one of its sessions. The session stays as it
+// is.
+func LoadSession(ctx context.Context, l Launch, want Wanted, log *slog.Logger) (nativeHistory, error) {
+	var h readHistory
+	replay := driver.NewReplay(h.add)
+	var updates atomic.Int64
+	var loading atomic.Bool // what it says before is not about the session
+	k, err := openAsked(ctx, l, Options{
+		Dir: firstDirectory(want.Dir, want.Else), MaxOutput: maxOutput, Logger: log,
+		Update: func(session, update []byte, repaired bool) {
+			updates.Add(1)
+			if loading.Load() {
+				h.title(update)
+				replay.Update(session, update, repaired)
+			}
+		},
+	})
+	if err != nil {
+		return nativeHistory{}, err
+	}
+	defer k.Close()
+	method, params := "", map[string]any{"sessionId": want.ID, "mcpServers": []any{}}
+	switch {
+	case k.Info.IsVersion2():
+		method, params["replayFrom"] = acp.MethodSessionResume, map[string]string{"type": "start"}
+	case k.Info.LoadSession:
+		method = acp.MethodSessionLoad
+	case acp.Has(k.Info.Session.Resume):
+		method = acp.MethodSessionResume
+	default:
+		return nativeHistory{}, &CannotError{l.Name + " cannot go on with a session that was begun elsewhere: it offers neither session/load nor session/resume"}
+	}
+	known, listed, err := k.find(ctx, want.ID)
+	if err != nil {
+		return nativeHistory{}, explained(l.Name, err)
+	}
+	h.Title, h.Dir = known.Title, want.Dir
+	for _, dir := range []string{known.Dir, want.Else} {
+		if h.Dir == "" {
+			h.Dir = dir
+		}
+	}
+	if info, err := os.Stat(h.Dir); err != nil || !info.IsDir() {
+		return nativeHistory{}, &DirectoryError{l.Name, h.Dir}
+	}
+	if err := k.awaitLoadable(ctx); err != nil {
+		return nativeHistory{}, err
+	}
+	loading.Store(k.Info.IsVersion2() || method == acp.MethodSessionLoad)
+	params["cwd"] = h.Dir
+	_, err = Ask[json.RawMessage](ctx, k.Link, loadTime, method, params)
+	if err != nil {
+		return nativeHistory{}, notLoaded(explained(l.Name, err), h.Dir, listed)
+	}
+	h.HasHistory, h.Note = loading.Load(), k.afterLoad()
+	// gemini answers before it has told all; that it refuses what nobody knows tells
+	// that what it sent before has come.
+	for before := int64(-1); h.HasHistory && before != updates.Load(); {
+		before = updates.Load()
+		_, err := Ask[json.RawMessage](ctx, k.Link, endTime, "_duet/replayed", map[string]any{})
+		if err != nil && !errors.As(err, new(*Refusal)) {
+			break
+		}
+	}
+	if acp.Has(k.Info.Session.Close) { // it is well if it does not
+		_, _ = Ask[json.RawMessage](ctx, k.Link, endTime, "session/close", map[string]any{"sessionId": want.ID})
+	}
+	k.Close() // it has said all
+	replay.Close()
+	return h.nativeHistory, nil
+}
+
+// notLoaded is why a session was not loaded in a directory, with what may be done about
+// it: an agent that does not list it may know it elsewhere.
+func notLoaded(err error, dir string, listed bool) error {
+	if listed || errors.Is(err, errSignedOut) || !errors.As(err, new(*Refusal)) {
+		return err
+	}
+	return fmt.Errorf("%w (it was asked for the session in %s: some agents have one only in the directory in which it was begun, so say that, with working_dir or --dir; and check the id)", err, dir)
+}
+
+// A DirectoryError says that the directory of a session is not there.
+type DirectoryError struct{ Agent, Dir string }
+
+func (e *DirectoryError) Error() string {
+	return fmt.Sprintf("the session of %s worked in %s, which is no directory any more: say in which it is to go on (working_dir, or --dir)", e.Agent, e.Dir)
+}
+
+func firstDirectory(list ...string) string {
+	for _, dir := range list {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			return dir
+		}
+	}
+	return ""
+}
+
+// readHistory is a History that is being told.
+type readHistory struct {
+	nativeHistory
+	size int
+}
+
+// add takes a part. What is too much goes from the beginning.
+func (h *readHistory) add(r catalog.Retold) {
+	h.Parts = append(h.Parts, r)
+	h.size += sizeOf(r)
+	for h.size > maxHistory && len(h.Parts) > 1 {
+		h.size -= sizeOf(h.Parts[0])
+		h.Parts = h.Parts[1:]
+		h.LeftOut++
+	}
+}
+
+func sizeOf(r catalog.Retold) int {
+	n := len(r.EventData) + len(r.Text) + 100
+	for _, c := range r.Content {
+		n += len(c.Data)
+	}
+	return n
+}
+
+// title notes what the agent calls the session.
+func (h *readHistory) title(update []byte) {
+	if stringOf(frame.Member(update, "sessionUpdate")) == "session_info_update" {
+		if title := stringOf(frame.Member(update, "title")); title != "" {
+			h.Title = Text(title)
+		}
+	}
+}

@@ -1,0 +1,324 @@
+package agentlink
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/acp"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/executor/process"
+	"github.com/duet-rpc/duet-rpc/internal/toolinput"
+)
+
+// This file speaks with an agent about who it works for, and about nothing
+// else: whether somebody is signed in, signing in, signing out. It starts the
+// agent for that, in a directory that is empty, and ends it.
+//
+// What agents advertise and answer is described on
+// https://agentclientprotocol.com/protocol/v1/authentication.
+
+// Values of [Method.Type].
+const (
+	TypeAgent    = acp.Agent        // the agent does it, when it is told to: in a browser, mostly
+	TypeTerminal = acp.Terminal     // a program in a terminal does it
+	TypeVariable = acp.AuthVariable // variables of the agent's environment do it
+)
+
+// A Method is a way to sign in that an agent offers.
+type Method struct {
+	ID          string   `json:"id"`
+	Name        string   `json:"name"`
+	Description string   `json:"description,omitempty"`
+	Type        string   `json:"type" doc:"agent: it does that itself, in a browser mostly; terminal: a program in a terminal does; env_var: variables of its environment do."`
+	Variables   []string `json:"variables,omitempty" doc:"Of type env_var: those that are needed."`
+	Missing     []string `json:"missing,omitempty" doc:"Of type env_var: those that the agent does not have."`
+
+	// Of type terminal: what is run.
+	Command     []string          `json:"command,omitempty" doc:"Of type terminal: what duet-rpc agents login runs."`
+	Environment map[string]string `json:"-"`
+}
+
+// Values of [Report.SignedIn].
+const (
+	SignedIn      = "yes"
+	SignedOut     = "no"
+	NotNeeded     = "not_needed"     // it offers no way to sign in, and works without
+	OpensSessions = "opens_sessions" // it has not said; some agents look only when they get a prompt
+)
+
+// A Report is what an agent says of itself.
+type Report struct {
+	Agent    string   `json:"agent,omitempty" doc:"What the program calls itself."`
+	Version  string   `json:"version,omitempty"`
+	SignedIn string   `json:"signed_in" doc:"yes, no, not_needed, or opens_sessions: it works so far, and has not said whether somebody is signed in; some agents look only when they get a prompt."`
+	Account  string   `json:"account,omitempty" doc:"As whom, in the agent's words; or why not."`
+	Methods  []Method `json:"methods" doc:"The ways to sign in that it offers."`
+	Logout   bool     `json:"logout" doc:"Whether it can be told to sign out."`
+}
+
+// Find is the method of an id. An empty id means the only one that there is.
+func (r Report) Find(id string) (Method, error) {
+	if len(r.Methods) == 0 {
+		return Method{}, fmt.Errorf("%s offers no way to sign in", cmp.Or(r.Agent, "the agent"))
+	}
+	if id == "" && len(r.Methods) == 1 {
+		return r.Methods[0], nil
+	}
+	for _, m := range r.Methods {
+		if m.ID == id && id != "" {
+			return m, nil
+		}
+	}
+	unknown := &UnknownMethodError{ID: id}
+	for _, m := range r.Methods {
+		unknown.Known = append(unknown.Known, m.ID)
+	}
+	return Method{}, unknown
+}
+
+// An UnknownMethodError says that an agent offers other ways to sign in, or
+// several and none was named.
+type UnknownMethodError struct {
+	ID    string
+	Known []string
+}
+
+func (e *UnknownMethodError) Error() string {
+	if e.ID == "" {
+		return "say which way: " + strings.Join(e.Known, ", ")
+	}
+	return fmt.Sprintf("there is no way %s to sign in; there are %s", e.Received(), strings.Join(e.Known, ", "))
+}
+
+// Received is what was named, in words.
+func (e *UnknownMethodError) Received() string {
+	if e.ID == "" {
+		return "none"
+	}
+	return strconv.Quote(Text(e.ID))
+}
+
+// How long an agent may take.
+const (
+	statusTime = 5 * time.Second // to say who is signed in, where it said that it would
+	// loginTime is what a person has for signing in, in a browser mostly.
+	loginTime = 10 * time.Minute
+)
+
+// maxMethods is how many ways to sign in are taken of an agent.
+const maxMethods = 20
+
+// methods are those of an agent that was started by l, as they are used.
+func methods(offered []acp.AuthMethod, l Launch, env process.Environment) []Method {
+	list := []Method{}
+	for _, o := range offered[:min(len(offered), maxMethods)] {
+		if o.ID == "" || Text(o.ID) != o.ID {
+			continue
+		}
+		m := Method{ID: o.ID, Name: Text(cmp.Or(o.Name, o.ID)), Description: Text(o.Description), Type: o.Kind()}
+		switch {
+		case o.Type == TypeTerminal:
+			m.Command, m.Environment = append(slices.Clone(l.Command), o.Args...), o.Env
+		case m.Type == TypeTerminal: // by a command of its own
+			terminal := o.Meta.Terminal
+			m.Command, m.Environment = append([]string{terminal.Command}, terminal.Args...), terminal.Env
+		case o.Type == TypeVariable:
+			for _, v := range o.Needs() {
+				m.Variables = append(m.Variables, v)
+				if env[v] == "" {
+					m.Missing = append(m.Missing, v)
+				}
+			}
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+// A link is an agent that was started to be asked who it works for.
+type link struct {
+	*Link
+	launch Launch
+	status atomic.Pointer[authStatus]
+	told   chan struct{} // has one in it when there is a status
+}
+
+// open starts the agent. When ctx ends it is killed.
+func open(ctx context.Context, l Launch, log *slog.Logger) (*link, error) {
+	k := &link{launch: l, told: make(chan struct{}, 1)}
+	var err error
+	if k.Link, err = Open(ctx, l, Options{Notice: k.notice, Logger: log}); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// notice takes what the agent says of who is signed in.
+func (k *link) notice(method string, params []byte) {
+	if method != "_auth/status_update" {
+		return
+	}
+	var update struct {
+		AuthStatus *authStatus `json:"authStatus"`
+	}
+	if json.Unmarshal(params, &update) == nil && update.AuthStatus != nil {
+		k.status.Store(update.AuthStatus)
+		select {
+		case k.told <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// CheckSignIn starts the agent and finds out its version, the ways to sign in, and
+// whether somebody is. For that a session is opened, and deleted where the agent
+// can do that; it gets no prompt.
+func CheckSignIn(ctx context.Context, l Launch, log *slog.Logger) (Report, error) {
+	k, err := open(ctx, l, log)
+	if err != nil {
+		return Report{}, err
+	}
+	defer k.Close()
+	r := k.report()
+	r.SignedIn, r.Account, err = k.signedIn(ctx)
+	return r, err
+}
+
+// report is what is known without a session.
+func (k *link) report() Report {
+	i := cmp.Or(k.Info.Info, &catalog.AgentInfo{})
+	return Report{
+		Agent: Text(cmp.Or(i.Title, i.Name)), Version: Text(i.Version), Methods: methods(k.Info.AuthMethods, k.launch, k.Env),
+		Logout: acp.Has(k.Info.Auth.Logout),
+	}
+}
+
+// signedIn finds out whether somebody is signed in, and what the agent says of that.
+func (k *link) signedIn(ctx context.Context) (state, account string, err error) {
+	session, err := Ask[sessionResult](ctx, k.Link, StartTime, acp.MethodSessionNew, map[string]any{"cwd": k.Dir, "mcpServers": []any{}})
+	var refused *Refusal
+	switch {
+	case errors.As(err, &refused) && refused.Wire.Code == acp.CodeAuthRequired:
+		return SignedOut, refused.Text, nil
+	case err != nil:
+		return "", "", err
+	}
+	if acp.Has(toolinput.At(k.Info.CapabilityMeta, "authStatus")) && k.status.Load() == nil {
+		patience := time.NewTimer(statusTime)
+		defer patience.Stop()
+		select {
+		case <-k.told:
+		case <-patience.C:
+		case <-ctx.Done():
+			return "", "", ctx.Err()
+		}
+	}
+	if acp.Has(k.Info.Session.Delete) {
+		_, _ = Ask[struct{}](ctx, k.Link, StartTime, "session/delete", map[string]any{"sessionId": session.SessionID}) // it is empty: nothing is lost if it stays
+	}
+	switch status := k.status.Load(); {
+	case status != nil && status.Kind == "none":
+		return SignedOut, Text(status.Label), nil
+	case status != nil:
+		return SignedIn, Text(strings.TrimSpace(status.Label + " " + status.Detail)), nil
+	case len(k.Info.AuthMethods) == 0:
+		return NotNeeded, "", nil
+	}
+	return OpensSessions, "", nil
+}
+
+// A TerminalError says that a way to sign in needs a terminal.
+type TerminalError struct{ Agent, Method string }
+
+func (e *TerminalError) Error() string {
+	return fmt.Sprintf("this way to sign in to %s needs a terminal: run `duet-rpc agents login %s --method %s` in one", e.Agent, e.Agent, e.Method)
+}
+
+// A MissingError says that a way to sign in needs variables that the agent
+// does not have.
+type MissingError struct {
+	Agent     string
+	Variables []string
+}
+
+func (e *MissingError) Error() string {
+	name := e.Variables[0]
+	service := strings.ToLower(strings.TrimSuffix(strings.TrimSuffix(name, "_KEY"), "_API"))
+	return fmt.Sprintf("%s has no %s: say in your config.toml where the key is, [keys.%s], and that it gets it, keys = { %s = %q } in [agents.%s]",
+		e.Agent, strings.Join(e.Variables, ", "), service, name, service, e.Agent)
+}
+
+// Authenticate signs in with a method of the agent that needs no terminal; an
+// empty id means the only one. It takes as long as the person at the browser
+// does, but no longer than [loginTime]. Errors are a [*TerminalError] or a
+// [*MissingError], or what the agent says.
+func Authenticate(ctx context.Context, l Launch, id string, log *slog.Logger) error {
+	k, err := open(ctx, l, log)
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	m, err := k.report().Find(id)
+	switch {
+	case err != nil:
+		return err
+	case m.Type == TypeTerminal:
+		return &TerminalError{l.Name, m.ID}
+	case len(m.Missing) > 0:
+		return &MissingError{l.Name, m.Missing}
+	}
+	_, err = Ask[struct{}](ctx, k.Link, loginTime, k.Info.Login(), map[string]any{"methodId": m.ID})
+	return err
+}
+
+// Logout signs out.
+func Logout(ctx context.Context, l Launch, log *slog.Logger) error {
+	k, err := open(ctx, l, log)
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	if !k.report().Logout {
+		return fmt.Errorf("%s cannot be told to sign out: use its own command line", l.Name)
+	}
+	_, err = Ask[struct{}](ctx, k.Link, StartTime, k.Info.Logout(), map[string]any{})
+	return err
+}
+
+// Terminal is the program of a method of type terminal, with its arguments and
+// its environment, to be run in a terminal. Its status tells whether that worked.
+func Terminal(l Launch, m Method) (path string, argv, env []string, err error) {
+	e := process.NewEnvironment(l.Environment, m.Environment)
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", nil, nil, err
+	}
+	if path, err = e.Find(m.Command[0], dir); err != nil {
+		return "", nil, nil, fmt.Errorf("%s: the program %q was not found", l.Name, m.Command[0])
+	}
+	return path, m.Command, e.List(), nil
+}
+
+// What is taken of an agent's messages. What is not known is passed over: an
+// agent that is newer has to work.
+type (
+	// authStatus is told by claude, in the notification _auth/status_update.
+	authStatus struct {
+		Kind   string `json:"kind"`
+		Label  string `json:"label"`
+		Detail string `json:"detail"`
+	}
+	sessionResult struct {
+		SessionID string `json:"sessionId"`
+	}
+)

@@ -1,0 +1,156 @@
+//go:build unix
+
+package agentlink_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/agentlink"
+	"github.com/duet-rpc/duet-rpc/internal/witness"
+)
+
+// agent is an agent that answers as SCRIPT says, a case of a shell for each
+// method, in which "answer JSON" and "tell METHOD JSON" speak.
+func agent(t *testing.T, cases string) agentlink.Launch {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "agent")
+	script := `#!/bin/sh
+answer() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
+tell() { printf '{"jsonrpc":"2.0","method":"%s","params":%s}\n' "$1" "$2"; }
+while read -r line; do
+	id=${line#*'"id":'} id=${id%%,*}
+	case $line in
+	` + cases + `
+	*) answer '"error":{"code":-32601,"message":"no such method"}' ;;
+	esac
+done
+`
+	witness.Program(t, program, script)
+	return agentlink.Launch{Name: "theirs", Command: []string{program}, Environment: map[string]string{"AGENT_STATE": t.TempDir()}}
+}
+
+const greeting = `*'"initialize"'*) answer '"result":{"protocolVersion":1,"agentInfo":{"name":"x","title":"Theirs","version":"1.2.3"},
+"agentCapabilities":CAPABILITIES,"authMethods":METHODS}' ;;`
+
+// greets is the case of initialize, on one line.
+func greets(capabilities, methods string) string {
+	text := strings.NewReplacer("CAPABILITIES", capabilities, "METHODS", methods, "\n", "").Replace(greeting)
+	return text + "\n"
+}
+
+const (
+	opens   = `*'"session/new"'*) answer '"result":{"sessionId":"s"}' ;;` + "\n"
+	refuses = `*'"session/new"'*) answer '"error":{"code":-32000,"message":"Authentication required"}' ;;` + "\n"
+)
+
+func check(t *testing.T, l agentlink.Launch) agentlink.Report {
+	t.Helper()
+	report, err := agentlink.CheckSignIn(t.Context(), l, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	return report
+}
+
+func TestCheckSaysWhoIsSignedIn(t *testing.T) {
+	one := `[{"id":"a","name":"A"}]`
+	status := `{"_meta":{"authStatus":{}},"sessionCapabilities":{"delete":{}}}`
+	for name, c := range map[string]struct{ cases, state, account string }{
+		"refused":               {greets(`{}`, one) + refuses, agentlink.SignedOut, "Authentication required"},
+		"a session opens":       {greets(`{}`, one) + opens, agentlink.OpensSessions, ""},
+		"there is no way":       {greets(`{}`, `[]`) + opens, agentlink.NotNeeded, ""},
+		"it says nobody":        {greets(status, one) + `*'"session/new"'*) answer '"result":{"sessionId":"s"}'; tell _auth/status_update '{"authStatus":{"kind":"none","label":"Not logged in"}}' ;;` + "\n", agentlink.SignedOut, "Not logged in"},
+		"it says who, at first": {greets(status, one) + `*'"session/new"'*) tell _auth/status_update '{"authStatus":{"kind":"api_key","label":"API key","detail":"env"}}'; answer '"result":{"sessionId":"s"}' ;;` + "\n", agentlink.SignedIn, "API key env"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report := check(t, agent(t, c.cases))
+			assert.Equal(t, c.state, report.SignedIn)
+			assert.Equal(t, c.account, report.Account)
+			assert.Equal(t, "Theirs", report.Agent)
+			assert.Equal(t, "1.2.3", report.Version)
+		})
+	}
+}
+
+func TestMethodsSayWhatTheyNeed(t *testing.T) {
+	l := agent(t, greets(`{"auth":{"logout":{}}}`, `[{"id":"browser","name":"Browser","description":null},`+
+		`{"id":"tui","name":"T","type":"terminal","args":["--login"],"env":{"A":"b"}},`+
+		`{"id":"old","name":"O","_meta":{"terminal-auth":{"command":"theirs","args":["auth","login"]}}},`+
+		`{"id":"key","name":"K","type":"env_var","vars":[{"name":"HAS"},{"name":"HAS_NOT"},{"name":"MAY","optional":true}]},`+
+		`{"id":"odd","name":"Odd","args":"none"}, {"name":"no id"}]`)+refuses)
+	l.Environment["HAS"] = "x"
+	report := check(t, l)
+	assert.True(t, report.Logout)
+	assert.Equal(t, []agentlink.Method{
+		{ID: "browser", Name: "Browser", Type: agentlink.TypeAgent},
+		{ID: "tui", Name: "T", Type: agentlink.TypeTerminal, Command: []string{l.Command[0], "--login"}, Environment: map[string]string{"A": "b"}},
+		{ID: "old", Name: "O", Type: agentlink.TypeTerminal, Command: []string{"theirs", "auth", "login"}},
+		{ID: "key", Name: "K", Type: agentlink.TypeVariable, Variables: []string{"HAS", "HAS_NOT"}, Missing: []string{"HAS_NOT"}},
+		{ID: "odd", Name: "Odd", Type: agentlink.TypeAgent},
+	}, report.Methods)
+
+	quiet := slog.New(slog.DiscardHandler)
+	err := agentlink.Authenticate(t.Context(), l, "key", quiet)
+	require.ErrorAs(t, err, new(*agentlink.MissingError))
+	assert.Contains(t, err.Error(), "HAS_NOT")
+	err = agentlink.Authenticate(t.Context(), l, "tui", quiet)
+	require.ErrorAs(t, err, new(*agentlink.TerminalError))
+	err = agentlink.Authenticate(t.Context(), l, "", quiet)
+	require.ErrorContains(t, err, "say which way: browser, tui, old, key, odd")
+	err = agentlink.Authenticate(t.Context(), l, "other", quiet)
+	require.ErrorContains(t, err, `there is no way "other"`)
+}
+
+func TestSigningInAndOut(t *testing.T) {
+	l := agent(t, greets(`{"auth":{"logout":{}}}`, `[{"id":"browser","name":"Browser"}]`)+
+		`*'"authenticate"'*'"methodId":"browser"'*) touch "$AGENT_STATE/in"; answer '"result":{}' ;;
+	*'"logout"'*) rm "$AGENT_STATE/in"; answer '"result":{}' ;;
+	*'"session/new"'*) if test -e "$AGENT_STATE/in"; then answer '"result":{"sessionId":"s"}'; else answer '"error":{"code":-32000,"message":"log in"}'; fi ;;
+	`)
+	quiet := slog.New(slog.DiscardHandler)
+	assert.Equal(t, agentlink.SignedOut, check(t, l).SignedIn)
+	require.NoError(t, agentlink.Authenticate(t.Context(), l, "", quiet))
+	assert.Equal(t, agentlink.OpensSessions, check(t, l).SignedIn)
+	require.NoError(t, agentlink.Logout(t.Context(), l, quiet))
+	assert.Equal(t, agentlink.SignedOut, check(t, l).SignedIn)
+}
+
+func TestWhatCannotBeAskedSaysWhy(t *testing.T) {
+	quiet := slog.New(slog.DiscardHandler)
+	ask := func(l agentlink.Launch) error {
+		_, err := agentlink.CheckSignIn(t.Context(), l, quiet)
+		return err
+	}
+	require.ErrorContains(t, ask(agentlink.Launch{Name: "theirs", Command: []string{"no-such-program"}}), "was not found")
+	require.ErrorContains(t, ask(agent(t, `*) echo "no config" >&2; exit 3 ;;`+"\n")), "no config")
+	require.ErrorContains(t, ask(agent(t, greets(`{}`, `[]`)+`*'"session/new"'*) answer '"error":{"code":-32603,"message":"Internal error","data":{"details":"the disk is full"}}' ;;`+"\n")), "the disk is full")
+	require.ErrorContains(t, agentlink.Logout(t.Context(), agent(t, greets(`{}`, `[]`)), quiet), "cannot be told to sign out")
+}
+
+func TestAnAgentThatDoesNotAnswerIsEndedWithItsCaller(t *testing.T) {
+	l := agent(t, greets(`{}`, `[]`)+`*'"session/new"'*) echo $$ > "$AGENT_STATE/pid"; sleep 600 ;;`+"\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	file := filepath.Join(l.Environment["AGENT_STATE"], "pid")
+	isAsked := func() bool { // for a session, which it never opens
+		pid, _ := os.ReadFile(file)
+		return strings.HasSuffix(string(pid), "\n")
+	}
+	go func() {
+		defer cancel()
+		assert.Eventually(t, isAsked, time.Minute, time.Millisecond)
+	}()
+	_, err := agentlink.CheckSignIn(ctx, l, slog.New(slog.DiscardHandler))
+	require.ErrorIs(t, err, context.Canceled)
+	pid, err := os.ReadFile(file)
+	require.NoError(t, err)
+	_, err = os.Stat("/proc/" + strings.TrimSpace(string(pid)))
+	assert.ErrorIs(t, err, os.ErrNotExist)
+}

@@ -1,0 +1,153 @@
+package approval
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+)
+
+func edit(paths ...string) domain.Approval {
+	return domain.Approval{Type: domain.FunctionCall, Tool: "Write", ToolKind: "edit", Paths: paths, Input: json.RawMessage(`{"content":"x"}`), Question: paths[0]}
+}
+
+// What is decided for good is no wider than what was asked about.
+func TestARuleIsForWhatWasAskedAlone(t *testing.T) {
+	call := func(tool, kind, input string) domain.Approval {
+		return domain.Approval{Type: domain.FunctionCall, Tool: tool, ToolKind: kind, Input: json.RawMessage(input), Question: "q"}
+	}
+	unnamed := call("Tool", "other", `{"of":"x"}`)
+	unnamed.NameByKind = true
+	plan := call("ExitPlanMode", "switch_mode", `{"plan":"x"}`)
+	twice := call("Bash", "execute", `{"command":"ls","command":"rm"}`)
+	for name, c := range map[string]struct {
+		asked domain.Approval
+		want  *domain.RulePreview
+	}{
+		"a command":                    {call("Bash", "execute", `{"command":"touch made"}`), &domain.RulePreview{Tool: "Bash", Covers: domain.CoversCommand, Pattern: "touch made"}},
+		"a command of codex":           {call("Bash", "execute", `{"command":["/bin/bash","-lc","touch made"]}`), &domain.RulePreview{Tool: "Bash", Covers: domain.CoversCommand, Pattern: "touch made"}},
+		"a command that is no text":    {call("Bash", "execute", `{"script":"x"}`), &domain.RulePreview{Tool: "Bash", Covers: domain.CoversInput}},
+		"a file":                       {edit("/p/src/a.go"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: "/p/src/*"}},
+		"a file of the session's":      {edit("a.go"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: "/p/*"}},
+		"files of one directory":       {edit("/p/src/a.go", "/p/src/b.go"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: "/p/src/*"}},
+		"files of two":                 {edit("/p/src/a.go", "/p/b.go"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversInput}},
+		"a file with signs":            {edit("/p/[a]*/x"), &domain.RulePreview{Tool: "Write", Covers: domain.CoversFiles, Pattern: `/p/\[a]\*/*`}},
+		"an edit of nothing known":     {call("Edit", "edit", `{}`), nil},
+		"an edit of an empty name":     {call("Edit", "edit", `{"file_path":""}`), &domain.RulePreview{Tool: "Edit", Covers: domain.CoversInput}},
+		"an edit that its input names": {call("Edit", "edit", `{"file_path":"src/a"}`), &domain.RulePreview{Tool: "Edit", Covers: domain.CoversFiles, Pattern: "/p/src/*"}},
+		"a tool":                       {call("WebFetch", "fetch", `{"url":"x"}`), &domain.RulePreview{Tool: "WebFetch", Covers: domain.CoversTool}},
+		"a tool without an input":      {call("Tool", "other", `{}`), nil},
+		"a tool without a name":        {unnamed, &domain.RulePreview{Tool: "Tool", Covers: domain.CoversInput}},
+		"a plan":                       {plan, nil},
+		"what can be read twice":       {twice, nil},
+	} {
+		got, ok := rulePreview(c.asked, "/p")
+		if c.want == nil {
+			assert.False(t, ok, name)
+			continue
+		}
+		require.True(t, ok, name)
+		assert.Equal(t, *c.want, got, name)
+		rules, err := rulesFor(c.asked, ruleSpec{Effect: config.EffectAllow, CWD: "/p"})
+		require.NoError(t, err)
+		if c.asked.Question != "q" || got.Covers != domain.CoversInput {
+			assert.True(t, NewPolicy("/p", nil).Holds(callOf(c.asked), config.EffectAllow, rules, domain.Thread{CWD: "/p"}), name)
+		}
+	}
+}
+
+func TestARuleForADirectoryIsForNoOther(t *testing.T) {
+	p, thread := NewPolicy("/p", nil), domain.Thread{CWD: "/p"}
+	inSource, err := rulesFor(edit("/p/src/a.go"), ruleSpec{Effect: config.EffectAllow, CWD: "/p"})
+	require.NoError(t, err)
+	assert.Equal(t, "true rule=project", rulingOn(p, edit("/p/src/b.go"), thread, domain.Run{}, inSource...))
+	assert.Equal(t, "true rule=project", rulingOn(p, edit("src/b.go"), thread, domain.Run{}, inSource...))
+	for _, other := range [][]string{{"/p/a.go"}, {"/p/src/deep/b.go"}, {"/p/src/../b.go"}, {"/p/src/b.go", "/p/a.go"}, {"/etc/passwd"}} {
+		assert.Empty(t, rulingOn(p, edit(other...), thread, domain.Run{}, inSource...), other)
+	}
+
+	inRoot, err := rulesFor(edit("/p/a.go"), ruleSpec{Effect: config.EffectAllow, CWD: "/p"})
+	require.NoError(t, err)
+	assert.Equal(t, "true rule=project", rulingOn(p, edit("/p/b.go"), thread, domain.Run{}, inRoot...))
+	assert.Empty(t, rulingOn(p, edit("/p/src/b.go"), thread, domain.Run{}, inRoot...))
+
+	// A pattern of one's own may be relative to the project, and go deeper.
+	for pattern, want := range map[string]string{"./src/**": "true rule=project", "src/**": "true rule=project", "src/*": "", "/p/src/*/*": "true rule=project", "*": ""} {
+		rules, err := rulesFor(edit("/p/src/deep/b.go"), ruleSpec{Effect: config.EffectAllow, CWD: "/p", Pattern: pattern})
+		require.NoError(t, err)
+		assert.Equal(t, want, rulingOn(p, edit("/p/src/deep/b.go"), thread, domain.Run{}, rules...), pattern)
+	}
+}
+
+func TestARuleWithAPatternIsForCommandsLikeIt(t *testing.T) {
+	p := NewPolicy("/p", nil)
+	bash := func(command string) domain.Approval {
+		input, _ := json.Marshal(map[string]string{"command": command})
+		return domain.Approval{Type: domain.FunctionCall, Tool: "Bash", ToolKind: "execute", Input: input}
+	}
+	touch, err := rulesFor(bash("touch made"), ruleSpec{Effect: config.EffectAllow, Pattern: "touch *"})
+	require.NoError(t, err)
+	assert.Equal(t, "true rule=project", rulingOn(p, bash("touch other"), domain.Thread{}, domain.Run{}, touch...))
+	assert.Empty(t, rulingOn(p, bash("touch other && rm x"), domain.Thread{}, domain.Run{}, touch...))
+
+	denied, err := rulesFor(bash("touch made"), ruleSpec{Effect: config.EffectDeny})
+	require.NoError(t, err)
+	assert.Equal(t, []domain.Rule{{Effect: config.EffectDeny, Tool: "Bash", Command: "touch made"}}, denied, "it can be read in one way")
+
+	// Unchanged it is the command, whatever signs that has.
+	exact, err := rulesFor(bash("rm *.o"), ruleSpec{Effect: config.EffectAllow, Pattern: "rm *.o"})
+	require.NoError(t, err)
+	assert.Equal(t, "true rule=project", rulingOn(p, bash("rm *.o"), domain.Thread{}, domain.Run{}, exact...))
+	assert.Empty(t, rulingOn(p, bash("rm -rf x.o"), domain.Thread{}, domain.Run{}, exact...))
+
+	_, err = rulesFor(domain.Approval{Type: domain.FunctionCall, Tool: "WebFetch", ToolKind: "fetch"}, ruleSpec{Pattern: "x"})
+	assert.ErrorIs(t, err, errNoPattern)
+}
+
+// A rule that was made before of leaving the plan mode is heeded no more.
+func TestNoDecisionLetsAnAgentLeaveItsPlanModeForGood(t *testing.T) {
+	plan := domain.Approval{Type: domain.FunctionCall, Tool: "ExitPlanMode", ToolKind: "switch_mode", Plan: "1. x"}
+	assert.Empty(t, rulingOn(NewPolicy("/p", nil), plan, domain.Thread{}, domain.Run{}, domain.Rule{Effect: "allow", Tool: "ExitPlanMode"}))
+	_, err := rulesFor(plan, ruleSpec{Effect: "allow", Pattern: "*"})
+	assert.ErrorIs(t, err, errNoPattern)
+}
+
+func TestARulingSaysWhichRuleItIs(t *testing.T) {
+	p := NewPolicy("/p", always([]config.Rule{{Effect: "deny", Tool: "Bash", Command: "rm *", Source: "project", File: ".duet.toml", Line: 7}}))
+	bash := domain.Approval{Tool: "Bash", ToolKind: "execute", Input: json.RawMessage(`{"command":"rm x"}`)}
+	explanation := func(a domain.Approval, thread domain.Thread, run domain.Run, rules ...domain.Rule) string {
+		return p.Judge(callOf(a), situation{Thread: thread, Run: run, Rules: rules, Now: time.Unix(1000, 0)}).Explanation
+	}
+	assert.Equal(t, `.duet.toml, line 7: deny tool "Bash", command "rm *"`, explanation(bash, domain.Thread{}, domain.Run{}))
+	assert.Equal(t, "the session is in plan mode, in which nothing is changed or run", explanation(edit("/p/x"), domain.Thread{}, domain.Run{Mode: catalog.ModePlan}))
+	assert.Equal(t, "the session may use these tools alone: Read, Grep", explanation(edit("/p/x"), domain.Thread{}, domain.Run{Tools: []string{"Read", "Grep"}}))
+	assert.Equal(t, "the session's list of tools to deny has Write", explanation(edit("/p/x"), domain.Thread{Settings: domain.Settings{DisallowedTools: []string{"Write"}}}, domain.Run{}))
+	chain := domain.Approval{Tool: "Bash", ToolKind: "execute", Input: json.RawMessage(`{"command":"git x && make y"}`)}
+	lists := domain.Thread{Settings: domain.Settings{AllowedTools: []string{"Bash(ls:*)", "Bash(git:*)", "Bash(make:*)"}}}
+	assert.Equal(t, "the session's list of tools to allow has Bash(git:*)", explanation(chain, lists, domain.Run{}), "the first one that is needed")
+	decided := domain.Rule{ID: 3, Thread: 1, Effect: "deny", Tool: "Write", Path: "/p/*", Created: time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local)}
+	assert.Equal(t, "decided for the session on 2026-01-02: deny Write /p/* (rule 3)", explanation(edit("/p/x"), domain.Thread{}, domain.Run{}, decided))
+}
+
+// Where the user does not trust the workspace, the project's file allows nothing, and
+// denies what it denies.
+func TestTheProjectAllowsNothingInARestrictedRun(t *testing.T) {
+	var run domain.Run
+	run.Restricted = true
+	for _, c := range []struct{ effect, source, trusted, restricted string }{
+		{"allow", config.SourceProject, "true rule=project", ""},
+		{"deny", config.SourceProject, "false rule=project", "false rule=project"},
+		{"allow", "user", "true rule=user", "true rule=user"},
+		{"deny", "user", "false rule=user", "false rule=user"},
+	} {
+		p := NewPolicy("/p", always([]config.Rule{{Effect: c.effect, Tool: "Write", Source: c.source}}))
+		assert.Equal(t, c.trusted, rulingOn(p, edit("/p/a"), domain.Thread{}, domain.Run{}), "%v", c)
+		assert.Equal(t, c.restricted, rulingOn(p, edit("/p/a"), domain.Thread{}, run), "%v", c)
+	}
+}

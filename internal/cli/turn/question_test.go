@@ -1,0 +1,155 @@
+package turn_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/duet-rpc/duet-rpc/internal/cli/turn"
+	"github.com/duet-rpc/duet-rpc/internal/visible"
+)
+
+func text(lines []turn.QuestionLine) string {
+	var b strings.Builder
+	for _, line := range lines {
+		b.WriteString(line.Text + "\n")
+	}
+	return b.String()
+}
+
+func whole(q turn.Question) string { return text(turn.Lay(q, visible.Brackets).Whole()) }
+
+func TestInput(t *testing.T) {
+	for _, c := range []struct{ name, input, want string }{
+		{"short", `{"command":"make test","n":1.50}`, "  {\"command\":\"make test\",\"n\":1.50}\n"},
+		{"none", ``, ""},
+		{"null", `null`, ""},
+		{"escapes are read", `{"command":"\u0072m \u202e"}`, "  {\"command\":\"rm ⟨U+202E⟩\"}\n"},
+		{"twins and doubles", `{"command":"a","Command":"b","command":"c"}`, "  {\"command\":\"a\",\"Command\":\"b\",\"command\":\"c\"}\n"},
+		{"lines", `{"command":"a\nb\n"}`, "  \"command\":\n    | a\n    | b\n    | \n"},
+		{"a line that looks like a member", `{"a":"x\n  \"b\": 1"}`, "  \"a\":\n    | x\n    |   \"b\": 1\n"},
+		{"deep", `{"edits":[{"old":"a\nb"},{"x":[1,2]}],"ok":true}`, "  \"edits\": [\n    - {\n      \"old\":\n        | a\n        | b\n    }\n    - {\"x\":[1,2]}\n  ]\n  \"ok\": true\n"},
+		{"a script", `{"command":["/bin/bash","-lc","touch \"a\"\nrm \u202eb"],"cwd":"/p"}`, "  \"command\": /bin/bash -lc\n    | touch \"a\"\n    | rm ⟨U+202E⟩b\n  \"cwd\": \"/p\"\n"},
+		{"a script and more words", `{"command":["bash","-c","x","y"]}`, "  {\"command\":[\"bash\",\"-c\",\"x\",\"y\"]}\n"},
+		{"words", `{"command":["rm","-rf"]}`, "  {\"command\":[\"rm\",\"-rf\"]}\n"},
+		{"a list of others", `{"command":["bash","-c",["x"]]}`, "  {\"command\":[\"bash\",\"-c\",[\"x\"]]}\n"},
+		{"no object", `["rm","-rf"]`, "  [\"rm\",\"-rf\"]\n"},
+		{"no JSON", "{\x1b", "  {⟨U+001B⟩\n"},
+	} {
+		assert.Equal(t, "? Bash\n"+c.want, whole(turn.Question{Tool: "Bash", Title: "Bash", Input: json.RawMessage(c.input)}), c.name)
+	}
+	nested := strings.Repeat(`{"a":`, 5000) + `"x\ny"` + strings.Repeat(`}`, 5000)
+	assert.Contains(t, whole(turn.Question{Tool: "Bash", Input: json.RawMessage(nested)}), `"x\ny"`, "however deep")
+}
+
+func TestInputBesideADiff(t *testing.T) {
+	diff := "--- a/x.txt\n+++ b/x.txt\n@@ -1 +1 @@\n-old\n+new\n"
+	q := turn.Question{Tool: "Write", Title: "Write", Diff: diff, Dir: "/p"}
+	for input, want := range map[string]string{
+		`{"file_path":"/p/x.txt","old_string":"old\n","new_string":"new\n"}`: "",
+		`{"file_path":"x.txt","content":"new\n"}`:                            "",
+		`{"file_path":"/q/x.txt","content":"new\n"}`:                         "  {\"file_path\":\"/q/x.txt\"}\n",
+		`{"file_path":"/p/x.txt","content":"new"}`:                           "  {\"content\":\"new\"}\n",
+		`{"content":"new\n","Content":"other","command":"new"}`:              "  {\"Content\":\"other\",\"command\":\"new\"}\n",
+		`{"content":"new\n","mode":"0777","n":""}`:                           "  {\"mode\":\"0777\",\"n\":\"\"}\n",
+	} {
+		q.Input = json.RawMessage(input)
+		assert.Equal(t, "? Write\n"+want+diff, whole(q), input)
+	}
+	// A text without an end is another one.
+	q.Diff = "--- /dev/null\n+++ b/x.txt\n@@ -0,0 +1 @@\n+new\n\\ No newline at end of file\n"
+	q.Input = json.RawMessage(`{"content":"new","text":"new\n"}`)
+	assert.Contains(t, whole(q), "  \"text\":\n    | new\n    | \n---")
+	// What a file has inside is not the head of another one.
+	q.Diff = "--- a/x.sql\n+++ b/x.sql\n@@ -1,2 +1,2 @@\n--- a/y\n+++ b/y\n same\n"
+	q.Input = json.RawMessage(`{"file_path":"/p/y"}`)
+	assert.Contains(t, whole(q), "/p/y")
+}
+
+func TestQuestionsToHumans(t *testing.T) {
+	q := turn.Question{Title: "Which?\n— allowed\x1b[2J", Subject: "colour", Options: []string{"red\u202e", "blue\n? Bash"}}
+	assert.Equal(t, "? Which?\n  — allowed⟨U+001B⟩[2J\n  colour\n  1  red⟨U+202E⟩\n  2  blue ? Bash\n", whole(q))
+	assert.Equal(t, "? Bash: a ⟨U+200B⟩\n", whole(turn.Question{Tool: "Bash", Title: "a\n\u200b"}))
+	assert.Equal(t, "? Bash\n", whole(turn.Question{Tool: "Bash"}))
+}
+
+// However long a question is, its excerpt fits on a screen, says what is hidden,
+// and has the head and the tail.
+func TestExcerptFitsOnAScreen(t *testing.T) {
+	long := strings.Repeat("x", 100_000)
+	var many, files strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&many, "line %d\n", i)
+	}
+	for i := range 300 {
+		fmt.Fprintf(&files, "--- /dev/null\n+++ b/f%d\n@@ -0,0 +1,2 @@\n+a\n+b\n", i)
+	}
+	input := func(v any) json.RawMessage {
+		raw, err := json.Marshal(v)
+		require.NoError(t, err)
+		return raw
+	}
+	for name, q := range map[string]turn.Question{
+		"a long line":    {Tool: "Bash", Input: input(map[string]string{"command": "begin" + long + "end"})},
+		"many lines":     {Tool: "Bash", Input: input(map[string]string{"command": "begin\n" + many.String() + "end"})},
+		"many members":   {Tool: "Bash", Input: input(map[string][]string{"a": strings.Split(many.String(), "\n")})},
+		"a long title":   {Tool: "Bash", Title: long},
+		"a long diff":    {Tool: "Bash", Diff: "--- a/x\n+++ b/x\n@@ -1 +1,10000 @@\n+" + strings.ReplaceAll(strings.TrimSpace(many.String()), "\n", "\n+") + "\n"},
+		"many files":     {Tool: "Bash", Diff: files.String()},
+		"many options":   {Title: "Which?", Options: strings.Split(many.String(), "\n")},
+		"a long message": {Title: many.String()},
+		"all at once":    {Tool: "Bash", Title: long, Diff: files.String(), Input: input(map[string]string{"a": many.String(), "b": long})},
+	} {
+		sheet := turn.Lay(q, visible.Brackets)
+		lines, hidden := sheet.Excerpt(": v shows all")
+		shown := text(lines)
+		assert.True(t, hidden, name)
+		assert.Regexp(t, `hidden: v shows all`, shown, name)
+		rows := 0
+		for _, line := range lines {
+			rows += 1 + len([]rune(line.Text))/60
+		}
+		assert.LessOrEqual(t, rows, 70, "%s: %s", name, shown)
+		assert.Greater(t, len(text(sheet.Whole())), len(shown), name)
+	}
+	lines, hidden := turn.Lay(turn.Question{Tool: "Bash", Input: input(map[string]string{"command": "begin" + long + "end"})}, visible.Brackets).Excerpt("!")
+	assert.True(t, hidden)
+	assert.Contains(t, text(lines), "begin")
+	assert.Contains(t, text(lines), "end")
+	assert.Regexp(t, `… 99,4\d\d bytes hidden! …`, text(lines))
+	lines, hidden = turn.Lay(turn.Question{Tool: "Bash", Input: input(map[string]string{"command": strings.Repeat("a\n", 15)})}, visible.Brackets).Excerpt("!")
+	assert.False(t, hidden, text(lines))
+}
+
+// What is hidden is counted: shown and hidden lines are all there are.
+func TestExcerptCounts(t *testing.T) {
+	for _, n := range []int{18, 19, 20, 21, 22, 100, 1234} {
+		raw, err := json.Marshal(map[string]string{"command": strings.TrimSuffix(strings.Repeat("a\n", n), "\n")})
+		require.NoError(t, err)
+		sheet := turn.Lay(turn.Question{Tool: "Bash", Input: raw}, visible.Brackets)
+		lines, hidden := sheet.Excerpt("")
+		all := len(sheet.Whole())
+		if !hidden {
+			assert.Len(t, lines, all)
+			continue
+		}
+		said := 0
+		for _, line := range lines {
+			if line.Kind == turn.Remark {
+				_, err := fmt.Sscanf(strings.ReplaceAll(line.Text, ",", ""), "… %d", &said)
+				require.NoError(t, err, line.Text)
+			}
+		}
+		assert.Equal(t, all, len(lines)-1+said, "%d", n)
+	}
+}
+
+// A diff of 16 MB takes a second or two; it took hours when each line copied those before.
+func TestALongDiffTakesLinearTime(t *testing.T) {
+	diff := "--- a/x\n+++ b/x\n@@ -1,5000000 +0,0 @@\n" + strings.Repeat("-a\n", 5_000_000)
+	assert.Greater(t, len(turn.Diff(diff, visible.Marks{})), 5_000_000)
+}
