@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
+	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -116,4 +118,263 @@ func (b *broadcasts) see(e domain.Event, s domain.Session) {
 			b.log.Warn("broadcasts are dropped: the peer does not read", "method", n.message.Method)
 		}
 	}
+}
+
+const (
+	// outputEvery is the time between two broadcasts of a task's output.
+	outputEvery = time.Second / 20
+	// outputAtMost bounds the output that waits for a connection, in bytes;
+	// what is beyond it is lost, and can be fetched with task.get.
+	outputAtMost = 256 << 10
+	// notesAtMost bounds what waits for a connection beside output.
+	notesAtMost = 1000
+)
+
+// A member is a connection that gets broadcasts: a bounded queue, and a
+// goroutine (run) that sends from it at the pace of the peer.
+type member struct {
+	send func(context.Context, *dialect.Notification) error
+
+	wake chan struct{} // something has changed
+
+	warned bool // that broadcasts are dropped; guarded by the lock of broadcasts
+
+	mu     sync.Mutex // guards the fields below
+	queue  []note
+	output int // bytes of output in queue
+	held   int // while above 0, only what came before is sent
+	before int // how many of queue that are
+
+	replaying bool   // what happened before is being read
+	later     []note // what happens meanwhile
+	sending   bool   // run is about to send, or does
+	after     int64  // of what happens now, only what has a higher number is sent
+
+	idle  []chan struct{} // closed when nothing waits any more
+	ended chan struct{}   // closed when nothing is sent any more
+}
+
+// expect says that what is sent from now on has higher numbers than seq.
+func (m *member) expect(seq int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.after = seq
+}
+
+// drained is closed as soon as nothing waits for the member.
+func (m *member) drained() <-chan struct{} {
+	idle := make(chan struct{})
+	m.mu.Lock()
+	m.idle = append(m.idle, idle)
+	m.mu.Unlock()
+	m.changed()
+	return idle
+}
+
+// replay queues what became of tasks after since, up to upTo, before all that
+// happens now. What is behind what cannot be read is left out.
+func (m *member) replay(ctx context.Context, events *eventlog.Log, since, upTo int64) error {
+	if since < 0 {
+		since = events.Began()
+	}
+	err := events.Replay(ctx, []domain.EventKind{domain.EventRunState}, since, upTo, func(e domain.Event, s domain.Session) bool {
+		if n := noteOf(e, s); n != nil {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.queue = append(m.queue, *n)
+			return len(m.queue) < notesAtMost
+		}
+		return true
+	})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.replaying = false
+	for _, n := range m.later {
+		m.putLocked(n)
+	}
+	m.later = nil
+	return err
+}
+
+func newMember(send func(context.Context, *dialect.Notification) error) *member {
+	return &member{send: send, wake: make(chan struct{}, 1), ended: make(chan struct{}), after: -1}
+}
+
+// hold begins or ends to hold back what comes from now on. What waits already
+// does not wait longer: a client that sends requests without a pause would get
+// nothing, until what waits for it is dropped.
+func (m *member) hold(n int) {
+	m.mu.Lock()
+	if m.held == 0 {
+		m.before = len(m.queue)
+	}
+	m.held += n
+	m.mu.Unlock()
+	m.changed()
+}
+
+func (m *member) changed() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// put queues a note, without waiting. Output that follows output of the same
+// task is joined to it, and lost if too much waits already; it reports whether
+// a note was lost that is no output.
+func (m *member) put(n note) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	defer m.changed()
+	if n.seq <= m.after { // it was sent, or happened before
+		return true
+	}
+	if !m.replaying {
+		return m.putLocked(n)
+	}
+	if len(m.later) >= notesAtMost {
+		return n.message == nil
+	}
+	m.later = append(m.later, n)
+	return true
+}
+
+func (m *member) putLocked(n note) bool {
+	if n.message != nil {
+		if len(m.queue) >= notesAtMost {
+			return false
+		}
+		m.queue = append(m.queue, n)
+		return true
+	}
+	if m.output+len(n.chunk) > outputAtMost {
+		return true
+	}
+	m.output += len(n.chunk)
+	if last := len(m.queue) - 1; last < 0 || m.queue[last].message != nil || m.queue[last].task != n.task {
+		m.queue = append(m.queue, note{task: n.task})
+	}
+	last := &m.queue[len(m.queue)-1]
+	last.output, last.seq = append(last.output, n.chunk...), n.seq
+	return true
+}
+
+// run sends until ctx, which is the connection's, ends.
+func (m *member) run(ctx context.Context) {
+	defer close(m.ended)
+	sent := make(map[int64]time.Time) // when output of a task was sent last
+	for {
+		n, wait := m.next(sent)
+		if n == nil {
+			var due <-chan time.Time
+			if wait > 0 {
+				due = time.After(wait)
+			}
+			select {
+			case <-m.wake:
+			case <-due:
+			case <-ctx.Done():
+				return
+			}
+			continue
+		}
+		message := n.message
+		if message == nil {
+			message = dialect.TaskOutput(n.task, string(n.output), n.seq)
+			sent[n.task] = time.Now()
+		} else if n.last {
+			delete(sent, n.task)
+		}
+		if m.send(ctx, message) != nil {
+			return
+		}
+	}
+}
+
+// next takes the first note off the queue. Output that is not due yet waits,
+// unless something behind it is no output; then it is nil, and wait says for
+// how long, if that is known.
+func (m *member) next(sent map[int64]time.Time) (n *note, wait time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	defer func() {
+		if m.sending = n != nil; m.sending || len(m.queue) > 0 || m.replaying {
+			return
+		}
+		for _, idle := range m.idle {
+			close(idle)
+		}
+		m.idle = nil
+	}()
+	if len(m.queue) == 0 || m.held > 0 && m.before == 0 {
+		return nil, 0
+	}
+	head := m.queue[0]
+	if head.message == nil {
+		last, before := sent[head.task]
+		if wait := outputEvery - time.Since(last); before && wait > 0 && !m.urgent() {
+			return nil, wait
+		}
+		head.output, m.queue[0].output = firstPart(head.output)
+		m.output -= len(head.output)
+		if len(m.queue[0].output) > 0 {
+			return &head, 0
+		}
+	}
+	m.queue = m.queue[1:]
+	m.before = max(0, m.before-1)
+	return &head, 0
+}
+
+func (m *member) urgent() bool {
+	for _, n := range m.queue {
+		if n.message != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// firstPart splits output so that a part of it fits into any message, however
+// it is escaped.
+func firstPart(output []byte) (part, rest []byte) {
+	const most = 64 << 10
+	if len(output) <= most {
+		return output, nil
+	}
+	end := most
+	for end > most-utf8.UTFMax && !utf8.RuneStart(output[end]) {
+		end--
+	}
+	return output[:end:end], output[end:]
+}
+
+// A note is one broadcast that waits: a message, or output.
+type note struct {
+	task    int64
+	seq     int64
+	message *dialect.Notification // nil: output
+	last    bool                  // the task has ended
+	chunk   string                // of output that comes
+	output  []byte                // of output that waits
+}
+
+// noteOf is what an event means for those who watch tasks, or nil. s is the
+// session as it is now: it may have gone on since.
+func noteOf(e domain.Event, s domain.Session) *note {
+	if s.Task == 0 {
+		return nil
+	}
+	switch p := e.Payload.(type) {
+	case domain.MessageDelta:
+		if !p.Thought && p.Text != "" {
+			return &note{task: s.Task, seq: e.Seq, chunk: p.Text}
+		}
+	case domain.RunStateChanged:
+		if message := dialect.TaskChanged(p.To, s, e.Seq); message != nil {
+			return &note{task: s.Task, seq: e.Seq, message: message, last: p.To.Ended()}
+		}
+	}
+	return nil
 }

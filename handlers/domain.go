@@ -2,12 +2,20 @@ package handlers
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"log/slog"
+	"math"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/internal/agentstatus"
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/dialect"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/hub"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -78,4 +86,372 @@ func RegisterDomain(reg *server.Registry, d Domain) (flush func(context.Context)
 		both.Go(func() { s.flushed(ctx) })
 		both.Wait()
 	}
+}
+
+// A checker is a parameter type that has rules beyond its schema. The error is
+// one of server.InvalidParam.
+type checker interface{ check() error }
+
+// handle registers a method that needs the hub. Parameters are checked before
+// the hub is waited for, and what the hub refuses is told in the family's
+// codes.
+func handle[P, R any](reg *server.Registry, d Domain, f dialect.Family, name string,
+	h func(ctx context.Context, hb *hub.Hub, p P) (R, error), options ...server.Option,
+) {
+	server.Handle(reg, name, func(ctx context.Context, p P) (R, error) {
+		var none R
+		if c, ok := any(p).(checker); ok {
+			if err := c.check(); err != nil {
+				return none, err
+			}
+		}
+		hb, err := d.Hub(ctx)
+		if err != nil {
+			return none, f.Error(err)
+		}
+		result, err := h(d.Workspaces.context(ctx), hb, p)
+		if err != nil {
+			return none, f.Error(hb.OrEnding(ctx, err))
+		}
+		return result, nil
+	}, options...)
+}
+
+// need refuses an empty parameter.
+func need(param, value string) error {
+	if strings.TrimSpace(value) != "" {
+		return nil
+	}
+	return server.InvalidParam(server.ParamError{Param: param, Expected: "a string that is not empty", Received: "an empty string"})
+}
+
+// first is the first error.
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// success is the result of what either works or is an error.
+type success struct {
+	Success bool `json:"success"`
+}
+
+// hubKind is the kind of an error of the domain, or "".
+func hubKind(err error) string {
+	var e *domain.Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return ""
+}
+
+// longest is the longest time that a client can mean: it is without end, and
+// what is reckoned with it is still a date.
+const longest = 100 * 365 * 24 * time.Hour
+
+// milliseconds is a time of so many, or the longest if that is less.
+func milliseconds[N int64 | uint](n N) time.Duration {
+	if n > 0 && uint64(n) > uint64(longest/time.Millisecond) {
+		return longest
+	}
+	return max(time.Duration(n), -longest/time.Millisecond) * time.Millisecond
+}
+
+// timeOrNil is nil for the zero time.
+func timeOrNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// orNil is nil for the zero value.
+func orNil[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+// headline is the beginning of a text as one line of at most most characters.
+func headline(text string, most int) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	return string([]rune(text)[:most-1]) + "…"
+}
+
+// longestMessage bounds what goes out where the framing does not: a peer that
+// is a duet-rpc itself takes frames of 10 MiB.
+const longestMessage = 9 << 20
+
+// room is how many bytes a result may have on the connection that asks.
+func room(ctx context.Context) int {
+	const envelope = 2048 // the id and what stands around a result
+	if conn := server.ConnFrom(ctx); conn != nil && conn.MaxMessage() > 0 {
+		return conn.MaxMessage() - envelope
+	}
+	return longestMessage
+}
+
+// A shortenable is an object with texts that may be cut where a message would
+// become too long.
+type shortenable interface{ texts() []*string }
+
+// textCaps are the lengths to which texts are cut, one after the other, until
+// a message fits.
+var textCaps = []int{256 << 10, 64 << 10, 16 << 10, 4 << 10, 1 << 10, 256}
+
+// fit cuts texts of the objects of a list until the list fits into most bytes,
+// and if that does not do, returns only as many of its objects as fit. Texts
+// that are cut say so.
+func fit[T shortenable](list []T, most int) []T {
+	sizes := make([]int, len(list))
+	measure := func() (total int) {
+		for i, o := range list {
+			sizes[i] = encodedSize(o) + 1
+			total += sizes[i]
+		}
+		return total
+	}
+	if atMost(list) <= most {
+		return list
+	}
+	total := measure()
+	for _, limit := range textCaps {
+		if total <= most {
+			return list
+		}
+		for _, o := range list {
+			for _, text := range o.texts() {
+				*text = dialect.Cut(*text, limit)
+			}
+		}
+		total = measure()
+	}
+	kept := 0
+	for sum := 0; kept < len(list) && sum+sizes[kept] <= most; kept++ {
+		sum += sizes[kept]
+	}
+	return list[:kept]
+}
+
+// fitting is how many of the first of a list fit into most bytes.
+func fitting[T any](list []T, most int) int {
+	for i, o := range list {
+		if most -= encodedSize(o) + 1; most < 0 {
+			return i
+		}
+	}
+	return len(list)
+}
+
+// A bounded object can say how long it is at most, as JSON, without being
+// encoded.
+type bounded interface{ atMost() int }
+
+// atMost is how long a list can be, as JSON, in bytes.
+func atMost[T any](list []T) int {
+	total := 0
+	for _, o := range list {
+		b, ok := any(o).(bounded)
+		if !ok {
+			return math.MaxInt
+		}
+		total += b.atMost() + 1
+	}
+	return total
+}
+
+// textAtMost is how long texts are at most, as JSON: each byte may become six.
+func textAtMost(texts ...*string) int {
+	total := 0
+	for _, text := range texts {
+		total += 6*len(*text) + 2
+	}
+	return total
+}
+
+// encodedSize is the length of v as JSON, in bytes; it is not too small.
+func encodedSize(v any) int {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return 0
+	}
+	return len(b)
+}
+
+// pageSize is the limit of a list: its default where none was asked for.
+func pageSize(asked *uint, byDefault, most int) int {
+	if asked == nil || *asked == 0 {
+		return byDefault
+	}
+	return int(min(*asked, uint(most)))
+}
+
+// beforeRow is the row of the run that an id names, for paging; 0 for none.
+func beforeRow(ctx context.Context, h *hub.Hub, id string) (int64, error) {
+	if id == "" {
+		return 0, nil
+	}
+	s, err := h.Query().Session(ctx, id)
+	return s.ID, err
+}
+
+// Workspaces knows the connections of editors whose user does not trust the
+// workspace (initialize), and the environments that clients have sent
+// (client.environment). It forgets a connection when that ends. A nil one knows
+// none. It may be used by many goroutines at once.
+type Workspaces struct {
+	mu           sync.Mutex
+	restricted   map[*server.Conn]struct{}
+	environments map[*server.Conn]clientenv.Environment
+}
+
+// NewWorkspaces knows none yet.
+func NewWorkspaces() *Workspaces {
+	return &Workspaces{restricted: make(map[*server.Conn]struct{}), environments: make(map[*server.Conn]clientenv.Environment)}
+}
+
+// context returns the context of a request with what is known of its connection.
+func (w *Workspaces) context(ctx context.Context) context.Context {
+	if w == nil {
+		return ctx
+	}
+	conn := server.ConnFrom(ctx)
+	w.mu.Lock()
+	_, restrict := w.restricted[conn]
+	e := w.environments[conn]
+	w.mu.Unlock()
+	if restrict {
+		ctx = clientenv.Restrict(ctx)
+	}
+	if e != nil {
+		ctx = clientenv.Context(ctx, e)
+	}
+	return ctx
+}
+
+// setEnvironment keeps the environment that a client has sent, until its connection ends. ctx
+// is that of an inline handler.
+func (w *Workspaces) setEnvironment(ctx context.Context, e clientenv.Environment) {
+	conn := server.ConnFrom(ctx)
+	if w == nil || conn == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, known := w.environments[conn]; !known {
+		context.AfterFunc(ctx, func() { // the context of inline handlers ends with the connection
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			delete(w.environments, conn)
+		})
+	}
+	w.environments[conn] = e
+}
+
+// trust notes what an editor says of the workspace, until its connection ends.
+func (w *Workspaces) trust(conn *server.Conn, trusted bool) {
+	if w == nil || conn == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if trusted {
+		delete(w.restricted, conn)
+		return
+	}
+	if _, known := w.restricted[conn]; known {
+		return
+	}
+	started := conn.Go(func(ctx context.Context) {
+		<-ctx.Done()
+		w.trust(conn, true)
+	})
+	if started {
+		w.restricted[conn] = struct{}{}
+	}
+}
+
+func (w *Workspaces) isRestricted(conn *server.Conn) bool {
+	if w == nil {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, restricted := w.restricted[conn]
+	return restricted
+}
+
+// Unwatched remembers which sessions were at work when the last subscription ended, so that the
+// next client can show that they went on. Each user gets that once. A nil one remembers
+// nothing. It may be used by many goroutines at once.
+type Unwatched struct {
+	once func() bool // reports true once for each user
+
+	mu       sync.Mutex // guards the fields below
+	watching int        // how many subscriptions there are
+	sessions []string   // the names of their tasks
+}
+
+// NewUnwatched remembers nothing yet. once reports true once for each user.
+func NewUnwatched(once func() bool) *Unwatched { return &Unwatched{once: once} }
+
+// statusWithin is how long the hub may take to list what runs.
+const statusWithin = 200 * time.Millisecond
+
+func (u *Unwatched) begin() {
+	if u == nil {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.watching++
+}
+
+func (u *Unwatched) end(h *hub.Hub) {
+	if u == nil {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.watching--; u.watching > 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), statusWithin)
+	defer cancel()
+	status, err := h.Status(ctx)
+	if err != nil { // the hub ends, and with it what runs
+		return
+	}
+	u.sessions = nil
+	for _, s := range status.Running {
+		if s.State != domain.WaitingInput {
+			u.sessions = append(u.sessions, domain.TaskName(s.Task))
+		}
+	}
+}
+
+// Notice says that sessions went on while no client followed them; "" if none did, or the user
+// was told before. The client that gets it shows it.
+func (u *Unwatched) Notice() string {
+	if u == nil {
+		return ""
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.sessions) == 0 || !u.once() {
+		return ""
+	}
+	which := strings.Join(u.sessions, ", ")
+	u.sessions = nil
+	return which + " went on while no editor or shell was there; see when_alone in [daemon]"
 }

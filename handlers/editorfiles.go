@@ -3,7 +3,9 @@ package handlers
 import (
 	"context"
 	"sync"
+	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/server"
 )
@@ -71,4 +73,90 @@ func (f *editorFiles) withdraw(conn *server.Conn) {
 	defer f.mu.Unlock()
 	f.readers.Withdraw(f.tasks[conn]...)
 	delete(f.tasks, conn)
+}
+
+// This file knows whom to ask for the files that an agent reads in a task: the
+// editor that began it may have them otherwise than the disk, with what is not saved.
+// Nobody else's task reads them there.
+
+// answerWithin is how long an editor may take; then the file on the disk counts.
+const answerWithin = 5 * time.Second
+
+// A readFunc asks an editor for the text of a file.
+type readFunc func(ctx context.Context, path string) (string, error)
+
+// Readers are the editors to ask, by task. The zero value has none. Its methods may be
+// called from any goroutine.
+type Readers struct {
+	mu       sync.Mutex // guards the fields below
+	byTask   map[string]readFunc
+	starting int           // tasks whose editors have yet to offer
+	settled  chan struct{} // is closed when there are none; nil: there are none
+}
+
+// Starting says that a task is about to be begun whose files will be offered: until done
+// is called, who reads a file of a task that nobody has offered waits, since an agent may
+// be quicker than the answer to who has begun it.
+func (r *Readers) Starting() (done func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.starting++; r.starting == 1 {
+		r.settled = make(chan struct{})
+	}
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.starting--; r.starting == 0 {
+			close(r.settled)
+			r.settled = nil
+		}
+	}
+}
+
+// Offer has the files of a task read by an editor, until it is withdrawn.
+func (r *Readers) Offer(task string, read readFunc) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byTask == nil {
+		r.byTask = make(map[string]readFunc)
+	}
+	r.byTask[task] = read
+}
+
+// Withdraw forgets tasks.
+func (r *Readers) Withdraw(tasks ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, task := range tasks {
+		delete(r.byTask, task)
+	}
+}
+
+// ReadEditorFile implements catalog.EditorFiles.
+func (r *Readers) ReadEditorFile(ctx context.Context, p catalog.ReadEditorFileParams) (catalog.ReadEditorFileResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	read := r.offered(ctx, p.TaskID)
+	if read == nil {
+		return catalog.ReadEditorFileResult{}, nil // as for most tasks: the disk counts
+	}
+	text, err := read(ctx, p.Path)
+	return catalog.ReadEditorFileResult{Found: err == nil, Text: text}, nil
+}
+
+// offered is who reads the files of a task, or nil.
+func (r *Readers) offered(ctx context.Context, task string) readFunc {
+	for {
+		r.mu.Lock()
+		read, settled := r.byTask[task], r.settled
+		r.mu.Unlock()
+		if read != nil || settled == nil {
+			return read
+		}
+		select {
+		case <-settled:
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }

@@ -220,3 +220,7 @@ func (executor) provide(ctx context.Context, h *hub.Hub, p provideParams) (succe
 	err := h.Keys().Provide(p.RequestID, p.Secret)
 	return success{err == nil}, err
 }
+
+// ExecutorError turns an error of the hub into what an executor is told: the
+// codes of the executor catalog.
+func ExecutorError(err error) error { return dialect.Executor.Error(err) }

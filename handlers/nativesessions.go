@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/adoption"
 	"github.com/duet-rpc/duet-rpc/internal/agentlink"
 	"github.com/duet-rpc/duet-rpc/internal/dialect"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -138,7 +137,7 @@ func (m nativeSessions) adopt(ctx context.Context, h *hub.Hub, p adoptParams) (a
 	}
 	title := replayed.Title
 	set(&title, p.Title)
-	s, fresh, err := into.Adopt(ctx, adoption.Session{
+	s, fresh, err := into.Adopt(ctx, hub.Session{
 		Agent: l.Name, Native: p.ID, Title: title, Dir: replayed.Dir, Parts: replayed.Parts, HasHistory: replayed.HasHistory, LeftOut: replayed.LeftOut, Secrets: secrets,
 	})
 	switch {

@@ -3,10 +3,16 @@ package approval
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/toolinput"
@@ -148,4 +154,357 @@ func (in *Inbox) CheckUnasked(ctx context.Context, run int64, p catalog.RequestP
 		return in.recordRuling(t, &a, run, denial)
 	})
 	return result, err
+}
+
+// A Place is where a client's question is asked.
+type Place struct {
+	Thread domain.Thread // what is asked is judged by its settings and rules; not kept yet where its ID is 0
+	Run    domain.Run    // of an agent, which waits with the client; the zero value: there is none, and one is made for the question
+}
+
+// An Inquiry is what a client asks, and waits for itself.
+type Inquiry struct {
+	Spec // Run is any id of a run that works, or the client's own name for a conversation; "": that of all who name none
+	CWD  string
+	// Confirmed says that a person has allowed it where it is asked: nobody is asked
+	// here, but the policy may deny it.
+	Confirmed bool
+	// Keep reports, when the client waits no longer, whether its question stays open
+	// nevertheless: who asks the same again in the same conversation gets the answer.
+	Keep func() bool
+}
+
+// Consult asks, by the policy first and then a person, on behalf of a client, and
+// waits for the answer, which is approved or responded to. If it is not, the error
+// is of domain.KindPermissionDenied. It is of domain.KindTaskCancelled if somebody
+// has ended the question or its run, and that of ctx when the client asks no more.
+func (in *Inbox) Consult(ctx context.Context, q Inquiry) (domain.Approval, error) {
+	a := q.approval()
+	answered := make(chan resolution, 1)
+	var place Place
+	var settled, asked bool // without anybody being asked; in the store
+	err := in.runs.Write(ctx, func(t store.Tx) (err error) {
+		settled, asked = false, false
+		if place, err = in.runs.PlaceOf(ctx, t, q); err != nil {
+			return err
+		}
+		a.Thread, a.Run, a.Created = place.Thread.ID, place.Run.ID, t.Now()
+		if settled, err = in.knownAnswer(ctx, t, q, &a, place); err != nil || settled {
+			return err
+		}
+		if place.Run.ID == 0 {
+			if err := in.runs.BeginQuestion(ctx, t, &place, q); err != nil {
+				return err
+			}
+			a.Thread, a.Run = place.Thread.ID, place.Run.ID
+		}
+		asked = true
+		t.AfterCommit(func() {
+			in.mu.Lock()
+			in.waiting[a.ID] = answered
+			in.mu.Unlock()
+		})
+		return in.askReplacing(t, &a, &place.Run)
+	})
+	switch {
+	case err != nil:
+		if asked && ctx.Err() != nil && in.ctx.Err() == nil { // it may have been asked nevertheless, and nobody waits
+			in.takeBack(a, place.Run, false)
+		}
+		return domain.Approval{}, err
+	case settled:
+		return a, denialOf(a)
+	}
+	return in.awaitAnswerFor(ctx, q, a, place.Run, answered)
+}
+
+// answerKept is how long an answer waits for a client that went before it came.
+const answerKept = time.Hour
+
+// approval is an inquiry as a row.
+func (q Inquiry) approval() domain.Approval {
+	a := domain.Approval{
+		ID: uuid.NewString(), Type: q.Type, CallID: q.CallID, Tool: q.Tool, Input: q.Input, Title: q.Title, Subject: q.Subject,
+		Options: q.Options, Status: domain.ApprovalPending, Question: inputHash(q.Tool, callIdentity(q.Input, q.CallID)),
+	}
+	if q.Type == domain.HumanContact {
+		names, _ := json.Marshal(q.Options) // plain strings
+		a.Question = inputHash(q.Subject+"\x00"+q.Title, names)
+	}
+	a.CallID = cmp.Or(a.CallID, a.ID)
+	return a
+}
+
+// knownAnswer reports whether the policy has an answer, or a person has given one to
+// the same question of a client that went before it came. It is put into a.
+func (in *Inbox) knownAnswer(ctx context.Context, t store.Tx, q Inquiry, a *domain.Approval, place Place) (bool, error) {
+	if a.Type == domain.FunctionCall {
+		situation := situation{Thread: place.Thread, Run: place.Run, Now: t.Now()}
+		var err error
+		if place.Run.ID != 0 {
+			situation, err = in.situationOf(t, place.Run)
+		} else {
+			situation.Rules, err = in.standingRules(t, place.Thread.ID)
+		}
+		if err != nil {
+			return false, err
+		}
+		if clientenv.IsRestricted(ctx) {
+			situation.Run.Restricted = true
+		}
+		if ruling := in.policy.Judge(callOf(*a), situation); ruling.IsSettled() {
+			decideBy(a, ruling)
+			if place.Run.ID == 0 { // it has no session in which that could be shown
+				in.log.Info("a tool was judged for a client", "tool", a.Tool, "status", a.Status, "by", a.DecidedBy)
+				return true, nil
+			}
+			return true, in.recordRuling(t, a, place.Run, ruling)
+		}
+	}
+	if q.Confirmed {
+		a.Status, a.DecidedBy = domain.ApprovalApproved, domain.DecidedByUser
+		return true, nil
+	}
+	if place.Thread.ID == 0 {
+		return false, nil
+	}
+	carried, err := in.handOverCarried(t, *a)
+	if err != nil || carried == nil {
+		return false, err
+	}
+	if t.Now().Sub(carried.Decided) > answerKept {
+		return false, in.giveUp(t, *carried, givenUpLate)
+	}
+	carried.AwaitedBy = 0 // the client has it with the reply
+	*a = *carried
+	return true, t.UpdateApproval(*carried)
+}
+
+// awaitAnswerFor waits for a human on behalf of a client.
+func (in *Inbox) awaitAnswerFor(ctx context.Context, q Inquiry, a domain.Approval, run domain.Run, answered chan resolution) (domain.Approval, error) {
+	defer func() {
+		in.mu.Lock()
+		delete(in.waiting, a.ID)
+		in.mu.Unlock()
+	}()
+	select {
+	case v := <-answered:
+		return v.approval, denialOf(v.approval)
+	case <-in.ctx.Done():
+		return domain.Approval{}, domain.ErrEnding
+	case <-ctx.Done():
+		if in.ctx.Err() == nil {
+			in.takeBack(a, run, q.Keep != nil && q.Keep())
+		}
+		return domain.Approval{}, ctx.Err()
+	}
+}
+
+// takeBack takes back what a client has asked that waits for it no longer, or with
+// keep leaves it open for whoever asks the same again.
+func (in *Inbox) takeBack(a domain.Approval, of domain.Run, keep bool) {
+	err := in.runs.Write(in.ctx, func(t store.Tx) error {
+		a, err := t.Approval(in.ctx, a.ID)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		if err != nil || a.Status != domain.ApprovalPending || a.Stale {
+			return err
+		}
+		if !of.IsQuestion() {
+			a.Status, a.DecidedBy = domain.ApprovalCancelled, domain.DecidedByEnd
+			return in.close(t, a)
+		}
+		run, err := t.Run(in.ctx, a.Run)
+		if err != nil {
+			return err
+		}
+		if keep {
+			if err := in.KeepQuestions(t, run); err != nil {
+				return err
+			}
+		}
+		return in.runs.EndQuestion(t, &run, keep)
+	})
+	if err != nil && in.ctx.Err() == nil {
+		in.log.Warn("a question could not be taken back", "err", err)
+	}
+}
+
+// denialOf is why an answer does not let a client go on, or nil.
+func denialOf(a domain.Approval) error {
+	switch a.Status {
+	case domain.ApprovalApproved, domain.ApprovalResponded:
+		return nil
+	case domain.ApprovalDenied:
+		e := domain.Errorf(domain.KindPermissionDenied, "%s", cmp.Or(a.Comment, a.Explanation, "a person said no"))
+		if e.Reason = a.DecidedBy; a.DecidedBy == domain.DecidedByUser {
+			e.Reason = "user_denied"
+		}
+		return e
+	}
+	return domain.Errorf(domain.KindTaskCancelled, "the question was taken back before anybody has answered it")
+}
+
+// checkOption checks that the option of a decision is one of those that were
+// offered, and says the same as the decision: it is what an agent is told.
+func checkOption(a domain.Approval, d Decision) error {
+	var fit []string
+	for _, o := range a.Options {
+		if fits(o, d.Decision) {
+			fit = append(fit, cmp.Or(o.Name, o.ID))
+		}
+	}
+	if d.Decision == Approve && len(a.Options) > 0 && len(fit) == 0 {
+		return domain.Invalid("decision", `"deny": the agent offers no answer that allows it`, `"approve"`, Deny)
+	}
+	if d.Option == "" {
+		return nil
+	}
+	expected := "none: no options were offered that fit " + d.Decision
+	if len(fit) > 0 {
+		expected = fmt.Sprintf("one of %s to %s", strings.Join(fit, ", "), d.Decision)
+	}
+	if o, ok := optionNamed(a, d.Option); !ok || !fits(o, d.Decision) {
+		return domain.Invalid("option", expected, fmt.Sprintf("%q", d.Option), fit...)
+	}
+	return nil
+}
+
+// fits reports whether an answer that was offered says the same as a decision.
+// Without a kind it says neither.
+func fits(o domain.Option, decision string) bool {
+	switch {
+	case o.Kind == "" || decision == Respond:
+		return true
+	case o.Kind.Rejects():
+		return decision == Deny
+	}
+	return decision == Approve
+}
+
+// optionNamed is the option that a human named by its id or its name.
+func optionNamed(a domain.Approval, named string) (domain.Option, bool) {
+	for _, o := range a.Options {
+		if named != "" && (o.ID == named || strings.EqualFold(o.Name, named)) {
+			return o, true
+		}
+	}
+	return domain.Option{}, false
+}
+
+// optionID is the id of the option that a human named, or "".
+func optionID(a domain.Approval, named string) string {
+	o, _ := optionNamed(a, named)
+	return cmp.Or(o.ID, o.Name)
+}
+
+// mustChoose is the error for an answer in words, where an agent can be told one
+// of its options alone; nil for any other.
+func mustChoose(a domain.Approval, d Decision) error {
+	given := cmp.Or(d.Option, d.Comment)
+	if d.Decision != Respond || !a.Answers().OptionsOnly || optionID(a, given) != "" {
+		return nil
+	}
+	var names []string
+	for _, o := range domain.Choices(a.Options) {
+		names = append(names, cmp.Or(o.Name, o.ID))
+	}
+	return domain.Invalid("option", "one of "+strings.Join(names, ", ")+" (the agent can be told nothing else)", fmt.Sprintf("%q", given), names...)
+}
+
+// announceQuestion tells of a question that waits now.
+func (in *Inbox) announceQuestion(t store.Tx, run domain.Run, a domain.Approval) error {
+	thread, err := t.Thread(in.ctx, run.Thread)
+	if err != nil {
+		return err
+	}
+	return in.announce(t, run, Requested(a, thread.CWD))
+}
+
+// announce adds an event of a run to the log.
+func (in *Inbox) announce(t store.Tx, run domain.Run, p domain.Payload) error {
+	_, err := t.Append(run.Event(p))
+	return err
+}
+
+// RulePreview is what a rule would hold for that is made of a question in a
+// conversation of the directory cwd, nil if none can be made.
+func RulePreview(a domain.Approval, cwd string) *domain.RulePreview {
+	if rule, ok := rulePreview(a, cwd); ok {
+		return &rule
+	}
+	return nil
+}
+
+// Requested is a question as an event tells of it: without what is too long for
+// one, which the approval has. cwd is the directory of its conversation.
+func Requested(a domain.Approval, cwd string) domain.ApprovalRequested {
+	ambiguity, title := Presented(a)
+	r := domain.ApprovalRequested{
+		ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), ParentID: a.ParentID, Type: a.Type, Tool: a.Tool, Input: a.Input, ToolKind: a.ToolKind,
+		InputEditable: a.InputEditable(), Ambiguity: ambiguity, Title: title, Subject: a.Subject, Options: a.Options, Paths: a.Paths, Diffs: a.Diffs, Plan: a.Plan, Details: a.Details, TakesComment: a.TakesComment(),
+		Stale: a.Stale, Reopens: a.Reopens, Reopened: a.Reopened, Elicitation: a.Elicitation,
+	}
+	if r.Rule = RulePreview(a, cwd); r.Rule != nil && len(r.Rule.Pattern) > domain.MaxEventText {
+		r.Rule = nil
+	}
+	for _, text := range []*string{&r.Plan, &r.Details} {
+		if len(*text) > domain.MaxEventText {
+			*text, r.Truncated = "", true
+		}
+	}
+	if len(r.Input) > domain.MaxEventText {
+		r.Input, r.Truncated = nil, true
+	}
+	if len(r.Elicitation.Schema) > domain.MaxEventText {
+		r.Elicitation.Schema, r.Truncated = nil, true
+	}
+	if domain.SizeOfDiffs(r.Diffs) > domain.MaxEventText {
+		r.Diffs, r.Truncated = nil, true
+	}
+	return r
+}
+
+// resolvedOf is the end of a question as an event tells of it.
+func resolvedOf(a domain.Approval) domain.ApprovalResolved {
+	return domain.ApprovalResolved{
+		ApprovalID: a.ID, CallID: a.CallID, ToolUseID: a.ToolUseID(), Type: a.Type, Status: a.Status, Response: cmp.Or(a.Response, a.Comment), Comment: a.Comment,
+		Option: a.Option, DecidedBy: a.DecidedBy, Title: a.Title, Tool: a.Tool, InputEdited: a.UpdatedInput != nil,
+		Explanation: a.Explanation,
+	}
+}
+
+// PendingEvents are the questions that wait for a person, of one run or of all where
+// run is 0, as events of when they were asked. What of them cannot be read is told by
+// a [domain.LogDamaged] among them. The error is the store's own.
+func (in *Inbox) PendingEvents(ctx context.Context, run int64) ([]domain.Event, error) {
+	pending, err := in.store.PendingApprovals(ctx, run)
+	var events []domain.Event
+	unread := func(message string) {
+		events = append(events, domain.Event{Payload: domain.LogDamaged{Message: message}})
+	}
+	if store.IsDamaged(err) {
+		unread("not all questions that wait for an answer can be read")
+	} else if err != nil {
+		return nil, err
+	}
+	for _, a := range pending {
+		run, err := in.store.Run(ctx, a.Run)
+		if store.IsDamaged(err) {
+			unread("the session of a question that waits for an answer cannot be read")
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		thread, err := in.store.Thread(ctx, a.Thread)
+		if err != nil && !store.IsDamaged(err) { // then it has no preview of a rule
+			return nil, err
+		}
+		e := run.Event(Requested(a, thread.CWD))
+		e.Time = a.Created
+		events = append(events, e)
+	}
+	return events, nil
 }

@@ -1,7 +1,12 @@
 package approval
 
 import (
+	"cmp"
 	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -203,4 +208,243 @@ func (c call) configured(r config.Rule) (of condition, ok bool) {
 		of.command = &command
 	}
 	return of, r.Path == "" || c.touches(r.Effect, func(name string) bool { return matches(r.Path, name) })
+}
+
+// mode is the permission mode that a call is judged by (docs/protocol.md, "Modes").
+// It is the one that the agent says it is in, as far as people have asked for it: an
+// agent that leaves plan mode may change files, if it is allowed to, and one that
+// enters it may not; but that edits, or all tools, pass unasked is for people alone
+// to say. A mode that is Duet's own and none of the agent's holds whatever the agent
+// is in.
+func (in situation) mode() string {
+	asked, is := catalog.ModeName(in.Run.Mode), catalog.ModeName(in.Run.AgentMode)
+	switch {
+	case is == "" || is == asked || is == catalog.ModePlan:
+		return cmp.Or(is, asked)
+	case !slices.ContainsFunc(in.AgentModes, func(id string) bool { return catalog.ModeName(id) == asked }):
+		return asked
+	case asked == catalog.ModeBypass && is == catalog.ModeAcceptEdits:
+		return is
+	}
+	return catalog.ModeDefault
+}
+
+// matches reports whether text fits a glob; "" fits everything. Unlike a
+// path's, * also stands for slashes: rm -rf * must fit what it says.
+func matches(glob, text string) bool {
+	if glob == "" || glob == "*" {
+		return true
+	}
+	const slash = "\x00"
+	ok, err := path.Match(strings.ReplaceAll(glob, "/", slash), strings.ReplaceAll(text, "/", slash))
+	return ok && err == nil
+}
+
+// isInPath reports whether a file's name fits the pattern of a rule that somebody's
+// decision has become. Unlike in the configuration * stands for no slash there, so
+// that a directory's pattern is for what is in that alone; what is below it is
+// src/**.
+func isInPath(pattern, name string) bool {
+	pattern = strings.TrimPrefix(pattern, "./")
+	above, all := strings.CutSuffix(pattern, "/**")
+	if !all {
+		ok, err := path.Match(pattern, name)
+		return ok && err == nil
+	}
+	for dir := path.Dir(name); ; {
+		if ok, err := path.Match(above, dir); ok && err == nil {
+			return true
+		}
+		switch slash := strings.LastIndexByte(dir, '/'); { // path.Dir would read all of it again
+		case dir == "." || dir == "/":
+			return false
+		case slash < 0:
+			dir = "."
+		default:
+			dir = dir[:max(1, slash)]
+		}
+	}
+}
+
+// A condition is what a rule says of a call that it is for in all other respects.
+type condition struct {
+	command *shellcommand.Pattern // of what it runs; nil: whatever that is
+	reason  string                // by which a ruling names the rule
+
+	explanation string // what the rule is, in words
+}
+
+// meets reports whether a call meets a condition by itself.
+func (c call) meets(effect string, of condition) bool {
+	switch {
+	case of.command == nil:
+		return true
+	case effect == config.EffectAllow:
+		return c.allowedBy(*of.command)
+	}
+	return c.couldRun(*of.command)
+}
+
+// firstMet is the first condition that a call meets, or nil. Of a command with
+// several parts each may be allowed by another rule; then it is the first that is
+// needed.
+func (c call) firstMet(effect string, conditions []condition) *condition {
+	for i, of := range conditions {
+		if c.meets(effect, of) {
+			return &conditions[i]
+		}
+	}
+	if effect != config.EffectAllow || len(conditions) < 2 {
+		return nil
+	}
+	patterns := make([]shellcommand.Pattern, len(conditions))
+	for i, of := range conditions {
+		patterns[i] = *of.command
+	}
+	if !c.allowedBy(patterns...) {
+		return nil
+	}
+	for i := range conditions {
+		if !c.allowedBy(slices.Delete(slices.Clone(patterns), i, i+1)...) {
+			return &conditions[i]
+		}
+	}
+	return &conditions[0]
+}
+
+// listed is the condition of a tool of a list, spelled as agents' own lists are:
+// Bash, Bash(git:*), Bash(make test), mcp__x__*. It is not ok if that is for other
+// calls.
+func (c call) listed(effect, pattern string) (of condition, ok bool) {
+	of.reason = "rule=" + pattern
+	name, inner, _ := strings.Cut(pattern, "(")
+	inner = strings.TrimSuffix(inner, ")")
+	whole := inner == "" || inner == "*"
+	if name == "" || !c.isTool(effect, !whole, func(tool string) bool { return matches(strings.TrimSpace(name), tool) }) {
+		return of, false
+	}
+	if effect == config.EffectAllow && (c.IsAmbiguous() || c.unknown) {
+		return of, false
+	}
+	if whole || c.unknown || c.touches(effect, func(name string) bool { return name == inner }) {
+		return of, true
+	}
+	command := shellcommand.Exactly(inner)
+	if prefix, ok := strings.CutSuffix(inner, ":*"); ok {
+		command = shellcommand.BeginsWith(prefix)
+	}
+	of.command = &command
+	return of, true
+}
+
+// A file is one that a call touches, by the names that rules may know it by:
+// what it was called, and where the links of that lead.
+type file struct{ called, target []string }
+
+// filesOf finds the names of paths, relative ones of which are cwd's, in a
+// project with a root.
+func filesOf(root, cwd string, paths []string) []file {
+	if len(paths) == 0 {
+		return nil
+	}
+	target := followLinks(root)
+	list := make([]file, 0, len(paths))
+	for _, p := range paths {
+		if !filepath.IsAbs(p) {
+			p = cwd + string(filepath.Separator) + p // not joined: link/.. is not here
+		}
+		list = append(list, file{
+			called: namesOf(root, root, filepath.Clean(p)), // src/../../etc is not below src
+			target: namesOf(root, target, followLinks(p)),
+		})
+	}
+	return list
+}
+
+// namesOf are those of a file: its path, and where it is below base, which is the
+// project's root or where that leads, the one there, in the root's own spelling
+// too.
+func namesOf(root, base, p string) []string {
+	names := []string{filepath.ToSlash(p)}
+	if rel, err := filepath.Rel(base, p); err == nil && filepath.IsLocal(rel) {
+		names = append(names, filepath.ToSlash(rel), filepath.ToSlash(filepath.Join(root, rel)))
+	}
+	return names
+}
+
+// insideOf reports of a directory whether it is in the project, or in the
+// session's own, both as it is called and where its links lead.
+func insideOf(root, cwd string) func(dir string) bool {
+	return func(dir string) bool {
+		if !filepath.IsAbs(dir) {
+			if cwd == "" {
+				return false
+			}
+			dir = cwd + string(filepath.Separator) + dir
+		}
+		for _, base := range []string{root, cwd} {
+			if base != "" && isBelow(base, filepath.Clean(dir)) && isBelow(followLinks(base), followLinks(dir)) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func isBelow(base, p string) bool {
+	rel, err := filepath.Rel(base, p)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// touches reports whether the files of a call fit: for a deny rule one of
+// them by any of its names, for an allow rule all, both as they are called and
+// as what they are.
+func (c call) touches(effect string, fits func(name string) bool) bool {
+	fit := func(f file) bool {
+		called, target := slices.ContainsFunc(f.called, fits), slices.ContainsFunc(f.target, fits)
+		if effect == config.EffectDeny {
+			return called || target
+		}
+		return called && target
+	}
+	if effect == config.EffectDeny {
+		return slices.ContainsFunc(c.files, fit) || slices.ContainsFunc(c.alternatives.files, fit)
+	}
+	return !c.pathNotText && len(c.files) > 0 && !slices.ContainsFunc(c.files, func(f file) bool { return !fit(f) })
+}
+
+// maxLinks is how many links are followed for one path, as Linux does.
+const maxLinks = 40
+
+// followLinks is where an absolute path leads, as far as it exists; what does
+// not exist yet stays as it is.
+func followLinks(p string) string {
+	const slash = string(filepath.Separator)
+	volume := filepath.VolumeName(p)
+	at, left := volume+slash, strings.Split(filepath.FromSlash(p[len(volume):]), slash)
+	for links := 0; len(left) > 0; {
+		name := left[0]
+		left = left[1:]
+		if name == "" || name == "." {
+			continue
+		}
+		next := filepath.Join(at, name) // .. of where a link led, not of the link
+		info, err := os.Lstat(next)
+		if err != nil || info.Mode()&os.ModeSymlink == 0 || links == maxLinks {
+			at = next
+			continue
+		}
+		target, err := os.Readlink(next)
+		if err != nil {
+			at = next
+			continue
+		}
+		links++
+		if filepath.IsAbs(target) {
+			volume = filepath.VolumeName(target)
+			at, target = volume+slash, target[len(volume):]
+		}
+		left = append(strings.Split(filepath.FromSlash(target), slash), left...)
+	}
+	return at
 }

@@ -1,13 +1,21 @@
 package approval
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/form"
 	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
 // supersede closes the question of a dead process that is asked again: one
@@ -183,4 +191,198 @@ func (in *Inbox) replace(t store.Tx, old, a domain.Approval, found answer) error
 	}
 	old.AwaitedBy, old.ReopenedAs = 0, a.ID
 	return t.UpdateApproval(old)
+}
+
+// checkElicitation reports what is wrong with an elicitation before anybody is
+// asked, in an error of domain.KindInvalid.
+func checkElicitation(e domain.Elicitation, message string) error {
+	if strings.TrimSpace(message) == "" {
+		return domain.Invalid("title", "what is asked, in words", "an empty string")
+	}
+	switch e.Mode {
+	case domain.ElicitForm:
+		if _, err := form.Read(e.Schema); err != nil {
+			return domain.Invalid("schema", "an object of JSON Schema whose properties are the form's fields", "another one: "+err.Error())
+		}
+	case domain.ElicitURL:
+		if e.URL == "" {
+			return domain.Invalid("url", "an address to open", "nothing")
+		}
+	default:
+		return domain.Invalid("mode", "a mode of elicitation", fmt.Sprintf("%q", e.Mode), domain.ElicitForm, domain.ElicitURL)
+	}
+	return nil
+}
+
+// elicitationIdentity is by what an elicitation is known when it is asked again. An
+// address is agreed to as it is: another one is another question.
+func elicitationIdentity(a domain.Approval) string {
+	e := a.Elicitation
+	what := e.Schema
+	if e.Mode == domain.ElicitURL {
+		what = asJSON(e.URL)
+	}
+	return inputHash("elicitation\x00"+e.Mode+"\x00"+a.Title, what)
+}
+
+// checkedForElicitation is checkedFor for a question that has a form, or an address.
+func (d Decision) checkedForElicitation(a domain.Approval) (Decision, error) {
+	switch {
+	case d.Decision != Respond && d.Decision != Deny && d.Decision != Cancel:
+		return d, domain.Invalid("decision", "one of respond, deny, cancel for a question of the mode "+a.Elicitation.Mode, fmt.Sprintf("%q", d.Decision), Respond, Deny, Cancel)
+	case d.Option != "":
+		return d, domain.Invalid("option", "nothing: no options were offered", fmt.Sprintf("%q", d.Option))
+	case d.UpdatedInput != nil:
+		return d, domain.Invalid("updated_input", "nothing: no tool waits; the values of a form are its content", "an input")
+	case d.Scope != "" && d.Scope != ScopeOnce:
+		return d, domain.Invalid("scope", "once: the answer is given once", fmt.Sprintf("%q", d.Scope), ScopeOnce)
+	case d.Decision != Respond:
+		return d, nil
+	case a.Elicitation.Mode == domain.ElicitURL:
+		if d.Content != nil && !toolinput.Same(d.Content, json.RawMessage("{}")) {
+			return d, domain.Invalid("content", "nothing: what is typed at the address is not for the agent's protocol", "values")
+		}
+		d.Content = nil
+		if strings.TrimSpace(d.Comment) == "" {
+			d.Comment = "agreed to open it"
+		}
+		return d, nil
+	}
+	f, err := form.Read(a.Elicitation.Schema)
+	if err != nil { // it was read when it was asked
+		return d, domain.Invalid("content", "nothing: "+err.Error(), "values")
+	}
+	if d.Content == nil && len(f.Fields) == 1 { // who knows of no forms has said it in words
+		value, err := f.Fields[0].Parse(d.Comment)
+		if err != nil {
+			return d, invalidContent(err)
+		}
+		d.Content = f.Values(map[string]json.RawMessage{f.Fields[0].Name: value})
+	}
+	if err := f.Check(d.Content); err != nil {
+		return d, invalidContent(err)
+	}
+	if why := toolinput.Read(d.Content).Ambiguity; why != "" {
+		return d, domain.Invalid("content", "an object that every program reads alike", "one that they may read differently: "+why)
+	}
+	if words := f.InWords(d.Content); words != "" {
+		d.Comment = words
+	} else if strings.TrimSpace(d.Comment) == "" {
+		d.Comment = "accepted"
+	}
+	return d, nil
+}
+
+// invalidContent is the error of a form as a client is told it: with the field, what it
+// takes and what it got.
+func invalidContent(err error) error {
+	var wrong *form.Error
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	param := "content"
+	if wrong.Field != "" {
+		param += "." + wrong.Field
+	}
+	return domain.Invalid(param, wrong.Expected, wrong.Received, wrong.Accepted...)
+}
+
+// approvalOf is what an executor asks, as a row.
+func approvalOf(p catalog.RequestPermissionParams) domain.Approval {
+	input := p.ToolInput
+	if input == nil {
+		input = p.ToolParams
+	}
+	done := callIdentity(input, p.ToolUseID)
+	a := domain.Approval{
+		ID: uuid.NewString(), Type: domain.FunctionCall, CallID: p.ToolUseID, ParentID: p.ParentID, Tool: p.ToolName, Input: input, Title: p.Title,
+		ToolKind: p.ToolKind, Paths: p.Paths, Status: domain.ApprovalPending, Question: inputHash(p.ToolName, done), InputFixed: p.InputFixed, NameByKind: p.NameByKind, Plan: p.Plan, Details: p.Details,
+	}
+	switch {
+	case p.Elicitation != nil:
+		a.Elicitation = domain.Elicitation(*p.Elicitation)
+		a.Type, a.Question = domain.HumanContact, elicitationIdentity(a)
+	case p.IsQuestion:
+		a.Type = domain.HumanContact
+		a.Question = inputHash(p.ToolName+"\x00"+p.Title, input)
+	case toolinput.IsEmpty(input): // then it is known by what was shown of it
+		a.Question = inputHash(p.ToolName+"\x00"+p.Title, asJSON(struct {
+			Paths   []string
+			Diffs   []catalog.FileDiff
+			Details string `json:",omitempty"`
+		}{p.Paths, p.Diffs, p.Details}))
+	default: // an agent's input may name the file alone
+		if beyond := diffsBeyondInput(p.Diffs, input); len(beyond) > 0 {
+			a.Question = inputHash(p.ToolName+"\x00"+inputHash("", done), asJSON(beyond))
+		}
+	}
+	for _, d := range p.Diffs {
+		a.Diffs = append(a.Diffs, domain.Diff(d))
+	}
+	for _, o := range p.Options {
+		a.Options = append(a.Options, domain.Option{ID: o.OptionID, Name: o.Name, Kind: domain.OptionKind(o.Kind)})
+	}
+	a.CallID = cmp.Or(a.CallID, a.ID)
+	return a
+}
+
+// diffsBeyondInput are diffs as far as they say what the input of their tool does not. A
+// text that the input has, too, is written whatever the file held before: that
+// may have changed when the question is asked again, for another conversation
+// wrote to the file meanwhile. A diff may be a hunk, whose lines are some of the input's, and there
+// is none where the file has the text already.
+func diffsBeyondInput(diffs []catalog.FileDiff, input json.RawMessage) []catalog.FileDiff {
+	var said []string
+	for decoder := json.NewDecoder(bytes.NewReader(input)); ; {
+		token, err := decoder.Token()
+		if err != nil {
+			break
+		}
+		if text, ok := token.(string); ok && text != "" {
+			said = append(said, text)
+		}
+	}
+	var beyond []catalog.FileDiff
+	for _, d := range diffs {
+		if d.NewText != "" && slices.ContainsFunc(said, func(text string) bool { return hasLines(text, d.NewText) }) {
+			if slices.Contains(said, d.Path) {
+				continue
+			}
+			d.OldText, d.NewText = nil, ""
+		}
+		beyond = append(beyond, d)
+	}
+	return beyond
+}
+
+// hasLines reports whether lines stand in a text, whole and one after the other.
+func hasLines(text, lines string) bool {
+	for from := 0; ; {
+		i := strings.Index(text[from:], lines)
+		if i < 0 {
+			return false
+		}
+		begin, end := from+i, from+i+len(lines)
+		if (begin == 0 || text[begin-1] == '\n') && (end == len(text) || text[end-1] == '\n') {
+			return true
+		}
+		next := strings.IndexByte(text[begin:], '\n')
+		if next < 0 {
+			return false
+		}
+		from = begin + next + 1
+	}
+}
+
+// Presented is the title of a question as people are to be shown it, and why
+// programs may read the tool's input differently, "" if they do not. The title
+// says so too: each client shows it, and perhaps but one way to read the input.
+func Presented(a domain.Approval) (ambiguity, title string) {
+	if a.Type != domain.FunctionCall {
+		return "", a.Title
+	}
+	if ambiguity = toolinput.Read(a.Input).Ambiguity; ambiguity == "" {
+		return "", a.Title
+	}
+	return ambiguity, "[programs may read this input differently: " + ambiguity + "] " + cmp.Or(a.Title, a.Tool)
 }

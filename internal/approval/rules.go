@@ -3,7 +3,10 @@ package approval
 import (
 	"context"
 	"errors"
+	"slices"
+	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
@@ -50,4 +53,120 @@ func (in *Inbox) ForgetRule(ctx context.Context, id int64) error {
 		}
 		return err
 	})
+}
+
+// situationOf is what the policy judges the calls of a run in.
+func (in *Inbox) situationOf(t store.Tx, run domain.Run) (situation, error) {
+	thread, err := t.Thread(in.ctx, run.Thread)
+	if err != nil {
+		return situation{}, err
+	}
+	seen, err := t.AgentSession(in.ctx, run.Thread)
+	if err != nil {
+		return situation{}, err
+	}
+	rules, err := in.standingRules(t, run.Thread)
+	situation := situation{Thread: thread, Run: run, Rules: rules, Now: t.Now()}
+	if seen.Modes != nil && seen.Agent == run.Agent {
+		situation.AgentModes = domain.IDs(seen.Modes.Choices)
+	}
+	return situation, err
+}
+
+// standingRules returns the rules of a conversation and of the project that count.
+func (in *Inbox) standingRules(t store.Tx, thread int64) ([]domain.Rule, error) {
+	rules, err := t.Rules(in.ctx, thread)
+	return slices.DeleteFunc(rules, func(r domain.Rule) bool {
+		return r.Effect != config.EffectDeny && in.isOld(r.Created)
+	}), err
+}
+
+// isOld reports whether what a person decided at a time does not count any more.
+func (in *Inbox) isOld(decided time.Time) bool {
+	return in.since != nil && decided.Before(in.since())
+}
+
+// decideBy makes a ruling the decision of a question.
+func decideBy(a *domain.Approval, r ruling) {
+	a.Status, a.DecidedBy, a.Explanation = statusOf(r), r.Reason, r.Explanation
+}
+
+// recordRuling keeps and announces a question that the policy has answered.
+func (in *Inbox) recordRuling(t store.Tx, a *domain.Approval, run domain.Run, r ruling) error {
+	decideBy(a, r)
+	a.Decided, a.AwaitedBy = t.Now(), 0
+	if err := t.InsertApproval(a); err != nil {
+		return err
+	}
+	if err := in.announce(t, run, resolvedOf(*a)); err != nil {
+		return err
+	}
+	return in.noteAnswer(t, run, *a)
+}
+
+// statusOf is the status of an approval of which the policy has ruled.
+func statusOf(r ruling) string {
+	if r.Approved {
+		return domain.ApprovalApproved
+	}
+	return domain.ApprovalDenied
+}
+
+// Reconsider applies the policy again to what waits in a conversation, after its
+// settings or its rules have changed.
+func (in *Inbox) Reconsider(t store.Tx, thread int64) error {
+	pending, err := t.PendingInThread(in.ctx, thread)
+	if err != nil {
+		return err
+	}
+	return in.reconsider(t, pending)
+}
+
+// ReconsiderAll applies the policy again to everything that waits, after the rules
+// of the project or of the configuration have changed.
+func (in *Inbox) ReconsiderAll(ctx context.Context) error {
+	return in.runs.Write(ctx, in.reconsiderAll)
+}
+
+func (in *Inbox) reconsiderAll(t store.Tx) error {
+	pending, err := t.PendingApprovals(in.ctx, 0)
+	if err != nil {
+		return err
+	}
+	return in.reconsider(t, pending)
+}
+
+// reconsider closes those of the questions to which the policy has an answer now.
+// What nobody waits for any more is left to people.
+func (in *Inbox) reconsider(t store.Tx, pending []domain.Approval) error {
+	situations := make(map[int64]situation) // by conversation
+	for _, a := range pending {
+		if a.Type != domain.FunctionCall || a.Stale {
+			continue
+		}
+		run, err := t.Run(in.ctx, a.Run)
+		if err != nil {
+			return err
+		}
+		if run.State == domain.Draft { // no tool of an agent; see Propose
+			continue
+		}
+		situation, known := situations[a.Thread]
+		if !known {
+			if situation, err = in.situationOf(t, run); err != nil {
+				return err
+			}
+			situations[a.Thread] = situation
+		}
+		situation.Run = run
+		ruling := in.policy.Judge(callOf(a), situation)
+		if !ruling.IsSettled() {
+			continue
+		}
+		decideBy(&a, ruling)
+		if err := in.close(t, a); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,6 +1,10 @@
 package demoagent
 
 import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -69,4 +73,322 @@ func cut(text string, n int) string {
 		n--
 	}
 	return text[:n]
+}
+
+// effect is what a keyword does to the rest of the turn.
+type effect int
+
+const (
+	modifies effect = iota // the turn stays what it is
+	replaces               // instead of the plan and the edit
+)
+
+type keyword struct {
+	name   string
+	form   string // how its argument is written; "" takes none
+	most   int    // the largest N; 0 if the argument is no number
+	effect effect
+	early  bool                                         // before the greeting
+	ends   bool                                         // ends the turn, so that a continued turn leaves it out
+	run    func(*turn, context.Context, argument) error // a method of turn
+	help   string
+}
+
+// keywords are the words that a prompt may begin with, in the order in which
+// they act. It is a function because the actions look words up here too.
+func keywords() []keyword {
+	return []keyword{
+		{name: "quiet", help: "text only: no plan, no edit"},
+		{name: "slow", help: "pauses of 300 ms between steps, so that a human can interrupt"},
+		{name: "mode", form: ":ID", early: true, run: (*turn).changeMode, help: "the agent changes its own mode to ID"},
+		{name: "think", early: true, run: (*turn).think, help: "thoughts first"},
+		{name: "sketch", early: true, run: (*turn).sketch, help: "a thought that is an image first"},
+		{name: "garbage", effect: replaces, run: (*turn).garbage, help: "prints a line that is not JSON, then goes on"},
+		{name: "badutf8", effect: replaces, run: (*turn).badUTF8, help: "prints invalid UTF-8 inside a JSON string, then goes on"},
+		{name: "unknown", effect: replaces, run: (*turn).unknownUpdate, help: "sends an update of a kind nobody knows"},
+		{name: "longline", form: ":N", most: 256, effect: replaces, run: (*turn).longLine, help: "sends one line of N megabytes"},
+		{name: "stream", form: ":N[@R]", most: 10_000_000, effect: replaces, run: (*turn).stream, help: "N chunks of text, as fast as it can or R a second"},
+		{name: "tools", form: ":N", most: 1_000_000, effect: replaces, run: (*turn).tools, help: "N tool calls without permission, as fast as it can"},
+		{name: "terminal", effect: replaces, run: (*turn).terminal, help: "runs `ls -la` in a terminal"},
+		{name: "image", effect: replaces, run: (*turn).image, help: "an image in a message, and one that a tool gives back"},
+		{name: "colors", effect: replaces, run: (*turn).colors, help: "a tool call whose output has colours"},
+		{name: "subagent", effect: replaces, run: (*turn).subagent, help: "a tool call that is part of another one"},
+		{name: "stuck", ends: true, run: (*turn).stuck, help: "a tool call of a sub-agent that never ends, until the turn is cancelled"},
+		{name: "content", effect: replaces, run: (*turn).content, help: "says what came with the prompt"},
+		{name: "ask", effect: replaces, run: (*turn).question, help: "asks the human a question and repeats the answer"},
+		{name: "form", effect: replaces, run: (*turn).form, help: "has the human fill in a form and repeats the values"},
+		{name: "link", effect: replaces, run: (*turn).link, help: "asks the human to open an address, and says that it is done"},
+		{name: "permit", form: ":N", most: 10_000, effect: replaces, run: (*turn).permits, help: "N tool calls, each asking permission"},
+		{name: "background", effect: replaces, run: (*turn).background, help: "starts a task that ends after the turn; then goes on by itself, with an edit"},
+		{name: "late", form: ":N", most: 10_000_000, effect: replaces, help: "N chunks of text after the turn, as fast as it can"},
+		{name: "goal", effect: replaces, help: "begins turn after turn by itself, 20 in all, until it is cancelled"},
+		{name: "fail", ends: true, run: (*turn).fail, help: "the prompt is answered with an error"},
+		{name: "refuse", ends: true, run: (*turn).refuse, help: "the turn ends with the stop reason refusal"},
+		{name: "crash", ends: true, run: (*turn).crash, help: "exits with status 3 in the middle of the turn"},
+		{name: "hang", ends: true, run: (*turn).hang, help: "never answers; ignores session/cancel, SIGINT and SIGTERM"},
+		{name: "edit", run: (*turn).edit, help: "the plan and the edit beside other words"},
+	}
+}
+
+// Help tells what a turn does and lists every keyword, for a command's help.
+func Help() string {
+	var b strings.Builder
+	b.WriteString(`A turn is a plan, some text, one edit of demo.txt in the session's directory
+that asks permission, and a closing line. A prompt of these words alone, in any
+case, changes that; what is written otherwise is taken for prose:
+
+`)
+	for _, k := range keywords() {
+		fmt.Fprintf(&b, "  %-14s %s\n", k.name+k.form, k.help)
+	}
+	b.WriteString(`
+`)
+	var instead []string
+	for _, k := range keywords() {
+		if k.effect == replaces {
+			instead = append(instead, k.name)
+		}
+	}
+	fmt.Fprintf(&b, "Instead of the plan and the edit: %s.\n", strings.Join(instead, ", "))
+	b.WriteString(`Words may be combined ("slow ask", "quiet stream:100"); they act in the order
+of this list. Others may follow ("quiet stream:100 of apples") where the first
+is quiet or has a colon, which prose does not begin with. Below a line "The user's next message follows.", as duet-rpc
+writes it under a transcript, only what follows the last such line counts. A
+prompt that starts with "continue" goes on with the last turn if that was
+cancelled or its process ended; where it repeats a request below a line "The
+request was:", as duet-rpc's own do, with the last such turn of that request,
+else it is that request that counts.
+
+Modes: default; acceptEdits and bypassPermissions edit without asking; plan
+edits nothing.
+`)
+	return b.String()
+}
+
+// parseScript finds the keywords that text begins with. It fails for one whose
+// argument is not what it takes; a word that lacks its argument is no keyword.
+// Sentences begin with some of these words too ("Fail early", "ask him"), so
+// where anything else follows they count only behind one that no sentence
+// begins with.
+func parseScript(text string) (script, error) {
+	s, table := script{}, keywords()
+	marked := false
+	for field := range strings.FieldsSeq(text) {
+		word := strings.Trim(strings.ToLower(field), ".,;:!?\"'`()[]{}<>*_")
+		name, value, _ := strings.Cut(word, ":")
+		i := slices.IndexFunc(table, func(k keyword) bool { return k.name == name })
+		if i < 0 || (value == "") != (table[i].form == "") {
+			if !marked {
+				return script{}, nil
+			}
+			break
+		}
+		marked = marked || len(s) == 0 && (field == "quiet" || value != "")
+		arg, err := table[i].parse(value)
+		if err != nil {
+			return nil, err
+		}
+		s[name] = arg
+	}
+	return s, nil
+}
+
+func (k keyword) parse(value string) (argument, error) {
+	arg := argument{word: value}
+	if k.most == 0 {
+		return arg, nil
+	}
+	number, rate, paced := strings.Cut(value, "@")
+	var err error
+	if arg.n, err = strconv.Atoi(number); err != nil || arg.n < 1 || arg.n > k.most {
+		return arg, fmt.Errorf("%s%s takes an N from 1 to %d, got %q", k.name, k.form, k.most, value)
+	}
+	if !paced {
+		return arg, nil
+	}
+	if arg.rate, err = strconv.Atoi(rate); err != nil || arg.rate < 1 || k.form != ":N[@R]" {
+		return arg, fmt.Errorf("%s%s got %q", k.name, k.form, value)
+	}
+	return arg, nil
+}
+
+// String is text that parses to s again.
+func (s script) String() string {
+	var words []string
+	for _, k := range keywords() {
+		if arg, ok := s[k.name]; ok {
+			words = append(words, strings.TrimSuffix(k.name+":"+arg.word, ":"))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// edits says whether the plan and the edit belong to the turn.
+func (s script) edits() bool {
+	if s.has("quiet") {
+		return false
+	}
+	for _, k := range keywords() {
+		if s.has(k.name) && k.effect == replaces {
+			return s.has("edit")
+		}
+	}
+	return true
+}
+
+// step is one thing a turn does.
+type step struct {
+	name string
+	run  func(context.Context, *turn) error
+}
+
+// closing is the name of the last step, which every turn has.
+const closing = "closing"
+
+// steps are what a turn does before its closing line, in order. A turn that continues another one
+// starts with the step that was cut short, without greeting and without what
+// cut it short.
+func (s script) steps(continued bool, from string) []step {
+	var early, late []step
+	for _, k := range keywords() {
+		arg, asked := s[k.name]
+		if k.name == "edit" {
+			asked = s.edits()
+		}
+		if k.run == nil || !asked || continued && (k.ends || k.early) {
+			continue
+		}
+		st := step{k.name, func(ctx context.Context, t *turn) error { return k.run(t, ctx, arg) }}
+		if k.early {
+			early = append(early, st)
+		} else {
+			late = append(late, st)
+		}
+	}
+	if !continued {
+		early = append(early, step{"greeting", func(ctx context.Context, t *turn) error { return t.greet(ctx) }})
+		return append(early, late...)
+	}
+	if from == closing {
+		return nil
+	}
+	table := keywords()
+	place := func(name string) int { // the greeting has none: everything comes after it
+		return slices.IndexFunc(table, func(k keyword) bool { return k.name == name })
+	}
+	return slices.DeleteFunc(late, func(st step) bool { return place(st.name) < place(from) })
+}
+
+// argument is what stands behind a keyword's colon.
+type argument struct {
+	n    int    // how many
+	rate int    // how many a second; 0 is as fast as possible
+	word string // as it was written
+}
+
+// script is what the words of a prompt ask for.
+type script map[string]argument
+
+func (s script) has(name string) bool { _, ok := s[name]; return ok }
+
+// picture is a PNG of one red pixel.
+const picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR42mP4z8AAAAMBAQD3A0FDAAAAAElFTkSuQmCC"
+
+// image sends a picture, as a part of a message and as what a tool gives back.
+func (t *turn) image(ctx context.Context, _ argument) error {
+	if err := t.say(ctx, "Here is a picture. "); err != nil {
+		return err
+	}
+	if err := t.update(ctx, acp.UpdateAgentMessage(acp.ImageBlock(picture, "image/png"))); err != nil {
+		return err
+	}
+	call := t.newCall("Read", "Read red.png", acp.ToolKindRead, map[string]any{"file_path": "red.png"})
+	if err := t.update(ctx, acp.SessionUpdate{ToolCall: &call}); err != nil {
+		return err
+	}
+	call.Content = []acp.ToolCallContent{acp.ToolContent(acp.ImageBlock(picture, "image/png"))}
+	return t.end(ctx, call, acp.ToolCallStatusCompleted)
+}
+
+// sketch thinks of a picture.
+func (t *turn) sketch(ctx context.Context, _ argument) error {
+	return t.update(ctx, acp.UpdateAgentThought(acp.ImageBlock(picture, "image/png")))
+}
+
+// colors runs a tool that prints in colours.
+func (t *turn) colors(ctx context.Context, _ argument) error {
+	call := t.newCall("Bash", "make test", acp.ToolKindExecute, map[string]any{"command": "make test"})
+	if err := t.update(ctx, acp.SessionUpdate{ToolCall: &call}); err != nil {
+		return err
+	}
+	call.Content = []acp.ToolCallContent{acp.ToolContent(acp.TextBlock("\x1b[32mPASS\x1b[0m one\n\x1b[1;31mFAIL\x1b[0m two\n"))}
+	return t.end(ctx, call, acp.ToolCallStatusCompleted)
+}
+
+// subagent makes a tool call that another one, some words and a picture are part of,
+// marked as Claude Code's agent does.
+func (t *turn) subagent(ctx context.Context, _ argument) error {
+	outer := t.newCall("Task", "Look around", acp.ToolKindThink, map[string]any{"prompt": "look around"})
+	if err := t.update(ctx, acp.SessionUpdate{ToolCall: &outer}); err != nil {
+		return err
+	}
+	inner := t.newCall("Bash", "ls", acp.ToolKindExecute, map[string]any{"command": "ls"})
+	inner.Meta["claudeCode"] = map[string]any{"toolName": "Bash", "parentToolUseId": string(outer.ToolCallId)}
+	if err := t.update(ctx, acp.SessionUpdate{ToolCall: &inner}); err != nil {
+		return err
+	}
+	said := acp.UpdateAgentMessageText("There is demo.txt.")
+	said.AgentMessageChunk.Meta = inner.Meta
+	inner.RawOutput = "demo.txt"
+	if err := t.end(ctx, inner, acp.ToolCallStatusCompleted); err != nil {
+		return err
+	}
+	if err := t.update(ctx, said); err != nil {
+		return err
+	}
+	shown := acp.UpdateAgentMessage(acp.ImageBlock(picture, "image/png"))
+	shown.AgentMessageChunk.Meta = inner.Meta
+	if err := t.update(ctx, shown); err != nil {
+		return err
+	}
+	outer.RawOutput = "There is one file."
+	return t.end(ctx, outer, acp.ToolCallStatusCompleted)
+}
+
+// stuck makes a tool call of a sub-agent that neither ends nor asks, as opencode's do
+// when they need a permission, until the turn is cancelled.
+func (t *turn) stuck(ctx context.Context, _ argument) error {
+	outer := t.newCall("Task", "Look around", acp.ToolKindThink, map[string]any{"prompt": "look around"})
+	if err := t.update(ctx, acp.SessionUpdate{ToolCall: &outer}); err != nil {
+		return err
+	}
+	inner := t.newCall("Bash", "touch made", acp.ToolKindExecute, map[string]any{"command": "touch made"})
+	inner.Meta["claudeCode"] = map[string]any{"toolName": "Bash", "parentToolUseId": string(outer.ToolCallId)}
+	if err := t.update(ctx, acp.SessionUpdate{ToolCall: &inner}); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// content says what came with the prompt.
+func (t *turn) content(ctx context.Context, _ argument) error {
+	for _, b := range t.blocks {
+		text := ""
+		switch {
+		case b.Image != nil:
+			text = fmt.Sprintf("You gave me an image, %s, %d characters. ", b.Image.MimeType, len(b.Image.Data))
+		case b.Resource != nil && b.Resource.Resource.TextResourceContents != nil:
+			r := b.Resource.Resource.TextResourceContents
+			text = fmt.Sprintf("You gave me %s: %s ", r.Uri, quote(r.Text))
+		case b.ResourceLink != nil:
+			text = fmt.Sprintf("You gave me a link to %s. ", b.ResourceLink.Uri)
+		default:
+			continue
+		}
+		if err := t.say(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
 }

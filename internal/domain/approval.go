@@ -99,3 +99,45 @@ func (a Approval) Answers() Answers { return AnswersOf(a.Type, a.Elicitation, a.
 // CallMark is what is added to the id of a call that another approval has, so
 // that CallID is unique.
 func (a Approval) CallMark() string { return "." + a.ID[:min(len(a.ID), 8)] }
+
+// A Rule is what a human has decided for all questions like one.
+type Rule struct {
+	ID      int64
+	Thread  int64  // 0: the whole project
+	Effect  string // allow or deny
+	Tool    string
+	Command string // "" : any input
+	Pattern bool   // Command is a pattern, not one command
+	Path    string // a pattern of the files that it touches; "": any
+	Created time.Time
+}
+
+// A RulePreview is what a rule would hold for that is made of a question.
+type RulePreview struct {
+	Tool    string
+	Covers  string // one of the Covers constants
+	Pattern string // of commands or of files, which can be given otherwise; "" where Covers is another
+}
+
+// Values of RulePreview.Covers.
+const (
+	CoversCommand = "command" // what the tool runs
+	CoversFiles   = "files"   // that the tool touches
+	CoversInput   = "input"   // the very input that is asked about
+	CoversTool    = "tool"    // whatever the tool does
+)
+
+// An Elicitation is what an agent asks a person to fill in or to open, in the words
+// of the Agent Client Protocol. The zero value is none.
+type Elicitation struct {
+	Mode   string          // one of the constants; "" is none
+	Schema json.RawMessage // of a form: what is asked for, the agent's own JSON
+	URL    string          // what is to be opened
+	ID     string          // the agent's own id of what is to be opened
+}
+
+// Values of Elicitation.Mode.
+const (
+	ElicitForm = "form"
+	ElicitURL  = "url"
+)

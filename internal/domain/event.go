@@ -1,6 +1,9 @@
 package domain
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // An Event is an entry of the log: something that happened, in the order in
 // which it was kept.
@@ -88,3 +91,327 @@ const (
 	EventThreadDeleted     EventKind = "thread.deleted"
 	EventErased            EventKind = "log.erased"
 )
+
+// RunStateChanged says that a run is in another state than before.
+type RunStateChanged struct {
+	ThreadUUID    string
+	From, To      State // From is New where the run is new
+	ParentSession string
+	Title         string
+	Agent         string
+	Reason        string // user_cancelled, timeout, approval, ...
+	Error         string // where it has ended, or is about to
+	ErrorCode     string
+	StopReason    string
+	SignIn        []AuthMethod // see Run
+}
+
+// MessageDelta is a piece of a message, or of a thought, that is being written.
+type MessageDelta struct {
+	Key      string // of the message
+	ParentID string // as of MessageAdded
+	Text     string
+	Thought  bool
+	Length   int // of the message with this piece, in UTF-16 code units; 0: not known
+
+	Meta json.RawMessage // the agent's own, an object; nil: none
+}
+
+// MessageAdded is a message, a thought or a note of the system that is whole.
+type MessageAdded struct {
+	NativeSession string
+	Type          string // message, thinking or system: the kind of its item
+	Key           string
+	ParentID      string // the tool call of the sub-agent that says it, or ""
+	Role          string
+	Text          string
+	Subtype       string
+	Truncated     bool    // the item has all of it
+	Blocks        []Block // what it has beside its text
+
+	Meta json.RawMessage // as of MessageContent
+}
+
+// ToolCallChanged is a tool call as it is now.
+type ToolCallChanged struct {
+	NativeSession string
+	ID            string // the agent's
+	Name          string
+	Title         string
+	ToolKind      string
+	Status        string
+	ParentID      string
+	Input         json.RawMessage // as of Item; absent where it is what was told last
+	Details       *ToolDetails    // nil where they are what was told last
+	Ended         bool            // it tells of the result
+	Result        string
+	Truncated     bool // the item has all of it
+}
+
+// ApprovalRequested is a question to a human.
+type ApprovalRequested struct {
+	ApprovalID    string
+	CallID        string
+	ToolUseID     string
+	ParentID      string // as of Approval
+	Type          string // FunctionCall or HumanContact
+	Tool          string
+	Input         json.RawMessage // as of Approval
+	ToolKind      string
+	InputEditable bool
+	Ambiguity     string // why programs may read the input differently
+	Title         string
+	Subject       string
+	Options       []Option
+	Paths         []string
+	Diffs         []Diff
+	Details       string // as of Approval
+	Plan          string // as of Approval
+	TakesComment  bool
+	Rule          *RulePreview // nil: no rule can be made of it
+	Stale         bool
+	Reopens       string
+	Reopened      string
+	Elicitation   Elicitation
+	Replayed      bool // it was asked before the subscription began, and waits
+	Truncated     bool // the approval has all of it
+}
+
+// ApprovalResolved is how a question ended.
+type ApprovalResolved struct {
+	ApprovalID  string
+	CallID      string
+	ToolUseID   string
+	Type        string
+	Status      string // as of Approval
+	Response    string
+	Comment     string
+	Option      string
+	DecidedBy   string
+	Title       string
+	Tool        string
+	InputEdited bool
+	Explanation string // as of Approval
+}
+
+// SettingsChanged says which settings of a thread were changed; a nil field was
+// not.
+type SettingsChanged struct {
+	Title           *string
+	Mode            *string
+	Model           *string
+	AutoAcceptEdits *bool
+	SkipPermissions *bool
+	SkipUntil       time.Time // zero: without end
+	Archived        *bool
+	Reason          string
+	Options         map[string]string // of the agent; "": not asked for any more
+	Agent           *string           // another one, from the next prompt on
+}
+
+// NativeSessionChanged says which session of its agent's own a thread has.
+type NativeSessionChanged struct {
+	NativeSession string
+	Replaced      bool // the agent had lost the one before
+	Forked        bool // the agent made it of that of the conversation that this one is a fork of
+}
+
+// AgentModeChanged says in which of its modes an agent is.
+type AgentModeChanged struct {
+	Mode    string
+	Modes   []string // the IDs of those that there are; nil where it was not told again
+	Choices []Choice // the same with their names; nil where there are none
+}
+
+// AgentSessionChanged is what an agent tells of its session: the parts that are
+// not what they were, but for its modes, of which [AgentModeChanged] tells.
+type AgentSessionChanged struct {
+	AgentSession
+	Truncated bool // what is long was left out; the thread has it
+}
+
+// PlanChanged is an agent's plan, whole.
+type PlanChanged struct{ Entries []PlanEntry }
+
+// UsageReported is what a run has used, as far as its agent says.
+type UsageReported struct {
+	InputTokens      int64
+	OutputTokens     int64
+	CacheReadTokens  int64
+	CacheWriteTokens int64
+	ContextUsed      int64
+	ContextSize      int64
+	CostUSD          float64
+	Meta             json.RawMessage // the agent's own, an object; nil: none
+}
+
+// FileChanged says how a run has changed a file.
+type FileChanged struct {
+	Path      string
+	Diff      string // unified
+	Added     int    // lines
+	Removed   int
+	Binary    bool
+	Truncated bool
+}
+
+// ProgressReported is how far a task is: its executor's own JSON, as it came.
+type ProgressReported struct {
+	Report json.RawMessage // an object, or absent
+}
+
+// AgentErrorReported is what went wrong: its executor's own JSON, as it came.
+type AgentErrorReported struct {
+	Report json.RawMessage // an object, or absent
+}
+
+// AgentUpdated is what an agent said that has no other place: any JSON, as it
+// said it.
+type AgentUpdated struct{ Update json.RawMessage }
+
+// AgentSilent says that a run's agent gives no sign of life, what it complains of
+// meanwhile, or that it goes on. While a run waits for a person its agent is not
+// silent, and with the run its silence ends, whether that is told or not.
+type AgentSilent struct {
+	Since  time.Time // of its last sign of life
+	Note   string    // what it has complained of since; a few lines, or ""
+	ToolID string    // the tool call that it is in the middle of, or ""
+	Tool   string    // what that does
+	Ended  bool      // it has given a sign of life
+}
+
+// TerminalPrinted is what a terminal printed. It is not kept.
+type TerminalPrinted struct {
+	TerminalID string
+	TaskID     string // whose agent runs it, or ""
+	Data       string
+	Encoding   string // of Data: utf-8 or base64
+}
+
+// TerminalExited says that a terminal's program has ended.
+type TerminalExited struct {
+	TerminalID string
+	TaskID     string // whose agent ran it, or ""
+	ExitCode   int
+	Signal     string
+}
+
+// TerminalLagged says that output of a terminal was left out. It is not kept.
+type TerminalLagged struct {
+	TerminalID string
+	Dropped    int // bytes
+}
+
+// SecretRequested asks clients for a key. It is not kept.
+type SecretRequested struct {
+	RequestID string
+	Service   string
+	Agent     string
+}
+
+// Lagged tells a subscriber which events were left out. It is not kept.
+type Lagged struct{ From, To int64 }
+
+// LogDamaged tells a subscriber what cannot be read. It is not kept.
+type LogDamaged struct {
+	From, To int64 // 0: it is not the log
+	Message  string
+}
+
+// Unreadable stands in the place of a payload that could not be read.
+type Unreadable struct{}
+
+// ThreadDeleted says that runs of a thread were deleted with all that only they had.
+// The event has the thread, and no run.
+type ThreadDeleted struct {
+	ThreadUUID string
+	Runs       []RunRef // that were deleted
+	Kept       int      // how many were not, since others were forked from there
+}
+
+// Erased stands in the place of a payload of a run that was deleted. Nobody is told of
+// it; the log keeps its number, so that it has no gaps.
+type Erased struct{}
+
+// Kind is EventThreadDeleted.
+func (ThreadDeleted) Kind() EventKind { return EventThreadDeleted }
+
+// Kind is EventErased.
+func (Erased) Kind() EventKind { return EventErased }
+
+// Kind is EventRunState.
+func (RunStateChanged) Kind() EventKind { return EventRunState }
+
+// Kind is EventDelta or EventThoughtDelta.
+func (d MessageDelta) Kind() EventKind {
+	if d.Thought {
+		return EventThoughtDelta
+	}
+	return EventDelta
+}
+
+// Kind is EventMessage.
+func (MessageAdded) Kind() EventKind { return EventMessage }
+
+// Kind is EventToolCall.
+func (ToolCallChanged) Kind() EventKind { return EventToolCall }
+
+// Kind is EventApprovalRequested.
+func (ApprovalRequested) Kind() EventKind { return EventApprovalRequested }
+
+// Kind is EventApprovalResolved.
+func (ApprovalResolved) Kind() EventKind { return EventApprovalResolved }
+
+// Kind is EventSettings.
+func (SettingsChanged) Kind() EventKind { return EventSettings }
+
+// Kind is EventNativeSession.
+func (NativeSessionChanged) Kind() EventKind { return EventNativeSession }
+
+// Kind is EventAgentMode.
+func (AgentModeChanged) Kind() EventKind { return EventAgentMode }
+
+// Kind is EventAgentSession.
+func (AgentSessionChanged) Kind() EventKind { return EventAgentSession }
+
+// Kind is EventPlan.
+func (PlanChanged) Kind() EventKind { return EventPlan }
+
+// Kind is EventUsage.
+func (UsageReported) Kind() EventKind { return EventUsage }
+
+// Kind is EventFileChange.
+func (FileChanged) Kind() EventKind { return EventFileChange }
+
+// Kind is EventProgress.
+func (ProgressReported) Kind() EventKind { return EventProgress }
+
+// Kind is EventAgentError.
+func (AgentErrorReported) Kind() EventKind { return EventAgentError }
+
+// Kind is EventAgentUpdate.
+func (AgentUpdated) Kind() EventKind { return EventAgentUpdate }
+
+// Kind is EventAgentSilent.
+func (AgentSilent) Kind() EventKind { return EventAgentSilent }
+
+// Kind is EventTerminalOutput.
+func (TerminalPrinted) Kind() EventKind { return EventTerminalOutput }
+
+// Kind is EventTerminalExit.
+func (TerminalExited) Kind() EventKind { return EventTerminalExit }
+
+// Kind is EventTerminalLagged.
+func (TerminalLagged) Kind() EventKind { return EventTerminalLagged }
+
+// Kind is EventSecretRequested.
+func (SecretRequested) Kind() EventKind { return EventSecretRequested }
+
+// Kind is EventLagged.
+func (Lagged) Kind() EventKind { return EventLagged }
+
+// Kind is EventLogDamaged.
+func (LogDamaged) Kind() EventKind { return EventLogDamaged }
+
+// Kind is EventUnreadable.
+func (Unreadable) Kind() EventKind { return EventUnreadable }

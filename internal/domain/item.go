@@ -1,7 +1,11 @@
 package domain
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -62,3 +66,320 @@ func (i Item) IsNote() bool { return IsNote(i.Kind) }
 
 // IsNote reports whether items of a kind are notes, as of [Item.IsNote].
 func IsNote(kind string) bool { return kind == ItemPlan || kind == ItemFile || kind == ItemApproval }
+
+// ItemData is what an item has that those of other kinds have not: a value of
+// one of the types below, which is never changed.
+type ItemData interface {
+	// Size is about how many bytes its texts are.
+	Size() int
+	itemData()
+}
+
+// ToolDetails are what a tool call touches (ItemTool).
+type ToolDetails struct {
+	Paths    []string // files
+	Diffs    []Diff
+	Terminal string // in which it runs, or ""
+
+	RefusedBy string          // who denied it, as Approval.DecidedBy; "": not known
+	Refusal   string          // why, in words
+	Blocks    []Block         // what it gave back that is no text
+	Meta      json.RawMessage // the agent's own, an object; nil: none
+}
+
+// MessageContent is what a message has beside its text (ItemMessage, ItemThinking).
+type MessageContent struct {
+	Blocks []Block
+	Meta   json.RawMessage // the agent's own, an object of at most catalog.MaxMeta bytes; nil: none
+}
+
+// Equal reports whether two say the same.
+func (d ToolDetails) Equal(other ToolDetails) bool {
+	return d.Terminal == other.Terminal && d.RefusedBy == other.RefusedBy && d.Refusal == other.Refusal && slices.Equal(d.Paths, other.Paths) && slices.EqualFunc(d.Diffs, other.Diffs, Diff.Equal) &&
+		slices.EqualFunc(d.Blocks, other.Blocks, Block.same) && bytes.Equal(d.Meta, other.Meta)
+}
+
+// Plan is an agent's plan, whole (ItemPlan).
+type Plan struct{ Entries []PlanEntry }
+
+// A PlanEntry is a step of a plan.
+type PlanEntry struct {
+	Content  string
+	Priority string // high, medium or low
+	Status   string // pending, in_progress or completed
+}
+
+// FileNote says that a run has changed a file (ItemFile); the Change has its texts.
+type FileNote struct {
+	Path    string
+	Added   int // lines
+	Removed int
+	Binary  bool
+}
+
+// ApprovalNote is what a human was asked and has answered (ItemApproval).
+type ApprovalNote struct {
+	ApprovalID  string
+	Type        string // FunctionCall or HumanContact
+	Decision    string // as Approval.Status
+	Title       string
+	Response    string
+	DecidedBy   string // if not the user
+	Edited      bool   // the input
+	Explanation string // as Approval.Explanation
+	Delivery    string // what became of the answer, where the agent is not known to have taken it
+}
+
+func (ToolDetails) itemData()    {}
+func (MessageContent) itemData() {}
+func (Plan) itemData()           {}
+func (FileNote) itemData()       {}
+func (ApprovalNote) itemData()   {}
+
+// A Block is a piece of content that is no text of a conversation: of a prompt,
+// of what an agent says, or of what a tool gives back. It has no bytes, but says
+// under which id they are kept.
+type Block struct {
+	Type        string // BlockImage, ...
+	MIMEType    string // "" if nobody said
+	Name        string // such as a file's, or ""
+	Title       string
+	Description string
+	URI         string
+	Attachment  string // the ID of its bytes; "" of a link
+	Size        int64  // in bytes; of a link what was said of it, 0 if nothing was
+	Binary      bool   // of a resource: it came as bytes rather than as text
+	Annotations json.RawMessage
+	Meta        json.RawMessage
+}
+
+// Types of blocks, as the Agent Client Protocol calls them.
+const (
+	BlockImage        = "image"
+	BlockAudio        = "audio"
+	BlockResource     = "resource"      // a file's text or bytes
+	BlockResourceLink = "resource_link" // where such a thing can be had
+)
+
+// Content is a block with its bytes, which are nil for a link.
+type Content struct {
+	Block
+	Data []byte
+}
+
+// An Attachment is the bytes of blocks, kept once however often they were said.
+type Attachment struct {
+	ID       string // the SHA-256 of Data, in hexadecimal
+	MIMEType string // as it was said first, or ""
+	Data     []byte
+}
+
+// AttachmentID is the ID of bytes.
+func AttachmentID(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// Attached is the bytes of a block that has some.
+func (c Content) Attached() Attachment {
+	return Attachment{ID: c.Attachment, MIMEType: c.MIMEType, Data: c.Data}
+}
+
+// AttachmentInfo is an attachment without its bytes.
+type AttachmentInfo struct {
+	ID       string
+	MIMEType string
+	Size     int64 // in bytes
+}
+
+// same reports whether two blocks say the same.
+func (b Block) same(other Block) bool {
+	return bytes.Equal(b.Annotations, other.Annotations) && bytes.Equal(b.Meta, other.Meta) && b.MIMEType == other.MIMEType && b.Type == other.Type && b.Name == other.Name && b.Title == other.Title &&
+		b.Description == other.Description && b.URI == other.URI && b.Attachment == other.Attachment && b.Size == other.Size && b.Binary == other.Binary
+}
+
+// BlocksOf are blocks without their bytes, nil of nil.
+func BlocksOf(list []Content) []Block {
+	if list == nil {
+		return nil
+	}
+	blocks := make([]Block, len(list))
+	for i, c := range list {
+		blocks[i] = c.Block
+	}
+	return blocks
+}
+
+// SizeOfBlocks is about how many bytes the texts of blocks are.
+func SizeOfBlocks(blocks []Block) (n int) {
+	for _, b := range blocks {
+		n += fieldsSize + len(b.MIMEType) + len(b.Name) + len(b.Title) + len(b.Description) + len(b.URI) + len(b.Annotations) + len(b.Meta)
+	}
+	return n
+}
+
+// fieldsSize is about how long the fields of a payload are together that are
+// never long: ids, names, states.
+const fieldsSize = 256
+
+// Size is as of Payload.
+func (p RunStateChanged) Size() int {
+	n := fieldsSize + len(p.Title) + len(p.Error)
+	for _, m := range p.SignIn {
+		n += 64 + len(m.ID) + len(m.Name) + len(m.Description)
+	}
+	return n
+}
+
+// Size is as of Payload.
+func (d MessageDelta) Size() int { return len(d.Key) + len(d.Text) + len(d.Meta) }
+
+// Size is as of Payload.
+func (p MessageAdded) Size() int {
+	return fieldsSize + len(p.Text) + SizeOfBlocks(p.Blocks) + len(p.Meta)
+}
+
+// Size is as of Payload.
+func (p ToolCallChanged) Size() int {
+	details := 0
+	if p.Details != nil {
+		details = p.Details.Size()
+	}
+	return fieldsSize + len(p.Title) + len(p.Input) + details + len(p.Result)
+}
+
+// Size is as of Payload.
+func (p ApprovalRequested) Size() int {
+	return fieldsSize + len(p.Input) + len(p.Ambiguity) + len(p.Title) + len(p.Subject) + sizeOfOptions(p.Options) + SizeOfDiffs(p.Diffs) + len(p.Elicitation.Schema) + len(p.Elicitation.URL)
+}
+
+// Size is as of Payload.
+func (p ApprovalResolved) Size() int {
+	return fieldsSize + len(p.Response) + len(p.Comment) + len(p.Title)
+}
+
+// Size is as of Payload.
+func (p SettingsChanged) Size() int { return fieldsSize }
+
+// Size is as of Payload.
+func (p NativeSessionChanged) Size() int { return fieldsSize }
+
+// Size is as of Payload.
+func (p AgentModeChanged) Size() int { return fieldsSize + sizeOf(p.Choices) }
+
+// Size is as of Payload.
+func (p PlanChanged) Size() int {
+	return fieldsSize + Plan(p).Size()
+}
+
+// Size is as of Payload.
+func (p UsageReported) Size() int { return fieldsSize + len(p.Meta) }
+
+// Size is as of Payload.
+func (p FileChanged) Size() int { return fieldsSize + len(p.Diff) }
+
+// Size is as of Payload.
+func (p ProgressReported) Size() int { return fieldsSize + len(p.Report) }
+
+// Size is as of Payload.
+func (p AgentErrorReported) Size() int { return fieldsSize + len(p.Report) }
+
+// Size is as of Payload.
+func (p AgentUpdated) Size() int { return fieldsSize + len(p.Update) }
+
+// Size is as of Payload.
+func (p AgentSilent) Size() int { return fieldsSize + len(p.Note) + len(p.Tool) }
+
+// Size is as of Payload.
+func (p TerminalPrinted) Size() int { return fieldsSize + len(p.Data) }
+
+// Size is as of Payload.
+func (p TerminalExited) Size() int { return fieldsSize }
+
+// Size is as of Payload.
+func (p TerminalLagged) Size() int { return fieldsSize }
+
+// Size is as of Payload.
+func (p SecretRequested) Size() int { return fieldsSize }
+
+// Size is as of Payload.
+func (p Lagged) Size() int { return fieldsSize }
+
+// Size is as of Payload.
+func (p LogDamaged) Size() int { return fieldsSize }
+
+// Size is as of Payload.
+func (p ThreadDeleted) Size() int { return fieldsSize + len(p.Runs)*entrySize }
+
+// Size is as of Payload.
+func (p Erased) Size() int { return 0 }
+
+// Size is as of Payload.
+func (p Unreadable) Size() int { return fieldsSize }
+
+// entrySize is about how long the fields of an entry of a list are together that
+// are never long.
+const entrySize = 64
+
+// SizeOfDiffs is about how many bytes the texts of diffs are.
+func SizeOfDiffs(diffs []Diff) (n int) {
+	for _, d := range diffs {
+		n += entrySize + len(d.Path) + len(d.NewText)
+		if d.OldText != nil {
+			n += len(*d.OldText)
+		}
+	}
+	return n
+}
+
+func sizeOfOptions(options []Option) (n int) {
+	for _, o := range options {
+		n += entrySize + len(o.ID) + len(o.Name)
+		for name, value := range o.Extra {
+			n += len(name) + len(value)
+		}
+	}
+	return n
+}
+
+// Size is as of ItemData.
+func (d ToolDetails) Size() int {
+	n := len(d.Terminal) + len(d.Refusal) + len(d.Meta) + SizeOfDiffs(d.Diffs) + SizeOfBlocks(d.Blocks)
+	for _, p := range d.Paths {
+		n += len(p) + 4
+	}
+	return n
+}
+
+// Size is as of ItemData.
+func (c MessageContent) Size() int { return SizeOfBlocks(c.Blocks) + len(c.Meta) }
+
+// Size is as of ItemData.
+func (p Plan) Size() (n int) {
+	for _, e := range p.Entries {
+		n += entrySize + len(e.Content)
+	}
+	return n
+}
+
+// Size is as of ItemData.
+func (n FileNote) Size() int { return fieldsSize + len(n.Path) }
+
+// Size is as of ItemData.
+func (n ApprovalNote) Size() int {
+	return fieldsSize + len(n.Title) + len(n.Response) + len(n.Explanation) + len(n.Delivery)
+}
+
+// Size is about how many bytes its texts are.
+func (s MCPServer) Size() int {
+	n := entrySize + len(s.Name) + len(s.Command) + len(s.URL)
+	for _, a := range s.Args {
+		n += len(a)
+	}
+	for _, m := range []map[string]string{s.Env, s.Headers} {
+		for name, value := range m {
+			n += len(name) + len(value)
+		}
+	}
+	return n
+}

@@ -1,5 +1,9 @@
 package domain
 
+import (
+	"time"
+)
+
 // What a person has decided about a change of a file.
 const (
 	ChangeOpen     = "open"     // nothing yet
@@ -31,3 +35,34 @@ func (ChangeDecided) Kind() EventKind { return EventChangeDecided }
 
 // Size is as of Payload.
 func (p ChangeDecided) Size() int { return fieldsSize + len(p.Path) }
+
+// A Change is a file that a run changed.
+type Change struct {
+	Run     int64
+	Path    string
+	Before  *string // nil: there was none, or Binary
+	After   *string
+	Binary  bool
+	Seq     int64
+	Updated time.Time
+}
+
+// A Diff is a change of a file, or of a part of it, as an agent shows it: before
+// it is made, or while.
+type Diff struct {
+	Path    string
+	OldText *string // nil: the file is new
+	NewText string
+}
+
+// Equal reports whether two diffs say the same.
+func (d Diff) Equal(other Diff) bool {
+	return d.Path == other.Path && d.NewText == other.NewText && equalTexts(d.OldText, other.OldText)
+}
+
+func equalTexts(a, b *string) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}

@@ -3,6 +3,7 @@ package domain
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -137,3 +138,138 @@ func (r Run) IsWritten() bool {
 // IsQuestion reports whether a run has no agent: it is one question of a client, and
 // ends with that.
 func (r Run) IsQuestion() bool { return r.Source == SourceQuestion || r.Source == SourceKeptQuestion }
+
+// A State is the state of a run.
+type State string
+
+// The states of a run.
+const (
+	Draft        State = "draft"
+	Queued       State = "queued"
+	Starting     State = "starting"
+	Running      State = "running"
+	WaitingInput State = "waiting_input"
+	Interrupting State = "interrupting"
+	Completed    State = "completed"
+	Failed       State = "failed"
+	TimedOut     State = "timed_out"
+	Cancelled    State = "cancelled"
+	Interrupted  State = "interrupted"
+	Discarded    State = "discarded"
+)
+
+// Ended reports whether the state is final.
+func (s State) Ended() bool {
+	switch s {
+	case Completed, Failed, TimedOut, Cancelled, Interrupted, Discarded:
+		return true
+	}
+	return false
+}
+
+// Active reports whether a run in this state has an agent.
+func (s State) Active() bool {
+	switch s {
+	case Starting, Running, WaitingInput, Interrupting:
+		return true
+	}
+	return false
+}
+
+// New is what a run that is no draft is before it is queued, in the same
+// transaction: nobody ever sees it.
+const New State = ""
+
+// transitions are the changes of state that there are.
+var transitions = map[State][]State{
+	New:          {Queued, Completed, Running}, // Completed: it was begun and ended elsewhere; Running: a question, which has no agent
+	Draft:        {Queued, Discarded},
+	Queued:       {Starting, Cancelled},
+	Starting:     {Running, Interrupting, Interrupted, Failed},
+	Running:      {WaitingInput, Interrupting, Completed, Failed, Interrupted},
+	WaitingInput: {Running, Interrupting, Completed, Failed, Interrupted},
+	Interrupting: {Interrupted, TimedOut, Failed},
+}
+
+// CanBecome reports whether a run may go from this state to another one.
+func (s State) CanBecome(to State) bool { return slices.Contains(transitions[s], to) }
+
+// HoldsSlot reports whether a run in this state counts among those that run at
+// once. One that waits for a human does not: it takes its slot back unasked.
+func (s State) HoldsSlot() bool { return s.Active() && s != WaitingInput }
+
+// LastRun names the run that was begun last, drafts aside, wherever an id of a run is
+// taken and nothing has it as an id.
+const LastRun = "last"
+
+// A prompt that asks an agent to go on where it was interrupted, which no human wrote,
+// begins with goOn and repeats the request below theRequest.
+const (
+	goOn       = "Continue where you left off. "
+	theRequest = "\n\nThe request was:\n\n"
+)
+
+// GoOnPrompt asks an agent to go on with a request where it was interrupted. why says
+// what has happened, and what it is to do. Its own session may have lost the turn, so
+// the request is repeated. The demo agent, which has no model, knows the first word
+// and the line above the request.
+func GoOnPrompt(why, request string) string { return goOn + why + theRequest + request }
+
+// RequestOf is what a human asked for in a prompt: all of it, but of one of
+// [GoOnPrompt] the request that it repeats.
+func RequestOf(prompt string) string {
+	if i := strings.LastIndex(prompt, theRequest); i >= 0 && strings.HasPrefix(prompt, goOn) {
+		return prompt[i+len(theRequest):]
+	}
+	return prompt
+}
+
+// QueueChanged says that a queued run was edited, or has another place among the queued
+// runs of its conversation.
+type QueueChanged struct {
+	Text      *string  // the new prompt; nil: as before
+	Truncated bool     // Text is cut to [MaxEventText]
+	Order     []string // SessionIDs of the conversation's queued runs, the next one first
+}
+
+// EventQueue is the kind of [QueueChanged].
+const EventQueue EventKind = "run.queue"
+
+// Kind is EventQueue.
+func (QueueChanged) Kind() EventKind { return EventQueue }
+
+// Size is as of Payload.
+func (p QueueChanged) Size() int {
+	size := fieldsSize
+	if p.Text != nil {
+		size += len(*p.Text)
+	}
+	for _, id := range p.Order {
+		size += len(id)
+	}
+	return size
+}
+
+// A TurnTrigger is why an agent-initiated turn started. Kind is the agent's own word, Label
+// names what has finished, such as a background command. Both are "" if the agent does not say.
+type TurnTrigger struct {
+	Kind  string
+	Label string
+}
+
+// String describes the trigger for users.
+func (t TurnTrigger) String() string {
+	text := "Continued by itself"
+	switch kind := strings.ToLower(t.Kind); {
+	case strings.Contains(kind, "goal"):
+		text += ": working towards its goal"
+	case strings.Contains(kind, "background"), strings.Contains(kind, "task"):
+		text += ": background task finished"
+	case kind != "":
+		text += ": " + strings.NewReplacer("_", " ", "-", " ").Replace(t.Kind)
+	}
+	if t.Label != "" {
+		text += " (" + t.Label + ")"
+	}
+	return text
+}

@@ -1,6 +1,8 @@
 package domain
 
-import "time"
+import (
+	"time"
+)
 
 // A Thread is a conversation with one agent in one directory.
 type Thread struct {
@@ -64,4 +66,58 @@ type RecentPath struct {
 	Path     string
 	LastUsed time.Time
 	Count    int
+}
+
+// Values of PageMessage.Kind.
+const (
+	PageConsole    = "console"
+	PageError      = "error"
+	PageNavigation = "navigation"
+)
+
+// A PageMessage is what a page of a preview has said.
+type PageMessage struct {
+	ID      int64
+	Kind    string // one of the Page constants
+	Level   string // of PageConsole: log, debug, info, warn or error
+	Text    string // of PageNavigation: the title of the page
+	URL     string // of the page; of PageError where it went wrong
+	Line    int    // 0: unknown
+	Column  int
+	Stack   string
+	Thread  int64     // the conversation that it was said in, 0 where there was none
+	Run     int64     // its run, or 0
+	Session string    // of the run; read only
+	Count   int       // how often it was said, one after the other
+	Time    time.Time // when it was said last
+}
+
+// Same reports whether another message says the same.
+func (m PageMessage) Same(n PageMessage) bool {
+	m.ID, m.Count, m.Time, m.Session = n.ID, n.Count, n.Time, n.Session
+	return m == n
+}
+
+// A PageFilter says which messages of pages are meant.
+type PageFilter struct {
+	Thread, Run int64 // 0: all
+	Problems    bool  // only errors, and what is said at the levels warn and error
+	After       int64 // those with a higher ID
+	Limit       int   // the last ones
+}
+
+// A KeyAccess is that an agent asked for the API key of a service.
+type KeyAccess struct {
+	At        time.Time
+	Run       int64
+	SessionID string // of the run
+	Service   string
+	Outcome   string // where the key came from, or why there was none; in words
+}
+
+// A Process is an agent that was started and has not ended as far as we know.
+type Process struct {
+	PID  int
+	Mark string // value of DUET_AGENT_MARK in its environment
+	Run  int64
 }

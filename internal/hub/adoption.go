@@ -1,20 +1,188 @@
 package hub
 
 import (
-	"github.com/duet-rpc/duet-rpc/internal/adoption"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/intake"
+	"github.com/duet-rpc/duet-rpc/internal/query"
+	"github.com/duet-rpc/duet-rpc/internal/redact"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // Adoption takes in conversations that were begun elsewhere.
-func (h *Hub) Adoption() *adoption.Adoption { return h.adoption }
+func (h *Hub) Adoption() *adopter { return h.adoption }
 
-func (h *Hub) newAdoption() *adoption.Adoption {
-	return adoption.New(adoption.Options{
+func (h *Hub) newAdoption() *adopter {
+	return newAdopter(adoptOptions{
 		Store: h.store, Query: h.query, Conversation: h.conversation, Intake: h.intake, Root: h.opts.Root, Write: h.write, Note: h.noteWrite, Directory: h.directory,
 		Begin: func(t store.Tx, thread *domain.Thread) error { return h.addThread(t, thread, "") },
 		Complete: func(t store.Tx, run *domain.Run) error {
 			return h.transition(t, run, domain.Completed, outcome{reason: "adopted"})
 		},
 	})
+}
+
+// This file takes in conversations that an agent has had without Duet.
+
+// adoptOptions say whom an Adoption works with. All are needed.
+type adoptOptions struct {
+	Store        store.Store
+	Query        *query.Queries
+	Conversation *conversation.Writer
+	Intake       *intake.Intake
+	Root         string // of the project
+	// Write makes a change, with errors for users; Note is told how another one went.
+	Write func(ctx context.Context, change func(store.Tx) error) error
+	Note  func(error) error
+	// Directory is the directory that a caller means, absolute.
+	Directory func(path string) (string, error)
+	// Begin keeps a new conversation, and Complete ends a run that nobody has started.
+	Begin    func(store.Tx, *domain.Thread) error
+	Complete func(store.Tx, *domain.Run) error
+}
+
+// An adopter takes conversations in. Its methods may be called from any goroutine.
+type adopter struct {
+	opts adoptOptions
+}
+
+// newAdopter makes an Adoption.
+func newAdopter(opts adoptOptions) *adopter { return &adopter{opts: opts} }
+
+// A Session is one that an agent keeps itself.
+type Session struct {
+	Agent  string // its name in the configuration
+	Native string // the agent's id of it
+	Title  string
+	Dir    string // in which it works
+	// Parts are what was said and done in it. HasHistory says that the agent has told that,
+	// and LeftOut how many of the first parts are missing.
+	Parts      []catalog.Retold
+	HasHistory bool
+	LeftOut    int
+	Secrets    *redact.Secrets // taken out of all of it; nil: none
+}
+
+// Directory is the directory that a caller means, absolute: that of the project for "".
+// The error is for users.
+func (a *adopter) Directory(path string) (string, error) { return a.opts.Directory(path) }
+
+// Find is the last run of the conversation that has an agent's session; ok tells that
+// there is one.
+func (a *adopter) Find(ctx context.Context, agent, native string) (s domain.Session, ok bool, err error) {
+	thread, err := a.opts.Store.FindNativeOf(ctx, agent, native)
+	if errors.Is(err, store.ErrNotFound) {
+		return s, false, nil
+	}
+	if err == nil {
+		var last domain.Run
+		if last, err = a.opts.Store.LastRun(ctx, thread); err == nil {
+			s, err = a.opts.Query.ByRun(ctx, last.ID)
+		}
+	}
+	return s, err == nil, a.opts.Note(err)
+}
+
+// Unfinished is a run that uses an agent's session, or is about to; ok tells that there
+// is one.
+func (a *adopter) Unfinished(ctx context.Context, agent, native string) (domain.Run, bool, error) {
+	thread, err := a.opts.Store.FindNativeOf(ctx, agent, native)
+	if errors.Is(err, store.ErrNotFound) {
+		return domain.Run{}, false, nil
+	}
+	if err != nil {
+		return domain.Run{}, false, a.opts.Note(err)
+	}
+	runs, err := a.opts.Store.UnfinishedRuns(ctx, thread)
+	for _, r := range runs {
+		if r.State != domain.Draft {
+			return r, true, nil
+		}
+	}
+	return domain.Run{}, false, a.opts.Note(err)
+}
+
+// Adopt makes a conversation of an agent's session: one run, which has all that was
+// said and done in it and has completed. A session that has a conversation is left as it
+// is, which fresh tells.
+func (a *adopter) Adopt(ctx context.Context, s Session) (adopted domain.Session, fresh bool, err error) {
+	parts := a.opts.Intake.ReadHistory(s.Parts, s.Secrets)
+	title := s.Secrets.Text(s.Title)
+	var id int64
+	err = a.opts.Write(ctx, func(t store.Tx) error {
+		fresh = false
+		thread, err := t.FindNativeOf(ctx, s.Agent, s.Native)
+		switch {
+		case err == nil:
+			last, err := t.LastRun(ctx, thread)
+			id = last.ID
+			return err
+		case !errors.Is(err, store.ErrNotFound):
+			return err
+		}
+		fresh = true
+		id, err = a.adopt(ctx, t, s, title, parts)
+		return err
+	})
+	if err != nil {
+		return domain.Session{}, false, err
+	}
+	adopted, err = a.opts.Query.ByRun(ctx, id)
+	return adopted, fresh, err
+}
+
+func (a *adopter) adopt(ctx context.Context, t store.Tx, s Session, title string, parts *intake.History) (int64, error) {
+	thread := domain.Thread{
+		UUID: uuid.Must(uuid.NewV7()).String(), Title: title, CWD: s.Dir, Agent: s.Agent, NativeSession: s.Native, Mode: catalog.ModeDefault,
+		Created: t.Now(), Active: t.Now(),
+	}
+	if err := a.opts.Begin(t, &thread); err != nil {
+		return 0, err
+	}
+	run := domain.Run{
+		UUID: uuid.Must(uuid.NewV7()).String(), SessionID: uuid.NewString(), RunID: uuid.NewString(), Thread: thread.ID,
+		Prompt: parts.Prompt(), Title: title, Agent: s.Agent, Source: domain.SourceAdopted, Mode: thread.Mode, Created: t.Now(), Active: t.Now(), Started: t.Now(),
+	}
+	if run.Prompt == "" {
+		run.Prompt = title
+	}
+	clientenv.Carry(ctx, &run)
+	if err := t.InsertRun(&run); err != nil {
+		return 0, err
+	}
+	if note := s.note(); note != "" {
+		if err := a.opts.Conversation.Adopted(t, run, note); err != nil {
+			return 0, err
+		}
+	}
+	if err := a.opts.Intake.RecordHistory(t, run.ID, parts); err != nil {
+		return 0, err
+	}
+	run, err := t.Run(ctx, run.ID)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := t.Append(run.Event(domain.NativeSessionChanged{NativeSession: s.Native})); err != nil {
+		return 0, err
+	}
+	return run.ID, a.opts.Complete(t, &run)
+}
+
+// note is what is missing of the history, in words.
+func (s Session) note() string {
+	switch {
+	case !s.HasHistory:
+		return "This conversation was begun elsewhere. Its agent cannot tell what was said in it, but has it, and goes on with it."
+	case s.LeftOut > 0:
+		return fmt.Sprintf("This conversation was begun elsewhere, and is longer than what is kept here: its first %d parts are left out.", s.LeftOut)
+	}
+	return ""
 }

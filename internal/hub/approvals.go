@@ -1,9 +1,19 @@
 package hub
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/approval"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/query"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -93,3 +103,95 @@ func (r runsOfHub) AgentEnded(run int64) <-chan struct{} {
 }
 
 func (r runsOfHub) KeepsQuestions(run int64) bool { return r.hub.cutShort.Has(run) }
+
+// questionsThread is the name of the conversation of clients that give none.
+const questionsThread = "duet:questions"
+
+// questionGone says why a question's run has ended without an answer.
+const questionGone = "who asked this has gone"
+
+// PlaceOf finds the run that works, or the conversation in which only questions are
+// asked. One that is new is made by BeginQuestion.
+func (r runsOfHub) PlaceOf(ctx context.Context, t store.Tx, q approval.Inquiry) (approval.Place, error) {
+	h := r.hub
+	cwd, err := h.directory(q.CWD)
+	if err != nil {
+		return approval.Place{}, err
+	}
+	none := approval.Place{Thread: domain.Thread{CWD: cwd, Mode: catalog.ModeDefault}}
+	name := cmp.Or(q.Run, questionsThread)
+	run, err := query.Find(h.ctx, t, name)
+	var refused *domain.Error
+	switch {
+	case errors.As(err, &refused) && refused.Kind == domain.KindRunNotFound:
+		if domain.IsTaskName(name) {
+			return approval.Place{}, err
+		}
+		return none, nil
+	case err != nil:
+		return approval.Place{}, err
+	case run.IsQuestion():
+		none.Thread, err = t.Thread(h.ctx, run.Thread)
+		return none, err
+	case run.State.Ended() || run.State == domain.Interrupting || run.State == domain.Draft || run.State == domain.Queued:
+		return approval.Place{}, domain.Errorf(domain.KindBadState, "%s is %s: nothing can be asked in it; name a session that works, or none", domain.TaskName(run.Task), run.State)
+	}
+	thread, err := t.Thread(h.ctx, run.Thread)
+	return approval.Place{Thread: thread, Run: run}, err
+}
+
+// BeginQuestion makes a run that is one question: it has no agent, holds no slot, and
+// ends with its answer.
+func (r runsOfHub) BeginQuestion(ctx context.Context, t store.Tx, in *approval.Place, q approval.Inquiry) error {
+	h := r.hub
+	if in.Thread.ID == 0 {
+		in.Thread.UUID, in.Thread.Title = uuid.Must(uuid.NewV7()).String(), "Questions"
+		if name := askerName(q.Run); name != "" {
+			in.Thread.Title += " of " + name
+		}
+		in.Thread.Created, in.Thread.Active = t.Now(), t.Now()
+		if err := h.addThread(t, &in.Thread, cmp.Or(q.Run, questionsThread)); err != nil {
+			return err
+		}
+	}
+	text := cmp.Or(q.Title, q.Tool+" "+string(q.Input))
+	spec := LaunchSpec{Prompt: strings.TrimSpace(text), Title: questionTitle(cmp.Or(q.Subject, text)), Source: domain.SourceQuestion, Mode: in.Thread.Mode}
+	if q.Keep != nil {
+		spec.Source = domain.SourceKeptQuestion
+	}
+	if q.CallID != "" {
+		spec.Metadata, _ = json.Marshal(map[string]string{"tool_use_id": q.CallID}) // strings
+	}
+	run := newRun(spec, askerName(q.Run))
+	clientenv.Carry(ctx, &run)
+	run.Thread, run.State, run.Created, run.Started, run.Active = in.Thread.ID, domain.New, t.Now(), t.Now(), t.Now()
+	if err := t.InsertRun(&run); err != nil {
+		return err
+	}
+	in.Run = run
+	return h.transition(t, &in.Run, domain.Running, outcome{})
+}
+
+// askerName is who asks, as lists show it: the name that it has given its conversation,
+// without what says of which kind that is. An id of a run names nobody.
+func askerName(conversation string) string {
+	if _, err := uuid.Parse(conversation); err == nil || domain.IsTaskName(conversation) {
+		return ""
+	}
+	return strings.TrimPrefix(conversation, "mcp:")
+}
+
+// EndQuestion ends the run of a question whose caller has gone.
+func (r runsOfHub) EndQuestion(t store.Tx, run *domain.Run, kept bool) error {
+	return r.hub.transition(t, run, domain.Interrupted, outcome{reason: "caller_gone", message: questionGone, leaveApprovals: kept})
+}
+
+// questionTitle is the first of a text as one line.
+func questionTitle(text string) string {
+	const most = 80
+	text = strings.Join(strings.Fields(text), " ")
+	if utf8.RuneCountInString(text) > most {
+		text = fmt.Sprintf("%s…", string([]rune(text)[:most-1]))
+	}
+	return text
+}

@@ -1,6 +1,14 @@
 package hub
 
 import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -9,7 +17,7 @@ import (
 // forBudget is the life of runs as what they use is held against their budgets.
 type forBudget struct{ hub *Hub }
 
-// Interrupt is as of [budget.Runs].
+// Interrupt is as of [budgetRuns].
 func (f forBudget) Interrupt(t store.Tx, run domain.Run, code, message string) error {
 	now, err := t.Run(f.hub.ctx, run.ID)
 	if err != nil || now.State.Ended() || now.State == domain.Interrupting {
@@ -18,7 +26,7 @@ func (f forBudget) Interrupt(t store.Tx, run domain.Run, code, message string) e
 	return f.hub.transition(t, &now, domain.Interrupting, outcome{reason: "budget_reached", code: code, message: message})
 }
 
-// Warn is as of [budget.Runs].
+// Warn is as of [budgetRuns].
 func (f forBudget) Warn(t store.Tx, run domain.Run, message string) error {
 	return f.hub.conversation.BudgetNear(t, run, message)
 }
@@ -65,4 +73,433 @@ func (h *Hub) timeUsed(live *liveRun) {
 	if err != nil && h.ctx.Err() == nil {
 		h.log.Warn("what a run has used could not be held against its budget", "err", err)
 	}
+}
+
+// This file ends runs that have used what they may: it holds what agents tell of
+// themselves against the limits of the configuration, for the run, its conversation and
+// the day, warns before one is reached, and has the run interrupted when one is.
+//
+// A run that was interrupted for that can be continued: with the new run a new account
+// begins for the run and for the conversation. The account of a day begins at midnight.
+
+// budgetRuns is what a [budgetGuard] asks of the life of runs. Its methods are called inside changes.
+type budgetRuns interface {
+	// Interrupt ends a run, with a code and a message for people. One that has ended, or
+	// is ending, is left alone.
+	Interrupt(t store.Tx, run domain.Run, code, message string) error
+	// Warn tells the conversation of a run what is near.
+	Warn(t store.Tx, run domain.Run, message string) error
+}
+
+// budgetOptions say what a Guard stands on. All of them are required.
+type budgetOptions struct {
+	// Limits are those of the configuration as it is now. It is asked often.
+	Limits func() config.Budget
+	Runs   budgetRuns
+}
+
+// A budgetGuard watches what runs use. Its methods may be called from any goroutine; those
+// that are given a change belong to the store's writer.
+type budgetGuard struct {
+	ctx  context.Context
+	opts budgetOptions
+
+	mu       sync.Mutex // guards accounts
+	accounts map[int64]*account
+}
+
+// An account is what is known of a run that is at work, and in no row.
+type account struct {
+	asked   *domain.Settings // of its conversation when the account began
+	turns   int
+	between bool   // a tool call has ended since the last one began
+	call    string // the last tool call that ended, as what it was
+	repeats int    // how often it came, one after the other
+	warned  map[string]bool
+}
+
+// newBudgetGuard makes a Guard. ctx is that of what it reads.
+func newBudgetGuard(ctx context.Context, opts budgetOptions) *budgetGuard {
+	return &budgetGuard{ctx: ctx, opts: opts, accounts: make(map[int64]*account)}
+}
+
+// Close forgets a run, which has ended.
+func (g *budgetGuard) Close(run int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.accounts, run)
+}
+
+func (g *budgetGuard) account(run int64) *account {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	a := g.accounts[run]
+	if a == nil {
+		a = &account{warned: make(map[string]bool)}
+		g.accounts[run] = a
+	}
+	return a
+}
+
+// Admit refuses to begin anything when the day's budget is used up. The error can be
+// told.
+func (g *budgetGuard) Admit(t store.Tx) error {
+	day := g.opts.Limits().Day
+	if day == (config.BudgetLimits{}) {
+		return nil
+	}
+	used, err := g.usedToday(t)
+	if err != nil {
+		return err
+	}
+	for _, l := range spend(day, used) {
+		if l.isReached() {
+			return domain.Errorf(domain.KindBudget, "%s; nothing more is begun today, unless [budget.day] %s is raised", l.reached("the runs of this day have"), l.key)
+		}
+	}
+	if day.Turns != nil && used.Runs >= *day.Turns { // this one would be one more
+		return domain.Errorf(domain.KindBudget, "%s; nothing more is begun today, unless [budget.day] turns is raised",
+			limit{key: "turns", text: count(used.Runs, "prompt"), most: count(*day.Turns, "prompt")}.reached("the runs of this day have"))
+	}
+	return nil
+}
+
+// Called counts a tool call that begins.
+func (g *budgetGuard) Called(t store.Tx, run domain.Run) error {
+	a := g.account(run.ID)
+	if a.turns > 0 && !a.between {
+		return nil
+	}
+	a.between = false
+	a.turns++
+	turns := g.ofRun(t, run).Turns
+	if turns == nil {
+		return nil
+	}
+	return g.judge(t, run, domain.CodeRunBudget, "run", "this run has", limit{
+		key: "turns", part: float64(a.turns-1) / float64(*turns), // the one that begins is one more
+		text: count(a.turns-1, "round") + " of tool calls", most: count(*turns, "round"),
+	})
+}
+
+// CallEnded looks whether the tool call that has ended is the same as those before it:
+// what it was is told by a tool's name and its input. Calls whose input the agent does not
+// tell are all different: nobody knows.
+func (g *budgetGuard) CallEnded(t store.Tx, run domain.Run, tool string) error {
+	a := g.account(run.ID)
+	a.between = true
+	repeats := g.ofRun(t, run).Repeats
+	if repeats == nil {
+		return nil
+	}
+	item, err := t.ToolItem(g.ctx, run.ID, tool)
+	if err != nil {
+		return err
+	}
+	if len(item.Input) == 0 {
+		a.call, a.repeats = "", 0
+		return nil
+	}
+	call := item.Tool + "\x00" + string(item.Input)
+	if call != a.call {
+		a.call, a.repeats = call, 0
+		delete(a.warned, "run.repeats")
+	}
+	a.repeats++
+	return g.judge(t, run, domain.CodeRunBudget, "run", "this run has", limit{
+		key: "repeats", part: float64(a.repeats) / float64(*repeats),
+		text: "made the same call of " + cmp.Or(item.Tool, "a tool") + " " + count(a.repeats, "time"), most: count(*repeats, "time"),
+	})
+}
+
+// Used holds what a run has used so far, which is in its row, against all limits.
+func (g *budgetGuard) Used(t store.Tx, run domain.Run) error {
+	limits := g.opts.Limits()
+	limits.Run = g.ofRun(t, run)
+	used := domain.Usage{Tokens: run.Tokens}
+	if limits.Run.Time != nil {
+		byRun, err := g.usedByRun(t, run)
+		if err != nil {
+			return err
+		}
+		used.Time = byRun.Time
+	}
+	for _, l := range spend(limits.Run, used) {
+		if err := g.judge(t, run, domain.CodeRunBudget, "run", "this run has", l); err != nil {
+			return err
+		}
+	}
+	if limits.Thread != (config.BudgetLimits{}) {
+		used, err := g.usedByThread(t, run.Thread)
+		if err != nil {
+			return err
+		}
+		if err := g.judgeAll(t, run, domain.CodeThreadBudget, "thread", "this conversation has", limits.Thread, used); err != nil {
+			return err
+		}
+	}
+	if limits.Day == (config.BudgetLimits{}) {
+		return nil
+	}
+	today, err := g.usedToday(t)
+	if err != nil {
+		return err
+	}
+	return g.judgeAll(t, run, domain.CodeDayBudget, "day", "the runs of this day have", limits.Day, today)
+}
+
+// TimeLeft is how long a run that works may go on until a budget of time is near or used
+// up; limited is false where there is none.
+func (g *budgetGuard) TimeLeft(t store.Tx, run domain.Run) (left time.Duration, limited bool, err error) {
+	limits := g.opts.Limits()
+	limits.Run = g.ofRun(t, run)
+	for _, scope := range []struct {
+		most *time.Duration
+		used func() (domain.Usage, error)
+	}{
+		{limits.Run.Time, func() (domain.Usage, error) { return g.usedByRun(t, run) }},
+		{limits.Thread.Time, func() (domain.Usage, error) { return g.usedByThread(t, run.Thread) }},
+		{limits.Day.Time, func() (domain.Usage, error) { return g.usedToday(t) }},
+	} {
+		if scope.most == nil {
+			continue
+		}
+		used, err := scope.used()
+		if err != nil {
+			return 0, false, err
+		}
+		next := *scope.most - used.Time
+		if warn := time.Duration(near*float64(*scope.most)) - used.Time; warn > 0 {
+			next = warn
+		}
+		if next = max(next, leastPause); !limited || next < left {
+			left, limited = next, true
+		}
+	}
+	return left, limited, nil
+}
+
+func (g *budgetGuard) judgeAll(t store.Tx, run domain.Run, code, scope, who string, limits config.BudgetLimits, used domain.Usage) error {
+	all := spend(limits, used)
+	if limits.Turns != nil {
+		all = append(all, limit{
+			key: "turns", part: float64(used.Runs-1) / float64(*limits.Turns), // this one is among them
+			text: count(used.Runs-1, "prompt"), most: count(*limits.Turns, "prompt"),
+		})
+	}
+	for _, l := range all {
+		if err := g.judge(t, run, code, scope, who, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// judge interrupts a run that has reached a limit, and warns of one that is near.
+func (g *budgetGuard) judge(t store.Tx, run domain.Run, code, scope, who string, l limit) error {
+	where := "[budget." + scope + "] " + l.key
+	more := "raise " + where
+	if scope == "run" && l.isOf(g.account(run.ID).asked) {
+		where, more = l.option(), "give it more with "+l.option()
+	}
+	if l.isReached() {
+		what := more + ", or continue it: then a new account begins"
+		if scope == "day" {
+			what = more + ", or continue it tomorrow"
+		}
+		return g.opts.Runs.Interrupt(t, run, code, l.reached(who)+"; "+what)
+	}
+	a := g.account(run.ID)
+	if l.part < near || a.warned[scope+"."+l.key] {
+		return nil
+	}
+	a.warned[scope+"."+l.key] = true
+	text := l.isNear(who) + " (" + where + "); the run is interrupted when that is reached."
+	return g.opts.Runs.Warn(t, run, strings.ToUpper(text[:1])+text[1:])
+}
+
+// ofRun are the limits of a run: those of the configuration, and lower ones that were
+// asked for with its conversation.
+func (g *budgetGuard) ofRun(t store.Tx, run domain.Run) config.BudgetLimits {
+	limits := g.opts.Limits().Run
+	if repeats := config.UnattendedRepeats; limits.Repeats == nil && (run.Source == domain.SourceTrigger || run.Source == domain.SourceGate) {
+		limits.Repeats = &repeats
+	}
+	a := g.account(run.ID)
+	if a.asked == nil {
+		thread, err := t.Thread(g.ctx, run.Thread)
+		if err != nil {
+			return limits
+		}
+		a.asked = &thread.Settings
+	}
+	return asked(*a.asked, limits)
+}
+
+// asked is limits with what was asked for in their place.
+func asked(s domain.Settings, limits config.BudgetLimits) config.BudgetLimits {
+	b := s.Budget
+	if turns := cmp.Or(b.Turns, s.MaxTurns); turns > 0 {
+		limits.Turns = &turns
+	}
+	if b.Time > 0 {
+		limits.Time = &b.Time
+	}
+	if tokens := int(b.Tokens); tokens > 0 {
+		limits.Tokens = &tokens
+	}
+	if b.CostUSD > 0 {
+		limits.Cost = &b.CostUSD
+	}
+	if b.Repeats > 0 {
+		limits.Repeats = &b.Repeats
+	}
+	return limits
+}
+
+// leastPause is between two looks at the time: rows have it as it was when it was written.
+const leastPause = 100 * time.Millisecond
+
+// usedByRun is what a run has used. Those that wait behind it have used nothing.
+func (g *budgetGuard) usedByRun(r store.Reader, run domain.Run) (domain.Usage, error) {
+	return r.Usage(g.ctx, domain.UsageFilter{Thread: run.Thread, After: run.ID - 1}, time.Now())
+}
+
+// usedByThread is what the runs of a conversation have used since one of them was
+// interrupted for that.
+func (g *budgetGuard) usedByThread(r store.Reader, thread int64) (domain.Usage, error) {
+	last, err := r.LastWith(g.ctx, thread, domain.CodeThreadBudget)
+	if err != nil {
+		return domain.Usage{}, err
+	}
+	return r.Usage(g.ctx, domain.UsageFilter{Thread: thread, After: last}, time.Now())
+}
+
+// usedToday is what the runs have used that were asked for since midnight.
+func (g *budgetGuard) usedToday(r store.Reader) (domain.Usage, error) {
+	now := time.Now()
+	y, m, d := now.Date()
+	return r.Usage(g.ctx, domain.UsageFilter{Since: time.Date(y, m, d, 0, 0, 0, 0, now.Location())}, now)
+}
+
+// near is the part of a limit at which people are warned.
+const near = 0.8
+
+// A limit is one limit, and how much of it is used.
+type limit struct {
+	key        string  // in the configuration
+	part       float64 // of it that is used
+	text, most string  // what is used, and what may be
+}
+
+func (l limit) isReached() bool { return l.part >= 1 }
+
+func (l limit) reached(who string) string {
+	return fmt.Sprintf("%s %s, of %s that there may be", who, l.phrase(), l.most)
+}
+
+func (l limit) isNear(who string) string {
+	return fmt.Sprintf("%s %s of %s", who, l.phrase(), l.most)
+}
+
+// isOf reports whether what was asked for with a conversation has this limit, so that
+// raising it in the configuration would change nothing.
+func (l limit) isOf(s *domain.Settings) bool {
+	if s == nil {
+		return false
+	}
+	switch b := s.Budget; l.key {
+	case "turns":
+		return b.Turns > 0 || s.MaxTurns > 0
+	case "time":
+		return b.Time > 0
+	case "tokens":
+		return b.Tokens > 0
+	case "cost":
+		return b.CostUSD > 0
+	case "repeats":
+		return b.Repeats > 0
+	}
+	return false
+}
+
+// option is what a limit is asked for with.
+func (l limit) option() string {
+	if l.key == "repeats" { // editors alone ask for that
+		return "budget.repeats"
+	}
+	return "prompt --max-" + l.key
+}
+
+// phrase is what is used, with its verb.
+func (l limit) phrase() string {
+	switch l.key {
+	case "repeats":
+		return l.text
+	case "time":
+		return "worked " + l.text
+	case "cost":
+		return "cost " + l.text
+	case "tokens":
+		return "used " + l.text
+	}
+	return "had " + l.text
+}
+
+// spend holds time, tokens and cost against their limits.
+func spend(limits config.BudgetLimits, u domain.Usage) (out []limit) {
+	if most := limits.Time; most != nil {
+		out = append(out, limit{
+			key: "time", part: u.Time.Seconds() / most.Seconds(), text: inWords(u.Time), most: inWords(*most),
+		})
+	}
+	if most := limits.Tokens; most != nil {
+		// What was read from a cache is told beside the others, and costs, too.
+		n := u.Tokens.Input + u.Tokens.Output + u.Tokens.CacheRead + u.Tokens.CacheWrite
+		out = append(out, limit{key: "tokens", part: float64(n) / float64(*most), text: count(int(n), "token"), most: thousands(*most)})
+	}
+	if most := limits.Cost; most != nil {
+		out = append(out, limit{key: "cost", part: u.Tokens.CostUSD / *most, text: dollars(u.Tokens.CostUSD), most: dollars(*most)})
+	}
+	return out
+}
+
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return thousands(n) + " " + what
+}
+
+// thousands writes 1234567 as 1,234,567.
+func thousands(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func dollars(usd float64) string {
+	if usd < 1 {
+		return "$" + strconv.FormatFloat(usd, 'f', 4, 64)
+	}
+	return "$" + strconv.FormatFloat(usd, 'f', 2, 64)
+}
+
+// inWords is a time without the parts that are none: 2h, 90s as 1m30s, and fractions of
+// a second only where it is short.
+func inWords(d time.Duration) string {
+	unit := time.Second
+	if d < 10*time.Second {
+		unit = 100 * time.Millisecond
+	}
+	s := d.Truncate(unit).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }

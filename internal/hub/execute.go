@@ -5,8 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"path/filepath"
+	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -230,4 +233,85 @@ func (h *Hub) finishWithout(t store.Tx, run domain.Run, failure error) error {
 	}
 	h.log.Error("an executor could not be started", "err", failure)
 	return h.transition(t, &run, domain.Failed, outcome{code: codeStart, message: "the agent could not be started: " + failure.Error()})
+}
+
+// leaseFor is what is asked of the executors for an agent of a thread.
+func leaseFor(thread string, agent config.Agent) catalog.LeaseRequest {
+	return catalog.LeaseRequest{Thread: thread, Agent: agent.Name, Driver: agent.Driver, Command: agent.Command}
+}
+
+// launchOf says to an executor of ours how an agent is started for a client; one that
+// another program has written knows it itself.
+func (h *Hub) launchOf(a config.Agent, client clientenv.Environment) *catalog.AgentLaunch {
+	if a.Driver == config.DriverExecutor {
+		return nil
+	}
+	return &catalog.AgentLaunch{
+		Name: a.Name, Driver: a.Driver, Command: a.StartCommand(), Install: a.HowToInstall(), Prompt: a.Prompt, History: a.History, Files: a.Files, StartTimeoutMS: a.StartTimeout.Milliseconds(), SilentAfterMS: a.SilentAfter.Milliseconds(), SilentToolAfterMS: a.SilentToolAfter.Milliseconds(), QuietMS: a.Quiet.Milliseconds(), Protocol: a.Protocol, Env: a.Env, EnvFrom: a.EnvFrom, Keys: a.Keys, Root: h.opts.Root,
+		StateDir: filepath.Dir(h.opts.Database), Environment: client.For(a.EnvFrom, h.opts.Getenv), Program: programFor(a, client),
+	}
+}
+
+// programFor finds the program of an agent on the PATH of a client. It returns "" if the
+// program of the agent's command is the one to start.
+func programFor(a config.Agent, client clientenv.Environment) string {
+	if client == nil {
+		return ""
+	}
+	return a.ProgramOn(client["PATH"])
+}
+
+// runEnvironments has the environments of the clients that launched the runs that have not
+// ended. They are in memory alone. Its methods may be called from any goroutine.
+type runEnvironments struct {
+	mu    sync.Mutex
+	byRun map[int64]clientenv.Environment
+	ended map[int64]struct{} // these are kept for the run that follows when their gates fail
+}
+
+func newRunEnvironments() *runEnvironments {
+	return &runEnvironments{byRun: make(map[int64]clientenv.Environment), ended: make(map[int64]struct{})}
+}
+
+// keep gives a run the environment of a client, nil for none, when t is committed.
+func (r *runEnvironments) keep(t store.Tx, run int64, e clientenv.Environment) {
+	if e == nil {
+		return
+	}
+	t.AfterCommit(func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.byRun[run] = e
+	})
+}
+
+// of returns the environment of the client that launched a run, or nil.
+func (r *runEnvironments) of(run int64) clientenv.Environment {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byRun[run]
+}
+
+// end drops the environment of a run that has ended. If its gates are checked, tidy does so
+// later.
+func (r *runEnvironments) end(run int64, checked bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, has := r.byRun[run]; has && checked {
+		r.ended[run] = struct{}{}
+		return
+	}
+	delete(r.byRun, run)
+}
+
+// tidy drops the environments of ended runs whose gates are not checked any more.
+func (r *runEnvironments) tidy(checked func(run int64) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for run := range r.ended {
+		if !checked(run) {
+			delete(r.ended, run)
+			delete(r.byRun, run)
+		}
+	}
 }

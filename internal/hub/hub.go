@@ -2,26 +2,23 @@ package hub
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
-	"github.com/duet-rpc/duet-rpc/internal/adoption"
 	"github.com/duet-rpc/duet-rpc/internal/approval"
 	"github.com/duet-rpc/duet-rpc/internal/background"
-	"github.com/duet-rpc/duet-rpc/internal/budget"
 	"github.com/duet-rpc/duet-rpc/internal/build"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/changereview"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/config"
-	"github.com/duet-rpc/duet-rpc/internal/configwatch"
 	"github.com/duet-rpc/duet-rpc/internal/conversation"
 	"github.com/duet-rpc/duet-rpc/internal/credential"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/eventlog"
-	"github.com/duet-rpc/duet-rpc/internal/executorcall"
-	"github.com/duet-rpc/duet-rpc/internal/fulldisk"
 	"github.com/duet-rpc/duet-rpc/internal/gate"
 	"github.com/duet-rpc/duet-rpc/internal/intake"
 	"github.com/duet-rpc/duet-rpc/internal/mcp"
@@ -62,7 +59,7 @@ type Options struct {
 	Restricted func() (*config.Config, error)
 	// Changes, if set, is looked at while agents are at work: what they stand
 	// on may be taken back.
-	Changes configwatch.Changes
+	Changes configChanges
 	// Builds, if set, is what the configuration says of builds now.
 	Builds func() (build.Configured, error)
 	// Gates are those of the configuration as it is now; nil: there are none.
@@ -115,15 +112,15 @@ type Hub struct {
 	store        store.Store
 	health       *store.Monitor // of the store
 	configured   *config.Configuration
-	configs      *configwatch.Watch // nil where the configuration does not change
+	configs      *configWatch // nil where the configuration does not change
 	events       *eventlog.Log
 	conversation *conversation.Writer
 	intake       *intake.Intake
 	approvals    *approval.Inbox
 	settings     *threadsettings.Settings
-	budget       *budget.Guard
-	cutShort     *fulldisk.CutShort
-	calls        *executorcall.Calls
+	budget       *budgetGuard
+	cutShort     *cutShortByFullDisk
+	calls        *executorCalls
 	servers      *mcp.Servers // nil: none is tried
 	mcp          *mcp.Clients
 	terminals    *terminal.Registry
@@ -137,7 +134,7 @@ type Hub struct {
 	keys         *credential.Keys
 	executors    Executors
 	toExecute    *startQueue
-	adoption     *adoption.Adoption
+	adoption     *adopter
 	environments *runEnvironments
 	query        *query.Queries
 	log          *slog.Logger
@@ -200,20 +197,20 @@ func openOnce(ctx context.Context, opts Options) (*Hub, error) {
 	h.query = query.New(h.ctx, h.store)
 	h.keys = h.newKeys()
 	h.approvals = h.newInbox()
-	h.cutShort = fulldisk.New(h.ctx, fulldisk.Options{
+	h.cutShort = newFullDisk(h.ctx, fullDiskOptions{
 		Store: h.store, Runs: forFullDisk{h}, Questions: h.approvals, Conversation: h.conversation, AwaitRoom: h.health.AwaitRoom, Logger: h.log,
 	})
 	h.query.Unstored = forFullDisk{h}.unstored
 	h.settings = threadsettings.New(h.ctx, threadsettings.Options{
 		Store: h.store, Query: h.query, Runs: forSettings{h}, Agents: h.configured, Questions: h.approvals, Logger: h.log,
 	})
-	h.budget = budget.New(h.ctx, budget.Options{Limits: h.budgets, Runs: forBudget{h}})
+	h.budget = newBudgetGuard(h.ctx, budgetOptions{Limits: h.budgets, Runs: forBudget{h}})
 	h.intake = intake.New(h.ctx, intake.Options{
 		Store: h.store, Conversation: h.conversation, Runs: forIntake{h}, Answers: h.approvals, Budget: h.budget, Health: h.health, Keys: h.keys.Of, Root: opts.Root, Logger: h.log,
 	})
 	h.servers = h.newServers(h.ctx)
 	h.mcp = h.newMCP(h.ctx)
-	h.calls = executorcall.New(h.ctx, executorcall.Options{
+	h.calls = newExecutorCalls(h.ctx, executorCallOptions{
 		GetsServers: h.tryServers,
 		Store:       h.store, Query: h.query, Write: h.write, Tokens: h.tokens, Keys: h.keys, Conversation: h.conversation, Approvals: h.approvals, Reports: h.intake, Agents: h.configured,
 	})
@@ -305,3 +302,178 @@ func (h *Hub) shutDown(t store.Tx) error {
 
 // Health knows what is wrong with the store.
 func (h *Hub) Health() *store.Monitor { return h.health }
+
+// LaunchSpec asks for a run in a new thread, or in the one that ThreadAlias
+// names. Only Prompt is required.
+type LaunchSpec struct {
+	Prompt   string
+	Content  []domain.Content // what goes with it
+	Title    string
+	Agent    string // a name of the configuration; "": the default one
+	CWD      string // "": the project's root; ~ is expanded; it must be a directory
+	Source   string
+	Model    string
+	Mode     string // of Duet or of the agent; "": the thread's, and of a new one default
+	Settings domain.Settings
+	Priority int
+	Timeout  time.Duration // 0: the configured one
+	Tools    []string      // allowed; empty: all
+	Quiet    bool          // no deltas
+	Draft    bool          // only kept, not queued
+	Metadata json.RawMessage
+	Gates    gate.Spec
+
+	ThreadUUID  string // of a new thread, as the caller chose it; "": one is made
+	ThreadAlias string // the caller's own id of the conversation; prompts with the same one follow each other
+	CallerID    string // the caller's own id of this run; it must be new
+
+	chat bool // in the project's chat
+}
+
+// ContinueSpec asks for a run that follows another one: in the same thread if
+// From is its last run or has not ended, else, or with Fork, in a fork of it. Where From is a
+// draft, that run itself is launched.
+type ContinueSpec struct {
+	From       string           // any id
+	Prompt     string           // may be empty where From is a draft: its own
+	Content    []domain.Content // what goes with it; of a draft in the place of its own, if there is any
+	Fork       bool             // also from the last run
+	ThreadUUID string           // with Fork: of the new thread, as the caller chose it; "": one is made
+	Source     string
+	Settings   func(*domain.Settings) // changes what the thread has; nil: nothing
+	Tools      []string               // allowed from now on; empty: as before
+	Timeout    time.Duration          // from now on; 0: as before
+	Priority   int
+	Metadata   json.RawMessage
+	Gates      gate.Spec // in the place of those that it would go on with
+}
+
+// Status is what the hub is doing (AIWG, daemon.status).
+type Status struct {
+	Started   time.Time
+	MaxRuns   int
+	Counts    domain.Counts
+	Running   []domain.Session // those that have an agent
+	Queued    []domain.Session // in the order in which they will start
+	Executors int
+	Pending   int // approvals
+	LastSeq   int64
+	Issues    []string // what is wrong; empty: healthy
+	Database  string
+}
+
+// write is change with errors for users.
+func (h *Hub) write(ctx context.Context, change func(store.Tx) error) error {
+	return h.noteWrite(h.change(ctx, change))
+}
+
+// change is the store's Write for changes in which runs may change their state.
+// Where that lets queued runs start, they start in the same transaction: should
+// the process die between two, nobody would start them.
+func (h *Hub) change(ctx context.Context, change func(store.Tx) error) error {
+	return h.store.Write(ctx, func(t store.Tx) error {
+		h.mayStart = false // as a change may have left it that was undone
+		h.client = clientenv.From(ctx)
+		if err := change(t); err != nil || !h.mayStart {
+			return err
+		}
+		return h.schedule(t)
+	})
+}
+
+// Delete deletes the conversation that an id names; see package removal.
+func (h *Hub) Delete(ctx context.Context, id string) (r removedConversation, err error) {
+	err = h.write(ctx, removalChange(h.ctx, id, removalMemory{Runs: h.query, Log: h.events}, &r))
+	return r, err
+}
+
+// noteWrite notes what the outcome of a write says of the store, and makes an
+// error one for users.
+func (h *Hub) noteWrite(err error) error {
+	h.health.Note(err)
+	return stored(err)
+}
+
+// stored makes an error of the store one for users.
+func stored(err error) error { return store.Explain(err) }
+
+// OrEnding returns the error of a request, or, if the end of the hub cut the request short and
+// not its own ctx, why the hub ends.
+func (h *Hub) OrEnding(ctx context.Context, err error) error {
+	if errors.Is(err, context.Canceled) && ctx.Err() == nil && h.ctx.Err() != nil {
+		err = domain.ErrEnding
+	}
+	if errors.Is(err, domain.ErrEnding) && h.health.Lost() {
+		return stored(&store.LostError{Err: err})
+	}
+	return err
+}
+
+// Events is the log of what happens.
+func (h *Hub) Events() *eventlog.Log { return h.events }
+
+func (h *Hub) newEvents(ctx context.Context) *eventlog.Log {
+	return eventlog.New(ctx, eventlog.Options{Runs: logged{h}, Questions: logged{h}, Damaged: h.health.Damaged, Issue: store.TextDamaged, Logger: h.log})
+}
+
+// committed is called by the store's writer after each commit.
+func (h *Hub) committed(events []domain.Event, now store.Reader) {
+	h.query.Committed(events, now)
+	h.events.Append(events)
+	if h.triggers != nil { // else the hub is being opened
+		h.triggers.Committed(events)
+	}
+}
+
+// logged is what the log asks of owners that are made after it.
+type logged struct{ hub *Hub }
+
+// SessionOf implements eventlog.Runs.
+func (l logged) SessionOf(ctx context.Context, run int64) (domain.Session, error) {
+	return l.hub.query.SessionOf(ctx, run)
+}
+
+// Scope implements eventlog.Runs.
+func (l logged) Scope(ctx context.Context, id string) (run, thread int64, err error) {
+	return l.hub.query.Scope(ctx, id)
+}
+
+// Pending implements eventlog.Questions.
+func (l logged) Pending(ctx context.Context, run int64) ([]domain.Event, error) {
+	return l.hub.approvals.PendingEvents(ctx, run)
+}
+
+// A publisher tells subscribers of events that the log does not keep.
+type publisher struct{ hub *Hub }
+
+func (p publisher) Publish(e domain.Event) int {
+	return p.hub.events.Publish(e)
+}
+
+// Ask implements credential.Asker.
+func (p publisher) Ask(e domain.Event) (heard <-chan struct{}, withdraw func()) {
+	return p.hub.events.Ask(e)
+}
+
+func (h *Hub) announceState(t store.Tx, run domain.Run, thread domain.Thread, from domain.State, reason string) error {
+	changed := domain.RunStateChanged{
+		ThreadUUID: thread.UUID, From: from, To: run.State, Title: run.Title, Agent: run.Agent, Reason: reason, StopReason: run.Stop,
+	}
+	if run.State.Ended() || run.State == domain.Interrupting {
+		changed.Error, changed.ErrorCode, changed.SignIn = run.Error, run.ErrorCode, run.SignIn
+	}
+	if run.Parent != 0 {
+		parent, err := t.Run(h.ctx, run.Parent)
+		if err != nil {
+			return err
+		}
+		changed.ParentSession = parent.SessionID
+	}
+	return h.announce(t, run, changed)
+}
+
+// announce adds an event of a run to the log.
+func (h *Hub) announce(t store.Tx, run domain.Run, p domain.Payload) error {
+	_, err := t.Append(run.Event(p))
+	return err
+}

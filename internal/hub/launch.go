@@ -1,16 +1,19 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
 
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/clientenv"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -136,4 +139,129 @@ func (h *Hub) threadFor(t store.Tx, spec LaunchSpec, agent string) (domain.Threa
 		}
 	}
 	return h.newThread(t, spec, agent)
+}
+
+func (h *Hub) newThread(t store.Tx, spec LaunchSpec, agent string) (domain.Thread, error) {
+	thread := domain.Thread{
+		UUID: cmp.Or(spec.ThreadUUID, uuid.Must(uuid.NewV7()).String()), Title: spec.Title, CWD: spec.CWD, Agent: agent, Mode: cmp.Or(spec.Mode, catalog.ModeDefault), Model: spec.Model,
+		Settings: spec.Settings, Created: t.Now(), Active: t.Now(),
+	}
+	return thread, h.addThread(t, &thread, spec.ThreadAlias)
+}
+
+func (h *Hub) addThread(t store.Tx, thread *domain.Thread, alias string) error {
+	if err := t.InsertThread(thread); err != nil {
+		return err
+	}
+	if alias != "" && alias != thread.UUID {
+		if err := t.SetAlias(alias, 0, thread.ID); err != nil {
+			return err
+		}
+	}
+	return t.SetAlias(thread.UUID, 0, thread.ID)
+}
+
+// fork is a new thread that shares another one up to a run. Its agent begins
+// with the transcript: its own session knows more than it should.
+func (h *Hub) fork(t store.Tx, from domain.Thread, at domain.Run, id string) (domain.Thread, error) {
+	fork := from
+	fork.ID, fork.UUID, fork.NativeSession = 0, cmp.Or(id, uuid.Must(uuid.NewV7()).String()), ""
+	fork.Parent, fork.ForkRun, fork.Archived = from.ID, at.ID, false
+	fork.Created, fork.Active = t.Now(), t.Now()
+	// What was accepted for one conversation is not for another.
+	fork.Mode = asking(fork.Mode)
+	fork.Settings.SkipPermissions, fork.Settings.SkipPermissionsUntil, fork.Settings.AutoAcceptEdits = false, nil, false
+	return fork, h.addThread(t, &fork, "")
+}
+
+// forkMode takes from a run what was accepted for another conversation.
+func forkMode(run *domain.Run) {
+	if run.AgentMode != "" && run.AgentMode != catalog.ModePlan {
+		run.AgentMode, run.Mode = "", catalog.ModeDefault
+	}
+	run.Mode = asking(run.Mode)
+}
+
+// asking is a mode without what passes unasked, which of an agent's own modes
+// nobody knows.
+func asking(mode string) string {
+	if mode == catalog.ModePlan {
+		return mode
+	}
+	return catalog.ModeDefault
+}
+
+// chatThread is the meta value that names the thread of the project's chat, by
+// its row: no id of a caller's can be it.
+const chatThread = "chat_thread"
+
+// chatThread is the thread of the project's chat. It is made for the first
+// message, and again where another agent has become the default one: a
+// conversation keeps its agent, so the chat goes on in a fork, and the new
+// agent is told what was said.
+func (h *Hub) chatThread(t store.Tx, spec LaunchSpec, agent string) (domain.Thread, error) {
+	known, err := t.Meta(h.ctx, chatThread)
+	if err != nil {
+		return domain.Thread{}, err
+	}
+	if known != "" {
+		id, err := strconv.ParseInt(known, 10, 64)
+		if err != nil {
+			return domain.Thread{}, fmt.Errorf("finding the chat: %w", err)
+		}
+		thread, err := t.Thread(h.ctx, id)
+		if err != nil || thread.Agent == agent {
+			return thread, err
+		}
+		return h.chatWith(t, thread, agent)
+	}
+	thread, err := h.newThread(t, spec, agent)
+	if err != nil {
+		return thread, err
+	}
+	return thread, h.setChat(t, thread.ID)
+}
+
+// chatWith makes a thread the chat that goes on from another one with another
+// agent.
+func (h *Hub) chatWith(t store.Tx, from domain.Thread, agent string) (domain.Thread, error) {
+	last, err := t.LastRun(h.ctx, from.ID)
+	if err != nil {
+		return domain.Thread{}, err
+	}
+	from.Agent, from.Model, from.Settings.Options = agent, "", nil // which are names that the other one does not know
+	thread, err := h.fork(t, from, last, "")
+	if err != nil {
+		return thread, err
+	}
+	return thread, h.setChat(t, thread.ID)
+}
+
+func (h *Hub) setChat(t store.Tx, thread int64) error {
+	return t.SetMeta(chatThread, strconv.FormatInt(thread, 10))
+}
+
+// keepChat finds the chat where databases used to have it: under an alias, the
+// name of which any caller could use. One that a caller has made and nobody
+// has chatted in is the caller's.
+func (h *Hub) keepChat(t store.Tx) error {
+	known, err := t.Meta(h.ctx, chatThread)
+	if err != nil || known != "" {
+		return err
+	}
+	thread, err := t.FindThread(h.ctx, chatThread)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	chatted, err := t.Sessions(h.ctx, domain.RunFilter{Thread: thread, Source: domain.SourceChat, Limit: 1})
+	if err != nil || len(chatted) == 0 {
+		return err
+	}
+	if err := t.DropAlias(chatThread); err != nil {
+		return err
+	}
+	return h.setChat(t, thread)
 }

@@ -1,12 +1,18 @@
 package intake
 
 import (
+	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/redact"
 	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
@@ -224,4 +230,195 @@ func object(raw json.RawMessage) json.RawMessage {
 		return raw
 	}
 	return nil
+}
+
+// A recorder keeps reports, and says where what is wrong with that has to be
+// known. Its methods are for the store's writer.
+type recorder struct {
+	ctx   context.Context // ends with the hub
+	opts  Options
+	runs  *runs
+	write func(store.Tx, report) error // record, but in tests
+
+	background background
+}
+
+func newRecorder(ctx context.Context, opts Options, runs *runs) *recorder {
+	w := &recorder{ctx: ctx, opts: opts, runs: runs}
+	w.write = w.record
+	return w
+}
+
+// recordAll keeps reports. One that makes no sense is logged and left out, and its
+// run will not have completed; it takes no other with it.
+func (w *recorder) recordAll(t store.Tx, reports []report) error {
+	for _, r := range joinLate(reports) {
+		if r.between == nil && !w.opts.Runs.GoesOn(r.run) {
+			continue
+		}
+		if err := w.write(t, r); err != nil {
+			if store.IsFull(err) {
+				return err
+			}
+			w.opts.Logger.Warn("a report of an agent was not taken", "kind", r.kind, "err", err)
+			if run := w.runs.get(r.run); run != nil {
+				run.refusals.addKind(r.kind, err)
+			}
+		}
+	}
+	return nil
+}
+
+// joinLate joins pieces of late text that follow each other: each changes a whole message.
+func joinLate(reports []report) []report {
+	joined := make([]report, 0, len(reports))
+	for _, r := range reports {
+		if n := len(joined) - 1; n >= 0 && r.isLateText() && joined[n].isLateText() && *joined[n].between == *r.between &&
+			joined[n].continuedBy(r) && bytes.Equal(joined[n].delta.Meta, r.delta.Meta) {
+			joined[n].delta.Delta.Text += r.delta.Delta.Text
+			continue
+		}
+		joined = append(joined, r)
+	}
+	return joined
+}
+
+// errNotKept is why reports were refused that could not be kept; the log says
+// why.
+var errNotKept = errors.New("they could not be kept")
+
+// notRecorded notes, before the end of a run is kept in the same transaction
+// perhaps, that reports were not taken. An error of nil is a panic, which the
+// writer tells of.
+func (w *recorder) notRecorded(reports []report, err error) {
+	if store.IsFull(err) {
+		return // their runs are ended for that
+	}
+	for i := range reports {
+		if run := w.runs.get(reports[i].run); run != nil {
+			run.refusals.add(errNotKept)
+		}
+	}
+}
+
+// reportsLost is told that a transaction with reports failed.
+func (w *recorder) reportsLost(err error) {
+	if store.IsFull(err) {
+		w.opts.Health.NoRoom(err)
+		return
+	}
+	w.opts.Logger.Error("events of agents could not be kept", "err", err)
+	w.opts.Health.ReportsLost(err)
+}
+
+// delayed is told that a transaction could not begin.
+func (w *recorder) delayed(err error) {
+	w.opts.Logger.Error("events of agents cannot be kept yet", "err", err)
+	if store.IsFull(err) {
+		w.opts.Health.NoRoom(err)
+	}
+}
+
+// A Run takes in the reports of one run. Its methods may be called from any
+// goroutine.
+type Run struct {
+	id       int64
+	task     string // its UUID, by which its executor knows it
+	queue    *queue
+	refusals refusals
+	silence  atomic.Pointer[domain.AgentSilent] // as it was told last; nil: it was not
+
+	mu          sync.Mutex // guards the fields below, and keeps the order
+	order       order
+	redactor    redactor
+	content     unpacker
+	completion  *catalog.ExecutePromptResult
+	unconfirmed []string // approvals whose answers the next report shows to be taken
+}
+
+func newRun(q *queue, id int64, task string, secrets *redact.Secrets) *Run {
+	r := &Run{id: id, task: task, queue: q}
+	r.content = unpacker{secrets: secrets, pass: q.add}
+	r.redactor = redactor{stream: redact.Stream{Secrets: secrets}, pass: r.content.take}
+	r.order = order{pass: r.redactor.take, refuse: r.refusals.add, late: r.skipMissing}
+	return r
+}
+
+// take takes a report with its sequence number, which counts from 1; 0 is none.
+func (r *Run) take(sequence int64, what report) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.unconfirmed) > 0 {
+		r.order.take(0, report{run: r.id, kind: catalog.EventPermissionTaken, data: encode(catalog.PermissionTaken{ApprovalIDs: r.unconfirmed})})
+		r.unconfirmed = nil
+	}
+	r.order.take(sequence, what)
+}
+
+// answered is as of [Intake.Answered].
+func (r *Run) answered(approval string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unconfirmed = append(r.unconfirmed, approval)
+}
+
+// skipMissing lets reports go on that have waited long enough for those before
+// them.
+func (r *Run) skipMissing() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.order.skipMissing()
+	r.redactor.flush()
+}
+
+// Finish lets everything go on that waits for other reports: the executor has
+// said that it is through. What it reports nevertheless waits for nothing.
+func (r *Run) Finish() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.order.finish()
+	r.redactor.flush()
+	r.queue.askAgain()
+}
+
+func (r *Run) endMessage(ctx context.Context) {
+	r.mu.Lock()
+	inOrder := r.order.settled()
+	r.mu.Unlock()
+	select {
+	case <-inOrder:
+	case <-ctx.Done():
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.redactor.flush()
+	r.queue.askAgain()
+}
+
+func (r *Run) complete(result catalog.ExecutePromptResult) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.completion = &result
+}
+
+// Completion is the end that the executor has reported with report_completion, or
+// nil.
+func (r *Run) Completion() *catalog.ExecutePromptResult {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.completion
+}
+
+// Judge is what an executor's result comes to: a run of which something is
+// missing has not completed, whatever its executor says. Why it failed is told
+// without keys.
+func (r *Run) Judge(result catalog.ExecutePromptResult) catalog.ExecutePromptResult {
+	result.Error = withoutKeys(result.Error, r.redactor.stream.Secrets)
+	return r.refusals.judge(result)
+}
+
+// announce adds an event of a run to the log.
+func announce(t store.Tx, run domain.Run, p domain.Payload) error {
+	_, err := t.Append(run.Event(p))
+	return err
 }

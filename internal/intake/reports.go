@@ -2,12 +2,19 @@ package intake
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/conversation"
+	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/redact"
 )
 
 // ReportMessage takes one event of an agent.
@@ -98,4 +105,176 @@ func (in *Intake) speaker(ctx context.Context, token, task string) (*Run, error)
 		return nil, err
 	}
 	return in.runs.get(id), nil
+}
+
+// Kinds of reports that are no events of the catalog.
+const (
+	kindProgress       = "progress"        // how far a task is
+	kindSessionBetween = "session between" // catalog.Session, told while no prompt runs
+)
+
+// A report is something that an executor said about a run.
+type report struct {
+	run    int64
+	kind   string // catalog.Event…, or kind…
+	data   json.RawMessage
+	delta  catalog.ContentDelta     // of a delta, which has no data
+	change *conversation.FileChange // of a changed file
+	blocks []domain.Content         // of content, and of a tool call; not in data
+	parent string                   // of content: the tool call of the sub-agent that says it
+
+	thought bool // of content: it is part of a thought
+
+	between *between // of what is told between two turns, which has no run
+}
+
+// size is about how much memory it takes, in bytes.
+func (r *report) size() int {
+	n := len(r.data) + len(r.delta.Delta.Text) + len(r.delta.Meta)
+	for _, b := range r.blocks {
+		n += len(b.Data)
+	}
+	return n
+}
+
+// isDelta reports whether it is a piece of a message or of a thought.
+func (r *report) isDelta() bool {
+	return r.kind == catalog.EventContentDelta || r.kind == catalog.EventThinkingChunk
+}
+
+// isLateText reports whether it is text of a run that has ended.
+func (r *report) isLateText() bool { return r.between != nil && r.isDelta() }
+
+// continuedBy reports whether the next piece belongs to the same message as this
+// one.
+func (r *report) continuedBy(next report) bool {
+	a, b := r.delta.MessageID, next.delta.MessageID
+	return r.kind == next.kind && r.delta.ParentID == next.delta.ParentID && (a == b || a == "" || b == "")
+}
+
+var errNoPath = errors.New("a file change without a path")
+
+// reportOf is an event of an agent as a report. It does what may take long, so
+// that the store's writer need not.
+func (in *Intake) reportOf(run int64, kind string, data json.RawMessage) (report, error) {
+	r := report{run: run, kind: kind, data: data}
+	switch {
+	case r.isDelta():
+		r.data = nil
+		return r, json.Unmarshal(data, &r.delta)
+	case kind == catalog.EventFileChange:
+		var err error
+		r.change, err = in.fileChange(data)
+		return r, err
+	}
+	return r, nil
+}
+
+// fileChange makes the diff of a reported change of a file.
+func (in *Intake) fileChange(data json.RawMessage) (*conversation.FileChange, error) {
+	var c conversation.FileChange
+	if err := json.Unmarshal(data, &c.FileChange); err != nil {
+		return nil, err
+	}
+	switch {
+	case c.Path == "":
+		return nil, errNoPath
+	case c.Binary:
+		return &c, nil
+	}
+	c.Diff = diff.Unified(in.opts.Root, c.Path, c.Before, c.After)
+	c.Added, c.Removed = diff.Count(c.Diff)
+	return &c, nil
+}
+
+// encode is a value of the catalog as JSON. What an executor sent in the place of
+// JSON, and is none, is said in its place.
+func encode(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		b, _ = json.Marshal(map[string]string{"malformed": fmt.Sprint(err)})
+	}
+	return b
+}
+
+// CodeOutputMissing is the error code of a run that would have completed, but
+// of which not everything is there that its agent said.
+const CodeOutputMissing = "OUTPUT_MISSING"
+
+// refusals are the reports of a run that were not taken. Its methods may be
+// called from any goroutine; the zero value has none.
+type refusals struct {
+	mu    sync.Mutex // guards the fields below
+	count int
+	first error
+}
+
+func (r *refusals) add(why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.count == 0 {
+		r.first = why
+	}
+	r.count++
+}
+
+// addKind is add for a report of a kind.
+func (r *refusals) addKind(kind string, why error) { r.add(fmt.Errorf("%s: %w", kind, why)) }
+
+// judge is what an executor's result comes to: a run of which something is
+// missing has not completed, whatever its executor says.
+func (r *refusals) judge(result catalog.ExecutePromptResult) catalog.ExecutePromptResult {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.count == 0 || result.Status != catalog.StatusCompleted {
+		return result
+	}
+	reports := "a report"
+	if r.count > 1 {
+		reports = fmt.Sprintf("%d reports", r.count)
+	}
+	result.Status = catalog.StatusFailed
+	result.Error = &catalog.ExecutionError{Code: CodeOutputMissing, Message: fmt.Sprintf(
+		"the agent came to its end, but %s of it could not be taken, so output is missing here (%s); what it did is done: look at the files, or continue it and ask", reports, r.first)}
+	return result
+}
+
+// Bounds of what is kept of the ways to sign in that an agent offers.
+const (
+	maxAuthMethods    = 20
+	maxAuthMethodText = 500 // bytes
+)
+
+// withoutKeys is why a prompt failed, as its executor says, without keys: there
+// may be what the agent complained of last.
+func withoutKeys(failure *catalog.ExecutionError, secrets *redact.Secrets) *catalog.ExecutionError {
+	if failure == nil {
+		return nil
+	}
+	clean := *failure
+	clean.Message, clean.AuthMethods = secrets.Piece(clean.Message), nil
+	for _, m := range failure.AuthMethods[:min(len(failure.AuthMethods), maxAuthMethods)] {
+		if m.ID == "" || len(m.ID) > maxAuthMethodText {
+			continue
+		}
+		m.Name, m.Description = secrets.Piece(cut(m.Name)), secrets.Piece(cut(m.Description))
+		clean.AuthMethods = append(clean.AuthMethods, m)
+	}
+	return &clean
+}
+
+func cut(text string) string {
+	if len(text) <= maxAuthMethodText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxAuthMethodText], "") + "…"
+}
+
+// SignIn are the ways to sign in that an agent offers which failed because nobody
+// is.
+func SignIn(failure *catalog.ExecutionError) (methods []domain.AuthMethod) {
+	for _, m := range failure.AuthMethods {
+		methods = append(methods, domain.AuthMethod(m))
+	}
+	return methods
 }

@@ -1,0 +1,262 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// watched is a configuration that a test changes, and what is done about it.
+type watched struct {
+	mu         sync.Mutex // guards the fields below
+	generation uint64
+	revoked    bool
+	executors  bool
+	failure    error         // of what is done next
+	tells      chan struct{} // nil: nothing tells of changes
+
+	looks      int // at the generation
+	watches    int // that have not been stopped
+	reconsider int
+	ended      []changedAgent
+}
+
+func (c *watched) Generation() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.looks++
+	return c.generation
+}
+
+func (c *watched) Revoked() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.revoked
+}
+
+func (c *watched) Watch() (changed <-chan struct{}, stop func()) {
+	c.set(func() { c.watches++ })
+	return c.tells, func() { c.set(func() { c.watches-- }) }
+}
+
+func (c *watched) hasExecutors() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.executors
+}
+
+func (c *watched) rulesChanged(context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reconsider++
+	err := c.failure
+	c.failure = nil
+	return err
+}
+
+func (c *watched) trustRevoked(_ context.Context, agents []changedAgent) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = append(c.ended, agents...)
+	err := c.failure
+	c.failure = nil
+	return err
+}
+
+func (c *watched) set(change func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change()
+}
+
+// now is what was done until now.
+func (c *watched) now() (looks, reconsider int, ended []changedAgent) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.looks, c.reconsider, slices.Clone(c.ended)
+}
+
+// start makes a watch that is closed when the test ends.
+func start(t *testing.T) (*watched, *configWatch) {
+	c := &watched{}
+	w := newConfigWatch(context.Background(), configWatchOptions{Changes: c, HasExecutors: c.hasExecutors, RulesChanged: c.rulesChanged, TrustRevoked: c.trustRevoked})
+	t.Cleanup(func() { require.NoError(t, w.Close(context.Background())) })
+	return c, w
+}
+
+// wait lets time pass, which is never that of a look, so that it is over when a
+// test goes on.
+func wait(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func TestAChangeIsFollowedWhileThereAreAgents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, w := start(t)
+		reconsidered := func() int {
+			_, n, _ := c.now()
+			return n
+		}
+		w.RunStarted(1, false)
+		wait(time.Hour + lookEvery/3)
+		assert.Zero(t, reconsidered(), "nothing has changed")
+		c.set(func() { c.generation++ })
+		wait(lookEvery)
+		assert.Equal(t, 1, reconsidered())
+		wait(time.Hour)
+		assert.Equal(t, 1, reconsidered(), "a change is followed once")
+		c.set(func() { c.generation++; c.failure = errors.New("the disk is full") })
+		wait(lookEvery)
+		assert.Equal(t, 2, reconsidered())
+		wait(lookEvery)
+		assert.Equal(t, 3, reconsidered(), "or again, where that fails")
+
+		w.RunEnded(1)
+		wait(lookEvery)
+		looks, _, ended := c.now()
+		assert.Empty(t, ended, "a change alone ends nothing")
+		c.set(func() { c.generation++ })
+		wait(time.Hour)
+		still, _, _ := c.now()
+		assert.Equal(t, looks, still, "nothing is looked at where no agent is")
+		assert.Zero(t, c.watches)
+		w.RunStarted(2, false)
+		wait(0)
+		assert.Equal(t, 4, reconsidered(), "what changed meanwhile is followed then")
+	})
+}
+
+func TestAChangeThatIsToldIsFollowedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, w := start(t)
+		c.tells = make(chan struct{}, 1)
+		reconsidered := func() int {
+			_, n, _ := c.now()
+			return n
+		}
+		looked := func() int {
+			n, _, _ := c.now()
+			return n
+		}
+		tell := func() { c.tells <- struct{}{} }
+		w.RunStarted(1, false)
+		wait(time.Hour + lookEvery/3)
+		assert.LessOrEqual(t, looked(), int(time.Hour/lookStill)+2, "it is looked at seldom")
+
+		c.set(func() { c.generation++ })
+		tell()
+		wait(0)
+		assert.Equal(t, 1, reconsidered())
+		c.set(func() { c.generation++; c.failure = errors.New("the disk is full") })
+		tell()
+		wait(0)
+		assert.Equal(t, 2, reconsidered())
+		wait(lookEvery)
+		assert.Equal(t, 3, reconsidered(), "one that fails is tried again though nothing is told")
+		c.set(func() { c.generation++ })
+		wait(lookStill)
+		assert.Equal(t, 4, reconsidered(), "and what nothing tells of is seen later")
+
+		close(c.tells)
+		wait(0)
+		c.set(func() { c.generation++ })
+		wait(lookEvery)
+		assert.Equal(t, 5, reconsidered(), "who cannot tell any more is looked at often")
+		w.RunEnded(1)
+		wait(lookStill)
+		assert.Zero(t, c.watches)
+	})
+}
+
+func TestWhoTakesTheTrustBackEndsTheProjectsAgents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, w := start(t)
+		ended := func() (list []int64) {
+			_, _, agents := c.now()
+			for _, a := range agents {
+				list = append(list, a.Run)
+			}
+			return list
+		}
+		c.set(func() { c.executors = true })
+		var killed bool
+		w.RunStarted(1, true)
+		w.AgentIsExecutor(1, func() { killed = true })
+		w.RunStarted(2, false)
+		w.AgentIsExecutor(2, func() { t.Error("it is the user's own") })
+		w.RunEnded(1)
+		wait(time.Hour + lookEvery/3)
+		c.set(func() { c.revoked, c.failure = true, errors.New("the disk is full") })
+		wait(lookEvery)
+		assert.Equal(t, []int64{1}, ended(), "an agent may outlast its runs")
+		wait(lookEvery)
+		assert.Equal(t, []int64{1, 1}, ended(), "it is tried again")
+		_, _, agents := c.now()
+		agents[1].Kill()
+		assert.True(t, killed)
+		wait(time.Hour)
+		assert.Equal(t, []int64{1, 1}, ended(), "and that is all")
+		w.RunStarted(3, true)
+		wait(lookEvery)
+		assert.Equal(t, []int64{1, 1, 3}, ended(), "one that started in the last moment ends, too")
+	})
+}
+
+// A running look does not wait for its next turn: an agent that starts just before a
+// revocation, or just behind it, ends at once, though nothing tells of a change.
+func TestAnAgentThatStartsWakesTheLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, w := start(t)
+		c.tells = make(chan struct{})
+		w.RunStarted(1, false)
+		wait(lookStill / 3)
+		looks, _, _ := c.now()
+		w.RunStarted(2, false)
+		wait(0)
+		still, _, _ := c.now()
+		assert.Equal(t, looks, still, "no revocation ends the user's own agents")
+
+		c.set(func() { c.revoked = true })
+		w.RunStarted(3, true)
+		wait(0)
+		_, _, ended := c.now()
+		assert.Equal(t, []changedAgent{{Run: 3}}, ended)
+
+		killed := make(map[int64]bool)
+		w.AgentIsExecutor(2, func() { killed[2] = true })
+		w.AgentIsExecutor(3, func() { killed[3] = true })
+		wait(0)
+		_, _, ended = c.now()
+		require.Len(t, ended, 2, "the executor of a run that was ended is an agent of the project, too")
+		ended[1].Kill()
+		assert.Equal(t, map[int64]bool{3: true}, killed)
+		w.RunEnded(3)
+		w.RunEnded(2)
+		w.RunEnded(1)
+		wait(lookStill)
+		assert.Zero(t, c.watches)
+	})
+}
+
+func TestAnAgentIsGoneAWhileAfterItsLastRunWhereNoExecutorIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, w := start(t)
+		w.RunStarted(1, true)
+		w.RunEnded(1)
+		wait(mayIdle + lookEvery + lookEvery/3)
+		looks, _, _ := c.now()
+		c.set(func() { c.revoked = true })
+		wait(time.Hour)
+		still, _, ended := c.now()
+		assert.Equal(t, looks, still, "nothing is looked at any more")
+		assert.Empty(t, ended)
+	})
+}

@@ -1,0 +1,337 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/duet-rpc/duet-rpc/internal/build"
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/changereview"
+	"github.com/duet-rpc/duet-rpc/internal/clientenv"
+	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/credential"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/gate"
+	"github.com/duet-rpc/duet-rpc/internal/intake"
+	"github.com/duet-rpc/duet-rpc/internal/preview"
+	"github.com/duet-rpc/duet-rpc/internal/query"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+	"github.com/duet-rpc/duet-rpc/internal/terminal"
+	"github.com/duet-rpc/duet-rpc/internal/threadsettings"
+	"github.com/duet-rpc/duet-rpc/internal/trigger"
+	"github.com/duet-rpc/duet-rpc/internal/usercommand"
+)
+
+// Intake takes in what agents report.
+func (h *Hub) Intake() *intake.Intake { return h.intake }
+
+// ExecutorCalls answers what executors ask, and clients that have a token as they do.
+func (h *Hub) ExecutorCalls() *executorCalls { return h.calls }
+
+// A daemon is the hub as executors see it.
+type daemon struct {
+	ownTurns
+	*executorCalls
+	*intake.Intake
+	*credential.Keys
+	*terminal.Registry
+	*usercommand.Runner
+}
+
+// forIntake is the hub as the intake of reports sees it.
+type forIntake struct{ hub *Hub }
+
+// RunOf is as of [intake.Runs].
+func (f forIntake) RunOf(ctx context.Context, token, task string) (int64, error) {
+	known, err := f.hub.calls.TokenOf(ctx, token, task)
+	return known.Run, err
+}
+
+// GoesOn is as of [intake.Runs]: what an agent says is not wanted any more once
+// its run was ended, nor while a full disk does not let it end, since what room
+// there is is needed for that.
+func (f forIntake) GoesOn(run int64) bool {
+	return f.hub.liveRun(run) != nil && !f.hub.cutShort.Has(run)
+}
+
+// Changed is as of [intake.Runs].
+func (f forIntake) Changed(t store.Tx, run int64) { f.hub.query.Changed(t, run) }
+
+// Query answers what is asked about sessions and conversations.
+func (h *Hub) Query() *query.Queries { return h.query }
+
+// Issues lists what is wrong, and what to do, without waiting. It is empty if all is well.
+func (h *Hub) Issues() []string {
+	issues := h.health.Issues()
+	if h.opts.Replaced == nil {
+		return issues
+	}
+	if at := h.opts.Replaced(); !at.IsZero() {
+		issues = append(issues, fmt.Sprintf("the project's directory is not the one from before %s, so rules, trust and answers from before do not count; `duet-rpc projects keep` lets them count again", at.Local().Format("2006-01-02 15:04")))
+	}
+	return issues
+}
+
+// Status tells what the hub is doing.
+func (h *Hub) Status(ctx context.Context) (Status, error) {
+	s := Status{Started: h.started, MaxRuns: h.opts.Limits.MaxRuns, Executors: h.executors.Count(), Issues: h.Issues(), Database: h.store.Path(), LastSeq: h.events.Last()}
+	var err error
+	if s.Counts, err = h.store.Counts(ctx); err != nil {
+		return s, stored(err)
+	}
+	if s.Running, err = h.store.Sessions(ctx, domain.RunFilter{States: []domain.State{domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting}, Limit: 100}); err != nil {
+		return s, stored(err)
+	}
+	if s.Queued, err = h.store.Sessions(ctx, domain.RunFilter{States: []domain.State{domain.Queued}, Limit: 100}); err != nil {
+		return s, stored(err)
+	}
+	slices.SortStableFunc(s.Queued, func(a, b domain.Session) int {
+		if a.Priority != b.Priority {
+			return b.Priority - a.Priority
+		}
+		return int(a.Run.ID - b.Run.ID)
+	})
+	pending, err := h.store.PendingApprovals(ctx, 0)
+	s.Pending = len(pending)
+	return s, stored(err)
+}
+
+// Settings are those of conversations, and what their agents can be asked for.
+func (h *Hub) Settings() *threadsettings.Settings { return h.settings }
+
+// forSettings is the life of runs as the settings of conversations need it.
+type forSettings struct{ hub *Hub }
+
+// Write is as of [threadsettings.Runs].
+func (f forSettings) Write(ctx context.Context, change func(store.Tx) error) error {
+	return f.hub.write(ctx, change)
+}
+
+// LeaseOf is as of [threadsettings.Runs].
+func (f forSettings) LeaseOf(thread int64) catalog.Lease {
+	f.hub.mu.Lock()
+	defer f.hub.mu.Unlock()
+	for _, live := range f.hub.live {
+		if live.run.Thread == thread && live.lease != nil {
+			return live.lease
+		}
+	}
+	return nil
+}
+
+// Review has people accept or revert what runs have changed in files.
+func (h *Hub) Review() *changereview.Review { return h.review }
+
+// Keys are the API keys that agents get.
+func (h *Hub) Keys() *credential.Keys { return h.keys }
+
+func (h *Hub) newKeys() *credential.Keys {
+	return credential.NewKeys(credential.Options{
+		Tokens: h.tokens, Runs: h.query, Events: publisher{h}, Configured: h.configured.KeysOf, Getenv: h.opts.Getenv, Logger: h.log,
+		NoteAccess: func(ctx context.Context, run int64, service, outcome string) error {
+			return h.write(ctx, func(t store.Tx) error { return t.NoteKeyAccess(run, service, outcome) })
+		},
+	})
+}
+
+// Commands runs commands of the configuration.
+func (h *Hub) Commands() *usercommand.Runner { return h.commands }
+
+func (h *Hub) newCommands(ctx context.Context) *usercommand.Runner {
+	return usercommand.New(ctx, usercommand.Options{
+		Acquire: func(ctx context.Context) (usercommand.Executor, error) {
+			return h.executors.Acquire(ctx, catalog.LeaseRequest{Driver: "command"})
+		},
+		Write: h.write, Logger: h.log,
+	})
+}
+
+// Builds builds the project.
+func (h *Hub) Builds() *build.Builds { return h.builds }
+
+func (h *Hub) newBuilds() *build.Builds {
+	configured := h.opts.Builds
+	if configured == nil {
+		configured = func() (build.Configured, error) { return build.Configured{}, nil }
+	}
+	return build.New(build.Options{Root: h.opts.Root, Getenv: h.opts.Getenv, Configured: configured, Run: h.commands.Run, Announce: h.announceBuild})
+}
+
+// announceBuild adds an event of a build to the log, before whoever asked for the build is
+// told the same.
+func (h *Hub) announceBuild(e domain.Event) {
+	err := h.write(h.ctx, func(t store.Tx) error {
+		_, err := t.Append(e)
+		return err
+	})
+	if err != nil && h.ctx.Err() == nil {
+		h.log.Warn("an event of a build could not be kept", "err", err)
+	}
+}
+
+// Preview shows the pages that the project makes, and keeps what they say.
+func (h *Hub) Preview() *preview.Preview { return h.preview }
+
+func (h *Hub) newPreview() *preview.Preview {
+	return preview.New(preview.Options{
+		Root: h.opts.Root, Store: h.store, Write: h.write, Scope: h.query.Scope,
+		Configured: func(ctx context.Context) (config.Preview, error) {
+			if h.opts.Preview == nil {
+				return config.Preview{}, nil
+			}
+			return h.opts.Preview(clientenv.IsRestricted(ctx))
+		},
+		Run: func(ctx context.Context, id string) (domain.Session, error) {
+			if id != "" {
+				return h.query.Session(ctx, id)
+			}
+			s, err := h.query.Session(ctx, domain.LastRun)
+			var e *domain.Error
+			if errors.As(err, &e) && e.Kind == domain.KindRunNotFound { // nothing was asked of an agent yet
+				return domain.Session{}, nil
+			}
+			return s, err
+		},
+		WithoutKeys: func(thread int64, text string) string { return h.keys.Of(thread).Text(text) },
+	})
+}
+
+// Terminals are the terminals that run.
+func (h *Hub) Terminals() *terminal.Registry { return h.terminals }
+
+func (h *Hub) newTerminals(ctx context.Context) *terminal.Registry {
+	return terminal.New(ctx, terminal.Options{
+		Acquire: func(ctx context.Context) (terminal.Executor, error) {
+			return h.executors.Acquire(ctx, catalog.LeaseRequest{Driver: "command"})
+		},
+		Directory: h.directory, Runs: h.query, Events: publisher{h}, Log: h.store, Secrets: h.keys, Logger: h.log,
+	})
+}
+
+// Triggers do what the configuration wants when something happens.
+func (h *Hub) Triggers() *trigger.Engine { return h.triggers }
+
+// newTriggers makes the engine of the triggers. The store is open.
+func (h *Hub) newTriggers() *trigger.Engine {
+	definitions := h.opts.Triggers
+	if definitions == nil {
+		definitions = func() (trigger.Definitions, error) { return trigger.Definitions{}, nil }
+	}
+	opts := trigger.Options{
+		Store: h.store, Runs: forTriggers{h}, Questions: h.approvals, Log: h.events, Definitions: definitions, Root: h.opts.Root, StateDir: h.opts.StateDir, Logger: h.log,
+	}
+	if h.opts.Changes != nil {
+		opts.Changes = h.opts.Changes
+	}
+	return trigger.New(h.ctx, opts)
+}
+
+// forTriggers is the life of runs as triggers need it.
+type forTriggers struct{ hub *Hub }
+
+// Write is as of [trigger.Runs].
+func (f forTriggers) Write(ctx context.Context, change func(store.Tx) error) error {
+	return f.hub.write(ctx, change)
+}
+
+// Begin is as of [trigger.Runs].
+func (f forTriggers) Begin(t store.Tx, b trigger.Begin) (domain.Run, error) {
+	h := f.hub
+	agent, err := h.configured.AgentFor(false, b.Agent)
+	if err != nil {
+		return domain.Run{}, err
+	}
+	metadata, err := json.Marshal(b.Metadata)
+	if err != nil {
+		return domain.Run{}, err
+	}
+	spec := LaunchSpec{
+		Prompt: b.Prompt, Title: b.Title, Agent: agent.Name, CWD: h.opts.Root, Source: domain.SourceTrigger, Priority: b.Priority, Draft: b.Draft, Metadata: metadata,
+	}
+	run := newRun(spec, agent.Name)
+	thread, err := h.newThread(t, spec, agent.Name)
+	if err != nil {
+		return run, err
+	}
+	return run, h.add(t, &run, thread, b.Draft)
+}
+
+// Submit is as of [trigger.Runs].
+func (f forTriggers) Submit(t store.Tx, run *domain.Run) error {
+	return f.hub.launchDraft(f.hub.ctx, t, run, ContinueSpec{})
+}
+
+// Discard is as of [trigger.Runs].
+func (f forTriggers) Discard(t store.Tx, run *domain.Run) error {
+	return f.hub.transition(t, run, domain.Discarded, outcome{reason: "not_wanted"})
+}
+
+// Gates keep agents at work until commands pass.
+func (h *Hub) Gates() *gate.Engine { return h.gates }
+
+func (h *Hub) newGates() *gate.Engine {
+	configured := h.opts.Gates
+	if configured == nil {
+		configured = func() (gate.Configured, error) { return gate.Configured{}, nil }
+	}
+	return gate.New(h.ctx, gate.Options{
+		Store: h.store, Runs: forGates{h}, Configured: configured, Run: h.commands.Run, AwaitRoom: h.health.AwaitRoom, Root: h.opts.Root, Getenv: h.opts.Getenv, Logger: h.log,
+	})
+}
+
+// forGates is the life of runs as gates need it.
+type forGates struct{ hub *Hub }
+
+// Write is as of [gate.Runs].
+func (f forGates) Write(ctx context.Context, change func(store.Tx) error) error {
+	return f.hub.write(ctx, change)
+}
+
+// Next is as of [gate.Runs].
+func (f forGates) Next(t store.Tx, run domain.Run, prompt string) (domain.Run, error) {
+	h := f.hub
+	thread, err := t.Thread(h.ctx, run.Thread)
+	if err != nil {
+		return domain.Run{}, err
+	}
+	if _, err := h.configured.AgentFor(run.Restricted, thread.Agent); err != nil {
+		return domain.Run{}, err
+	}
+	last, err := t.LastRun(h.ctx, run.Thread)
+	if err != nil {
+		return domain.Run{}, err
+	}
+	next := following(thread, run, prompt, thread.Agent)
+	next.Source, next.Parent, next.Priority, next.Title = domain.SourceGate, last.ID, run.Priority, run.Title
+	err = h.add(t, &next, thread, false)
+	if err == nil {
+		h.environments.keep(t, next.ID, h.environments.of(run.ID))
+	}
+	return next, err
+}
+
+// MayStart is as of [gate.Runs].
+func (f forGates) MayStart(store.Tx) { f.hub.mayStart = true }
+
+// Say is as of [gate.Runs].
+func (f forGates) Say(t store.Tx, run domain.Run, text string) error {
+	return f.hub.conversation.GatesChecked(t, run, text)
+}
+
+// Environment is as of [gate.Runs].
+func (f forGates) Environment(run int64) clientenv.Environment { return f.hub.environments.of(run) }
+
+// Resting is as of [gate.Runs].
+func (f forGates) Resting() bool { return f.hub.isClosing() }
+
+// Rested is as of [gate.Runs].
+func (f forGates) Rested() {
+	f.hub.environments.tidy(f.hub.gates.Checks)
+	f.hub.mu.Lock()
+	defer f.hub.mu.Unlock()
+	f.hub.noteRest()
+	f.hub.calmDown()
+}

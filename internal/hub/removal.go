@@ -1,0 +1,90 @@
+package hub
+
+import (
+	"context"
+	"errors"
+
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
+)
+
+// This file deletes conversations for good.
+
+// A removalMemory is what is known of conversations beside the store.
+type removalMemory struct {
+	// Runs forgets a run when the change under way is committed.
+	Runs interface{ Changed(t store.Tx, run int64) }
+	// Log forgets what it has in memory, so that it is read from the store.
+	Log interface{ Forget() }
+}
+
+// removedConversation says what was deleted.
+type removedConversation struct {
+	Thread  string // its id
+	Deleted int    // how many runs are no more
+	Kept    int    // how many are left, since conversations were forked from there
+}
+
+// removalChange is [removalConversation] as a change of a store, which says in r what it has done.
+func removalChange(ctx context.Context, id string, memory removalMemory, r *removedConversation) func(store.Tx) error {
+	return func(t store.Tx) (err error) {
+		*r, err = removalConversation(ctx, t, id, memory)
+		return err
+	}
+}
+
+// removalConversation deletes the conversation that an id of any kind names, with all that
+// only it has: items, questions, attachments, rules, former contents of files, ids. What
+// forks of it begin with stays, and is put away into the archive. The log keeps its
+// numbers: what it has of the runs that are deleted is erased in place, and one event
+// tells that they are no more. A run that has not ended is an error of
+// domain.KindBadState; drafts are deleted.
+func removalConversation(ctx context.Context, t store.Tx, id string, memory removalMemory) (removedConversation, error) {
+	n, err := t.FindThread(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return removedConversation{}, domain.Errorf(domain.KindRunNotFound, "no run, session or task has the id %q", id)
+	}
+	if err != nil {
+		return removedConversation{}, err
+	}
+	thread, err := t.Thread(ctx, n)
+	if err != nil {
+		return removedConversation{}, err
+	}
+	runs, err := t.RunsOfThread(ctx, n, 0)
+	if err != nil {
+		return removedConversation{}, err
+	}
+	forked, err := t.ForkedUpTo(ctx, n)
+	if err != nil {
+		return removedConversation{}, err
+	}
+	gone := domain.ThreadDeleted{ThreadUUID: thread.UUID}
+	for _, run := range runs {
+		switch {
+		case run.ID <= forked:
+			gone.Kept++
+		case !run.State.Ended() && run.State != domain.Draft:
+			return removedConversation{}, domain.Errorf(domain.KindBadState, "%s is %s: interrupt it before you delete its conversation", domain.TaskName(run.Task), run.State)
+		default:
+			gone.Runs = append(gone.Runs, run.Ref())
+			memory.Runs.Changed(t, run.ID)
+		}
+	}
+	after := int64(0)
+	if gone.Kept > 0 {
+		after = forked
+		thread.Archived = true
+		if err := t.UpdateThread(thread); err != nil {
+			return removedConversation{}, err
+		}
+	}
+	if err := t.DeleteRuns(n, after); err != nil {
+		return removedConversation{}, err
+	}
+	if _, err := t.Append(domain.Event{Thread: n, Payload: gone}); err != nil {
+		return removedConversation{}, err
+	}
+	t.AfterCommit(memory.Log.Forget)
+	return removedConversation{Thread: thread.UUID, Deleted: len(gone.Runs), Kept: gone.Kept}, nil
+}
