@@ -75,7 +75,7 @@ func (f *editorFiles) withdraw(conn *server.Conn) {
 	delete(f.tasks, conn)
 }
 
-// This file knows whom to ask for the files that an agent reads in a task: the
+// What follows knows whom to ask for the files that an agent reads in a task: the
 // editor that began it may have them otherwise than the disk, with what is not saved.
 // Nobody else's task reads them there.
 

@@ -1,14 +1,20 @@
 package acpagent
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/visible"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -117,4 +123,224 @@ func agentName(q wire.Approval) string {
 		return "The agent"
 	}
 	return q.Agent
+}
+
+// What follows puts what an agent asks to the user of a client of the Agent Client
+// Protocol, and makes the user's answer a decision. It offers what the agent offers,
+// and takes nothing else for an answer.
+
+// A questionClient is asked. A call that is given up is taken back from it.
+type questionClient interface {
+	Call(ctx context.Context, method string, params, result any) error
+}
+
+// An asker asks the user of a client.
+type asker struct {
+	Client questionClient
+	Can    schema.ClientCapabilities
+	// Spelled makes the request for permission as the client's version of the protocol
+	// has it; nil: as it is.
+	Spelled func(wire.Approval, schema.PermissionRequest) any
+}
+
+// The answers to a question of an agent that offers none.
+var ownOptions = []schema.PermissionOption{
+	{OptionID: "duet-allow", Name: "Allow", Kind: schema.AllowOnce},
+	{OptionID: "duet-reject", Name: "Reject", Kind: schema.RejectOnce},
+}
+
+// Fits reports whether the client can show a question so that it can be answered
+// there. Any other is answered elsewhere.
+func (a asker) Fits(q wire.Approval) bool {
+	switch {
+	case q.Mode == wire.ModeForm:
+		return schema.Has(a.Can.Elicitation.Form)
+	case q.Mode == wire.ModeURL:
+		return schema.Has(a.Can.Elicitation.URL)
+	case q.Type == wire.HumanContact:
+		return len(q.Options) > 0 || schema.Has(a.Can.Elicitation.Form)
+	}
+	return true
+}
+
+// Ask asks, about a tool call, and returns the decision; nil if the user has made none. It fails with the
+// error of ctx where the question was answered elsewhere.
+func (a asker) Ask(ctx context.Context, session string, q wire.Approval, about schema.ToolCall) (*wire.Decision, error) {
+	if q.Mode != "" || q.Type == wire.HumanContact && len(q.Options) == 0 {
+		return a.elicit(ctx, session, q)
+	}
+	return a.permit(ctx, session, q, about)
+}
+
+// permit asks whether a tool may run, or which of the agent's answers it is to be.
+func (a asker) permit(ctx context.Context, session string, q wire.Approval, about schema.ToolCall) (*wire.Decision, error) {
+	options := offered(q)
+	var answer schema.PermissionResponse
+	asked := schema.PermissionRequest{SessionID: session, ToolCall: about, Options: options}
+	var params any = asked
+	if a.Spelled != nil {
+		params = a.Spelled(q, asked)
+	}
+	err := a.Client.Call(ctx, schema.RequestPermission, params, &answer)
+	if err != nil || answer.Outcome.Outcome != schema.Selected {
+		return nil, err
+	}
+	i := slices.IndexFunc(options, func(o schema.PermissionOption) bool { return o.OptionID == answer.Outcome.OptionID })
+	if i < 0 {
+		return nil, fmt.Errorf("the client chose the option %q, which was not offered", answer.Outcome.OptionID)
+	}
+	chosen := options[i]
+	d := &wire.Decision{ID: q.ID}
+	if len(q.Options) > 0 {
+		d.Option = chosen.OptionID
+	}
+	switch rejects := chosen.Kind == schema.RejectOnce || chosen.Kind == schema.RejectAlways; {
+	case rejects:
+		d.Decision, d.Comment = wire.Deny, chosen.Name
+	case q.Type == wire.HumanContact:
+		d.Decision, d.Comment = wire.Respond, chosen.Name
+	default:
+		d.Decision = wire.Approve
+	}
+	return d, nil
+}
+
+// offered are the agent's own answers, each of a kind that clients know.
+func offered(q wire.Approval) []schema.PermissionOption {
+	if len(q.Options) == 0 {
+		return ownOptions
+	}
+	options := make([]schema.PermissionOption, len(q.Options))
+	for i, o := range q.Options {
+		options[i] = schema.PermissionOption{OptionID: o.OptionID, Name: cmp.Or(o.Name, o.OptionID), Kind: o.Kind}
+		switch o.Kind {
+		case schema.AllowOnce, schema.AllowAlways, schema.RejectOnce, schema.RejectAlways:
+		default:
+			options[i].Kind = schema.AllowOnce
+		}
+	}
+	return options
+}
+
+// answerField is the one field of the form for a question that wants words.
+const answerField = "answer"
+
+var wordsSchema = json.RawMessage(`{"type":"object","properties":{"` + answerField + `":{"type":"string","title":"Your answer","minLength":1}},"required":["` + answerField + `"]}`)
+
+// elicit has the user fill in a form, open an address, or answer in words.
+func (a asker) elicit(ctx context.Context, session string, q wire.Approval) (*wire.Decision, error) {
+	r := schema.ElicitationRequest{SessionID: session, Mode: wire.ModeForm, Message: cmp.Or(q.Title, q.Subject, "The agent asks."), Schema: q.Schema}
+	inWords := q.Mode == ""
+	switch {
+	case inWords:
+		r.Schema = wordsSchema
+	case q.Mode == wire.ModeURL:
+		r.Mode, r.URL, r.ID = wire.ModeURL, q.URL, q.ID
+		if len(q.URLWarnings) > 0 {
+			r.Message += "\n" + strings.Join(q.URLWarnings, "\n")
+		}
+	}
+	var answer schema.ElicitationResponse
+	if err := a.Client.Call(ctx, schema.ElicitationCreate, r, &answer); err != nil {
+		return nil, err
+	}
+	d := &wire.Decision{ID: q.ID}
+	switch answer.Action {
+	case "accept":
+		d.Decision, d.Comment = wire.Respond, "agreed"
+		if inWords {
+			var words struct {
+				Answer string `json:"answer"`
+			}
+			_ = json.Unmarshal(answer.Content, &words) // what cannot be read of it was not said
+			if d.Comment = words.Answer; d.Comment == "" {
+				return nil, nil
+			}
+		} else if q.Mode == wire.ModeForm {
+			d.Content = answer.Content
+		}
+	case "decline":
+		d.Decision, d.Comment = wire.Deny, "declined"
+	case "cancel":
+		if inWords {
+			return nil, nil
+		}
+		d.Decision = wire.Cancel
+	default:
+		return nil, nil
+	}
+	return d, nil
+}
+
+// questionInWords is what is asked, in a line.
+func questionInWords(q wire.Approval) string {
+	text, _, _ := strings.Cut(q.Asks(), "\n")
+	return text
+}
+
+// described is what is asked, of an approval as getApproval has it, with the answers that
+// there are.
+func described(q wire.Approval) string {
+	var b strings.Builder
+	b.WriteString(cmp.Or(q.Title, q.Subject, q.Tool, "a question") + "\n\n")
+	switch {
+	case q.URL != "":
+		b.WriteString("Yes means that you open " + q.URL + "\n\n")
+	case q.Plan != "":
+		b.WriteString(q.Plan + "\n\n")
+	case q.Diff != "":
+		b.WriteString(fenced("diff", q.Diff))
+	case len(q.Input) > 0 && string(q.Input) != "null":
+		b.WriteString(fenced("json", string(q.Input)))
+	}
+	if q.Details != "" {
+		b.WriteString(q.Details + "\n\n")
+	}
+	for i, o := range q.Options {
+		fmt.Fprintf(&b, "%d. %s\n", i+1, cmp.Or(o.Name, o.OptionID))
+	}
+	return b.String()
+}
+
+// fenced is a text as a block of Markdown, whatever is in it.
+func fenced(language, text string) string {
+	fence := visible.Fence(text)
+	return fmt.Sprintf("%s%s\n%s\n%s\n\n", fence, language, strings.TrimSuffix(text, "\n"), fence)
+}
+
+// answerTo is the decision that words mean: the number or the name of an option, yes or
+// no, or the words themselves where words are asked for.
+func answerTo(q wire.Approval, words string) (d wire.Decision, ok bool) {
+	d = wire.Decision{ID: q.ID}
+	n, err := strconv.Atoi(words)
+	i := slices.IndexFunc(q.Options, func(o wire.ApprovalOption) bool { return o.OptionID == words || strings.EqualFold(o.Name, words) })
+	if err == nil && n >= 1 && n <= len(q.Options) {
+		i = n - 1
+	}
+	yes, no := strings.EqualFold(words, "yes"), strings.EqualFold(words, "no")
+	switch {
+	case i >= 0:
+		o := q.Options[i]
+		d.Option, d.Comment = o.OptionID, cmp.Or(o.Name, o.OptionID)
+		switch {
+		case o.Rejects():
+			d.Decision = wire.Deny
+		case q.Type == wire.HumanContact:
+			d.Decision = wire.Respond
+		default:
+			d.Decision, d.Comment = wire.Approve, ""
+		}
+		return d, true
+	case q.Mode == wire.ModeForm:
+		d.Decision, d.Comment = wire.Deny, "declined"
+		return d, no
+	case q.Mode == wire.ModeURL && yes, q.Type == wire.HumanContact && q.Mode == "":
+		d.Decision, d.Comment = wire.Respond, words
+		return d, true
+	case no:
+		d.Decision, d.Comment = wire.Deny, "denied"
+		return d, true
+	}
+	d.Decision = wire.Approve
+	return d, yes
 }

@@ -1,9 +1,11 @@
 package acpagent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
 )
@@ -72,4 +74,74 @@ func (a *agent) beginning() (list []<-chan struct{}) {
 		s.mu.Unlock()
 	}
 	return list
+}
+
+// An editor is what a client has said of itself.
+type editor struct {
+	mu      sync.Mutex // guards the fields below
+	version int        // of the protocol
+	can     schema.ClientCapabilities
+	name    string
+}
+
+// initialize takes what a client says of itself in its first request, and chooses the
+// version of the protocol.
+func (e *editor) initialize(p schema.InitializeRequest) {
+	version, can, info := schema.Version1, p.ClientCapabilities, p.ClientInfo
+	if p.ProtocolVersion >= schema.Version2 {
+		version, can, info = schema.Version2, p.Capabilities, p.Info
+	}
+	var who schema.Implementation
+	_ = json.Unmarshal(info, &who) // one that does not say
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.version, e.can, e.name = version, schema.ReadCapabilities(can), cmp.Or(who.Title, who.Name, "a client")
+	if version == schema.Version2 { // which has nothing else of what Duet asks for
+		e.can = schema.ClientCapabilities{Auth: e.can.Auth, Elicitation: e.can.Elicitation}
+		e.can.Session.ConfigOptions.Boolean = json.RawMessage("{}") // every client has them
+	}
+}
+
+// isVersion2 reports whether it speaks version 2 of the protocol.
+func (e *editor) isVersion2() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.version == schema.Version2
+}
+
+func (e *editor) capabilities() schema.ClientCapabilities {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.can
+}
+
+func (e *editor) title() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.name
+}
+
+// The ways to sign in that every client is offered, whichever agent is behind. Those of
+// the agent itself are told when it wants somebody to sign in.
+const (
+	signInByAgent    = "agent"
+	signInInTerminal = "terminal"
+)
+
+// LoginFlag is the flag with which the program signs in, in a terminal.
+const LoginFlag = "--login"
+
+// signInMethods are the ways to sign in that a client can use. It appends the arguments
+// of the one in a terminal to those that it starts Duet with.
+func (e *editor) signInMethods() []schema.AuthMethod {
+	var list []schema.AuthMethod
+	if e.capabilities().SignsInInTerminal() {
+		list = append(list, schema.AuthMethod{
+			ID: signInInTerminal, Name: "Sign in to the agent in a terminal", Description: "The agent behind Duet says there which ways it has",
+			Type: "terminal", Args: []string{LoginFlag},
+		})
+	}
+	return append(list, schema.AuthMethod{
+		ID: signInByAgent, Name: "Have the agent sign you in", Description: "The agent behind Duet does that itself, mostly in your browser",
+	})
 }

@@ -5,10 +5,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
+	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
@@ -386,4 +390,102 @@ func values(list []schema.Variable) map[string]string {
 		m[v.Name] = v.Value
 	}
 	return m
+}
+
+// A fullPrompt is a prompt as the hub takes it: its texts, and content that is none.
+type fullPrompt struct {
+	text    string
+	content []json.RawMessage
+	blocks  []int           // which block of the client's prompt each content was
+	meta    json.RawMessage // the client's, for the agent; nil: none
+}
+
+func readPrompt(blocks []json.RawMessage) (p fullPrompt) {
+	var texts []string
+	for i, raw := range blocks {
+		var block schema.Content
+		if json.Unmarshal(raw, &block) == nil && block.Type == "text" && block.Text != nil {
+			texts = append(texts, *block.Text)
+			continue
+		}
+		p.content, p.blocks = append(p.content, raw), append(p.blocks, i)
+	}
+	p.text = strings.Join(texts, "\n")
+	if strings.TrimSpace(p.text) == "" && len(p.content) > 0 {
+		p.text = "See what is attached."
+	}
+	return p
+}
+
+// refused is an error of the hub as the client is told it, with the names that the
+// client has given: the hub's content[n] is another block of the prompt.
+func (p fullPrompt) refused(err error) error {
+	var e *client.Error
+	var wrong server.ParamError
+	if !errors.As(err, &e) || e.Code != jsonrpc2.CodeInvalidParams || json.Unmarshal(e.Data, &wrong) != nil {
+		return refused(err)
+	}
+	rest, ok := strings.CutPrefix(wrong.Param, "content")
+	if !ok {
+		return refused(err)
+	}
+	wrong.Param = "prompt" + rest
+	if index, member, found := strings.Cut(strings.TrimPrefix(rest, "["), "]"); found {
+		n, err := strconv.Atoi(index)
+		if err == nil && n >= 0 && n < len(p.blocks) {
+			wrong.Param = fmt.Sprintf("prompt[%d]%s", p.blocks[n], member)
+		}
+	}
+	return server.InvalidParam(wrong)
+}
+
+// steer sends a message to the agent in the middle of its turn, or queues it behind the turn.
+// An idle session answers promptRequired: only session/prompt reports the end of a turn.
+func (a *agent) steer(ctx context.Context, p schema.SteerRequest) (schema.SteerResponse, error) {
+	s, err := a.find(p.SessionID)
+	if err != nil {
+		return schema.SteerResponse{}, err
+	}
+	full := readPrompt(p.Prompt)
+	if strings.TrimSpace(full.text) == "" {
+		return schema.SteerResponse{}, server.InvalidParam(server.ParamError{Param: "prompt", Expected: "a text, or something beside text", Received: "nothing"})
+	}
+	s.mu.Lock()
+	isIdle := s.start != nil || s.running == "" && len(s.turns) == 0
+	if !isIdle && !s.version2 { // where each message is echoed
+		s.told = append(s.told, full.text)
+	}
+	s.mu.Unlock()
+	if isIdle {
+		return schema.SteerResponse{Outcome: schema.PromptRequired, Reason: "noRunningTurn"}, nil
+	}
+	params := map[string]any{"session_id": s.id, "query": full.text, "deliver": "steer"}
+	if len(full.content) > 0 {
+		params["content"] = full.content
+	}
+	started, err := s.started(ctx, "continueSession", params)
+	if err != nil {
+		s.forgetTold(full.text)
+		return schema.SteerResponse{}, full.refused(err)
+	}
+	if started.Delivered == wire.DeliveredInjected {
+		return schema.SteerResponse{Outcome: schema.Injected}, nil
+	}
+	s.forgetTold(full.text)
+	s.mu.Lock()
+	s.ours[started.SessionID] = true // the client knows its text
+	s.mu.Unlock()
+	return schema.SteerResponse{Outcome: schema.Queued}, nil
+}
+
+// forgetTold removes a message that this client has steered, and reports whether there was one.
+func (s *session) forgetTold(text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(s.told, text)
+	if i < 0 {
+		return false
+	}
+	s.told = slices.Delete(s.told, i, i+1)
+	return true
 }

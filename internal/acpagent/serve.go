@@ -3,12 +3,18 @@ package acpagent
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acpagent/schema"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 	"github.com/duet-rpc/duet-rpc/server"
 )
 
@@ -126,4 +132,116 @@ func (a *agent) close() {
 		}
 		s.leave()
 	}
+}
+
+// Options configure an agent.
+type Options struct {
+	Version string
+	// Agent is the agent behind new sessions, unless the client chooses another;
+	// "": the project's default one.
+	Agent string
+	// CancelOnDisconnect says that the turns that a client has begun end when it goes.
+	CancelOnDisconnect bool
+	// SavedFiles says that the agent behind reads files from the disk also where the
+	// client offers them, with what is not saved.
+	SavedFiles bool
+	// Limits bound what the client sends.
+	Limits frame.Limits
+	Logger *slog.Logger
+	// Trace, if set, sees each message, as [server.Options] has it.
+	Trace func(c *server.Conn, sent bool, message []byte)
+}
+
+// questionWithin is how long a question waits for an answer in the editor; in the inbox
+// it waits without end. A client that does not read is waited for as long.
+const questionWithin = 30 * 24 * time.Hour
+
+// mostLine is the longest message that goes out, in bytes.
+const mostLine = 64 << 20
+
+// An agent serves one client.
+type agent struct {
+	hub    *client.Client
+	opts   Options
+	client editor
+
+	mu       sync.Mutex // guards the fields below
+	sessions map[string]*session
+	wanted   *signIn // nil: no agent wants anybody to sign in
+}
+
+// lookup is a session that the client has made or opened, or nil.
+func (a *agent) lookup(id string) *session {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.sessions[id]
+}
+
+// find is lookup with an error for the client.
+func (a *agent) find(id string) (*session, error) {
+	if s := a.lookup(id); s != nil {
+		return s, nil
+	}
+	return nil, notFound(id)
+}
+
+// keep makes a session one of the client's, in the place of one with the same id.
+func (a *agent) keep(s *session) {
+	a.mu.Lock()
+	old := a.sessions[s.id]
+	a.sessions[s.id] = s
+	a.mu.Unlock()
+	if old != nil {
+		old.leave()
+	}
+}
+
+// forget takes a session from the client's.
+func (a *agent) forget(s *session) {
+	a.mu.Lock()
+	if a.sessions[s.id] == s {
+		delete(a.sessions, s.id)
+	}
+	a.mu.Unlock()
+	s.leave()
+}
+
+// notFound says that there is no such session.
+func notFound(id string) error {
+	return server.NewError(schema.CodeResourceNotFound, "Resource not found: no session has the id "+id, map[string]string{"sessionId": id})
+}
+
+// refusedFor is refused for a method that names a session.
+func refusedFor(id string, err error) error {
+	if errors.Is(err, client.Kind("session_not_found")) {
+		return notFound(id)
+	}
+	return refused(err)
+}
+
+// refused is an error of the hub as the client is told it.
+func refused(err error) error {
+	var e *client.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, client.ErrTooLong):
+		return server.NewError(jsonrpc2.CodeInvalidParams, strings.TrimPrefix(err.Error(), "client: "), nil)
+	case errors.Is(err, client.Kind("session_not_found")):
+		return server.NewError(schema.CodeResourceNotFound, "Resource not found: "+message(err), nil)
+	case errors.As(err, &e):
+		if e.Code == jsonrpc2.CodeInvalidParams {
+			return server.NewError(e.Code, e.Message, nil)
+		}
+		return server.NewError(jsonrpc2.CodeInternalError, message(err), nil)
+	}
+	return server.NewError(jsonrpc2.CodeInternalError, "Duet's hub does not answer; `duet-rpc daemon status` says how it is: "+err.Error(), nil)
+}
+
+// message is what the hub says, as a sentence, or what else went wrong.
+func message(err error) string {
+	if r, ok := wire.RefusalOf(err); ok {
+		return r.Message
+	}
+	return err.Error()
 }

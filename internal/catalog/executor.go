@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -360,4 +361,69 @@ type ShutdownParams struct {
 // ShutdownResult is what became of the executor's work.
 type ShutdownResult struct {
 	Status string `json:"status" doc:"completed, interrupted or idle."`
+}
+
+// A LeaseRequest says what the hub needs an executor for.
+type LeaseRequest struct {
+	Thread  string   // the conversation's id; "" for a terminal of a person
+	Agent   string   // the agent's name in the configuration; "" for a terminal
+	Driver  string   // acp, command or executor; "" means command
+	Command []string // driver executor: the program that somebody else wrote
+}
+
+// A Lease is an executor that somebody uses. Its methods may be called from any
+// goroutine.
+type Lease interface {
+	Executor
+	// Release gives it back; it may be ended when nobody uses it. It may be
+	// called more than once.
+	Release()
+	// Kill ends the executor and all of its agents at once.
+	Kill()
+}
+
+const (
+	// MarkVariable is in the environment of every process that runs for an agent,
+	// so that one that got away is known again.
+	MarkVariable = "DUET_AGENT_MARK"
+	// EarlierMarkVariable was MarkVariable in earlier versions. It is also the
+	// setting that says which agent whoever names none gets, so it is looked for,
+	// and not set any more.
+	EarlierMarkVariable = "DUET_AGENT"
+)
+
+// MarkIn is the mark that a variable of an environment, NAME=value, holds; an
+// empty value is none.
+func MarkIn(variable string) (mark string, ok bool) {
+	name, value, _ := strings.Cut(variable, "=")
+	return value, value != "" && (name == MarkVariable || name == EarlierMarkVariable)
+}
+
+// OtherTool is the name of a tool of which neither a name nor a kind is known.
+const OtherTool = "other"
+
+// toolsOfKinds are the names of tools by their kind in the Agent Client
+// Protocol. A tool of which no more is known than its kind goes by the first.
+var toolsOfKinds = map[string][]string{
+	"read":        {"Read", "NotebookRead", "LS"},
+	"edit":        {"Edit", "Write", "MultiEdit", "NotebookEdit"},
+	"delete":      {"Delete"},
+	"move":        {"Move"},
+	"search":      {"Grep", "Glob", "LS"},
+	"execute":     {"Bash"},
+	"think":       {"Think", "Task", "TodoWrite"},
+	"fetch":       {"WebFetch", "WebSearch"},
+	"switch_mode": {"ExitPlanMode"},
+}
+
+// ToolsOfKind are the names under which tools of a kind are known to rules and
+// to people; none for other, or what is no kind of the Agent Client Protocol.
+func ToolsOfKind(kind string) []string { return slices.Clone(toolsOfKinds[kind]) }
+
+// ToolOfKind is the name of a tool of which no more is known than its kind.
+func ToolOfKind(kind string) string {
+	if names := toolsOfKinds[kind]; len(names) > 0 {
+		return names[0]
+	}
+	return OtherTool
 }

@@ -1,6 +1,11 @@
 package catalog
 
-import "encoding/json"
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+)
 
 // Event types of report_message. Those of the executor catalog come first; an event of a
 // type that is not listed is kept as it came.
@@ -283,4 +288,110 @@ type Retold struct {
 	Role    string
 	Text    string
 	Content []ContentBlock // what went with it
+}
+
+// A ContentBlock is a piece of content as the Agent Client Protocol spells it. Ours,
+// in what the executor catalog has.
+type ContentBlock struct {
+	Type        string    `json:"type" doc:"text, image, audio, resource or resource_link."`
+	Text        string    `json:"text,omitempty" doc:"Of a text."`
+	MIMEType    string    `json:"mimeType,omitempty" doc:"Such as image/png. An image and a sound need one."`
+	Data        string    `json:"data,omitempty" doc:"Of an image and a sound: the bytes, in base64."`
+	URI         string    `json:"uri,omitempty" doc:"Of a link: where it can be had. Of an image: where it came from."`
+	Name        string    `json:"name,omitempty" doc:"Of a link: what it is called."`
+	Title       string    `json:"title,omitempty"`
+	Description string    `json:"description,omitempty"`
+	Size        int64     `json:"size,omitempty" doc:"Of a link: in bytes."`
+	Resource    *Resource `json:"resource,omitempty" doc:"Of a resource."`
+
+	Annotations json.RawMessage `json:"annotations,omitempty"`
+	Meta        json.RawMessage `json:"_meta,omitempty"`
+}
+
+// A Resource is a file's contents, or what is like one.
+type Resource struct {
+	URI      string  `json:"uri"`
+	MIMEType string  `json:"mimeType,omitempty"`
+	Text     *string `json:"text,omitempty" doc:"This or blob."`
+	Blob     string  `json:"blob,omitempty" doc:"The bytes, in base64."`
+}
+
+// MessageContent is a part of what an agent says, or thinks, that is no text. It stands by
+// itself, between messages.
+type MessageContent struct {
+	Content  ContentBlock `json:"content"`
+	ParentID string       `json:"parent_id,omitempty" doc:"The tool call of the sub-agent that says it. Ours."`
+	Thought  bool         `json:"thought,omitempty" doc:"It is part of a thought. Ours."`
+}
+
+// Encodings are how bytes of a terminal stand in a message: as they are, or
+// where they are no UTF-8 in base64 (RFC 4648).
+const (
+	EncodingUTF8   = "utf-8"
+	EncodingBase64 = "base64"
+)
+
+// EncodeBytes gives bytes as a message has them.
+func EncodeBytes(b []byte) (data, encoding string) {
+	if utf8.Valid(b) {
+		return string(b), EncodingUTF8
+	}
+	return base64.StdEncoding.EncodeToString(b), EncodingBase64
+}
+
+// DecodeBytes is the opposite of [EncodeBytes]; no encoding is utf-8. The error is
+// for data that is not in its encoding, and comes with what could be read; and for
+// an encoding that there is not, with the data as it is.
+func DecodeBytes(data, encoding string) ([]byte, error) {
+	switch encoding {
+	case "", EncodingUTF8:
+		return []byte(data), nil
+	case EncodingBase64:
+		return base64.StdEncoding.DecodeString(data)
+	}
+	return []byte(data), fmt.Errorf("there is no encoding %q", encoding)
+}
+
+// RunCommandParams are a command of the configuration to run to its end. Ours, from
+// the hub to its executor alone.
+type RunCommandParams struct {
+	CommandID string            `json:"command_id" doc:"The caller's own id of this command; it must be new."`
+	Command   []string          `json:"command" doc:"The program and its arguments."`
+	CWD       string            `json:"cwd" doc:"The directory in which it runs."`
+	Env       map[string]string `json:"env,omitempty" doc:"Its environment beyond what every child gets."`
+	Mark      string            `json:"mark" doc:"The value of DUET_AGENT_MARK in its environment, which the hub has noted before."`
+}
+
+// RunCommandResult is how a command ended. Nothing of its process group is left then,
+// and its output has been reported.
+type RunCommandResult struct {
+	ExitCode   int    `json:"exit_code" doc:"128 and the signal's number, if one ended it."`
+	Signal     string `json:"signal,omitempty" doc:"The signal that ended it, such as SIGTERM."`
+	StartError string `json:"start_error,omitempty" doc:"It was not started: why."`
+}
+
+// StopCommandParams name a command to end: SIGINT, SIGTERM and SIGKILL to its process
+// group, with a while between them. Ours.
+type StopCommandParams struct {
+	CommandID string `json:"command_id"`
+}
+
+// StopCommandResult tells whether the end was begun; the result of run_command tells when
+// it has come.
+type StopCommandResult struct {
+	Stopped bool `json:"stopped"`
+}
+
+// CommandStartedParams report that a command runs. Ours.
+type CommandStartedParams struct {
+	CommandID string `json:"command_id"`
+	PID       int    `json:"pid" doc:"Of the process that leads its group."`
+}
+
+// CommandOutputParams report what a command printed, on its standard output or its
+// standard error. Ours.
+type CommandOutputParams struct {
+	CommandID string `json:"command_id"`
+	Data      string `json:"data"`
+	Encoding  string `json:"encoding,omitempty" doc:"utf-8 (the default) or base64."`
 }

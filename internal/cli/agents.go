@@ -46,7 +46,7 @@ func agentsOptions(s *settings) agentsCommandOptions {
 
 func newAgentsCommand(s *settings) *cobra.Command { return newAgents(agentsOptions(s)) }
 
-// This file is the command of the shell that lists agents, asks them about
+// What follows is the command of the shell that lists agents, asks them about
 // themselves, signs in and out, and adds, updates and removes others.
 
 // agentsCommandOptions are what the command needs of the shell.

@@ -101,7 +101,7 @@ func listTerminals(ctx context.Context, cmd *cobra.Command, s *settings, c *clie
 	return printTerminals(cmd.OutOrStdout(), terminals)
 }
 
-// This file makes this terminal a window on one of the hub's: what is typed
+// What follows makes this terminal a window on one of the hub's: what is typed
 // here goes there, and what is printed there is shown here.
 
 // ofTerminal are the variables that tell programs what this terminal can do, and

@@ -4,12 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
 
 const configHelp = `Print the configuration in effect, and where each value comes from: a flag, the
@@ -104,4 +108,116 @@ func printValues(out io.Writer, c *config.Config) error {
 		fmt.Fprintf(out, "\n%s is not trusted: see what it asks for and allow it with `duet-rpc trust`\n", term.Quoted(file))
 	}
 	return nil
+}
+
+const trustHelp = `Show what the project's .duet.toml asks for - the agent that it chooses, programs
+that it runs, variables that it sets, keys that it uses, limits that it raises,
+tool calls that it allows - and, if you say yes, trust it. Until then none of
+that has an effect; limits lower than yours and deny rules always have.
+
+You trust the file as it is: whenever it changes, you are asked again. The
+programs that it names are not examined.
+
+Exit status: 0 if the file is trusted, shown or no longer trusted; 1 if there was
+no terminal to ask on and no --yes, or the answer was no, or there is no file.`
+
+// trustOptions are the flags of the command.
+type trustOptions struct {
+	revoke, show, yes bool
+}
+
+func newTrustCommand(s *settings) *cobra.Command {
+	var o trustOptions
+	cmd := &cobra.Command{
+		Use:   "trust",
+		Short: "Review what the project's configuration would run, and allow it",
+		Long:  trustHelp,
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := s.Project()
+			if err != nil {
+				return err
+			}
+			store, err := trust.Default(os.Getenv)
+			if err != nil {
+				return err
+			}
+			if o.revoke {
+				return revoke(cmd, s, store, p.ConfigFile())
+			}
+			file, err := config.Inspect(p.ConfigFile(), os.Getenv)
+			if errors.Is(err, fs.ErrNotExist) {
+				return errors.New(strings.Join(append([]string{fmt.Sprintf("the project %s has no .duet.toml, so there is nothing to trust", p.Root)}, p.Notes...), "; "))
+			}
+			if err != nil {
+				return config.Explain(err)
+			}
+			return trustFile(cmd, s, store, file, o)
+		},
+	}
+	cmd.Flags().BoolVar(&o.revoke, "revoke", false, "no longer trust the file, and end the agents that it defines")
+	cmd.Flags().BoolVar(&o.show, "show", false, "only show what the file asks for and whether it is trusted")
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "trust without asking")
+	cmd.MarkFlagsMutuallyExclusive("revoke", "show", "yes")
+	return cmd
+}
+
+func revoke(cmd *cobra.Command, s *settings, store *trust.Store, path string) error {
+	if err := store.Revoke(path); err != nil {
+		return err
+	}
+	if s.JSON {
+		return term.JSON(cmd.OutOrStdout(), map[string]any{"file": path, "trusted": false})
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is no longer trusted; a hub that runs ends the agents that it defines.\n", term.Quoted(path))
+	return err
+}
+
+func trustFile(cmd *cobra.Command, s *settings, store *trust.Store, file *config.Inspection, o trustOptions) error {
+	trusted, err := file.Trusted(store)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if s.JSON {
+		// A program reads this: it cannot be asked, and sees the outcome.
+		w := out
+		defer func() {
+			_ = term.JSON(w, map[string]any{"file": file.File, "trusted": trusted, "asks": append([]config.Value{}, file.Asks...)})
+		}()
+		out = io.Discard
+	}
+	printAsks(out, file)
+	switch {
+	case len(file.Asks) == 0:
+		return nil
+	case trusted:
+		fmt.Fprintln(out, "You trust it.")
+		return nil
+	case o.show:
+		fmt.Fprintln(out, "You do not trust it.")
+		return nil
+	case !o.yes:
+		if err := askYes(cmd, s, "Trust it?", "not trusted", "duet-rpc trust"); err != nil {
+			return err
+		}
+	}
+	if err := file.Trust(store); err != nil {
+		return err
+	}
+	trusted = true
+	fmt.Fprintln(out, "You trust it now, until it changes.")
+	return nil
+}
+
+// printAsks shows what a file asks for, escaped: the file is somebody else's.
+func printAsks(out io.Writer, file *config.Inspection) {
+	if len(file.Asks) == 0 {
+		fmt.Fprintf(out, "Nothing in %s needs your trust.\n", term.Quoted(file.File))
+		return
+	}
+	fmt.Fprintf(out, "%s asks for this:\n", term.Quoted(file.File))
+	for _, v := range file.Asks {
+		fmt.Fprintf(out, "  %s = %s\n", term.Line(v.Key), term.Exact(config.ValueText(v.Value)))
+	}
 }

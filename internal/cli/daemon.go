@@ -31,7 +31,7 @@ func newDaemonCommand(s *settings) *cobra.Command {
 	})
 }
 
-// This file starts, inspects and ends the project's hub.
+// What follows starts, inspects and ends the project's hub.
 
 // statusOfHub asks the hub how it is; it starts none.
 func statusOfHub(ctx context.Context, s *hubprocess.Settings, p project.Project) (wire.HubStatus, error) {

@@ -88,7 +88,7 @@ func newDoctorCommand(s *settings) *cobra.Command {
 	return cmd
 }
 
-// This file looks at what duet-rpc needs, and says what was found, what is
+// What follows looks at what duet-rpc needs, and says what was found, what is
 // wrong and what to do about it.
 
 // A finding is one thing that was looked at.

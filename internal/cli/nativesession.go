@@ -39,7 +39,7 @@ func nativeSessions(s *settings) nativesessionOptions {
 	}
 }
 
-// This file has the commands of the shell about the sessions that agents
+// What follows has the commands of the shell about the sessions that agents
 // keep themselves: listing them, adopting one, deleting one.
 
 // adoptPatience is how long an agent may take before it is said that it is waited for.

@@ -1,24 +1,29 @@
-// Package cli is the command line: a file for each command, which says what its
-// flags and arguments mean. What commands do has packages of its own: what goes on
-// for longer on a terminal (turn, attach), the hub's process (daemon), and what is printed (output, pager, eventline). They
-// speak with the project's hub as any client does, in the types of package wire.
 package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
 	"github.com/duet-rpc/duet-rpc/internal/host"
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
+
+// Package cli is the command line: a file for each command, which says what its
+// flags and arguments mean. What commands do has packages of its own: what goes on
+// for longer on a terminal (turn, attach), the hub's process (daemon), and what is printed (output, pager, eventline). They
+// speak with the project's hub as any client does, in the types of package wire.
 
 const longHelp = `duet-rpc is the process that an editor starts to work with coding agents.
 
@@ -152,4 +157,141 @@ func commands() map[string]func(*settings) *cobra.Command {
 
 func newACPCommand(s *settings) *cobra.Command {
 	return newACP(&s.Settings, s.LevelGiven, func(cmd *cobra.Command, agent *string, usage string) { agentFlag(cmd, s, agent, usage) }, agentsOptions(s).Login)
+}
+
+// completeWithin bounds what a shell waits for at a key: a second, unless
+// DUET_COMPLETION_TIMEOUT says otherwise.
+func completeWithin() time.Duration {
+	if d, err := time.ParseDuration(os.Getenv("DUET_COMPLETION_TIMEOUT")); err == nil && d > 0 {
+		return d
+	}
+	return time.Second
+}
+
+// A completer lists candidates, as "word\tdescription".
+type completer func(ctx context.Context, c *client.Client) []string
+
+// completeFirst completes the first argument by what the hub knows, or what was kept
+// where none runs.
+func completeFirst(s *settings, list completer) cobra.CompletionFunc {
+	all := completeAll(s, list)
+	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return all(cmd, args, word)
+	}
+}
+
+// completeAll completes every argument, or the value of a flag.
+func completeAll(s *settings, list completer) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		_ = s.Complete(cmd) // a shell wants no errors
+		ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin())
+		defer cancel()
+		var fit []string
+		_ = withClient(ctx, reachOptions{Settings: &s.Settings}, func(ctx context.Context, c *client.Client) error {
+			for _, candidate := range list(ctx, c) {
+				if strings.HasPrefix(candidate, word) {
+					fit = append(fit, candidate)
+				}
+			}
+			return nil
+		})
+		return fit, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// agentFlag adds --agent, which completes by the configuration.
+func agentFlag(cmd *cobra.Command, s *settings, name *string, usage string) {
+	cmd.Flags().StringVar(name, "agent", "", usage)
+	_ = cmd.RegisterFlagCompletionFunc("agent", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		_ = s.Complete(cmd)
+		c, err := s.Config()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var names []string
+		for _, a := range c.List() {
+			names = append(names, a.Name)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// What follows lists what a shell completes a word to, as "word\tdescription": what
+// the hub tells. What it does not tell is not completed.
+
+// taskCandidates lists the last tasks, and the name of the last one.
+func taskCandidates(ctx context.Context, c *client.Client) []string {
+	tasks, _, _ := wire.Call[[]wire.Task](ctx, c, "task.list", map[string]int{"limit": 50})
+	var out []string
+	for _, t := range tasks {
+		out = append(out, t.ID+"\t"+term.Short(t.StateInWords()+" · "+t.Summary))
+	}
+	if len(out) > 0 {
+		out = append(out, "last\tthe session that was started last")
+	}
+	return out
+}
+
+// approvalCandidates lists the open questions.
+func approvalCandidates(ctx context.Context, c *client.Client) []string {
+	open, _, _ := wire.OpenApprovals(ctx, c, "")
+	var out []string
+	for _, a := range open {
+		out = append(out, a.ID+"\t"+term.Short(a.TaskID+" · "+a.Asks()))
+	}
+	return out
+}
+
+// terminalCandidates lists the terminals.
+func terminalCandidates(ctx context.Context, c *client.Client) []string {
+	terminals, _, _ := wire.Terminals(ctx, c)
+	var out []string
+	for _, t := range terminals {
+		out = append(out, t.ID+"\t"+describeTerminal(t))
+	}
+	return out
+}
+
+// methodCandidates lists the hub's methods.
+func methodCandidates(ctx context.Context, c *client.Client) []string {
+	methods, _, _ := wire.Call[[]struct{ Name, Description string }](ctx, c, "listMethods", nil)
+	var out []string
+	for _, m := range methods {
+		out = append(out, m.Name+"\t"+term.Short(m.Description))
+	}
+	return out
+}
+
+// modeCandidates lists the modes that can be asked of an agent.
+func modeCandidates(k wire.AgentDescription) []string { return described(k.Modes, "") }
+
+// modelCandidates lists an agent's models.
+func modelCandidates(k wire.AgentDescription) []string {
+	if k.AgentSession.Model == nil {
+		return nil
+	}
+	return described(k.AgentSession.Model.Available, "")
+}
+
+// optionCandidates lists the values of an agent's options, as ID=VALUE.
+func optionCandidates(k wire.AgentDescription) (all []string) {
+	for _, o := range k.AgentSession.Options {
+		all = append(all, described(o.Values, o.ID+"=")...)
+	}
+	return all
+}
+
+// described are choices behind a prefix.
+func described(choices []wire.Choice, prefix string) (words []string) {
+	for _, c := range choices {
+		about := c.Name
+		if c.Description != "" {
+			about = strings.TrimPrefix(about+": "+c.Description, ": ")
+		}
+		words = append(words, strings.TrimSuffix(prefix+c.ID+"\t"+term.Short(about), "\t"))
+	}
+	return words
 }

@@ -1,3 +1,15 @@
+package config
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/duet-rpc/duet-rpc/internal/catalog"
+)
+
 // Package config reads what the user and the project want: from flags, the
 // environment, the project's .duet.toml, the user's config.toml and defaults,
 // in this order of precedence. What a project's file would run waits until the
@@ -6,13 +18,6 @@
 // Everything that is wrong is told at once, with its place, in an [*Error]; no
 // default ever stands in for a value that could not be read. What is loaded is
 // not changed afterwards and may be used by many goroutines.
-package config
-
-import (
-	"time"
-
-	"github.com/duet-rpc/duet-rpc/internal/catalog"
-)
 
 // Where a value comes from; see [Value] and [Agent].
 const (
@@ -147,4 +152,77 @@ type Rule struct {
 	Source  string // user or project
 	File    string // in which it stands, as people are told of it; "": in none
 	Line    int    // of File, from 1
+}
+
+//go:embed defaults.toml
+var defaults string
+
+// Defaults is a configuration file in which every key is described and nothing
+// is set: a line that begins with "# " is prose, one that begins with "#" alone
+// is TOML to be uncommented.
+func Defaults() string { return defaults }
+
+// Error is everything that is wrong with a configuration.
+type Error struct {
+	Problems []Problem
+}
+
+func (e *Error) Error() string {
+	lines := make([]string, 0, len(e.Problems)+1)
+	for _, p := range e.Problems {
+		lines = append(lines, p.String())
+	}
+	return strings.Join(append(lines, "(`duet-rpc config --defaults` shows every key and what it may be)"), "\n")
+}
+
+// Explain begins the list of what is wrong on a line of its own, where editors
+// and terminals find the places in it. Another error stays as it is.
+func Explain(err error) error {
+	var wrong *Error
+	if errors.As(err, &wrong) {
+		return fmt.Errorf("the configuration is wrong\n%w", err)
+	}
+	return err
+}
+
+// mostProblems are how many are told: the rest is seldom other.
+const mostProblems = 100
+
+// cut leaves out the problems that are too many.
+func (e *Error) cut() *Error {
+	if more := len(e.Problems) - mostProblems; more > 0 {
+		name := e.Problems[mostProblems].Name
+		e.Problems = append(e.Problems[:mostProblems:mostProblems], Problem{Name: name, Message: fmt.Sprintf("and %d more", more)})
+	}
+	return e
+}
+
+// A Description is what people and clients are told of an agent without starting it.
+type Description struct {
+	Name      string `json:"name"`
+	Title     string `json:"title"`
+	Driver    string `json:"driver" doc:"acp, command or executor."`
+	Default   bool   `json:"default" doc:"It is asked where nobody names an agent."`
+	Available bool   `json:"available" doc:"Its program was found."`
+	Path      string `json:"path,omitempty" doc:"Where its program is."`
+	Install   string `json:"install,omitempty" doc:"How to get it, where it is not available."`
+	CLI       string `json:"cli,omitempty" doc:"Where the agent's own command line is, if its adapter for the Agent Client Protocol is missing."`
+	Source    string `json:"source" doc:"Who said of it last: built-in, user or project."`
+	Trusted   bool   `json:"trusted" doc:"False: a project's file defines it that the user has not trusted, so it is not started."`
+}
+
+// Describe describes every agent, in the order of [Config.List].
+func (c *Config) Describe() []Description {
+	list := []Description{}
+	for _, a := range c.List() {
+		d := Description{
+			Name: a.Name, Title: a.Title, Driver: a.Driver, Default: a.Name == c.Default(),
+			Available: a.Available, Path: a.Path, Source: a.Source, Trusted: a.Trusted,
+		}
+		if !a.Available {
+			d.Install, d.CLI = a.Install(), a.CLI
+		}
+		list = append(list, d)
+	}
+	return list
 }

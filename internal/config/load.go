@@ -1,8 +1,15 @@
 package config
 
 import (
+	"errors"
+	"fmt"
+	"log/slog"
 	"os"
+	"path/filepath"
+	"strings"
+	"time"
 
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/trust"
 )
 
@@ -76,4 +83,117 @@ func trustedLayer(s Sources, project *layer, below bounding) (bool, error) {
 		}
 	}
 	return store.Trusts(project.Path, project.Content)
+}
+
+// What limits may be.
+const (
+	leastRuns, mostRuns       = 1, 100
+	leastIdle, mostIdle       = 0, 1000
+	leastQueue, mostQueue     = 1, 100_000
+	leastTimeout, mostTimeout = time.Second, 168 * time.Hour
+	mostStartTimeout          = time.Hour
+	leastSilence, mostSilence = 100 * time.Millisecond, time.Hour
+)
+
+func checkSafe(s string) error {
+	if s != "*" && !filepath.IsAbs(s) && !strings.HasPrefix(s, "~/") {
+		return errors.New(`the path of a directory, absolute or from ~/ on (with /* at its end all below it), or "*"`)
+	}
+	return nil
+}
+
+// What follows finds agents and API keys in the configuration as it is now, for
+// those who trust the workspace and for those who do not.
+
+// Agents knows the configured agents.
+type Agents interface {
+	// Resolve is the agent of a name, or the default one for "".
+	Resolve(name string) (Agent, error)
+}
+
+// A Configuration is asked often: what is configured may change at any time. Its
+// methods may be called from any goroutine.
+type Configuration struct {
+	Agents Agents
+	// Keys, if set, are the API keys.
+	Keys func() map[string]Key
+	// Restricted, if set, is the configuration as it is for who does not
+	// trust the workspace; see package restricted.
+	Restricted func() (*Config, error)
+	Logger     *slog.Logger
+}
+
+// AgentIn finds an agent of a configuration. Errors are of
+// [domain.KindUnknownAgent], KindNotTrusted or KindExecutor, and say what to do.
+func AgentIn(agents Agents, name string) (Agent, error) {
+	agent, err := agents.Resolve(name)
+	var unknown *UnknownAgentError
+	var untrusted *NotTrustedError
+	switch {
+	case errors.As(err, &unknown):
+		return agent, &domain.Error{
+			Kind: domain.KindUnknownAgent, Param: "agent", Expected: "the name of an agent", Received: fmt.Sprintf("%q", name), Accepted: unknown.Known,
+			Message: err.Error(), Err: err,
+		}
+	case errors.As(err, &untrusted):
+		return agent, &domain.Error{Kind: domain.KindNotTrusted, Message: err.Error(), Err: err}
+	case err != nil:
+		return agent, &domain.Error{Kind: domain.KindExecutor, Message: err.Error(), Err: err}
+	}
+	return agent, nil
+}
+
+// Agent finds an agent, or the default one for "". Errors are as of [AgentIn].
+func (c *Configuration) Agent(name string) (Agent, error) { return AgentIn(c.Agents, name) }
+
+// AgentFor is Agent for somebody who may be restricted.
+func (c *Configuration) AgentFor(restricted bool, name string) (Agent, error) {
+	if !restricted || c.Restricted == nil {
+		return c.Agent(name)
+	}
+	its, err := c.Restricted()
+	if err != nil {
+		return Agent{}, &domain.Error{Kind: domain.KindExecutor, Message: "the configuration cannot be read: " + err.Error(), Err: err}
+	}
+	agent, err := AgentIn(its, name)
+	var untrusted *NotTrustedError
+	if errors.As(err, &untrusted) {
+		return agent, &domain.Error{Kind: domain.KindNotTrusted, Err: err, Message: fmt.Sprintf(
+			"the agent %q is defined by this project's %s, and this editor does not trust the workspace (workspaceTrusted is false): trust it in the editor, or take another agent",
+			untrusted.Agent, filepath.Base(untrusted.File))}
+	}
+	return agent, err
+}
+
+// Known is an agent, or what is known of one that is not there: for whom it does not
+// matter yet, since that is told when the agent is needed.
+func (c *Configuration) Known(name string) Agent {
+	agent, err := c.Agent(name)
+	if err != nil {
+		return Agent{Name: name}
+	}
+	return agent
+}
+
+// ConfirmsAnswers reports whether the executor of an agent tells which answers
+// the agent has taken: one of ours does.
+func (c *Configuration) ConfirmsAnswers(agent string) bool {
+	a, err := c.Agent(agent)
+	return err != nil || a.Driver != DriverExecutor
+}
+
+// KeysOf are the API keys for a run.
+func (c *Configuration) KeysOf(run domain.Run) map[string]Key {
+	if !run.Restricted || c.Restricted == nil {
+		if c.Keys == nil {
+			return nil
+		}
+		return c.Keys()
+	}
+	its, err := c.Restricted()
+	if err != nil {
+		c.Logger.Warn("the configuration cannot be read", "err", err)
+		return nil
+	}
+	return its.Keys
 }

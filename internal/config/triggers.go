@@ -51,7 +51,7 @@ func (c *Config) triggerValues() (out []Value) {
 	return out
 }
 
-// This file is what a configuration says of triggers, [[triggers]], and of
+// What follows is what a configuration says of triggers, [[triggers]], and of
 // all of them together, [automation]: the types, their defaults and what is wrong with
 // a value. It reads no file.
 

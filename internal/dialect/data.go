@@ -1,10 +1,16 @@
 package dialect
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"time"
+	"unicode/utf8"
+
+	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/server"
 )
 
 type statusData struct {
@@ -266,6 +272,189 @@ func deletedDataOf(p domain.ThreadDeleted) deletedData {
 	d := deletedData{ThreadID: p.ThreadUUID, Kept: p.Kept}
 	for _, r := range p.Runs {
 		d.SessionIDs, d.TaskIDs = append(d.SessionIDs, r.SessionID), append(d.TaskIDs, domain.TaskName(r.Task))
+	}
+	return d
+}
+
+// ErrorText is why a run failed, in words; "" where it did not.
+func ErrorText(r domain.Run) string {
+	if r.Error == "" && r.State == domain.TimedOut {
+		return "the time limit was reached"
+	}
+	return r.Error
+}
+
+// ExecutionError is why a run failed, as the executor catalog tells it: neither
+// its message nor its code, in capitals, is ever empty.
+func ExecutionError(r domain.Run) (message, code string) {
+	byDefault := "EXECUTOR_ERROR"
+	if r.State == domain.TimedOut {
+		byDefault = "TIMEOUT"
+	}
+	return cmp.Or(ErrorText(r), "the agent failed and did not say why"), cmp.Or(r.ErrorCode, byDefault)
+}
+
+// AgentOfTool is the agent that the executor catalog means by the name of a tool.
+func AgentOfTool(tool string) string {
+	if tool == "claude-code" {
+		return "claude"
+	}
+	return tool
+}
+
+// DurationMS is how long a run ran, in milliseconds; nil where it did not, or has
+// not ended.
+func DurationMS(r domain.Run) *int64 {
+	if r.Started.IsZero() || r.Ended.IsZero() {
+		return nil
+	}
+	ms := r.Ended.Sub(r.Started).Milliseconds()
+	return &ms
+}
+
+// Cut shortens a text to about most bytes, and says so in its place.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	end := most
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return fmt.Sprintf("%s… [%d of %d bytes left out]", text[:end], len(text)-end, len(text))
+}
+
+// IsContextOverflow reports whether a run failed since its prompt, with what was said
+// before, does not fit into the model's context.
+func IsContextOverflow(r domain.Run) bool { return r.ErrorCode == "AGENT_CONTEXT_OVERFLOW" } // a failure of package task
+
+// codeGateFailed is the code of work whose gates still fail, as application boundaries have it.
+const codeGateFailed = -32002
+
+// GateFailed is the error of work whose gates still fail; data says which.
+func GateFailed(message string, data any) *jsonrpc2.Error {
+	return server.NewError(codeGateFailed, "Gate failed: "+message, data)
+}
+
+// A GateResult is what came of a gate, as clients see it.
+type GateResult struct {
+	Gate       string       `json:"gate" doc:"The command line, or the name of [[gates]]."`
+	Passed     bool         `json:"passed"`
+	Reason     string       `json:"reason,omitempty" doc:"Why it did not pass, such as: exit status 2."`
+	Findings   []Diagnostic `json:"findings" doc:"What its output says is wrong where; at most 50."`
+	Errors     int          `json:"errors,omitempty" doc:"How many of the findings are errors, in all."`
+	Warnings   int          `json:"warnings,omitempty"`
+	Output     string       `json:"output,omitempty" doc:"Where it has failed: the first and the last lines that it printed."`
+	DurationMS int64        `json:"duration_ms"`
+}
+
+// GateResultOf is what came of a gate as clients see it.
+func GateResultOf(r domain.GateResult) GateResult {
+	return GateResult{r.Gate, r.Passed, r.Reason, DiagnosticsOf(r.Findings), r.Errors, r.Warnings, r.Output, r.Duration.Milliseconds()}
+}
+
+// GateResultsOf are what came of gates as clients see them; a list, even if it is empty.
+func GateResultsOf(list []domain.GateResult) []GateResult {
+	out := make([]GateResult, 0, len(list))
+	for _, r := range list {
+		out = append(out, GateResultOf(r))
+	}
+	return out
+}
+
+type iterationData struct {
+	ids
+	Iteration     int      `json:"iteration"`
+	MaxIterations int      `json:"max_iterations"`
+	Gates         []string `json:"gates"`
+}
+
+type gateStartData struct {
+	ids
+	Gate      string `json:"gate"`
+	Iteration int    `json:"iteration"`
+}
+
+type gateData struct {
+	ids
+	GateResult
+	Iteration     int `json:"iteration"`
+	MaxIterations int `json:"max_iterations"`
+}
+
+type gatesEndedData struct {
+	ids
+	State         string   `json:"gates_state"`
+	Reason        string   `json:"reason,omitempty"`
+	Iteration     int      `json:"iteration"`
+	MaxIterations int      `json:"max_iterations"`
+	Failing       []string `json:"failing,omitempty"`
+}
+
+// gatesData is the data of an event of work that has gates.
+func gatesData(ids ids, payload domain.Payload) any {
+	switch p := payload.(type) {
+	case domain.IterationStarted:
+		return iterationData{ids, p.Iteration, p.MaxIterations, p.Gates}
+	case domain.GateStarted:
+		return gateStartData{ids, p.Gate, p.Iteration}
+	case domain.GateChecked:
+		return gateData{ids, GateResultOf(p.GateResult), p.Iteration, p.MaxIterations}
+	case domain.LoopEnded:
+		return gatesEndedData{ids, p.State, p.Reason, p.Iteration, p.MaxIterations, p.Failing}
+	}
+	return struct{}{}
+}
+
+// codeBuildFailed is the code of a build that has failed, as application boundaries have it.
+const codeBuildFailed = -32001
+
+// BuildFailed is the error of a build that has failed; data has its diagnostics.
+func BuildFailed(message string, data any) *jsonrpc2.Error {
+	return server.NewError(codeBuildFailed, "Build failed: "+message, data)
+}
+
+// A Diagnostic is something that is wrong at a place, as clients see it.
+type Diagnostic struct {
+	File     string `json:"file" doc:"Relative to the project's directory, or absolute if it is outside."`
+	Line     int    `json:"line,omitempty" doc:"From 1; absent: not known."`
+	Column   int    `json:"column,omitempty" doc:"From 1, in the tool's own units; absent: not known."`
+	Severity string `json:"severity" doc:"error, warning or note."`
+	Message  string `json:"message"`
+	Source   string `json:"source,omitempty" doc:"What says it: go, gcc, typescript, rust, eslint, pytest, make, ..."`
+}
+
+// DiagnosticOf is a diagnostic as clients see it.
+func DiagnosticOf(d domain.Diagnostic) Diagnostic { return Diagnostic(d) }
+
+// DiagnosticsOf are diagnostics as clients see them; a list, even if it is empty.
+func DiagnosticsOf(list []domain.Diagnostic) []Diagnostic {
+	out := make([]Diagnostic, 0, len(list))
+	for _, d := range list {
+		out = append(out, Diagnostic(d))
+	}
+	return out
+}
+
+type buildData struct {
+	BuildID     string       `json:"build_id"`
+	Name        string       `json:"name"`
+	Stage       string       `json:"stage"`
+	Command     []string     `json:"command"`
+	DurationMS  int64        `json:"duration_ms,omitempty"`
+	Errors      int          `json:"errors,omitempty"`
+	Warnings    int          `json:"warnings,omitempty"`
+	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
+	Reason      string       `json:"reason,omitempty"`
+}
+
+func buildDataOf(p domain.BuildProgressed) buildData {
+	d := buildData{
+		BuildID: p.BuildID, Name: p.Name, Stage: p.Stage, Command: append([]string{}, p.Command...), DurationMS: p.Duration.Milliseconds(),
+		Errors: p.Errors, Warnings: p.Warnings, Reason: p.Reason,
+	}
+	if len(p.Diagnostics) > 0 {
+		d.Diagnostics = DiagnosticsOf(p.Diagnostics)
 	}
 	return d
 }

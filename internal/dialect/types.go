@@ -1,9 +1,12 @@
 package dialect
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/form"
+	"github.com/duet-rpc/duet-rpc/internal/jsonwalk"
 )
 
 // Types of events, as clients know them (docs/protocol.md, "Events").
@@ -106,4 +109,244 @@ func Kinds(types []string) []domain.EventKind {
 		}
 	}
 	return kinds
+}
+
+type option struct {
+	ID   string            `json:"option_id,omitempty"`
+	Name string            `json:"name,omitempty"`
+	Kind domain.OptionKind `json:"kind,omitempty"`
+}
+
+// Options are answers that were offered, as clients see and send them:
+// [{option_id,name,kind}]; absent where list is nil.
+func Options(list []domain.Option) json.RawMessage {
+	if list == nil {
+		return nil
+	}
+	shown := make([]json.RawMessage, len(list))
+	for i, o := range list {
+		shown[i], _ = jsonwalk.OpenjsonWrite(option{o.ID, o.Name, o.Kind}, o.Extra) // strings: it cannot fail
+	}
+	return encode(shown)
+}
+
+// ReadOptions are the options that a client sends. An error says that they are
+// none.
+func ReadOptions(raw json.RawMessage) ([]domain.Option, error) {
+	var list []json.RawMessage
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	if err := json.Unmarshal(raw, &list); err != nil || list == nil {
+		return nil, err
+	}
+	options := make([]domain.Option, len(list))
+	for i, item := range list {
+		var o option
+		extra, err := jsonwalk.OpenjsonRead(item, &o)
+		if err != nil {
+			return nil, err
+		}
+		options[i] = domain.Option{ID: o.ID, Name: o.Name, Kind: o.Kind, Extra: extra}
+	}
+	return options, nil
+}
+
+type fileDiff struct {
+	Path    string  `json:"path"`
+	OldText *string `json:"old_text,omitempty"`
+	NewText string  `json:"new_text"`
+}
+
+func fileDiffs(diffs []domain.Diff) []fileDiff {
+	list := make([]fileDiff, len(diffs))
+	for i, d := range diffs {
+		list[i] = fileDiff(d)
+	}
+	return list
+}
+
+type toolDetails struct {
+	Paths    []string   `json:"paths,omitempty"`
+	Diffs    []fileDiff `json:"diffs,omitempty"`
+	Terminal string     `json:"terminal,omitempty"`
+
+	Attachments []Attachment    `json:"attachments,omitempty"`
+	Meta        json.RawMessage `json:"_meta,omitempty"`
+}
+
+func toolDetailsOf(d domain.ToolDetails) *toolDetails {
+	return &toolDetails{d.Paths, fileDiffs(d.Diffs), d.Terminal, attachments(d.Blocks), d.Meta}
+}
+
+// RulePreviews are what a rule would hold for that is made of a question, by the
+// scope of the decision.
+type RulePreviews map[string]RulePreview
+
+// A RulePreview is one of them.
+type RulePreview struct {
+	ToolName string `json:"tool_name"`
+	Covers   string `json:"covers" doc:"command, files, input (the same one), or tool (whatever it does)."`
+	Pattern  string `json:"pattern,omitempty" doc:"Of the command or the files; sendDecision takes another one."`
+	Text     string `json:"text" doc:"All of it in words, for people."`
+}
+
+// longestPattern is the longest pattern that is shown, and may be edited, in bytes:
+// what is longer is in the question already.
+const longestPattern = 2048
+
+// RulePreviewsOf spells what a rule would hold for; nil of nil.
+func RulePreviewsOf(p *domain.RulePreview) RulePreviews {
+	if p == nil {
+		return nil
+	}
+	pattern, named := p.Pattern, p.Pattern
+	if len(pattern) > longestPattern {
+		pattern, named = "", "that is asked about"
+	}
+	what := map[string]string{
+		domain.CoversCommand: "the command " + named,
+		domain.CoversFiles:   p.Tool + " of files " + named,
+		domain.CoversInput:   p.Tool + " with the very same input",
+		domain.CoversTool:    p.Tool + ", whatever its input",
+	}[p.Covers]
+	list := RulePreviews{}
+	for _, scope := range []string{"session", "project"} {
+		list[scope] = RulePreview{p.Tool, p.Covers, pattern, what + ", in this " + scope}
+	}
+	return list
+}
+
+type planNote struct {
+	Entries []planEntry `json:"entries"`
+}
+
+type planEntry struct {
+	Content  string `json:"content"`
+	Priority string `json:"priority,omitempty"`
+	Status   string `json:"status,omitempty"`
+}
+
+func planEntries(entries []domain.PlanEntry) []planEntry {
+	list := make([]planEntry, len(entries))
+	for i, e := range entries {
+		list[i] = planEntry(e)
+	}
+	return list
+}
+
+type fileNote struct {
+	Path    string `json:"path"`
+	Added   int    `json:"added"`
+	Removed int    `json:"removed"`
+	Binary  bool   `json:"binary,omitempty"`
+}
+
+type approvalNote struct {
+	ApprovalID  string `json:"approval_id"`
+	Type        string `json:"type"`
+	Decision    string `json:"decision"`
+	Title       string `json:"title"`
+	Response    string `json:"response_text,omitempty"`
+	DecidedBy   string `json:"decided_by,omitempty"`
+	Edited      bool   `json:"input_was_edited,omitempty"`
+	Explanation string `json:"explanation,omitempty"`
+	Delivery    string `json:"delivery,omitempty"`
+}
+
+// ItemData is what an item of its kind alone has, as clients see it: an object,
+// or absent.
+func ItemData(data domain.ItemData) json.RawMessage {
+	switch d := data.(type) {
+	case domain.ToolDetails:
+		return encode(toolDetailsOf(d))
+	case domain.MessageContent:
+		return encode(messageContent{attachments(d.Blocks), d.Meta})
+	case domain.Plan:
+		return encode(planNote{planEntries(d.Entries)})
+	case domain.FileNote:
+		return encode(fileNote(d))
+	case domain.ApprovalNote:
+		return encode(approvalNote(d))
+	}
+	return nil
+}
+
+// encode is what clients are sent, as JSON.
+func encode(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil { // raw JSON of somebody else's that is none
+		b, _ = json.Marshal(map[string]string{"malformed": err.Error()})
+	}
+	return b
+}
+
+// An Attachment is content that is no text, as clients see it: getAttachment has
+// its bytes.
+type Attachment struct {
+	Type        string          `json:"type"`
+	ID          string          `json:"attachment_id,omitempty"`
+	MIMEType    string          `json:"mime_type,omitempty"`
+	Size        int64           `json:"size,omitempty"`
+	Name        string          `json:"name,omitempty"`
+	Title       string          `json:"title,omitempty"`
+	Description string          `json:"description,omitempty"`
+	URI         string          `json:"uri,omitempty"`
+	Annotations json.RawMessage `json:"annotations,omitempty"`
+	Meta        json.RawMessage `json:"_meta,omitempty"`
+}
+
+func attachments(blocks []domain.Block) []Attachment {
+	if blocks == nil {
+		return nil
+	}
+	list := make([]Attachment, len(blocks))
+	for i, b := range blocks {
+		list[i] = Attachment{b.Type, b.Attachment, b.MIMEType, b.Size, b.Name, b.Title, b.Description, b.URI, b.Annotations, b.Meta}
+	}
+	return list
+}
+
+type messageContent struct {
+	Attachments []Attachment    `json:"attachments,omitempty"`
+	Meta        json.RawMessage `json:"_meta,omitempty"`
+}
+
+// An AuthMethod is a way to sign in that an agent offers, as clients see it.
+type AuthMethod struct {
+	ID          string `json:"id" doc:"For agent.authenticate, and for duet-rpc agents login --method."`
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Type        string `json:"type" doc:"agent: it does that itself, in a browser mostly; terminal: a program in a terminal does; env_var: variables of its environment do."`
+}
+
+// AuthMethods are ways to sign in as clients see them.
+func AuthMethods(list []domain.AuthMethod) (methods []AuthMethod) {
+	for _, m := range list {
+		methods = append(methods, AuthMethod(m))
+	}
+	return methods
+}
+
+// An Elicitation is what a person is asked to fill in or to open, as a part of
+// the question.
+type Elicitation struct {
+	Mode        string          `json:"mode" doc:"form or url: of a question that asks a person to fill in a form or to open an address. It is answered with respond, deny (declined) or cancel."`
+	Schema      json.RawMessage `json:"schema,omitempty" doc:"Of a form: a flat object of JSON Schema, as of ACP's elicitation. The answer's content has to fit it."`
+	URL         string          `json:"url,omitempty" doc:"The address to open. It is opened by nobody unless a person says so; responding says that a person agrees to open it."`
+	URLHost     string          `json:"url_host,omitempty" doc:"The host that url leads to: show it beside."`
+	URLWarnings []string        `json:"url_warnings,omitempty" doc:"What to look at before url is opened, in words for people; show them."`
+}
+
+// ElicitationOf is nil for none.
+func ElicitationOf(e domain.Elicitation) *Elicitation {
+	if e.Mode == "" {
+		return nil
+	}
+	r := &Elicitation{Mode: e.Mode, Schema: e.Schema, URL: e.URL}
+	if e.Mode == domain.ElicitURL {
+		link := form.LinkOf(e.URL)
+		r.URLHost, r.URLWarnings = link.Host, link.Warnings
+	}
+	return r
 }

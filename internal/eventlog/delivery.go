@@ -1,6 +1,10 @@
 package eventlog
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -80,4 +84,247 @@ func (s *Subscription) tellDamage(from, to int64) error {
 	}
 	damaged := domain.LogDamaged{From: from, To: to, Message: s.log.opts.Issue}
 	return s.send(Notice{Event: domain.Event{Seq: to, Time: time.Now(), Payload: damaged}})
+}
+
+// replay brings what is in the log already, and what waits for a human.
+func (s *Subscription) replay() error {
+	if s.since >= 0 {
+		s.announced = make(map[string]bool)
+		for {
+			p, err := s.log.readOn(s.ctx, s.cursor)
+			if err != nil {
+				return err
+			}
+			for _, e := range p.events {
+				if err := s.take(e); err != nil {
+					return err
+				}
+			}
+			if err := s.skipTo(p.lostTo); err != nil {
+				return err
+			}
+			if p.end {
+				break
+			}
+		}
+		if err := s.flush(); err != nil {
+			return err
+		}
+	}
+	seen := s.announced
+	s.announced = nil
+	if s.kinds != nil && !s.kinds[domain.EventApprovalRequested] {
+		return nil
+	}
+	return s.showPending(seen)
+}
+
+// showPending brings the questions that wait for a human, but those that were seen,
+// and those that the log will bring: what was said before them is there, too.
+func (s *Subscription) showPending(seen map[string]bool) error {
+	pending, err := s.log.opts.Questions.Pending(s.ctx, s.run)
+	if err != nil {
+		return err
+	}
+	pending = slices.DeleteFunc(pending, func(e domain.Event) bool {
+		asked, is := e.Payload.(domain.ApprovalRequested)
+		return is && (seen[asked.ApprovalID] || s.thread != 0 && e.Thread != s.thread)
+	})
+	if len(pending) == 0 {
+		return nil
+	}
+	coming, err := s.log.questionsAfter(s.ctx, s.cursor)
+	if err != nil {
+		return err
+	}
+	for _, e := range pending {
+		if asked, is := e.Payload.(domain.ApprovalRequested); is {
+			if coming[asked.ApprovalID] {
+				continue
+			}
+			asked.Replayed = true
+			e.Payload = asked
+		}
+		e.Seq = 0
+		if err := s.send(Notice{Event: e}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// questionsAfter are the approvals whose questions the store's log has after a seq: of
+// those, too, that were committed and are not announced yet.
+func (l *Log) questionsAfter(ctx context.Context, seq int64) (map[string]bool, error) {
+	asked := make(map[string]bool)
+	for {
+		p, err := l.readOn(ctx, seq)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range p.events {
+			seq = e.Seq
+			if q, is := e.Payload.(domain.ApprovalRequested); is {
+				asked[q.ApprovalID] = true
+			}
+		}
+		if seq = max(seq, p.lostTo); p.end {
+			return asked, nil
+		}
+	}
+}
+
+// catchUp reads from the store what the memory does not hold any more. Deltas
+// among it are left out, and one event says so.
+func (s *Subscription) catchUp() error {
+	if err := s.flush(); err != nil {
+		return err
+	}
+	var left span
+	for range 64 { // then look whether the memory has the rest
+		p, err := s.log.readOn(s.ctx, s.cursor)
+		if err != nil {
+			return err
+		}
+		for _, e := range p.events {
+			if _, delta := e.Payload.(domain.MessageDelta); delta {
+				s.cursor = e.Seq
+				if s.wants(e) {
+					left.add(e.Seq)
+				}
+				continue
+			}
+			if s.wants(e) || e.Unreadable() {
+				if err := s.lagged(&left); err != nil {
+					return err
+				}
+			}
+			if err := s.take(e); err != nil {
+				return err
+			}
+		}
+		if p.lostTo > 0 {
+			if err := s.lagged(&left); err != nil {
+				return err
+			}
+		}
+		if err := s.skipTo(p.lostTo); err != nil {
+			return err
+		}
+		if p.end {
+			break
+		}
+	}
+	return s.lagged(&left)
+}
+
+// pageSize is how many events are read at once.
+const pageSize = 256
+
+// A page is a part of the log, and what of it could not be read.
+type page struct {
+	events []domain.Event
+	// lostTo, if it is not 0, is the last of those behind events that cannot be
+	// read.
+	lostTo int64
+	// end: there is nothing more.
+	end bool
+}
+
+// read reads the log of the store from after a seq on. Where it is damaged the
+// page ends, and says where it goes on: the log has no gaps, so what is missing
+// in it is damage, too.
+func (l *Log) read(ctx context.Context, after int64) (page, error) {
+	last := l.Last() // was committed, and so is there
+	events, err := l.store.Events(ctx, after, pageSize)
+	if err != nil && !store.IsDamaged(err) {
+		return page{}, err
+	}
+	at := after
+	for i, e := range events {
+		if e.Seq != at+1 {
+			l.opts.Damaged(fmt.Errorf("the log has %d behind %d", e.Seq, at))
+			return l.behindDamage(ctx, events[:i], at)
+		}
+		at = e.Seq
+	}
+	end := len(events) < pageSize
+	switch {
+	case err != nil:
+		return l.behindDamage(ctx, events, at)
+	case end && at < last:
+		l.opts.Damaged(fmt.Errorf("the log has nothing behind %d, and went to %d", at, last))
+		return l.behindDamage(ctx, events, at)
+	}
+	return page{events: events, end: end}, nil
+}
+
+// readAgainAfter is when a log is read again that could not be for a reason that
+// may pass, such as too many open files.
+const readAgainAfter = time.Second
+
+// readOn is read for whoever has no other way to learn what happened: it is tried
+// for as long as ctx lasts.
+func (l *Log) readOn(ctx context.Context, after int64) (page, error) {
+	for warned := false; ; warned = true {
+		p, err := l.read(ctx, after)
+		if err == nil || ctx.Err() != nil || errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled) {
+			return p, err
+		}
+		if !warned {
+			l.opts.Logger.Warn("the log cannot be read just now; a subscriber waits", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(readAgainAfter):
+		}
+	}
+}
+
+// behindDamage finds where the log can be read again behind at. Damage is of
+// pages of the database, which hold some dozens of events each, so it looks
+// further and further ahead, and then back between what it has seen.
+func (l *Log) behindDamage(ctx context.Context, events []domain.Event, at int64) (page, error) {
+	last := l.Last()
+	if at >= last {
+		return page{events: events, end: true}, nil
+	}
+	damaged, readable := at+1, int64(0)
+	for step := int64(1); damaged < last && readable == 0; step *= 2 {
+		next := min(damaged+step, last)
+		ok, err := l.readable(ctx, next)
+		switch {
+		case err != nil:
+			return page{}, err
+		case ok:
+			readable = next
+		default:
+			damaged = next
+		}
+	}
+	if readable == 0 {
+		return page{events: events, lostTo: last}, nil
+	}
+	for readable-damaged > 1 {
+		middle := damaged + (readable-damaged)/2
+		ok, err := l.readable(ctx, middle)
+		switch {
+		case err != nil:
+			return page{}, err
+		case ok:
+			readable = middle
+		default:
+			damaged = middle
+		}
+	}
+	return page{events: events, lostTo: readable - 1}, nil
+}
+
+// readable reports whether an event of the log can be read.
+func (l *Log) readable(ctx context.Context, seq int64) (bool, error) {
+	events, err := l.store.Events(ctx, seq-1, 1)
+	if err != nil && !store.IsDamaged(err) {
+		return false, err
+	}
+	return err == nil && len(events) == 1 && events[0].Seq == seq, nil
 }

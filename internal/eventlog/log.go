@@ -215,3 +215,76 @@ func (l *Log) admit(s *Subscription) (remove func()) {
 		delete(l.open, s)
 	}
 }
+
+// How much of the log is kept in memory for subscribers. One that falls further
+// behind reads from the store.
+const (
+	keepEvents = 8192
+	keepBytes  = 4 << 20
+)
+
+// A memory is the end of the log: a ring.
+type memory struct {
+	ring  []domain.Event
+	first int // where the oldest is
+	count int
+	bytes int
+}
+
+func size(e domain.Event) int { return e.Payload.Size() + 64 }
+
+// add takes an event, and forgets the oldest where there is no room for it.
+func (m *memory) add(e domain.Event) {
+	if m.ring == nil {
+		m.ring = make([]domain.Event, keepEvents)
+	}
+	for m.count == keepEvents || m.count > 0 && m.bytes+size(e) > keepBytes {
+		m.bytes -= size(m.ring[m.first])
+		m.ring[m.first] = domain.Event{}
+		m.first = (m.first + 1) % keepEvents
+		m.count--
+	}
+	m.ring[(m.first+m.count)%keepEvents] = e
+	m.count++
+	m.bytes += size(e)
+}
+
+// end copies the last of all, at most limit of those from the one on that has
+// behind events behind it or fewer.
+func (m *memory) end(behind, limit int) []domain.Event {
+	events := make([]domain.Event, min(behind, limit))
+	for i := range events {
+		events[i] = m.ring[(m.first+m.count-behind+i)%keepEvents]
+	}
+	return events
+}
+
+// unkeptMost is how many events that are not in the log wait for a subscriber.
+const unkeptMost = 100
+
+// An unkept is where a subscriber's events wait that are not in the log. It
+// takes no room while there are none.
+type unkept struct {
+	mu    sync.Mutex // guards queue
+	queue []domain.Event
+}
+
+// put queues an event, and reports whether there was room for it.
+func (u *unkept) put(e domain.Event) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.queue) >= unkeptMost {
+		return false
+	}
+	u.queue = append(u.queue, e)
+	return true
+}
+
+// take takes all that wait.
+func (u *unkept) take() []domain.Event {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	queue := u.queue
+	u.queue = nil
+	return queue
+}

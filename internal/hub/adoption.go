@@ -30,7 +30,7 @@ func (h *Hub) newAdoption() *adopter {
 	})
 }
 
-// This file takes in conversations that an agent has had without Duet.
+// What follows takes in conversations that an agent has had without Duet.
 
 // adoptOptions say whom an Adoption works with. All are needed.
 type adoptOptions struct {

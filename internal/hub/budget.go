@@ -75,7 +75,7 @@ func (h *Hub) timeUsed(live *liveRun) {
 	}
 }
 
-// This file ends runs that have used what they may: it holds what agents tell of
+// What follows ends runs that have used what they may: it holds what agents tell of
 // themselves against the limits of the configuration, for the run, its conversation and
 // the day, warns before one is reached, and has the run interrupted when one is.
 //

@@ -67,7 +67,7 @@ func (f forFullDisk) unstored() (overlay func(*domain.Session)) {
 	}
 }
 
-// This file ends runs that cannot go on since the disk is full, and closes what
+// What follows ends runs that cannot go on since the disk is full, and closes what
 // they left open when there is room again.
 
 // fullDiskRuns is what [cutShortByFullDisk] asks of the life of runs. Its methods may be called from any

@@ -2,6 +2,8 @@ package relay
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 
 	"github.com/sourcegraph/jsonrpc2"
 
@@ -166,4 +168,78 @@ func unsent(body []byte, err *jsonrpc2.Error) []byte {
 		out = append(out, ']')
 	}
 	return out
+}
+
+// codeHubLost tells a request that the hub it went to has gone.
+const codeHubLost = -32042
+
+// KindHubLost is the kind of the error that a request is answered with whose hub has gone.
+const KindHubLost = "hub_lost"
+
+func hubLost(why string) *jsonrpc2.Error {
+	data := json.RawMessage(`{"kind":"` + KindHubLost + `","retry":true}`)
+	return &jsonrpc2.Error{Code: codeHubLost, Message: "Hub lost: " + why, Data: &data}
+}
+
+var (
+	lostUnanswered = hubLost("the process that runs the agents has gone before it answered; another one takes its place, so the request may be sent again")
+	lostUnsent     = hubLost("no process that runs the agents could be reached in time; the request was not carried out and may be sent again")
+)
+
+// codeHubSilent tells a request that the hub does not answer.
+const codeHubSilent = -32044
+
+func hubSilent(message string, retry bool) *jsonrpc2.Error {
+	data, _ := json.Marshal(struct {
+		Kind  string `json:"kind"`
+		Retry bool   `json:"retry"`
+	}{"hub_silent", retry})
+	return &jsonrpc2.Error{Code: codeHubSilent, Message: "Hub silent: " + message, Data: (*json.RawMessage)(&data)}
+}
+
+// unsentError is what a request is told that no hub got; r.mu is held.
+func (r *Relay) unsentError() *jsonrpc2.Error {
+	if r.silence != "" {
+		return hubSilent(r.silence+"; the request was not carried out and may be sent again", true)
+	}
+	if r.problem != "" {
+		return hubLost(r.problem + "; the request was not carried out and may be sent again")
+	}
+	return lostUnsent
+}
+
+// answer queues an answer of our own for writeReplies; r.mu is held.
+func (r *Relay) answer(body []byte) {
+	r.replies = append(r.replies, body)
+	r.replyBytes += len(body)
+	r.changed()
+}
+
+// endAnswered ends the relay when the editor has its answers, or will not take
+// them.
+func (r *Relay) endAnswered() {
+	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Grace)
+	defer cancel()
+	r.await(ctx, func() bool { return r.replyBytes == 0 })
+	r.end(nil)
+}
+
+// writeReplies sends the editor the answers that are our own.
+func (r *Relay) writeReplies() {
+	for r.await(r.ctx, func() bool { return len(r.replies) > 0 }) {
+		r.mu.Lock()
+		answers := r.replies
+		r.replies = nil
+		r.mu.Unlock()
+		for _, answer := range answers {
+			r.editor.send(answer)
+		}
+		_ = r.editor.flush()
+		r.mu.Lock()
+		for _, answer := range answers {
+			r.replyBytes -= len(answer)
+		}
+		r.changed()
+		r.mu.Unlock()
+	}
 }

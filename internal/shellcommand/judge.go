@@ -1,6 +1,11 @@
 package shellcommand
 
-import "slices"
+import (
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+)
 
 // AllowedBy reports whether rules with these patterns allow a command: one is
 // for all commands there are, or is this one word for word, or each part is what
@@ -51,4 +56,165 @@ func (c Command) CouldRun(p Pattern) bool {
 		}
 	}
 	return false
+}
+
+// mostDenial bounds the texts that a deny rule is held against for what was
+// taken apart; the text as a whole is looked through besides.
+const mostDenial = 20_000
+
+// denies notes a text that the script could run.
+func (r *reader) denies(texts ...string) {
+	for _, text := range texts {
+		if text != "" && len(r.denial) < mostDenial {
+			r.denial = append(r.denial, text)
+		}
+	}
+}
+
+// deniesCall notes what a simple command could be.
+func (r *reader) deniesCall(c call) {
+	r.denies(c.source)
+	var set []string
+	for _, a := range c.assigns {
+		set = append(set, a.bare)
+	}
+	if len(c.words) == 0 || !isOpen(c.words[0].text()) {
+		r.denies(join(c.words))
+		r.denies(strings.Join(slices.Concat(set, []string{join(c.words)}, c.redirections), " "))
+	}
+	r.deniesWords(c.words, true)
+	if len(c.words) == 0 {
+		return
+	}
+	for _, name := range c.words[0].texts {
+		base := path.Base(name)
+		if slices.Contains(shellNames, base) && !slices.ContainsFunc(c.words[1:], isScriptFlag) {
+			r.stdin = r.stdin || len(c.words) == 1
+			return // it reads a file, or what it is given
+		}
+		if slices.Contains(runners, base) || slices.Contains(shellNames, base) {
+			for i := 1; i < len(c.words); i++ {
+				r.deniesWords(c.words[i:], false)
+				r.mayBeScript(c.words[i])
+			}
+			r.mayBeScript(word{texts: []string{textOf(c.words[1:])}})
+			return
+		}
+		if base == "echo" || base == "printf" {
+			r.mayBePiped(textOf(c.words[1:]))
+		}
+	}
+}
+
+// isScriptFlag reports whether a word may be the option of a shell before a script.
+func isScriptFlag(w word) bool {
+	return !w.isLiteral || strings.HasPrefix(w.text(), "-") && strings.Contains(w.text(), "c")
+}
+
+// deniesWords notes words as texts, with each value that they may have. A name
+// of which nothing is known is every program's, and no rule means that.
+func (r *reader) deniesWords(words []word, first bool) {
+	if len(words) == 0 || len(words) > 100 && !first {
+		return
+	}
+	rest := textOf(words[1:])
+	for _, name := range words[0].texts {
+		if words[0].expands {
+			name = strings.Map(func(c rune) rune {
+				if strings.ContainsRune("*?[]", c) {
+					return AnyWord
+				}
+				return c
+			}, name)
+		}
+		if isOpen(name) {
+			continue
+		}
+		name = strings.TrimPrefix(name, "=")
+		for _, n := range []string{name, name[strings.LastIndexByte(name, '/')+1:]} {
+			r.denies(strings.TrimSuffix(n+" "+rest, " "))
+		}
+	}
+	for _, w := range words[1:] {
+		if len(w.texts) > 1 { // a value that is known
+			for i := range w.texts {
+				all := make([]string, len(words))
+				for k, other := range words {
+					all[k] = other.texts[min(i, len(other.texts)-1)]
+				}
+				r.denies(strings.Join(all, " "))
+			}
+			break
+		}
+	}
+}
+
+// isOpen reports whether nothing of a text is known.
+func isOpen(text string) bool { return strings.Trim(text, string([]rune{Anything, AnyWord})) == "" }
+
+// textOf are words as a program gets them, joined.
+func textOf(words []word) string {
+	texts := make([]string, len(words))
+	for i, w := range words {
+		texts[i] = w.text()
+		if w.expands {
+			texts[i] = strings.ReplaceAll(strings.ReplaceAll(texts[i], "*", string(AnyWord)), "?", string(AnyWord))
+		}
+	}
+	return strings.Join(texts, " ")
+}
+
+// mayBeScript reads a word that something may run as a script.
+func (r *reader) mayBeScript(w word) {
+	for _, text := range w.texts {
+		if r.nesting < mostNesting && *r.left > 0 && strings.ContainsAny(text, " \t\n;&|$`<>(){}'\"\\") {
+			inner := r.inner(bash)
+			r.read(inner, text)
+			r.denies(inner.denial...)
+		}
+	}
+}
+
+// mayBePiped keeps what is written for a shell that may read it.
+func (r *reader) mayBePiped(text string) { r.piped = append(r.piped, text) }
+
+// readPiped reads what was written as a script.
+func (r *reader) readPiped() {
+	for _, text := range r.piped {
+		r.denies(text)
+		r.mayBeScript(word{texts: []string{text}})
+	}
+}
+
+// texts are the commands that may stand in a text that nobody has parsed: those
+// of a shell need not be what a parser takes for one.
+func texts(text string) []string {
+	all := []string{text}
+	add := func(text string) {
+		if !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	add(strings.ReplaceAll(text, "\\\n", ""))
+	blanks := strings.Map(func(r rune) rune {
+		switch {
+		case r == Anything || r == AnyWord:
+			return unicode.ReplacementChar
+		case r == '\n' || r == '\t':
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.IsControl(r), unicode.Is(unicode.Cf, r):
+			return -1
+		}
+		return r
+	}, all[len(all)-1])
+	add(blanks)
+	add(strings.Map(func(r rune) rune {
+		if strings.ContainsRune(`'"\`, r) {
+			return -1
+		}
+		return r
+	}, blanks))
+	return all
 }

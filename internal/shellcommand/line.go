@@ -1,8 +1,14 @@
 package shellcommand
 
 import (
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // Line is a command as a shell would be given it: of one that a shell
@@ -22,4 +28,142 @@ func Line(argv []string) string {
 		words[i] = word
 	}
 	return strings.Join(words, " ")
+}
+
+// A dialect is a shell's way to read a script.
+type dialect = syntax.LangVariant
+
+const (
+	bash  = syntax.LangBash
+	posix = syntax.LangPOSIX
+	zsh   = syntax.LangZsh
+)
+
+// unknownShell are the dialects that a text is read in if nobody says for which
+// shell it is.
+var unknownShell = []dialect{bash, posix, zsh}
+
+// dialectsOf are those of a shell by its program, nil if it is no shell that
+// can be read.
+func dialectsOf(program string) []dialect {
+	switch path.Base(program) {
+	case "bash":
+		return []dialect{bash}
+	case "sh", "dash", "ash":
+		return []dialect{posix, bash}
+	case "zsh":
+		return []dialect{zsh, bash}
+	}
+	return nil
+}
+
+// isPlain reports whether a text has no character that shells, terminals or
+// systems treat in their own ways: controls, and white space that only some take
+// for a blank.
+func isPlain(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
+		return r != '\n' && r != '\t' && unicode.IsControl(r) || r > unicode.MaxASCII && (unicode.IsSpace(r) || unicode.Is(unicode.Cf, r)) ||
+			r == Anything || r == AnyWord
+	})
+}
+
+// shellNames are programs that run a script.
+var shellNames = []string{"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "fish", "csh", "tcsh", "rbash", "nu", "xonsh", "elvish"}
+
+// runners are commands that run what their arguments say.
+var runners = []string{
+	"!", "-", ".", "ash", "builtin", "bwrap", "busybox", "caffeinate", "chroot", "chrt", "command", "coproc", "csh", "dbus-run-session", "doas", "entr", "env", "eval",
+	"exec", "expect", "fd", "fdfind", "find", "flock", "foreach", "gtimeout", "ionice", "ltrace", "mksh", "nice", "nocorrect", "noglob", "nohup", "nsenter", "parallel", "pkexec", "prlimit",
+	"proot", "rbash", "repeat", "rlwrap", "runuser", "script", "setpriv", "setsid", "source", "ssh", "stdbuf", "strace", "su", "sudo", "systemd-run", "taskset", "tcsh", "time", "timeout", "toybox",
+	"trap", "unbuffer", "unshare", "watch", "xargs", "bash", "dash", "fish", "ksh", "sh", "zsh", "alias", "nu", "xonsh", "elvish", "pwsh", "powershell", "powershell.exe", "cmd", "cmd.exe",
+}
+
+// changers are commands after which others are not what they are called, or
+// that change where they run or what variables they see.
+var changers = []string{
+	"autoload", "bind", "bindkey", "cd", "chdir", "compdef", "complete", "declare", "disable", "emulate", "enable", "export", "fc", "float", "function", "functions", "getopts", "hash", "history",
+	"integer", "let", "local", "mapfile", "popd", "print", "printf", "pushd", "read", "readarray", "readonly", "rehash", "set", "setopt", "shopt", "select", "typeset", "unalias",
+	"unfunction", "unhash", "unset", "unsetopt", "zcompile", "zle", "zmodload", "zparseopts", "zstyle", "vared", "fg", "bg", "aliases", "setenv", "[[",
+}
+
+// mustSay are the words of a simple command that a rule has to have itself to
+// allow it.
+func mustSay(words []word) (says []string) {
+	name := words[0].text()
+	base := name[strings.LastIndexByte(name, '/')+1:]
+	if base == "printf" && !slices.ContainsFunc(words, func(w word) bool { return !w.isLiteral || strings.HasPrefix(w.text(), "-v") }) {
+		return nil // it writes
+	}
+	if slices.Contains(runners, base) || slices.Contains(changers, base) {
+		says = append(says, name)
+	}
+	if base == "find" || base == "fd" || base == "fdfind" {
+		for _, w := range words[1:] {
+			if !w.isLiteral {
+				says = append(says, "-exec")
+			}
+			for _, prefix := range []string{"-exec", "-ok", "-delete", "-fprint", "-fls", "-x", "-X", "--exec"} {
+				if strings.HasPrefix(w.text(), prefix) {
+					says = append(says, w.text())
+					break
+				}
+			}
+		}
+	}
+	return says
+}
+
+// Canonical is the same for scripts that differ in blanks and comments alone,
+// for whichever shell they are. One that shells could take for different things
+// is the same as itself alone.
+func Canonical(script string) string {
+	if !isPlain(script) || isTooMuch(script) || strings.Contains(script, "<<") || strings.Contains(script, "`") {
+		return script
+	}
+	canonical := ""
+	for _, shell := range unknownShell {
+		text, ok := minified(script, shell)
+		if again, still := minified(text, shell); !ok || !still || again != text || canonical != "" && canonical != text {
+			return script
+		}
+		canonical = text
+	}
+	return canonical
+}
+
+// minified is a script as the printer writes it for a shell.
+func minified(script string, shell dialect) (text string, ok bool) {
+	defer func() {
+		if recover() != nil {
+			text, ok = "", false
+		}
+	}()
+	file, err := syntax.NewParser(syntax.Variant(shell)).Parse(strings.NewReader(script), "")
+	if err != nil {
+		return "", false
+	}
+	var b strings.Builder
+	if err := syntax.NewPrinter(syntax.Minify(true)).Print(&b, file); err != nil {
+		return "", false
+	}
+	return strings.TrimSuffix(b.String(), "\n"), b.Len() > 0
+}
+
+// CanonicalWords are the words of a program, with the script that a shell among
+// them is given as its Canonical.
+func CanonicalWords(argv []string) []string {
+	words := make([]word, len(argv))
+	for i, text := range argv {
+		words[i] = literal(text)
+	}
+	if _, script, ok := scriptOf(words); ok {
+		for i, text := range argv {
+			if i > 0 && text == script {
+				canonical := append([]string(nil), argv...)
+				canonical[i] = Canonical(script)
+				return canonical
+			}
+		}
+	}
+	return argv
 }

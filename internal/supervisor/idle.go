@@ -2,6 +2,8 @@ package supervisor
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
@@ -125,4 +127,108 @@ func (p *process) release(thread string) bool {
 		p.supervisor.opts.Logger.Debug("an executor did not end an agent that has nothing to do", "err", err)
 	}
 	return err != nil || result.Released
+}
+
+// An idleThread is a conversation of which no prompt runs, and whose agent
+// waits for the next one in an executor.
+type idleThread struct {
+	process *process
+	of      purpose
+	timer   *time.Timer // ends its agent
+	ending  bool        // its agent is being ended
+	works   bool        // its agent has a program in a terminal: it is no idle one
+}
+
+// idleThreads are the conversations that have nothing to do, the one that has
+// waited longest first. The supervisor's mu guards them.
+type idleThreads []*idleThread
+
+// of finds a conversation, or returns nil.
+func (l idleThreads) of(p *process, of purpose) *idleThread {
+	for _, i := range l {
+		if i.process == p && i.of == of {
+			return i
+		}
+	}
+	return nil
+}
+
+// works reports whether an agent of a process has refused to be ended, since it works.
+func (l idleThreads) works(p *process) bool {
+	return slices.ContainsFunc(l, func(i *idleThread) bool { return i.process == p && i.works })
+}
+
+// remove takes a conversation out of the list.
+func (l *idleThreads) remove(gone *idleThread) {
+	gone.timer.Stop()
+	*l = slices.DeleteFunc(*l, func(i *idleThread) bool { return i == gone })
+}
+
+// surplus are those that have waited longest beyond so many.
+func (l idleThreads) surplus(most int) []*idleThread {
+	var idle []*idleThread
+	for _, i := range l {
+		if !i.ending && !i.works && !i.process.ending {
+			idle = append(idle, i)
+		}
+	}
+	return idle[:max(len(idle)-most, 0)]
+}
+
+// pauses are the leases that want one executor, which may have several, to
+// pause. It does while there is one. The zero value has none.
+type pauses struct {
+	telling sync.Mutex // held while the executor is told, so that it is told in order
+
+	mu     sync.Mutex // guards the fields below
+	by     map[*lease]struct{}
+	paused bool // what the executor was told last
+	unsure bool // it may not have been
+}
+
+// set notes whether a lease wants the executor to pause, and tells it.
+func (p *pauses) set(ctx context.Context, x catalog.Executor, l *lease, pause bool) error {
+	p.mu.Lock()
+	if p.by == nil {
+		p.by = make(map[*lease]struct{})
+	}
+	if pause && !l.released {
+		p.by[l] = struct{}{}
+	} else {
+		delete(p.by, l)
+	}
+	p.mu.Unlock()
+	return p.tell(ctx, x)
+}
+
+// leave ends the pause of a lease, for good, and reports whether the executor
+// is to be told something.
+func (p *pauses) leave(l *lease) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l.released = true
+	delete(p.by, l)
+	return p.unsure || p.paused != (len(p.by) > 0)
+}
+
+// tell tells the executor what counts now, unless it was told that last.
+func (p *pauses) tell(ctx context.Context, x catalog.Executor) error {
+	p.telling.Lock()
+	defer p.telling.Unlock()
+	p.mu.Lock()
+	pause := len(p.by) > 0
+	known := pause == p.paused && !p.unsure
+	p.mu.Unlock()
+	if known {
+		return nil
+	}
+	send := x.ResumeNotifications
+	if pause {
+		send = x.PauseNotifications
+	}
+	err := send(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.paused, p.unsure = pause, err != nil
+	return err
 }

@@ -1,15 +1,20 @@
 package trigger
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/duet-rpc/duet-rpc/internal/background"
 	"github.com/duet-rpc/duet-rpc/internal/config"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/store"
@@ -251,4 +256,132 @@ func (e *Engine) giveUpSending(ctx context.Context) {
 			e.noteSent(x)
 		}
 	}
+}
+
+// settle does what people have agreed to, and notes what they have not.
+func (e *Engine) settle(ctx context.Context) {
+	open, err := e.opts.Store.OpenTriggerExecutions(ctx)
+	e.warn(err, "what waits for people cannot be read", "")
+	for _, x := range open {
+		if x.Status != domain.TriggerWaiting {
+			continue
+		}
+		err := e.opts.Runs.Write(ctx, func(tx store.Tx) error { return e.settleOne(tx, x) })
+		var refused *domain.Error
+		if errors.As(err, &refused) && refused.Kind != domain.KindUnavailable {
+			x.Status, x.Error = domain.TriggerError, refused.Message
+			err = e.opts.Runs.Write(ctx, func(tx store.Tx) error { return e.keep(tx, &x, domain.Run{}) })
+		}
+		e.warn(err, "what a person has decided could not be done", x.Trigger)
+	}
+}
+
+// settleOne does what the answer to the question of an execution says, if there is one.
+func (e *Engine) settleOne(tx store.Tx, x domain.TriggerExecution) error {
+	a, err := tx.Approval(e.ctx, x.Approval)
+	if errors.Is(err, store.ErrNotFound) { // its conversation was deleted
+		x.Status, x.Run = domain.TriggerNoApprover, 0
+		return e.keep(tx, &x, domain.Run{})
+	}
+	if err != nil || a.Status == domain.ApprovalPending {
+		return err
+	}
+	draft, err := tx.Run(e.ctx, x.Run)
+	if err != nil {
+		return err
+	}
+	if a.Status == domain.ApprovalApproved {
+		t, automation, exists := e.definition(x.Trigger)
+		if exists && t.Action.Type == x.Action {
+			return e.perform(tx, automation, &x, &draft)
+		}
+		x.Error = "the trigger is not in the configuration any more, or does something else"
+	}
+	switch {
+	case x.Error != "":
+		x.Status = domain.TriggerError
+	case a.Status == domain.ApprovalDenied:
+		x.Status, x.Error = domain.TriggerDenied, a.Comment
+	default:
+		x.Status = domain.TriggerNoApprover
+	}
+	if draft.State == domain.Draft {
+		if err := e.opts.Runs.Discard(tx, &draft); err != nil {
+			return err
+		}
+	}
+	return e.keep(tx, &x, draft)
+}
+
+const (
+	sendTimeout = 10 * time.Second
+	sendAtOnce  = 4
+	mostAnswer  = 64 << 10 // bytes of an answer that are read, and thrown away
+)
+
+// A sender sends events to addresses. What was begun and not ended when the process died
+// is not sent again: whoever gets it may have it.
+type sender struct {
+	ctx    context.Context
+	tasks  *background.Group
+	sent   func(domain.TriggerExecution) // notes what became of it
+	client *http.Client
+	slots  chan struct{}
+}
+
+func newSender(ctx context.Context, tasks *background.Group, sent func(domain.TriggerExecution)) *sender {
+	return &sender{ctx: ctx, tasks: tasks, sent: sent, slots: make(chan struct{}, sendAtOnce), client: &http.Client{
+		Timeout:       sendTimeout,
+		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // another host was not allowed
+	}}
+}
+
+// send sends the event of an execution, and has it noted what became of that. It does
+// not block.
+func (s *sender) send(x domain.TriggerExecution, address string) {
+	s.tasks.Go(func() {
+		s.slots <- struct{}{}
+		defer func() { <-s.slots }()
+		err := s.post(s.ctx, x, address)
+		if s.ctx.Err() != nil {
+			return // the next start notes that nobody knows whether it arrived
+		}
+		x.Status = domain.TriggerSent
+		if err != nil {
+			x.Status, x.Error = domain.TriggerError, err.Error()
+		}
+		s.sent(x)
+	})
+}
+
+func (s *sender) post(ctx context.Context, x domain.TriggerExecution, address string) error {
+	body, err := json.Marshal(struct {
+		RuleID    string          `json:"ruleId"`
+		Execution int64           `json:"execution_id"`
+		Event     json.RawMessage `json:"event"`
+	}{x.Trigger, x.ID, x.Event})
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Agent", "duet-rpc")
+	response, err := s.client.Do(request)
+	var failed *url.Error
+	switch {
+	case errors.As(err, &failed): // without the address, of which a part may be secret
+		return fmt.Errorf("%s: %s", request.URL.Host, cut(failed.Err.Error(), 500))
+	case err != nil:
+		return errors.New(cut(err.Error(), 500))
+	}
+	defer response.Body.Close()
+	_, _ = io.CopyN(io.Discard, response.Body, mostAnswer)
+	if response.StatusCode/100 != 2 {
+		return fmt.Errorf("%s answered %s", request.URL.Host, response.Status)
+	}
+	return nil
 }

@@ -2,10 +2,15 @@ package trigger
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/config"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
+	"github.com/duet-rpc/duet-rpc/internal/store"
 )
 
 // A dueTime is when a trigger's time comes next.
@@ -87,4 +92,272 @@ func (e *Engine) fireTime(ctx context.Context, id string, at time.Time) (seen bo
 		seen = seen && err == nil
 	}
 	return seen
+}
+
+// kindsOf are the types of events and what they are called where files are watched.
+var kindsOf = map[string]changeKind{config.FileCreate: changeCreate, config.FileModify: changeModify, config.FileDelete: changeDelete}
+
+// specOf is what a trigger wants to know of files.
+func specOf(t config.Trigger, since time.Time) watchSpec {
+	spec := watchSpec{ID: t.ID, Paths: t.Paths, Extensions: t.Extensions, Ignore: t.Ignore, Debounce: t.Debounce, Since: since}
+	for name, kind := range kindsOf {
+		if t.FitsType(name, config.SourceWatch) {
+			spec.Kinds = append(spec.Kinds, kind)
+		}
+	}
+	return spec
+}
+
+// watch watches what the triggers that are active are for, and nothing where none is for
+// files. It belongs to the goroutine that looks.
+func (e *Engine) watch(active []config.Trigger) {
+	var watching []config.Trigger
+	var specs []watchSpec
+	var paths []string
+	for _, t := range active {
+		if !t.Watches() {
+			continue
+		}
+		watching = append(watching, t)
+		specs = append(specs, specOf(t, e.known[t.ID]))
+		if len(t.Paths) == 0 {
+			paths = append(paths, ".")
+		}
+		paths = append(paths, t.Paths...)
+	}
+	if reflect.DeepEqual(watching, e.watching) {
+		return
+	}
+	e.stopWatching()
+	if e.watching = watching; len(specs) == 0 {
+		return
+	}
+	w := startWatch(e.ctx, watchOptions{Root: e.opts.Root, Exclude: []string{e.opts.StateDir}, Specs: specs})
+	e.batches = w.Batches
+	e.mu.Lock()
+	e.watcher, e.watched = w, paths
+	e.mu.Unlock()
+}
+
+func (e *Engine) stopWatching() {
+	e.mu.Lock()
+	w := e.watcher
+	e.watcher, e.watched = nil, nil
+	e.mu.Unlock()
+	if w != nil {
+		w.Close()
+		// What was pending is looked for by those that come after it.
+		for _, t := range e.watching {
+			since := time.Now().Add(-lookBack)
+			if state, err := e.opts.Store.TriggerState(e.ctx, t.ID); err == nil && state.Looked.After(since) {
+				since = state.Looked
+			}
+			if e.known[t.ID].Before(since) {
+				e.known[t.ID] = since
+			}
+		}
+	}
+	e.batches, e.watching = nil, nil
+}
+
+// fireBatch does what a trigger wants for files that have changed, and reports whether it
+// was seen to.
+func (e *Engine) fireBatch(ctx context.Context, b changeBatch) (seen bool) {
+	depth, err := e.depthOfChanges(ctx, b)
+	if err != nil {
+		e.warn(err, "what sessions work cannot be read", b.ID)
+	}
+	seen = true
+	event := eventOfBatch(b, depth)
+	for _, t := range e.watching {
+		if t.ID == b.ID {
+			if t.Type != "" {
+				event.Type = t.Type // others are not in the batch
+				event.Payload["event_type"] = t.Type[len("file."):]
+			}
+			err := e.consider(ctx, t, event)
+			e.warn(err, "a trigger has failed", t.ID)
+			seen = seen && err == nil
+		}
+	}
+	return seen
+}
+
+func eventOfBatch(b changeBatch, depth int) Event {
+	kind := config.FileModify
+	switch {
+	case b.Modified == 0 && b.Deleted == 0:
+		kind = config.FileCreate
+	case b.Modified == 0 && b.Created == 0:
+		kind = config.FileDelete
+	}
+	return Event{
+		Type: kind, Source: config.SourceWatch, Time: b.Last, of: b.ID, depth: depth, key: fmt.Sprintf("files:%d", b.Last.UnixNano()),
+		Payload: map[string]any{
+			"path": b.Paths[0], "paths": b.Paths, "count": b.Count, "truncated": b.Count > len(b.Paths), "event_type": kind[len("file."):],
+			"created": b.Created, "modified": b.Modified, "deleted": b.Deleted,
+		},
+	}
+}
+
+// mayStillWrite is how long after the end of a session a change of a file is told that it
+// has made.
+const mayStillWrite = 2 * time.Second
+
+// depthOfChanges is that of the sessions begun by triggers that were at work while the
+// files were changed: nobody tells who has written a file.
+func (e *Engine) depthOfChanges(ctx context.Context, b changeBatch) (depth int, err error) {
+	working, err := e.opts.Store.RunsIn(ctx, domain.Starting, domain.Running, domain.WaitingInput, domain.Interrupting)
+	if err != nil {
+		return 0, err
+	}
+	ended, err := e.opts.Store.Sessions(ctx, domain.RunFilter{Source: domain.SourceTrigger, Limit: 50})
+	if err != nil {
+		return 0, err
+	}
+	for _, s := range ended {
+		working = append(working, s.Run)
+	}
+	for _, run := range working {
+		began := !run.Started.IsZero() && !run.Started.After(b.Last)
+		over := !run.Ended.IsZero() && run.Ended.Add(mayStillWrite).Before(b.First)
+		if began && !over {
+			depth = max(depth, depthOf(run))
+		}
+	}
+	return depth, nil
+}
+
+// followedKinds are the kinds of events of the log that triggers may be for.
+var followedKinds = []domain.EventKind{domain.EventRunState, domain.EventApprovalRequested, domain.EventApprovalResolved}
+
+// follow looks at what the log has since it was looked at last, if any trigger wants to
+// know. It reports whether all of that was seen to.
+func (e *Engine) follow(ctx context.Context) (seen bool) {
+	e.mu.Lock()
+	active, wants := e.active, slices.Equal(e.wants, followedKinds)
+	e.mu.Unlock()
+	if !wants {
+		e.followed = 0
+		return true
+	}
+	if e.followed == 0 {
+		var err error
+		if e.followed, err = e.beginning(ctx); err != nil {
+			e.warn(err, "the log cannot be read", "")
+			return false
+		}
+	}
+	upTo := e.opts.Log.Last()
+	failed := false
+	err := e.opts.Log.Replay(ctx, followedKinds, e.followed, upTo, func(logged domain.Event, s domain.Session) bool {
+		event, ok := eventOf(logged, s)
+		if !ok {
+			return true
+		}
+		for _, t := range active {
+			if t.FollowsRuns() && !logged.Time.Before(e.known[t.ID]) && ctx.Err() == nil {
+				if err := e.consider(ctx, t, event); err != nil {
+					e.warn(err, "a trigger has failed", t.ID)
+					failed = true
+				}
+			}
+		}
+		e.followed = logged.Seq
+		return !failed && ctx.Err() == nil
+	})
+	if err != nil || failed || ctx.Err() != nil {
+		e.warn(err, "the log cannot be read", "")
+		return false
+	}
+	e.followed = max(e.followed, upTo)
+	return true
+}
+
+// beginning is where the log is looked at from at first, so that lookBack is in it.
+func (e *Engine) beginning(ctx context.Context) (int64, error) {
+	const page = 500
+	at := e.opts.Log.Last()
+	for since := time.Now().Add(-lookBack); at > 0; at = max(at-page, 0) {
+		events, err := e.opts.Store.Events(ctx, max(at-page, 0), 1)
+		if err != nil && !store.IsDamaged(err) {
+			return 0, err
+		}
+		if len(events) == 0 || events[0].Time.Before(since) {
+			at = max(at-page, 0)
+			break
+		}
+	}
+	return at, nil
+}
+
+// eventOf is what triggers are told of an event of the log.
+func eventOf(logged domain.Event, s domain.Session) (Event, bool) {
+	event := Event{
+		Source: config.SourceRun, Time: logged.Time, key: fmt.Sprintf("seq:%d", logged.Seq), depth: depthOf(s.Run), restricted: s.Run.Restricted,
+		Payload: map[string]any{
+			"session_id": logged.Ref.SessionID, "run_id": logged.Ref.RunID, "task_id": domain.TaskName(logged.Ref.Task), "thread_id": s.Thread.UUID,
+			"title": s.Run.Title, "agent": s.Run.Agent, "source": s.Run.Source, "prompt": cut(s.Run.Prompt, 2000), "working_dir": s.Thread.CWD,
+		},
+	}
+	set := func(key, value string) {
+		if value != "" {
+			event.Payload[key] = value
+		}
+	}
+	if by := metadataOf(s.Run); by.Trigger != "" {
+		event.Payload["trigger"], event.Payload["depth"] = by.Trigger, by.Depth
+	}
+	switch p := logged.Payload.(type) {
+	case domain.RunStateChanged:
+		event.Type = "run." + string(p.To)
+		event.Payload["state"] = string(p.To)
+		set("old_state", string(p.From))
+		set("reason", p.Reason)
+		set("error", cut(p.Error, 4000))
+		set("error_code", p.ErrorCode)
+		set("stop_reason", p.StopReason)
+		if p.To.Ended() {
+			set("result", cut(s.Run.Result, 4000))
+		}
+	case domain.ApprovalRequested:
+		event.Type, event.Source = config.ApprovalRequested, config.SourceApproval
+		set("approval_id", p.ApprovalID)
+		set("tool_name", p.Tool)
+		set("question", cut(p.Title, 2000))
+		set("subject", cut(p.Subject, 2000))
+	case domain.ApprovalResolved:
+		event.Type, event.Source = config.ApprovalResolved, config.SourceApproval
+		set("approval_id", p.ApprovalID)
+		set("tool_name", p.Tool)
+		set("question", cut(p.Title, 2000))
+		set("decision", p.Status)
+		set("decided_by", p.DecidedBy)
+		set("response", cut(p.Response, 2000))
+	default:
+		return Event{}, false
+	}
+	return event, true
+}
+
+// begunBy is what the metadata of a run has that a trigger began.
+type begunBy struct {
+	Trigger string `json:"trigger"`
+	Depth   int    `json:"trigger_depth"`
+}
+
+func metadataOf(run domain.Run) (by begunBy) {
+	_ = json.Unmarshal(run.Metadata, &by) // absent, or a caller's own
+	return by
+}
+
+// depthOf is how many executions of triggers led to a run.
+func depthOf(run domain.Run) int {
+	switch run.Source {
+	case domain.SourceTrigger:
+		return max(metadataOf(run).Depth, 1)
+	case domain.SourceAgent: // the depth of the run before
+		return max(metadataOf(run).Depth, 0)
+	}
+	return 0
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/duet-rpc/duet-rpc/client"
 )
@@ -46,4 +47,174 @@ func OrGone(ctx context.Context, err error) error {
 		return ErrHubGone
 	}
 	return err
+}
+
+// A PreviewFile is what fetch answers.
+type PreviewFile struct {
+	Status  int               `json:"status"`
+	Headers map[string]string `json:"headers"`
+	Body    []byte            `json:"body"` // in base64
+}
+
+// PreviewShown is what navigate and refresh answer.
+type PreviewShown struct {
+	URL   string `json:"url"`
+	Shown int    `json:"shown"`
+}
+
+// PageMessages is what listPageMessages answers.
+type PageMessages struct {
+	Messages []PageMessage `json:"messages"`
+}
+
+// A PageMessage is what a page of a preview has said, also as the notification pageMessage
+// tells it.
+type PageMessage struct {
+	Kind    string `json:"kind"` // console, error or navigation
+	Level   string `json:"level"`
+	Message string `json:"message"`
+	URL     string `json:"url"`
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Stack   string `json:"stack"`
+	Count   int    `json:"count"`
+}
+
+// Text is the message in words. Its first line is the only one that begins with no space,
+// so that nothing that a page says passes for another message.
+func (m PageMessage) Text() string {
+	var text strings.Builder
+	said := indented(m.Message)
+	message := strings.TrimPrefix(said, "Uncaught ")
+	switch place := m.place(); m.Kind {
+	case "navigation":
+		text.WriteString("page: " + oneLine(m.URL))
+		if m.Message != "" {
+			text.WriteString(" (" + oneLine(m.Message) + ")")
+		}
+	case "error":
+		text.WriteString("uncaught: " + message)
+		if place != "" {
+			text.WriteString(" (" + place + ")")
+		}
+	default:
+		text.WriteString(oneLine(m.Level) + ": " + said)
+		if place != "" {
+			text.WriteString(" (" + place + ")")
+		}
+	}
+	if m.Count > 1 {
+		fmt.Fprintf(&text, " [%d times]", m.Count)
+	}
+	// Some browsers begin a stack with the message.
+	stack := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(m.Stack), strings.TrimPrefix(m.Message, "Uncaught ")))
+	if stack != "" {
+		text.WriteString("\n    " + indented(stack))
+	}
+	return text.String()
+}
+
+func (m PageMessage) place() string {
+	if m.URL == "" || m.Line == 0 {
+		return oneLine(m.URL)
+	}
+	return fmt.Sprintf("%s:%d:%d", oneLine(m.URL), m.Line, m.Column)
+}
+
+// endsLine reports whether a character ends a line, for some program that shows a text.
+func endsLine(r rune) bool {
+	return '\n' <= r && r <= '\r' || r == 0x85 || r == 0x2028 || r == 0x2029
+}
+
+// indented is a text whose lines begin with spaces, but for the first one. Empty lines
+// are left out.
+func indented(text string) string {
+	var lines []string
+	for line := range strings.FieldsFuncSeq(text, endsLine) {
+		if line = strings.TrimSpace(line); line != "" || len(lines) == 0 {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n    ")
+}
+
+// oneLine is a text with spaces in place of its ends of lines.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if endsLine(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// A Refusal is what the hub says of a request that it does not carry out.
+type Refusal struct {
+	Message  string   `json:"-"`        // a sentence, without the name of the error's code
+	Kind     string   `json:"kind"`     // the condition, such as "session_not_found"; or ""
+	Param    string   `json:"param"`    // the parameter that it is about; or ""
+	Accepted []string `json:"accepted"` // the values that would do, where they can be listed
+}
+
+// RefusalOf is the refusal that an error is; ok is false for an error that the hub did
+// not give.
+func RefusalOf(err error) (r Refusal, ok bool) {
+	var refused *client.Error
+	if !errors.As(err, &refused) {
+		return r, false
+	}
+	_ = json.Unmarshal(refused.Data, &r) // what it does not say is empty
+	r.Message = withoutCode(refused.Message)
+	return r, true
+}
+
+// withoutCode is a message without the name of its code, as docs/protocol.md lists
+// them: what follows is the sentence.
+func withoutCode(message string) string {
+	for _, name := range []string{
+		"Invalid params: ", "Invalid Request: ", "Internal error: ", "Task not found: ", "Task not cancellable: ", "Queue full: ", "Subsystem unavailable: ", "Overloaded: ",
+	} {
+		if sentence, found := strings.CutPrefix(message, name); found {
+			return sentence
+		}
+	}
+	return message
+}
+
+// A HubStatus is how a hub is.
+type HubStatus struct {
+	PID           int      `json:"pid"`
+	UptimeSeconds int      `json:"uptime_seconds"`
+	Health        string   `json:"health"`
+	Issues        []string `json:"issues"`
+	Version       string   `json:"version"`
+	Hub           string   `json:"hub"` // what config calls its kind
+	Subsystems    struct {
+		IPC struct {
+			Sockets []string
+			Clients int
+
+			Unserved []string // who looks for a daemon and cannot reach this one, and why
+		}
+		Supervisor struct{ Running, Queued, MaxConcurrency int }
+		Approvals  struct{ Pending int }
+		Store      struct {
+			Path    string
+			LastSeq int64 `json:"last_seq"`
+		}
+	} `json:"subsystems"`
+	Raw json.RawMessage `json:"-"` // all of it, as it came
+}
+
+// LastSeq is the number of the last event in the log.
+func LastSeq(ctx context.Context, c *client.Client) (int64, error) {
+	status, err := Status(ctx, c)
+	return status.Subsystems.Store.LastSeq, err
+}
+
+// Status asks a hub how it is.
+func Status(ctx context.Context, c *client.Client) (HubStatus, error) {
+	status, raw, err := Call[HubStatus](ctx, c, "daemon.status", nil)
+	status.Raw = raw
+	return status, err
 }

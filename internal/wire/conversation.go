@@ -3,6 +3,10 @@ package wire
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/client"
 )
@@ -108,4 +112,209 @@ func Conversation(ctx context.Context, c *client.Client, session string, each fu
 // of the conversation as well, which a client tells instead.
 func InConversation(code string) bool {
 	return code == "MCP_SERVER_FAILED" || code == "CONTENT_REFUSED" || code == "SETTING_IGNORED" || code == "RULES_NOT_ASKED"
+}
+
+// An Attachment is content that is no text: an image, a sound, a resource, or a
+// link to one.
+type Attachment struct {
+	Type     string `json:"type"`
+	ID       string `json:"attachment_id"` // "": it has no bytes
+	MIMEType string `json:"mime_type"`
+	Size     int64  `json:"size"`
+	Name     string `json:"name"`
+	Title    string `json:"title"`
+	URI      string `json:"uri"`
+}
+
+// WriteAttachment writes the bytes of an attachment that the hub has, part by part.
+func WriteAttachment(ctx context.Context, c *client.Client, out io.Writer, id string) error {
+	for offset := int64(0); ; {
+		part, _, err := Call[struct {
+			Data []byte `json:"data"`
+			Next int64  `json:"next_offset"` // 0: that is all
+		}](ctx, c, "getAttachment", map[string]any{"id": id, "offset": offset})
+		if err != nil {
+			return err
+		}
+		if _, err := out.Write(part.Data); err != nil {
+			return fmt.Errorf("writing it: %w", err)
+		}
+		if part.Next <= offset {
+			return nil
+		}
+		offset = part.Next
+	}
+}
+
+// Label says in a line what it is, such as [image image/png 12 KB].
+func (a Attachment) Label() string {
+	parts := []string{strings.ReplaceAll(a.Type, "_", " ")}
+	for _, part := range []string{a.Name, a.MIMEType} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	switch {
+	case a.Size >= 1e6:
+		parts = append(parts, fmt.Sprintf("%.1f MB", float64(a.Size)/1e6))
+	case a.Size >= 1000:
+		parts = append(parts, fmt.Sprintf("%d KB", (a.Size+500)/1000))
+	case a.Size > 0:
+		parts = append(parts, fmt.Sprintf("%d B", a.Size))
+	}
+	if a.ID == "" && a.URI != "" {
+		parts = append(parts, a.URI)
+	}
+	return "[" + strings.Join(parts, " ") + "]"
+}
+
+// The types of events that are told apart.
+const (
+	EventStatus       = "session_status_changed"
+	EventConversation = "conversation_updated"
+	EventApproval     = "new_approval"
+	EventResolved     = "approval_resolved"
+	EventSettings     = "session_settings_changed"
+	EventDelta        = "message_delta"
+	EventThinking     = "thinking_delta"
+	EventPlan         = "plan"
+	EventUsage        = "usage"
+	EventDiff         = "diff_updated"
+	EventTerminal     = "terminal_output"
+	EventTerminalExit = "terminal_exit"
+	EventError        = "task_error"
+	EventAgentUpdate  = "agent_update"
+	EventSilent       = "agent_silent"
+	EventAgentSession = "agent_session"
+	EventDeleted      = "session_deleted"
+	EventTrigger      = "trigger_executed"
+	EventBuild        = "build_progress"
+	EventIteration    = "iteration_start"
+	EventGateStart    = "gate_start"
+	EventGate         = "gate_result"
+	EventGatesEnded   = "gates_complete"
+	EventDecided      = "change_decided"
+	EventQueue        = "queue_changed"
+	EventSecret       = "secret_requested"
+	EventLagged       = client.TypeLagged
+)
+
+// EventTypes are all types that can be subscribed to.
+var EventTypes = []string{
+	EventStatus, EventConversation, EventApproval, EventResolved, EventSettings, EventDelta, EventThinking, EventPlan, EventUsage, EventDiff,
+	EventTerminal, EventTerminalExit, "task_progress", EventError, EventAgentUpdate, EventGate, EventBuild, EventLagged,
+	client.TypeLogDamaged, EventSecret, EventAgentSession, EventSilent, EventDeleted, EventTrigger, EventIteration, EventGateStart, EventGatesEnded, EventDecided, EventQueue,
+}
+
+// EventData is what is read of an event, whatever its type; docs/protocol.md
+// says which members each type has.
+type EventData struct {
+	SessionID string   `json:"session_id"`
+	TaskID    string   `json:"task_id"`
+	TaskIDs   []string `json:"task_ids"` // of what was deleted
+
+	OldState  string `json:"old_state"`
+	State     string `json:"state"`
+	Reason    string `json:"reason"`
+	Error     string `json:"error"`
+	AgentMode string `json:"agent_mode"`
+
+	ErrorCode   string       `json:"error_code"`
+	StopReason  string       `json:"stop_reason"`
+	AuthMethods []AuthMethod `json:"auth_methods"`
+
+	AgentSession
+
+	MessageID   string          `json:"message_id"`
+	Delta       string          `json:"delta"`
+	EventType   string          `json:"event_type"` // of a conversation: EntryMessage and the like
+	Role        string          `json:"role"`
+	Content     string          `json:"content"`
+	Subtype     string          `json:"subtype"`
+	ToolID      string          `json:"tool_id"`
+	ToolName    string          `json:"tool_name"`
+	ToolTitle   string          `json:"tool_title"`
+	ToolKind    string          `json:"tool_kind"`
+	ToolStatus  string          `json:"tool_status"`
+	ToolInput   json.RawMessage `json:"tool_input"`
+	ToolData    ToolData        `json:"tool_data"`
+	Result      string          `json:"tool_result_content"`
+	RefusedBy   string          `json:"refused_by"`
+	Refusal     string          `json:"refusal"`
+	ParentTool  string          `json:"parent_tool_use_id"`
+	Attachments []Attachment    `json:"attachments"`
+	Entries     []PlanEntry     `json:"entries"`
+
+	ContextUsed int64   `json:"context_used"`
+	ContextSize int64   `json:"context_size"`
+	CostUSD     float64 `json:"cost_usd"`
+
+	Meta json.RawMessage `json:"_meta"` // the agent's own, of a message, a piece of it or its usage
+
+	Path      string `json:"path"`
+	Diff      string `json:"diff"`
+	Added     int    `json:"added"`
+	Removed   int    `json:"removed"`
+	Binary    bool   `json:"binary"`
+	Truncated bool   `json:"truncated"`
+
+	ApprovalID  string `json:"approval_id"`
+	Title       string `json:"title"`
+	Decision    string `json:"decision"`
+	DecidedBy   string `json:"decided_by"`
+	Explanation string `json:"explanation"`
+	Comment     string `json:"comment"`
+	Response    string `json:"response_text"`
+
+	TerminalID string `json:"terminal_id"`
+	Data       string `json:"data"`
+	Encoding   string `json:"encoding"`
+	ExitCode   int    `json:"exit_code"`
+	Signal     string `json:"signal"` // that ended the program of a terminal
+
+	RequestID string `json:"request_id"` // of a key that is asked for
+	Service   string `json:"service"`    // whose key that is
+
+	Iteration     int          `json:"iteration"`
+	MaxIterations int          `json:"max_iterations"`
+	Gates         []string     `json:"gates"`
+	Gate          string       `json:"gate"`
+	Passed        bool         `json:"passed"`
+	Findings      []Diagnostic `json:"findings"`
+	Output        string       `json:"output"`
+	Milliseconds  int64        `json:"duration_ms"`
+	GatesState    string       `json:"gates_state"`
+	Failing       []string     `json:"failing"`
+
+	Since time.Time `json:"since"`
+	Note  string    `json:"note"`
+	Ended bool      `json:"ended"`
+
+	Code    string          `json:"code"` // of an error that an agent reports
+	Message string          `json:"message"`
+	Update  json.RawMessage `json:"update"` // as the agent sent it
+	ToSeq   int64           `json:"to_seq"`
+}
+
+// GateResult is what came of a gate, of an event of the type EventGate.
+func (d EventData) GateResult() GateResult {
+	return GateResult{d.Gate, d.Passed, d.Reason, d.Findings, d.Output, d.Milliseconds}
+}
+
+// GatesEnded are where work stands of which nothing more comes, of an event of the type
+// EventGatesEnded.
+func (d EventData) GatesEnded() *Gates {
+	return &Gates{State: d.GatesState, Reason: d.Reason, Iteration: d.Iteration, MaxIterations: d.MaxIterations, Failing: d.Failing}
+}
+
+// DataOf is the data of an event. What cannot be read of it is zero.
+func DataOf(e client.Event) (d EventData) {
+	_ = json.Unmarshal(e.Data, &d)
+	return d
+}
+
+// ApprovalOf is the approval that an event of the type EventApproval tells of.
+func ApprovalOf(e client.Event) (a Approval) {
+	_ = json.Unmarshal(e.Data, &a) // what cannot be read of it is zero
+	return a
 }

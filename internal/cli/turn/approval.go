@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 
@@ -225,4 +226,174 @@ func AsksAgain(a wire.Approval) string {
 		return ""
 	}
 	return "again: "
+}
+
+// InboxOptions say which questions are gone through.
+type InboxOptions struct {
+	Session string // by any of its ids; "": of all
+	Once    bool   // those that are open, and no others
+	Others  int    // that follow these, elsewhere
+
+	Signals <-chan os.Signal // each ends it
+}
+
+// Inbox puts the open questions to whoever sits at the terminal, the oldest first,
+// and waits for others, until somebody leaves, of which left tells; a signal is the
+// error interrupt.Err. It ends with the connection to the hub.
+func Inbox(ctx context.Context, c *client.Client, view *View, o InboxOptions) (left bool, err error) {
+	ctx, cancel := wire.WhileConnected(ctx, c)
+	defer cancel()
+	ctx, leave := context.WithCancelCause(ctx)
+	defer leave(nil)
+	a := newAsker(Options{Signals: o.Signals}, view, c)
+	a.isInbox = true
+	a.interrupt = func(os.Signal) { leave(term.ErrInterrupted) }
+	a.leave = func() { left = true; leave(nil) }
+	defer a.lines()
+	var stopContinued func()
+	a.continued, stopContinued = term.Continued()
+	defer stopContinued()
+
+	if o.Session != "" { // subscriptions go by its own id
+		session, _, err := wire.SessionState(ctx, c, o.Session)
+		if err != nil {
+			return false, wire.OrGone(ctx, err)
+		}
+		o.Session = session.ID
+	}
+	events := make(chan client.Event)
+	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Session: o.Session, Types: []string{wire.EventApproval, wire.EventResolved}}, func(e client.Event) {
+		select {
+		case events <- e:
+		case <-ctx.Done():
+		}
+	})
+	if err != nil {
+		return false, wire.OrGone(ctx, err)
+	}
+	defer func() { leave(nil); sub.Close() }()
+	open, _, err := wire.OpenApprovals(ctx, c, o.Session)
+	if err != nil {
+		return false, wire.OrGone(ctx, err)
+	}
+	for i, approval := range open {
+		a.coming = len(open) - i - 1 + o.Others
+		a.ask(ctx, approval)
+	}
+	told := false // that there is none
+	for {
+		if len(a.waiting) > 0 {
+			told = false
+		} else if o.Once {
+			return left, nil
+		} else if !told {
+			told = true
+			text := "no question is open; waiting for the next, C-c ends"
+			if a.skipped > 0 {
+				text = "no other question is open (" + term.Count(a.skipped, "question") + " left); waiting for the next, C-c ends"
+			}
+			view.Note(text)
+		}
+		a.promptAgain()
+		select {
+		case e := <-events:
+			switch {
+			case e.Type == wire.EventResolved:
+				a.resolved(wire.DataOf(e))
+			case !o.Once:
+				approval := wire.ApprovalOf(e)
+				if a.seen[approval.ID] {
+					continue
+				}
+				if whole, _, err := wire.GetApproval(ctx, c, approval.ID); err == nil { // with its agent and its time
+					approval = whole
+				}
+				a.ask(ctx, approval)
+			}
+		case line := <-a.typed:
+			a.answered(ctx, line)
+		case <-a.continued:
+			a.next()
+		case sig := <-o.Signals:
+			a.interrupt(sig)
+		case <-sub.Done():
+			return left, errors.Join(errors.New("the hub sends no more events"), sub.Err())
+		case <-ctx.Done():
+			view.endLine()
+			if view.watched && len(a.waiting) == 0 && errors.Is(context.Cause(ctx), term.ErrInterrupted) {
+				fmt.Fprintln(view.side) // behind the ^C that the terminal shows
+			}
+			if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+				return left, cause
+			}
+			return left, nil
+		}
+	}
+}
+
+// decideAlone is decide where nobody can be asked again: if the decision does
+// not fit the question, the session is interrupted, so that it does not wait for
+// ever.
+func (a *asker) decideAlone(ctx context.Context, q asked, d wire.Decision) {
+	if a.decide(ctx, q, d) || ctx.Err() != nil {
+		return
+	}
+	a.view.Note("nobody is there to answer; interrupting")
+	if err := a.hub.Call(ctx, "interruptSession", map[string]string{"session_id": q.SessionID, "reason": "nobody_answers"}, nil); err != nil {
+		a.view.Note(InWords(err).Error())
+	}
+}
+
+// decide sends a decision, and reports whether the question is closed.
+func (a *asker) decide(ctx context.Context, q asked, d wire.Decision) bool {
+	d.ID = q.ID
+	if q.Type == wire.HumanContact && q.Mode == "" {
+		d = asResponse(q, d)
+	}
+	var r wire.Decided
+	err := a.send(ctx, d, &r)
+	if err != nil && ctx.Err() == nil {
+		a.view.Note(InWords(err).Error())
+		return false
+	}
+	if r.Success {
+		a.decided[q.ID] = true
+		if r.ToldTaskID != "" {
+			a.view.Note("the agent is told that with its next prompt: " + r.ToldTaskID)
+			a.told = append(a.told, r.ToldTaskID)
+		}
+	} // else the session was interrupted, or somebody else was faster: an event says so
+	return true
+}
+
+// asResponse is a decision as an answer to a question that is not about a tool.
+func asResponse(q asked, d wire.Decision) wire.Decision {
+	if d.Decision == wire.Approve && len(q.Options) > 0 {
+		d.Option, d.Comment = q.Options[0].OptionID, q.Options[0].Name
+	}
+	if d.Decision != wire.Deny || !q.Declinable {
+		d.Decision = wire.Respond
+	}
+	d.Comment = cmp.Or(d.Comment, "yes")
+	return d
+}
+
+// send sends a decision, and waits for what the hub says, signals and silence
+// looked at meanwhile.
+func (a *asker) send(ctx context.Context, d wire.Decision, result any) error {
+	sent := make(chan error, 1)
+	go func() { sent <- a.hub.Call(ctx, "sendDecision", d, result) }()
+	for {
+		select {
+		case err := <-sent:
+			if err == nil {
+				a.hubHeard(a.view.Note)
+			}
+			return err
+		case silent := <-a.silence:
+			a.hubSilent(silent, a.view.Note)
+		case sig := <-a.Signals:
+			a.interrupt(sig)
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
@@ -206,5 +207,150 @@ func ShowLeftOpen(ctx context.Context, c *client.Client, session string, view *V
 			view.Note(a.Reopened)
 		}
 		view.Note("asked before, and closed by this turn: the agent asks again if it still wants that")
+	}
+}
+
+// Watch shows a session from its beginning to its end, with those in which work goes on
+// whose gates fail, and says of each question how it can be answered elsewhere. It returns
+// the last session. They go on if ctx ends before.
+func Watch(ctx context.Context, c *client.Client, view *View, session string) (last string, err error) {
+	for {
+		if err := watch(ctx, c, view, session); err != nil {
+			return session, err
+		}
+		ended, _, err := wire.SessionState(ctx, c, session)
+		if err != nil {
+			return session, err
+		}
+		switch next := ended.GoesOnIn(); {
+		case ended.AreChecked(): // again, by another hub
+		case next == "":
+			return session, nil
+		default:
+			session = next
+		}
+	}
+}
+
+// watch shows one session to its end.
+func watch(ctx context.Context, c *client.Client, view *View, session string) error {
+	view.session, _, _ = wire.SessionState(ctx, c, session) // else names in diffs stay as they are
+	view.session.ID = session
+	ended := make(chan struct{})
+	over, asked := false, make(map[string]bool) // for the handler alone
+	sub, err := c.Subscribe(ctx, client.SubscribeOptions{Session: session, Since: new(int64)}, func(e client.Event) {
+		if over {
+			return
+		}
+		switch view.show(e) {
+		case questionAsked:
+			if a := wire.ApprovalOf(e); !asked[a.ID] {
+				asked[a.ID] = true
+				view.showQuestion(wholeApproval(ctx, c, a))
+			}
+		case turnEnded:
+			over = true
+			view.endLine()
+			close(ended)
+		case questionResolved:
+			view.refusal(wire.DataOf(e))
+		case nothingToDo:
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	select {
+	case <-ended:
+		return nil
+	case <-sub.Done():
+		return errors.Join(errors.New("the hub sends no more events of this session"), sub.Err())
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// showQuestion shows a question that is answered by another command.
+func (v *View) showQuestion(a wire.Approval) {
+	id := ShortID(a.ID)
+	lines, _ := Sheet(a, v.session.WorkingDir).Excerpt(": duet-rpc approvals show " + id + " shows all")
+	v.lines(lines)
+	v.Note("answer with: " + howToAnswer(a, id))
+}
+
+// IsOrphan reports whether a session was interrupted because its hub ended.
+func IsOrphan(s wire.Session) bool {
+	return s.Status == wire.Interrupted && (s.ErrorCode == "SHUTDOWN" || s.ErrorCode == "ORPHANED")
+}
+
+// GoOnPrompt asks an agent to go on with a request that the end of its hub interrupted.
+func GoOnPrompt(request string) string {
+	return domain.GoOnPrompt("You were interrupted, because the program that ran you ended.", request)
+}
+
+// ping asks a hub for a sign of life. An error is one too; where the connection
+// is lost the context ends.
+func ping(c *client.Client) func(context.Context) {
+	return func(ctx context.Context) { _ = c.Call(ctx, "ping", nil, nil) }
+}
+
+// watchSilence pings the hub again and again. It sends true when the hub gives no
+// answer within a time, and false when it answers again. It returns when ctx ends.
+func watchSilence(ctx context.Context, ping func(context.Context), within time.Duration, silent chan<- bool) {
+	tell := func(is bool) {
+		select {
+		case silent <- is:
+		case <-ctx.Done():
+		}
+	}
+	for ctx.Err() == nil {
+		answered := make(chan struct{})
+		go func() {
+			defer close(answered)
+			ping(ctx)
+		}()
+		if !comes(ctx, answered, within) && !comes(ctx, answered, within/4) { // twice: we may have been stopped ourselves
+			tell(true)
+			<-answered
+			tell(false)
+		}
+		<-answered
+		select {
+		case <-time.After(within):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// hubSilent says, with note, that the hub does not answer, or that it answers again.
+func (a *asker) hubSilent(silent bool, note func(string)) {
+	if !silent {
+		a.hubHeard(note)
+		return
+	}
+	a.isHubSilent = true
+	note(a.WhySilent())
+}
+
+// hubHeard says, with note, that a hub that did not answer answers again. It comes before
+// anything else that the hub sends: the session may end with that.
+func (a *asker) hubHeard(note func(string)) {
+	if a.isHubSilent {
+		a.isHubSilent = false
+		note("the hub answers again")
+	}
+}
+
+// comes waits for something, or for the end of ctx, and reports whether it was
+// in time.
+func comes(ctx context.Context, what <-chan struct{}, within time.Duration) bool {
+	select {
+	case <-what:
+		return true
+	case <-ctx.Done():
+		return true
+	case <-time.After(within):
+		return false
 	}
 }

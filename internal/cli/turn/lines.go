@@ -8,6 +8,7 @@ import (
 	"github.com/clipperhouse/displaywidth"
 
 	"github.com/duet-rpc/duet-rpc/internal/cli/term"
+	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
 
 // Colours and weights, as ECMA-48 numbers them (SGR).
@@ -187,3 +188,115 @@ func (v *View) hide() {
 const widestResult = 200
 
 func cutLine(line string) string { return term.Cut(term.Exact(line), widestResult) }
+
+// mostThought is how many lines of a thought are shown, and how many of them are its
+// last.
+const (
+	mostThought = 12
+	lastThought = 2
+)
+
+// showThought shows what an agent has thought, where a human looks on: faint, with
+// its Markdown rendered where the agent's words are. The transcript has all of it.
+func (v *View) showThought(text string) {
+	text = strings.TrimSpace(text)
+	if !v.watched || text == "" {
+		return
+	}
+	v.endLine()
+	lines := strings.Split(term.Exact(text), "\n")
+	if v.rendered != nil && v.color {
+		r := term.Renderer{Columns: v.region.Columns() - 2, Marks: term.Marks, Dim: true}
+		lines = strings.Split(strings.TrimRight(r.Text(text), "\n"), "\n")
+	}
+	if hidden := len(lines) - mostThought; hidden > 1 {
+		more := v.paint("… "+term.Count(hidden, "more line"), dim)
+		lines = append(append(lines[:mostThought-lastThought:mostThought-lastThought], more), lines[len(lines)-lastThought:]...)
+	}
+	for i, line := range lines {
+		mark := "  "
+		if i == 0 {
+			mark = v.paint("✻ ", dim)
+		}
+		fmt.Fprintln(v.side, mark+line)
+	}
+}
+
+// A gateWatch follows the gates of the session that is shown.
+type gateWatch struct {
+	checked int  // how many results have come since the turn ended
+	over    bool // nothing more comes of the work
+}
+
+// isOver reports whether nothing more comes of the session with an event: its turn has ended,
+// and its gates were checked.
+func (v *View) isOver(kind string, d wire.EventData) bool {
+	switch {
+	case kind == wire.EventStatus && wire.Ended(d.State):
+		v.gates.checked = 0
+		return v.session.Gates == nil || d.State != wire.Completed
+	case kind == wire.EventGate:
+		v.gates.checked++
+		return v.gates.checked >= len(v.session.Gates.Named())
+	}
+	v.gates.over = v.gates.over || kind == wire.EventGatesEnded
+	return kind == wire.EventGatesEnded
+}
+
+// awaitsMore reports whether more is to be told of a session whose turn has ended.
+func (g *gateWatch) awaitsMore(s wire.Session) bool {
+	if s.AreChecked() {
+		g.checked = 0 // another hub checks them again
+		return true
+	}
+	return s.Gates.IsOver() && s.Gates.SessionID == s.ID && s.Status == wire.Completed && !g.over
+}
+
+// What is shown of a gate that fails.
+const (
+	findingsShown = 5
+	outputShown   = 6 // lines, the last ones
+)
+
+// showGate shows an event of gates.
+func (v *View) showGate(kind string, d wire.EventData) {
+	switch kind {
+	case wire.EventIteration:
+		if d.Iteration == 1 {
+			v.Note(fmt.Sprintf("has to pass %s, within %s", strings.Join(d.Gates, ", "), term.Count(d.MaxIterations, "turn")))
+		} else {
+			v.Note(fmt.Sprintf("turn %d of %d", d.Iteration, d.MaxIterations))
+		}
+	case wire.EventGateStart:
+		v.status.tool = d.Gate
+		v.aside("◇ "+d.Gate, bold)
+	case wire.EventGate:
+		v.status.tool = ""
+		if r := d.GateResult(); r.Passed {
+			v.aside("✓ "+r.Outcome(), dim)
+		} else {
+			v.aside("✗ "+r.Outcome(), bold)
+			v.showFailure(r)
+		}
+	}
+}
+
+// showFailure shows what is wrong, as far as that is known, else the end of the output.
+func (v *View) showFailure(r wire.GateResult) {
+	var lines []string
+	for _, f := range r.Findings {
+		lines = append(lines, f.Text())
+	}
+	if left := len(lines) - findingsShown; left > 1 {
+		lines = append(lines[:findingsShown], fmt.Sprintf("… %d more", left))
+	}
+	if len(lines) == 0 && r.Output != "" {
+		lines = strings.Split(r.Output, "\n")
+		if left := len(lines) - outputShown; left > 1 {
+			lines = append([]string{fmt.Sprintf("… %d lines before", left)}, lines[left:]...)
+		}
+	}
+	for _, line := range lines {
+		v.aside("  "+cutLine(line), dim)
+	}
+}

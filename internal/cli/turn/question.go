@@ -1,11 +1,17 @@
 package turn
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/duet-rpc/duet-rpc/internal/form"
+	"github.com/duet-rpc/duet-rpc/internal/shellcommand"
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 )
 
@@ -107,4 +113,521 @@ func Diff(diff string, m visible.Marks) []QuestionLine {
 		s.sections = append(s.sections, f.section(m))
 	}
 	return s.Whole()
+}
+
+// A questionKind says what a line is, for its colour.
+type questionKind int
+
+// The kinds of lines.
+const (
+	questionText    questionKind = iota
+	questionHeading              // what is asked
+	input                        // of the tool
+	fileName                     // in a diff
+	hunk                         // where in the file
+	added
+	removed
+	Remark // ours: what is not shown
+)
+
+// A QuestionLine is a line as it can be printed.
+type QuestionLine struct {
+	Kind questionKind
+	Text string
+}
+
+// A section is a part that is cut for itself. Its head is always shown.
+type section struct {
+	head, body []QuestionLine
+	remark     string // instead of the body, where that is not for reading
+}
+
+// A sheet is a question, laid out. It is not changed any more.
+type sheet struct {
+	tool     bool // it is about one
+	sections []section
+}
+
+// Details is all but the heading of a question about a tool, and all of
+// another one.
+func (s sheet) Details() []QuestionLine {
+	if s.tool {
+		return sheet{sections: s.sections[1:]}.Whole()
+	}
+	return s.Whole()
+}
+
+// Heading is its first line.
+func (s sheet) Heading() []QuestionLine {
+	whole := s.Whole()
+	return whole[:min(1, len(whole))]
+}
+
+// Whole is all of it.
+func (s sheet) Whole() []QuestionLine {
+	var lines []QuestionLine
+	for _, part := range s.sections {
+		lines = append(append(lines, part.head...), part.body...)
+	}
+	return lines
+}
+
+// A link is an address that a person is asked to open.
+type link struct {
+	URL      string
+	Host     string   // where it leads; empty: nobody knows
+	Warnings []string // what to look at before
+}
+
+// fieldLines are the fields of a form: what each is called, what it takes, and
+// what it is unless somebody says otherwise.
+func fieldLines(fields []form.Field, m visible.Marks) []QuestionLine {
+	var lines []QuestionLine
+	for _, f := range fields {
+		text := m.Line(f.Label())
+		if f.Label() != f.Name {
+			text += " (" + m.Line(f.Name) + ")"
+		}
+		text += ": " + m.Line(f.Expects())
+		if f.Default != nil {
+			text += " [" + m.Line(f.InWords(f.Default)) + "]"
+		} else if !f.Required {
+			text += ", or nothing"
+		}
+		lines = append(lines, QuestionLine{questionText, "  " + text})
+		if f.Description != "" {
+			lines = append(lines, QuestionLine{Remark, "    " + m.Line(f.Description)})
+		}
+	}
+	return lines
+}
+
+// lines are the whole address, the host that it leads to, and what there is to be
+// said of it.
+func (l link) lines(m visible.Marks) []QuestionLine {
+	lines := []QuestionLine{{input, "  " + m.Line(l.URL)}}
+	if l.Host != "" {
+		lines = append(lines, QuestionLine{questionHeading, "  leads to " + m.Line(l.Host)})
+	}
+	for _, w := range l.Warnings {
+		lines = append(lines, QuestionLine{removed, "  careful: " + m.Line(w)})
+	}
+	return lines
+}
+
+// A file is one of a unified diff.
+type file struct {
+	head, lines   []string
+	from, to      string // its names; /dev/null stays as it is
+	before, after []byte // of its text, what the diff shows
+	added, gone   int    // lines
+}
+
+// filesOf takes a unified diff apart. Inside of a hunk every line begins with a
+// sign, and before the next hunk of the same file there is a line that has not
+// changed: so three lines like the head of a file are one.
+func filesOf(diff string) []file {
+	var files []file
+	lines := strings.SplitAfter(diff, "\n")
+	if lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	for i := 0; i < len(lines); i++ {
+		if i+2 < len(lines) && strings.HasPrefix(lines[i], "--- ") && strings.HasPrefix(lines[i+1], "+++ ") && strings.HasPrefix(lines[i+2], "@@") {
+			files = append(files, file{
+				head: []string{clean(lines[i]), clean(lines[i+1])},
+				from: nameOf(lines[i], "--- ", "a/"), to: nameOf(lines[i+1], "+++ ", "b/"),
+			})
+			i++
+			continue
+		}
+		if len(files) == 0 { // no diff of ours
+			files = append(files, file{})
+		}
+		files[len(files)-1].take(lines[i])
+	}
+	return files
+}
+
+func clean(line string) string { return strings.TrimSuffix(line, "\n") }
+
+func nameOf(line, sign, prefix string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(clean(line), sign), prefix)
+}
+
+var newline = []byte("\n")
+
+// take takes a line below the head.
+func (f *file) take(line string) {
+	f.lines = append(f.lines, clean(line))
+	switch line[0] {
+	case '+':
+		f.after = append(f.after, line[1:]...)
+		f.added++
+	case '-':
+		f.before = append(f.before, line[1:]...)
+		f.gone++
+	case ' ':
+		f.before = append(f.before, line[1:]...)
+		f.after = append(f.after, line[1:]...)
+	case '\\': // the line before it has no end
+		switch last := f.lines[max(0, len(f.lines)-2)]; {
+		case strings.HasPrefix(last, "+"):
+			f.after = bytes.TrimSuffix(f.after, newline)
+		case strings.HasPrefix(last, "-"):
+			f.before = bytes.TrimSuffix(f.before, newline)
+		default:
+			f.before, f.after = bytes.TrimSuffix(f.before, newline), bytes.TrimSuffix(f.after, newline)
+		}
+	}
+}
+
+// section lays out the diff of a file.
+func (f *file) section(m visible.Marks) section {
+	var s section
+	for _, line := range f.head {
+		s.head = append(s.head, QuestionLine{fileName, m.Exact(line)})
+	}
+	for _, line := range f.lines {
+		kind := questionText
+		switch {
+		case strings.HasPrefix(line, "@@"):
+			kind = hunk
+		case strings.HasPrefix(line, "+"):
+			kind = added
+		case strings.HasPrefix(line, "-"):
+			kind = removed
+		}
+		s.body = append(s.body, QuestionLine{kind, m.Exact(line)})
+	}
+	if bytes.IndexByte(f.before, 0) >= 0 || bytes.IndexByte(f.after, 0) >= 0 {
+		s.remark = fmt.Sprintf("… binary: %s before, %s after", bytesOf(len(f.before)), bytesOf(len(f.after)))
+	}
+	return s
+}
+
+// What is shown of a question before anybody asks for more: it fits on a
+// screen, also where lines are broken at 60 characters.
+const (
+	mostLines  = 20      // of the whole, of the 24 that a terminal has at least
+	leastLines = 5       // of each file, however many there are
+	mostBytes  = 1 << 10 // of a section
+	longLine   = 600     // bytes
+	mostFiles  = 5       // whose diffs are begun
+)
+
+// Excerpt is what fits on a screen, and whether that is not all. Where
+// something is hidden, a line says how much, and then more, which says how to
+// see it.
+func (s sheet) Excerpt(more string) (lines []QuestionLine, hidden bool) {
+	room := max(leastLines, mostLines/max(1, len(s.sections)-1))
+	for i, part := range s.sections {
+		if i >= mostFiles && len(s.sections) > mostFiles+1 {
+			rest := sheet{sections: s.sections[i:]}.Whole()
+			return append(lines, remark("… %d more files: %s", len(s.sections)-i, left(rest, more))), true
+		}
+		lines = append(lines, part.head...)
+		if part.remark != "" {
+			lines = append(lines, QuestionLine{Remark, part.remark + more})
+			hidden = true
+			continue
+		}
+		body, cut := excerpt(part.body, room, more)
+		lines, hidden = append(lines, body...), hidden || cut
+	}
+	return lines, hidden
+}
+
+// excerpt is the head and the tail of lines.
+func excerpt(all []QuestionLine, most int, more string) (lines []QuestionLine, cut bool) {
+	shortened := make([]QuestionLine, len(all))
+	sum := 0
+	for i, line := range all {
+		text, short := shortLine(line.Text, more)
+		shortened[i] = QuestionLine{line.Kind, text}
+		sum += len(text)
+		cut = cut || short
+	}
+	if len(all) <= most && sum <= mostBytes {
+		return shortened, cut
+	}
+	head, tail, used := 0, 0, 0
+	for head+tail < most && head+tail < len(all) { // two at the head for one at the tail
+		next := head
+		if (head+tail)%3 == 2 {
+			next = len(all) - 1 - tail
+		}
+		if used += len(shortened[next].Text); used > mostBytes && head > 0 {
+			break
+		}
+		if next == head {
+			head++
+		} else {
+			tail++
+		}
+	}
+	if head+tail >= len(all) {
+		return shortened, cut
+	}
+	lines = append(lines, shortened[:head]...)
+	lines = append(lines, remark("… %s", left(all[head:len(all)-tail], more)))
+	return append(lines, shortened[len(all)-tail:]...), true
+}
+
+// shortLine is the head and the tail of a long line.
+func shortLine(text, more string) (short string, cut bool) {
+	if len(text) <= longLine {
+		return text, false
+	}
+	head, tail := longLine*2/3, len(text)-longLine/3
+	for head > 0 && !utf8.RuneStart(text[head]) {
+		head--
+	}
+	for tail < len(text) && !utf8.RuneStart(text[tail]) {
+		tail++
+	}
+	return fmt.Sprintf("%s … %s hidden%s … %s", text[:head], bytesOf(tail-head), more, text[tail:]), true
+}
+
+// left says how much of something is not shown, and what shows it.
+func left(lines []QuestionLine, more string) string {
+	sum := 0
+	for _, line := range lines {
+		sum += len(line.Text) + 1
+	}
+	word := "lines"
+	if len(lines) == 1 {
+		word = "line"
+	}
+	return fmt.Sprintf("%s more %s, %s hidden%s", grouped(len(lines)), word, bytesOf(sum), more)
+}
+
+func remark(format string, args ...any) QuestionLine {
+	return QuestionLine{Remark, fmt.Sprintf(format, args...)}
+}
+
+func bytesOf(n int) string {
+	if n == 1 {
+		return "1 byte"
+	}
+	return grouped(n) + " bytes"
+}
+
+// grouped is a number with commas, as people read it.
+func grouped(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+const (
+	shortInput      = 100 // characters: what stands on one line
+	questionDeepest = 6   // objects in each other that get lines of their own
+)
+
+// Members by which tools are given what a diff shows: a file and its text. Of
+// other names a text is shown again, since it is not the file's.
+var (
+	pathMembers = []string{"file_path", "filePath", "path", "notebook_path"}
+	textMembers = []string{"content", "contents", "text", "new_string", "newString", "new_text", "newText", "new_str", "old_string", "oldString", "old_text", "oldText", "old_str", "file_text"}
+)
+
+// A value is one of JSON, with its members in the order in which they came and
+// as often.
+type value struct {
+	members []member // of an object or array
+	opening byte     // { or [; 0 for anything else
+	text    string   // of a string
+	isText  bool
+	shell   string // that is given the text as a script, with its options
+	compact string // on one line, every character seen
+}
+
+type member struct {
+	name  string
+	value value
+}
+
+// inputLines are the lines of a tool's input, but for what shown has of it.
+func inputLines(raw json.RawMessage, shown shownTexts, m visible.Marks) []QuestionLine {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	v, err := decode(d, m)
+	if err != nil {
+		var lines []QuestionLine
+		for line := range strings.SplitSeq(m.Exact(string(raw)), "\n") {
+			lines = append(lines, QuestionLine{input, "  " + line})
+		}
+		return lines
+	}
+	if v.opening == '{' {
+		v.members = slices.DeleteFunc(v.members, func(x member) bool { return shown.has(x) })
+		if len(v.members) == 0 {
+			return nil
+		}
+		for i, x := range v.members {
+			if x.name == "command" {
+				v.members[i].value = scriptOf(x.value, m)
+			}
+		}
+		v.compact = compactOf(v, m)
+	}
+	var lines []QuestionLine
+	v.lines("  ", "", questionDeepest, m, func(line string) { lines = append(lines, QuestionLine{input, line}) })
+	return lines
+}
+
+// scriptOf is a list of words as the script that it gives to a shell, and which
+// shell that is, if it does nothing else: nobody reads a script well that is a
+// text in a list.
+func scriptOf(v value, m visible.Marks) value {
+	var words []string
+	for _, x := range v.members {
+		if !x.value.isText {
+			return v
+		}
+		words = append(words, x.value.text)
+	}
+	if v.opening != '[' {
+		return v
+	}
+	script, ok := shellcommand.ReadWords(words).Script()
+	if last := len(words) - 1; ok && words[last] == script {
+		return value{text: script, isText: true, shell: m.Line(strings.Join(words[:last], " ")), compact: v.compact}
+	}
+	return v
+}
+
+func decode(d *json.Decoder, m visible.Marks) (value, error) {
+	token, err := d.Token()
+	if err != nil {
+		return value{}, err
+	}
+	switch token := token.(type) {
+	case json.Delim:
+		v := value{opening: byte(token)}
+		for d.More() {
+			var x member
+			if token == '{' {
+				name, err := d.Token()
+				if err != nil {
+					return v, err
+				}
+				x.name, _ = name.(string)
+			}
+			if x.value, err = decode(d, m); err != nil {
+				return v, err
+			}
+			v.members = append(v.members, x)
+		}
+		if _, err := d.Token(); err != nil {
+			return v, err
+		}
+		v.compact = compactOf(v, m)
+		return v, nil
+	case string:
+		return value{text: token, isText: true, compact: quoted(token, m)}, nil
+	case json.Number:
+		return value{compact: token.String()}, nil
+	case bool:
+		if token {
+			return value{compact: "true"}, nil
+		}
+		return value{compact: "false"}, nil
+	}
+	return value{compact: "null"}, nil
+}
+
+// compactOf is an object or array on one line.
+func compactOf(v value, m visible.Marks) string {
+	var b strings.Builder
+	b.WriteByte(v.opening)
+	for i, x := range v.members {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		if v.opening == '{' {
+			b.WriteString(quoted(x.name, m) + ":")
+		}
+		b.WriteString(x.value.compact)
+	}
+	b.WriteByte(v.opening + 2) // } or ]
+	return b.String()
+}
+
+// quoted is a JSON string in which every character is seen.
+func quoted(text string, m visible.Marks) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(text) // a string can be written
+	return m.Exact(strings.TrimSuffix(b.String(), "\n"))
+}
+
+// lines gives the lines of a value to add, behind the name of the member that
+// it is. A text of several lines stands below that, behind a bar.
+func (v value) lines(indent, name string, depth int, m visible.Marks, add func(string)) {
+	switch {
+	case v.isText && (v.shell != "" || strings.Contains(v.text, "\n")):
+		add(indent + strings.TrimSuffix(name+v.shell, " "))
+		for line := range strings.SplitSeq(v.text, "\n") {
+			add(indent + "  | " + m.Exact(line))
+		}
+	case v.opening == 0, len(v.members) == 0, depth == 0, len(v.compact) <= shortInput && !v.hasLines():
+		add(indent + name + v.compact)
+	case v.opening == '{':
+		if name != "" {
+			add(indent + name + "{")
+			indent += "  "
+		}
+		for _, x := range v.members {
+			x.value.lines(indent, quoted(x.name, m)+": ", depth-1, m, add)
+		}
+		if name != "" {
+			add(strings.TrimPrefix(indent, "  ") + "}")
+		}
+	default:
+		add(indent + name + "[")
+		for _, x := range v.members {
+			x.value.lines(indent+"  ", "- ", depth-1, m, add)
+		}
+		add(indent + "]")
+	}
+}
+
+// hasLines tells whether a text of several lines is in it.
+func (v value) hasLines() bool {
+	return v.shell != "" || v.isText && strings.Contains(v.text, "\n") || slices.ContainsFunc(v.members, func(x member) bool { return x.value.hasLines() })
+}
+
+// shownTexts are the names of files and the texts that diffs show whole.
+type shownTexts struct {
+	paths, texts map[string]bool
+	plan         string
+}
+
+func shownBy(diffs []file, dir string) shownTexts {
+	s := shownTexts{paths: map[string]bool{}, texts: map[string]bool{}}
+	for _, f := range diffs {
+		s.texts[string(f.before)], s.texts[string(f.after)] = true, true
+		for _, name := range []string{f.from, f.to} {
+			s.paths[name] = true
+			if dir != "" && filepath.IsLocal(name) {
+				s.paths[filepath.Join(dir, name)] = true
+			}
+		}
+	}
+	delete(s.texts, "") // nothing is shown of it
+	return s
+}
+
+// has tells whether a member of the input can be read in the diff.
+func (s shownTexts) has(x member) bool {
+	return x.value.isText && (x.name == "plan" && x.value.text != "" && x.value.text == s.plan || slices.Contains(pathMembers, x.name) && s.paths[x.value.text] || slices.Contains(textMembers, x.name) && s.texts[x.value.text])
 }

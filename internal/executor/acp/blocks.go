@@ -1,14 +1,19 @@
 package acp
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
+
+	"github.com/google/uuid"
 
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/domain"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+	"github.com/duet-rpc/duet-rpc/internal/form"
 )
 
 // This file is content that is no text, on its way to an agent and from one:
@@ -134,4 +139,166 @@ func (p promptBlocks) MarshalJSON() ([]byte, error) {
 		m["_meta"] = p.Meta
 	}
 	return json.Marshal(m)
+}
+
+// elicitRequest asks a human to fill in a form, or to open an address.
+// https://agentclientprotocol.com/protocol/v1/elicitation
+type elicitRequest struct {
+	ToolCallID string          `json:"toolCallId"`
+	Mode       string          `json:"mode"`
+	Message    string          `json:"message"`
+	Schema     json.RawMessage `json:"requestedSchema"`
+	ID         string          `json:"elicitationId"`
+	URL        string          `json:"url"`
+}
+
+// elicitAnswer is what the agent is told.
+type elicitAnswer struct {
+	Action  string          `json:"action"` // accept, decline or cancel
+	Content json.RawMessage `json:"content,omitempty"`
+}
+
+var (
+	declined  = elicitAnswer{Action: "decline"}
+	dismissed = elicitAnswer{Action: "cancel"}
+)
+
+// A link is an address that people were asked to open.
+type link struct {
+	done     chan struct{} // closed when the agent says that this is done
+	approval string        // the answer that a person gave; "" until then
+}
+
+// errDone says that an agent does not need an answer any more.
+var errDone = errors.New("the agent says that it is done")
+
+// elicit asks the hub, and waits as requestPermission does.
+func (a *agent) elicit(ctx context.Context, p elicitRequest) (elicitAnswer, error) {
+	t := a.current.Load()
+	if err := p.check(); err != nil {
+		if t != nil {
+			t.Problem(task.CodePermission, "the agent asked for something to be filled in, and nobody was asked: "+err.Error())
+		}
+		return elicitAnswer{}, acp.InvalidParams(err)
+	}
+	if t == nil {
+		return dismissed, nil
+	}
+	if t.Stopped() {
+		t.awaitCancel(a.life, true, a.driver.opts.CancelGrace)
+		return dismissed, nil
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(t.Context(), func() { cancel(nil) })()
+	a.asking.Add(1)
+	defer a.asking.Add(-1)
+	call := p.ToolCallID
+	if call == "" { // what waits is known by its call
+		call = "elicitation-" + uuid.NewString()
+	}
+	t.delivered(t.answers.questionAsked(call))
+	defer t.answers.questionClosed(call)
+	asked := a.linkOf(p)
+	if asked != nil {
+		a.driver.work.Go(func() {
+			select {
+			case <-asked.done:
+				cancel(errDone)
+			case <-ctx.Done():
+			}
+		})
+	}
+	answer, err := a.driver.hub.RequestPermission(ctx, catalog.RequestPermissionParams{
+		SessionToken: t.Params.SessionToken, TaskID: t.ID, ToolUseID: p.ToolCallID, Title: p.Message, IsQuestion: true,
+		Elicitation: &catalog.Elicitation{Mode: p.Mode, Schema: p.Schema, URL: p.URL, ID: p.ID},
+	})
+	switch {
+	case errors.Is(context.Cause(ctx), errDone):
+		return elicitAnswer{Action: "accept"}, nil
+	case ctx.Err() != nil, err == nil && answer.Cancelled:
+		a.forgetLink(p.ID)
+		t.awaitCancel(a.life, answer.Cancelled && !answer.Dismissed, a.driver.opts.CancelGrace)
+		return dismissed, nil
+	case err != nil: // nobody has declined
+		a.forgetLink(p.ID)
+		why := fmt.Sprintf("the hub could not be asked (%s), so the agent was told that nobody answered: %v", p.Message, err)
+		t.Problem(task.CodePermission, why)
+		t.Fail(task.CodePermission, why)
+		return dismissed, nil
+	case !answer.Approved && answer.Reason == "timeout":
+		a.forgetLink(p.ID)
+		return dismissed, nil
+	case !answer.Approved:
+		a.forgetLink(p.ID)
+		return declined, nil
+	}
+	told := elicitAnswer{Action: "accept", Content: answer.Content}
+	if answer.ApprovalID != "" {
+		t.answers.answered(answer.ApprovalID, call, told)
+		if asked != nil {
+			a.mu.Lock()
+			asked.approval = answer.ApprovalID
+			a.mu.Unlock()
+		}
+	}
+	return told, nil
+}
+
+// check reports what nobody can be asked.
+func (p elicitRequest) check() error {
+	switch p.Mode {
+	case "form":
+		_, err := form.Read(p.Schema)
+		return err
+	case "url":
+		if p.URL == "" {
+			return errors.New("there is no address to open")
+		}
+		return nil
+	}
+	return fmt.Errorf("there is no mode %q, only form and url", p.Mode)
+}
+
+// maxLinks bounds how many addresses of an agent are remembered.
+const maxLinks = 1000
+
+// linkOf remembers the address that people are asked to open. It is nil for a form.
+func (a *agent) linkOf(p elicitRequest) *link {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if p.Mode != "url" || p.ID == "" || a.links[p.ID] != nil || len(a.links) >= maxLinks {
+		return nil
+	}
+	l := &link{done: make(chan struct{})}
+	a.links[p.ID] = l
+	return l
+}
+
+func (a *agent) forgetLink(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.links, id)
+}
+
+// elicited takes the agent's word that what was to be done at an address is done. One
+// that nobody knows is ignored, as the protocol has it.
+func (a *agent) elicited(params []byte) {
+	var p struct {
+		ID string `json:"elicitationId"`
+	}
+	_ = json.Unmarshal(params, &p) // then it has no id
+	a.mu.Lock()
+	l := a.links[p.ID]
+	delete(a.links, p.ID)
+	var approval string
+	if l != nil {
+		approval = l.approval
+		close(l.done)
+	}
+	a.mu.Unlock()
+	if t := a.current.Load(); t != nil && approval != "" {
+		t.delivered(t.answers.agentActed())
+		t.Event(catalog.EventElicitationDone, catalog.ElicitationDone{ApprovalID: approval})
+	}
 }

@@ -5,7 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
+	"math"
+	"slices"
 
+	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/workspace"
@@ -100,4 +104,136 @@ func (a *agent) writeTextFile(ctx context.Context, p acp.WriteTextFileParams) (n
 		t.Files.Settle(p.Path)
 	}
 	return none{}, err
+}
+
+// A sessionRequest is the parameters of session/new, session/load, session/resume and
+// session/fork.
+type sessionRequest struct {
+	SessionID   string         `json:"sessionId,omitempty"`
+	CWD         string         `json:"cwd"`
+	MCPServers  []mcpServer    `json:"mcpServers"`
+	Directories []string       `json:"additionalDirectories,omitempty"`
+	Meta        map[string]any `json:"_meta,omitempty"`
+
+	SystemPrompt *systemPrompt `json:"systemPrompt,omitempty"` // of agents that advertise it
+}
+
+// A systemPrompt is added to an agent's own instructions.
+type systemPrompt struct {
+	Mode    string             `json:"mode"`
+	Content []acp.ContentBlock `json:"content"`
+}
+
+// An mcpServer is a server that an agent connects to. A program has a type in version 2 of the
+// protocol only.
+type mcpServer struct {
+	Type    string
+	Name    string
+	URL     string
+	Headers map[string]string
+	Command string
+	Args    []string
+	Env     map[string]string
+}
+
+// MarshalJSON implements json.Marshaler.
+func (s mcpServer) MarshalJSON() ([]byte, error) {
+	m := map[string]any{"name": s.Name}
+	if s.Type != "" {
+		m["type"] = s.Type
+	}
+	if s.URL != "" {
+		m["url"], m["headers"] = s.URL, pairs(s.Headers)
+	} else {
+		m["command"], m["args"], m["env"] = s.Command, append([]string{}, s.Args...), pairs(s.Env)
+	}
+	return json.Marshal(m)
+}
+
+// pairs are names and values, in the order of the names.
+func pairs(m map[string]string) []acp.Variable {
+	list := []acp.Variable{}
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, acp.Variable{Name: name, Value: m[name]})
+	}
+	return list
+}
+
+// sessionCapabilities say that options that are true or false are understood, and that notices
+// and compactions are: else agents write them as messages.
+var sessionCapabilities = json.RawMessage(`{"configOptions":{"boolean":{}},"notices":{},"compaction":{}}`)
+
+// bothElicitations says that people can be asked to fill in forms and to open
+// addresses.
+var bothElicitations = json.RawMessage(`{"form":{},"url":{}}`)
+
+// What is taken of an agent's answers. What is not known is passed over: an agent that is newer
+// has to work.
+type (
+	sessionResult struct {
+		SessionID string
+		offer
+	}
+	// promptResult is how a turn ended: the result of session/prompt or, in version 2, the
+	// state_update that says so.
+	promptResult struct {
+		StopReason string          `json:"stopReason"`
+		Usage      json.RawMessage `json:"usage"`
+		Error      *acp.Error      `json:"error"` // of the stop reason "error"
+	}
+	promptUsage struct {
+		InputTokens       figure `json:"inputTokens"`
+		OutputTokens      figure `json:"outputTokens"`
+		CachedReadTokens  figure `json:"cachedReadTokens"`
+		CachedWriteTokens figure `json:"cachedWriteTokens"`
+	}
+)
+
+// usage is what the turn used, or nil if the agent does not say so in a way that is known. A
+// turn that has ended well does not fail for that.
+func (r promptResult) usage() *catalog.TokenUsage {
+	var u promptUsage
+	if present(r.Usage) == nil || json.Unmarshal(r.Usage, &u) != nil {
+		return nil
+	}
+	told := catalog.TokenUsage{
+		InputTokens: int64(u.InputTokens), OutputTokens: int64(u.OutputTokens), CacheReadTokens: int64(u.CachedReadTokens), CacheWriteTokens: int64(u.CachedWriteTokens),
+	}.Bounded()
+	return &told
+}
+
+// A figure is a whole number of an agent's. Anything else is 0, as if it was not there.
+type figure int64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (f *figure) UnmarshalJSON(raw []byte) error {
+	*f = 0
+	var n float64
+	if json.Unmarshal(raw, &n) == nil && n == math.Trunc(n) && math.Abs(n) < 1<<53 {
+		*f = figure(n)
+	}
+	return nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler: what is not as it should be was not
+// said.
+func (r *sessionResult) UnmarshalJSON(raw []byte) error {
+	json.Unmarshal(frame.Member(raw, "sessionId"), &r.SessionID)
+	r.offer = readOffer(raw)
+	return nil
+}
+
+// present is nil for null.
+func present(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	return raw
+}
+
+func appendNew(list []string, s string) []string {
+	if s == "" || slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
 }

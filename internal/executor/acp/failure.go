@@ -1,12 +1,16 @@
 package acp
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
 )
 
 // failure says why a call of the agent failed.
@@ -72,4 +76,173 @@ func (a *agent) silent(method string) *task.Failure {
 		message += ". Its last words: " + lines
 	}
 	return &task.Failure{Code: task.CodeTimeout, Message: message}
+}
+
+// apiTrouble is what codex-acp 2.6 tells of requests to its model's API that fail. ACP v1 has no
+// update for that: codex-acp puts it into the _meta of session_info_update, and answers the
+// prompt with end_turn, as if the turn had succeeded.
+type apiTrouble struct {
+	failed bool   // the status of its session is an error
+	retry  string // the last failure after which it tried again
+	said   string // its text since the session failed, up to maxTroubleText bytes
+}
+
+// maxTroubleText bounds the text that is kept of a failure.
+const maxTroubleText = 2000
+
+// codexStatus is the _meta of codex-acp's session_info_update.
+type codexStatus struct {
+	Codex struct {
+		ThreadStatus struct{ Type string }
+		Error        struct {
+			Message           string
+			AdditionalDetails string
+			WillRetry         bool
+		}
+	}
+}
+
+// readCodexStatus reads the status that an update tells; the zero value if it tells none.
+func readCodexStatus(kind string, update []byte) (s codexStatus) {
+	if kind == "session_info_update" {
+		if meta := frame.Member(update, "_meta"); meta != nil {
+			json.Unmarshal(meta, &s)
+		}
+	}
+	return s
+}
+
+// retryNote describes a failed request that the agent tries again, or is "".
+func (s codexStatus) retryNote() string {
+	e := s.Codex.Error
+	if !e.WillRetry {
+		return ""
+	}
+	note := e.Message
+	if e.AdditionalDetails != "" {
+		note += ": " + e.AdditionalDetails
+	}
+	return bounded(note)
+}
+
+// took takes over what an update tells.
+func (p *apiTrouble) took(s codexStatus) {
+	switch s.Codex.ThreadStatus.Type {
+	case "systemError":
+		p.failed, p.said = true, ""
+	case "active":
+		*p = apiTrouble{}
+	}
+	p.retry = cmp.Or(s.retryNote(), p.retry)
+}
+
+// text adds a text of the agent.
+func (p *apiTrouble) text(text string) {
+	if p.failed && len(p.said) < maxTroubleText {
+		p.said = bounded(p.said + text)
+	}
+}
+
+func bounded(text string) string {
+	if len(text) > maxTroubleText {
+		text = strings.ToValidUTF8(text[:maxTroubleText], "")
+	}
+	return text
+}
+
+// troubled is the failure of a turn whose agent answered end_turn and told that it failed; nil
+// if it told nothing of that kind.
+func (a *agent) troubled(t *turn) *task.Failure {
+	t.mu.Lock()
+	trouble := t.trouble
+	t.mu.Unlock()
+	if !trouble.failed {
+		return nil
+	}
+	text := cmp.Or(strings.TrimSpace(trouble.said), trouble.retry, "a request to its model's API failed")
+	return a.failureOf(&acp.Error{Code: -32603, Message: text})
+}
+
+// What follows reads what agents answer instead of a result: in words, and for
+// some of which kind it is.
+
+// missingVariablePattern is how codex-acp says that its configuration names a variable
+// that it was not given.
+var missingVariablePattern = lazyregexp.New("Missing environment variable: `?([A-Za-z_][A-Za-z0-9_]*)")
+
+// missingVariable is the environment variable that an error says is missing, or "".
+func missingVariable(text string) string {
+	if found := missingVariablePattern().FindStringSubmatch(text); found != nil {
+		return found[1]
+	}
+	return ""
+}
+
+// tooMany reports whether an error says that the model's API takes no more requests
+// for now.
+func tooMany(code int, text string) bool {
+	return code == 429 || strings.Contains(text, "429 Too Many Requests")
+}
+
+// overflow is how the APIs of models, and agents, say that a prompt does not fit.
+var overflow = lazyregexp.New(`(?i)prompt is too long|context_length_exceeded|maximum context length|(exceeds?|ran out of room in) the (model's )?(context window|maximum number of tokens)|input token count .*exceeds`)
+
+// contextOverflow reports whether an error says that the prompt, with what was said
+// before, does not fit into the model's context.
+func contextOverflow(text string) bool { return overflow().MatchString(text) }
+
+// refusesKey reports whether an error says that the model's API does not know who
+// asks: some agents pass the status of HTTP on as the code (Gemini CLI), others
+// have it in words (codex-acp).
+func refusesKey(code int, text string) bool {
+	return code == 401 || code == 403 || strings.Contains(text, "401 Unauthorized") || strings.Contains(text, "403 Forbidden")
+}
+
+// errorText is an agent's error with the detail that some put into data. Of an API's
+// answer in JSON it has the words alone.
+func errorText(e *acp.Error) string {
+	message, detail := words(e.Message, 3), words(detailOf(e), 3)
+	if detail == "" || strings.Contains(message, detail) {
+		return message
+	}
+	return message + ": " + detail
+}
+
+// words is text with the message of a JSON object in its place, if it ends with an
+// object that has one: {"message":…} or {"error":{"message":…}}, which may be such a
+// text again.
+func words(text string, depth int) string {
+	begin := strings.IndexByte(text, '{')
+	if begin < 0 || depth == 0 {
+		return text
+	}
+	var answer struct {
+		Message string
+		Error   json.RawMessage
+	}
+	if json.Unmarshal([]byte(text[begin:]), &answer) != nil {
+		return text
+	}
+	var inner struct{ Message string }
+	json.Unmarshal(answer.Error, &inner)
+	said := cmp.Or(answer.Message, inner.Message)
+	if said == "" {
+		return text
+	}
+	return text[:begin] + words(said, depth-1)
+}
+
+func detailOf(e *acp.Error) string {
+	detail := ""
+	switch d := e.Data.(type) {
+	case string:
+		detail = d
+	case map[string]any:
+		for _, name := range []string{"details", "error", "message"} {
+			if s, ok := d[name].(string); ok && detail == "" {
+				detail = s
+			}
+		}
+	}
+	return detail
 }

@@ -1,15 +1,20 @@
 package acp
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"net/url"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/acp"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 	"github.com/duet-rpc/duet-rpc/internal/executor/task"
+	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
 // prompt makes the session ready and runs the prompt in it.
@@ -176,3 +181,182 @@ func (a *agent) resume(t *turn, id string) bool {
 	a.settings.Opened(result.offer, false)
 	return true
 }
+
+// methodReplayed is no method of any agent's: its refusal tells that what was sent
+// before has come.
+const methodReplayed = "_duet/replayed"
+
+// replayTime bounds how long an agent is waited for that does not refuse.
+const replayTime = 2 * time.Second
+
+// replayed waits until the agent has told a history to its end: gemini answers before
+// that.
+func (a *agent) replayed() {
+	for before := int64(-1); before != a.updates.Load(); {
+		before = a.updates.Load()
+		ctx, cancel := context.WithTimeout(a.life, replayTime)
+		_, err := acp.Call[json.RawMessage](ctx, a.conn, methodReplayed, struct{}{})
+		late := ctx.Err() != nil
+		cancel()
+		if late && err != nil {
+			return
+		}
+	}
+}
+
+// fork makes the agent's session a fork of another one of its own, if the
+// conversation begins there and the agent can do that, and reports whether it is.
+func (a *agent) fork(t *turn) bool {
+	from := t.Conversation.ForkNativeSessionID
+	if from == "" || !acp.Has(a.info.Session.Fork) {
+		return false
+	}
+	a.loading.Store(true) // opencode tells the history again, which the hub has
+	defer a.loading.Store(false)
+	result, err := callWithin[sessionResult](a, 4*a.driver.opts.StartTimeout, acp.MethodSessionFork, a.sessionRequest(t, from))
+	if err != nil || result.SessionID == "" || result.SessionID == from {
+		a.driver.log.Info("the agent did not fork its session", "agent", a.name, "err", err)
+		return false
+	}
+	a.replayed()
+	a.session = string(result.SessionID)
+	a.settings.Opened(result.offer, true)
+	return true
+}
+
+// A conversation keeps the agent of one session of the hub from prompt to
+// prompt.
+type conversation struct {
+	busy  chan struct{} // holds a token while somebody uses it
+	agent *agent        // nil, or one that may have died; whoever holds the token has it
+
+	working atomic.Pointer[agent] // while it has a turn
+}
+
+// enter waits until no other prompt of the conversation runs. It returns nil if
+// the task is to stop first.
+func (d *Driver) enter(t *turn) *conversation {
+	name := t.Params.SessionID
+	if name == "" { // nobody can come back to it
+		name = "task " + t.ID
+	}
+	for {
+		d.mu.Lock()
+		c := d.conversations[name]
+		if c == nil {
+			c = &conversation{busy: make(chan struct{}, 1)}
+			d.conversations[name] = c
+		}
+		d.mu.Unlock()
+		stop := t.Context().Done()
+		if t.Params.Unprompted { // the agent is at work, and has to be told
+			stop = d.ctx.Done()
+		}
+		select {
+		case c.busy <- struct{}{}:
+		case <-stop:
+			return nil
+		}
+		d.mu.Lock()
+		same := d.conversations[name] == c
+		d.mu.Unlock()
+		if same {
+			return c
+		}
+		<-c.busy // it was released while we waited
+	}
+}
+
+// leave lets the next prompt in. The agent stays, unless nobody can come back
+// to it.
+func (d *Driver) leave(t *turn, c *conversation) {
+	if t.Params.SessionID == "" {
+		c.dismiss()
+		d.forget("task " + t.ID)
+	}
+	<-c.busy
+}
+
+func (d *Driver) forget(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.conversations, name)
+}
+
+// ReleaseSession ends the agent of a conversation, unless it has something to do: a prompt,
+// a program of its own in a terminal, or work in the background. With Force, an agent that can
+// stop its background work is asked to, and stays.
+func (d *Driver) ReleaseSession(p catalog.ReleaseSessionParams) catalog.ReleaseSessionResult {
+	d.mu.Lock()
+	c := d.conversations[p.SessionID]
+	d.mu.Unlock()
+	if c == nil {
+		return catalog.ReleaseSessionResult{Released: true}
+	}
+	select {
+	case c.busy <- struct{}{}:
+		defer func() { <-c.busy }()
+	default:
+		if a := c.working.Load(); a != nil && p.Background != "" {
+			return a.cancelTask(p.Background)
+		}
+		return catalog.ReleaseSessionResult{Reason: "busy"}
+	}
+	if p.Background != "" {
+		if c.agent == nil {
+			return catalog.ReleaseSessionResult{Released: true}
+		}
+		return c.agent.cancelTask(p.Background)
+	}
+	if a := c.agent; a != nil && !p.Force {
+		tasks, more := a.backgroundTasks()
+		switch {
+		case a.hasPrograms():
+			return catalog.ReleaseSessionResult{Reason: "terminals"}
+		case a.own.wants.Load():
+			return catalog.ReleaseSessionResult{Reason: "busy"}
+		case len(tasks) > 0 || more:
+			return catalog.ReleaseSessionResult{Reason: "background"}
+		}
+	}
+	if a := c.agent; a != nil && p.Force && !a.hasPrograms() && !a.own.wants.Load() && a.cancelBackground() {
+		return catalog.ReleaseSessionResult{Reason: "cancelled"}
+	}
+	c.dismiss()
+	d.forget(p.SessionID)
+	return catalog.ReleaseSessionResult{Released: true}
+}
+
+// end ends the agent when nobody uses it any more.
+func (c *conversation) end() {
+	c.busy <- struct{}{}
+	c.dismiss()
+	<-c.busy
+}
+
+// dismiss ends the agent, if there is one. Whoever calls it holds the token.
+func (c *conversation) dismiss() {
+	if c.agent != nil {
+		c.agent.retire()
+		c.agent = nil
+	}
+}
+
+// kimiCode is the name by which Kimi Code introduces itself. Version 2.1 sends no input of a
+// tool call until the tool runs: it shows the model's arguments as text. A permission request
+// names the tool in its title.
+const kimiCode = "Kimi Code CLI"
+
+// takeArguments makes the arguments that Kimi Code shows the input of the tool call. Arguments
+// arrive in growing pieces. Only a whole JSON object is an input.
+func (u *toolUpdate) takeArguments() {
+	if u.RawInput != nil || u.hasStarted() || u.text == "" {
+		return
+	}
+	if _, err := toolinput.Members([]byte(u.text)); err == nil {
+		u.RawInput, u.text = json.RawMessage(u.text), ""
+	}
+}
+
+// nameByTitle takes the tool's name from the title of a permission request of Kimi Code.
+func (p *permissionRequest) nameByTitle() { p.Name = cmp.Or(p.Name, p.Title) }

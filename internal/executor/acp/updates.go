@@ -4,14 +4,20 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
 	"github.com/duet-rpc/duet-rpc/frame"
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
+	"github.com/duet-rpc/duet-rpc/internal/diff"
 	"github.com/duet-rpc/duet-rpc/internal/lazyregexp"
+	"github.com/duet-rpc/duet-rpc/internal/toolinput"
 )
 
 // update reports a session/update of the agent. What is not known, or does
@@ -469,4 +475,137 @@ func (t *turn) toolUpdate(u *toolUpdate, first bool) {
 		t.background.callEnded(u.ToolCallID)
 		t.Files.Settle(known.paths...)
 	}
+}
+
+// A fileChange is one file of a diff of version 2 of the protocol.
+type fileChange struct {
+	Operation string // add, delete, modify, move, copy, or one that is not known
+	Path      string
+	OldPath   string // of move and copy
+}
+
+const devNull = "/dev/null"
+
+// contentOfDiff is a diff of version 2 as version 1 has it: one item for each hunk, and one
+// without texts for a file of which the patch shows no text.
+func contentOfDiff(changes []fileChange, patch string) (content []toolContent) {
+	hunks := make(map[string][]diff.Hunk)
+	for _, section := range strings.Split("\n"+patch, "\ndiff --git ") {
+		if path := patchedPath(section); path != "" {
+			hunks[path] = diff.Hunks(section + "\n")
+		}
+	}
+	for _, c := range changes {
+		if c.OldPath != "" && c.OldPath != c.Path {
+			content = append(content, toolContent{Type: touched, Path: c.OldPath})
+		}
+		if len(hunks[c.Path]) == 0 {
+			content = append(content, toolContent{Type: touched, Path: c.Path})
+		}
+		for _, h := range hunks[c.Path] {
+			item := toolContent{Type: "diff", Path: c.Path, NewText: h.New}
+			if c.Operation != "add" {
+				item.OldText = &h.Old
+			}
+			content = append(content, item)
+		}
+	}
+	return content
+}
+
+// patchedPath is the file of a section of a git patch, or "" if the section has no text.
+func patchedPath(section string) string {
+	before, after := "", ""
+	for line := range strings.Lines(section) {
+		switch name, isName := strings.CutPrefix(line, "+++ "); {
+		case isName:
+			after = unquoted(name)
+		case strings.HasPrefix(line, "--- "):
+			before = unquoted(line[len("--- "):])
+		}
+		if strings.HasPrefix(line, "@@ ") {
+			break
+		}
+	}
+	if after == devNull {
+		return before
+	}
+	return after
+}
+
+// unquoted is a path as git writes it: in quotes if it has unusual characters, and with a tab
+// behind it if it has spaces.
+func unquoted(path string) string {
+	path = strings.TrimSuffix(strings.TrimRight(path, "\r\n"), "\t")
+	if plain, err := strconv.Unquote(path); err == nil && path[0] == '"' {
+		return plain
+	}
+	return path
+}
+
+// What follows finds the plan of an agent that asks whether it may carry one out.
+// Agents of the Agent Client Protocol have it in several places.
+
+// inFile begins the title of gemini's question whether a plan is agreed to. The
+// name of the file with the plan follows; the question has no more.
+const inFile = "Requesting plan approval for: "
+
+// A planCall is what is known of a tool call.
+type planCall struct {
+	Tool  string // as the agent names it; "": it does not
+	Kind  string // as of the Agent Client Protocol
+	Title string
+	Input json.RawMessage
+	Text  string // what the call shows
+}
+
+// Asked reports whether a call asks for leave to carry a plan out.
+func (c planCall) Asked() bool {
+	switch c.Tool {
+	case "ExitPlanMode", "exit_plan_mode":
+		return true
+	}
+	return c.Kind == "switch_mode" || c.Kind == "other" && c.Tool == "" && strings.HasPrefix(c.Title, inFile)
+}
+
+// Plan is what the agent would do next, if the call asks for leave to carry a plan
+// out: its input says that, or what the call shows, or the file that its title names.
+// Where none does it is the title. "" is no plan.
+func (c planCall) Plan() string {
+	if !c.Asked() {
+		return ""
+	}
+	var text string
+	if members, err := toolinput.Members(c.Input); err == nil {
+		_ = toolinput.Take(members, "plan", &text) // of another type it is not shown
+	}
+	if path, ok := strings.CutPrefix(c.Title, inFile); ok && text == "" && c.Text == "" {
+		text = read(path)
+	}
+	return cmp.Or(text, c.Text, c.Title, "a plan of which the agent says nothing")
+}
+
+// longest is how much of a file with a plan is read, in bytes.
+const longest = 256 << 10
+
+// read is what stands in a file with a plan, "" if it cannot be read. It is
+// shown to people alone.
+func read(path string) string {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || filepath.Ext(path) != ".md" { // a pipe would keep us
+		return ""
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, longest+1))
+	if err != nil {
+		return ""
+	}
+	if len(text) > longest {
+		text = append(text[:longest], "\n… the rest of the plan is in "+path...)
+	}
+	return strings.ToValidUTF8(string(text), "\uFFFD")
 }

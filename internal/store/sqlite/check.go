@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -130,4 +133,130 @@ func checkRows(ctx context.Context, db *sql.DB) (damage error) {
 			return nil
 		}
 	}
+}
+
+// What follows is what the operating system says of the files of an SQLite
+// database: whether one can be opened, whether it is still the one that was opened,
+// who has it locked, and how much room is left. SQLite is not asked.
+
+// A damagedError says why a file cannot be a whole database.
+type damagedError struct{ Problem string }
+
+func (e *damagedError) Error() string { return e.Problem }
+
+// fileVersion is the user_version of the database at path, which is 0 where there is
+// no file, or nothing was ever committed to it. The file is not changed, as SQLite
+// would when it opens it. A file that cannot be a database, or was cut off, is a
+// *DamagedError. https://sqlite.org/fileformat2.html#user_version_number
+func fileVersion(path string) (int, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	head := make([]byte, 100)
+	n, err := io.ReadFull(f, head)
+	switch {
+	case n == 0 && errors.Is(err, io.EOF): // made, but nothing was ever committed
+		return 0, nil
+	case err != nil:
+		return 0, &damagedError{"it is too short"}
+	case string(head[:16]) != "SQLite format 3\x00":
+		return 0, &damagedError{"it is not an SQLite database"}
+	}
+	if err := checkSize(f, head); err != nil {
+		return 0, err
+	}
+	return int(binary.BigEndian.Uint32(head[60:])), nil
+}
+
+// checkSize finds a database that was cut off, which SQLite does only when it
+// needs a page that is missing. With a log beside it that cannot be told: it
+// may hold the rest. https://sqlite.org/fileformat2.html#in_header_database_size
+func checkSize(f *os.File, head []byte) error {
+	if wal, err := os.Stat(f.Name() + "-wal"); err == nil && wal.Size() > 0 {
+		return nil
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return &damagedError{err.Error()}
+	}
+	pageSize := int64(binary.BigEndian.Uint16(head[16:]))
+	if pageSize == 1 {
+		pageSize = 1 << 16
+	}
+	valid := string(head[24:28]) == string(head[92:96])
+	if want := int64(binary.BigEndian.Uint32(head[28:])) * pageSize; valid && info.Size() < want {
+		return &damagedError{fmt.Sprintf("it is cut off: %d of %d bytes", info.Size(), want)}
+	}
+	return nil
+}
+
+// walFiles are what SQLite keeps open beside a database, as long as it: the
+// write-ahead log, which alone has what was committed lately, and its index, which
+// is also where processes see each other's locks
+// (https://sqlite.org/walformat.html#files_on_disk). SQLite removes them when
+// the last one closes the database, and truncates them meanwhile at most.
+var walFiles = []string{"-wal", "-shm"}
+
+// An fileIdentity is which files a database was when it was opened. It may be asked by
+// any goroutine.
+type fileIdentity struct {
+	database file
+	wal      []file
+}
+
+type file struct {
+	path string
+	info fs.FileInfo
+}
+
+// identifyFile notes which files the database at path is. A connection in WAL mode has
+// to be open.
+func identifyFile(path string) (*fileIdentity, error) {
+	var i fileIdentity
+	var err error
+	if i.database, err = lookAt(path); err != nil {
+		return nil, err
+	}
+	for _, suffix := range walFiles {
+		f, err := lookAt(path + suffix)
+		if err != nil {
+			return nil, err
+		}
+		i.wal = append(i.wal, f)
+	}
+	return &i, nil
+}
+
+func lookAt(path string) (file, error) {
+	info, err := os.Stat(path)
+	return file{path, info}, err
+}
+
+// CheckDatabase gives an error if there is no database any more where it was, or
+// another one. It is cheap, and where nobody knows it gives none.
+func (i *fileIdentity) CheckDatabase() error { return i.database.check() }
+
+// CheckLog is CheckDatabase for the write-ahead log and its index.
+func (i *fileIdentity) CheckLog() error {
+	for _, f := range i.wal {
+		if err := f.check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f file) check() error {
+	now, err := os.Stat(f.path)
+	switch {
+	case err != nil && !errors.Is(err, os.ErrNotExist): // nobody knows
+	case err != nil, !os.SameFile(f.info, now):
+		return fmt.Errorf("%s is not the file that was opened", f.path)
+	}
+	return nil
 }

@@ -4,9 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
+
+	_ "modernc.org/sqlite"
 
 	"github.com/duet-rpc/duet-rpc/internal/store"
 	"github.com/duet-rpc/duet-rpc/internal/store/sqlite/schema"
@@ -130,3 +135,187 @@ func (s *Store) Close() error {
 // FreeBytes is about how much can still be written to the disk the database is on,
 // or a negative number if that is not known.
 func (s *Store) FreeBytes() int64 { return freeBytes(filepath.Dir(s.path)) }
+
+// An OpenError says why a database cannot be used. The file was not changed.
+type OpenError struct {
+	Path   string
+	Reason string // corrupt, newer, altered (then Err is an *AlteredError), locked, full, or unreadable
+	Err    error
+}
+
+func (e *OpenError) Unwrap() error { return statement.Failed(e.Err) }
+
+func (e *OpenError) Error() string {
+	switch e.Reason {
+	case "newer":
+		return fmt.Sprintf("the database %s was written by a newer duet-rpc (%v); use that version, or move the file away to begin with an empty one", e.Path, e.Err)
+	case "locked":
+		return fmt.Sprintf("the database %s is in the hands of another process, which does not let go of it: it was stopped, or hangs; end it and try again (%v)", e.Path, e.Err)
+	case "corrupt":
+		return fmt.Sprintf("the database %s is damaged (%v); it was left as it is: restore it from a backup, try `sqlite3 %s .recover`, or move it away to begin with an empty one", e.Path, e.Err, e.Path)
+	case "full":
+		return fmt.Sprintf("there is no room for the database %s: the disk is full; free some space (%v)", e.Path, e.Err)
+	case "altered":
+		return fmt.Sprintf("the database %s was altered (%v), by another program; it was left as it is: restore it from a backup, take out what is named there with sqlite3, or move it away to begin with an empty one", e.Path, e.Err)
+	}
+	return fmt.Sprintf("the database %s cannot be opened: %v", e.Path, e.Err)
+}
+
+// dsn is how the driver opens the database at path, for whatever purpose.
+func dsn(path, query string) string {
+	if query != "" {
+		query = "&" + query
+	}
+	return (&url.URL{Scheme: "file", Opaque: url.PathEscape(path)}).String() + "?" + schema.Defensive + query
+}
+
+// checkHeader looks at the file before SQLite does, so that a file that is
+// not ours, or a newer version's, is not touched at all. There being none is no
+// error.
+func checkHeader(path string) error {
+	version, err := fileVersion(path)
+	var damaged *damagedError
+	switch {
+	case errors.As(err, &damaged):
+		return &OpenError{path, "corrupt", err}
+	case err != nil:
+		return &OpenError{path, "unreadable", err}
+	}
+	return checkVersion(path, version)
+}
+
+func checkVersion(path string, version int) error {
+	if version > schema.Latest() {
+		return &OpenError{path, "newer", fmt.Errorf("its format is %d, this program knows %d", version, schema.Latest())}
+	}
+	return nil
+}
+
+// identify notes which files the database is. A connection has to be open.
+func (w *writer) identify(path string, valid func() error) error {
+	files, err := identifyFile(path)
+	if err != nil {
+		return err
+	}
+	lost := func(err error) error {
+		if err == nil {
+			return nil
+		}
+		return &store.LostError{Err: err}
+	}
+	w.log = path + "-wal"
+	w.databaseValid = func() error {
+		err := files.CheckDatabase()
+		if err == nil && valid != nil {
+			err = valid()
+		}
+		return lost(err)
+	}
+	w.valid = func() error {
+		if err := w.databaseValid(); err != nil {
+			return err
+		}
+		return lost(files.CheckLog())
+	}
+	return nil
+}
+
+// rescue brings what was committed into the database where only what is beside
+// it was removed, and reports whether nothing of it is missing there. The
+// writer's connection still has the log open.
+func (w *writer) rescue() bool {
+	if w.databaseValid() != nil {
+		return false
+	}
+	var busy, frames, done int
+	err := w.conn.QueryRowContext(background, "PRAGMA wal_checkpoint(FULL)").Scan(&busy, &frames, &done)
+	return err == nil && busy == 0 && frames == done
+}
+
+// Valid gives a [*store.LostError] if what is written is lost. It is cheap.
+func (s *Store) Valid() error { return s.writer.valid() }
+
+// Locked is err with the process that has the database, where that is why. This
+// process must have closed it.
+func Locked(path string, err error) error {
+	if !store.IsLocked(err) {
+		return err
+	}
+	var known *OpenError
+	if errors.As(err, &known) {
+		err = known.Err
+	}
+	if pid := blocker(path); pid != 0 {
+		err = fmt.Errorf("it is process %d, which `kill -9 %d` ends: %w", pid, pid, err)
+	}
+	return &OpenError{path, "locked", err}
+}
+
+// inspect looks whether the database at path could be opened, as far as can be seen
+// without reading all of it, and changes nothing. There being none is no error. Its
+// errors are those of [Open].
+func inspect(ctx context.Context, path string) error {
+	if err := checkHeader(path); err != nil {
+		return err
+	}
+	return probe(ctx, path)
+}
+
+// probe reads the first rows of every table, so that a database that is
+// damaged there is found before it is opened for writing, and is left as it
+// is. It is quick, however large the database is, and finds no damage that
+// lies deeper: a read that meets that has an error of store.IsDamaged.
+func probe(ctx context.Context, path string) error {
+	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+		return nil // there is none yet
+	}
+	if wal, err := os.Stat(path + "-wal"); err == nil && wal.Size() > 0 {
+		return nil // a killed process left it; the file alone says little
+	}
+	// immutable: nothing is made or locked beside the file.
+	db, err := sql.Open("sqlite", dsn(path, "mode=ro&immutable=1"))
+	if err != nil {
+		return &OpenError{path, "unreadable", err}
+	}
+	defer db.Close()
+	return look(ctx, db, path)
+}
+
+// look reads the first rows of every table of the database that was at path.
+func look(ctx context.Context, db *sql.DB, path string) error {
+	fail := func(err error) error { return &OpenError{path, statement.Reason(err), err} }
+	var version int
+	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		return fail(err)
+	}
+	if err := checkVersion(path, version); err != nil {
+		return err
+	}
+	if err := schema.Check(ctx, db, version); err != nil {
+		return fail(err)
+	}
+	rows, err := db.QueryContext(ctx, "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0")
+	if err != nil {
+		return fail(err)
+	}
+	defer rows.Close()
+	var tables []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return fail(err)
+		}
+		tables = append(tables, name)
+	}
+	if err := rows.Err(); err != nil {
+		return fail(err)
+	}
+	for _, table := range tables {
+		var any int
+		err := db.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM "`+strings.ReplaceAll(table, `"`, `""`)+`" LIMIT 1)`).Scan(&any)
+		if err != nil {
+			return fail(err)
+		}
+	}
+	return nil
+}

@@ -5,6 +5,9 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"sort"
+	"sync"
 	"time"
 
 	"github.com/duet-rpc/duet-rpc/internal/domain"
@@ -135,4 +138,140 @@ func (q executorQueries) Meta(ctx context.Context, key string) (string, error) {
 func (t *Tx) SetMeta(key, value string) error {
 	_, err := t.exec("INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", key, value)
 	return err
+}
+
+// itemEvents is Item.Events in SQL, as the index items_run has it.
+const itemEvents = "CASE WHEN kind = 'tool_call' AND (status IN ('completed', 'failed') OR result != '') THEN 2 ELSE 1 END"
+
+const (
+	// markEvery is how many items are between two marks.
+	markEvery = 64
+	// runsPlaced is of how many runs places are kept at most: of each about
+	// 100 bytes, and 32 for each markEvery items.
+	runsPlaced = 8192
+)
+
+// Places are what makes a conversation a list that can be entered anywhere:
+// where in a run which item is. They are counted once, from an index, and kept
+// in memory until the run changes. They may be asked for by any goroutine.
+type places struct {
+	mu   sync.Mutex // guards all of runs
+	runs map[int64]*runPlaces
+}
+
+type runPlaces struct {
+	marks   []place // behind each markEvery items
+	end     place   // behind all
+	whole   bool    // marks and end are true
+	changes int     // counts what has changed
+}
+
+// A place is behind an item: how many events are before it.
+type place struct {
+	item   int64
+	events int
+	notes  int // of events
+}
+
+// count is how many events are before a place, with notes or without.
+func (p place) count(notes bool) int {
+	if notes {
+		return p.events
+	}
+	return p.events - p.notes
+}
+
+func (p *place) add(item int64, kind string, events int) {
+	p.item = item
+	p.events += events
+	if domain.IsNote(kind) {
+		p.notes += events
+	}
+}
+
+func newPlaces() *places { return &places{runs: make(map[int64]*runPlaces)} }
+
+// of is a copy of what is known of a run, and how often it has changed. From now
+// on changes are counted.
+func (p *places) of(run int64) (known runPlaces, entry *runPlaces) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	entry = p.runs[run]
+	if entry == nil {
+		if len(p.runs) >= runsPlaced {
+			clear(p.runs)
+		}
+		entry = &runPlaces{}
+		p.runs[run] = entry
+	}
+	return *entry, entry
+}
+
+// put keeps what was counted, unless the run has changed since.
+func (p *places) put(entry *runPlaces, counted runPlaces) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if entry.changes == counted.changes {
+		*entry = counted
+	}
+}
+
+// willChange notes what a transaction changes: a new item is behind all others,
+// an old one may be another number of events.
+func (p *places) willChange(t *Tx, i domain.Item, old bool) {
+	if old && i.Kind != "tool_call" {
+		return
+	}
+	t.AfterCommit(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		entry := p.runs[i.Run]
+		if entry == nil {
+			return
+		}
+		entry.changes++
+		entry.whole = false
+		if old {
+			n := sort.Search(len(entry.marks), func(n int) bool { return entry.marks[n].item >= i.ID })
+			entry.marks = entry.marks[:n]
+		}
+	})
+}
+
+// placesOf are the places of a run.
+func (s *Store) placesOf(ctx context.Context, run int64) (runPlaces, error) {
+	all := s.places
+	known, entry := all.of(run)
+	if known.whole {
+		return known, nil
+	}
+	var at place
+	if n := len(known.marks); n > 0 {
+		at = known.marks[n-1]
+	}
+	known.marks = slices.Clip(known.marks) // others read them
+	count := 0
+	err := s.s.Each(ctx, func(row statement.Scanner) error {
+		var item int64
+		var kind string
+		var events int
+		err := row.Scan(&item, &kind, &events)
+		at.add(item, kind, events)
+		if count++; count%markEvery == 0 {
+			known.marks = append(known.marks, at)
+		}
+		return err
+	}, "SELECT i.id, i.kind, "+itemEvents+" FROM items i WHERE i.run = ? AND i.id > ? ORDER BY i.id", run, at.item)
+	if err != nil {
+		return known, err
+	}
+	known.end, known.whole = at, true
+	all.put(entry, known)
+	return known, nil
+}
+
+// Length is how many events the items of a run are, with notes or without.
+func (s *Store) Length(ctx context.Context, run int64, notes bool) (int, error) {
+	p, err := s.placesOf(ctx, run)
+	return p.end.count(notes), err
 }
