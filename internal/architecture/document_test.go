@@ -24,7 +24,7 @@ func TestTheDocumentNamesWhatThereIs(t *testing.T) {
 
 	assert.Equal(t, []string{"nothere.go"}, misnamed("| x | `internal/hub/launch.go`, `nothere.go` |", known))
 	assert.Equal(t, []string{"internal/hub/nothere.go"}, misnamed("`internal/hub/nothere.go`", known))
-	assert.Equal(t, []string{"schedule.go"}, misnamed("```\n intake: order.go → schedule.go\n```", known))
+	assert.Equal(t, []string{"schedule.go"}, misnamed("```\n intake: queue.go → schedule.go\n```", known))
 	assert.Equal(t, []string{"TestNothing"}, misnamed("held by `TestNothing`", known))
 	assert.Equal(t, []string{"Nobody"}, misnamed("`hub/launch.go` (`Launch`, `Nobody`)", known))
 }

@@ -43,7 +43,7 @@ var rules = []rule{
 		because: "domain holds the values that every layer uses",
 	},
 	{
-		from: "internal/store", only: only("internal/domain"),
+		from: "internal/store", only: only("internal/background internal/domain"),
 		because: "store is the interface of a database, without SQL",
 	},
 	{

@@ -1,3 +1,6 @@
+// Package cli is the command line: a file for each command or family of commands, which says what
+// flags and arguments mean. A turn on a terminal is in package turn, what is printed in package
+// term. Commands speak with the project's hub as any client does, in the types of package wire.
 package cli
 
 import (
@@ -19,11 +22,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/hubprocess"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
-
-// Package cli is the command line: a file for each command, which says what its
-// flags and arguments mean. What commands do has packages of its own: what goes on
-// for longer on a terminal (turn, attach), the hub's process (daemon), and what is printed (output, pager, eventline). They
-// speak with the project's hub as any client does, in the types of package wire.
 
 const longHelp = `duet-rpc is the process that an editor starts to work with coding agents.
 

@@ -1,3 +1,11 @@
+// Package config reads what the user and the project want: from flags, the
+// environment, the project's .duet.toml, the user's config.toml and defaults,
+// in this order of precedence. What a project's file would run waits until the
+// user trusts that file.
+//
+// Everything that is wrong is told at once, with its place, in an [*Error]; no
+// default ever stands in for a value that could not be read. What is loaded is
+// not changed afterwards and may be used by many goroutines.
 package config
 
 import (
@@ -9,15 +17,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/internal/catalog"
 )
-
-// Package config reads what the user and the project want: from flags, the
-// environment, the project's .duet.toml, the user's config.toml and defaults,
-// in this order of precedence. What a project's file would run waits until the
-// user trusts that file.
-//
-// Everything that is wrong is told at once, with its place, in an [*Error]; no
-// default ever stands in for a value that could not be read. What is loaded is
-// not changed afterwards and may be used by many goroutines.
 
 // Where a value comes from; see [Value] and [Agent].
 const (

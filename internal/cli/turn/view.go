@@ -1,3 +1,5 @@
+// Package turn shows one turn of a conversation with an agent, from the prompt to
+// its end, and puts the agent's questions to whoever sits at the terminal.
 package turn
 
 import (
@@ -15,9 +17,6 @@ import (
 	"github.com/duet-rpc/duet-rpc/internal/visible"
 	"github.com/duet-rpc/duet-rpc/internal/wire"
 )
-
-// Package turn shows one turn of a conversation with an agent, from the prompt to
-// its end, and puts the agent's questions to whoever sits at the terminal.
 
 // A View shows a turn on a terminal or in a pipe: the agent's words on out,
 // everything else on side. What is printed can all be seen, but for the agent's

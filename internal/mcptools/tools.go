@@ -1,4 +1,7 @@
-package mcp
+// Package mcptools is Duet as a server of the Model Context Protocol
+// (https://modelcontextprotocol.io/specification/2025-11-25): tools by which an agent
+// that speaks no more than that asks people through the inbox, and sees what goes on.
+package mcptools
 
 import (
 	"bytes"
@@ -17,10 +20,6 @@ import (
 
 	"github.com/duet-rpc/duet-rpc/client"
 )
-
-// This file is Duet as a server of the Model Context Protocol
-// (https://modelcontextprotocol.io/specification/2025-11-25): tools by which an agent
-// that speaks no more than that asks people through the inbox, and sees what goes on.
 
 // Codes of the hub's errors.
 const (
@@ -226,16 +225,16 @@ func (t *tools) thread(r *mcp.CallToolRequest) string {
 
 const instructions = `Duet asks the people at the project for you, in their editor or shell. request_permission asks whether a tool may run (in Claude Code: --permission-prompt-tool), ask_user asks anything. Both wait for as long as it takes. The other tools show what agents do in the project, and change nothing.`
 
-// ToolsOptions say how tools are served.
-type ToolsOptions struct {
+// Options say how tools are served.
+type Options struct {
 	Version string
 	Logger  *slog.Logger
 	CWD     string // where the agent works: paths and rules are read there; "": the project's root
 }
 
-// ServeTools serves the agent at the other end of a stream until it goes, or ctx ends. Then
+// Serve serves the agent at the other end of a stream until it goes, or ctx ends. Then
 // what it has asked stays open, and the hub's client is closed.
-func ServeTools(ctx context.Context, agent io.ReadWriteCloser, hub *client.Client, o ToolsOptions) error {
+func Serve(ctx context.Context, agent io.ReadWriteCloser, hub *client.Client, o Options) error {
 	t := &tools{hub: hub, opts: o, gone: make(chan struct{})}
 	s := mcp.NewServer(&mcp.Implementation{Name: "duet", Title: "Duet", Version: o.Version}, &mcp.ServerOptions{
 		Instructions: instructions, Logger: slog.New(slog.DiscardHandler),
@@ -259,7 +258,7 @@ const mostLine = 32 << 20
 // tools are what an agent may call.
 type tools struct {
 	hub  *client.Client
-	opts ToolsOptions
+	opts Options
 
 	gone    chan struct{} // closed when the agent has gone
 	leaving sync.Once
