@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -75,10 +74,6 @@ func dialHub(ctx context.Context, s *hubprocess.Settings, begins bool, opts ...c
 	}
 	return hubprocess.Dial(ctx, s, p, opts...)
 }
-
-// quietLevel is how much is logged beside what a command prints unless told otherwise:
-// what went wrong.
-const quietLevel = slog.LevelError
 
 // An attended is a connection to the project's hub for a command that handles signals itself, and
 // connects again when the hub has gone.
